@@ -1,0 +1,77 @@
+# `make demo` and `make test` need Python 3.11+ and make; a C compiler makes the core faster.
+PYTHON ?= python3
+VENV := .venv
+PEERS := .venv-peers
+CORE := src/retrograd/core
+ARGS ?=
+
+HOT_SOURCES := $(wildcard $(CORE)/*.py $(CORE)/*.pxd)
+COMPILED := build/compiled
+PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2
+
+.PHONY: help demo test build env lint format types bench parity clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo    train a small model over four pipeline stages (ARGS='--stages 2' passes options on)"
+	@echo "make test    all tests and doctests, compiled and then as plain Python"
+	@echo "make lint | format | types | bench | parity | build | env | clean"
+
+demo: $(VENV)/demo.stamp $(COMPILED)
+	$(VENV)/bin/retrograd demo $(ARGS)
+
+test: $(VENV)/test.stamp $(COMPILED)
+	@if ls $(CORE)/*.so >/dev/null 2>&1; then \
+	  echo "== tests, compiled"; $(PYTEST) $(ARGS); \
+	else \
+	  echo "== tests, compiled: skipped, there is no compiled build"; \
+	fi
+	@echo "== tests, plain Python"
+	@RETROGRAD_PURE=1 $(PYTEST) $(ARGS)
+
+lint: $(VENV)/dev.stamp
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+
+format: $(VENV)/dev.stamp
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+types: $(VENV)/dev.stamp
+	$(VENV)/bin/mypy
+
+bench: $(PEERS)/peers.stamp $(COMPILED)
+	OMP_NUM_THREADS=1 $(PEERS)/bin/python benchmarks/overhead.py $(ARGS)
+
+parity: $(PEERS)/peers.stamp $(COMPILED)
+	OMP_NUM_THREADS=1 $(PEERS)/bin/python -m pytest tests/parity $(ARGS)
+
+env: $(VENV)/dev.stamp
+
+build: $(COMPILED)
+
+# A stamp is named after its extra. RETROGRAD_PURE: compiling is the last rule's work, which shows its output.
+$(VENV)/build.stamp: pyproject.toml setup.py
+	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	RETROGRAD_PURE=1 $(VENV)/bin/python -m pip install --quiet --editable ".[build]"
+	@touch $@
+
+$(VENV)/%.stamp: $(VENV)/build.stamp
+	RETROGRAD_PURE=1 $(VENV)/bin/python -m pip install --quiet --no-build-isolation --editable ".[$*]"
+	@touch $@
+
+$(PEERS)/%.stamp: pyproject.toml setup.py
+	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	RETROGRAD_PURE=1 $(PEERS)/bin/python -m pip install --quiet --editable ".[$*]"
+	@touch $@
+
+# No stamp without a compiled build, so that a compiler installed later is found.
+$(COMPILED): setup.py $(HOT_SOURCES) | $(VENV)/build.stamp
+	@mkdir -p build
+	$(VENV)/bin/python setup.py --quiet build_ext --inplace --parallel 2
+	@if ls $(CORE)/*.so >/dev/null 2>&1; then touch $@; fi
+
+clean:
+	rm -rf build dist src/*.egg-info $(VENV) $(PEERS) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -f $(CORE)/*.so
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

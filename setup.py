@@ -1,0 +1,76 @@
+"""Compiles the five hot modules of retrograd.core, or none of them (docs/decisions/0002-build.md)."""
+
+import os
+import sys
+from pathlib import Path
+from textwrap import shorten
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import BaseError, CCompilerError
+
+CORE = Path("src/retrograd/core")
+HOT = ("level", "tensor", "gradfn", "op", "engine")
+DIRECTIVES = {"language_level": 3, "binding": True, "initializedcheck": False, "embedsignature": False}
+
+
+def say(text):
+    print(f"retrograd: {text}", file=sys.stderr, flush=True)
+
+
+def extensions():
+    if os.environ.get("RETROGRAD_PURE") == "1":
+        return plain("RETROGRAD_PURE=1")
+    missing = [name for name in HOT if not ((CORE / name).with_suffix(".py").exists())]
+    if missing:
+        return plain(f"not in {CORE}: {', '.join(missing)}")
+    try:
+        import numpy
+        from Cython.Build import cythonize
+    except ImportError as error:
+        return plain(f"{error.name} is not installed")
+    return cythonize(
+        [extension(name, numpy.get_include()) for name in HOT],
+        build_dir="build/cython",
+        compiler_directives=DIRECTIVES,
+        quiet=True,
+    )
+
+
+def plain(reason):
+    say(f"the core is not compiled, it runs as plain Python ({reason})")
+    return []
+
+
+def extension(name, include):
+    return Extension(
+        f"retrograd.core.{name}",
+        [str(CORE / f"{name}.py")],
+        include_dirs=[include],
+        define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
+        extra_compile_args=[] if sys.platform == "win32" else ["-O3"],
+    )
+
+
+class AllOrNone(build_ext):
+    """A compiled module needs its neighbours' C types, so one failure drops all five."""
+
+    def build_extensions(self):
+        try:
+            super().build_extensions()
+        except (CCompilerError, BaseError) as error:
+            self.drop()
+            plain(f"the C compiler failed: {shorten(str(error), 100)}")
+        else:
+            say(f"the core is compiled ({', '.join(HOT)})")
+
+    def drop(self):
+        """Older binaries too: beside newer sources they would be imported."""
+        for ext in self.extensions:
+            ext.optional = True  # now that it is missing, the rest of the build goes on without it
+            filename = Path(self.get_ext_filename(ext.name))
+            for folder in (Path(self.build_lib), Path("src")):
+                (folder / filename).unlink(missing_ok=True)
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": AllOrNone})

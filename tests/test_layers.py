@@ -1,0 +1,253 @@
+"""Who may import whom: the layers of the source tree, read from its syntax, so nothing needs to import."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = "retrograd"
+SOURCE = Path(__file__).parents[1] / "src" / ROOT
+
+# From the top down. A part (a sub-package or module right below the root) imports itself and lower rows.
+LEVELS = (
+    ("cli",),
+    ("pipelining",),
+    ("export", "fx"),
+    ("interop", "nn", "optim", "nested", "library", "func", "autograd", "utils"),
+    ("ops",),
+    ("backend", "kernels"),
+    ("core",),
+)
+# What else a part may import: neighbours in its row, and for the command the public names of the root.
+EXCEPTIONS = {
+    "cli": {""},
+    "export": {"fx"},
+    "nn": {"autograd"},
+    "optim": {"autograd", "nn"},
+    "utils": {"autograd"},
+    "backend": {"kernels"},
+}
+ABOVE_ALL = {"", "__main__", "testing"}  # the root's __init__ and these two import anything, and nobody them
+NUMPY = {"core", "backend", "kernels", "interop", "testing"}
+OPTIONAL = {  # third parties that may be imported inside a function
+    "IPython", "awkward", "cupy", "matplotlib", "mpi4py", "pyarrow", "ray", "rich", "scipy", "sklearn",
+    "typer",
+}  # fmt: skip
+LEVEL_OF = {part: level for level, parts in enumerate(reversed(LEVELS)) for part in parts}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module, and where."""
+
+    importer: str
+    target: str
+    line: int
+    late: bool = False  # inside a function
+    typing: bool = False  # under `if TYPE_CHECKING:`, so it never runs
+
+    def __str__(self) -> str:
+        return f"{self.importer}:{self.line} imports {self.target}"
+
+
+def part(module: str) -> str:
+    """The sub-package or module right below the root: `retrograd.nn.init` -> `nn`, the root itself -> ''."""
+    return module.partition(".")[2].partition(".")[0]
+
+
+def sources(root: Path) -> dict[str, Path]:
+    """Module name -> file, for every module below the package folder `root`."""
+    found = {}
+    for path in sorted(root.rglob("*.py")):
+        names = path.relative_to(root.parent).with_suffix("").parts
+        found[".".join(names[:-1] if names[-1] == "__init__" else names)] = path
+    return found
+
+
+Statement = tuple[ast.stmt, bool, bool]
+
+
+def statements(node: ast.AST, late: bool = False, typing: bool = False) -> Iterator[Statement]:
+    """Every import statement below node, with whether a function or `if TYPE_CHECKING:` holds it."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child, late, typing
+        else:
+            inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            guarded = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
+            yield from statements(child, late or inside, typing or guarded)
+
+
+def base(node: ast.ImportFrom, module: str, is_package: bool) -> str:
+    """The absolute name of what `from ... import` imports from."""
+    if not node.level:
+        return node.module or ""
+    parents = module.split(".")
+    kept = parents[: len(parents) - node.level + is_package]
+    return ".".join([*kept, *([node.module] if node.module else [])])
+
+
+def targets(node: ast.stmt, module: str, files: dict[str, Path]) -> set[str]:
+    """The modules that an import statement names; `from package import submodule` names the submodule."""
+    if isinstance(node, ast.Import):
+        return {alias.name for alias in node.names}
+    origin = base(node, module, files[module].name == "__init__.py")
+    full = [f"{origin}.{alias.name}" for alias in node.names]
+    return {name if name in files else origin for name in full}
+
+
+def imports(root: Path) -> list[Import]:
+    """Every import in every module below root."""
+    files = sources(root)
+    return [
+        Import(module, target, node.lineno, late, typing)
+        for module, path in files.items()
+        for node, late, typing in statements(ast.parse(path.read_text(), str(path)))
+        for target in sorted(targets(node, module, files))
+    ]
+
+
+def is_ours(module: str) -> bool:
+    return module.split(".")[0] == ROOT
+
+
+def goes_up(importer: str, target: str) -> str:
+    """Why a part may not import another, or ''."""
+    if importer in ABOVE_ALL or importer == target or target in EXCEPTIONS.get(importer, ()):
+        return ""
+    if target in ABOVE_ALL:
+        return f"nobody imports {ROOT}{'.' + target if target else ' itself'}"
+    for name in (importer, target):
+        if name not in LEVEL_OF:
+            return f"{name} has no row in LEVELS"
+    if LEVEL_OF[importer] > LEVEL_OF[target]:
+        return ""
+    return f"{importer} stands {'beside' if LEVEL_OF[importer] == LEVEL_OF[target] else 'below'} {target}"
+
+
+def upward(edges: list[Import]) -> Iterator[str]:
+    for edge in edges:
+        if is_ours(edge.target) and (why := goes_up(part(edge.importer), part(edge.target))):
+            yield f"{edge}: {why}"
+
+
+def cycles(edges: list[Import]) -> Iterator[str]:
+    graph: dict[str, set[str]] = {}
+    for edge in edges:
+        if is_ours(edge.target) and not edge.typing:
+            graph.setdefault(edge.importer, set()).add(edge.target)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        yield "import cycle: " + " -> ".join(reversed(error.args[1]))
+
+
+def late(edges: list[Import]) -> Iterator[str]:
+    for edge in edges:
+        if edge.late and edge.target.split(".")[0] not in OPTIONAL:
+            yield f"{edge} inside a function"
+
+
+def numpy_outside(edges: list[Import]) -> Iterator[str]:
+    for edge in edges:
+        if edge.target.split(".")[0] == "numpy" and part(edge.importer) not in NUMPY:
+            yield f"{edge}: only {', '.join(sorted(NUMPY))} see NumPy"
+
+
+RULES = (upward, cycles, late, numpy_outside)
+
+
+def violations(root: Path) -> list[str]:
+    edges = imports(root)
+    return [text for rule in RULES for text in rule(edges)]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_source_tree_keeps_its_layers(rule):
+    assert list(rule(imports(SOURCE))) == []
+
+
+def test_every_part_of_the_source_tree_has_a_row():
+    parts = {part(module) for module in sources(SOURCE)}
+    assert parts - ABOVE_ALL - set(LEVEL_OF) == set()
+
+
+def test_the_source_tree_is_read():
+    found = sources(SOURCE)
+    assert f"{ROOT}.core.level" in found
+    assert any(part(edge.importer) == "core" for edge in imports(SOURCE))
+
+
+# Each a small tree with one fault: {file: text}, and a piece of what must be said about it.
+FAULTS = {
+    "upward": (
+        {"core/op.py": "from retrograd.ops import add"},
+        "core.op:1 imports retrograd.ops: core stands below ops",
+    ),
+    "upward, relative": ({"core/op.py": "from ..ops import add"}, "core.op:1 imports retrograd.ops"),
+    "upward, from __init__": ({"core/__init__.py": "from ..ops import add"}, "core:1 imports retrograd.ops"),
+    "upward, submodule": ({"ops/add.py": "from ..nn import init"}, "ops.add:1 imports retrograd.nn.init"),
+    "upward, typing only": (
+        {"core/op.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import retrograd.ops"},
+        "core.op:3 imports retrograd.ops",
+    ),
+    "neighbour": ({"func/grad.py": "import retrograd.autograd"}, "func stands beside autograd"),
+    "neighbour the other way": ({"autograd/grad.py": "import retrograd.nn"}, "autograd stands beside nn"),
+    "testing": ({"cli/demo.py": "from retrograd.testing import laws"}, "nobody imports retrograd.testing"),
+    "the root": ({"nn/init.py": "import retrograd as rg"}, "nobody imports retrograd itself"),
+    "unknown part": ({"extras/a.py": "import retrograd.core"}, "extras has no row"),
+    "cycle": (
+        {"core/op.py": "from . import level", "core/level.py": "from retrograd.core.op import Op"},
+        "import cycle: ",
+    ),
+    "late": ({"cli/demo.py": "def f():\n    import json"}, "cli.demo:2 imports json inside a function"),
+    "late, in a method": (
+        {"cli/demo.py": "class A:\n    def f(self):\n        from ..core import op"},
+        "inside a function",
+    ),
+    "numpy": ({"ops/add.py": "import numpy.linalg as la"}, "ops.add:1 imports numpy.linalg: only"),
+    "numpy, from": ({"nn/init.py": "from numpy import prod"}, "nn.init:1 imports numpy: only"),
+}
+
+SOUND = {
+    "__init__.py": "from retrograd.core import op\nfrom retrograd import nn",
+    "testing.py": "import numpy as np\nimport retrograd as rg",
+    "core/__init__.py": "import numpy as np\nfrom .op import Op",
+    "core/op.py": "import numpy as np\nfrom . import level",
+    "core/level.py": "import typing\nif typing.TYPE_CHECKING:\n    from retrograd.core.op import Op",
+    "ops/add.py": "from retrograd.core.op import Op\nfrom ..core import level",
+    "autograd/grad.py": "from retrograd.ops.add import add",
+    "optim/adam.py": "from retrograd.nn import init\nfrom retrograd.autograd.grad import no_grad",
+    "nn/__init__.py": "from . import init",
+    "nn/init.py": "from math import prod",
+    "pipelining/run.py": "from retrograd.nn import Module\ndef f():\n    from mpi4py import MPI",
+    "cli/__init__.py": "import retrograd as rg",
+    "cli/draw.py": "def f():\n    import matplotlib.pyplot as plt",
+}
+
+
+def grow(folder: Path, files: dict[str, str]) -> Path:
+    """Writes a package tree and returns its root; packages get an empty __init__ unless files give one."""
+    root = folder / ROOT
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n")
+        (path.parent / "__init__.py").touch()
+    return root
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_seeded_violation_is_found(name, tmp_path):
+    files, message = FAULTS[name]
+    stubs = {"ops/__init__.py": "", "nn/init.py": ""}
+    found = violations(grow(tmp_path, stubs | files))
+    assert len(found) == 1
+    assert message in found[0]
+
+
+def test_a_sound_tree_is_clean(tmp_path):
+    assert violations(grow(tmp_path, SOUND)) == []

@@ -1,0 +1,137 @@
+"""The build: five compiled modules or none, and the dependencies that the decisions give reasons for."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[1]
+CONFIG = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+HOT = ["engine", "gradfn", "level", "op", "tensor"]
+
+
+def has_compiler():
+    """Whether a C compiler runs here and finds Python's headers."""
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    headers = Path(sysconfig.get_paths()["include"], "Python.h").exists()
+    return (
+        headers
+        and compiler is not None
+        and subprocess.call([compiler, "--version"], stdout=subprocess.DEVNULL) == 0
+    )
+
+
+needs_compiler = pytest.mark.skipif(not has_compiler(), reason="needs a C compiler")
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A copy of the project with stand-ins for the five modules, which compile faster than the real ones."""
+    for name in ("setup.py", "pyproject.toml", "LICENSE", "README.md"):
+        if (PROJECT / name).exists():
+            shutil.copy(PROJECT / name, tmp_path)
+    core = tmp_path / "src/retrograd/core"
+    core.mkdir(parents=True)
+    (core.parent / "py.typed").touch()
+    for module in ("../__init__", "__init__", *HOT):
+        (core / f"{module}.py").write_text("answer = 42\n")
+    for module in HOT:
+        (core / f"{module}.pxd").touch()
+    return tmp_path
+
+
+def setup(tree, *command, **environment):
+    """Runs setup.py in the tree and returns what it printed."""
+    clean = {name: value for name, value in os.environ.items() if name != "RETROGRAD_PURE"}
+    process = subprocess.run(
+        [sys.executable, "setup.py", "--quiet", *command],
+        cwd=tree, env=clean | environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert process.returncode == 0, process.stdout
+    return process.stdout
+
+
+def build(tree, **environment):
+    return setup(tree, "build_ext", "--inplace", "--parallel", "2", **environment)
+
+
+def binaries(tree):
+    return sorted(path.name.split(".")[0] for path in tree.glob("src/**/*.so"))
+
+
+def plain_lines(output):
+    return [line for line in output.splitlines() if line.startswith("retrograd: the core is not compiled")]
+
+
+@needs_compiler
+def test_the_hot_modules_are_compiled_beside_their_sources(tree):
+    output = build(tree)
+    assert binaries(tree) == HOT
+    assert plain_lines(output) == []
+    assert list(tree.glob("src/**/*.c")) == []
+    program = "from retrograd.core import engine; print(engine.__file__, engine.answer)"
+    shown = subprocess.check_output([sys.executable, "-c", program], cwd=tree / "src", text=True)
+    assert re.search(r"engine\..*so 42$", shown.strip())
+
+
+def test_without_a_compiler_the_build_succeeds_and_says_so_once(tree):
+    output = build(tree, CC="false")
+    assert binaries(tree) == []
+    assert len(plain_lines(output)) == 1
+    assert len(output.splitlines()) == 1
+    assert "the C compiler failed: Command" in output
+
+
+@needs_compiler
+def test_one_module_that_fails_drops_all_and_removes_older_binaries(tree):
+    core = tree / "src/retrograd/core"
+    build(tree)
+    (core / "op.pxd").write_text('cdef extern from *:\n    """\n    #error no such machine\n    """\n')
+    output = build(tree)
+    assert binaries(tree) == []
+    assert "no such machine" in output
+    assert len(plain_lines(output)) == 1
+
+
+def test_retrograd_pure_builds_nothing(tree):
+    output = build(tree, RETROGRAD_PURE="1")
+    assert binaries(tree) == []
+    assert plain_lines(output) == [
+        "retrograd: the core is not compiled, it runs as plain Python (RETROGRAD_PURE=1)"
+    ]
+
+
+def test_a_tree_without_the_hot_modules_still_builds(tree):
+    (tree / "src/retrograd/core/engine.py").unlink()
+    assert "engine" in plain_lines(build(tree))[0]
+
+
+def test_types_and_declarations_are_packaged(tree):
+    (tree / "src/retrograd/core/tensor.pyi").touch()
+    setup(tree, "build_py", "--build-lib", "out", RETROGRAD_PURE="1")
+    packaged = {str(path.relative_to(tree / "out/retrograd")) for path in (tree / "out").rglob("*.*")}
+    assert {"py.typed", "core/tensor.py", "core/tensor.pyi", "core/tensor.pxd"} <= packaged
+
+
+def hot_names(file):
+    return set(re.findall(r"\w+", re.search(r"^HOT = \((.*)\)$", (PROJECT / file).read_text(), re.M)[1]))
+
+
+def test_setup_and_core_name_the_same_modules_and_each_has_declarations():
+    core = PROJECT / "src/retrograd/core"
+    declared = {path.stem for path in core.glob("*.pxd") if path.with_suffix(".py").exists()}
+    assert hot_names("setup.py") == hot_names("src/retrograd/core/build.py") == declared == set(HOT)
+
+
+def test_every_dependency_has_its_reason():
+    extras = CONFIG["project"]["optional-dependencies"]
+    listed = {*CONFIG["project"]["dependencies"], *(name for names in extras.values() for name in names)}
+    names = {re.match(r"[\w-]+", entry)[0] for entry in listed} - {"retrograd"}
+    reasons = (PROJECT / "docs/decisions/0003-dependencies.md").read_text()
+    assert sorted(name for name in names if f"| `{name}` |" not in reasons) == []
