@@ -1,0 +1,39 @@
+"""The kernel: tensors, operators, levels, the autograd graph and the engine that walks it."""
+
+from retrograd.core import build
+
+build.choose()  # before the first of the modules that come in two builds
+
+from retrograd.core import dtype as dtype  # noqa: E402
+from retrograd.core.aval import Aval  # noqa: E402
+from retrograd.core.definition import Definition, Operator, dtype_of, op, shape_of, xp  # noqa: E402
+from retrograd.core.gradfn import AccumulateGrad, GradFn  # noqa: E402
+from retrograd.core.level import Level, at, current  # noqa: E402
+from retrograd.core.op import Op, bind_arithmetic, call, namespaces, operator_named, registry  # noqa: E402
+from retrograd.core.schema import parse  # noqa: E402
+from retrograd.core.user import Tensor  # noqa: E402
+
+__all__ = [
+    "AccumulateGrad",
+    "Aval",
+    "Definition",
+    "GradFn",
+    "Level",
+    "Op",
+    "Operator",
+    "Tensor",
+    "at",
+    "bind_arithmetic",
+    "build",
+    "call",
+    "current",
+    "dtype",
+    "dtype_of",
+    "namespaces",
+    "op",
+    "operator_named",
+    "parse",
+    "registry",
+    "shape_of",
+    "xp",
+]

@@ -1,0 +1,31 @@
+# NumPy's array as the compiled core sees it: its type tests cost a pointer comparison.
+
+cdef extern from "numpy/arrayobject.h":
+    int PyArray_NDIM(ndarray)
+    void *PyArray_DIMS(ndarray)
+    ctypedef class numpy.dtype [object PyArray_Descr, check_size ignore]:
+        @property
+        cdef inline int num(self) noexcept:
+            return descr_num(self)
+    ctypedef class numpy.ndarray [object PyArrayObject, check_size ignore]:
+        @property
+        cdef inline dtype dtype(self):
+            return array_descr(self)
+        @property
+        cdef inline int ndim(self) noexcept:
+            return PyArray_NDIM(self)
+        @property
+        cdef inline Py_ssize_t *shape(self) noexcept:
+            return <Py_ssize_t *>PyArray_DIMS(self)
+
+cdef extern from *:
+    """
+    static inline PyArray_Descr *array_descr(PyArrayObject *a) {
+        PyArray_Descr *d = PyArray_DESCR(a);
+        Py_INCREF(d);
+        return d;
+    }
+    static inline int descr_num(PyArray_Descr *d) { return d->type_num; }
+    """
+    dtype array_descr(ndarray)
+    int descr_num(dtype)

@@ -1,0 +1,53 @@
+"""Which build runs: the compiled modules, or the same files as they are."""
+
+import os
+import platform
+import sys
+from importlib.machinery import PathFinder
+from importlib.util import spec_from_file_location
+from pathlib import Path
+
+import numpy as np
+
+HOT = ("level", "tensor", "gradfn", "op", "engine")
+PURE_VARIABLE = "RETROGRAD_PURE"
+
+
+class SourceFinder:
+    """Finds the hot modules' sources, where compiled files beside them would win."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        """The spec of `retrograd.core.<hot>` from its .py file; None leaves others to the usual finders."""
+        package, _, module = name.rpartition(".")
+        if package == __package__ and module in HOT:
+            return spec_from_file_location(name, Path(__file__).with_name(module + ".py"))
+        return None
+
+
+def choose():
+    """Make the sources win if the environment asks for them; the order of finders does the rest."""
+    if os.environ.get(PURE_VARIABLE, "") not in ("", "0") and SourceFinder not in sys.meta_path:
+        sys.meta_path.insert(sys.meta_path.index(PathFinder), SourceFinder)
+
+
+def show_config():
+    """Print and return which build runs: per hot module "compiled" or "pure", and NumPy's version.
+
+    >>> show_config()["numpy"] == np.__version__
+    retrograd ...
+    True
+    """
+    modules = {name: _build_of(f"{__package__}.{name}") for name in HOT}
+    config = {"core": _agreed(modules.values()), "modules": modules, "numpy": np.__version__}
+    print(f"retrograd core: {config['core']}; numpy {np.__version__}; python {platform.python_version()}")
+    return config
+
+
+def _build_of(name):
+    return "pure" if sys.modules[name].__file__.endswith(".py") else "compiled"
+
+
+def _agreed(builds):
+    found = set(builds)
+    return found.pop() if len(found) == 1 else "mixed"

@@ -1,0 +1,155 @@
+"""Defining operators: one class holds all rules of one operator; families hold what many share."""
+
+import inspect
+from functools import partial
+
+from retrograd.core import dtype as dtypes
+from retrograd.core.aval import Aval
+from retrograd.core.op import Op, call, operator_named, registry
+from retrograd.core.schema import parse
+
+
+class Function:
+    """`xp.multiply` in a class body: the function of that name in whichever namespace the arrays come from."""
+
+    def __init__(self, name):
+        self.name = name
+
+
+class _Namespace:
+    def __getattr__(self, name):
+        return Function(name)
+
+
+xp = _Namespace()
+
+
+class Operator(Op):
+    """A registered operator, as `rg.<name>` and as a method of tensors."""
+
+    __slots__ = ()
+
+    __doc__ = property(lambda self: self.definition.__doc__)
+    __name__ = property(lambda self: self.name)
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else partial(self, instance)
+
+    def __repr__(self):
+        return f"<op {self.schema}>"
+
+    def __reduce__(self):
+        return operator_named, (self.name,)
+
+
+class Definition:
+    """What every family knows; a concrete operator is a class that states what is particular to it.
+
+    - `impl`: the kernel, `xp.name` or a function `(xp, *arrays, **params)`; the one part that sees raw arrays.
+    - `shape(*avals, **params)`: avals to aval, with an error that says what does not fit.
+    - `vjp_<input>(g, ...)`, `jvp_<input>(t, ...)`: the derivative rules, in operators on tensors.
+    - `samples(r)`: yields `(args, params)`; each becomes a test of every law.
+    - `errors(r)`: yields `(args, params, exception, pattern)`.
+    """
+
+    differentiable = True
+    linear = ""  # the inputs that the operator is linear in, the others fixed; "a,b": jointly, "a b": each
+    promotion = None  # how operands of different dtypes meet: None, "numeric" (as in PyTorch), "float" (and reals)
+    fits = False  # cotangents must be fitted to the shape and dtype of the input
+    view = False  # the result shares the first input's memory
+    inlined = False  # defined by other operators: nothing is recorded or interpreted
+    public = True  # has a name in `rg.`
+    method = True  # is a method of tensors too
+    impl = None
+
+    def __init_subclass__(cls, **traits):
+        super().__init_subclass__()
+        for name, value in traits.items():
+            if not hasattr(cls, name):
+                raise TypeError(f"{cls.__name__}: {name!r} is no trait of an operator")
+            setattr(cls, name, value)
+
+    @classmethod
+    def bind(cls, namespace):
+        """The kernel over one namespace."""
+        if isinstance(cls.impl, Function):
+            return getattr(namespace, cls.impl.name)
+        if cls.impl is None:
+            raise NotImplementedError(f"{cls.__name__}: no kernel for {namespace.__name__}")
+        return partial(cls.impl, namespace)
+
+    @classmethod
+    def fit(cls, g, aval):
+        """A cotangent in the shape and dtype of the input that it belongs to."""
+        return g
+
+    @classmethod
+    def jvp(cls, op, primals, tangents, out, params):
+        """The tangent of the output: a sum of one term per input with a tangent."""
+        if "," in cls.linear:
+            return call(op, cls._filled(op, primals, tangents), params)
+        total = None
+        for index, t in enumerate(tangents):
+            if t is not None:
+                term = cls._jvp_term(op, index, t, primals, out, params)
+                total = term if total is None else total + term
+        return total
+
+    @classmethod
+    def _filled(cls, op, primals, tangents):
+        """Tangents of the inputs that the operator is linear in, zeros where there are none; other inputs as they are."""
+        linear = cls.linear.replace(",", " ").split()
+        names = [op.schema.inputs[min(i, op.last)].name for i in range(len(primals))]
+        triples = zip(names, primals, tangents, strict=True)
+        return tuple([p if n not in linear else t if t is not None else _zero(p) for n, p, t in triples])
+
+    @classmethod
+    def _jvp_term(cls, op, index, t, primals, out, params):
+        name = op.schema.inputs[min(index, op.last)].name
+        if name in cls.linear.split():
+            return call(op, (*primals[:index], t, *primals[index + 1 :]), params)
+        rule = getattr(cls, "jvp_" + name, None)
+        if rule is None:
+            return cls.derived_jvp(op, index, t, primals, out, params)
+        known = {**op.schema.group(primals), **params, "out": out}
+        return rule(t, **{n: known[n] for n in list(inspect.signature(rule).parameters)[1:]})
+
+    @classmethod
+    def derived_jvp(cls, op, index, t, primals, out, params):
+        """The tangent's term where no rule is written: families that can, derive it."""
+        name = op.schema.inputs[min(index, op.last)].name
+        raise NotImplementedError(f"{op.name}: no forward derivative is defined with respect to {name!r}")
+
+
+def op(schema):
+    """Class decorator: register the operator that the class defines, and put it in the class's place."""
+    parsed = parse(schema)
+
+    def register(cls):
+        if parsed.name in registry:
+            raise ValueError(f"operator {parsed.name!r} is registered already, by {registry[parsed.name].definition.__module__}")
+        for name, value in list(vars(cls).items()):
+            if inspect.isfunction(value):
+                setattr(cls, name, staticmethod(value))
+        registry[parsed.name] = Operator(parsed, cls)
+        return registry[parsed.name]
+
+    return register
+
+
+def _zero(operand):
+    """Zero in the shape and dtype of an operand, and of its standing in promotion."""
+    return operator_named("zeros_like")(operand) if hasattr(operand, "dtype") else type(operand)(0)
+
+
+def dtype_of(operand):
+    """The dtype of an aval, tensor or Python number."""
+    return operand.dtype if hasattr(operand, "dtype") else dtypes.of_scalar(operand)
+
+
+def shape_of(operand):
+    """The shape of an aval or tensor; a Python number has none."""
+    return getattr(operand, "shape", ())
+
+
+__all__ = ["Aval", "Definition", "Operator", "dtype_of", "op", "shape_of", "xp"]

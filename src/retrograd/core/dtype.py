@@ -1,0 +1,135 @@
+"""Data types: their names, the default, and PyTorch's rules of promotion."""
+
+import numpy as np
+
+bool_ = np.dtype("bool")
+uint8 = np.dtype("uint8")
+int8 = np.dtype("int8")
+int16 = np.dtype("int16")
+int32 = np.dtype("int32")
+int64 = np.dtype("int64")
+float16 = np.dtype("float16")
+float32 = np.dtype("float32")
+float64 = np.dtype("float64")
+complex64 = np.dtype("complex64")
+complex128 = np.dtype("complex128")
+
+_CATEGORY = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+_COMPLEX_OF = {float16: complex64, float32: complex64, float64: complex128}
+
+_default = float32  # one setting for the process, as in PyTorch
+
+
+def get_default_dtype():
+    """The dtype that Python floats become.
+
+    >>> get_default_dtype()
+    dtype('float32')
+    """
+    return _default
+
+
+def set_default_dtype(dtype):
+    """Choose the dtype that Python floats become: a real floating dtype, else TypeError."""
+    global _default
+    dtype = np.dtype(dtype)
+    if dtype.kind != "f":
+        raise TypeError(f"set_default_dtype: only real floating dtypes can be the default, got {dtype}")
+    _default = dtype
+
+
+def category(dtype):
+    """0 boolean, 1 integer, 2 floating, 3 complex.
+
+    >>> [category(d) for d in (bool_, uint8, float32, complex64)]
+    [0, 1, 2, 3]
+    """
+    try:
+        return _CATEGORY[dtype.kind]
+    except KeyError:
+        raise TypeError(f"dtype {dtype} is not supported: use a boolean, integer, float or complex dtype") from None
+
+
+def is_differentiable(dtype):
+    """Whether values of this dtype can carry gradients: floating and complex ones do."""
+    return category(dtype) >= 2
+
+
+def float_of(dtype):
+    """The dtype in which a function into the reals answers: integers become the default dtype."""
+    return dtype if category(dtype) >= 2 else _default
+
+
+def real_of(dtype):
+    """The dtype of the parts of a complex dtype; any other dtype is its own.
+
+    >>> real_of(complex128)
+    dtype('float64')
+    """
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
+def complex_of(dtype):
+    """The complex dtype whose parts have this dtype.
+
+    >>> complex_of(float32)
+    dtype('complex64')
+    """
+    return dtype if dtype.kind == "c" else _COMPLEX_OF[float_of(dtype)]
+
+
+def of_scalar(value):
+    """The dtype that a Python number becomes when it stands alone."""
+    if isinstance(value, bool):
+        return bool_
+    if isinstance(value, int):
+        return int64
+    if isinstance(value, float):
+        return _default
+    if isinstance(value, complex):
+        return complex_of(_default)
+    raise TypeError(f"expected a Tensor, an array or a number, got {type(value).__name__}")
+
+
+def promote(a, b):
+    """The dtype that holds both, of two arrays of the same standing: a float wins over any integer.
+
+    >>> promote(int64, float32), promote(uint8, int8)
+    (dtype('float32'), dtype('int16'))
+    """
+    ca, cb = category(a), category(b)
+    if ca == cb or (ca >= 2 and cb >= 2):
+        return np.promote_types(a, b)
+    return a if ca > cb else b
+
+
+def _outrank(higher, lower):
+    """Arrays with dimensions outrank 0-d arrays, and these outrank Python numbers, within a category."""
+    if higher is None or lower is None:
+        return lower if higher is None else higher
+    if category(higher) == 2 and category(lower) == 3:
+        return complex_of(higher)
+    return higher if category(higher) >= category(lower) else lower
+
+
+def result_type(*operands):
+    """The dtype of an elementwise operation on tensors, arrays, avals and Python numbers, as in PyTorch.
+
+    >>> result_type(np.zeros(3, "int64"), 2.5)
+    dtype('float32')
+    >>> result_type(np.zeros(3, "float32"), np.zeros((), "float64"))
+    dtype('float32')
+    """
+    ranks = [None, None, None]
+    for operand in operands:
+        dtype = getattr(operand, "dtype", None)
+        rank = 2 if dtype is None else 1 if len(operand.shape) == 0 else 0
+        dtype = of_scalar(operand) if dtype is None else dtype
+        ranks[rank] = dtype if ranks[rank] is None else promote(ranks[rank], dtype)
+    return _outrank(ranks[0], _outrank(ranks[1], ranks[2]))
+
+
+def check_requires_grad(dtype):
+    """Refuse gradients of dtypes that have none."""
+    if not is_differentiable(dtype):
+        raise RuntimeError(f"only tensors of floating or complex dtype can require gradients, got {dtype}")

@@ -1,0 +1,38 @@
+cimport cython
+from retrograd.core.level cimport State, current
+from retrograd.core.tensor cimport TensorBase, alias, count_of
+
+@cython.final
+cdef class VjpRule:
+    cdef public object fn
+    cdef public int count
+    cdef public tuple kinds, keys
+    cdef public unsigned long long needs_values, needs_avals
+    cdef public bint needs_out
+
+@cython.final
+cdef class Counter:
+    cdef public long long last
+
+cdef Counter counter
+
+@cython.final
+@cython.freelist(512)
+cdef class GradFn:
+    cdef public object op, hooks
+    cdef public tuple rules, edges, numbers, saved, versions, avals, out_avals
+    cdef public dict params
+    cdef public long long sequence
+    cdef public bint freed
+    cdef object __weakref__
+
+    @cython.locals(rule=VjpRule, i=int, args=list)
+    cpdef object pull(self, int index, object g)
+    cpdef object fetch(self, int kind, object key)
+    cpdef object value(self, int index)
+    cpdef object check(self, object saved, Py_ssize_t version)
+    cpdef object output(self)
+    cpdef object release(self)
+
+@cython.locals(fn=GradFn)
+cpdef GradFn node(object op, tuple rules, dict params, tuple edges)

@@ -1,0 +1,30 @@
+cimport cython
+
+cdef extern from *:
+    """
+    /* Borrowed: threading.local keeps each thread's State alive as long as the thread. */
+    static _Thread_local PyObject *retrograd_thread_state = NULL;
+    static inline PyObject *thread_state_get(void) {
+        PyObject *state = retrograd_thread_state ? retrograd_thread_state : Py_None;
+        Py_INCREF(state);
+        return state;
+    }
+    static inline void thread_state_set(PyObject *state) { retrograd_thread_state = state; }
+    """
+    object thread_state_get()
+    void thread_state_set(object state)
+
+cdef bint compiled
+
+@cython.final
+cdef class State:
+    cdef public object level
+    cdef public bint grad_enabled
+
+@cython.locals(state=State)
+cpdef State current()
+
+@cython.final
+cdef class at:
+    cdef object _level, _old_level
+    cdef bint _grad_enabled, _old_grad_enabled

@@ -1,0 +1,216 @@
+"""Operator schemas: `softmax(Tensor x, int dim, *, dtype? dtype=None) -> Tensor`, parsed, bound and printed."""
+
+import operator
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+
+REQUIRED = type("Required", (), {"__repr__": lambda self: "REQUIRED"})()
+
+# Words that PyTorch accepts for the same thing; `input` and `other` name the first and second operand.
+ALIASES = {"axis": "dim", "keepdims": "keepdim", "dims": "dim"}
+POSITIONS = {"input": 0, "self": 0, "other": 1}
+
+
+class Parameter(NamedTuple):
+    """One declared argument: its name, type, default (REQUIRED if none) and whether it must be named."""
+
+    name: str
+    type: str
+    default: Any
+    keyword_only: bool
+
+    @property
+    def is_tensor(self):
+        """Whether the argument is an input (a tensor, an optional tensor, a list of tensors)."""
+        return self.type.startswith("Tensor")
+
+
+def _integers(value):
+    if isinstance(value, (int, np.integer)):
+        return (operator.index(value),)
+    return tuple(operator.index(v) for v in value)
+
+
+
+def _boolean(value):
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    raise TypeError
+
+
+def _string(value):
+    if isinstance(value, str):
+        return value
+    raise TypeError
+
+
+def _number(value):
+    if isinstance(value, (bool, int, float, complex)):
+        return value
+    return value.item()  # a 0-d array or tensor
+
+
+def _identity(value):
+    return value
+
+
+CONVERT = {
+    "int": operator.index,
+    "float": float,
+    "number": _number,
+    "bool": _boolean,
+    "str": _string,
+    "int[]": _integers,
+    "int...": _integers,
+    "dtype": np.dtype,
+    "any": _identity,
+}
+_ALREADY = {"int": int, "float": float, "bool": bool, "str": str}
+
+
+class Schema:
+    """The signature of an operator: inputs (tensors) and params (everything else).
+
+    >>> parse("sum(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor").bind((1.5, 0), {})
+    ((1.5,), {'dim': (0,), 'keepdim': False})
+    """
+
+    def __init__(self, name, parameters, returns):
+        self.name = name
+        self.parameters = parameters
+        self.returns = returns
+        self.inputs = tuple(p for p in parameters if p.is_tensor)
+        self.params = tuple(p for p in parameters if not p.is_tensor)
+        self.variadic = bool(self.inputs) and self.inputs[-1].type == "Tensor[]"
+        self.defaults = {p.name: p.default for p in self.params if p.default is not REQUIRED}
+        self._by_name = {p.name: p for p in parameters}
+        if any(p.type == "Tensor[]" for p in self.inputs[:-1]):
+            raise ValueError(f"schema {self}: only the last tensor argument may be a list")
+
+    def __str__(self):
+        parts, starred = [], False
+        for p in self.parameters:
+            if p.keyword_only and not starred:
+                parts.append("*")
+                starred = True
+            parts.append(f"{p.type} {p.name}" + ("" if p.default is REQUIRED else f"={p.default!r}"))
+        return f"{self.name}({', '.join(parts)}) -> {self.returns}"
+
+    def bind(self, args, kwargs):
+        """Inputs, as one flat tuple, and params, by name, of a call; a TypeError says what does not fit."""
+        given = self._positional(args)
+        for key, value in kwargs.items():
+            name = self._resolve(key)
+            if name in given:
+                raise TypeError(f"{self.name}() got two values for {name!r}")
+            given[name] = value
+        params = {p.name: self._convert(p, given) for p in self.params}
+        return self._flatten(given), params
+
+    def _positional(self, args):
+        given = {}
+        for index, (parameter, value) in enumerate(zip(self.parameters, args, strict=False)):
+            if parameter.keyword_only:
+                break
+            if parameter.type == "int..." and isinstance(value, (int, np.integer)):
+                given[parameter.name] = args[index:]
+                return given
+            given[parameter.name] = value
+        if len(args) > len(given):
+            raise TypeError(f"{self}: takes {len(given)} positional arguments, got {len(args)}")
+        return given
+
+    def _resolve(self, key):
+        if key in self._by_name:
+            return key
+        if key in ALIASES and ALIASES[key] in self._by_name:
+            return ALIASES[key]
+        if POSITIONS.get(key, len(self.inputs)) < len(self.inputs):
+            return self.inputs[POSITIONS[key]].name
+        raise TypeError(f"{self}: unexpected argument {key!r}")
+
+    def _convert(self, parameter, given):
+        if parameter.name not in given:
+            if parameter.default is REQUIRED:
+                raise TypeError(f"{self}: missing argument {parameter.name!r}")
+            return parameter.default
+        value = given[parameter.name]
+        if type(value) is _ALREADY.get(parameter.type, REQUIRED) or (value is None and "?" in parameter.type):
+            return value
+        try:
+            return CONVERT[parameter.type.rstrip("?")](value)
+        except (TypeError, ValueError, AttributeError):
+            raise TypeError(
+                f"{self.name}(): {parameter.name} must be {parameter.type}, got {value!r} ({type(value).__name__})"
+            ) from None
+
+    def _flatten(self, given):
+        flat = []
+        for p in self.inputs:
+            if p.name not in given and p.default is REQUIRED:
+                raise TypeError(f"{self}: missing argument {p.name!r}")
+            value = given.get(p.name, p.default)
+            if p.type == "Tensor[]":
+                if not isinstance(value, (list, tuple)):
+                    raise TypeError(f"{self.name}(): {p.name} must be a list of tensors, got {type(value).__name__}")
+                flat.extend(value)
+            else:
+                flat.append(value)
+        return tuple(flat)
+
+    def group(self, args):
+        """A call's flat inputs by declared name; a list input collects the rest.
+
+        >>> parse("cat(Tensor[] tensors, int dim=0) -> Tensor").group((1, 2))
+        {'tensors': (1, 2)}
+        """
+        fixed = len(self.inputs) - self.variadic
+        grouped = {p.name: a for p, a in zip(self.inputs[:fixed], args, strict=False)}
+        if self.variadic:
+            grouped[self.inputs[-1].name] = tuple(args[fixed:])
+        return grouped
+
+
+_HEAD = re.compile(r"\s*([\w.:]+)\s*\((.*)\)\s*->\s*(.+?)\s*$", re.DOTALL)
+_PART = re.compile(r"\s*([A-Za-z]+(?:\[\]|\.\.\.)?\??)\s+(\w+)\s*(?:=\s*(.+?))?\s*$", re.DOTALL)
+_LITERALS = {"None": None, "True": True, "False": False}
+
+
+def _literal(text):
+    if text in _LITERALS:
+        return _LITERALS[text]
+    if text[0] in "'\"":
+        return text[1:-1]
+    if text[0] == "(":
+        return tuple(_literal(t.strip()) for t in text[1:-1].split(",") if t.strip())
+    return float(text) if any(c in text for c in ".e") else int(text)
+
+
+def _split(text):
+    """Split at commas outside parentheses."""
+    return [part for part in re.split(r",(?![^()]*\))", text) if part.strip()]
+
+
+def parse(text):
+    """Read a schema; a ValueError shows the part that does not fit.
+
+    >>> str(parse("clip(Tensor x, *, float? min=None) -> Tensor"))
+    'clip(Tensor x, *, float? min=None) -> Tensor'
+    """
+    head = _HEAD.match(text)
+    if not head:
+        raise ValueError(f"schema {text!r}: expected name(arguments) -> returns")
+    name, body, returns = head.groups()
+    parameters, keyword_only = [], False
+    for part in _split(body):
+        if part.strip() == "*":
+            keyword_only = True
+            continue
+        match = _PART.match(part)
+        if not match or (match[1].rstrip("?") not in CONVERT and not match[1].startswith("Tensor")):
+            raise ValueError(f"schema {text!r}: cannot read the argument {part.strip()!r}")
+        default = REQUIRED if match[3] is None else _literal(match[3])
+        parameters.append(Parameter(match[2], match[1], default, keyword_only))
+    return Schema(name, tuple(parameters), returns)

@@ -1,0 +1,81 @@
+cimport cython
+from retrograd.core.array cimport ndarray
+
+cdef extern from *:
+    """
+    /* The type's own tp_new, without the cost of calling the type from Python. */
+    static PyObject *tensor_no_args = NULL;
+    static inline PyObject *tensor_new(PyObject *type) {
+        if (!tensor_no_args && !(tensor_no_args = PyTuple_New(0))) return NULL;
+        return ((PyTypeObject *)type)->tp_new((PyTypeObject *)type, tensor_no_args, NULL);
+    }
+    """
+    object tensor_new(object type)
+
+cdef extern from *:
+    """
+    /* Temporaries come and go by the million: keep some of their memory.  Only for the class itself; a
+       subclass that Python makes gets allocators of its own. */
+    #define TENSOR_POOL 256
+    static PyObject *tensor_pool[TENSOR_POOL];
+    static int tensor_pooled = 0;
+    static PyObject *tensor_alloc(PyTypeObject *type, Py_ssize_t n) {
+        if (tensor_pooled == 0) return PyType_GenericAlloc(type, n);
+        PyObject *o = tensor_pool[--tensor_pooled];
+        memset(o + 1, 0, type->tp_basicsize - sizeof(PyObject));
+        (void)PyObject_Init(o, type);
+        PyObject_GC_Track(o);
+        return o;
+    }
+    static void tensor_free(void *o) {
+        if (tensor_pooled < TENSOR_POOL) tensor_pool[tensor_pooled++] = (PyObject *)o;
+        else PyObject_GC_Del(o);
+    }
+    static inline void pool_allocations(PyObject *cls) {
+    #ifndef Py_GIL_DISABLED
+        PyTypeObject *type = (PyTypeObject *)cls;
+        if (type->tp_itemsize == 0 && type->tp_dictoffset == 0) {
+            type->tp_alloc = tensor_alloc;
+            type->tp_free = tensor_free;
+        }
+    #endif
+    }
+    """
+    void pool_allocations(object cls)
+
+@cython.final
+@cython.freelist(64)
+cdef class Version:
+    cdef public Py_ssize_t count
+
+@cython.freelist(512)
+cdef class TensorBase:
+    cdef public object value, level, tag, grad_fn, _grad, hooks
+    cdef public Version version
+    cdef public bint _requires_grad
+    cdef public int output_nr
+    cdef object __weakref__
+
+cdef bint compiled
+cdef object tensor_class
+
+@cython.locals(out=TensorBase)
+cpdef TensorBase make(object value, object level, object tag)
+
+@cython.locals(out=TensorBase)
+cpdef TensorBase alias(TensorBase tensor, object grad_fn)
+
+cpdef Version version_of(TensorBase tensor)
+
+cpdef Py_ssize_t count_of(TensorBase tensor) except -1
+
+@cython.locals(a=ndarray, b=ndarray)
+cpdef bint plain(object x, object y) except -1
+
+cpdef bint weak(ndarray array, object number) except -1
+
+@cython.locals(a=ndarray)
+cpdef bint floating(object x) except -1
+
+@cython.locals(a=ndarray, b=ndarray, i=int)
+cpdef bint same_kind(object x, object y) except -1

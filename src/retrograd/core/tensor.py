@@ -1,0 +1,155 @@
+"""The fields of a tensor: a value at a level, and its place in that level's autograd graph."""
+
+from numpy import ndarray
+
+from retrograd.core.aval import Aval
+
+compiled = not __file__.endswith(".py")
+
+
+class Version:
+    """How often a storage was written to; a base and its views share one."""
+
+    __slots__ = ("count",)
+
+    def __init__(self):
+        self.count = 0
+
+
+class TensorBase:
+    """What the compiled core knows of a tensor.  `Tensor`, its one subclass, has the methods.
+
+    `value` is an array on the ground and a tensor of the parent level above it; `tag` belongs to the level.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_grad",
+        "_requires_grad",
+        "grad_fn",
+        "hooks",
+        "level",
+        "output_nr",
+        "tag",
+        "value",
+        "version",
+    )
+
+    def __init__(self, value, level=None, tag=None, requires_grad=False):
+        self.value = value
+        self.level = level
+        self.tag = tag
+        self._requires_grad = requires_grad
+        self.grad_fn = None
+        self.output_nr = 0
+        self._grad = None
+        self.version = None
+        self.hooks = None
+
+    @property
+    def shape(self):
+        """Sizes of the dimensions, as a tuple of ints."""
+        return self.value.shape if self.level is None else self.level.shape(self)
+
+    @property
+    def ndim(self):
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def dtype(self):
+        """The NumPy dtype of the elements."""
+        return self.value.dtype
+
+    @property
+    def aval(self):
+        """Shape and dtype, without the value."""
+        return Aval(self.shape, self.value.dtype)
+
+
+tensor_class = TensorBase
+
+
+def set_tensor_class(cls):
+    """Make `cls`, a subclass of TensorBase without fields of its own, the class of all results."""
+    global tensor_class
+    tensor_class = cls
+    if compiled:
+        pool_allocations(cls)  # noqa: F821 (declared in tensor.pxd)
+
+
+def make(value, level, tag):
+    """A fresh tensor outside any graph."""
+    if compiled:
+        out: TensorBase = tensor_new(tensor_class)  # noqa: F821 (declared in tensor.pxd)
+        out.value = value
+        out.level = level
+        out.tag = tag
+        return out
+    return tensor_class(value, level, tag)
+
+
+def alias(tensor, grad_fn):
+    """The same value at the same level under another autograd identity."""
+    out = make(tensor.value, tensor.level, tensor.tag)
+    out.version = tensor.version
+    if grad_fn is not None:
+        out.grad_fn = grad_fn
+        out.output_nr = tensor.output_nr
+        out._requires_grad = True
+    return out
+
+
+def version_of(tensor):
+    """The version counter that a tensor shares with its views, made when first asked for."""
+    if tensor.version is None:
+        tensor.version = Version()
+    return tensor.version
+
+
+def count_of(tensor):
+    """How often the tensor's storage was written to."""
+    version = tensor.version
+    return 0 if version is None else version.count
+
+
+def plain(x, y):
+    """Whether two operands need no promotion: NumPy would do what PyTorch does."""
+    if type(x) is ndarray:
+        a: ndarray = x
+        if type(y) is ndarray:
+            b: ndarray = y
+            return a.dtype is b.dtype
+        return weak(a, y)
+    if type(y) is ndarray:
+        return weak(y, x)
+    return False
+
+
+def weak(array, number):
+    """Whether a Python number takes the dtype of the array that it meets."""
+    if type(number) is float:
+        return array.dtype.num > 10
+    return type(number) is int and array.dtype.num > 0
+
+
+def floating(x):
+    """Whether x is a NumPy array of floating or complex dtype (half precision has a number of its own)."""
+    if type(x) is ndarray:
+        a: ndarray = x
+        return a.dtype.num > 10
+    return False
+
+
+def same_kind(x, y):
+    """Whether two arrays agree in shape and dtype, so that a cotangent for one fits the other."""
+    if type(x) is ndarray and type(y) is ndarray:
+        a: ndarray = x
+        b: ndarray = y
+        if a.dtype is not b.dtype or a.ndim != b.ndim:
+            return False
+        for i in range(a.ndim):
+            if a.shape[i] != b.shape[i]:
+                return False
+        return True
+    return False
