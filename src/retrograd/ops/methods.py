@@ -1,0 +1,250 @@
+"""Methods of tensors: every operator of the registry, and what is no operator."""
+
+import math
+
+from retrograd.core import Tensor, registry
+from retrograd.core import dtype as dtypes
+from retrograd.ops.index import index
+
+
+def add_operators(registered):
+    """Every operator whose first input is a tensor becomes a method."""
+    for name, operator in registered.items():
+        if operator.definition.public and operator.definition.method and operator.schema.inputs:
+            setattr(Tensor, name, operator)
+
+
+def method(function):
+    """Put a function into the class of tensors."""
+    setattr(Tensor, function.__name__, function)
+    return function
+
+
+def attribute(function):
+    """Put a property into the class of tensors."""
+    setattr(Tensor, function.__name__, property(function))
+    return function
+
+
+# ------------------------------------------------------------------------------------------- reading values
+
+
+def concrete(x):
+    """The array below all levels; a level that can't be read refuses, or takes note."""
+    while x.level is not None:
+        x = x.level.read(x)
+    return x.value
+
+
+@method
+def numpy(x):
+    """The array that the tensor holds, not a copy; of a tensor that requires grad, detach it first."""
+    if x.requires_grad:
+        raise RuntimeError("numpy(): this tensor requires grad; use x.detach().numpy()")
+    return concrete(x)
+
+
+@method
+def __array__(x, dtype=None, copy=None):
+    array = numpy(x)
+    return array if dtype is None else array.astype(dtype)
+
+
+@method
+def item(x):
+    """The one element of the tensor as a Python number."""
+    if x.numel() != 1:
+        raise ValueError(f"item(): expected a tensor of one element, got shape {x.shape}")
+    return concrete(x).item()
+
+
+@method
+def tolist(x):
+    """The elements as nested lists of Python numbers."""
+    return concrete(x).tolist()
+
+
+@method
+def __bool__(x):
+    if x.numel() != 1:
+        raise RuntimeError(f"the truth of a tensor of shape {x.shape} is ambiguous; use .any() or .all()")
+    return bool(concrete(x).item())
+
+
+@method
+def __float__(x):
+    return float(item(x))
+
+
+@method
+def __int__(x):
+    return int(item(x))
+
+
+@method
+def __complex__(x):
+    return complex(item(x))
+
+
+@method
+def __index__(x):
+    if x.dtype.kind not in "iub":
+        raise TypeError(f"only integer tensors of one element can be an index, got {x.aval}")
+    return int(item(x))
+
+
+@method
+def __len__(x):
+    if not x.ndim:
+        raise TypeError("len(): a tensor without dimensions has no length")
+    return x.shape[0]
+
+
+@method
+def __iter__(x):
+    if not x.ndim:
+        raise TypeError("a tensor without dimensions can't be iterated over")
+    return iter(registry["unbind"](x))
+
+
+@method
+def __contains__(x, value):
+    return bool((x == value).any())
+
+
+@method
+def __getitem__(x, key):
+    return index(x, key)
+
+
+@method
+def __repr__(x):
+    suffix = "" if _dtype_is_obvious(x.dtype) else f", dtype={x.dtype}"
+    if x.grad_fn is not None:
+        suffix += f", grad_fn={x.grad_fn!r}"
+    elif x.requires_grad:
+        suffix += ", requires_grad=True"
+    if x.level is not None:
+        return f"tensor({x.aval}, {type(x.level).__name__}{suffix})"
+    return f"tensor({_digits(x.value)}{suffix})"
+
+
+def _dtype_is_obvious(dtype):
+    return dtype in (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool_)
+
+
+def _digits(array):
+    text = repr(array)
+    body = text[text.index("(") + 1 : text.rindex(")")] if "(" in text else text
+    return body.split(", dtype=")[0].split(", shape=")[0].replace("\n      ", "\n       ").rstrip(", \n")
+
+
+# --------------------------------------------------------------------------------------- shape and identity
+
+
+@method
+def size(x, dim=None):
+    """The shape, or the size of one dimension."""
+    return x.shape if dim is None else x.shape[dim]
+
+
+@method
+def dim(x):
+    """Number of dimensions."""
+    return x.ndim
+
+
+@method
+def numel(x):
+    """Number of elements."""
+    return math.prod(x.shape)
+
+
+@attribute
+def T(x):
+    """The dimensions in reverse order."""
+    return registry["permute"](x, tuple(range(x.ndim))[::-1])
+
+
+@attribute
+def mT(x):
+    """The last two dimensions swapped."""
+    if x.ndim < 2:
+        raise ValueError(f"mT: expected at least 2 dimensions, got shape {x.shape}")
+    return registry["transpose"](x, -2, -1)
+
+
+@attribute
+def device(x):
+    """Where the array lives: "cpu"."""
+    return "cpu"
+
+
+@attribute
+def data(x):
+    """The same memory outside every graph."""
+    return x.detach()
+
+
+@method
+def contiguous(x):
+    """The tensor itself if its elements lie in row-major order, else a copy in which they do."""
+    return x if x.value.flags.c_contiguous else registry["clone"](x)
+
+
+@method
+def is_floating_point(x):
+    """Whether the dtype is a real floating one."""
+    return x.dtype.kind == "f"
+
+
+@method
+def is_complex(x):
+    """Whether the dtype is complex."""
+    return x.dtype.kind == "c"
+
+
+@method
+def requires_grad_(x, requires_grad=True):
+    """Ask for gradients (or no longer); returns the tensor."""
+    x.requires_grad = requires_grad
+    return x
+
+
+@method
+def reshape_as(x, other):
+    """Reshaped as the other tensor."""
+    return registry["reshape"](x, other.shape)
+
+
+@method
+def expand_as(x, other):
+    """Expanded to the shape of the other tensor."""
+    return registry["expand"](x, other.shape)
+
+
+def _convert(name, dtype):
+    def convert(x):
+        return x if x.dtype == dtype else registry["to"](x, dtype)
+
+    convert.__name__, convert.__doc__ = name, f"The tensor in {dtype}; itself if it is so already."
+    return method(convert)
+
+
+for _name, _dtype in {
+    "float": dtypes.float32,
+    "double": dtypes.float64,
+    "half": dtypes.float16,
+    "int": dtypes.int32,
+    "long": dtypes.int64,
+    "bool": dtypes.bool_,
+}.items():
+    _convert(_name, _dtype)
+
+
+@method
+def type_as(x, other):
+    """The tensor in the dtype of the other."""
+    return x if x.dtype == other.dtype else registry["to"](x, other.dtype)
+
+

@@ -1,0 +1,82 @@
+"""Writing in place.  One operator writes, `copy_`; every other in-place method is a computation and a `copy_`."""
+
+from retrograd.core import Tensor, current, registry
+from retrograd.core.tensor import version_of
+from retrograd.ops.create import as_tensor
+from retrograd.ops.family import broadcast_shapes
+from retrograd.ops.index import index
+
+
+def copy_(x, src):
+    """Write `src`, broadcast and converted, into the memory of x, and return x.
+
+    Nothing may record it: x is outside every graph, or gradients are off (`no_grad`), as in an optimizer.
+    """
+    src = as_tensor(src)
+    _check_write(x, src)
+    if broadcast_shapes("copy_", [x.shape, src.shape]) != x.shape:
+        raise ValueError(f"copy_: a value of shape {src.shape} does not fit into {x.shape}")
+    x.value[...] = registry["to"](src.detach(), x.dtype).value
+    version_of(x).count += 1
+    return x
+
+
+def _check_write(x, src):
+    if current().level is not None or x.level is not None:
+        raise NotImplementedError("in-place writes inside a transform or trace are not supported yet; use x = x + y")
+    if current().grad_enabled and x.requires_grad and x.grad_fn is None:
+        raise RuntimeError("a leaf that requires grad can't be written to in place; use no_grad(), or x.detach()")
+    if current().grad_enabled and (x.requires_grad or src.requires_grad):
+        raise NotImplementedError("in-place writes that autograd must record are not supported yet; use x = x + y")
+    if not x.value.flags.writeable:
+        raise RuntimeError("copy_: this tensor's memory is read-only (expanded, or from a read-only array); clone it")
+
+
+def zero_(x):
+    """Write zeros; returns x."""
+    return copy_(x, 0)
+
+
+def fill_(x, value):
+    """Write one value everywhere; returns x."""
+    return copy_(x, value)
+
+
+def add_(x, other, *, alpha=1):
+    """x = x + alpha * other, in place."""
+    return copy_(x, x + (other if alpha == 1 else other * alpha))
+
+
+def sub_(x, other, *, alpha=1):
+    """x = x - alpha * other, in place."""
+    return copy_(x, x - (other if alpha == 1 else other * alpha))
+
+
+def mul_(x, other):
+    """x = x * other, in place."""
+    return copy_(x, x * other)
+
+
+def div_(x, other):
+    """x = x / other, in place."""
+    return copy_(x, x / other)
+
+
+def clamp_(x, min=None, max=None):
+    """x bounded by min and max, in place."""
+    return copy_(x, registry["clamp"](x, min, max))
+
+
+def set_item(x, key, value):
+    """x[key] = value."""
+    window = index(x, key)
+    if window.version is not None and window.version is x.version:
+        copy_(window, value)
+        return
+    _check_write(x, as_tensor(value))
+    raise NotImplementedError("x[mask] = v and x[indices] = v are not supported yet; use where() or index_add()")
+
+
+for _method in (copy_, zero_, fill_, add_, sub_, mul_, div_, clamp_):
+    setattr(Tensor, _method.__name__, _method)
+Tensor.__setitem__ = set_item

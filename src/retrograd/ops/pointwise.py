@@ -1,0 +1,408 @@
+"""Operators that act on each element: arithmetic, powers, trigonometry, rounding, comparison."""
+
+# The short form says a whole operator in a line or two: signature, kernel, meaning, derivative.  A rule's
+# argument names are its save list (`out` is the output), and its one formula serves both modes.
+
+import math
+
+from retrograd.core import dtype as dtypes
+from retrograd.core import op, xp
+from retrograd.ops.family import Comparison, Composite, Pointwise, pointwise
+
+POSITIVE = (0.2, 3.0)
+
+# ------------------------------------------------------------------------------------------------ arithmetic
+
+
+@op("add(Tensor a, Tensor b) -> Tensor")
+class add(Pointwise, linear="a,b"):
+    """Elementwise sum; operands broadcast."""
+
+    impl = xp.add
+
+    def vjp_a(g):
+        return g
+
+    def vjp_b(g):
+        return g
+
+    def samples(r):
+        yield (r(4, 1), r(3)), {}
+        yield (r(2, 3), 2.5), {}
+        yield (r(), r(3)), {}
+
+
+@op("mul(Tensor a, Tensor b) -> Tensor")
+class mul(Pointwise, linear="a b"):
+    """Elementwise product; operands broadcast."""
+
+    impl = xp.multiply
+
+    def vjp_a(g, b):
+        return g * b
+
+    def vjp_b(g, a):
+        return g * a
+
+    def samples(r):
+        yield (r(3), r(3)), {}
+        yield (r(4, 1), r(3)), {}
+        yield (r(2, 3), 2.5), {}
+
+
+sub = pointwise("sub(Tensor a, Tensor b) -> Tensor", xp.subtract,
+    "Elementwise difference a - b.",
+    vjp_a=lambda g: g, vjp_b=lambda g: -g, linear="a,b")  # fmt: skip
+div = pointwise("div(Tensor a, Tensor b) -> Tensor", xp.true_divide,
+    "Elementwise quotient a / b, of floating dtype.",
+    vjp_a=lambda g, b: g / b, vjp_b=lambda g, b, out: -g * out / b,
+    promotion="float", domain=(0.5, 2.0))  # fmt: skip
+neg = pointwise("neg(Tensor x) -> Tensor", xp.negative,
+    "Elementwise negation.",
+    vjp=lambda g: -g, linear="x")  # fmt: skip
+floor_divide = pointwise("floor_divide(Tensor a, Tensor b) -> Tensor", xp.floor_divide,
+    "The quotient rounded down; it has no derivative.",
+    differentiable=False, domain=(0.5, 5.0))  # fmt: skip
+remainder = pointwise("remainder(Tensor a, Tensor b) -> Tensor", xp.remainder,
+    "a - floor(a / b) * b: what is left, with the sign of b.",
+    vjp_a=lambda g: g, vjp_b=lambda g, a, b: -g * floor_divide(a, b),
+    domain=(0.7, 5.0))  # fmt: skip
+
+
+@op("pow(Tensor a, Tensor b) -> Tensor")
+class pow(Pointwise):
+    """a to the power b.
+
+    The derivative with respect to a is 0 where b is 0, and that with respect to b is 0 where a is 0.
+    """
+
+    def impl(xp, a, b):
+        return a**b
+
+    def vjp_a(g, a, b):
+        if isinstance(b, (int, float, complex)):
+            return g * (b * a ** (b - 1)) if b else g * 0
+        return g * where(b == 0, 0, b * a ** where(b == 0, 1, b - 1))
+
+    def vjp_b(g, a, b, out):
+        if isinstance(a, (int, float, complex)):
+            return g * out * (math.log(a) if a > 0 else 0 if a == 0 else math.nan)
+        return g * where(a == 0, 0, out * log(where(a == 0, 1, a)))
+
+    def samples(r):
+        yield (r(3, within=POSITIVE), r(2, 3)), {}
+        yield (r(4, within=POSITIVE), 3), {}
+        yield (r(4), 2), {}
+        yield (r(within=POSITIVE), -0.5), {}
+        yield (2.0, r(3)), {}
+
+
+square = pointwise("square(Tensor x) -> Tensor", xp.square,
+    "x times x.",
+    vjp=lambda g, x: g * (2 * x))  # fmt: skip
+sqrt = pointwise("sqrt(Tensor x) -> Tensor", xp.sqrt,
+    "The square root; NaN for negative numbers.",
+    vjp=lambda g, out: g / (2 * out), promotion="float", domain=POSITIVE)  # fmt: skip
+rsqrt = pointwise("rsqrt(Tensor x) -> Tensor", lambda xp, x: 1 / xp.sqrt(x),
+    "1 / sqrt(x).",
+    vjp=lambda g, x, out: g * (-0.5 * out / x), promotion="float", domain=POSITIVE)  # fmt: skip
+reciprocal = pointwise("reciprocal(Tensor x) -> Tensor", lambda xp, x: 1 / x,
+    "1 / x.",
+    vjp=lambda g, out: g * -(out * out), promotion="float", domain=POSITIVE)  # fmt: skip
+abs = pointwise("abs(Tensor x) -> Tensor", xp.absolute,
+    "The absolute value; its derivative at 0 is 0.",
+    vjp=lambda g, x: g * conjugate(sign(x)), jvp=lambda t, x: real_part(t * conjugate(sign(x))),
+    result="real")  # fmt: skip
+conj = pointwise("conj(Tensor x) -> Tensor", xp.conjugate,
+    "The complex conjugate; of real numbers, a copy.",
+    vjp=lambda g: conjugate(g), jvp=lambda t: conjugate(t))  # fmt: skip
+sign = pointwise("sign(Tensor x) -> Tensor", xp.sign,
+    "-1, 0 or 1; its derivative is 0.",
+    vjp=lambda g: g * 0)  # fmt: skip
+
+
+def conjugate(x):
+    """The complex conjugate; real tensors pass as they are."""
+    return conj(x) if x.dtype.kind == "c" else x
+
+
+def real_part(x):
+    """The real part; real tensors pass as they are."""
+    return to(x, dtypes.real_of(x.dtype)) if x.dtype.kind == "c" else x
+
+
+# ---------------------------------------------------------------------------------- exponentials, logarithms
+
+exp = pointwise("exp(Tensor x) -> Tensor", xp.exp,
+    "e to the power x.",
+    vjp=lambda g, out: g * out, promotion="float")  # fmt: skip
+exp2 = pointwise("exp2(Tensor x) -> Tensor", xp.exp2,
+    "2 to the power x.",
+    vjp=lambda g, out: g * (out * math.log(2)), promotion="float")  # fmt: skip
+expm1 = pointwise("expm1(Tensor x) -> Tensor", xp.expm1,
+    "exp(x) - 1, exact for small x.",
+    vjp=lambda g, out: g * (out + 1), promotion="float")  # fmt: skip
+log = pointwise("log(Tensor x) -> Tensor", xp.log,
+    "The natural logarithm.",
+    vjp=lambda g, x: g / x, promotion="float", domain=POSITIVE)  # fmt: skip
+log2 = pointwise("log2(Tensor x) -> Tensor", xp.log2,
+    "The logarithm to base 2.",
+    vjp=lambda g, x: g / (x * math.log(2)), promotion="float", domain=POSITIVE)  # fmt: skip
+log10 = pointwise("log10(Tensor x) -> Tensor", xp.log10,
+    "The logarithm to base 10.",
+    vjp=lambda g, x: g / (x * math.log(10)), promotion="float", domain=POSITIVE)  # fmt: skip
+log1p = pointwise("log1p(Tensor x) -> Tensor", xp.log1p,
+    "log(1 + x), exact for small x.",
+    vjp=lambda g, x: g / (1 + x), promotion="float", domain=(-0.5, 3.0))  # fmt: skip
+logaddexp = pointwise("logaddexp(Tensor a, Tensor b) -> Tensor", xp.logaddexp,
+    "log(exp(a) + exp(b)), without overflow.",
+    vjp_a=lambda g, a, out: g * exp(a - out), vjp_b=lambda g, b, out: g * exp(b - out),
+    promotion="float")  # fmt: skip
+
+# ---------------------------------------------------------------------------------------------- trigonometry
+
+sin = pointwise("sin(Tensor x) -> Tensor", xp.sin,
+    "The sine of x radians.",
+    vjp=lambda g, x: g * cos(x), promotion="float")  # fmt: skip
+cos = pointwise("cos(Tensor x) -> Tensor", xp.cos,
+    "The cosine of x radians.",
+    vjp=lambda g, x: g * -sin(x), promotion="float")  # fmt: skip
+tan = pointwise("tan(Tensor x) -> Tensor", xp.tan,
+    "The tangent of x radians.",
+    vjp=lambda g, out: g * (1 + out * out), promotion="float", domain=(-1.2, 1.2))  # fmt: skip
+asin = pointwise("asin(Tensor x) -> Tensor", xp.arcsin,
+    "The angle in radians whose sine is x.",
+    vjp=lambda g, x: g * rsqrt(1 - x * x), promotion="float", domain=(-0.9, 0.9))  # fmt: skip
+acos = pointwise("acos(Tensor x) -> Tensor", xp.arccos,
+    "The angle in radians whose cosine is x.",
+    vjp=lambda g, x: g * -rsqrt(1 - x * x), promotion="float", domain=(-0.9, 0.9))  # fmt: skip
+atan = pointwise("atan(Tensor x) -> Tensor", xp.arctan,
+    "The angle in radians whose tangent is x.",
+    vjp=lambda g, x: g / (1 + x * x), promotion="float")  # fmt: skip
+atan2 = pointwise("atan2(Tensor a, Tensor b) -> Tensor", xp.arctan2,
+    "The angle in radians of the point (b, a).",
+    vjp_a=lambda g, a, b: g * (b / (a * a + b * b)), vjp_b=lambda g, a, b: g * (-a / (a * a + b * b)),
+    promotion="float", domain=POSITIVE)  # fmt: skip
+sinh = pointwise("sinh(Tensor x) -> Tensor", xp.sinh,
+    "The hyperbolic sine.",
+    vjp=lambda g, x: g * cosh(x), promotion="float")  # fmt: skip
+cosh = pointwise("cosh(Tensor x) -> Tensor", xp.cosh,
+    "The hyperbolic cosine.",
+    vjp=lambda g, x: g * sinh(x), promotion="float")  # fmt: skip
+tanh = pointwise("tanh(Tensor x) -> Tensor", xp.tanh,
+    "The hyperbolic tangent.",
+    vjp=lambda g, out: g * (1 - out * out), promotion="float")  # fmt: skip
+asinh = pointwise("asinh(Tensor x) -> Tensor", xp.arcsinh,
+    "The inverse hyperbolic sine.",
+    vjp=lambda g, x: g * rsqrt(x * x + 1), promotion="float")  # fmt: skip
+acosh = pointwise("acosh(Tensor x) -> Tensor", xp.arccosh,
+    "The inverse hyperbolic cosine, for x of at least 1.",
+    vjp=lambda g, x: g * rsqrt(x * x - 1), promotion="float", domain=(1.2, 3.0))  # fmt: skip
+atanh = pointwise("atanh(Tensor x) -> Tensor", xp.arctanh,
+    "The inverse hyperbolic tangent, for x between -1 and 1.",
+    vjp=lambda g, x: g / (1 - x * x), promotion="float", domain=(-0.9, 0.9))  # fmt: skip
+erf = pointwise("erf(Tensor x) -> Tensor", xp.erf,
+    "The error function.",
+    vjp=lambda g, x: g * (2 / math.sqrt(math.pi) * exp(-x * x)), promotion="float")  # fmt: skip
+
+# ---------------------------------------------------------------------------------------------- activations
+
+sigmoid = pointwise("sigmoid(Tensor x) -> Tensor", xp.sigmoid,
+    "1 / (1 + exp(-x)).",
+    vjp=lambda g, out: g * (out * (1 - out)), promotion="float")  # fmt: skip
+relu = pointwise("relu(Tensor x) -> Tensor", xp.relu,
+    "max(x, 0); its derivative at 0 is 0.",
+    vjp=lambda g, out: g * (out > 0))  # fmt: skip
+silu = pointwise("silu(Tensor x) -> Tensor", lambda xp, x: x * xp.sigmoid(x),
+    "x * sigmoid(x), also called swish.",
+    vjp=lambda g, x: g * _silu_slope(x, sigmoid(x)), promotion="float")  # fmt: skip
+softplus = pointwise("softplus(Tensor x) -> Tensor", xp.softplus,
+    "log(1 + exp(x)), without overflow.",
+    vjp=lambda g, x: g * sigmoid(x), promotion="float")  # fmt: skip
+
+
+def _silu_slope(x, s):
+    return s * (1 + x * (1 - s))
+
+
+@op("gelu(Tensor x, *, str approximate='none') -> Tensor")
+class gelu(Pointwise, promotion="float"):
+    """x times the normal distribution function: exact, or with approximate="tanh" by that formula.
+
+    Hendrycks and Gimpel, Gaussian error linear units, arXiv 1606.08415.
+    """
+
+    def impl(xp, x, *, approximate):
+        if approximate == "none":
+            return xp.gelu(x)
+        return 0.5 * x * (1 + xp.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
+
+    def vjp_x(g, x, approximate):
+        if approximate == "none":
+            return g * (0.5 * (1 + erf(x * math.sqrt(0.5))) + x * exp(-0.5 * x * x) / math.sqrt(2 * math.pi))
+        t = tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x))
+        slope = math.sqrt(2 / math.pi) * (1 + 3 * 0.044715 * x * x)
+        return g * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * slope)
+
+    def samples(r):
+        yield (r(3, 2),), {}
+        yield (r(4),), {"approximate": "tanh"}
+
+
+@op("leaky_relu(Tensor x, number negative_slope=0.01) -> Tensor")
+class leaky_relu(Pointwise):
+    """x where positive, negative_slope * x elsewhere."""
+
+    def impl(xp, x, *, negative_slope):
+        return xp.where(x > 0, x, x * x.dtype.type(negative_slope))
+
+    def vjp_x(g, x, negative_slope):
+        return where(x > 0, g, g * negative_slope)
+
+    def samples(r):
+        yield (r(3, 2),), {}
+        yield (r(4),), {"negative_slope": 0.2}
+
+
+# ----------------------------------------------------------------------------- choosing, bounding, rounding
+
+
+@op("where(Tensor condition, Tensor a, Tensor b) -> Tensor")
+class where(Pointwise, linear="a,b", masks=1):
+    """a where the condition holds, b elsewhere; all three broadcast."""
+
+    impl = xp.where
+
+    def vjp_a(g, condition):
+        return where(condition, g, 0)
+
+    def vjp_b(g, condition):
+        return where(condition, 0, g)
+
+    def samples(r):
+        yield (r.booleans(3), r(3), r(2, 3)), {}
+        yield (r.booleans(2, 1), r(3), 0.5), {}
+
+
+def _larger(g, a, b):
+    return where(a == b, g / 2, where(a < b, 0, g))
+
+
+maximum = pointwise("maximum(Tensor a, Tensor b) -> Tensor", xp.maximum,
+    "The larger of the two; equals share the gradient.",
+    vjp_a=lambda g, a, b: _larger(g, a, b), vjp_b=lambda g, a, b: _larger(g, b, a))  # fmt: skip
+minimum = pointwise("minimum(Tensor a, Tensor b) -> Tensor", xp.minimum,
+    "The smaller of the two; equals share the gradient.",
+    vjp_a=lambda g, a, b: _larger(g, -a, -b), vjp_b=lambda g, a, b: _larger(g, -b, -a))  # fmt: skip
+
+
+@op("clamp(Tensor x, number? min=None, number? max=None) -> Tensor")
+class clamp(Pointwise):
+    """x, but at least min and at most max; the derivative is 1 within the bounds, the bounds included."""
+
+    def impl(xp, x, *, min, max):
+        if min is None and max is None:
+            raise ValueError("clamp: give min, max, or both")
+        return xp.clip(x, min, max)
+
+    def vjp_x(g, x, min, max):
+        inside = x == x if min is None else x >= min
+        return where(inside if max is None else logical_and(inside, x <= max), g, 0)
+
+    def samples(r):
+        yield (r(3, 2),), {"min": -0.5, "max": 0.7}
+        yield (r(4),), {"min": 0.1}
+        yield (r(4),), {"max": 0.1}
+
+    def errors(r):
+        yield (r(2),), {}, ValueError, "min, max, or both"
+
+
+@op("clip(Tensor x, number? min=None, number? max=None) -> Tensor")
+class clip(Composite):
+    """NumPy's name of `clamp`."""
+
+    def compose(x, *, min, max):
+        return clamp(x, min, max)
+
+    def samples(r):
+        yield (r(3),), {"min": -0.5, "max": 0.7}
+
+
+floor = pointwise("floor(Tensor x) -> Tensor", xp.floor,
+    "The largest integer not above x; its derivative is 0.",
+    vjp=lambda g: g * 0)  # fmt: skip
+ceil = pointwise("ceil(Tensor x) -> Tensor", xp.ceil,
+    "The smallest integer not below x; its derivative is 0.",
+    vjp=lambda g: g * 0)  # fmt: skip
+round = pointwise("round(Tensor x) -> Tensor", xp.rint,
+    "The nearest integer, halves to even; its derivative is 0.",
+    vjp=lambda g: g * 0)  # fmt: skip
+trunc = pointwise("trunc(Tensor x) -> Tensor", xp.trunc,
+    "x without its fraction; its derivative is 0.",
+    vjp=lambda g: g * 0)  # fmt: skip
+
+# ------------------------------------------------------------------------------------- comparison and logic
+
+
+def _compare(name, impl, doc):
+    return pointwise(f"{name}(Tensor a, Tensor b) -> Tensor", impl, doc, family=Comparison)
+
+
+eq = _compare("eq", xp.equal, "Whether a equals b, element by element.")
+ne = _compare("ne", xp.not_equal, "Whether a differs from b, element by element.")
+lt = _compare("lt", xp.less, "Whether a is less than b, element by element.")
+le = _compare("le", xp.less_equal, "Whether a is at most b, element by element.")
+gt = _compare("gt", xp.greater, "Whether a is greater than b, element by element.")
+ge = _compare("ge", xp.greater_equal, "Whether a is at least b, element by element.")
+logical_and = _compare("logical_and", xp.logical_and, "Whether both are true (not zero).")
+logical_or = _compare("logical_or", xp.logical_or, "Whether at least one is true (not zero).")
+logical_xor = _compare("logical_xor", xp.logical_xor, "Whether exactly one is true (not zero).")
+logical_not = pointwise("logical_not(Tensor x) -> Tensor", xp.logical_not,
+    "Whether x is false (zero).", family=Comparison)  # fmt: skip
+isnan = pointwise("isnan(Tensor x) -> Tensor", xp.isnan,
+    "Whether x is not a number.", family=Comparison)  # fmt: skip
+isinf = pointwise("isinf(Tensor x) -> Tensor", xp.isinf,
+    "Whether x is infinite, of either sign.", family=Comparison)  # fmt: skip
+isfinite = pointwise("isfinite(Tensor x) -> Tensor", xp.isfinite,
+    "Whether x is neither infinite nor NaN.", family=Comparison)  # fmt: skip
+
+# ------------------------------------------------------------------------------------ identity and conversion
+
+
+@op("to(Tensor x, dtype dtype) -> Tensor")
+class to(Pointwise, linear="x", promotion=None):
+    """x in another dtype; from complex to real, its real part."""
+
+    def impl(xp, x, *, dtype):
+        return xp.cast(x, dtype)
+
+    def shape(x, *, dtype):
+        return type(x)(x.shape, dtype)
+
+    def vjp_x(g):
+        return g  # which `fit` brings back to the input's dtype
+
+    def samples(r):
+        yield (r(3, 2),), {"dtype": "float32"}
+        yield (r(3),), {"dtype": "float64"}
+        yield (r(3),), {"dtype": "int64"}
+
+
+clone = pointwise("clone(Tensor x) -> Tensor", xp.copy,
+    "A copy that gradients pass through.",
+    vjp=lambda g: g, linear="x")  # fmt: skip
+
+
+@op("detach(Tensor x) -> Tensor")
+class detach(Pointwise, differentiable=False, view=True, promotion=None):
+    """The same memory outside every graph: an operator, so that each level it passes cuts its own."""
+
+    def impl(xp, x):
+        return x[...]
+
+    def shape(x):
+        return x
+
+    def samples(r):
+        yield (r(3),), {}

@@ -1,0 +1,504 @@
+"""Operators that show, join or rearrange elements without computing with them."""
+
+from retrograd.core import Aval, Definition, op, registry, xp
+from retrograd.core import dtype as dtypes
+from retrograd.ops.family import (
+    Composite,
+    View,
+    broadcast_shapes,
+    canonical_dim,
+    canonical_dims,
+    numel,
+    sum_to,
+)
+
+# ------------------------------------------------------------------------------------------------ new shapes
+
+
+def inferred_shape(name, old, new):
+    """`new` with its -1, if any, worked out from the number of elements; a ValueError if it can't be."""
+    total, known = numel(old), numel(s for s in new if s != -1)
+    unknown = sum(s == -1 for s in new)
+    if unknown == 1 and known and total % known == 0:
+        return tuple(total // known if s == -1 else s for s in new)
+    if unknown or known != total or any(s < 0 for s in new):
+        raise ValueError(f"{name}: shape {tuple(old)} of {total} elements does not fit into {tuple(new)}")
+    return tuple(new)
+
+
+@op("reshape(Tensor x, int... shape) -> Tensor")
+class reshape(View, linear="x"):
+    """The same elements in row-major order in another shape; one size may be -1.  A view where strides allow."""
+
+    impl = xp.reshape
+
+    def shape(x, *, shape):
+        return Aval(inferred_shape("reshape", x.shape, shape), x.dtype)
+
+    def vjp_x(g, x_aval):
+        return reshape(g, x_aval.shape)
+
+    def samples(r):
+        yield (r(2, 6),), {"shape": (3, 4)}
+        yield (r(2, 6),), {"shape": (-1,)}
+        yield (r(1),), {"shape": ()}
+
+    def errors(r):
+        yield (r(2, 3),), {"shape": (4,)}, ValueError, r"\(2, 3\) of 6 elements"
+
+
+@op("view(Tensor x, int... shape) -> Tensor")
+class view(Composite):
+    """`reshape`, by PyTorch's name."""
+
+    def compose(x, *, shape):
+        return reshape(x, shape)
+
+    def samples(r):
+        yield (r(2, 6),), {"shape": (3, -1)}
+
+
+@op("expand(Tensor x, int... shape) -> Tensor")
+class expand(View, linear="x"):
+    """Dimensions of size 1 repeated, and new ones in front, without copying; -1 keeps a size."""
+
+    def impl(xp, x, *, shape):
+        return xp.broadcast_to(x, expanded_shape(x.shape, shape))
+
+    def shape(x, *, shape):
+        return Aval(expanded_shape(x.shape, shape), x.dtype)
+
+    def vjp_x(g, x_aval):
+        return sum_to(g, x_aval.shape)
+
+    def samples(r):
+        yield (r(3, 1),), {"shape": (2, 3, 4)}
+        yield (r(3, 1),), {"shape": (-1, 2)}
+        yield (r(),), {"shape": (2,)}
+
+    def errors(r):
+        yield (r(3),), {"shape": (4,)}, ValueError, r"\(3,\) does not expand"
+
+
+def expanded_shape(old, new):
+    """`new` with each -1 replaced by the size that it keeps; a ValueError if old sizes neither fit nor are 1."""
+    lead = len(new) - len(old)
+    padded = (1,) * lead + tuple(old) if lead >= 0 else tuple(old)
+    out = tuple(o if n == -1 else n for o, n in zip(padded, new, strict=False))
+    if lead < 0 or any(o not in (1, n) for o, n in zip(padded, out, strict=True)):
+        raise ValueError(f"expand: shape {tuple(old)} does not expand to {tuple(new)}")
+    return out
+
+
+@op("broadcast_to(Tensor x, int... shape) -> Tensor")
+class broadcast_to(Composite):
+    """`expand`, by NumPy's name."""
+
+    def compose(x, *, shape):
+        return expand(x, shape)
+
+    def samples(r):
+        yield (r(3, 1),), {"shape": (3, 2)}
+
+
+@op("squeeze(Tensor x, int[]? dim=None) -> Tensor")
+class squeeze(View, linear="x"):
+    """Without the dimensions of size 1, or without those of them that `dim` names."""
+
+    def impl(xp, x, *, dim):
+        return xp.reshape(x, squeezed_shape(x.shape, dim))
+
+    def shape(x, *, dim):
+        return Aval(squeezed_shape(x.shape, dim), x.dtype)
+
+    def vjp_x(g, x_aval):
+        return reshape(g, x_aval.shape)
+
+    def samples(r):
+        yield (r(2, 1, 3, 1),), {}
+        yield (r(2, 1, 3, 1),), {"dim": 1}
+        yield (r(2, 1, 3, 1),), {"dim": (0, -1)}
+
+
+def squeezed_shape(shape, dim):
+    """The shape without the named dimensions of size 1."""
+    dims = range(len(shape)) if dim is None else canonical_dims("squeeze", dim, len(shape)) if dim else ()
+    return tuple(s for i, s in enumerate(shape) if i not in dims or s != 1)
+
+
+@op("unsqueeze(Tensor x, int dim) -> Tensor")
+class unsqueeze(View, linear="x"):
+    """A new dimension of size 1 at `dim`."""
+
+    def impl(xp, x, *, dim):
+        return xp.reshape(x, unsqueezed_shape(x.shape, dim))
+
+    def shape(x, *, dim):
+        return Aval(unsqueezed_shape(x.shape, dim), x.dtype)
+
+    def vjp_x(g, x_aval):
+        return reshape(g, x_aval.shape)
+
+    def samples(r):
+        yield (r(2, 3),), {"dim": 1}
+        yield (r(2, 3),), {"dim": -1}
+        yield (r(),), {"dim": 0}
+
+
+def unsqueezed_shape(shape, dim):
+    """The shape with a 1 at `dim`."""
+    at = canonical_dim("unsqueeze", dim, len(shape) + 1)
+    return (*shape[:at], 1, *shape[at:])
+
+
+@op("flatten(Tensor x, int start_dim=0, int end_dim=-1) -> Tensor")
+class flatten(Composite):
+    """Dimensions start_dim to end_dim, both included, as one."""
+
+    def compose(x, *, start_dim, end_dim):
+        first, last = (canonical_dim("flatten", d, x.ndim) for d in (start_dim, end_dim))
+        if first > last:
+            raise ValueError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
+        return reshape(x, (*x.shape[:first], numel(x.shape[first : last + 1]), *x.shape[last + 1 :]))
+
+    def samples(r):
+        yield (r(2, 3, 4),), {}
+        yield (r(2, 3, 4),), {"start_dim": 1}
+
+
+@op("unflatten(Tensor x, int dim, int[] sizes) -> Tensor")
+class unflatten(Composite):
+    """One dimension as several; one of the sizes may be -1."""
+
+    def compose(x, *, dim, sizes):
+        at = canonical_dim("unflatten", dim, x.ndim)
+        sizes = inferred_shape("unflatten", (x.shape[at],), sizes)
+        return reshape(x, (*x.shape[:at], *sizes, *x.shape[at + 1 :]))
+
+    def samples(r):
+        yield (r(2, 6),), {"dim": 1, "sizes": (3, -1)}
+
+
+# ------------------------------------------------------------------------------------ dimensions in new order
+
+
+@op("permute(Tensor x, int... dims) -> Tensor")
+class permute(View, linear="x"):
+    """Dimensions in another order: dimension i of the result is dimension dims[i] of x."""
+
+    impl = xp.transpose
+
+    def bind(namespace):
+        return lambda x, *, dims: namespace.transpose(x, dims)
+
+    def shape(x, *, dims):
+        order = permutation("permute", dims, x.ndim)
+        return Aval(tuple(x.shape[d] for d in order), x.dtype)
+
+    def vjp_x(g, dims):
+        order = permutation("permute", dims, g.ndim)
+        return permute(g, tuple(order.index(i) for i in range(g.ndim)))
+
+    def samples(r):
+        yield (r(2, 3, 4),), {"dims": (2, 0, 1)}
+        yield (r(2, 3, 4),), {"dims": (-1, 1, 0)}
+
+    def errors(r):
+        yield (r(2, 3),), {"dims": (0,)}, ValueError, "each of the 2 dimensions once"
+
+
+def permutation(name, dims, ndim):
+    """`dims` counted from the front; a ValueError unless each dimension comes once."""
+    order = tuple(canonical_dim(name, d, ndim) for d in dims)
+    if sorted(order) != list(range(ndim)):
+        raise ValueError(f"{name}: dims {tuple(dims)} must name each of the {ndim} dimensions once")
+    return order
+
+
+@op("transpose(Tensor x, int dim0, int dim1) -> Tensor")
+class transpose(View, linear="x"):
+    """Two dimensions swapped."""
+
+    def impl(xp, x, *, dim0, dim1):
+        canonical_dim("transpose", dim0, x.ndim), canonical_dim("transpose", dim1, x.ndim)
+        return x if x.ndim == 0 else xp.swapaxes(x, dim0, dim1)
+
+    def shape(x, *, dim0, dim1):
+        a, b = (canonical_dim("transpose", d, x.ndim) for d in (dim0, dim1))
+        swap = {a: b, b: a}
+        return Aval(tuple(x.shape[swap.get(i, i)] for i in range(x.ndim)), x.dtype)
+
+    def vjp_x(g, dim0, dim1):
+        return transpose(g, dim0, dim1)
+
+    def samples(r):
+        yield (r(2, 3, 4),), {"dim0": 0, "dim1": -1}
+        yield (r(2, 3),), {"dim0": 1, "dim1": 0}
+
+
+@op("movedim(Tensor x, int[] source, int[] destination) -> Tensor")
+class movedim(Composite):
+    """Dimensions moved to other places, the rest in their old order."""
+
+    def compose(x, *, source, destination):
+        source, destination = (canonical_dims("movedim", d, x.ndim) for d in (source, destination))
+        if len(source) != len(destination):
+            raise ValueError(f"movedim: {len(source)} sources, {len(destination)} destinations")
+        rest = iter(i for i in range(x.ndim) if i not in source)
+        places = dict(zip(destination, source, strict=True))
+        return permute(x, tuple(places[i] if i in places else next(rest) for i in range(x.ndim)))
+
+    def samples(r):
+        yield (r(2, 3, 4),), {"source": 0, "destination": -1}
+        yield (r(2, 3, 4),), {"source": (0, 1), "destination": (1, 2)}
+
+
+@op("flip(Tensor x, int... dims) -> Tensor")
+class flip(Definition, linear="x"):
+    """The elements in reverse order along the given dimensions; a copy, as in PyTorch."""
+
+    def impl(xp, x, *, dims):
+        return xp.flip(x, canonical_dims("flip", dims, x.ndim) if dims else ()).copy()
+
+    def shape(x, *, dims):
+        canonical_dims("flip", dims, x.ndim)
+        return x
+
+    def vjp_x(g, dims):
+        return flip(g, dims)
+
+    def samples(r):
+        yield (r(2, 3, 4),), {"dims": (0, -1)}
+        yield (r(4),), {"dims": 0}
+
+
+@op("roll(Tensor x, int shifts, int? dim=None) -> Tensor")
+class roll(Definition, linear="x"):
+    """The elements shifted along `dim` (None: in row-major order), those pushed out coming in at the front."""
+
+    def impl(xp, x, *, shifts, dim):
+        return xp.roll(x, shifts, dim)
+
+    def shape(x, *, shifts, dim):
+        if dim is not None:
+            canonical_dim("roll", dim, x.ndim)
+        return x
+
+    def vjp_x(g, shifts, dim):
+        return roll(g, -shifts, dim)
+
+    def samples(r):
+        yield (r(2, 3),), {"shifts": 1}
+        yield (r(2, 3),), {"shifts": -2, "dim": 1}
+
+
+@op("tril(Tensor x, int diagonal=0) -> Tensor")
+class tril(Definition, linear="x"):
+    """The lower triangle of the last two dimensions, zeros above the given diagonal."""
+
+    def impl(xp, x, *, diagonal):
+        return xp.tril(x, diagonal)
+
+    def shape(x, *, diagonal):
+        return _at_least_2d("tril", x)
+
+    def vjp_x(g, diagonal):
+        return tril(g, diagonal)
+
+    def samples(r):
+        yield (r(3, 4),), {}
+        yield (r(2, 3, 3),), {"diagonal": -1}
+
+
+@op("triu(Tensor x, int diagonal=0) -> Tensor")
+class triu(Definition, linear="x"):
+    """The upper triangle of the last two dimensions, zeros below the given diagonal."""
+
+    def impl(xp, x, *, diagonal):
+        return xp.triu(x, diagonal)
+
+    def shape(x, *, diagonal):
+        return _at_least_2d("triu", x)
+
+    def vjp_x(g, diagonal):
+        return triu(g, diagonal)
+
+    def samples(r):
+        yield (r(3, 4),), {}
+        yield (r(2, 3, 3),), {"diagonal": 1}
+
+
+def _at_least_2d(name, x):
+    if x.ndim < 2:
+        raise ValueError(f"{name}: expected at least 2 dimensions, got {x}")
+    return x
+
+
+# ------------------------------------------------------------------------------------- joining and splitting
+
+
+@op("cat(Tensor[] tensors, int dim=0) -> Tensor")
+class cat(Definition, linear="tensors,"):
+    """The tensors one after the other along an existing dimension; their other sizes agree."""
+
+    method = False
+
+    def impl(xp, *tensors, dim):
+        return xp.concatenate(tensors, axis=dim)
+
+    def shape(*tensors, dim):
+        if not tensors:
+            raise ValueError("cat: expected at least one tensor")
+        first = tensors[0]
+        at = canonical_dim("cat", dim, first.ndim)
+        for i, t in enumerate(tensors):
+            if t.ndim != first.ndim or _without(t.shape, at) != _without(first.shape, at):
+                raise ValueError(f"cat: tensor {i} is {t}, which does not fit {first} but for dimension {at}")
+        dtype = dtypes.result_type(*tensors)
+        return Aval((*first.shape[:at], sum(t.shape[at] for t in tensors), *first.shape[at + 1 :]), dtype)
+
+    def vjp_tensors(g, tensors_aval, dim):
+        parts, start = [], 0
+        for aval in tensors_aval:
+            parts.append(registry["to"](narrow(g, dim, start, aval.shape[dim]), aval.dtype))
+            start += aval.shape[dim]
+        return parts
+
+    def samples(r):
+        yield (r(2, 3), r(2, 1)), {"dim": -1}
+        yield (r(2, 3), r(1, 3), r(2, 3)), {}
+
+    def errors(r):
+        yield (r(2, 3), r(3, 2)), {}, ValueError, "tensor 1 is"
+
+
+def _without(shape, at):
+    return (*shape[:at], *shape[at + 1 :])
+
+
+@op("stack(Tensor[] tensors, int dim=0) -> Tensor")
+class stack(Composite):
+    """The tensors, all of one shape, side by side along a new dimension."""
+
+    method = False
+
+    def compose(*tensors, dim):
+        if any(t.shape != tensors[0].shape for t in tensors):
+            raise ValueError(f"stack: shapes must agree, got {', '.join(str(t.shape) for t in tensors)}")
+        return cat([unsqueeze(t, dim) for t in tensors], dim=dim)
+
+    def samples(r):
+        yield (r(2, 3), r(2, 3)), {"dim": 1}
+        yield (r(2), r(2), r(2)), {"dim": -1}
+
+
+@op("narrow(Tensor x, int dim, int start, int length) -> Tensor")
+class narrow(View, linear="x"):
+    """`length` places from `start` on, along `dim`."""
+
+    def impl(xp, x, *, dim, start, length):
+        return x[_window(x.shape, dim, start, length)]
+
+    def shape(x, *, dim, start, length):
+        at = canonical_dim("narrow", dim, x.ndim)
+        _window(x.shape, dim, start, length)
+        return Aval((*x.shape[:at], length, *x.shape[at + 1 :]), x.dtype)
+
+    def vjp_x(g, x_aval, dim, start):
+        before, after = list(x_aval.shape), list(x_aval.shape)
+        before[dim], after[dim] = start, x_aval.shape[dim] - start - g.shape[dim]
+        zeros = registry["zeros"]
+        return cat([zeros(before, dtype=g.dtype), g, zeros(after, dtype=g.dtype)], dim=dim)
+
+    def samples(r):
+        yield (r(2, 5),), {"dim": 1, "start": 1, "length": 3}
+        yield (r(4),), {"dim": -1, "start": 0, "length": 2}
+
+    def errors(r):
+        yield (r(4),), {"dim": 0, "start": 3, "length": 2}, IndexError, "3 to 5"
+
+
+def _window(shape, dim, start, length):
+    at = canonical_dim("narrow", dim, len(shape))
+    if start < 0 or length < 0 or start + length > shape[at]:
+        raise IndexError(f"narrow: places {start} to {start + length} of dimension {at}, which has {shape[at]}")
+    return (*(slice(None),) * at, slice(start, start + length))
+
+
+@op("split(Tensor x, any split_size_or_sections, int dim=0) -> Tensor[]")
+class split(Composite):
+    """A tuple of views along `dim`: of one size (the last may be smaller), or of the sizes listed."""
+
+    def compose(x, *, split_size_or_sections, dim):
+        size, at = split_size_or_sections, canonical_dim("split", dim, x.ndim)
+        total = x.shape[at]
+        if isinstance(size, int):
+            if size < 1:
+                raise ValueError(f"split: the size must be at least 1, got {size}")
+            size = [min(size, total - start) for start in range(0, total, size)] or [0]
+        if sum(size) != total:
+            raise ValueError(f"split: sizes {list(size)} add up to {sum(size)}, but dimension {at} has {total}")
+        starts = [sum(size[:i]) for i in range(len(size))]
+        return tuple(narrow(x, at, start, length) for start, length in zip(starts, size, strict=True))
+
+    def samples(r):
+        yield (r(5, 2),), {"split_size_or_sections": 2}
+        yield (r(2, 5),), {"split_size_or_sections": (1, 4), "dim": 1}
+
+
+@op("chunk(Tensor x, int chunks, int dim=0) -> Tensor[]")
+class chunk(Composite):
+    """At most `chunks` views of equal size along `dim`, the last one possibly smaller."""
+
+    def compose(x, *, chunks, dim):
+        if chunks < 1:
+            raise ValueError(f"chunk: expected at least 1 chunk, got {chunks}")
+        size = -(-x.shape[dim] // chunks)
+        return split(x, max(size, 1), dim)
+
+    def samples(r):
+        yield (r(5, 2),), {"chunks": 2}
+
+
+@op("unbind(Tensor x, int dim=0) -> Tensor[]")
+class unbind(Composite):
+    """A tuple of the slices along `dim`, without that dimension."""
+
+    def compose(x, *, dim):
+        return tuple(registry["select"](x, dim, i) for i in range(x.shape[canonical_dim("unbind", dim, x.ndim)]))
+
+    def samples(r):
+        yield (r(3, 2),), {}
+        yield (r(3, 2),), {"dim": -1}
+
+
+@op("broadcast_tensors(Tensor[] tensors) -> Tensor[]")
+class broadcast_tensors(Composite):
+    """The tensors as views of their common shape."""
+
+    method = False
+
+    def compose(*tensors):
+        shape = broadcast_shapes("broadcast_tensors", [t.shape for t in tensors])
+        return tuple(expand(t, shape) for t in tensors)
+
+    def samples(r):
+        yield (r(3, 1), r(2)), {}
+
+
+@op("repeat(Tensor x, int... sizes) -> Tensor")
+class repeat(Composite):
+    """The whole tensor repeated sizes[i] times along dimension i; new dimensions come in front."""
+
+    def compose(x, *, sizes):
+        lead = len(sizes) - x.ndim
+        if lead < 0:
+            raise ValueError(f"repeat: {len(sizes)} sizes for {x.ndim} dimensions")
+        shape = (1,) * lead + x.shape
+        pairs = [n for size, s in zip(sizes, shape, strict=True) for n in (size, s)]
+        spread = expand(reshape(x, tuple(n for s in shape for n in (1, s))), tuple(pairs))
+        return reshape(spread, tuple(size * s for size, s in zip(sizes, shape, strict=True)))
+
+    def samples(r):
+        yield (r(2, 3),), {"sizes": (2, 1)}
+        yield (r(3),), {"sizes": (2, 2)}
