@@ -1,0 +1,227 @@
+"""`backward` and `grad`: checks of what users ask for, around one pass of the engine.
+
+Inside, cotangents are transposed linear maps; PyTorch's gradients of complex tensors are their conjugates
+(the direction of steepest ascent), so complex gradients are conjugated where they enter and leave.
+"""
+
+import threading
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from retrograd.autograd.graph import GradientEdge
+from retrograd.core import AccumulateGrad, Tensor, at, current, registry
+from retrograd.core.engine import edge_of, pullback
+
+_accumulating = threading.Lock()
+
+Inputs = Tensor | GradientEdge | Sequence[Tensor | GradientEdge]
+
+
+def backward(
+    tensors: Tensor | Sequence[Tensor],
+    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Inputs | None = None,
+) -> None:
+    """Add the gradients of `tensors` to `.grad` of every leaf that they depend on, or of `inputs` only.
+
+    `grad_tensors` has, per tensor, a cotangent of its shape and kind; None stands for 1 where the tensor has a
+    single element.  The values that the pass needs are freed unless `retain_graph` (default: `create_graph`).
+
+    Raises RuntimeError for a missing or unfit cotangent, a tensor that requires no gradient, empty inputs and
+    a graph whose values are freed.
+
+    >>> import retrograd as rg
+    >>> x = rg.tensor([1.0, 2.0], requires_grad=True)
+    >>> rg.autograd.backward((x * x).sum())
+    >>> x.grad
+    tensor([2., 4.])
+    """
+    if grad_variables is not None:
+        warnings.warn("backward: grad_variables is deprecated, use grad_tensors", FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            raise RuntimeError("backward: give grad_tensors or its old name grad_variables, not both")
+        grad_tensors = grad_variables
+    roots = _sequence(tensors)
+    wanted = None if inputs is None else [_edge(i) for i in _sequence(inputs)]
+    if wanted is not None and not wanted:
+        raise RuntimeError("backward: inputs is empty; leave it out to reach every leaf")
+    seeds = _seeds("backward", roots, _sequence(grad_tensors, len(roots)))
+    found, owned = _pull(roots, seeds, wanted, create_graph, retain_graph)
+    for target, g in found.items():
+        leaf = _receiver(target, inputs)
+        if leaf is not None:
+            _accumulate(leaf, g, create_graph, target in owned)
+
+
+def grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Inputs,
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """The gradients of `outputs` with respect to `inputs`, as a tuple; nothing is added to any `.grad`.
+
+    An input that the outputs do not depend on is a RuntimeError, unless `allow_unused` (its gradient is None)
+    or `materialize_grads` (it is zeros).
+
+    >>> import retrograd as rg
+    >>> x = rg.tensor(3.0, requires_grad=True)
+    >>> rg.autograd.grad(x**3, x)
+    (tensor(27.),)
+    """
+    if not only_inputs:
+        warnings.warn("grad: only_inputs=False is ignored; use backward()", FutureWarning, stacklevel=2)
+    if is_grads_batched:
+        raise NotImplementedError("grad: is_grads_batched is not supported yet")
+    if materialize_grads and allow_unused is False:
+        raise ValueError("grad: materialize_grads=True fills in unused inputs, so allow_unused can't be False")
+    allow_unused = materialize_grads if allow_unused is None else allow_unused
+    roots, targets = _sequence(outputs), _sequence(inputs)
+    wanted = [_edge(i, index) for index, i in enumerate(targets)]
+    seeds = _seeds("grad", roots, _sequence(grad_outputs, len(roots)))
+    found, _ = _pull(roots, seeds, wanted, create_graph, retain_graph)
+    results = [found.get(edge if isinstance(edge, Tensor) else (edge, number)) for edge, number in wanted]
+    return tuple(
+        _outgoing(g) if g is not None else _unused(index, target, allow_unused, materialize_grads)
+        for index, (g, target) in enumerate(zip(results, targets, strict=True))
+    )
+
+
+def _sequence(value: Any, length: int | None = None) -> list:
+    if value is None and length is not None:
+        return [None] * length
+    if isinstance(value, (Tensor, GradientEdge)):
+        return [value]
+    values = list(value)
+    if length is not None and len(values) != length:
+        raise RuntimeError(f"backward: got {length} tensors but {len(values)} gradients for them")
+    return values
+
+
+def _edge(target: Any, index: int = 0) -> tuple[Any, int]:
+    if isinstance(target, GradientEdge):
+        node = target.node
+        return (node.variable if isinstance(node, AccumulateGrad) else node), target.output_nr
+    if not isinstance(target, Tensor):
+        raise TypeError(f"inputs[{index}]: expected a Tensor or GradientEdge, got {type(target).__name__}")
+    if not target.requires_grad:
+        raise RuntimeError(f"inputs[{index}], of shape {target.shape}, does not require grad")
+    return edge_of(target)
+
+
+def _seeds(name: str, roots: list, gradients: list) -> list:
+    return [_seed(name, index, root, g) for index, (root, g) in enumerate(zip(roots, gradients, strict=True))]
+
+
+def _seed(name: str, index: int, root: Tensor, g: Tensor | None) -> Tensor | None:
+    if not root.requires_grad:
+        if g is None and any_requires_grad_elsewhere(root):
+            return None
+        raise RuntimeError(
+            f"{name}: output {index}, of shape {root.shape}, does not require grad: nothing that requires grad "
+            f"went into it, or it was made under no_grad() or detached"
+        )
+    if g is None:
+        if root.numel() != 1:
+            raise RuntimeError(
+                f"{name}: a gradient can be made up only for outputs of one element; output {index} has shape "
+                f"{root.shape}: give its cotangent, or reduce it, for example with .sum()"
+            )
+        with at(root.level, False):
+            return registry["ones_like"](root)
+    if not isinstance(g, Tensor):
+        raise TypeError(f"{name}: gradient {index} must be a Tensor or None, got {type(g).__name__}")
+    if g.shape != root.shape:
+        raise RuntimeError(f"{name}: gradient {index} has shape {g.shape}, but output {index} has {root.shape}")
+    if (g.dtype.kind == "c") != (root.dtype.kind == "c"):
+        raise RuntimeError(f"{name}: gradient {index} is {g.dtype}, but output {index} is {root.dtype}")
+    return _outgoing(g)
+
+
+def any_requires_grad_elsewhere(root: Tensor) -> bool:
+    """Whether a level below still has a graph for this value."""
+    return False
+
+
+def _outgoing(g: Tensor) -> Tensor:
+    """PyTorch's gradient of a cotangent, and back."""
+    return registry["conj"](g) if g.dtype.kind == "c" else g
+
+
+def _pull(roots: list, seeds: list, wanted: Any, create_graph: bool, retain_graph: bool | None) -> tuple:
+    return pullback(
+        [edge_of(root) for root in roots],
+        seeds,
+        level=current().level,
+        inputs=wanted,
+        create_graph=create_graph,
+        retain_graph=create_graph if retain_graph is None else retain_graph,
+    )
+
+
+def _unused(index: int, target: Any, allowed: bool, materialize: bool) -> Tensor | None:
+    if not allowed:
+        raise RuntimeError(
+            f"grad: the outputs do not depend on inputs[{index}]; pass allow_unused=True for None in its place, "
+            f"or materialize_grads=True for zeros"
+        )
+    if not materialize:
+        return None
+    if isinstance(target, GradientEdge):
+        raise NotImplementedError("grad: materialize_grads with a GradientEdge is not supported yet")
+    return registry["zeros_like"](target)
+
+
+def _receiver(target: Any, inputs: Any) -> Tensor | None:
+    """The tensor whose .grad a cotangent goes to; a node that no input tensor names has none."""
+    if isinstance(target, Tensor):
+        return target
+    for tensor in _sequence(inputs):
+        if isinstance(tensor, Tensor) and edge_of(tensor) == target:
+            return tensor
+    return None
+
+
+def _accumulate(leaf: Tensor, g: Tensor, create_graph: bool, owned: bool) -> None:
+    """Add to .grad: in place without create_graph, into memory that belongs to the gradient alone."""
+    g = _outgoing(g)
+    with _accumulating:
+        if create_graph:
+            leaf._grad = g if leaf._grad is None else leaf._grad + g
+        elif leaf._grad is None:
+            with at(g.level, False):
+                leaf._grad = g if owned else registry["clone"](g)
+        else:
+            with at(g.level, False):
+                _add_in_place(leaf, g)
+
+
+def _add_in_place(leaf: Tensor, g: Tensor) -> None:
+    if leaf._grad.level is None and leaf._grad.grad_fn is None:
+        leaf._grad.add_(g)
+    else:
+        leaf._grad = leaf._grad + g
+
+
+def _backward(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Inputs | None = None,
+) -> None:
+    """Add the gradients of this tensor to `.grad` of the leaves that it depends on; see `autograd.backward`."""
+    backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+_backward.__name__ = "backward"
+Tensor.backward = _backward  # type: ignore[attr-defined]

@@ -1,0 +1,78 @@
+"""Reverse mode as a function transform: `grad` and `vjp`, each with a graph of its own."""
+
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.core import Level, Op, Tensor, at, call, registry
+from retrograd.core.engine import edge_of, pullback
+from retrograd.core.tensor import make
+from retrograd.func.lift import lift, outputs, value_at
+
+
+class GradLevel(Level):
+    """The identity: it exists to own an autograd graph, so that no `create_graph` is needed below."""
+
+    def process(self, op: Op, args: tuple, params: dict) -> Any:
+        """The operator on the values."""
+        out = call(op, tuple(value_at(self, a) for a in args), params)
+        return outputs(out, lambda o: make(o, self, None))
+
+
+def vjp(func: Callable, *primals: Tensor) -> tuple[Tensor, Callable[[Tensor], tuple[Tensor, ...]]]:
+    """The value of `func` at the primals, and the function that pulls a cotangent back to them.
+
+    >>> import retrograd as rg
+    >>> out, pull = rg.func.vjp(rg.sin, rg.zeros(2))
+    >>> pull(rg.ones(2))
+    (tensor([1., 1.]),)
+    """
+    level = GradLevel()
+    with level:
+        leaves = tuple(_leaf(x, level) for x in primals)
+        out = lift(level, func(*leaves))
+
+    def pull(cotangent: Tensor) -> tuple[Tensor, ...]:
+        if cotangent.shape != out.shape:
+            raise ValueError(f"vjp: the cotangent has shape {cotangent.shape}, the output {out.shape}")
+        with level:
+            return tuple(g.value for g in _pull(out, make(cotangent, level, None), leaves))
+
+    return out.value, pull
+
+
+def grad(func: Callable) -> Callable:
+    """The function that gives the gradient of a scalar function with respect to its first argument.
+
+    >>> import retrograd as rg
+    >>> rg.func.grad(lambda x: (x**3).sum())(rg.tensor([1.0, 2.0]))
+    tensor([ 3., 12.])
+    """
+
+    def gradient(x: Tensor, *rest: Any) -> Tensor:
+        with GradLevel() as level:
+            leaf = _leaf(x, level)
+            out = lift(level, func(leaf, *rest))
+            if out.shape != ():
+                raise ValueError(f"grad: the function must return a scalar, got shape {out.shape}; use vjp")
+            with at(level, False):
+                seed = registry["ones_like"](out)
+            (g,) = _pull(out, seed, (leaf,))
+        return g.value
+
+    return gradient
+
+
+def _leaf(x: Tensor, level: Level) -> Tensor:
+    leaf = make(x, level, None)
+    leaf.requires_grad = True
+    return leaf
+
+
+def _pull(out: Tensor, seed: Tensor, leaves: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Cotangents of the leaves at their level, zeros where nothing flows; every rule runs one level below."""
+    found: dict = {}
+    if out.requires_grad:
+        inputs = [edge_of(leaf) for leaf in leaves]
+        found, _ = pullback([edge_of(out)], [seed], level=out.level, inputs=inputs, retain_graph=True)
+    with at(out.level, False):
+        return tuple(found[x] if x in found else registry["zeros_like"](x) for x in leaves)
