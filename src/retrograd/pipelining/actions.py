@@ -1,0 +1,140 @@
+"""What one rank of a pipeline does next, as data that prints as text and reads back."""
+
+import re
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Kind(StrEnum):
+    """What an action does: four computations and the two ends of two transfers.
+
+    `F` forward; `B` whole backward; `I` and `W` its two halves, the gradients of the stage's inputs and those
+    of its weights; `SEND_F`/`RECV_F` carry outputs forward, `SEND_B`/`RECV_B` gradients backward.
+
+    >>> Kind.SEND_F.is_send, Kind.RECV_B.is_receive, Kind.W.is_compute
+    (True, True, True)
+    """
+
+    F = "F"
+    B = "B"
+    I = "I"  # noqa: E741
+    W = "W"
+    SEND_F = "SEND_F"
+    RECV_F = "RECV_F"
+    SEND_B = "SEND_B"
+    RECV_B = "RECV_B"
+
+    @property
+    def is_send(self) -> bool:
+        return self is Kind.SEND_F or self is Kind.SEND_B
+
+    @property
+    def is_receive(self) -> bool:
+        return self is Kind.RECV_F or self is Kind.RECV_B
+
+    @property
+    def is_compute(self) -> bool:
+        return len(self.value) == 1
+
+
+class Message(NamedTuple):
+    """What travels between two stages; the send and its receive name the same one, so it serves as a tag.
+
+    direction: "F" or "B". source, target: stages. The first three fields are the channel.
+    """
+
+    direction: str
+    source: int
+    target: int
+    micro_batch: int
+
+
+class Action(NamedTuple):
+    """One step of one rank: what, for which stage and micro-batch, and with which other stage.
+
+    `peer` is the other stage of a send or receive and None otherwise. The text form says it with an arrow:
+
+    >>> str(Action(Kind.F, 0, 3)), str(Action(Kind.SEND_F, 0, 3, 1)), str(Action(Kind.RECV_F, 1, 3, 0))
+    ('F0.3', 'SEND_F0.3>1', 'RECV_F1.3<0')
+    """
+
+    kind: Kind
+    stage: int
+    micro_batch: int
+    peer: int | None = None
+
+    def __str__(self) -> str:
+        arrow = "" if self.peer is None else f">{self.peer}" if self.kind.is_send else f"<{self.peer}"
+        return f"{self.kind}{self.stage}.{self.micro_batch}{arrow}"
+
+    @property
+    def message(self) -> Message:
+        """The message that this send or receive moves.
+
+        >>> parse("SEND_B2.5>1").message == parse("RECV_B1.5<2").message
+        True
+        """
+        assert self.peer is not None, f"{self} moves no message"
+        ends = (self.stage, self.peer) if self.kind.is_send else (self.peer, self.stage)
+        return Message(self.kind[-1], *ends, self.micro_batch)
+
+
+Schedule = Sequence[Sequence[Action]]
+
+_TEXT = re.compile(
+    r"(?:(?P<compute>[FBIW])|(?P<send>SEND_[FB])|(?P<receive>RECV_[FB]))"
+    r"(?P<stage>\d+)\.(?P<micro_batch>\d+)(?P<peer>(?(send)>\d+|(?(receive)<\d+)))",
+    re.ASCII,
+)
+
+
+def parse(text: str) -> Action:
+    """The action that `text` names; the inverse of `str(action)`.
+
+    Raises ValueError when `text` is not an action.
+
+    >>> parse("RECV_F1.3<0")
+    Action(kind=<Kind.RECV_F: 'RECV_F'>, stage=1, micro_batch=3, peer=0)
+    """
+    match = _TEXT.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not an action; write one like F0.3, B0.3, SEND_F0.3>1 or RECV_F1.3<0")
+    kind = Kind(match["compute"] or match["send"] or match["receive"])
+    peer = int(match["peer"][1:]) if match["peer"] else None
+    return Action(kind, int(match["stage"]), int(match["micro_batch"]), peer)
+
+
+def format_schedule(schedule: Schedule) -> str:
+    """A schedule as text: one line per rank, its actions in order.
+
+    The columns are aligned for the eye and mean nothing: actions in one column need not run at the same time.
+
+    >>> print(format_schedule([[Action(Kind.F, 0, 0), Action(Kind.B, 0, 0)], [Action(Kind.F, 1, 0)]]))
+    0: F0.0 B0.0
+    1: F1.0
+    """
+    cells = [[str(action) for action in actions] for actions in schedule]
+    width = max((len(cell) for row in cells for cell in row), default=0)
+    tag = len(str(max(len(cells) - 1, 0)))
+    rows = (" ".join(f"{cell:<{width}}" for cell in row) for row in cells)
+    return "\n".join(f"{rank:>{tag}}: {row}".rstrip() for rank, row in enumerate(rows))
+
+
+def parse_schedule(text: str) -> list[list[Action]]:
+    """The schedule that `format_schedule` printed, whatever its spacing; blank lines are skipped.
+
+    Raises ValueError when a line does not start with the next rank or holds something that is no action.
+
+    >>> parse_schedule("0: F0.0  B0.0")[0][1]
+    Action(kind=<Kind.B: 'B'>, stage=0, micro_batch=0, peer=None)
+    """
+    lines = [line for line in text.splitlines() if line.strip()]
+    return [_parse_line(rank, line) for rank, line in enumerate(lines)]
+
+
+def _parse_line(rank: int, line: str) -> list[Action]:
+    label, colon, actions = line.partition(":")
+    if not colon or label.strip() != str(rank):
+        raise ValueError(f"line {line.strip()!r} should start with '{rank}:', the next rank")
+    return [parse(word) for word in actions.split()]

@@ -1,0 +1,249 @@
+"""A timeline adds up, and its page, picture and trace show all of it and nothing from elsewhere."""
+
+import html.parser
+import json
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+from itertools import pairwise
+
+import pytest
+
+from retrograd.pipelining.actions import Kind, format_schedule, parse, parse_schedule
+from retrograd.pipelining.lowering import chain
+from retrograd.pipelining.schedules import make_schedule
+from retrograd.pipelining.simulate import simulate
+from retrograd.pipelining.timeline import Event, Timeline, write_html, write_perfetto, write_png, write_svg
+
+
+def made(stages=2, micro_batches=3, name="1f1b", forward=1e-3, backward=2e-3):
+    cost = {Kind.F: forward, Kind.B: backward}
+    return simulate(
+        make_schedule(name, stages, micro_batches), chain(stages), lambda a: cost.get(a.kind, 0.0)
+    )
+
+
+def shifted(timeline, seconds):
+    events = [
+        event._replace(start=event.start + seconds, end=event.end + seconds) for event in timeline.events
+    ]
+    return Timeline(events, timeline.ranks)
+
+
+class PageParser(html.parser.HTMLParser):
+    """Collects the tags, the attributes and each script's text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.scripts = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += attributes
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_data(self, text):
+        if self.tags and self.tags[-1] == "script" and self.scripts:
+            self.scripts[-1] += text
+
+
+def page_of(tmp_path, timelines, **options):
+    write_html(tmp_path / "page.html", timelines, **options)
+    return (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def data_of(page):
+    return json.loads(PageParser(page).scripts[0])
+
+
+def test_span_busy_and_bubble_add_up():
+    events = [
+        Event(0, parse("F0.0"), 10.0, 11.0),
+        Event(0, parse("RECV_B0.0<1"), 11.0, 13.0),
+        Event(1, parse("I1.0"), 12.0, 13.0),
+        Event(1, parse("W1.0"), 13.0, 14.0),
+    ]
+    timeline = Timeline(events, ranks=2)
+    assert (timeline.start, timeline.span) == (10.0, 4.0)
+    assert timeline.busy() == [0.25, 0.5]
+    assert timeline.bubble() == 1 - 3.0 / (2 * 4.0)
+
+
+def test_a_rank_that_does_nothing_counts_as_idle():
+    assert Timeline([Event(0, parse("F0.0"), 0.0, 1.0)], ranks=4).bubble() == 0.75
+
+
+def test_an_empty_timeline_has_no_span_and_no_bubble():
+    empty = Timeline([], ranks=2)
+    assert (empty.span, empty.busy(), empty.bubble(), empty.ideal_bubble()) == (0.0, [0.0, 0.0], 0.0, None)
+
+
+def test_events_are_kept_in_order_of_their_start():
+    events = made().events
+    assert Timeline(reversed(events), 2).events[0].start == 0
+    assert all(
+        first.start <= second.start for first, second in pairwise(Timeline(reversed(events), 2).events)
+    )
+
+
+@pytest.mark.parametrize(("event", "wrong"), [
+    (Event(0, parse("F0.0"), 2.0, 1.0), "ends at 1.0, before its start at 2.0"),
+    (Event(0, parse("F0.0"), float("nan"), 1.0), "before its start"),
+    (Event(2, parse("F0.0"), 0.0, 1.0), "there are 2 ranks"),
+    (Event(-1, parse("F0.0"), 0.0, 1.0), "there are 2 ranks"),
+])  # fmt: skip
+def test_an_impossible_event_is_refused(event, wrong):
+    with pytest.raises(ValueError, match=wrong):
+        Timeline([event], ranks=2)
+
+
+def test_theory_is_told_only_where_it_holds():
+    assert made(4, 8).ideal_bubble() == 3 / 11
+    halves = [Event(0, parse("F0.0"), 0, 1), Event(0, parse("I0.0"), 1, 2), Event(0, parse("W0.0"), 2, 3)]
+    assert Timeline(halves, 1).ideal_bubble() is None
+    assert Timeline([Event(0, parse("F0.0"), 0, 1)], 1).ideal_bubble() is None
+    two = [Event(0, parse(text), at, at + 1) for at, text in enumerate(["F0.0", "F1.0", "B1.0", "B0.0"])]
+    assert Timeline(two, 1).ideal_bubble() is None
+
+
+def test_a_rank_is_called_by_its_stage_or_by_its_stages():
+    assert made(2).labels() == ["stage 0", "stage 1"]
+    several = [Event(0, parse("F0.0"), 0, 1), Event(0, parse("F2.0"), 1, 2), Event(1, parse("F1.0"), 0, 1)]
+    assert Timeline(several, 3).labels() == ["rank 0: stages 0, 2", "stage 1", "rank 2"]
+
+
+def test_the_page_holds_every_event_of_every_timeline_from_its_own_beginning(tmp_path):
+    planned, measured = made(2, 3), shifted(made(2, 3, backward=3e-3), 100.0)
+    data = data_of(page_of(tmp_path, {"planned": planned, "measured": measured}))
+    assert [timeline["name"] for timeline in data["timelines"]] == ["planned", "measured"]
+    for shown, timeline in zip(data["timelines"], [planned, measured], strict=True):
+        rows = [
+            [e.rank, *e.action, e.start - timeline.start, e.end - timeline.start] for e in timeline.events
+        ]
+        assert shown["events"] == rows
+        assert shown["busy"] == timeline.busy()
+        assert (shown["bubble"], shown["ideal"], shown["span"]) == (timeline.bubble(), 0.25, timeline.span)
+    assert min(event[5] for event in data["timelines"][1]["events"]) == 0.0
+
+
+def test_the_page_needs_nothing_from_elsewhere(tmp_path):
+    page = page_of(tmp_path, {"": made()})
+    parsed = PageParser(page)
+    assert not {"src", "href", "srcset", "action"} & {name for name, _ in parsed.attributes}
+    assert not {"link", "img", "iframe", "object", "embed", "base"} & set(parsed.tags)
+    assert not re.search(r"https?:|//[a-z]+\.|@import|url\(|fetch\(|XMLHttpRequest|import\(", page)
+
+
+def test_the_page_follows_the_reader_s_light_or_dark_mode_and_screen(tmp_path):
+    page = page_of(tmp_path, {"": made()})
+    assert "prefers-color-scheme: dark" in page
+    assert 'name="viewport"' in page
+
+
+def test_hostile_names_and_titles_stay_text(tmp_path):
+    hostile = '</script><script>alert("&@@DATA@@@@TITLE@@")</script><!--'
+    page = page_of(tmp_path, {hostile: made()}, title=hostile)
+    harmless = page_of(tmp_path, {"name": made()}, title="title")
+    assert PageParser(page).tags == PageParser(harmless).tags
+    assert data_of(page)["timelines"][0]["name"] == hostile
+    assert "&lt;/script&gt;" in page
+    assert "innerHTML" not in page
+
+
+def test_the_trace_opens_in_perfetto_with_a_slice_per_event_in_microseconds(tmp_path):
+    planned, measured = made(2, 3), shifted(made(2, 2), 50.0)
+    write_perfetto(tmp_path / "trace.json", {"planned": planned, "measured": measured})
+    trace = json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))
+    names = {
+        (r["pid"], r["tid"]): r["args"]["name"] for r in trace["traceEvents"] if r["name"] == "thread_name"
+    }
+    assert names == {(0, 0): "stage 0", (0, 1): "stage 1", (1, 0): "stage 0", (1, 1): "stage 1"}
+    assert [r["args"]["name"] for r in trace["traceEvents"] if r["name"] == "process_name"] == [
+        "planned",
+        "measured",
+    ]
+    slices = [record for record in trace["traceEvents"] if record["ph"] == "X"]
+    assert len(slices) == len(planned.events) + len(measured.events)
+    backward = next(record for record in slices if record["name"] == "B1.0" and record["pid"] == 0)
+    assert (backward["tid"], backward["cat"]) == (1, "B")
+    assert (backward["ts"], backward["dur"]) == pytest.approx((2000.0, 2000.0))
+    assert backward["args"] == {"stage": 1, "micro_batch": 0}
+    assert min(record["ts"] for record in slices if record["pid"] == 1) == 0.0
+
+
+def test_slices_of_one_thread_never_overlap_since_perfetto_would_drop_them(tmp_path):
+    made(4, 8).to_perfetto(tmp_path / "trace.json")
+    slices = json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
+    for thread in range(4):
+        spans = [(r["ts"], r["ts"] + r["dur"]) for r in slices if r["ph"] == "X" and r["tid"] == thread]
+        assert all(end <= start + 1e-6 for (_, end), (start, _) in pairwise(spans))
+
+
+def svg_texts(path):
+    return [text for element in ElementTree.parse(path).iter() if (text := (element.text or "").strip())]
+
+
+def test_the_picture_tells_stages_micro_batches_bubbles_and_title(tmp_path):
+    pytest.importorskip("matplotlib")
+    write_svg(tmp_path / "two.svg", {"planned": made(2, 3), "measured": made(2, 3)}, title="A <title> & more")
+    texts = svg_texts(tmp_path / "two.svg")
+    assert "A <title> & more" in texts
+    for name in ("planned", "measured"):
+        assert f"{name}  ·  bubble 25.0%  ·  12 ms" in texts
+    assert texts.count("stage 1") == 2
+    assert {"forward", "backward", "idle", "time in ms"} <= set(texts)
+    per_number = 2 * 2 * 2  # two timelines, two stages, forward and backward
+    assert texts.count("2") >= per_number
+
+
+def test_the_picture_has_a_box_per_computation_in_the_colour_of_its_kind(tmp_path):
+    pytest.importorskip("matplotlib")
+    made(3, 4).to_svg(tmp_path / "one.svg")
+    drawing = (tmp_path / "one.svg").read_text(encoding="utf-8")
+    for colour in ("#2f6fde", "#0c8f82"):
+        assert drawing.count(f"fill: {colour}") == 3 * 4 + 1  # and its square in the legend
+
+
+def test_a_picture_of_the_same_timeline_is_the_same_file(tmp_path):
+    pytest.importorskip("matplotlib")
+    for name in ("a.svg", "b.svg"):
+        made().to_svg(tmp_path / name)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_the_png_is_a_png_and_higher_with_two_timelines(tmp_path):
+    pytest.importorskip("matplotlib")
+    made(4, 8).to_png(tmp_path / "one.png")
+    write_png(tmp_path / "two.png", {"planned": made(4, 8), "measured": made(4, 8)}, title="1F1B")
+    size = [(tmp_path / name).read_bytes()[:24] for name in ("one.png", "two.png")]
+    assert all(head.startswith(b"\x89PNG\r\n") for head in size)
+    (wide, high), (wide_two, high_two) = ((int.from_bytes(h[16:20]), int.from_bytes(h[20:24])) for h in size)
+    assert wide == wide_two
+    assert high_two > 1.5 * high
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "html", "json"])
+def test_timelines_of_any_size_can_be_drawn(tmp_path, ending):
+    if ending in ("png", "svg"):
+        pytest.importorskip("matplotlib")
+    write = {"png": write_png, "svg": write_svg, "html": write_html, "json": write_perfetto}[ending]
+    instant = Timeline([Event(0, parse("F0.0"), 5.0, 5.0)], 1)
+    for timelines in ({"": Timeline([], 1)}, {"": instant}, {}, {"a": made(1, 1), "b": made(24, 2)}):
+        write(tmp_path / f"any.{ending}", timelines)
+        assert (tmp_path / f"any.{ending}").stat().st_size > 0
+
+
+def test_a_picture_without_matplotlib_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r'pip install "retrograd\[viz\]"'):
+        made().to_png(tmp_path / "none.png")
+    assert not (tmp_path / "none.png").exists()
+    made().to_html(tmp_path / "page.html")
+
+
+def test_what_ran_can_be_printed_and_read_back_as_a_schedule():
+    timeline = made(2, 3)
+    ran = [[event.action for event in timeline.events if event.rank == rank] for rank in range(2)]
+    assert parse_schedule(format_schedule(ran)) == ran
