@@ -1,5 +1,7 @@
 """retrograd: PyTorch's automatic differentiation for NumPy arrays."""
 
+import importlib
+
 from retrograd import autograd as autograd
 from retrograd import ops as ops
 from retrograd.autograd import enable_grad as enable_grad
@@ -47,3 +49,16 @@ from retrograd.ops.random import set_rng_state as set_rng_state
 __version__ = "0.1.0"
 
 globals().update(ops.public())  # every operator, by its name
+
+_LATER = ("cli", "func", "fx", "interop", "nn", "optim", "pipelining", "testing", "utils")
+
+
+def __getattr__(name: str) -> object:
+    """The packages that not every program needs are imported when first asked for."""
+    if name in _LATER:
+        return importlib.import_module(f"retrograd.{name}")
+    raise AttributeError(f"module 'retrograd' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_LATER])

@@ -22,3 +22,8 @@ def as_array(data, dtype=None):
 def random_source(seed):
     """A NumPy generator over Philox, a function of the seed alone."""
     return np.random.Generator(np.random.Philox(seed))
+
+
+def digits(array, prefix):
+    """The elements as text, lines after the first indented by the width of the prefix."""
+    return np.array2string(array, separator=", ", prefix=prefix) if type(array) is np.ndarray else repr(array)

@@ -89,3 +89,168 @@ def one_hot(x, num_classes):
     if x.size and (x.min() < 0 or x.max() >= columns):
         raise ValueError(f"one_hot: classes {x.min()} to {x.max()} do not fit into {columns}")
     return (x[..., None] == np.arange(columns)).astype(np.int64)
+
+
+def sum(x, axis=None, dtype=None, keepdims=False):
+    """NumPy's sum, by the shortest way."""
+    return np.add.reduce(x, axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def mean(x, axis=None, dtype=None, keepdims=False):
+    """NumPy's mean, by the shortest way; of no elements NaN, without a warning."""
+    half = dtype is None and x.dtype == np.float16
+    total = np.add.reduce(x, axis=axis, dtype=np.float32 if half else dtype, keepdims=keepdims)
+    if x.size == 0:
+        return np.full(total.shape, np.nan, dtype or x.dtype)
+    out = total / (x.size // total.size)
+    return out.astype(x.dtype) if half else out
+
+
+def matmul(a, b):
+    """NumPy's product; a stack of matrices times one matrix is a single product of all their rows."""
+    if type(a) is type(b) and b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous:
+        return np.matmul(_rows(a), b).reshape(*a.shape[:-1], b.shape[1])
+    return np.matmul(a, b)
+
+
+def _rows(x):
+    """x as a matrix of its rows; a view where strides allow."""
+    return x if x.ndim == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
+def linear(x, weight, bias=None):
+    """x times the transposed weight, plus the bias: one product over all rows of x."""
+    out = np.matmul(_rows(x), weight.T)
+    if bias is not None:
+        out += bias
+    return out if x.ndim == 2 else out.reshape(*x.shape[:-1], weight.shape[0])
+
+
+def rows_dot(a, b):
+    """The sum over all rows of their outer products, as one matrix product."""
+    if a.shape[:-1] != b.shape[:-1]:
+        raise ValueError("rows_dot: the rows do not match")
+    return np.matmul(_rows(a).T, _rows(b))
+
+
+def contract(a, b, equation):
+    """An explicit einsum of two operands, each letter once per term and in two terms or more, through BLAS.
+
+    Letters that both have and the result keeps are a batch; those that it drops are multiplied away.
+    """
+    left, right, out = equation.replace("->", ",").split(",")
+    size = dict(zip(left + right, a.shape + b.shape, strict=True))
+    batch = [c for c in left if c in right and c in out]
+    inner = [c for c in left if c in right and c not in out]
+    rows, columns = [c for c in left if c not in right], [c for c in right if c not in left]
+    shape = tuple(size[c] for c in batch)
+    many, k, m = (math.prod(size[c] for c in group) for group in (rows, inner, columns))
+    x = np.transpose(a, [left.index(c) for c in batch + rows + inner]).reshape(*shape, many, k)
+    y = np.transpose(b, [right.index(c) for c in batch + inner + columns]).reshape(*shape, k, m)
+    z = np.matmul(x, y) if inner else x * y
+    order = batch + rows + columns
+    return np.transpose(z.reshape([size[c] for c in order]), [order.index(c) for c in out])
+
+
+def diagonal(x, offset, dim1, dim2):
+    """The diagonal of two dimensions, last: a view that can be written to where x can."""
+    out = np.diagonal(x, offset, dim1, dim2)
+    out.flags.writeable = x.flags.writeable
+    return out
+
+
+def place_diagonal(src, shape, offset, dim1, dim2):
+    """Zeros of `shape` with src on a diagonal."""
+    out = np.zeros(shape, src.dtype)
+    place = diagonal(out, offset, dim1, dim2)
+    if place.shape != src.shape:
+        raise ValueError(f"the diagonal has shape {place.shape}, what is to be placed there {src.shape}")
+    place[...] = src
+    return out
+
+
+def standardize(x, ndim, eps):
+    """(x - mean) / sqrt(variance + eps) over the last `ndim` dimensions."""
+    count = math.prod(x.shape[x.ndim - ndim :])
+    rows = x.reshape(math.prod(x.shape[: x.ndim - ndim]), count)
+    out = rows - np.add.reduce(rows, axis=1, keepdims=True) / max(count, 1)
+    scale = np.vecdot(out, out) / max(count, 1)
+    scale += eps
+    out /= np.sqrt(scale, out=scale)[:, None]
+    return out.reshape(x.shape)
+
+
+def check_range(name, ids, size):
+    """Indices must name places that are there; an IndexError says which do not."""
+    if ids.size and (ids.min() < 0 or ids.max() >= size):
+        raise IndexError(f"{name}: {ids.min()} to {ids.max()} are named, but there are 0 to {size - 1}")
+
+
+def lookup(weight, ids):
+    """The rows of weight that ids name."""
+    check_range("embedding", ids, len(weight))
+    return np.take(weight, ids, axis=0)
+
+
+def sum_rows(src, ids, size):
+    """A matrix of `size` rows: row i sums the rows of src whose id is i.  Sorted, then summed in runs."""
+    check_range("sum_rows", ids, size)
+    out = np.zeros((size, *src.shape[ids.ndim :]), src.dtype)
+    if ids.size:
+        flat = ids.reshape(-1)
+        order = np.argsort(flat, kind="stable")
+        named = flat[order]
+        starts = np.flatnonzero(np.diff(named, prepend=named[0] - 1))
+        out[named[starts]] = np.add.reduceat(src.reshape(flat.size, *out.shape[1:])[order], starts, axis=0)
+    return out
+
+
+def bernoulli_loss(x, target):
+    """-(target log x + (1 - target) log(1 - x)), each logarithm at least -100."""
+    if np.any((x < 0) | (x > 1)):
+        raise ValueError(
+            f"binary_cross_entropy: probabilities must be from 0 to 1, got {x.min()} to {x.max()}"
+        )
+    with np.errstate(divide="ignore"):
+        yes, no = np.maximum(np.log(x), -100), np.maximum(np.log1p(-x), -100)
+    return (target - 1) * no - target * yes
+
+
+def class_places(name, x, target, ignore_index):
+    """For each row, whether its class counts, and which it is (0 where ignored)."""
+    counts = target != ignore_index
+    safe = target if counts.all() else np.where(counts, target, 0)
+    check_range(f"{name}: classes", safe, x.shape[-1])
+    return counts, safe[..., None]
+
+
+def class_loss(x, target, ignore_index):
+    """-log softmax(x) at the class that each row is of; 0 where that is ignored."""
+    counts, places = class_places("cross_entropy", x, target, ignore_index)
+    out = logsumexp(x, (-1,), False) - np.take_along_axis(x, places, axis=-1)[..., 0]
+    return out if counts.all() else np.where(counts, out, np.zeros((), x.dtype))
+
+
+def class_residual(x, target, ignore_index):
+    """softmax(x) - one_hot(target), the gradient of `class_loss`; 0 where ignored."""
+    counts, places = class_places("cross_entropy", x, target, ignore_index)
+    out = softmax(x, -1)
+    np.put_along_axis(out, places, np.take_along_axis(out, places, axis=-1) - 1, axis=-1)
+    if not counts.all():
+        out[~counts] = 0
+    return out
+
+
+def pick_class(x, target, ignore_index):
+    """x at the class that each row is of; 0 where that is ignored."""
+    counts, places = class_places("nll_loss", x, target, ignore_index)
+    out = np.take_along_axis(x, places, axis=-1)[..., 0]
+    return np.where(counts, out, np.zeros((), x.dtype))
+
+
+def place_class(src, target, classes, ignore_index):
+    """Zeros with src at the class that each row is of; nothing where that is ignored."""
+    out = np.zeros((*target.shape, classes), src.dtype)
+    counts, places = class_places("nll_loss", out, target, ignore_index)
+    np.put_along_axis(out, places, np.where(counts, src, np.zeros((), src.dtype))[..., None], axis=-1)
+    return out

@@ -1,7 +1,6 @@
 """Which build runs: the compiled modules, or the same files as they are."""
 
 import os
-import platform
 import sys
 from importlib.machinery import PathFinder
 from importlib.util import spec_from_file_location
@@ -40,7 +39,7 @@ def show_config():
     """
     modules = {name: _build_of(f"{__package__}.{name}") for name in HOT}
     config = {"core": _agreed(modules.values()), "modules": modules, "numpy": np.__version__}
-    print(f"retrograd core: {config['core']}; numpy {np.__version__}; python {platform.python_version()}")
+    print(f"retrograd core: {config['core']}; numpy {np.__version__}; python {sys.version.split()[0]}")
     return config
 
 

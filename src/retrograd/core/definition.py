@@ -1,10 +1,12 @@
 """Defining operators: one class holds all rules of one operator; families hold what many share."""
 
-import inspect
+import math
 from functools import partial
+from types import FunctionType
 
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import Aval
+from retrograd.core.gradfn import arguments
 from retrograd.core.op import Op, call, operator_named, registry
 from retrograd.core.schema import parse
 
@@ -58,6 +60,7 @@ class Definition:
     fits = False  # cotangents must be fitted to the shape and dtype of the input
     view = False  # the result shares the first input's memory
     inlined = False  # defined by other operators: nothing is recorded or interpreted
+    impure = False  # does more than compute its result (draws, checks, marks): stays in a graph without users
     public = True  # has a name in `rg.`
     method = True  # is a method of tensors too
     impl = None
@@ -77,6 +80,11 @@ class Definition:
         if cls.impl is None:
             raise NotImplementedError(f"{cls.__name__}: no kernel for {namespace.__name__}")
         return partial(cls.impl, namespace)
+
+    @classmethod
+    def work(cls, avals, out):
+        """About how many multiplications the kernel makes: one per element of the output, unless it says more."""
+        return math.prod(out.shape) if isinstance(out, Aval) else sum(math.prod(o.shape) for o in out)
 
     @classmethod
     def fit(cls, g, aval):
@@ -112,7 +120,7 @@ class Definition:
         if rule is None:
             return cls.derived_jvp(op, index, t, primals, out, params)
         known = {**op.schema.group(primals), **params, "out": out}
-        return rule(t, **{n: known[n] for n in list(inspect.signature(rule).parameters)[1:]})
+        return rule(t, **{n: known[n] for n in arguments(rule)})
 
     @classmethod
     def derived_jvp(cls, op, index, t, primals, out, params):
@@ -129,7 +137,7 @@ def op(schema):
         if parsed.name in registry:
             raise ValueError(f"operator {parsed.name!r} is registered already, by {registry[parsed.name].definition.__module__}")
         for name, value in list(vars(cls).items()):
-            if inspect.isfunction(value):
+            if isinstance(value, FunctionType):
                 setattr(cls, name, staticmethod(value))
         registry[parsed.name] = Operator(parsed, cls)
         return registry[parsed.name]

@@ -1,7 +1,5 @@
 """How a tensor was made: the nodes of the autograd graph and the rules that they run."""
 
-import inspect
-
 from retrograd.core.level import current
 from retrograd.core.tensor import TensorBase, alias, count_of
 
@@ -20,7 +18,7 @@ class VjpRule:
 
     def __init__(self, fn, inputs, params, owner):
         self.fn = fn
-        names = list(inspect.signature(fn).parameters)[1:]
+        names = arguments(fn)
         sources = [_source(name, inputs, params, owner) for name in names]
         self.kinds = tuple(kind for kind, _ in sources)
         self.keys = tuple(key for _, key in sources)
@@ -28,6 +26,12 @@ class VjpRule:
         self.needs_values = sum({1 << key for kind, key in sources if kind == INPUT})
         self.needs_avals = sum({1 << key for kind, key in sources if kind == AVAL})
         self.needs_out = OUT in self.kinds
+
+
+def arguments(fn):
+    """The names of a rule's arguments after the first, `g` or `t`."""
+    code = fn.__code__
+    return code.co_varnames[1 : code.co_argcount]
 
 
 def _source(name, inputs, params, owner):

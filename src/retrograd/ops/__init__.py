@@ -2,17 +2,13 @@
 
 from retrograd import backend as backend
 from retrograd.core import bind_arithmetic, registry
-from retrograd.ops import create, index, methods, mutate, pointwise, random, view
-import importlib
-for _n in ('reduce','linalg','nn','losses'):
-    try: importlib.import_module('retrograd.ops.'+_n)
-    except ModuleNotFoundError as e: print('MISSING', e)
+from retrograd.ops import create, index, linalg, losses, methods, mutate, nn, pointwise, random, reduce, view
 
 __all__ = ["create", "index", "linalg", "losses", "methods", "mutate", "nn", "pointwise", "random", "reduce", "view"]
 
 _ARITHMETIC = "add sub mul div matmul pow neg remainder floor_divide lt le gt ge eq ne"
 
-bind_arithmetic({name: registry.get(name) for name in _ARITHMETIC.split()})
+bind_arithmetic({name: registry[name] for name in _ARITHMETIC.split()})
 methods.add_operators(registry)
 
 

@@ -72,11 +72,11 @@ class _arange(Factory):
     public = False
 
     def impl(xp, *, start, end, step, dtype):
+        _check_steps(start, end, step)
         return xp.arange(start, end, step, _step_dtype((start, end, step), dtype))
 
     def shape(*, start, end, step, dtype):
-        if step == 0 or (end - start) / step < 0:
-            raise ValueError(f"arange: no steps of {step} lead from {start} to {end}")
+        _check_steps(start, end, step)
         return Aval((max(0, -int(-(end - start) // step)),), _step_dtype((start, end, step), dtype))
 
     def samples(r):
@@ -85,6 +85,11 @@ class _arange(Factory):
 
     def errors(r):
         yield (), {"start": 0, "end": 5, "step": -1}, ValueError, "no steps"
+
+
+def _check_steps(start, end, step):
+    if step == 0 or (end - start) / step < 0:
+        raise ValueError(f"arange: no steps of {step} lead from {start} to {end}")
 
 
 def _step_dtype(numbers, dtype):

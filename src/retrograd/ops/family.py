@@ -8,6 +8,7 @@ import math
 
 from retrograd.core import Aval, Definition, dtype_of, op, operator_named, registry, shape_of
 from retrograd.core import dtype as dtypes
+from retrograd.core.gradfn import arguments
 
 
 def broadcast_shapes(name, shapes):
@@ -108,8 +109,7 @@ class Pointwise(Definition):
         if rule is None:
             return super().derived_jvp(op, index, t, primals, out, params)
         known = {**op.schema.group(primals), **params, "out": out}
-        names = rule.fn.__code__.co_varnames[1 : rule.fn.__code__.co_argcount]
-        return spread(rule.fn(t, **{n: known[n] for n in names}), out)
+        return spread(rule.fn(t, **{n: known[n] for n in arguments(rule.fn)}), out)
 
 
 def spread(t, out):

@@ -2,6 +2,7 @@
 
 import math
 
+from retrograd import backend
 from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.index import index
@@ -126,17 +127,11 @@ def __repr__(x):
         suffix += ", requires_grad=True"
     if x.level is not None:
         return f"tensor({x.aval}, {type(x.level).__name__}{suffix})"
-    return f"tensor({_digits(x.value)}{suffix})"
+    return f"tensor({backend.digits(x.value, 'tensor(')}{suffix})"
 
 
 def _dtype_is_obvious(dtype):
     return dtype in (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool_)
-
-
-def _digits(array):
-    text = repr(array)
-    body = text[text.index("(") + 1 : text.rindex(")")] if "(" in text else text
-    return body.split(", dtype=")[0].split(", shape=")[0].replace("\n      ", "\n       ").rstrip(", \n")
 
 
 # --------------------------------------------------------------------------------------- shape and identity

@@ -25,9 +25,14 @@ class Generator:
         """Start anew from a seed, an integer of at least 0; returns the generator itself."""
         if not isinstance(seed, int) or seed < 0:
             raise ValueError(f"manual_seed: expected an integer of at least 0, got {seed!r}")
-        self._seed = seed
-        self._source = backend.random_source(seed)
+        self._seed, self._made = seed, None  # made when first drawn from: importing NumPy's takes a while
         return self
+
+    @property
+    def _source(self):
+        if self._made is None:
+            self._made = backend.random_source(self._seed)
+        return self._made
 
     def initial_seed(self):
         """The seed that the generator was started from."""
@@ -82,7 +87,7 @@ def _floating(name, dtype):
 
 
 @op("rand(int... size, *, any generator=None, dtype? dtype=None) -> Tensor")
-class _rand(Factory):
+class _rand(Factory, impure=True):
     """Numbers uniform in [0, 1)."""
 
     public = False
@@ -100,7 +105,7 @@ class _rand(Factory):
 
 
 @op("randn(int... size, *, any generator=None, dtype? dtype=None) -> Tensor")
-class _randn(Factory):
+class _randn(Factory, impure=True):
     """Numbers from the standard normal distribution."""
 
     public = False
@@ -118,7 +123,7 @@ class _randn(Factory):
 
 
 @op("randint(int low, int high, int[] size, *, any generator=None, dtype? dtype=None) -> Tensor")
-class _randint(Factory):
+class _randint(Factory, impure=True):
     """Integers uniform from low up to but not including high."""
 
     public = False
@@ -140,7 +145,7 @@ class _randint(Factory):
 
 
 @op("randperm(int n, *, any generator=None) -> Tensor")
-class _randperm(Factory):
+class _randperm(Factory, impure=True):
     """The integers from 0 up to but not including n, in random order."""
 
     public = False
@@ -156,7 +161,7 @@ class _randperm(Factory):
 
 
 @op("bernoulli(Tensor p, *, any generator=None) -> Tensor")
-class bernoulli(Pointwise, differentiable=False):
+class bernoulli(Pointwise, differentiable=False, impure=True):
     """Ones with probability p, zeros otherwise, in the shape and dtype of p."""
 
     def impl(xp, p, *, generator):

@@ -1,0 +1,198 @@
+"""The largest and the smallest: their values and their places."""
+
+# max and min are Python's names: in this file they are operators.
+
+from typing import NamedTuple
+
+from retrograd.core import Tensor, op
+from retrograd.core import dtype as dtypes
+from retrograd.ops.family import Composite, Reduction, canonical_dim, cast_to, kept, reduced_shape
+from retrograd.ops.index import take_along_dim
+from retrograd.ops.pointwise import eq, isnan, logical_or, maximum, minimum
+from retrograd.ops.reduce import axes_of, count_over, reduced, reduction_samples
+from retrograd.ops.reduce import sum as sum_over
+from retrograd.ops.view import reshape
+
+
+def check_nonempty(name, x, dim):
+    """Refuse to choose among no elements."""
+    if count_over(x.shape, dim) == 0:
+        raise ValueError(
+            f"{name}: nothing to choose from: the reduced dimensions of shape {x.shape} have no elements"
+        )
+
+
+def _shares(x, out, dim, keepdim):
+    """What part of the gradient each element gets: the extreme ones equal parts, the others nothing."""
+    chosen = cast_to(logical_or(eq(x, kept(out, x, dim, keepdim)), isnan(x)), x.dtype)
+    return chosen / sum_over(chosen, dim, keepdim=True)
+
+
+class Extreme(Reduction):
+    """Chooses among the elements over `dim`; those that tie share the gradient equally."""
+
+    @staticmethod
+    def vjp_x(g, x, out, dim, keepdim):
+        """Each element's share."""
+        return kept(g, x, dim, keepdim) * _shares(x, out, dim, keepdim)
+
+    @staticmethod
+    def jvp_x(t, x, out, dim, keepdim):
+        """The mean of the tangents of those that tie."""
+        return sum_over(t * _shares(x, out, dim, keepdim), dim, keepdim)
+
+
+@op("amax(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
+class amax(Extreme):
+    """The largest element over `dim` (None or (): all); equals share the gradient.  NaN wins.
+
+    >>> import retrograd as rg
+    >>> rg.amax(rg.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1).tolist()
+    [5.0, 7.0]
+    """
+
+    def impl(xp, x, *, dim, keepdim):
+        return xp.max(x, axis=axes_of(x, dim), keepdims=keepdim)
+
+    def shape(x, *, dim, keepdim):
+        check_nonempty("amax", x, dim)
+        return reduced("amax", x, dim, keepdim, x.dtype)
+
+    samples = reduction_samples
+
+    def errors(r):
+        yield (r(2, 0),), {"dim": 1}, ValueError, r"amax: nothing to choose from: .* \(2, 0\)"
+
+
+@op("amin(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
+class amin(Extreme):
+    """The smallest element over `dim` (None or (): all); equals share the gradient.  NaN wins."""
+
+    def impl(xp, x, *, dim, keepdim):
+        return xp.min(x, axis=axes_of(x, dim), keepdims=keepdim)
+
+    def shape(x, *, dim, keepdim):
+        check_nonempty("amin", x, dim)
+        return reduced("amin", x, dim, keepdim, x.dtype)
+
+    samples = reduction_samples
+
+    def errors(r):
+        yield (r(0),), {}, ValueError, "amin: nothing to choose from"
+
+
+def _position_samples(r):
+    yield (r(3, 4),), {}
+    yield (r(3, 4),), {"dim": 1}
+    yield (r(3, 4),), {"dim": 0, "keepdim": True}
+
+
+def _position_shape(name, x, dim, keepdim):
+    dims = None if dim is None else (dim,)
+    check_nonempty(name, x, dims)
+    return reduced(name, x, dims, keepdim, dtypes.int64)
+
+
+@op("argmax(Tensor x, int? dim=None, bool keepdim=False) -> Tensor")
+class argmax(Reduction, differentiable=False):
+    """Where the largest element along `dim` is, the first of equals; None: in the flattened tensor.
+
+    >>> import retrograd as rg
+    >>> rg.argmax(rg.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1).tolist()
+    [1, 0]
+    """
+
+    def impl(xp, x, *, dim, keepdim):
+        return xp.argmax(x, axis=dim, keepdims=keepdim)
+
+    def shape(x, *, dim, keepdim):
+        return _position_shape("argmax", x, dim, keepdim)
+
+    samples = _position_samples
+
+    def errors(r):
+        yield (r(0, 2),), {"dim": 0}, ValueError, "argmax: nothing to choose from"
+
+
+@op("argmin(Tensor x, int? dim=None, bool keepdim=False) -> Tensor")
+class argmin(Reduction, differentiable=False):
+    """Where the smallest element along `dim` is, the first of equals; None: in the flattened tensor."""
+
+    def impl(xp, x, *, dim, keepdim):
+        return xp.argmin(x, axis=dim, keepdims=keepdim)
+
+    def shape(x, *, dim, keepdim):
+        return _position_shape("argmin", x, dim, keepdim)
+
+    samples = _position_samples
+
+    def errors(r):
+        yield (r(0),), {}, ValueError, "argmin: nothing to choose from"
+
+
+class Extremes(NamedTuple):
+    """What `max` and `min` along one dimension answer."""
+
+    values: Tensor
+    indices: Tensor
+
+
+# PyTorch's max and min are three operators by one name: of two tensors, along a dimension, of everything.
+
+
+def _three_faces(x, other, dim, keepdim, pairwise, overall, position):
+    other = dim if isinstance(dim, Tensor) else other
+    if other is not None:
+        return pairwise(x, other)
+    if dim is None:
+        return overall(x, None, keepdim)
+    if not isinstance(dim, int):
+        raise TypeError(
+            f"{position.name[3:]}: dim must be an int, got {dim!r}; for several there is {overall.name}"
+        )
+    indices = position(x, dim, keepdim=True)
+    values = take_along_dim(x, indices, dim) if x.ndim else x
+    if not keepdim and x.ndim:
+        shape = reduced_shape(x.shape, (canonical_dim(position.name, dim, x.ndim),), False)
+        return Extremes(reshape(values, shape), reshape(indices, shape))
+    return Extremes(values, indices)
+
+
+@op("max(Tensor x, any dim=None, bool keepdim=False, *, Tensor? other=None) -> Tensor")
+class max(Composite):
+    """The largest of all; along `dim`, a named tuple (values, indices); with a second tensor, `maximum`.
+
+    Along a dimension the gradient goes to the element at `indices`; of all, equals share it, as in `amax`.
+
+    >>> import retrograd as rg
+    >>> values, indices = rg.max(rg.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
+    >>> values.tolist(), indices.tolist()
+    ([5.0, 7.0], [1, 0])
+    """
+
+    def compose(x, other, *, dim, keepdim):
+        return _three_faces(x, other, dim, keepdim, maximum, amax, argmax)
+
+    def samples(r):
+        yield (r(3, 4), None), {}
+        yield (r(3, 4), None), {"dim": 1}
+        yield (r(3, 4), r(4)), {}
+
+    def errors(r):
+        yield (r(3, 4), None), {"dim": (0, 1)}, TypeError, "max: dim must be an int.*amax"
+
+
+@op("min(Tensor x, any dim=None, bool keepdim=False, *, Tensor? other=None) -> Tensor")
+class min(Composite):
+    """The smallest of all; along `dim`, a named tuple (values, indices); with a second tensor, `minimum`."""
+
+    def compose(x, other, *, dim, keepdim):
+        return _three_faces(x, other, dim, keepdim, minimum, amin, argmin)
+
+    def samples(r):
+        yield (r(3, 4), None), {}
+        yield (r(3, 4), None), {"dim": 0, "keepdim": True}
+        yield (r(3, 4), r(4)), {}
+
+    def errors(r):
+        yield (r(3, 4), None), {"dim": 2}, IndexError, "dim 2 is out of range"

@@ -1,0 +1,489 @@
+"""Products of vectors, matrices and tensors."""
+
+import itertools
+import math
+import string
+
+from retrograd.core import Aval, Definition, op, registry, shape_of, xp
+from retrograd.ops.diagonal import diagonal
+from retrograd.ops.family import Composite, broadcast_shapes, numel, same_dtype, sum_to
+from retrograd.ops.pointwise import mul
+from retrograd.ops.reduce import sum as sum_over
+from retrograd.ops.view import permute, reshape, squeeze, transpose, unsqueeze
+
+
+def check_operands(name, operands, least=1):
+    """Operands of a product are tensors of one dtype with at least so many dimensions."""
+    given = [a for a in operands if a is not None]
+    for a in given:
+        if len(shape_of(a)) < least:
+            raise ValueError(
+                f"{name}: expected tensors of at least {least} dimensions, got {a}; for numbers there is *"
+            )
+    same_dtype(name, given)
+
+
+def _misfit(name, *avals):
+    listed = " and ".join(str(tuple(shape_of(a))) for a in avals if a is not None)
+    return ValueError(f"{name}: shapes {listed} do not fit")
+
+
+class Product(Definition, promotion="same"):
+    """Multiplies operands of one dtype: nothing is promoted, and a difference is an error, as in PyTorch."""
+
+    @classmethod
+    def promote(cls, arrays):
+        """The arrays as they are, if their dtypes agree."""
+        check_operands(cls.__name__, arrays)
+        return arrays
+
+    @classmethod
+    def work(cls, avals, out):
+        """m k n for (m, k) times (k, n): the square root of the product of the three sizes."""
+        return math.sqrt(math.prod(math.prod(a.shape) for a in (*avals[:2], out)))
+
+
+# -------------------------------------------------------------------------------------------- matrix product
+
+
+@op("matmul(Tensor a, Tensor b) -> Tensor")
+class matmul(Product, linear="a b", fits=True):
+    """The matrix product: (..., m, k) times (..., k, n) is (..., m, n); the dimensions in front broadcast.
+
+    A 1-d operand is a row on the left, a column on the right, and that dimension is not in the result.
+    Both have one dtype.  ValueError if sizes do not fit, RuntimeError if dtypes differ.
+
+    >>> import retrograd as rg
+    >>> (rg.tensor([[1.0, 2.0], [3.0, 4.0]]) @ rg.tensor([1.0, 1.0])).tolist()
+    [3.0, 7.0]
+    """
+
+    impl = xp.matmul
+
+    def shape(a, b):
+        check_operands("matmul", (a, b))
+        if a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
+            raise ValueError(
+                f"matmul: shapes {a.shape} and {b.shape} do not fit: the last size of the first, "
+                f"{a.shape[-1]}, must be the {'last but one' if b.ndim > 1 else 'size'} of the second"
+            )
+        rows = a.shape[-2:-1]
+        columns = b.shape[-1:] if b.ndim > 1 else ()
+        return Aval((*broadcast_shapes("matmul", [a.shape[:-2], b.shape[:-2]]), *rows, *columns), a.dtype)
+
+    def vjp_a(g, b, a_aval):
+        if a_aval.ndim == 1:
+            return g * b if b.ndim == 1 else matmul(b, g) if b.ndim == 2 else _times_column(b, g)
+        if b.ndim == 1:
+            return unsqueeze(g, -1) * b
+        return matmul(g, transpose(b, -2, -1))
+
+    def vjp_b(g, a, b_aval):
+        if b_aval.ndim == 1:
+            return g * a if a.ndim == 1 else reshape(rows_dot(unsqueeze(g, -1), a), b_aval.shape)
+        if a.ndim == 1:
+            return unsqueeze(a, -1) * unsqueeze(g, -2)
+        return rows_dot(a, g) if b_aval.ndim == 2 else matmul(transpose(a, -2, -1), g)
+
+    def fit(g, aval):
+        return sum_to(g, aval.shape)
+
+    def samples(r):
+        yield (r(3, 4), r(4, 2)), {}
+        yield (r(4), r(4)), {}
+        yield (r(4), r(4, 2)), {}
+        yield (r(3, 4), r(4)), {}
+        yield (r(2, 3, 4), r(4, 2)), {}
+        yield (r(2, 3, 4), r(2, 4, 5)), {}
+        yield (r(3, 4), r(2, 4, 5)), {}
+        yield (r(2, 1, 3, 4), r(5, 4, 2)), {}
+        yield (r(4), r(2, 4, 3)), {}
+        yield (r(2, 3, 4), r(4)), {}
+
+    def errors(r):
+        yield (r(3, 4), r(3, 4)), {}, ValueError, r"\(3, 4\) and \(3, 4\) do not fit"
+        yield (r(2, 3, 4), r(3, 4, 2)), {}, ValueError, "do not broadcast"
+        yield (r(3), 2.0), {}, ValueError, "at least 1 dimensions"
+        yield (r(3, 4), r.ints(3, (4, 2))), {}, RuntimeError, "one dtype, got float64 and int64"
+
+
+def _times_column(b, g):
+    return squeeze(matmul(b, unsqueeze(g, -1)), -1)
+
+
+@op("rows_dot(Tensor a, Tensor b) -> Tensor")
+class rows_dot(Product, linear="a b"):
+    """The sum over all rows of their outer products: (..., k) and (..., n) to (k, n), as one matrix product.
+
+    The weight gradient of every dense layer, however many dimensions its input has.
+    """
+
+    method = False
+
+    impl = xp.rows_dot
+
+    def shape(a, b):
+        check_operands("rows_dot", (a, b))
+        if a.shape[:-1] != b.shape[:-1]:
+            raise ValueError(f"rows_dot: shapes {a.shape} and {b.shape} must agree in all but the last size")
+        return Aval((a.shape[-1], b.shape[-1]), a.dtype)
+
+    def vjp_a(g, b):
+        return linear(b, g)
+
+    def vjp_b(g, a):
+        return linear(a, transpose(g, 0, 1))
+
+    def samples(r):
+        yield (r(3, 4), r(3, 2)), {}
+        yield (r(2, 3, 4), r(2, 3, 5)), {}
+        yield (r(4), r(2)), {}
+
+    def errors(r):
+        yield (r(3, 4), r(2, 4)), {}, ValueError, "agree in all but the last"
+
+
+@op("linear(Tensor x, Tensor weight, Tensor? bias=None) -> Tensor")
+class linear(Product):
+    """x @ weight.T + bias: x (..., in), weight (out, in), bias (out,) to (..., out), as one matrix product.
+
+    >>> import retrograd as rg
+    >>> rg.linear(rg.tensor([1.0, 2.0]), rg.tensor([[1.0, 1.0], [0.0, 3.0]]), rg.tensor([0.5, 0.0])).tolist()
+    [3.5, 6.0]
+    """
+
+    method = False
+
+    impl = xp.linear
+
+    def shape(x, weight, bias=None):
+        check_operands("linear", (x, weight, bias))
+        if (
+            weight.ndim != 2
+            or x.shape[-1] != weight.shape[1]
+            or (bias is not None and bias.shape != weight.shape[:1])
+        ):
+            raise ValueError(
+                f"linear: x {x.shape}, weight {weight.shape}"
+                + (f", bias {bias.shape}" if bias is not None else "")
+                + " do not fit: expected (..., in), (out, in), (out,)"
+            )  # fmt: skip
+        return Aval((*x.shape[:-1], weight.shape[0]), x.dtype)
+
+    def vjp_x(g, weight):
+        return matmul(g, weight)
+
+    def vjp_weight(g, x):
+        return rows_dot(g, x)
+
+    def vjp_bias(g):
+        return sum_to(g, g.shape[-1:])
+
+    def jvp_x(t, weight):
+        return linear(t, weight)
+
+    def jvp_weight(t, x):
+        return linear(x, t)
+
+    def jvp_bias(t, out):
+        return registry["expand"](t, out.shape)
+
+    def samples(r):
+        yield (r(3, 4), r(2, 4), r(2)), {}
+        yield (r(2, 3, 4), r(5, 4), None), {}
+        yield (r(4), r(2, 4), r(2)), {}
+
+    def errors(r):
+        yield (r(3, 4), r(4, 2), None), {}, ValueError, r"x \(3, 4\), weight \(4, 2\) do not fit"
+        yield (r(3, 4), r(2, 4), r(3)), {}, ValueError, r"bias \(3,\)"
+        yield (r.ints(3, (3, 4)), r(2, 4), None), {}, RuntimeError, "one dtype"
+
+
+def _require(name, fits, *operands):
+    if not fits:
+        raise _misfit(name, *operands)
+
+
+def _ndims(*operands):
+    return tuple(len(shape_of(a)) for a in operands)
+
+
+@op("mm(Tensor a, Tensor b) -> Tensor")
+class mm(Composite):
+    """The product of two matrices, (m, k) and (k, n)."""
+
+    def compose(a, b):
+        _require("mm", _ndims(a, b) == (2, 2), a, b)
+        return matmul(a, b)
+
+    def samples(r):
+        yield (r(3, 4), r(4, 2)), {}
+
+    def errors(r):
+        yield (r(4), r(4, 2)), {}, ValueError, r"mm: shapes \(4,\) and \(4, 2\) do not fit"
+
+
+@op("bmm(Tensor a, Tensor b) -> Tensor")
+class bmm(Composite):
+    """The products of two stacks of as many matrices, (b, m, k) and (b, k, n)."""
+
+    def compose(a, b):
+        _require("bmm", _ndims(a, b) == (3, 3) and a.shape[0] == b.shape[0], a, b)
+        return matmul(a, b)
+
+    def samples(r):
+        yield (r(2, 3, 4), r(2, 4, 5)), {}
+
+    def errors(r):
+        yield (r(1, 3, 4), r(2, 4, 5)), {}, ValueError, "bmm: shapes"
+
+
+@op("mv(Tensor a, Tensor b) -> Tensor")
+class mv(Composite):
+    """The product of a matrix (m, k) and a vector (k,)."""
+
+    def compose(a, b):
+        _require("mv", _ndims(a, b) == (2, 1), a, b)
+        return matmul(a, b)
+
+    def samples(r):
+        yield (r(3, 4), r(4)), {}
+
+    def errors(r):
+        yield (r(3, 4), r(4, 1)), {}, ValueError, "mv: shapes"
+
+
+@op("dot(Tensor a, Tensor b) -> Tensor")
+class dot(Composite):
+    """The sum of the products of two vectors of one size; nothing is conjugated."""
+
+    def compose(a, b):
+        _require("dot", _ndims(a, b) == (1, 1), a, b)
+        return matmul(a, b)
+
+    def samples(r):
+        yield (r(4), r(4)), {}
+
+    def errors(r):
+        yield (r(4), r(2, 4)), {}, ValueError, "dot: shapes"
+
+
+@op("outer(Tensor a, Tensor b) -> Tensor")
+class outer(Composite):
+    """Every product of an element of one vector and one of another: (m,) and (n,) to (m, n)."""
+
+    def compose(a, b):
+        _require("outer", _ndims(a, b) == (1, 1), a, b)
+        return mul(unsqueeze(a, 1), b)
+
+    def samples(r):
+        yield (r(3), r(4)), {}
+
+    def errors(r):
+        yield (r(3), r(4, 1)), {}, ValueError, "outer: shapes"
+
+
+@op("addmm(Tensor x, Tensor a, Tensor b, *, number beta=1, number alpha=1) -> Tensor")
+class addmm(Composite):
+    """beta * x + alpha * (a @ b), of matrices a (m, k) and b (k, n); x broadcasts to (m, n)."""
+
+    def compose(x, a, b, *, beta, alpha):
+        product = mm(a, b)
+        product = product if alpha == 1 else alpha * product
+        return x + product if beta == 1 else beta * x + product
+
+    def samples(r):
+        yield (r(2), r(3, 4), r(4, 2)), {}
+        yield (r(3, 2), r(3, 4), r(4, 2)), {"beta": 0.5, "alpha": 2}
+
+    def errors(r):
+        yield (r(2), r(3, 4), r(3, 4)), {}, ValueError, "do not fit"
+
+
+# --------------------------------------------------------------------------------------------------- einsum
+
+# `einsum` reads the equation once and leaves to `contract` what is left after diagonals, sums and
+# ellipses: letters once per term, each in at least two terms.  Such equations are closed under derivatives.
+
+
+@op("einsum(str equation, Tensor[] operands) -> Tensor")
+class einsum(Composite):
+    """Sums of products by Einstein's convention: letters name dimensions, those not in the result are summed.
+
+    equation: "ij,jk->ik"; a letter twice in a term takes the diagonal; "..." stands for dimensions that
+    broadcast; without "->", the result has the letters that come once, in alphabetical order.
+
+    >>> import retrograd as rg
+    >>> a = rg.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> rg.einsum("ij,ij->i", [a, a]).tolist()
+    [5.0, 25.0]
+    >>> rg.einsum("ii", [a]).item()
+    5.0
+    """
+
+    method = False
+
+    def compose(*operands, equation):
+        terms, out = read_equation(equation, [x.shape for x in operands])
+        same_dtype("einsum", operands)
+        pairs = [_without_repeats(x, term) for x, term in zip(operands, terms, strict=True)]
+        pairs = _without_ones(pairs, out)
+        pairs = [_without_lonely(i, pairs, out) for i in range(len(pairs))]
+        while len(pairs) > 1:
+            pairs = _contract_cheapest(pairs, out)
+        x, term = pairs[0]
+        return x if term == out else permute(x, tuple(term.index(c) for c in out))
+
+    def samples(r):
+        yield (r(3, 4), r(4, 2)), {"equation": "ij,jk->ik"}
+        yield (r(3, 4), r(4, 2), r(2, 3)), {"equation": "ij,jk,ki->i"}
+        yield (r(2, 3, 4), r(2, 4, 5)), {"equation": "...ij,...jk"}
+        yield (r(3, 3), r(3, 2)), {"equation": "ii,ij->ij"}
+        yield (r(3, 4, 2),), {"equation": "abc->ca"}
+        yield (r(3), r(4)), {"equation": "i,j->ij"}
+        yield (r(1, 3, 4), r(2, 4)), {"equation": "b...k,bk->b..."}
+
+    def errors(r):
+        yield (r(3, 4), r(3, 2)), {"equation": "ij,jk"}, ValueError, "j is 4 in operand 0 and 3 in operand 1"
+        yield (r(3),), {"equation": "i,j"}, ValueError, "2 terms for 1 operand"
+        yield (r(3),), {"equation": "ij"}, ValueError, "operand 0 .* 1 dimensions"
+        yield (r(3),), {"equation": "i->k"}, ValueError, "'k' of the result"
+        yield (r(3),), {"equation": "i->ii"}, ValueError, "twice in the result"
+        yield (r(3),), {"equation": "1"}, ValueError, "'1'"
+
+
+def read_equation(equation, shapes):
+    """The terms and the result of an equation as plain letters, without ellipses; sizes are checked."""
+    left, arrow, out = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(shapes):
+        raise ValueError(f"einsum: {equation!r} has {len(terms)} terms for {len(shapes)} operands")
+    _check_letters(equation, [*terms, out])
+    depths = [len(s) - len(t.replace("...", "")) for t, s in zip(terms, shapes, strict=True)]
+    _check_depths(equation, terms, shapes, depths)
+    deepest = max((d for t, d in zip(terms, depths, strict=True) if "..." in t), default=0)
+    dots = [c for c in string.ascii_letters if c not in equation][:deepest]
+    terms = [t.replace("...", "".join(dots[deepest - d :])) for t, d in zip(terms, depths, strict=True)]
+    out = out.replace("...", "".join(dots)) if arrow else "".join(dots) + _implicit("".join(terms), dots)
+    _check_sizes(equation, terms, out, shapes)
+    return terms, out
+
+
+def _implicit(letters, dots):
+    return "".join(sorted(c for c in set(letters) if letters.count(c) == 1 and c not in dots))
+
+
+def _check_letters(equation, parts):
+    for part in parts:
+        odd = set(part.replace("...", "", 1)) - set(string.ascii_letters)
+        if odd:
+            raise ValueError(
+                f"einsum: {equation!r}: {min(odd)!r} is no letter; a term has letters and at most one '...'"
+            )
+
+
+def _check_depths(equation, terms, shapes, depths):
+    for i, (term, shape, depth) in enumerate(zip(terms, shapes, depths, strict=True)):
+        if depth < 0 or (depth and "..." not in term):
+            raise ValueError(
+                f"einsum: {equation!r}: operand {i} has {len(shape)} dimensions, its term is {term!r}"
+            )
+
+
+def _check_sizes(equation, terms, out, shapes):
+    seen = {}
+    for i, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
+        for letter, size in zip(term, shape, strict=True):
+            first, known = seen.get(letter, (i, size))
+            if size != known and (first == i or 1 not in (size, known)):
+                raise ValueError(
+                    f"einsum: {equation!r}: {letter} is {known} in operand {first} and {size} in operand {i}"
+                )
+            seen[letter] = (i, size) if known == 1 else (first, known)
+    for letter in out:
+        if letter not in seen or out.count(letter) > 1:
+            problem = "comes twice in the result" if letter in seen else "of the result is in no term"
+            raise ValueError(f"einsum: {equation!r}: {letter!r} {problem}")
+
+
+def _without_repeats(x, term):
+    """Diagonals in place of letters that come twice in a term."""
+    for letter in term:
+        while term.count(letter) > 1:
+            first = term.index(letter)
+            second = term.index(letter, first + 1)
+            x = diagonal(x, 0, first, second)
+            term = term.replace(letter, "", 2) + letter
+    return x, term
+
+
+def _without_ones(pairs, out):
+    """Sizes of 1 that stand for a larger size elsewhere, or that another term has too, are taken out."""
+    larger = {c for x, term in pairs for c, s in zip(term, x.shape, strict=True) if s != 1}
+    slim = []
+    for x, term in pairs:
+        drop = [i for i, c in enumerate(term) if x.shape[i] == 1 and c in larger]
+        kept_term = "".join(c for i, c in enumerate(term) if i not in drop)
+        slim.append((squeeze(x, tuple(drop)) if drop else x, kept_term))
+    return slim
+
+
+def _without_lonely(i, pairs, out):
+    """Letters that only this term has are summed away before anything is multiplied."""
+    x, term = pairs[i]
+    elsewhere = out + "".join(t for k, (_, t) in enumerate(pairs) if k != i)
+    alone = tuple(k for k, c in enumerate(term) if c not in elsewhere)
+    return (sum_over(x, alone), "".join(c for c in term if c in elsewhere)) if alone else (x, term)
+
+
+def _contract_cheapest(pairs, out):
+    """Multiply the two terms whose product is smallest."""
+    sizes = {c: s for x, term in pairs for c, s in zip(term, x.shape, strict=True)}
+    choices = []
+    for i, j in itertools.combinations(range(len(pairs)), 2):
+        rest = [p for k, p in enumerate(pairs) if k not in (i, j)]
+        needed = out + "".join(term for _, term in rest)
+        product = "".join(c for c in dict.fromkeys(pairs[i][1] + pairs[j][1]) if c in needed)
+        product = product if rest else out
+        choices.append((numel(sizes[c] for c in product), i, j, product, rest))
+    _, i, j, product, rest = min(choices, key=lambda choice: choice[:3])
+    (a, left), (b, right) = pairs[i], pairs[j]
+    return [*rest, (contract(a, b, equation=f"{left},{right}->{product}"), product)]
+
+
+@op("contract(Tensor a, Tensor b, *, str equation) -> Tensor")
+class contract(Product, linear="a b"):
+    """An explicit einsum of two: each letter once per term and in two terms or more, the result included."""
+
+    public = False
+    method = False
+
+    def promote(arrays):
+        same_dtype("einsum", arrays)
+        return arrays
+
+    def impl(xp, a, b, *, equation):
+        return xp.contract(a, b, equation)
+
+    def shape(a, b, *, equation):
+        same_dtype("einsum", (a, b))
+        left, right, out = _terms(equation)
+        sizes = dict(zip(left + right, a.shape + b.shape, strict=True))
+        return Aval(tuple(sizes[c] for c in out), a.dtype)
+
+    def vjp_a(g, b, equation):
+        left, right, out = _terms(equation)
+        return contract(g, b, equation=f"{out},{right}->{left}")
+
+    def vjp_b(g, a, equation):
+        left, right, out = _terms(equation)
+        return contract(a, g, equation=f"{left},{out}->{right}")
+
+    def samples(r):
+        yield (r(3, 4), r(4, 2)), {"equation": "ij,jk->ik"}
+        yield (r(2, 3, 4), r(4, 3, 5, 2)), {"equation": "bij,jikb->bk"}
+        yield (r(3), r(4)), {"equation": "i,j->ji"}
+
+
+def _terms(equation):
+    return equation.replace("->", ",").split(",")

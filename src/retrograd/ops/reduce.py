@@ -1,0 +1,406 @@
+"""Operators that add up or multiply: over dimensions, or along one."""
+
+# The names of several operators are Python's own (sum, any, all): in this file they are operators.
+
+import math
+from typing import NamedTuple
+
+from retrograd.core import Aval, Definition, Tensor, op, registry
+from retrograd.core import dtype as dtypes
+from retrograd.ops.family import (
+    Composite,
+    Reduction,
+    canonical_dim,
+    canonical_dims,
+    cast_to,
+    kept,
+    numel,
+    reduced_shape,
+)
+from retrograd.ops.pointwise import exp, isinf, ne, sqrt, where
+from retrograd.ops.view import cat, expand, flip, narrow, permute, reshape
+
+
+def axes_of(x, dim):
+    """`dim` as NumPy takes it: None for all dimensions, and for 0 or -1 of an array that has none."""
+    if x.ndim == 0:
+        canonical_dims("reduction", dim, 0)
+        return None
+    return dim or None
+
+
+def reduced(name, x, dim, keepdim, dtype):
+    """The aval after reducing `dim`."""
+    return Aval(reduced_shape(x.shape, canonical_dims(name, dim, x.ndim), keepdim), dtype)
+
+
+def count_over(shape, dim):
+    """How many elements are reduced to one."""
+    return numel(shape[d] for d in canonical_dims("reduction", dim, len(shape)))
+
+
+def sum_dtype(x, dtype):
+    """The dtype that elements add up in: integers and booleans in int64."""
+    return dtype or (dtypes.int64 if x.dtype.kind in "biu" else x.dtype)
+
+
+def check_floating(name, x, way_out="convert with .to(dtype) first"):
+    """Refuse dtypes that hold no fractions."""
+    if x.dtype.kind not in "fc":
+        raise TypeError(f"{name}: expected a floating or complex dtype, got {x.dtype}; {way_out}")
+
+
+def _back(g, x_aval, dim, keepdim):
+    """A cotangent of the reduced tensor, the same for every element that went into it."""
+    return expand(cast_to(kept(g, x_aval, dim, keepdim), x_aval.dtype), x_aval.shape)
+
+
+def reduction_samples(r, within=(-2.0, 2.0)):
+    """All dimensions, several, one kept, none."""
+    yield (r(3, 4, within=within),), {}
+    yield (r(2, 3, 4, within=within),), {"dim": (0, -1)}
+    yield (r(2, 3, 4, within=within),), {"dim": (1,), "keepdim": True}
+    yield (r(within=within),), {}
+
+
+# -------------------------------------------------------------------------------------------- sums and means
+
+
+@op("sum(Tensor x, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor")
+class sum(Reduction, linear="x"):
+    """The sum over `dim` (None or (): all).  Integers and booleans add up in int64.
+
+    >>> import retrograd as rg
+    >>> rg.sum(rg.tensor([[1, 2], [3, 4]]), dim=0).tolist()
+    [4, 6]
+    """
+
+    def impl(xp, x, *, dim, keepdim, dtype):
+        return xp.sum(x, axis=axes_of(x, dim), dtype=sum_dtype(x, dtype), keepdims=keepdim)
+
+    def shape(x, *, dim, keepdim, dtype):
+        return reduced("sum", x, dim, keepdim, sum_dtype(x, dtype))
+
+    def vjp_x(g, x_aval, dim, keepdim):
+        return _back(g, x_aval, dim, keepdim)
+
+    def samples(r):
+        yield from reduction_samples(r)
+        yield (r(3, 2),), {"dim": (), "keepdim": True}
+
+    def errors(r):
+        yield (r(2, 3),), {"dim": 2}, IndexError, "dim 2 is out of range"
+        yield (r(2, 3),), {"dim": (1, -1)}, ValueError, "named twice"
+
+
+@op("mean(Tensor x, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor")
+class mean(Reduction, linear="x"):
+    """The sum over `dim` (None or (): all) divided by the number of elements; NaN where there are none.
+
+    >>> import retrograd as rg
+    >>> rg.mean(rg.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1).tolist()
+    [1.5, 3.5]
+    """
+
+    def impl(xp, x, *, dim, keepdim, dtype):
+        check_floating("mean", Aval((), dtype or x.dtype))
+        return xp.mean(x, axis=axes_of(x, dim), dtype=dtype, keepdims=keepdim)
+
+    def shape(x, *, dim, keepdim, dtype):
+        check_floating("mean", Aval((), dtype or x.dtype), "convert with .to(dtype), or pass dtype=")
+        return reduced("mean", x, dim, keepdim, dtype or x.dtype)
+
+    def vjp_x(g, x_aval, dim, keepdim):
+        return _back(g / count_over(x_aval.shape, dim), x_aval, dim, keepdim)
+
+    samples = reduction_samples
+
+    def errors(r):
+        yield (r.ints(5, (3,)),), {}, TypeError, "got int64; convert"
+
+
+@op("variance(Tensor x, int[]? dim=None, bool keepdim=False, *, number correction=1) -> Tensor")
+class variance(Reduction):
+    """The mean squared distance from the mean, over n - correction; of real dtypes."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, *, dim, keepdim, correction):
+        return xp.var(x, axis=axes_of(x, dim), ddof=correction, keepdims=keepdim)
+
+    def shape(x, *, dim, keepdim, correction):
+        check_floating("var", x)
+        return reduced("var", x, dim, keepdim, x.dtype)
+
+    def vjp_x(g, x, dim, keepdim, correction):
+        return kept(g, x, dim, keepdim) * _slope_of_variance(x, dim, correction)
+
+    def jvp_x(t, x, dim, keepdim, correction):
+        return sum(t * _slope_of_variance(x, dim, correction), dim, keepdim)
+
+    def samples(r):
+        yield (r(3, 4),), {}
+        yield (r(2, 3, 4),), {"dim": (0, -1)}
+        yield (r(2, 3, 4),), {"dim": (1,), "keepdim": True}
+        yield (r(3, 4),), {"dim": 1, "correction": 0}
+
+
+def _slope_of_variance(x, dim, correction):
+    freedom = count_over(x.shape, dim) - correction
+    return (x - mean(x, dim, keepdim=True)) * (2 / freedom if freedom > 0 else math.nan)
+
+
+# PyTorch's older word: unbiased=True for correction=1, unbiased=False for correction=0.
+_VAR = (
+    "(Tensor x, int[]? dim=None, bool? unbiased=None, bool keepdim=False, *, number correction=1) -> Tensor"
+)
+
+
+def _var(x, dim, unbiased, keepdim, correction):
+    check_floating("var", x)
+    correction = correction if unbiased is None else int(unbiased)
+    if x.dtype.kind != "c":
+        return variance(x, dim, keepdim, correction=correction)
+    real, imag = registry["real"], registry["imag"]
+    return _var(real(x), dim, None, keepdim, correction) + _var(imag(x), dim, None, keepdim, correction)
+
+
+@op("var" + _VAR)
+class var(Composite):
+    """sum((x - mean(x))^2) / (n - correction) over `dim` (None: all).
+
+    >>> import retrograd as rg
+    >>> rg.tensor([1.0, 2.0, 6.0]).var().item()
+    7.0
+    """
+
+    def compose(x, *, dim, unbiased, keepdim, correction):
+        return _var(x, dim, unbiased, keepdim, correction)
+
+    def samples(r):
+        yield (r(3, 4),), {"dim": 1, "unbiased": False}
+
+    def errors(r):
+        yield (r.ints(5, (3,)),), {}, TypeError, "got int64"
+
+
+@op("std" + _VAR)
+class std(Composite):
+    """The square root of `var`; where that is 0, the derivative is taken as 0."""
+
+    def compose(x, *, dim, unbiased, keepdim, correction):
+        return sqrt_or_zero(_var(x, dim, unbiased, keepdim, correction))
+
+    def samples(r):
+        yield (r(3, 4),), {}
+        yield (r(3, 4),), {"dim": 0, "keepdim": True, "correction": 0}
+
+
+class VarMean(NamedTuple):
+    """The two results of `var_mean`."""
+
+    var: Tensor
+    mean: Tensor
+
+
+@op(
+    "var_mean(Tensor x, int[]? dim=None, bool keepdim=False, *, number correction=1) "
+    "-> (Tensor var, Tensor mean)"
+)
+class var_mean(Composite):
+    """`var` and `mean` over the same dimensions, as a named tuple (var, mean)."""
+
+    def compose(x, *, dim, keepdim, correction):
+        return VarMean(_var(x, dim, None, keepdim, correction), mean(x, dim, keepdim))
+
+    def samples(r):
+        yield (r(3, 4),), {"dim": 1}
+
+
+def sqrt_or_zero(x):
+    """The square root, with derivative 0 at 0."""
+    zero = x == 0
+    return where(zero, 0, sqrt(where(zero, 1, x)))
+
+
+# -------------------------------------------------------------------------------------------------- products
+
+
+@op("prod(Tensor x, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor")
+class prod(Reduction):
+    """The product over `dim` (None or (): all); derivatives of every order hold where factors are 0.
+
+    >>> import retrograd as rg
+    >>> rg.prod(rg.tensor([[1, 2], [3, 4]]), dim=1).tolist()
+    [2, 12]
+    """
+
+    def impl(xp, x, *, dim, keepdim, dtype):
+        return xp.prod(x, axis=axes_of(x, dim), dtype=sum_dtype(x, dtype), keepdims=keepdim)
+
+    def shape(x, *, dim, keepdim, dtype):
+        return reduced("prod", x, dim, keepdim, sum_dtype(x, dtype))
+
+    def vjp_x(g, x, dim, keepdim):
+        return cast_to(kept(g, x, dim, keepdim), x.dtype) * product_of_others(x, dim)
+
+    def jvp_x(t, x, dim, keepdim, dtype):
+        return sum(t * product_of_others(x, dim), dim, keepdim, dtype=dtype)
+
+    def samples(r):
+        yield from reduction_samples(r)
+        yield (r(5) * (r.ints(2, (5,)) * 2 - 1),), {}
+
+
+def product_of_others(x, dim):
+    """For each element, the product of all others reduced with it; without division, so zeros do no harm."""
+    dims = canonical_dims("prod", dim, x.ndim)
+    order = (*(d for d in range(x.ndim) if d not in dims), *dims)
+    rows = permute(x, order)
+    flat = reshape(rows, (*rows.shape[: x.ndim - len(dims)], count_over(x.shape, dim)))
+    others = reshape(_others_in_row(flat), rows.shape)
+    return permute(others, tuple(order.index(d) for d in range(x.ndim)))
+
+
+def _others_in_row(x):
+    """Multiply the halves of each row, solve that problem of half the size, hand out the factors."""
+    n = x.shape[-1]
+    if n <= 1:
+        return registry["ones_like"](x)
+    half = (n + 1) // 2
+    a, b = narrow(x, -1, 0, half), narrow(x, -1, half, n - half)
+    if n % 2:
+        b = cat([b, registry["ones"]((*x.shape[:-1], 1), dtype=x.dtype)], dim=-1)
+    rest = _others_in_row(a * b)
+    return narrow(cat([rest * b, rest * a], dim=-1), -1, 0, n)
+
+
+# ------------------------------------------------------------------------------------------- truth, counting
+
+
+@op("any(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
+class any(Reduction, differentiable=False, result="bool"):
+    """Whether some element over `dim` (None or (): all) is true (not zero)."""
+
+    def impl(xp, x, *, dim, keepdim):
+        return xp.any(x, axis=axes_of(x, dim), keepdims=keepdim)
+
+    samples = reduction_samples
+
+
+@op("all(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
+class all(Reduction, differentiable=False, result="bool"):
+    """Whether every element over `dim` (None or (): all) is true (not zero)."""
+
+    def impl(xp, x, *, dim, keepdim):
+        return xp.all(x, axis=axes_of(x, dim), keepdims=keepdim)
+
+    samples = reduction_samples
+
+
+@op("count_nonzero(Tensor x, int[]? dim=None) -> Tensor")
+class count_nonzero(Composite):
+    """How many elements over `dim` (None or (): all) are not zero, in int64."""
+
+    def compose(x, *, dim):
+        return sum(ne(x, 0), dim)
+
+    def samples(r):
+        yield (r.ints(2, (3, 4)),), {}
+        yield (r.ints(2, (3, 4)),), {"dim": 1}
+
+
+@op("logsumexp(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
+class logsumexp(Reduction):
+    """log(sum(exp(x))) over `dim` (None or (): all), without overflow; -inf where there is nothing.
+
+    >>> import retrograd as rg
+    >>> round(rg.logsumexp(rg.tensor([1000.0, 1000.0]), dim=0).item(), 3)
+    1000.693
+    """
+
+    def impl(xp, x, *, dim, keepdim):
+        check_floating("logsumexp", x)
+        return xp.logsumexp(x, axes_of(x, dim), keepdim)
+
+    def shape(x, *, dim, keepdim):
+        check_floating("logsumexp", x)
+        return reduced("logsumexp", x, dim, keepdim, x.dtype)
+
+    def vjp_x(g, x, out, dim, keepdim):
+        return kept(g, x, dim, keepdim) * _softmax_over(x, out, dim, keepdim)
+
+    def jvp_x(t, x, out, dim, keepdim):
+        return sum(t * _softmax_over(x, out, dim, keepdim), dim, keepdim)
+
+    samples = reduction_samples
+
+    def errors(r):
+        yield (r.ints(5, (3,)),), {"dim": 0}, TypeError, "got int64"
+
+
+def _softmax_over(x, out, dim, keepdim):
+    """The softmax, from the logsumexp; where that is infinite, no difference of infinities is taken."""
+    out = kept(out, x, dim, keepdim)
+    return exp(x - where(isinf(out), 0, out))
+
+
+# ------------------------------------------------------------------------------------------ along a dimension
+
+
+@op("cumsum(Tensor x, int dim, *, dtype? dtype=None) -> Tensor")
+class cumsum(Definition, linear="x"):
+    """The sums of the elements up to each place along `dim`.  Integers and booleans add up in int64.
+
+    >>> import retrograd as rg
+    >>> rg.cumsum(rg.tensor([1, 2, 3]), dim=0).tolist()
+    [1, 3, 6]
+    """
+
+    def impl(xp, x, *, dim, dtype):
+        return xp.cumsum(x, axis=dim, dtype=sum_dtype(x, dtype)).reshape(x.shape)
+
+    def shape(x, *, dim, dtype):
+        canonical_dim("cumsum", dim, x.ndim)
+        return Aval(x.shape, sum_dtype(x, dtype))
+
+    def vjp_x(g, x_aval, dim):
+        g = cast_to(g, x_aval.dtype)
+        return flip(cumsum(flip(g, dim), dim), dim) if g.ndim else g
+
+    def samples(r):
+        yield (r(4),), {"dim": 0}
+        yield (r(2, 3, 4),), {"dim": -2}
+
+    def errors(r):
+        yield (r(2, 3),), {"dim": 2}, IndexError, "dim 2 is out of range"
+
+
+@op("cumprod(Tensor x, int dim, *, dtype? dtype=None) -> Tensor")
+class cumprod(Composite):
+    """The products of the elements up to each place along `dim`; derivatives hold where factors are 0.
+
+    In log2(n) steps, each of which doubles how far back a place reaches: W. D. Hillis and G. L. Steele,
+    Data parallel algorithms, CACM 29 (1986).
+
+    >>> import retrograd as rg
+    >>> rg.cumprod(rg.tensor([1, 2, 3, 4]), dim=0).tolist()
+    [1, 2, 6, 24]
+    """
+
+    def compose(x, *, dim, dtype):
+        dim, x = canonical_dim("cumprod", dim, x.ndim), cast_to(x, sum_dtype(x, dtype))
+        size = x.shape[dim] if x.ndim else 1
+        step = 1
+        while step < size:
+            reach = narrow(x, dim, step, size - step) * narrow(x, dim, 0, size - step)
+            x, step = cat([narrow(x, dim, 0, step), reach], dim=dim), 2 * step
+        return x
+
+    def samples(r):
+        yield (r(5),), {"dim": 0}
+        yield (r(2, 3, 4),), {"dim": 1}
+
+    def errors(r):
+        yield (r(2, 3),), {"dim": 2}, IndexError, "dim 2 is out of range"

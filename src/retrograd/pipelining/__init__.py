@@ -1,0 +1,47 @@
+"""Pipeline parallelism: a model cut into stages, micro-batches, schedules as data, and a runtime for them."""
+
+from retrograd.pipelining.actions import Action, Kind
+from retrograd.pipelining.backward import stage_backward
+from retrograd.pipelining.ir import Pipe, PipeInfo, SplitPoint, pipe_split, pipeline, split_into_equal_size
+from retrograd.pipelining.microbatch import (
+    MicroBatch,
+    Replicate,
+    TensorChunkSpec,
+    merge_chunks,
+    split_args_kwargs_into_chunks,
+)
+from retrograd.pipelining.pipeline import Pipeline
+from retrograd.pipelining.runtime import PipelineError
+from retrograd.pipelining.schedules import get_schedule, make_schedule
+from retrograd.pipelining.simulate import simulate
+from retrograd.pipelining.stage import PipelineStage
+from retrograd.pipelining.timeline import Event, Timeline, write_html, write_perfetto, write_png, write_svg
+
+__all__ = [
+    "Action",
+    "Event",
+    "Kind",
+    "MicroBatch",
+    "Pipe",
+    "PipeInfo",
+    "Pipeline",
+    "PipelineError",
+    "PipelineStage",
+    "Replicate",
+    "SplitPoint",
+    "TensorChunkSpec",
+    "Timeline",
+    "get_schedule",
+    "make_schedule",
+    "merge_chunks",
+    "pipe_split",
+    "pipeline",
+    "simulate",
+    "split_args_kwargs_into_chunks",
+    "split_into_equal_size",
+    "stage_backward",
+    "write_html",
+    "write_perfetto",
+    "write_png",
+    "write_svg",
+]

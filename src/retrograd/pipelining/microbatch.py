@@ -1,0 +1,130 @@
+"""Micro-batches: arguments split into them, outputs merged back."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import optree
+
+import retrograd.ops  # noqa: F401  (tensors get their methods)
+from retrograd.core import Tensor, registry
+
+
+class TensorChunkSpec(NamedTuple):
+    """Split a tensor along `split_dim`; PyTorch's name."""
+
+    split_dim: int = 0
+
+
+class Replicate:
+    """Hand the whole argument to every micro-batch.  Numbers, strings and None are handed on without it."""
+
+    def __repr__(self) -> str:
+        return "Replicate()"
+
+
+class MicroBatch(NamedTuple):
+    """The arguments of one micro-batch, and its share of the batch (sizes count, so uneven ones are fair)."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    weight: float
+
+
+Spec = TensorChunkSpec | Replicate
+
+
+def split_args_kwargs_into_chunks(
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    chunks: int,
+    args_chunk_spec: Sequence[Spec] | None = None,
+    kwargs_chunk_spec: dict[str, Spec] | None = None,
+) -> list[MicroBatch]:
+    """Split a batch into `chunks` micro-batches of equal size, those in front one larger where it doesn't divide.
+
+    A spec holds for the whole argument, tensors nested in it too; without one, tensors split along dimension 0.
+
+    Raises ValueError for a tensor without that dimension (declare it `Replicate()`), for sizes that differ
+    between arguments, and for more micro-batches than there are examples.
+
+    >>> import retrograd as rg
+    >>> parts = split_args_kwargs_into_chunks((rg.arange(5),), {"scale": 2}, 2)
+    >>> [(p.args[0].tolist(), p.kwargs, p.weight) for p in parts]
+    [([0, 1, 2], {'scale': 2}, 0.6), ([3, 4], {'scale': 2}, 0.4)]
+    """
+    specs = (tuple(args_chunk_spec or [TensorChunkSpec()] * len(args)), dict(kwargs_chunk_spec or {}))
+    if len(specs[0]) != len(args):
+        raise ValueError(f"split: {len(args)} arguments but {len(specs[0])} chunk specs")
+    named = {**{f"argument {i}": (a, s) for i, (a, s) in enumerate(zip(args, specs[0], strict=True))},
+             **{f"argument {k!r}": (v, specs[1].get(k, TensorChunkSpec())) for k, v in kwargs.items()}}  # fmt: skip
+    sizes = chunk_sizes(_batch_size(named), chunks)
+    split = {name: _chunks(value, spec, sizes) for name, (value, spec) in named.items()}
+    columns = list(split.values())
+    return [
+        MicroBatch(
+            tuple(column[i] for column in columns[: len(args)]),
+            {key: column[i] for key, column in zip(kwargs, columns[len(args) :], strict=True)},
+            size / max(sum(sizes), 1),
+        )
+        for i, size in enumerate(sizes)
+    ]
+
+
+def chunk_sizes(total: int, chunks: int) -> list[int]:
+    """`total` examples shared out among `chunks`; a ValueError where some would get none.
+
+    >>> chunk_sizes(7, 3)
+    [3, 2, 2]
+    """
+    if not 1 <= chunks <= total:
+        raise ValueError(f"split: a batch of {total} examples can't make {chunks} micro-batches")
+    return [total // chunks + (i < total % chunks) for i in range(chunks)]
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    return [leaf for leaf in optree.tree_leaves(value) if isinstance(leaf, Tensor)]
+
+
+def _batch_size(named: dict[str, tuple[Any, Spec]]) -> int:
+    sizes: dict[str, int] = {}
+    for name, (value, spec) in named.items():
+        for tensor in _tensors(value) if isinstance(spec, TensorChunkSpec) else []:
+            if not -tensor.ndim <= spec.split_dim < tensor.ndim:
+                raise ValueError(
+                    f"split: {name}, of shape {tensor.shape}, has no dimension {spec.split_dim} to split along; "
+                    f"declare it Replicate() in the chunk spec if every micro-batch needs all of it"
+                )
+            sizes[name] = tensor.shape[spec.split_dim]
+    if not sizes:
+        raise ValueError("split: no argument is a tensor to split")
+    if len(set(sizes.values())) > 1:
+        listed = ", ".join(f"{name}: {size}" for name, size in sizes.items())
+        raise ValueError(f"split: batch sizes differ ({listed}); declare what is no batch Replicate()")
+    return next(iter(sizes.values()))
+
+
+def _chunks(value: Any, spec: Spec, sizes: list[int]) -> list[Any]:
+    if isinstance(spec, Replicate):
+        return [value] * len(sizes)
+    leaves, structure = optree.tree_flatten(value, none_is_leaf=True)
+    columns = [
+        registry["split"](leaf, sizes, spec.split_dim) if isinstance(leaf, Tensor) else [leaf] * len(sizes)
+        for leaf in leaves
+    ]
+    return [structure.unflatten(column[i] for column in columns) for i in range(len(sizes))]
+
+
+def merge_chunks(chunks: Sequence[Any], chunk_spec: Spec | None = None) -> Any:
+    """The outputs of all micro-batches as one: tensors joined along the split dimension, the rest from the first.
+
+    >>> import retrograd as rg
+    >>> merge_chunks([{"y": rg.ones(1)}, {"y": rg.zeros(2)}])
+    {'y': tensor([1., 0., 0.])}
+    """
+    dim = chunk_spec.split_dim if isinstance(chunk_spec, TensorChunkSpec) else 0
+
+    def merge(first: Any, *rest: Any) -> Any:
+        joinable = isinstance(first, Tensor) and first.ndim > 0 and not isinstance(chunk_spec, Replicate)
+        return registry["cat"]([first, *rest], dim=dim) if joinable else first
+
+    return optree.tree_map(merge, *chunks, none_is_leaf=True)

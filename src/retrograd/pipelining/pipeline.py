@@ -1,0 +1,183 @@
+"""A model trained through a pipeline: capture, schedule, lower, run."""
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from statistics import fmean
+from typing import Any
+
+import optree
+
+from retrograd.core import Tensor, current
+from retrograd.nn import Module
+from retrograd.pipelining.actions import Action, Kind
+from retrograd.pipelining.ir import Pipe, SplitPoint, pipeline, split_into_equal_size
+from retrograd.pipelining.lowering import lower, validate
+from retrograd.pipelining.microbatch import MicroBatch, Spec, merge_chunks, split_args_kwargs_into_chunks
+from retrograd.pipelining.runtime import Job, Rank
+from retrograd.pipelining.schedules import get_schedule, make_schedule
+from retrograd.pipelining.simulate import simulate
+from retrograd.pipelining.timeline import Timeline
+from retrograd.pipelining.transports import get_transport
+
+
+class Pipeline:
+    """A model split over stages, each on a rank of its own, fed with micro-batches.
+
+    model: any module that runs; its own parameters receive the gradients.
+    stages: how many, if neither `split_spec` nor `pipe_split()` in the model's code says it.
+    loss_fn: from the model's output and the target to the mean loss of a micro-batch, a 0-d tensor.
+
+    The first batch is captured, and every later one runs what was captured.
+
+    Raises ValueError for an unknown schedule or transport, numbers below 1, and `stages` that differ from those
+    of the split.
+
+    >>> import retrograd as rg
+    >>> model = rg.nn.Sequential(rg.nn.Linear(4, 8), rg.nn.Tanh(), rg.nn.Linear(8, 1))
+    >>> p = Pipeline(model, stages=2, micro_batches=3, loss_fn=rg.nn.functional.mse_loss)
+    >>> loss = p.step(rg.randn(6, 4), target=rg.randn(6, 1))
+    >>> loss.shape, model[0].weight.grad.shape
+    ((), (8, 4))
+    """
+
+    def __init__(
+        self,
+        model: Module,
+        stages: int | None = None,
+        *,
+        schedule: str = "1f1b",
+        micro_batches: int = 1,
+        loss_fn: Callable[[Any, Any], Tensor] | None = None,
+        split_spec: Mapping[str, SplitPoint] | None = None,
+        transport: str = "threads",
+        args_chunk_spec: Sequence[Spec] | None = None,
+        kwargs_chunk_spec: dict[str, Spec] | None = None,
+    ) -> None:
+        get_schedule(schedule)
+        for name, number in (("stages", stages), ("micro_batches", micro_batches)):
+            if number is not None and (not isinstance(number, int) or number < 1):
+                raise ValueError(f"Pipeline: {name} must be an integer of at least 1, got {number!r}")
+        self.model = model
+        self.schedule = schedule
+        self.micro_batches = micro_batches
+        self.loss_fn = loss_fn
+        self.timeline: Timeline | None = None
+        self._stages = stages
+        self._split_spec = split_spec
+        self._specs = (args_chunk_spec, kwargs_chunk_spec)
+        self._transport = get_transport(transport)
+        self._pipes: dict[tuple, Pipe] = {}
+        self._running = threading.Lock()
+
+    @property
+    def pipe(self) -> Pipe:
+        """The captured model; a RuntimeError before the first batch."""
+        if not self._pipes:
+            raise RuntimeError("Pipeline: nothing is captured before the first step() or predict()")
+        return next(iter(self._pipes.values()))
+
+    def step(self, *args: Any, target: Any = None, **kwargs: Any) -> Tensor:
+        """One forward and backward over a batch: gradients accumulate, and the mean loss is returned, 0-d.
+
+        The loss and the gradients are those of the unsplit model on the whole batch: micro-batches count by
+        their sizes.  After it, `timeline` holds what ran when.
+        """
+        if self.loss_fn is None:
+            raise RuntimeError("Pipeline.step: no loss_fn was given to the Pipeline; for outputs use predict()")
+        batches = self._split((*args, target), kwargs)
+        targets = [batch.args[-1] for batch in batches]
+        batches = [batch._replace(args=batch.args[:-1]) for batch in batches]
+        loss_fn, pipes = self.loss_fn, [self._captured(batch) for batch in batches]
+
+        def loss(outputs: dict[str, Any], micro_batch: int) -> Tensor:
+            value = loss_fn(pipes[micro_batch].output(outputs), targets[micro_batch])
+            if not isinstance(value, Tensor) or value.ndim:
+                raise ValueError(f"loss_fn must return a 0-d tensor, got {getattr(value, 'aval', value)!r}")
+            return value
+
+        results, self.timeline = self._run(pipes, batches, loss)
+        return sum(
+            (results[i] * batch.weight for i, batch in enumerate(batches) if i),
+            start=results[0] * batches[0].weight,
+        )
+
+    def predict(self, *args: Any, **kwargs: Any) -> Any:
+        """The model's outputs for a batch, run through the pipeline forward only, without gradients."""
+        batches = self._split(args, kwargs)
+        pipes = [self._captured(batch) for batch in batches]
+        results, _ = self._run(pipes, batches, None)
+        return merge_chunks([pipe.output(results[i]) for i, pipe in enumerate(pipes)])
+
+    def program(self) -> list[list[Action]]:
+        """What every rank does in a step: the schedule with its sends and receives."""
+        return _program(self.pipe, self.schedule, self.micro_batches)
+
+    def planned(self) -> Timeline:
+        """The last step as the schedule would have it: with the mean measured time of each kind and stage."""
+        if self.timeline is None:
+            raise RuntimeError("Pipeline.planned: run a step() first; its times are what is planned with")
+        seconds: dict[tuple[Kind, int], list[float]] = defaultdict(list)
+        for event in self.timeline.events:
+            seconds[event.action.kind, event.action.stage].append(event.end - event.start)
+        means = {key: fmean(values) for key, values in seconds.items()}
+
+        def cost(action: Action) -> float:
+            return means[action.kind, action.stage] if action.kind.is_compute else 0.0
+
+        return simulate(self.program(), self.pipe.carried(), cost)
+
+    def _split(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[MicroBatch]:
+        args_spec, kwargs_spec = self._specs
+        return split_args_kwargs_into_chunks(args, kwargs, self.micro_batches, args_spec, kwargs_spec)
+
+    def _captured(self, batch: MicroBatch) -> Pipe:
+        """The model as captured for these shapes, in its present mode (training and evaluation differ)."""
+        avals = [leaf.aval for leaf in optree.tree_leaves((batch.args, batch.kwargs)) if isinstance(leaf, Tensor)]
+        key = (self.model.training, *avals)
+        if key not in self._pipes:
+            self._pipes[key] = self._capture(batch)
+        return self._pipes[key]
+
+    def _capture(self, batch: MicroBatch) -> Pipe:
+        capture = partial(pipeline, self.model, batch.args, batch.kwargs)
+        pipe = capture(split_spec=self._split_spec)
+        if pipe.num_stages == 1 and self._stages is not None:
+            pipe = capture(split_policy=split_into_equal_size(self._stages))
+        if self._stages not in (None, pipe.num_stages):
+            raise ValueError(f"Pipeline: the model is split into {pipe.num_stages} stages, not {self._stages}")
+        return pipe
+
+    def _run(self, pipes: list[Pipe], batches: list[MicroBatch], loss: Any) -> tuple[dict[int, Any], Timeline]:
+        if current().level is not None:
+            raise NotImplementedError("Pipeline: running inside a function transform is not supported")
+        if any(pipe.carried() != pipes[0].carried() for pipe in pipes):
+            raise RuntimeError("Pipeline: the model does something else for one micro-batch than for the first")
+        program = _program(pipes[0], self.schedule, len(batches), forward_only=loss is None)
+        job = Job(
+            [pipe.stages for pipe in pipes],
+            [pipe.inputs(batch.args, batch.kwargs) for pipe, batch in zip(pipes, batches, strict=True)],
+            [batch.weight for batch in batches],
+            loss,
+            pipes[0].carried(),
+        )
+        ranks = [Rank(rank, job, self._transport) for rank in range(len(program))]
+        with self._running:
+            try:
+                self._transport.launch(len(ranks), lambda rank: ranks[rank].run(program[rank]))
+            finally:
+                for stage in (stage for pipe in pipes for stage in pipe.stages):
+                    stage.forget()
+        results = {key: value for rank in ranks for key, value in rank.results.items()}
+        return results, Timeline([event for rank in ranks for event in rank.events], len(ranks))
+
+
+def _program(pipe: Pipe, schedule: str, micro_batches: int, forward_only: bool = False) -> list[list[Action]]:
+    compute = make_schedule(schedule, pipe.num_stages, micro_batches)
+    if forward_only:
+        compute = [[action for action in rank if action.kind is Kind.F] for rank in compute]
+    edges = pipe.carried()
+    program = lower(compute, edges)
+    validate(program, edges)
+    return program

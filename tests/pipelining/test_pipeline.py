@@ -1,0 +1,247 @@
+"""A model trained through a pipeline: the same numbers as unsplit, and errors that say where."""
+
+import pytest
+
+import retrograd as rg
+from retrograd import nn
+from retrograd.nn.functional import cross_entropy, mse_loss
+from retrograd.pipelining import Pipeline, PipelineError, Replicate, SplitPoint, TensorChunkSpec, pipe_split
+
+SCHEDULES = ["gpipe", "1f1b"]
+
+
+class Skipping(nn.Module):
+    """Four stages; the first one's value is used by the second and the third."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c, self.d = nn.Linear(4, 8), nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 3)
+
+    def forward(self, x):
+        first = self.a(x).relu()
+        pipe_split()
+        second = self.b(first).tanh()
+        pipe_split()
+        third = self.c(second) + first
+        pipe_split()
+        return self.d(third)
+
+
+class Tied(nn.Module):
+    """The first and the last stage share a weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(7, 5)
+        self.mix = nn.Linear(5, 5)
+
+    def forward(self, ids):
+        x = self.embed(ids)
+        pipe_split()
+        x = self.mix(x).tanh()
+        pipe_split()
+        return x @ self.embed.weight.T
+
+
+class Several(nn.Module):
+    """Several inputs, a keyword, integer inputs for a later stage, and a dictionary of outputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(3, 4), nn.Linear(4, 4)
+
+    def forward(self, x, y, *, ids, scale=2.0):
+        h = self.a(x)
+        pipe_split()
+        h = self.b(h) * scale + y
+        picked = h.gather(1, ids)
+        return {"h": h, "picked": (picked,)}
+
+
+def unsplit(model, loss_fn, x, y):
+    model.zero_grad()
+    loss = loss_fn(model(x), y)
+    loss.backward()
+    return float(loss), {name: p.grad.clone() for name, p in model.named_parameters()}
+
+
+def assert_same_gradients(model, expected, factor=1.0):
+    for name, p in model.named_parameters():
+        difference = float((p.grad - expected[name] * factor).abs().max())
+        assert difference <= 1e-6 * max(1.0, float(expected[name].abs().max())), name
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("micro_batches", [1, 2, 3, 4, 8, 11])
+def test_loss_and_gradients_are_those_of_the_unsplit_step(schedule, micro_batches):
+    model, x, y = Skipping(), rg.randn(11, 4), rg.randint(3, (11,))
+    loss, gradients = unsplit(model, cross_entropy, x, y)
+    model.zero_grad()
+    pipeline = Pipeline(model, schedule=schedule, micro_batches=micro_batches, loss_fn=cross_entropy)
+    assert float(pipeline.step(x, target=y)) == pytest.approx(loss, rel=1e-6)
+    assert_same_gradients(model, gradients)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_two_steps_without_zero_grad_add_up(schedule):
+    model, x, y = Skipping(), rg.randn(6, 4), rg.randint(3, (6,))
+    _, gradients = unsplit(model, cross_entropy, x, y)
+    model.zero_grad()
+    pipeline = Pipeline(model, schedule=schedule, micro_batches=3, loss_fn=cross_entropy)
+    pipeline.step(x, target=y)
+    pipeline.step(x, target=y)
+    assert_same_gradients(model, gradients, factor=2.0)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_tied_weights_get_the_gradients_of_all_their_uses(schedule):
+    model, ids, y = Tied(), rg.randint(7, (6,)), rg.randn(6, 7)
+    _, gradients = unsplit(model, mse_loss, ids, y)
+    model.zero_grad()
+    pipeline = Pipeline(model, schedule=schedule, micro_batches=2, loss_fn=mse_loss)
+    pipeline.step(ids, target=y)
+    assert_same_gradients(model, gradients)
+
+
+def test_any_input_feeds_any_stage_and_outputs_keep_their_structure():
+    model = Several()
+    x, y, ids = rg.randn(6, 3), rg.randn(6, 4), rg.randint(4, (6, 2))
+    expected = model(x, y, ids=ids)
+    out = Pipeline(model, micro_batches=4).predict(x, y, ids=ids)
+    assert float((out["h"] - expected["h"]).abs().max()) < 1e-6
+    assert float((out["picked"][0] - expected["picked"][0]).abs().max()) < 1e-6
+    assert not out["h"].requires_grad
+
+
+def test_a_model_is_split_automatically_into_as_many_stages_as_asked():
+    model = nn.Sequential(*[nn.Sequential(nn.Linear(6, 6), nn.Tanh()) for _ in range(8)])
+    x, y = rg.randn(8, 6), rg.randn(8, 6)
+    _, gradients = unsplit(model, mse_loss, x, y)
+    model.zero_grad()
+    pipeline = Pipeline(model, stages=4, micro_batches=4, loss_fn=mse_loss)
+    pipeline.step(x, target=y)
+    assert pipeline.pipe.num_stages == 4
+    assert [len(stage.parameters()) for stage in pipeline.pipe.stages] == [4, 4, 4, 4]
+    assert_same_gradients(model, gradients)
+
+
+def test_split_points_by_path_leave_the_module_as_it_was():
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4))
+    hooks = [(len(m._forward_hooks), len(m._forward_pre_hooks)) for m in model.modules()]
+    spec = {"0": SplitPoint.END, "2": SplitPoint.BEGINNING}
+    pipeline = Pipeline(model, split_spec=spec, micro_batches=2)
+    pipeline.predict(rg.randn(4, 4))
+    assert pipeline.pipe.num_stages == 3
+    assert [(len(m._forward_hooks), len(m._forward_pre_hooks)) for m in model.modules()] == hooks
+
+
+def test_a_path_that_does_not_exist_names_the_missing_part():
+    model = nn.Sequential(nn.Linear(4, 4))
+    with pytest.raises(AttributeError, match="5"):
+        Pipeline(model, split_spec={"5": SplitPoint.END}).predict(rg.randn(4, 4))
+
+
+def test_a_split_point_of_another_kind_is_refused():
+    with pytest.raises(ValueError, match="SplitPoint"):
+        Pipeline(nn.Sequential(nn.Linear(4, 4)), split_spec={"0": "end"}).predict(rg.randn(4, 4))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"schedule": "2f2b"}, "2f2b"),
+        ({"stages": 0}, "stages must be an integer of at least 1"),
+        ({"micro_batches": 1.5}, "micro_batches must be an integer"),
+        ({"transport": "pigeons"}, "pigeons"),
+    ],
+)
+def test_bad_options_are_refused_at_once(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Pipeline(nn.Linear(2, 2), **arguments)
+
+
+def test_more_micro_batches_than_examples_are_refused():
+    with pytest.raises(ValueError, match="3 examples can't make 4 micro-batches"):
+        Pipeline(nn.Linear(2, 2), micro_batches=4).predict(rg.ones(3, 2))
+
+
+def test_an_argument_that_can_not_be_split_must_be_declared():
+    class Scaled(nn.Module):
+        def forward(self, x, scale):
+            return x * scale
+
+    x, scale = rg.ones(4, 2), rg.tensor(3.0)
+    with pytest.raises(ValueError, match="Replicate"):
+        Pipeline(Scaled(), micro_batches=2).predict(x, scale)
+    specs = (TensorChunkSpec(0), Replicate())
+    assert Pipeline(Scaled(), micro_batches=2, args_chunk_spec=specs).predict(x, scale).shape == (4, 2)
+
+
+class Failing(nn.Module):
+    """Fails in the second stage, on the micro-batch whose numbers are large."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(2, 2), nn.Linear(2, 2)
+
+    def forward(self, x):
+        h = self.a(x)
+        pipe_split()
+        return FUSE(self.b(h), x)
+
+
+@pytest.fixture
+def fuse():
+    """An operator, there for one test only, that refuses large numbers."""
+    from retrograd.core import Definition, op, registry
+
+    @op("fuse(Tensor x, Tensor watched) -> Tensor")
+    class fuse(Definition):
+        def impl(xp, x, watched):
+            if watched.max() > 10:
+                raise RuntimeError("the fuse is blown")
+            return x
+
+        def shape(x, watched):
+            return x
+
+        def vjp_x(g):
+            return g
+
+    globals()["FUSE"] = fuse
+    yield
+    del registry["fuse"], globals()["FUSE"]
+
+
+def test_a_failing_stage_ends_the_step_with_one_error_that_says_where(fuse):
+    pipeline = Pipeline(Failing(), micro_batches=4, loss_fn=mse_loss)
+    good, bad = rg.ones(8, 2), rg.ones(8, 2)
+    bad[4:6] = 99.0
+    pipeline.step(good, target=good)
+    with pytest.raises(PipelineError, match=r"rank 1, stage 1, micro-batch 2, action F1\.2: the fuse is blown"):
+        pipeline.step(bad, target=good)
+    assert pipeline.step(good, target=good).shape == ()
+
+
+def test_the_loss_must_be_a_scalar_tensor():
+    pipeline = Pipeline(nn.Linear(2, 2), loss_fn=lambda out, y: out - y)
+    with pytest.raises(PipelineError, match="0-d tensor"):
+        pipeline.step(rg.ones(2, 2), target=rg.ones(2, 2))
+
+
+def test_measured_and_planned_timelines_hold_every_action():
+    model, x, y = Skipping(), rg.randn(8, 4), rg.randint(3, (8,))
+    pipeline = Pipeline(model, micro_batches=4, loss_fn=cross_entropy)
+    pipeline.step(x, target=y)
+    ran = {event.action for event in pipeline.timeline.events}
+    assert ran == {action for rank in pipeline.program() for action in rank}
+    assert {event.action for event in pipeline.planned().events} == ran
+
+
+def test_the_captured_model_in_training_and_in_evaluation_differ():
+    model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.Linear(4, 4))
+    pipeline = Pipeline(model, stages=2, micro_batches=2, loss_fn=mse_loss)
+    x = rg.randn(4, 4)
+    pipeline.step(x, target=x)
+    model.eval()
+    assert float((pipeline.predict(x) - model(x)).abs().max()) < 1e-6
