@@ -16,7 +16,7 @@ def indexed_shape(shape, index):
 
 def as_array(data, dtype=None):
     """Numbers, nested lists or an array as a NumPy array."""
-    return np.array(data, dtype=dtype)
+    return np.array(np.asarray(data), dtype=dtype)
 
 
 def random_source(seed):

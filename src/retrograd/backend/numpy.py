@@ -92,8 +92,20 @@ def one_hot(x, num_classes):
 
 
 def sum(x, axis=None, dtype=None, keepdims=False):
-    """NumPy's sum, by the shortest way."""
+    """NumPy's sum, by the shortest way: BLAS adds up the rows of a large matrix several times faster."""
+    if type(axis) is tuple and x.size > 4096 and _over_rows(x, axis, dtype):
+        count = len(axis)
+        rows = x.reshape(math.prod(x.shape[:count]), math.prod(x.shape[count:]))
+        return np.matmul(np.ones(len(rows), x.dtype), rows).reshape(
+            (1,) * (count * keepdims) + x.shape[count:]
+        )
     return np.add.reduce(x, axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def _over_rows(x, axis, dtype):
+    """Whether `axis` names the first dimensions and BLAS can read x as it lies in memory."""
+    first = axis == tuple(range(len(axis))) and len(axis) < x.ndim
+    return first and x.dtype.char in "fd" and dtype in (None, x.dtype) and x.flags.c_contiguous
 
 
 def mean(x, axis=None, dtype=None, keepdims=False):
@@ -216,41 +228,52 @@ def bernoulli_loss(x, target):
     return (target - 1) * no - target * yes
 
 
-def class_places(name, x, target, ignore_index):
-    """For each row, whether its class counts, and which it is (0 where ignored)."""
-    counts = target != ignore_index
-    safe = target if counts.all() else np.where(counts, target, 0)
-    check_range(f"{name}: classes", safe, x.shape[-1])
-    return counts, safe[..., None]
+def class_places(name, target, ignore_index, classes):
+    """Per row its class (0 where ignored), and which rows count (None: all of them do)."""
+    ids = target.reshape(-1)
+    counts = ids != ignore_index
+    if counts.all():
+        counts = None
+    else:
+        ids = np.where(counts, ids, 0)
+    check_range(f"{name}: classes", ids, classes)
+    return (np.arange(ids.size), ids), counts
 
 
 def class_loss(x, target, ignore_index):
     """-log softmax(x) at the class that each row is of; 0 where that is ignored."""
-    counts, places = class_places("cross_entropy", x, target, ignore_index)
-    out = logsumexp(x, (-1,), False) - np.take_along_axis(x, places, axis=-1)[..., 0]
-    return out if counts.all() else np.where(counts, out, np.zeros((), x.dtype))
+    rows = _rows(x)
+    places, counts = class_places("cross_entropy", target, ignore_index, x.shape[-1])
+    out = logsumexp(rows, 1, False) - rows[places]
+    if counts is not None:
+        out[~counts] = 0
+    return out.reshape(target.shape)
 
 
 def class_residual(x, target, ignore_index):
     """softmax(x) - one_hot(target), the gradient of `class_loss`; 0 where ignored."""
-    counts, places = class_places("cross_entropy", x, target, ignore_index)
-    out = softmax(x, -1)
-    np.put_along_axis(out, places, np.take_along_axis(out, places, axis=-1) - 1, axis=-1)
-    if not counts.all():
+    places, counts = class_places("cross_entropy", target, ignore_index, x.shape[-1])
+    out = softmax(_rows(x), 1)
+    out[places] -= 1
+    if counts is not None:
         out[~counts] = 0
-    return out
+    return out.reshape(x.shape)
 
 
 def pick_class(x, target, ignore_index):
     """x at the class that each row is of; 0 where that is ignored."""
-    counts, places = class_places("nll_loss", x, target, ignore_index)
-    out = np.take_along_axis(x, places, axis=-1)[..., 0]
-    return np.where(counts, out, np.zeros((), x.dtype))
+    places, counts = class_places("nll_loss", target, ignore_index, x.shape[-1])
+    out = _rows(x)[places]
+    if counts is not None:
+        out[~counts] = 0
+    return out.reshape(target.shape)
 
 
 def place_class(src, target, classes, ignore_index):
     """Zeros with src at the class that each row is of; nothing where that is ignored."""
-    out = np.zeros((*target.shape, classes), src.dtype)
-    counts, places = class_places("nll_loss", out, target, ignore_index)
-    np.put_along_axis(out, places, np.where(counts, src, np.zeros((), src.dtype))[..., None], axis=-1)
-    return out
+    places, counts = class_places("nll_loss", target, ignore_index, classes)
+    out = np.zeros((target.size, classes), src.dtype)
+    out[places] = src.reshape(-1)
+    if counts is not None:
+        out[~counts] = 0
+    return out.reshape(*target.shape, classes)

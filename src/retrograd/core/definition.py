@@ -56,7 +56,7 @@ class Definition:
 
     differentiable = True
     linear = ""  # the inputs that the operator is linear in, the others fixed; "a,b": jointly, "a b": each
-    promotion = None  # how operands of different dtypes meet: None, "numeric" (as in PyTorch), "float" (and reals)
+    promotion = None  # how operands of different dtypes meet: None, "same" (must agree), "numeric", "float"
     fits = False  # cotangents must be fitted to the shape and dtype of the input
     view = False  # the result shares the first input's memory
     inlined = False  # defined by other operators: nothing is recorded or interpreted
@@ -105,7 +105,7 @@ class Definition:
 
     @classmethod
     def _filled(cls, op, primals, tangents):
-        """Tangents of the inputs that the operator is linear in, zeros where there are none; other inputs as they are."""
+        """Tangents (zeros where there are none) of the inputs that the operator is linear in; others as they are."""
         linear = cls.linear.replace(",", " ").split()
         names = [op.schema.inputs[min(i, op.last)].name for i in range(len(primals))]
         triples = zip(names, primals, tangents, strict=True)
@@ -135,7 +135,8 @@ def op(schema):
 
     def register(cls):
         if parsed.name in registry:
-            raise ValueError(f"operator {parsed.name!r} is registered already, by {registry[parsed.name].definition.__module__}")
+            there = registry[parsed.name].definition.__module__
+            raise ValueError(f"operator {parsed.name!r} is registered already, by {there}")
         for name, value in list(vars(cls).items()):
             if isinstance(value, FunctionType):
                 setattr(cls, name, staticmethod(value))

@@ -71,7 +71,7 @@ class Pass:
             g = self.pending.pop(fn)
             if self.targets is not None:
                 self.capture(fn, g)
-            if self.needed is None or any([edge in self.needed for edge in fn.edges]):
+            if self.needed is None or not self.needed.isdisjoint(fn.edges):
                 self.step(fn, g if fn.out_avals is None else materialize(fn, g))
                 if not self.retain:
                     fn.release()

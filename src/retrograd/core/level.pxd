@@ -3,6 +3,9 @@ cimport cython
 cdef extern from *:
     """
     /* Borrowed: threading.local keeps each thread's State alive as long as the thread. */
+    #if defined(__GNUC__) && defined(__linux__)
+    __attribute__((tls_model("initial-exec")))  /* eight bytes: found without a call */
+    #endif
     static _Thread_local PyObject *retrograd_thread_state = NULL;
     static inline PyObject *thread_state_get(void) {
         PyObject *state = retrograd_thread_state ? retrograd_thread_state : Py_None;

@@ -3,15 +3,20 @@ from retrograd.core.array cimport ndarray
 from retrograd.core.gradfn cimport GradFn, VjpRule, node
 from retrograd.core.level cimport State, current
 from retrograd.core.tensor cimport (
-    TensorBase, alias, count_of, floating, make, plain, same_kind, version_of
+    TensorBase, alias, count_of, floating, known_tensor, make, plain, same_kind, version_of
 )
 
 cdef class Op:
     cdef public object schema, definition, kernel, name
-    cdef public dict params, kernels
-    cdef public tuple rules
-    cdef public int last, simple
+    cdef public dict params, kernels, exact
+    cdef public tuple rules, positional
+    cdef public int last, simple, leading, required
     cdef public bint promotes, to_float, differentiable, fits, view, inlined, variadic
+
+    @cython.locals(params=dict, i=int, extra=int)
+    cpdef dict quick_params(self, tuple args, dict kwargs)
+
+cpdef bint fits_exactly(object kind, object value) except -1
 
 @cython.locals(state=State, t=TensorBase, out=TensorBase)
 cpdef object call1(Op op, object a)

@@ -1,7 +1,5 @@
 """Operators and the one way to run them: on arrays at the ground, through the current level above it."""
 
-from functools import partial
-
 from numpy import asarray, generic, ndarray
 
 from retrograd.core.gradfn import GradFn, VjpRule, node
@@ -17,6 +15,9 @@ from retrograd.core.tensor import (
     version_of,
 )
 
+if __file__.endswith(".py"):  # compiled, this is a cast without a check: see tensor.pxd
+    globals()["known_tensor"] = lambda tensor: tensor
+
 namespaces = {}  # array type -> namespace of functions on such arrays, filled by retrograd.backend
 
 
@@ -26,14 +27,18 @@ class Op:
     __slots__ = (
         "definition",
         "differentiable",
+        "exact",
         "fits",
         "inlined",
         "kernel",
         "kernels",
         "last",
+        "leading",
         "name",
         "params",
+        "positional",
         "promotes",
+        "required",
         "rules",
         "schema",
         "simple",
@@ -49,7 +54,11 @@ class Op:
         self.params = schema.defaults
         self.variadic = schema.variadic
         self.last = len(schema.inputs) - 1
-        self.simple = 0 if schema.params or schema.variadic else len(schema.inputs)
+        self.simple = 0 if schema.params or schema.variadic or schema.returns != "Tensor" else len(schema.inputs)
+        self.leading = len(schema.inputs) if schema.inputs_lead and not schema.variadic else -1
+        self.positional = schema.positional_params
+        self.exact = schema.exact
+        self.required = len(schema.params)
         self.differentiable = definition.differentiable
         self.promotes = definition.promotion is not None
         self.to_float = definition.promotion == "float"
@@ -67,8 +76,31 @@ class Op:
             if self.simple == 2:
                 return call2(self, args[0], args[1])
             return call(self, args, self.params)
+        if self.leading >= 0 and len(args) >= self.leading:
+            params = self.quick_params(args, kwargs)
+            if params is not None:
+                return call(self, args[: self.leading], params)
         inputs, params = self.schema.bind(args, kwargs)
         return call(self, inputs, params)
+
+    def quick_params(self, args, kwargs):
+        """The params of a call whose arguments need no conversion; None leaves them to the schema."""
+        if len(args) == self.leading and not kwargs:
+            return self.params if len(self.params) == self.required else None
+        params = self.params.copy()
+        extra = len(args) - self.leading
+        if extra > len(self.positional):
+            return None
+        for i in range(extra):
+            name = self.positional[i]
+            if not fits_exactly(self.exact[name], args[self.leading + i]) or name in kwargs:
+                return None
+            params[name] = args[self.leading + i]
+        for name, value in kwargs.items():
+            if name not in self.exact or not fits_exactly(self.exact[name], value):
+                return None
+            params[name] = value
+        return params if len(params) == self.required else None
 
     def kernel_for(self, arrays):
         """The implementation for the arrays' kind: NumPy's unless one of them is of another kind."""
@@ -84,6 +116,18 @@ class Op:
         if array_type is ndarray:
             self.kernel = self.kernels[ndarray]
         return self.kernels[array_type]
+
+
+def fits_exactly(kind, value):
+    """Whether a value is what the param's type wants, without conversion; `kind` is from `Schema.exact`."""
+    if kind is tuple:
+        if type(value) is not tuple:
+            return False
+        for member in value:
+            if type(member) is not int:
+                return False
+        return True
+    return type(value) is kind
 
 
 registry = {}
@@ -112,21 +156,20 @@ def _vjp_rules(schema, definition):
 def call1(op, a):
     """Run an operator of one input and no params."""
     state = current()
-    if state.level is None and isinstance(a, TensorBase) and not op.inlined:
-        t: TensorBase = a
-        if t.level is None and (not op.to_float or floating(t.value)) and op.kernel is not None:
-            if type(t.value) is ndarray:
-                try:
-                    r = op.kernel(t.value)
-                except (ValueError, TypeError, IndexError):
-                    explain(op, (a,), op.params)
-                    raise
-                out = make(r if type(r) is ndarray else asarray(r), None, None)
-                if op.view:
-                    out.version = version_of(t)
-                if t._requires_grad and state.grad_enabled and op.differentiable:
-                    record(op, (a,), op.params, out, None)
-                return out
+    if state.level is None and isinstance(a, TensorBase) and not op.inlined and op.kernel is not None:
+        t: TensorBase = known_tensor(a)  # noqa: F821
+        if t.level is None and type(t.value) is ndarray and (not op.to_float or floating(t.value)):
+            try:
+                r = op.kernel(t.value)
+            except (ValueError, TypeError, IndexError):
+                explain(op, (a,), op.params)
+                raise
+            out = make(r if type(r) is ndarray else asarray(r), None, None)
+            if op.view:
+                out.version = version_of(t)
+            if t._requires_grad and state.grad_enabled and op.differentiable:
+                record(op, (a,), op.params, out, None)
+            return out
     return call(op, (a,), op.params)
 
 
@@ -138,13 +181,13 @@ def call2(op, a, b):
         x = a
         y = b
         if isinstance(a, TensorBase):
-            t: TensorBase = a
+            t: TensorBase = known_tensor(a)  # noqa: F821
             if t.level is not None:
                 return call(op, (a, b), op.params)
             x = t.value
             wanted = t._requires_grad
         if isinstance(b, TensorBase):
-            u: TensorBase = b
+            u: TensorBase = known_tensor(b)  # noqa: F821
             if u.level is not None:
                 return call(op, (a, b), op.params)
             y = u.value
@@ -266,7 +309,7 @@ def record2(op, a, b, out):
 def edge_to(op, index, a):
     """The edge to an operand on the ground: what made it, itself if it is a leaf, None without gradient."""
     if isinstance(a, TensorBase):
-        t: TensorBase = a
+        t: TensorBase = known_tensor(a)  # noqa: F821
         if t._requires_grad:
             if op.rules[index] is None:
                 missing_rule(op, index)

@@ -68,6 +68,7 @@ CONVERT = {
     "any": _identity,
 }
 _ALREADY = {"int": int, "float": float, "bool": bool, "str": str}
+_EXACT = {**_ALREADY, "int[]": tuple, "int...": tuple}  # a tuple of ints
 
 
 class Schema:
@@ -85,6 +86,9 @@ class Schema:
         self.params = tuple(p for p in parameters if not p.is_tensor)
         self.variadic = bool(self.inputs) and self.inputs[-1].type == "Tensor[]"
         self.defaults = {p.name: p.default for p in self.params if p.default is not REQUIRED}
+        self.inputs_lead = all(p.is_tensor and not p.keyword_only for p in parameters[: len(self.inputs)])
+        self.positional_params = tuple(p.name for p in self.params if not p.keyword_only)
+        self.exact = {p.name: _EXACT.get(p.type.rstrip("?")) for p in self.params}
         self._by_name = {p.name: p for p in parameters}
         if any(p.type == "Tensor[]" for p in self.inputs[:-1]):
             raise ValueError(f"schema {self}: only the last tensor argument may be a list")

@@ -1,6 +1,8 @@
 cimport cython
 from retrograd.core.array cimport ndarray
 
+cdef class TensorBase
+
 cdef extern from *:
     """
     /* The type's own tp_new, without the cost of calling the type from Python. */
@@ -9,8 +11,11 @@ cdef extern from *:
         if (!tensor_no_args && !(tensor_no_args = PyTuple_New(0))) return NULL;
         return ((PyTypeObject *)type)->tp_new((PyTypeObject *)type, tensor_no_args, NULL);
     }
+    /* For what was just found to be a tensor: no second check of its type. */
+    static inline PyObject *tensor_same(PyObject *tensor) { Py_INCREF(tensor); return tensor; }
     """
     object tensor_new(object type)
+    TensorBase known_tensor "tensor_same" (object tensor)
 
 cdef extern from *:
     """

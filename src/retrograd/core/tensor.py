@@ -81,7 +81,7 @@ def set_tensor_class(cls):
 def make(value, level, tag):
     """A fresh tensor outside any graph."""
     if compiled:
-        out: TensorBase = tensor_new(tensor_class)  # noqa: F821 (declared in tensor.pxd)
+        out: TensorBase = known_tensor(tensor_new(tensor_class))  # noqa: F821 (declared in tensor.pxd)
         out.value = value
         out.level = level
         out.tag = tag

@@ -187,7 +187,7 @@ def _size(size):
     return size[0] if len(size) == 1 and not isinstance(size[0], int) else size
 
 
-def zeros(*size, dtype=None, requires_grad=False):
+def zeros(*size, dtype=None, requires_grad=False) -> Tensor:
     """Zeros of the given shape, in the default dtype unless another is given.
 
     >>> import retrograd as rg
@@ -197,7 +197,7 @@ def zeros(*size, dtype=None, requires_grad=False):
     return leaf(_zeros(_size(size), dtype=dtype), requires_grad)
 
 
-def ones(*size, dtype=None, requires_grad=False):
+def ones(*size, dtype=None, requires_grad=False) -> Tensor:
     """Ones of the given shape, in the default dtype unless another is given.
 
     >>> import retrograd as rg
@@ -207,7 +207,7 @@ def ones(*size, dtype=None, requires_grad=False):
     return leaf(_ones(_size(size), dtype=dtype), requires_grad)
 
 
-def empty(*size, dtype=None, requires_grad=False):
+def empty(*size, dtype=None, requires_grad=False) -> Tensor:
     """A tensor of the given shape whose values nobody promises (they are zeros).
 
     >>> import retrograd as rg
@@ -217,7 +217,7 @@ def empty(*size, dtype=None, requires_grad=False):
     return zeros(*size, dtype=dtype, requires_grad=requires_grad)
 
 
-def full(size, fill_value, *, dtype=None, requires_grad=False):
+def full(size, fill_value, *, dtype=None, requires_grad=False) -> Tensor:
     """One value in the given shape; without dtype, of the dtype that the value has.
 
     >>> import retrograd as rg
@@ -227,7 +227,7 @@ def full(size, fill_value, *, dtype=None, requires_grad=False):
     return leaf(_full(size, fill_value, dtype=dtype), requires_grad)
 
 
-def arange(start, end=None, step=1, *, dtype=None, requires_grad=False):
+def arange(start, end=None, step=1, *, dtype=None, requires_grad=False) -> Tensor:
     """Numbers from start (0 if only one is given) up to but not including end.
 
     >>> import retrograd as rg
@@ -238,7 +238,7 @@ def arange(start, end=None, step=1, *, dtype=None, requires_grad=False):
     return leaf(_arange(start, end, step, dtype=dtype), requires_grad)
 
 
-def linspace(start, end, steps, *, dtype=None, requires_grad=False):
+def linspace(start, end, steps, *, dtype=None, requires_grad=False) -> Tensor:
     """`steps` numbers at equal distances from start to end, both included.
 
     >>> import retrograd as rg
@@ -248,7 +248,7 @@ def linspace(start, end, steps, *, dtype=None, requires_grad=False):
     return leaf(_linspace(start, end, steps, dtype=dtype), requires_grad)
 
 
-def eye(n, m=None, *, dtype=None, requires_grad=False):
+def eye(n, m=None, *, dtype=None, requires_grad=False) -> Tensor:
     """Ones on the diagonal of an n x m matrix (m: n), zeros elsewhere.
 
     >>> import retrograd as rg
@@ -262,7 +262,7 @@ def eye(n, m=None, *, dtype=None, requires_grad=False):
 # -------------------------------------------------------------------------------------------------- from data
 
 
-def tensor(data, dtype=None, requires_grad=False):
+def tensor(data, dtype=None, requires_grad=False) -> Tensor:
     """A tensor with a copy of the data: a number, nested lists of numbers, an array or a tensor.
 
     Python floats become the default dtype, arrays keep theirs.
@@ -298,7 +298,7 @@ def _constant(array):
     return out if current().level is None else registry["detach"](out)
 
 
-def from_numpy(array):
+def from_numpy(array) -> Tensor:
     """A tensor that shares the array's memory: what is written to one shows in the other.
 
     >>> import numpy as np
@@ -311,7 +311,7 @@ def from_numpy(array):
     return _constant(array)
 
 
-def as_tensor(data, dtype=None):
+def as_tensor(data, dtype=None) -> Tensor:
     """The data as a tensor, without copying where its memory can be shared.
 
     >>> import retrograd as rg

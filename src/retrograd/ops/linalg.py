@@ -3,6 +3,7 @@
 import itertools
 import math
 import string
+from functools import lru_cache
 
 from retrograd.core import Aval, Definition, op, registry, shape_of, xp
 from retrograd.ops.diagonal import diagonal
@@ -324,7 +325,7 @@ class einsum(Composite):
     method = False
 
     def compose(*operands, equation):
-        terms, out = read_equation(equation, [x.shape for x in operands])
+        terms, out = read_equation(equation, tuple(x.shape for x in operands))
         same_dtype("einsum", operands)
         pairs = [_without_repeats(x, term) for x, term in zip(operands, terms, strict=True)]
         pairs = _without_ones(pairs, out)
@@ -352,6 +353,7 @@ class einsum(Composite):
         yield (r(3),), {"equation": "1"}, ValueError, "'1'"
 
 
+@lru_cache(maxsize=256)
 def read_equation(equation, shapes):
     """The terms and the result of an equation as plain letters, without ellipses; sizes are checked."""
     left, arrow, out = equation.replace(" ", "").partition("->")
@@ -366,7 +368,7 @@ def read_equation(equation, shapes):
     terms = [t.replace("...", "".join(dots[deepest - d :])) for t, d in zip(terms, depths, strict=True)]
     out = out.replace("...", "".join(dots)) if arrow else "".join(dots) + _implicit("".join(terms), dots)
     _check_sizes(equation, terms, out, shapes)
-    return terms, out
+    return tuple(terms), out
 
 
 def _implicit(letters, dots):

@@ -144,13 +144,13 @@ def size(x, dim=None):
 
 
 @method
-def dim(x):
+def dim(x) -> int:
     """Number of dimensions."""
     return x.ndim
 
 
 @method
-def numel(x):
+def numel(x) -> int:
     """Number of elements."""
     return math.prod(x.shape)
 
@@ -182,44 +182,44 @@ def data(x):
 
 
 @method
-def contiguous(x):
+def contiguous(x) -> Tensor:
     """The tensor itself if its elements lie in row-major order, else a copy in which they do."""
     return x if x.value.flags.c_contiguous else registry["clone"](x)
 
 
 @method
-def is_floating_point(x):
+def is_floating_point(x) -> bool:
     """Whether the dtype is a real floating one."""
     return x.dtype.kind == "f"
 
 
 @method
-def is_complex(x):
+def is_complex(x) -> bool:
     """Whether the dtype is complex."""
     return x.dtype.kind == "c"
 
 
 @method
-def requires_grad_(x, requires_grad=True):
+def requires_grad_(x, requires_grad=True) -> Tensor:
     """Ask for gradients (or no longer); returns the tensor."""
     x.requires_grad = requires_grad
     return x
 
 
 @method
-def reshape_as(x, other):
+def reshape_as(x, other) -> Tensor:
     """Reshaped as the other tensor."""
     return registry["reshape"](x, other.shape)
 
 
 @method
-def expand_as(x, other):
+def expand_as(x, other) -> Tensor:
     """Expanded to the shape of the other tensor."""
     return registry["expand"](x, other.shape)
 
 
 def _convert(name, dtype):
-    def convert(x):
+    def convert(x) -> Tensor:
         return x if x.dtype == dtype else registry["to"](x, dtype)
 
     convert.__name__, convert.__doc__ = name, f"The tensor in {dtype}; itself if it is so already."
@@ -238,7 +238,7 @@ for _name, _dtype in {
 
 
 @method
-def type_as(x, other):
+def type_as(x, other) -> Tensor:
     """The tensor in the dtype of the other."""
     return x if x.dtype == other.dtype else registry["to"](x, other.dtype)
 

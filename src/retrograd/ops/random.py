@@ -3,7 +3,7 @@
 import threading
 
 from retrograd import backend
-from retrograd.core import Aval, op
+from retrograd.core import Aval, Tensor, op
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import Factory, leaf
 from retrograd.ops.family import Pointwise
@@ -165,7 +165,7 @@ class bernoulli(Pointwise, differentiable=False, impure=True):
     """Ones with probability p, zeros otherwise, in the shape and dtype of p."""
 
     def impl(xp, p, *, generator):
-        if p.size and not (0 <= p.min() and p.max() <= 1):
+        if p.size and (p.min() < 0 or p.max() > 1):
             raise ValueError("bernoulli: probabilities must lie between 0 and 1")
         return (_source(generator).draw("random", p.shape) < p).astype(p.dtype)
 
@@ -183,7 +183,7 @@ def _size(size):
     return size[0] if len(size) == 1 and not isinstance(size[0], int) else size
 
 
-def rand(*size, generator=None, dtype=None, requires_grad=False):
+def rand(*size, generator=None, dtype=None, requires_grad=False) -> Tensor:
     """Numbers uniform in [0, 1), of the given shape.
 
     >>> import retrograd as rg
@@ -193,7 +193,7 @@ def rand(*size, generator=None, dtype=None, requires_grad=False):
     return leaf(_rand(_size(size), generator=generator, dtype=dtype), requires_grad)
 
 
-def randn(*size, generator=None, dtype=None, requires_grad=False):
+def randn(*size, generator=None, dtype=None, requires_grad=False) -> Tensor:
     """Numbers from the standard normal distribution, of the given shape.
 
     >>> import retrograd as rg
@@ -203,7 +203,7 @@ def randn(*size, generator=None, dtype=None, requires_grad=False):
     return leaf(_randn(_size(size), generator=generator, dtype=dtype), requires_grad)
 
 
-def randint(low, high=None, size=None, *, generator=None, dtype=None):
+def randint(low, high=None, size=None, *, generator=None, dtype=None) -> Tensor:
     """Integers uniform from low (0 if left out) up to but not including high, of the given shape.
 
     >>> import retrograd as rg
@@ -215,7 +215,7 @@ def randint(low, high=None, size=None, *, generator=None, dtype=None):
     return _randint(low, high, size, generator=generator, dtype=dtype)
 
 
-def randperm(n, *, generator=None):
+def randperm(n, *, generator=None) -> Tensor:
     """The integers from 0 up to but not including n, in random order.
 
     >>> import retrograd as rg
@@ -225,16 +225,16 @@ def randperm(n, *, generator=None):
     return _randperm(n, generator=generator)
 
 
-def rand_like(x, *, generator=None, dtype=None):
+def rand_like(x, *, generator=None, dtype=None) -> Tensor:
     """`rand` in the shape of x, and in its dtype unless another is given."""
     return rand(x.shape, generator=generator, dtype=x.dtype if dtype is None else dtype)
 
 
-def randn_like(x, *, generator=None, dtype=None):
+def randn_like(x, *, generator=None, dtype=None) -> Tensor:
     """`randn` in the shape of x, and in its dtype unless another is given."""
     return randn(x.shape, generator=generator, dtype=x.dtype if dtype is None else dtype)
 
 
-def normal(mean, std, size, *, generator=None, dtype=None):
+def normal(mean, std, size, *, generator=None, dtype=None) -> Tensor:
     """Numbers from the normal distribution of that mean and standard deviation."""
     return randn(size, generator=generator, dtype=dtype) * std + mean

@@ -1,0 +1,253 @@
+"""Modules that hold modules or parameters: in sequence, in lists, by key."""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from operator import index
+from typing import Any
+
+from retrograd.core import Tensor
+from retrograd.nn.module import Module
+from retrograd.nn.parameter import Parameter
+
+
+class _Numbered(Module):
+    """What containers share whose entries are named "0", "1", ...: position, length, iteration."""
+
+    def _entries(self) -> list[Any]:
+        return [value for _, value in self._own("module", "parameter")]
+
+    def _name_at(self, position: int) -> str:
+        names = list(self._kinds)
+        if not -len(names) <= index(position) < len(names):
+            raise IndexError(f"{type(self).__name__}: index {position} is out of range for {len(names)} entries")
+        return names[position]
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._entries())
+
+    def _rename(self, entries: Iterable[Any]) -> None:
+        """Hold these entries, under their numbers, instead of those that are there."""
+        entries = list(entries)
+        for name in list(self._kinds):
+            delattr(self, name)
+        for number, entry in enumerate(entries):
+            setattr(self, str(number), entry)
+
+
+def _modules(where: str, modules: Iterable[Any]) -> list[Module]:
+    modules = list(modules)
+    for module in modules:
+        if not isinstance(module, Module):
+            raise TypeError(f"{where}: expected Modules, got {type(module).__name__}")
+    return modules
+
+
+class Sequential(_Numbered):
+    """Modules that run one after another, each on what the one before returned.
+
+    Made of modules, named by their numbers, or of one dict of names to modules. Indexing gives a module,
+    slicing a Sequential.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+    >>> model(rg.ones(3, 4)).shape
+    (3, 2)
+    >>> model[1], len(model[:2])
+    (ReLU(), 2)
+    """
+
+    def __init__(self, *modules: Any) -> None:
+        super().__init__()
+        named = modules[0] if len(modules) == 1 and isinstance(modules[0], Mapping) else None
+        if named is None:
+            named = {str(number): module for number, module in enumerate(modules)}
+        _modules("Sequential", named.values())
+        for name, module in named.items():
+            self.add_module(name, module)
+
+    def forward(self, input: Any) -> Any:
+        """Run the modules in order."""
+        for module in self._entries():
+            input = module(input)
+        return input
+
+    def __getitem__(self, key: int | slice) -> Any:
+        if isinstance(key, slice):
+            return Sequential(OrderedDict(list(self._own("module"))[key]))
+        return self.__dict__[self._name_at(key)]
+
+    def __setitem__(self, key: int, module: Module) -> None:
+        setattr(self, self._name_at(key), *_modules("Sequential", [module]))
+
+    def __delitem__(self, key: int | slice) -> None:
+        entries = self._entries()
+        del entries[key]
+        self._rename(entries)
+
+    def append(self, module: Module) -> "Sequential":
+        """Add a module at the end; returns the container."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def extend(self, modules: Iterable[Module]) -> "Sequential":
+        """Add modules at the end; returns the container."""
+        for module in _modules("Sequential", modules):
+            self.append(module)
+        return self
+
+
+class ModuleList(_Numbered):
+    """A list of modules; it has no forward of its own.
+
+    >>> from retrograd import nn
+    >>> layers = nn.ModuleList([nn.Linear(2, 2) for _ in range(3)])
+    >>> len(layers), layers[-1]
+    (3, Linear(in_features=2, out_features=2, bias=True))
+    """
+
+    def __init__(self, modules: Iterable[Module] = ()) -> None:
+        super().__init__()
+        self.extend(modules)
+
+    def __getitem__(self, key: int | slice) -> Any:
+        if isinstance(key, slice):
+            return ModuleList(self._entries()[key])
+        return self.__dict__[self._name_at(key)]
+
+    def __setitem__(self, key: int, module: Module) -> None:
+        setattr(self, self._name_at(key), *_modules("ModuleList", [module]))
+
+    def __delitem__(self, key: int | slice) -> None:
+        entries = self._entries()
+        del entries[key]
+        self._rename(entries)
+
+    def append(self, module: Module) -> "ModuleList":
+        """Add a module at the end; returns the list."""
+        return self.extend([module])
+
+    def extend(self, modules: Iterable[Module]) -> "ModuleList":
+        """Add modules at the end; returns the list."""
+        for module in _modules("ModuleList", modules):
+            self.add_module(str(len(self)), module)
+        return self
+
+    def insert(self, position: int, module: Module) -> None:
+        """Put a module before the one at that position, as in a Python list."""
+        entries = self._entries()
+        entries.insert(position, *_modules("ModuleList", [module]))
+        self._rename(entries)
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        """Neighbours that read alike share a line."""
+        for text, run in groupby(enumerate(map(repr, self._entries())), key=lambda item: item[1]):
+            numbers = [number for number, _ in run]
+            if len(numbers) == 1:
+                yield str(numbers[0]), text
+            else:
+                yield f"{numbers[0]}-{numbers[-1]}", f"{len(numbers)} x {text}"
+
+
+class ModuleDict(Module):
+    """Modules by key, in the order in which they came.
+
+    >>> from retrograd import nn
+    >>> heads = nn.ModuleDict({"small": nn.Linear(2, 1), "none": nn.Identity()})
+    >>> list(heads), "small" in heads
+    (['small', 'none'], True)
+    """
+
+    def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] = ()) -> None:
+        super().__init__()
+        self.update(modules)
+
+    def __getitem__(self, key: str) -> Module:
+        if key not in self._kinds:
+            raise KeyError(key)
+        return self.__dict__[key]
+
+    def __setitem__(self, key: str, module: Module) -> None:
+        self.add_module(key, module)
+
+    def __delitem__(self, key: str) -> None:
+        self.pop(key)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._kinds
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._kinds))
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def keys(self) -> Iterable[str]:
+        """The keys."""
+        return list(self._kinds)
+
+    def values(self) -> Iterable[Module]:
+        """The modules."""
+        return [module for _, module in self._own("module")]
+
+    def items(self) -> Iterable[tuple[str, Module]]:
+        """Pairs of key and module."""
+        return list(self._own("module"))
+
+    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
+        """Add the modules of a mapping or of pairs, in the place of those with the same key."""
+        pairs = dict(modules)
+        _modules("ModuleDict", pairs.values())
+        for key, module in pairs.items():
+            self.add_module(key, module)
+
+    def pop(self, key: str) -> Module:
+        """Take a module out and return it."""
+        module = self[key]
+        delattr(self, key)
+        return module
+
+
+class ParameterList(_Numbered):
+    """A list of parameters; a tensor that is put into it becomes one.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> weights = nn.ParameterList([rg.ones(2), rg.zeros(3)])
+    >>> [name for name, _ in weights.named_parameters()]
+    ['0', '1']
+    """
+
+    def __init__(self, values: Iterable[Tensor] = ()) -> None:
+        super().__init__()
+        self.extend(values)
+
+    def __getitem__(self, key: int | slice) -> Any:
+        if isinstance(key, slice):
+            return ParameterList(self._entries()[key])
+        return self.__dict__[self._name_at(key)]
+
+    def __setitem__(self, key: int, value: Tensor) -> None:
+        setattr(self, self._name_at(key), _parameter(value))
+
+    def append(self, value: Tensor) -> "ParameterList":
+        """Add a parameter at the end; returns the list."""
+        return self.extend([value])
+
+    def extend(self, values: Iterable[Tensor]) -> "ParameterList":
+        """Add parameters at the end; returns the list."""
+        for value in [_parameter(value) for value in values]:
+            self.register_parameter(str(len(self)), value)
+        return self
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        """One line per parameter: its dtype and shape."""
+        return ((name, f"Parameter({value.aval})") for name, value in self._own("parameter"))
+
+
+def _parameter(value: Tensor) -> Parameter:
+    return value if isinstance(value, Parameter) else Parameter(value)

@@ -1,0 +1,87 @@
+"""Hooks: functions that run before and after a module's forward, and may replace what goes in and out."""
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any, NamedTuple
+
+_numbers = count()
+
+
+class Hook(NamedTuple):
+    """A registered function, and whether it sees keyword arguments."""
+
+    function: Callable[..., Any]
+    with_kwargs: bool
+
+
+Hooks = dict[int, Hook]
+
+
+class RemovableHandle:
+    """Takes a hook away again: by `remove()`, or at the end of a `with` block.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> layer = nn.Identity()
+    >>> with layer.register_forward_hook(lambda module, args, output: output + 1):
+    ...     layer(rg.zeros(2))
+    tensor([1., 1.])
+    >>> layer(rg.zeros(2))
+    tensor([0., 0.])
+    """
+
+    def __init__(self, hooks: Hooks) -> None:
+        self._hooks = hooks
+        self._number = next(_numbers)
+
+    def remove(self) -> None:
+        """Take the hook away; doing so twice is no error."""
+        self._hooks.pop(self._number, None)
+
+    def __enter__(self) -> "RemovableHandle":
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.remove()
+
+
+def add(hooks: Hooks, hook: Hook, prepend: bool) -> RemovableHandle:
+    """Register a hook, last or first of those that are there."""
+    if not callable(hook.function):
+        raise TypeError(f"a hook must be callable, got {type(hook.function).__name__}")
+    others = dict(hooks) if prepend else {}
+    handle = RemovableHandle(hooks)
+    if prepend:
+        hooks.clear()
+    hooks[handle._number] = hook
+    hooks.update(others)
+    return handle
+
+
+def before(module: Any, hooks: Hooks, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+    """Run the forward pre-hooks: what they make of the arguments."""
+    for hook in list(hooks.values()):
+        if hook.with_kwargs:
+            args, kwargs = _both(hook.function(module, args, kwargs), args, kwargs)
+        else:
+            result = hook.function(module, args)
+            if result is not None:
+                args = result if isinstance(result, tuple) else (result,)
+    return args, kwargs
+
+
+def _both(result: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+    if result is None:
+        return args, kwargs
+    if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict)):
+        raise RuntimeError(f"a forward pre-hook with_kwargs must return None or (args, kwargs), got {result!r}")
+    return result
+
+
+def after(module: Any, hooks: Hooks, args: tuple, kwargs: dict[str, Any], output: Any) -> Any:
+    """Run the forward hooks: what they make of the output."""
+    for hook in list(hooks.values()):
+        given = (args, kwargs, output) if hook.with_kwargs else (args, output)
+        result = hook.function(module, *given)
+        output = output if result is None else result
+    return output

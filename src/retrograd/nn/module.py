@@ -1,0 +1,370 @@
+"""`Module`: a function with parameters, made of further modules."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from retrograd.core import Tensor, operator_named
+from retrograd.core import dtype as dtypes
+from retrograd.nn.hooks import Hook, Hooks, RemovableHandle, add, after, before
+from retrograd.nn.parameter import Buffer, Parameter, convert
+from retrograd.nn.state import IncompatibleKeys, load
+from retrograd.ops.create import zeros
+
+PARAMETER, BUFFER, TRANSIENT, MODULE = "parameter", "buffer", "transient buffer", "module"
+_EXPECTED = {
+    PARAMETER: (Parameter, "a Parameter"),
+    BUFFER: (Tensor, "a Tensor"),
+    TRANSIENT: (Tensor, "a Tensor"),
+}
+
+Self = TypeVar("Self", bound="Module")
+_detach = operator_named("detach")
+
+
+class Module:
+    """The base of all layers and models: keeps parameters, buffers and submodules by name.
+
+    A subclass calls `super().__init__()`, assigns its `Parameter`s and submodules as attributes, and defines
+    `forward`; calling the module runs it. Names, order and `state_dict` are PyTorch's, so that states
+    interchange.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> class Scale(nn.Module):
+    ...     def __init__(self, size):
+    ...         super().__init__()
+    ...         self.weight = nn.Parameter(rg.ones(size))
+    ...
+    ...     def forward(self, x):
+    ...         return x * self.weight
+    >>> scale = Scale(2)
+    >>> [name for name, _ in scale.named_parameters()]
+    ['weight']
+    >>> scale(rg.tensor([3.0, 4.0])).tolist()
+    [3.0, 4.0]
+    """
+
+    training: bool
+
+    def __init__(self) -> None:
+        # What is registered lives in the instance's own dictionary, found as fast as any attribute; this
+        # says which names those are, in order.
+        object.__setattr__(self, "_kinds", {})
+        self.training = True
+        self._forward_pre_hooks: Hooks = {}
+        self._forward_hooks: Hooks = {}
+
+    # ------------------------------------------------------------------------------------------- running it
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._forward_pre_hooks or self._forward_hooks:
+            return self._call_with_hooks(args, kwargs)
+        return self.forward(*args, **kwargs)
+
+    def _call_with_hooks(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        args, kwargs = before(self, self._forward_pre_hooks, args, kwargs)
+        output = self.forward(*args, **kwargs)
+        return after(self, self._forward_hooks, args, kwargs, output)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What calling the module computes; every subclass defines it."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward(); define it to say what calling it does")
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Run `hook(module, args)` before each forward; what it returns, unless None, replaces the arguments.
+
+        With `with_kwargs` it is `hook(module, args, kwargs)`, and returns None or `(args, kwargs)`.
+        """
+        return add(self._forward_pre_hooks, Hook(hook, with_kwargs), prepend)
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Run `hook(module, args, output)` after each forward; what it returns, unless None, is the output.
+
+        With `with_kwargs` it is `hook(module, args, kwargs, output)`.
+        """
+        return add(self._forward_hooks, Hook(hook, with_kwargs), prepend)
+
+    # ----------------------------------------------------------------------------------------- registration
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        kind = _kind_of(value)
+        kinds: Any = self.__dict__.get("_kinds")
+        if kinds is None:
+            if kind is not None:
+                raise AttributeError(f"cannot assign {name!r}: call super().__init__() of the module first")
+        elif kind is None:
+            kind = self._replaced(name, value)
+        object.__setattr__(self, name, value)
+        if kind is not None and name in self.__dict__ and kinds.get(name) != kind:
+            kinds.pop(name, None)
+            kinds[name] = kind
+
+    def _replaced(self, name: str, value: Any) -> str | None:
+        """The kind that a registered name keeps when something unregistered is assigned to it."""
+        kind = self._kinds.get(name)
+        expected, words = _EXPECTED.get(kind, (Module, "a Module"))
+        if kind is not None and value is not None and not isinstance(value, expected):
+            raise TypeError(
+                f"cannot assign {type(value).__name__} to {type(self).__name__}.{name}, which is a {kind}: "
+                f"expected {words} or None"
+            )
+        return kind
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached when there is no such attribute.
+        if "_kinds" not in self.__dict__ and not name.startswith("__"):
+            raise AttributeError(f"{type(self).__name__} has no {name!r}: its __init__ must call super().__init__()")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+        self._kinds.pop(name, None)
+
+    def _register(self, kind: str, name: str, value: Any) -> None:
+        expected, words = _EXPECTED.get(kind, (Module, "a Module"))
+        if not isinstance(name, str) or not name or "." in name:
+            raise KeyError(f"the name of a {kind} must be a string, not empty and without '.', got {name!r}")
+        if "_kinds" not in self.__dict__:
+            raise AttributeError(f"cannot register {name!r}: call super().__init__() of the module first")
+        if name not in self._kinds and hasattr(self, name):
+            raise KeyError(f"{type(self).__name__} has an attribute {name!r} already")
+        if value is not None and not isinstance(value, expected):
+            raise TypeError(f"{name!r} is to be a {kind}: expected {words} or None, got {type(value).__name__}")
+        self._kinds.pop(name, None)
+        self._kinds[name] = kind
+        object.__setattr__(self, name, value)
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Register a parameter by name; None holds the place of one that the module could have."""
+        self._register(PARAMETER, name, param)
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Register a tensor that is not trained; only a persistent one is part of the state dict."""
+        self._register(BUFFER if persistent else TRANSIENT, name, tensor)
+
+    def add_module(self, name: str, module: "Module | None") -> None:
+        """Register a submodule by name."""
+        self._register(MODULE, name, module)
+
+    register_module = add_module
+
+    def _own(self, *kinds: str) -> Iterator[tuple[str, Any]]:
+        """What is registered here as one of these kinds, in order; None where a place is empty."""
+        values = self.__dict__
+        return ((name, values[name]) for name, kind in list(self._kinds.items()) if kind in kinds)
+
+    # ----------------------------------------------------------------------------------------- looking at it
+
+    def named_children(self) -> "Iterator[tuple[str, Module]]":
+        """The direct submodules by name, each once."""
+        seen = set()
+        for name, module in self._own(MODULE):
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
+
+    def children(self) -> "Iterator[Module]":
+        """The direct submodules, each once."""
+        return (module for _, module in self.named_children())
+
+    def named_modules(
+        self, memo: "set[Module] | None" = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> "Iterator[tuple[str, Module]]":
+        """This module and all below it, by dotted name, parents first; each once, if `remove_duplicate`."""
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._own(MODULE):
+            if module is not None:
+                yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+
+    def modules(self) -> "Iterator[Module]":
+        """This module and all below it, each once."""
+        return (module for _, module in self.named_modules())
+
+    def _named_tensors(
+        self, kinds: tuple[str, ...], prefix: str, recurse: bool, remove_duplicate: bool
+    ) -> Iterator[tuple[str, Any]]:
+        seen = set()
+        owners = self.named_modules(None, prefix, remove_duplicate) if recurse else [(prefix, self)]
+        for path, module in owners:
+            for name, tensor in module._own(*kinds):
+                if tensor is None or id(tensor) in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(id(tensor))
+                yield f"{path}.{name}" if path else name, tensor
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """The parameters by dotted name; a shared one under its first alone, if `remove_duplicate`."""
+        return self._named_tensors((PARAMETER,), prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """The parameters, each once: of this module, and of those below it if `recurse`."""
+        return (parameter for _, parameter in self.named_parameters(recurse=recurse))
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """The buffers by dotted name, persistent or not."""
+        return self._named_tensors((BUFFER, TRANSIENT), prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """The buffers, each once."""
+        return (buffer for _, buffer in self.named_buffers(recurse=recurse))
+
+    def get_submodule(self, target: str) -> "Module":
+        """The module of that dotted name, "" for this one; an AttributeError says where the path ends."""
+        module = self
+        for name in target.split(".") if target else ():
+            if module._kinds.get(name) != MODULE or module.__dict__[name] is None:
+                raise AttributeError(f"get_submodule: {type(module).__name__} has no module {name!r} (of {target!r})")
+            module = module.__dict__[name]
+        return module
+
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter of that dotted name."""
+        return self._get(target, "get_parameter", (PARAMETER,))
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer of that dotted name."""
+        return self._get(target, "get_buffer", (BUFFER, TRANSIENT))
+
+    def _get(self, target: str, caller: str, kinds: tuple[str, ...]) -> Any:
+        path, _, name = target.rpartition(".")
+        owner = self.get_submodule(path)
+        if owner._kinds.get(name) not in kinds:
+            raise AttributeError(f"{caller}: {type(owner).__name__} has no {kinds[0]} {name!r} (of {target!r})")
+        return owner.__dict__[name]
+
+    # --------------------------------------------------------------------------------------------- its state
+
+    def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
+        """All parameters and persistent buffers by dotted name, a shared one under each of its names.
+
+        The tensors share the module's memory, outside every graph; `keep_vars`: they are the module's own.
+        """
+        state = {}
+        for path, module in self.named_modules(None, prefix.removesuffix("."), remove_duplicate=False):
+            for name, tensor in (*module._own(PARAMETER), *module._own(BUFFER)):
+                if tensor is not None:
+                    state[f"{path}.{name}" if path else name] = tensor if keep_vars else _detach(tensor)
+        return state
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
+        """Copy a state's tensors or arrays into this module's, by name, converted to their dtypes.
+
+        Raises RuntimeError that lists every name missing, unexpected (these two only if `strict`) or of
+        another shape, and then has changed nothing.
+
+        >>> from retrograd import nn
+        >>> nn.Linear(2, 1).load_state_dict(nn.Linear(2, 1).state_dict()).missing_keys
+        []
+        """
+        return load(type(self).__name__, self.state_dict(keep_vars=True), state_dict, strict)
+
+    # ------------------------------------------------------------------------------------ changes throughout
+
+    def apply(self: Self, fn: "Callable[[Module], None]") -> Self:
+        """Call `fn` on every module below this one, children first, then on this one."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def train(self: Self, mode: bool = True) -> Self:
+        """Put this module and all below it into training mode, or evaluation mode."""
+        if not isinstance(mode, bool):
+            raise ValueError(f"train: mode must be True or False, got {mode!r}")
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self: Self) -> Self:
+        """Put this module and all below it into evaluation mode: dropout passes everything."""
+        return self.train(False)
+
+    def requires_grad_(self: Self, requires_grad: bool = True) -> Self:
+        """Ask for the gradients of all parameters, or no longer."""
+        for parameter in self.parameters():
+            parameter.requires_grad = requires_grad
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all parameters, or set them to zero."""
+        clear_grads(self.parameters(), set_to_none)
+
+    def to(self: Self, dtype: Any) -> Self:
+        """Convert all floating and complex parameters, their gradients and buffers to a dtype, in place.
+
+        Parameters stay the same objects, so an optimizer that has them goes on. "cpu" is accepted and is
+        where everything is.
+        """
+        if isinstance(dtype, str) and dtype == "cpu":
+            return self
+        wanted = zeros(0, dtype=dtype).dtype
+        if not dtypes.is_differentiable(wanted):
+            raise TypeError(f"to: modules convert to floating or complex dtypes only, got {wanted}")
+        converted: dict[int, Tensor] = {}  # so that what is shared stays shared
+        for module in self.modules():
+            for name, tensor in module._own(PARAMETER, BUFFER, TRANSIENT):
+                if tensor is not None:
+                    if id(tensor) not in converted:
+                        converted[id(tensor)] = convert(tensor, wanted)
+                    object.__setattr__(module, name, converted[id(tensor)])
+        return self
+
+    def float(self: Self) -> Self:
+        """Convert to float32."""
+        return self.to(dtypes.float32)
+
+    def double(self: Self) -> Self:
+        """Convert to float64."""
+        return self.to(dtypes.float64)
+
+    # ------------------------------------------------------------------------------------------- showing it
+
+    def extra_repr(self) -> str:
+        """What the module's line says between the brackets; subclasses define it."""
+        return ""
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        """What is shown below the module's line: labels and texts."""
+        return ((name, repr(module)) for name, module in self._own(MODULE))
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        lines = [f"({label}): {text}".replace("\n", "\n  ") for label, text in self._lines()]
+        if not lines:
+            return f"{type(self).__name__}({extra})"
+        body = "\n  ".join([extra, *lines] if extra else lines)
+        return f"{type(self).__name__}(\n  {body}\n)"
+
+
+def _kind_of(value: Any) -> str | None:
+    """The kind that a value is registered as wherever it is assigned, or None."""
+    if isinstance(value, Parameter):
+        return PARAMETER
+    if isinstance(value, Module):
+        return MODULE
+    if isinstance(value, Buffer):
+        return BUFFER if value.persistent else TRANSIENT
+    return None
+
+
+def clear_grads(parameters: Any, set_to_none: bool) -> None:
+    """Forget the gradients of parameters, or set those that there are to zero."""
+    for parameter in parameters:
+        if set_to_none:
+            parameter.grad = None
+        elif parameter.grad is not None:
+            parameter.grad = _detach(parameter.grad).zero_()

@@ -1,0 +1,78 @@
+"""The tensors that a module owns: parameters, which are trained, and buffers, which are not."""
+
+from typing import Any
+
+from retrograd.core import Tensor, operator_named
+from retrograd.core.tensor import version_of
+
+_clone = operator_named("clone")
+_detach = operator_named("detach")
+_to = operator_named("to")
+
+
+class _Owned(Tensor):
+    """A leaf that shares the memory of another tensor, and its version counter."""
+
+    def __init__(self, data: Tensor) -> None:
+        if not isinstance(data, Tensor):
+            raise TypeError(f"{type(self).__name__}: expected a Tensor, got {type(data).__name__}; see rg.tensor")
+        super().__init__(data.value, data.level, data.tag)
+        self.version = version_of(data)
+
+
+class Parameter(_Owned):
+    """A tensor that a module trains: a leaf that requires a gradient, registered where it is assigned.
+
+    `data` is a floating or complex tensor of any shape; the parameter shares its memory.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.Parameter(rg.ones(2))
+    Parameter containing:
+    tensor([1., 1.], requires_grad=True)
+    """
+
+    def __init__(self, data: Tensor, requires_grad: bool = True) -> None:
+        super().__init__(data)
+        self.requires_grad = requires_grad
+
+    def __repr__(self) -> str:
+        return f"Parameter containing:\n{super().__repr__()}"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Parameter":
+        memo[id(self)] = copied = Parameter(_clone(_detach(self)), self.requires_grad)
+        return copied
+
+    def __reduce__(self) -> tuple:
+        return Parameter, (_detach(self), self.requires_grad)
+
+
+class Buffer(_Owned):
+    """A tensor that a module keeps but does not train; `persistent` ones are part of its state dict.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> module = nn.Module()
+    >>> module.mean = nn.Buffer(rg.zeros(2))
+    >>> list(module.state_dict())
+    ['mean']
+    """
+
+    def __init__(self, data: Tensor, *, persistent: bool = True) -> None:
+        super().__init__(data)
+        self.persistent = persistent
+
+
+def convert(tensor: Tensor, dtype: Any) -> Tensor:
+    """A floating or complex tensor in another dtype: a parameter and its gradient in place, others anew."""
+    if tensor.dtype.kind not in "fc":
+        return tensor
+    converted = _to(_detach(tensor), dtype)
+    if not isinstance(tensor, Parameter):
+        return converted
+    if converted.dtype != tensor.dtype:
+        grad, tensor.grad = tensor.grad, None
+        tensor.value = converted.value
+        version_of(tensor).count += 1  # a graph that saved the old values must not go on with the new ones
+        tensor.grad = None if grad is None else _to(_detach(grad), dtype)
+    return tensor

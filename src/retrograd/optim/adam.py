@@ -1,0 +1,135 @@
+"""Adam and AdamW."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from retrograd.core import operator_named
+from retrograd.optim.optimizer import Group, Optimizer, State, at_least_zero
+
+_maximum = operator_named("maximum")
+_zeros_like = operator_named("zeros_like")
+
+
+def _settings(
+    lr: float, betas: tuple[float, float], eps: float, weight_decay: float, amsgrad: bool, maximize: bool
+) -> dict[str, Any]:
+    return {
+        "lr": lr,
+        "betas": betas,
+        "eps": eps,
+        "weight_decay": weight_decay,
+        "amsgrad": amsgrad,
+        "maximize": maximize,
+    }
+
+
+def _check(group: Group) -> None:
+    at_least_zero(group, "lr", "eps", "weight_decay")
+    if len(group["betas"]) != 2 or not all(0 <= beta < 1 for beta in group["betas"]):
+        raise ValueError(f"betas must be two numbers from 0 up to but not including 1, got {group['betas']}")
+    for param in group["params"]:
+        if param.dtype.kind == "c":
+            raise TypeError(f"Adam of complex parameters is not supported yet, got {param.aval}")
+
+
+def _direction(grad: Any, state: State, group: Group) -> tuple[Any, Any, float]:
+    """Advance the moments; p moves by -step · m / d, returned as (m, d, step).
+
+    The corrections of both moments' bias are numbers, so they go into step and eps, not into arrays.
+    """
+    beta1, beta2 = group["betas"]
+    if not state:
+        state["step"] = 0
+        state["exp_avg"] = state["exp_avg_sq"] = _zeros_like(grad)
+        if group["amsgrad"]:
+            state["max_exp_avg_sq"] = state["exp_avg_sq"]
+    state["step"] += 1
+    state["exp_avg"] = m = state["exp_avg"] * beta1 + grad * (1 - beta1)
+    state["exp_avg_sq"] = v = state["exp_avg_sq"] * beta2 + grad * grad * (1 - beta2)
+    if group["amsgrad"]:
+        state["max_exp_avg_sq"] = v = _maximum(state["max_exp_avg_sq"], v)
+    root = math.sqrt(1 - beta2 ** state["step"])
+    return m, v.sqrt() + group["eps"] * root, group["lr"] * root / (1 - beta1 ** state["step"])
+
+
+class Adam(Optimizer):
+    """p ← p - lr · m̂ / (sqrt(v̂) + eps): Kingma and Ba, ICLR 2015.
+
+    m and v are the running means of g and g² with factors `betas`, m̂ and v̂ without their bias towards 0;
+    g includes weight_decay · p. `amsgrad` divides by the largest v so far (Reddi et al., ICLR 2018), and
+    `maximize` goes up instead of down.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import Adam
+    >>> x = rg.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = Adam([x], lr=0.5)
+    >>> x.square().sum().backward()
+    >>> optimizer.step()
+    >>> x
+    tensor([ 0.5, -1.5], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, _settings(lr, betas, eps, weight_decay, amsgrad, maximize))
+
+    def check(self, group: Group) -> None:
+        """Ranges of the settings."""
+        _check(group)
+
+    def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
+        """One step of one parameter."""
+        g = -grad if group["maximize"] else grad
+        if group["weight_decay"]:
+            g = g + param * group["weight_decay"]
+        m, d, step = _direction(g, state, group)
+        param.sub_(m / d, alpha=step)
+
+
+class AdamW(Optimizer):
+    """Adam whose weight decay acts on p itself: p ← (1 - lr · weight_decay) p, then the step without it.
+
+    Loshchilov and Hutter, Decoupled weight decay regularization, ICLR 2019.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import AdamW
+    >>> x = rg.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = AdamW([x], lr=0.5, weight_decay=0.0)
+    >>> x.square().sum().backward()
+    >>> optimizer.step()
+    >>> x
+    tensor([ 0.5, -1.5], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, _settings(lr, betas, eps, weight_decay, amsgrad, maximize))
+
+    def check(self, group: Group) -> None:
+        """Ranges of the settings."""
+        _check(group)
+
+    def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
+        """One step of one parameter."""
+        m, d, step = _direction(-grad if group["maximize"] else grad, state, group)
+        decay = 1 - group["lr"] * group["weight_decay"]
+        param.copy_(param * decay - m / d * step)

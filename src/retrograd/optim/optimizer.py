@@ -1,0 +1,185 @@
+"""`Optimizer`: parameters in groups, each group with settings, and a state for each parameter."""
+
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
+from typing import Any
+
+from retrograd.autograd import enable_grad, no_grad
+from retrograd.core import Tensor, operator_named
+from retrograd.nn.module import clear_grads
+
+_clone = operator_named("clone")
+_detach = operator_named("detach")
+_to = operator_named("to")
+
+Group = dict[str, Any]
+State = dict[str, Any]
+
+
+class Optimizer:
+    """The base of all optimizers.
+
+    `params` are tensors, (name, tensor) pairs, or dicts: groups, with their tensors as "params" and settings
+    that differ from `defaults`. A subclass passes its defaults, and defines `check`, which refuses bad
+    settings, and `update`: what one step does to one parameter that has a gradient.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import Optimizer
+    >>> class Descent(Optimizer):
+    ...     def __init__(self, params, lr):
+    ...         super().__init__(params, {"lr": lr})
+    ...
+    ...     def update(self, param, grad, state, group):
+    ...         param.sub_(grad, alpha=group["lr"])
+    >>> x = rg.tensor([1.0], requires_grad=True)
+    >>> optimizer = Descent([x], lr=0.25)
+    >>> x.square().sum().backward()
+    >>> optimizer.step()
+    >>> x
+    tensor([0.5], requires_grad=True)
+    """
+
+    def __init__(self, params: Iterable[Any], defaults: Mapping[str, Any]) -> None:
+        if isinstance(params, Tensor):
+            raise TypeError(
+                "params must be an iterable of tensors or dicts, got one Tensor; put it into a list"
+            )
+        self.defaults = dict(defaults)
+        self.param_groups: list[Group] = []
+        self.state: dict[Tensor, State] = {}
+        groups = list(params)
+        if not groups:
+            raise ValueError(f"{type(self).__name__} got an empty list of parameters")
+        for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
+            self.add_param_group(group)
+
+    def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
+        """Change one parameter in place, given its gradient; runs under `no_grad`."""
+        raise NotImplementedError(f"{type(self).__name__} has no update(); define it to say what a step does")
+
+    def check(self, group: Group) -> None:
+        """Raise ValueError for settings out of range; subclasses define what that is."""
+
+    def add_param_group(self, param_group: Group) -> None:
+        """Add a group: {"params": tensors, and settings that differ from the defaults}.
+
+        Raises TypeError or ValueError, and adds nothing, for what is no tensor, no leaf, there already, or a
+        setting out of range.
+        """
+        if not isinstance(param_group, dict) or "params" not in param_group:
+            raise TypeError(f"a parameter group must be a dict with 'params', got {param_group!r}")
+        params = _listed(param_group["params"])
+        group = {**self.defaults, **param_group, "params": params}
+        self._check_params(params)
+        self.check(group)
+        self.param_groups.append(group)
+
+    def _check_params(self, params: list[Any]) -> None:
+        known = {id(p) for group in self.param_groups for p in group["params"]}
+        for p in params:
+            if not isinstance(p, Tensor):
+                raise TypeError(f"{type(self).__name__}: expected tensors, got {type(p).__name__}")
+            if not p.is_leaf:
+                raise ValueError(
+                    f"{type(self).__name__}: can't optimize a tensor that an operator made: {p.aval}"
+                )
+            if id(p) in known:
+                raise ValueError(f"{type(self).__name__}: a parameter, {p.aval}, is in more than one place")
+            known.add(id(p))
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all parameters, or set them to zero."""
+        for group in self.param_groups:
+            clear_grads(group["params"], set_to_none)
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change every parameter that has a gradient; returns the loss if a closure computes it first."""
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        with no_grad():
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if p.grad is not None:
+                        self.update(p, p.grad, self.state.setdefault(p, {}), group)
+        return loss
+
+    # ---------------------------------------------------------------------------------------------- its state
+
+    def state_dict(self) -> dict[str, Any]:
+        """Settings and states as plain data: parameters are numbers, in the order of the groups.
+
+        {"state": {0: {"exp_avg": Tensor, ...}, ...}, "param_groups": [{"lr": ..., "params": [0, 1]}, ...]};
+        the tensors are those of the optimizer, not copies.
+        """
+        number = {id(p): i for i, p in enumerate(self._params())}
+        return {
+            "state": {number[id(p)]: dict(state) for p, state in self.state.items()},
+            "param_groups": [
+                {**group, "params": [number[id(p)] for p in group["params"]]} for group in self.param_groups
+            ],
+        }
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Take over settings and states of a `state_dict`; floating tensors take their parameter's dtype.
+
+        Raises ValueError, and changes nothing, if the groups have other sizes.
+        """
+        saved = state_dict["param_groups"]
+        sizes = [len(group["params"]) for group in self.param_groups]
+        given = [len(group["params"]) for group in saved]
+        if sizes != given:
+            raise ValueError(
+                f"load_state_dict: this optimizer's groups have {sizes} parameters, the state's {given}"
+            )
+        numbers = [number for group in saved for number in group["params"]]
+        param_of = dict(zip(numbers, self._params(), strict=True))
+        unknown = [number for number in state_dict["state"] if number not in param_of]
+        if unknown:
+            raise ValueError(
+                f"load_state_dict: there are states of parameters {unknown}, which are in no group"
+            )
+        state = {param_of[n]: _loaded(s, param_of[n]) for n, s in state_dict["state"].items()}
+        self.state = state
+        for group, other in zip(self.param_groups, saved, strict=True):
+            group.update(deepcopy({name: value for name, value in other.items() if name != "params"}))
+
+    def _params(self) -> list[Any]:
+        return [p for group in self.param_groups for p in group["params"]]
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for number, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {number}")
+            lines += [f"    {name}: {group[name]}" for name in sorted(group) if name != "params"]
+        return "\n".join([*lines, ")"])
+
+
+def _listed(params: Any) -> list[Any]:
+    """The tensors of a group: one, several, or (name, tensor) pairs as `named_parameters` gives them."""
+    if isinstance(params, set):
+        raise TypeError("params must be in order; got a set")
+    listed = [params] if isinstance(params, Tensor) else list(params)
+    return [p[1] if isinstance(p, tuple) and len(p) == 2 else p for p in listed]
+
+
+def _loaded(state: Mapping[str, Any], param: Any) -> State:
+    return {name: _fitted(name, value, param) for name, value in state.items()}
+
+
+def _fitted(name: str, value: Any, param: Any) -> Any:
+    """A copy of a saved value; a count of steps becomes the number that it is here."""
+    if name == "step":
+        return int(value)
+    if not isinstance(value, Tensor):
+        return deepcopy(value)
+    copied = _clone(_detach(value))
+    return _to(copied, param.dtype) if copied.dtype.kind in "fc" else copied
+
+
+def at_least_zero(group: Group, *names: str) -> None:
+    """Raise ValueError for a setting below 0, or no number."""
+    for name in names:
+        if not group[name] >= 0:
+            raise ValueError(f"{name} must be at least 0, got {group[name]}")

@@ -1,0 +1,99 @@
+"""Containers: order, names, indexing, and what they refuse."""
+
+from collections import OrderedDict
+
+import pytest
+
+import retrograd as rg
+from retrograd import nn
+
+
+def test_sequential_runs_in_order_and_names_by_number_or_dict():
+    a, b = nn.Linear(2, 3), nn.Linear(3, 1)
+    x = rg.ones(4, 2)
+    assert (nn.Sequential(a, b)(x) == b(a(x))).all()
+    assert list(nn.Sequential(a, b).state_dict()) == ["0.weight", "0.bias", "1.weight", "1.bias"]
+    assert [n for n, _ in nn.Sequential(OrderedDict(up=a, down=b)).named_children()] == ["up", "down"]
+
+
+def test_sequential_indexes_slices_replaces_and_deletes():
+    layers = [nn.Linear(1, 1) for _ in range(4)]
+    model = nn.Sequential(*layers)
+    assert model[-1] is layers[3]
+    assert list(model[1:3]) == layers[1:3]
+    assert [n for n, _ in model[1:3].named_children()] == ["1", "2"]
+    model[0] = nn.Identity()
+    assert isinstance(model[0], nn.Identity)
+    del model[1]
+    assert list(model)[1:] == layers[2:]
+    assert [n for n, _ in model.named_children()] == ["0", "1", "2"]
+    assert model.append(nn.ReLU()).extend([nn.Tanh()])[-1]
+    assert len(model) == 5
+    with pytest.raises(IndexError, match="5 is out of range"):
+        model[5]
+
+
+def test_a_module_may_stand_twice_in_a_sequence():
+    layer = nn.Linear(2, 2)
+    model = nn.Sequential(layer, layer)
+    assert len(model) == 2
+    x = rg.ones(1, 2)
+    assert (model(x) == layer(layer(x))).all()
+
+
+def test_module_lists_behave_like_lists():
+    layers = nn.ModuleList(nn.Linear(1, n) for n in (1, 2))
+    layers.insert(1, nn.ReLU())
+    layers.append(nn.Tanh())
+    layers.extend([nn.SiLU()])
+    assert [type(m).__name__ for m in layers] == ["Linear", "ReLU", "Linear", "Tanh", "SiLU"]
+    assert list(layers.state_dict()) == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    assert isinstance(layers[1:], nn.ModuleList)
+    assert len(layers[1:]) == 4
+    del layers[0]
+    assert list(layers.state_dict()) == ["1.weight", "1.bias"]
+
+
+def test_module_dicts_behave_like_dicts():
+    heads = nn.ModuleDict({"a": nn.Linear(1, 1), "keys2": nn.ReLU()})
+    heads["b"] = nn.Tanh()
+    assert list(heads) == list(heads.keys()) == ["a", "keys2", "b"]
+    assert [type(m).__name__ for m in heads.values()] == ["Linear", "ReLU", "Tanh"]
+    assert dict(heads.items())["a"] is heads["a"]
+    assert heads.pop("a") is not None
+    del heads["b"]
+    assert "a" not in heads
+    assert len(heads) == 1
+    with pytest.raises(KeyError):
+        heads["a"]
+
+
+def test_parameter_lists_make_parameters_of_tensors():
+    weights = nn.ParameterList([rg.ones(2)])
+    weights.append(nn.Parameter(rg.zeros(1)))
+    assert all(isinstance(w, nn.Parameter) for w in weights)
+    assert list(weights.state_dict()) == ["0", "1"]
+    weights[0] = rg.zeros(2)
+    assert weights[0].tolist() == [0.0, 0.0]
+    assert repr(weights).splitlines()[1] == "  (0): Parameter(float32[2])"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: nn.Sequential(nn.ReLU(), 3),
+        lambda: nn.ModuleList([3]),
+        lambda: nn.ModuleDict({"a": 3}),
+        lambda: nn.ParameterList([3]),
+    ],
+)
+def test_containers_refuse_what_they_do_not_hold(make):
+    with pytest.raises(TypeError, match="int"):
+        make()
+
+
+def test_a_refused_extension_changes_nothing():
+    layers = nn.ModuleList([nn.ReLU()])
+    with pytest.raises(TypeError):
+        layers.extend([nn.ReLU(), 3])
+    assert len(layers) == 1

@@ -1,0 +1,425 @@
+"""Modules: registration, looking around, hooks, states, changes throughout, and how they print."""
+
+import copy
+import pickle
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(2, 3)
+        self.scale = nn.Parameter(rg.ones(3))
+        self.register_buffer("offset", rg.zeros(3))
+        self.register_buffer("scratch", rg.zeros(1), persistent=False)
+        self.second = nn.Linear(3, 1, bias=False)
+
+    def forward(self, x):
+        return self.second(self.first(x) * self.scale + self.offset)
+
+
+NAMES = ["scale", "first.weight", "first.bias", "second.weight"]
+
+
+def names(pairs):
+    return [name for name, _ in pairs]
+
+
+# ----------------------------------------------------------------------------------------------- registration
+
+
+def test_parameters_buffers_and_modules_register_where_they_are_assigned():
+    net = Net()
+    assert names(net.named_parameters()) == NAMES
+    assert names(net.named_parameters(recurse=False)) == ["scale"]
+    assert names(net.named_parameters(prefix="net")) == [f"net.{name}" for name in NAMES]
+    assert names(net.named_buffers()) == ["offset", "scratch"]
+    assert names(net.named_children()) == ["first", "second"]
+    assert names(net.named_modules()) == ["", "first", "second"]
+    assert list(net.children()) == [net.first, net.second]
+
+
+def test_a_shared_parameter_is_listed_once_unless_duplicates_may_stay():
+    net = Net()
+    net.first.bias = net.scale
+    assert names(net.named_parameters()) == ["scale", "first.weight", "second.weight"]
+    assert names(net.named_parameters(remove_duplicate=False)) == NAMES
+    assert names(net.state_dict().items()) == [
+        "scale",
+        "offset",
+        "first.weight",
+        "first.bias",
+        "second.weight",
+    ]
+
+
+def test_a_shared_module_is_listed_once():
+    shared = nn.Linear(2, 2)
+    pair = nn.Sequential(shared, shared)
+    assert names(pair.named_modules()) == ["", "0"]
+    assert names(pair.named_modules(remove_duplicate=False)) == ["", "0", "1"]
+    assert len(list(pair.parameters())) == 2
+    assert len(pair.state_dict()) == 4
+
+
+def test_reassigning_a_parameter_keeps_its_place_and_none_empties_it():
+    net = Net()
+    net.scale = nn.Parameter(rg.zeros(3))
+    assert names(net.named_parameters()) == NAMES
+    net.scale = None
+    assert net.scale is None
+    assert names(net.named_parameters()) == NAMES[1:]
+
+
+def test_what_takes_the_place_of_a_registered_name_must_be_of_its_kind():
+    net = Net()
+    with pytest.raises(TypeError, match=r"cannot assign Tensor to Net.scale, which is a parameter: expected a Par"):
+        net.scale = rg.ones(3)
+    with pytest.raises(TypeError, match="which is a module"):
+        net.first = 3
+    with pytest.raises(TypeError, match="which is a buffer"):
+        net.offset = "zero"
+    assert names(net.named_parameters()) == NAMES
+
+
+def test_a_deleted_attribute_is_no_longer_registered():
+    net = Net()
+    del net.second
+    assert names(net.named_parameters()) == NAMES[:3]
+    assert not hasattr(net, "second")
+
+
+def test_assigning_before_the_constructor_of_module_says_what_to_call():
+    class Hasty(nn.Module):
+        def __init__(self):
+            self.weight = nn.Parameter(rg.ones(1))
+
+    with pytest.raises(AttributeError, match=r"super\(\).__init__\(\)"):
+        Hasty()
+
+
+def test_using_a_module_whose_constructor_was_skipped_says_what_to_call():
+    class Lazy(nn.Module):
+        def __init__(self):
+            pass
+
+    with pytest.raises(AttributeError, match=r"super\(\).__init__\(\)"):
+        Lazy()(1)
+    with pytest.raises(AttributeError, match=r"super\(\).__init__\(\)"):
+        Lazy().register_buffer("offset", rg.ones(1))
+
+
+def test_a_module_without_forward_names_itself():
+    with pytest.raises(NotImplementedError, match=r"ModuleList has no forward\(\)"):
+        nn.ModuleList()(1)
+
+
+def test_an_unknown_attribute_is_an_attribute_error_that_names_the_class():
+    with pytest.raises(AttributeError, match="'Net' object has no attribute 'third'"):
+        _ = Net().third
+
+
+@pytest.mark.parametrize("name", ["", "a.b", "first", 3])
+def test_registering_under_a_bad_or_taken_name_is_refused(name):
+    net = Net()
+    if name == "first":
+        net.taken = 1
+        name = "taken"
+    with pytest.raises(KeyError):
+        net.register_parameter(name, nn.Parameter(rg.ones(1)))
+    assert names(net.named_parameters()) == NAMES
+
+
+def test_a_parameter_wants_a_floating_tensor():
+    with pytest.raises(TypeError, match="expected a Tensor, got list"):
+        nn.Parameter([1.0])
+    with pytest.raises(RuntimeError, match="int64"):
+        nn.Parameter(rg.tensor([1]))
+
+
+def test_results_of_operators_on_parameters_are_plain_tensors():
+    parameter = nn.Parameter(rg.ones(2))
+    assert type(parameter * 2) is rg.Tensor
+    assert type(parameter.detach()) is rg.Tensor
+
+
+def test_a_parameter_shares_memory_and_version_with_the_tensor_it_is_made_of():
+    data = rg.zeros(2)
+    parameter = nn.Parameter(data)
+    y = parameter * parameter
+    data.add_(1)
+    assert parameter.tolist() == [1.0, 1.0]
+    with pytest.raises(RuntimeError):
+        y.sum().backward()
+
+
+def test_modules_and_parameters_are_found_by_dotted_name():
+    net = nn.Sequential(Net())
+    assert net.get_submodule("0.first") is net[0].first
+    assert net.get_submodule("") is net
+    assert net.get_parameter("0.first.bias") is net[0].first.bias
+    assert net.get_buffer("0.offset") is net[0].offset
+    with pytest.raises(AttributeError, match=r"Net has no module 'third' \(of '0.third.x'\)"):
+        net.get_submodule("0.third.x")
+    with pytest.raises(AttributeError, match="Net has no parameter 'offset'"):
+        net.get_parameter("0.offset")
+
+
+# ------------------------------------------------------------------------------------------------------ hooks
+
+
+class Add(nn.Module):
+    def forward(self, x, by=0):
+        return x + by
+
+
+def test_pre_hooks_replace_the_arguments_and_hooks_the_output_in_order():
+    add = Add()
+    add.register_forward_pre_hook(lambda module, args: (args[0] * 10,))
+    add.register_forward_pre_hook(lambda module, args: args[0] + 1)  # no tuple: the one argument
+    add.register_forward_hook(lambda module, args, out: (args, out))
+    add.register_forward_hook(lambda module, args, out: None)
+    assert add(2, by=5) == ((21,), 26)
+
+
+def test_hooks_with_kwargs_see_and_replace_them():
+    add = Add()
+    add.register_forward_pre_hook(lambda m, args, kwargs: (args, {"by": kwargs["by"] + 1}), with_kwargs=True)
+    add.register_forward_hook(lambda m, args, kwargs, out: (kwargs, out), with_kwargs=True)
+    assert add(1, by=1) == ({"by": 2}, 3)
+
+
+def test_a_pre_hook_with_kwargs_that_returns_something_else_is_refused():
+    add = Add()
+    add.register_forward_pre_hook(lambda m, args, kwargs: 3, with_kwargs=True)
+    with pytest.raises(RuntimeError, match=r"\(args, kwargs\)"):
+        add(1)
+
+
+def test_prepended_hooks_run_first():
+    add, seen = Add(), []
+    add.register_forward_hook(lambda *_: seen.append("second"))
+    add.register_forward_hook(lambda *_: seen.append("first"), prepend=True)
+    add(1)
+    assert seen == ["first", "second"]
+
+
+def test_a_removed_hook_no_longer_runs_and_may_be_removed_again():
+    add = Add()
+    handle = add.register_forward_hook(lambda module, args, out: 0)
+    assert add(1) == 0
+    handle.remove()
+    handle.remove()
+    assert add(1) == 1
+    with add.register_forward_pre_hook(lambda module, args: 7):
+        assert add(1) == 7
+    assert add(1) == 1
+
+
+def test_a_hook_may_remove_itself_while_it_runs():
+    add, seen = Add(), []
+    handle = add.register_forward_hook(lambda *_: (seen.append(1), handle.remove())[1])
+    add.register_forward_hook(lambda *_: seen.append(2))
+    add(1)
+    add(1)
+    assert seen == [1, 2, 2]
+
+
+def test_a_hook_that_can_not_be_called_is_refused():
+    with pytest.raises(TypeError, match="callable"):
+        Add().register_forward_hook(3)
+
+
+# ----------------------------------------------------------------------------------------------------- states
+
+
+def test_a_state_loads_into_another_module_of_the_same_shape():
+    net, other = Net(), Net()
+    keys = other.load_state_dict(net.state_dict())
+    x = rg.ones(4, 2)
+    assert keys == ([], [])
+    assert (net(x) == other(x)).all()
+    assert not any((p is q) for p, q in zip(net.parameters(), other.parameters(), strict=True))
+
+
+def test_a_state_holds_no_transient_buffers_and_shares_memory():
+    net = Net()
+    state = net.state_dict()
+    assert list(state) == ["scale", "offset", "first.weight", "first.bias", "second.weight"]
+    assert not any(value.requires_grad for value in state.values())
+    with rg.no_grad():
+        net.scale.add_(1)
+    assert state["scale"].tolist() == [2.0, 2.0, 2.0]
+    assert net.state_dict(keep_vars=True)["scale"] is net.scale
+    assert next(iter(net.state_dict(prefix="net."))) == "net.scale"
+
+
+def test_a_state_that_does_not_fit_lists_all_that_is_wrong_and_changes_nothing():
+    net = Net()
+    before = {name: value.tolist() for name, value in net.state_dict().items()}
+    state = {**Net().state_dict(), "first.bias": rg.ones(4), "extra": rg.ones(1)}
+    del state["scale"]
+    with pytest.raises(RuntimeError) as error:
+        net.load_state_dict(state)
+    text = str(error.value)
+    assert "Net" in text
+    assert "Missing key(s) in state_dict: 'scale'." in text
+    assert "Unexpected key(s) in state_dict: 'extra'." in text
+    assert "size mismatch for first.bias: the state has shape (4,), the module (3,)." in text
+    assert {name: value.tolist() for name, value in net.state_dict().items()} == before
+
+
+def test_without_strict_only_shapes_must_fit_and_the_other_names_are_returned():
+    net = Net()
+    keys = net.load_state_dict({"scale": rg.zeros(3), "extra": rg.ones(1)}, strict=False)
+    assert keys.missing_keys == ["offset", "first.weight", "first.bias", "second.weight"]
+    assert keys.unexpected_keys == ["extra"]
+    assert net.scale.tolist() == [0.0, 0.0, 0.0]
+    with pytest.raises(RuntimeError, match="size mismatch for scale"):
+        net.load_state_dict({"scale": rg.zeros(2)}, strict=False)
+
+
+def test_arrays_load_too_and_take_the_dtype_of_the_module():
+    layer = nn.Linear(2, 1)
+    layer.load_state_dict({"weight": np.array([[1.0, 2.0]]), "bias": np.array([3])})
+    assert layer.weight.dtype == rg.float32
+    assert layer.bias.tolist() == [3.0]
+
+
+def test_what_is_no_state_is_refused():
+    with pytest.raises(TypeError, match="mapping"):
+        Net().load_state_dict([1])
+    with pytest.raises(TypeError, match=r"scale is no tensor or array but object"):
+        Net().load_state_dict({**Net().state_dict(), "scale": object()})
+
+
+def test_loading_is_seen_by_graphs_that_saved_the_old_values():
+    layer = nn.Linear(2, 1)
+    x = rg.ones(1, 2, requires_grad=True)
+    y = layer(x)
+    layer.load_state_dict(nn.Linear(2, 1).state_dict())
+    with pytest.raises(RuntimeError):
+        y.sum().backward()
+
+
+# ------------------------------------------------------------------------------------------------- throughout
+
+
+def test_train_and_eval_reach_every_module():
+    net = nn.Sequential(Net(), nn.Dropout())
+    assert net.eval() is net
+    assert not any(module.training for module in net.modules())
+    net.train()
+    assert all(module.training for module in net.modules())
+    with pytest.raises(ValueError, match="True or False"):
+        net.train("yes")
+
+
+def test_apply_visits_children_before_their_parent():
+    seen = []
+    net = nn.Sequential(nn.Linear(1, 1), nn.ReLU())
+    assert net.apply(lambda module: seen.append(type(module).__name__)) is net
+    assert seen == ["Linear", "ReLU", "Sequential"]
+
+
+def test_zero_grad_forgets_gradients_or_sets_them_to_zero():
+    net = Net()
+    net(rg.ones(1, 2)).sum().backward()
+    net.zero_grad(set_to_none=False)
+    assert net.scale.grad.tolist() == [0.0, 0.0, 0.0]
+    net.zero_grad()
+    assert all(parameter.grad is None for parameter in net.parameters())
+
+
+def test_requires_grad_reaches_every_parameter():
+    net = Net().requires_grad_(False)
+    assert not any(parameter.requires_grad for parameter in net.parameters())
+    assert not net(rg.ones(1, 2)).requires_grad
+
+
+def test_conversion_keeps_the_parameters_and_converts_gradients_and_buffers():
+    net = Net()
+    net.register_buffer("count", rg.tensor(3))
+    net(rg.ones(1, 2)).sum().backward()
+    parameters = list(net.parameters())
+    assert net.double() is net
+    assert all(p is q for p, q in zip(parameters, net.parameters(), strict=True))
+    assert {t.dtype for p in parameters for t in (p, p.grad)} == {rg.float64}
+    assert net.offset.dtype == rg.float64
+    assert net.count.dtype == rg.int64
+    assert net(rg.ones(1, 2, dtype=rg.float64)).dtype == rg.float64
+    assert net.float().scale.dtype == rg.float32
+    assert net.to("float64").to("cpu").scale.dtype == rg.float64
+
+
+def test_conversion_to_integers_is_refused_before_anything_changes():
+    net = Net()
+    with pytest.raises(TypeError, match="int64"):
+        net.to(rg.int64)
+    assert net.first.weight.dtype == rg.float32
+
+
+def test_conversion_is_seen_by_graphs_that_saved_the_old_values():
+    net = Net()
+    loss = net(rg.ones(1, 2)).sum()
+    net.double()
+    with pytest.raises(RuntimeError, match="changed in place"):
+        loss.backward()
+
+
+def test_conversion_keeps_shared_tensors_shared():
+    net = Net()
+    net.first.bias = net.scale
+    net.first.register_buffer("offset", net.offset)
+    net.double()
+    assert net.first.bias is net.scale
+    assert net.first.offset is net.offset
+
+
+def test_a_deep_copy_has_parameters_of_its_own_and_keeps_sharing():
+    net = Net()
+    net.first.bias = net.scale
+    other = copy.deepcopy(net)
+    assert other.first.bias is other.scale
+    with rg.no_grad():
+        other.scale.zero_()
+    assert net.scale.tolist() == [1.0, 1.0, 1.0]
+    assert isinstance(other.scale, nn.Parameter)
+    assert names(other.named_parameters()) == names(net.named_parameters())
+
+
+def test_a_module_survives_pickling():
+    net = pickle.loads(pickle.dumps(Net()))
+    assert names(net.named_parameters()) == NAMES
+    assert all(isinstance(p, nn.Parameter) and p.requires_grad for p in net.parameters())
+
+
+# ------------------------------------------------------------------------------------------------------- text
+
+
+def test_modules_print_nested_as_in_pytorch():
+    net = nn.Sequential(
+        OrderedDict(
+            body=nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2), nn.Dropout(0.1)]),
+            head=nn.Sequential(nn.LayerNorm(2), nn.Embedding(3, 2, padding_idx=1)),
+        )
+    )
+    assert repr(net) == (
+        "Sequential(\n"
+        "  (body): ModuleList(\n"
+        "    (0-1): 2 x Linear(in_features=2, out_features=2, bias=True)\n"
+        "    (2): Dropout(p=0.1)\n"
+        "  )\n"
+        "  (head): Sequential(\n"
+        "    (0): LayerNorm((2,), eps=1e-05, elementwise_affine=True)\n"
+        "    (1): Embedding(3, 2, padding_idx=1)\n"
+        "  )\n"
+        ")"
+    )
+    assert repr(nn.ReLU()) == "ReLU()"

@@ -1,0 +1,109 @@
+"""Schedules: the rates that they set, states, and what they refuse."""
+
+import math
+
+import pytest
+
+import retrograd as rg
+from retrograd import nn, optim
+from retrograd.optim import lr_scheduler as schedules
+
+
+def optimizer(lr=1.0, **settings):
+    groups = [{"params": [nn.Parameter(rg.zeros(1))]}, {"params": [nn.Parameter(rg.zeros(1))], "lr": lr / 2}]
+    return optim.SGD(groups, lr=lr, **settings)
+
+
+def rates(schedule, count):
+    found = [schedule.get_last_lr()[0]]
+    for _ in range(count):
+        schedule.step()
+        found.append(schedule.get_last_lr()[0])
+    return found
+
+
+def test_schedules_are_their_formulas():
+    assert rates(schedules.LambdaLR(optimizer(), lambda k: 1 / (1 + k)), 3) == [1, 1 / 2, 1 / 3, 1 / 4]
+    assert rates(schedules.StepLR(optimizer(), 2, 0.5), 4) == [1, 1, 0.5, 0.5, 0.25]
+    assert rates(schedules.LinearLR(optimizer(), 0.5, 1.0, 2), 3) == [0.5, 0.75, 1.0, 1.0]
+    cosine = rates(schedules.CosineAnnealingLR(optimizer(), 4, 0.2), 4)
+    assert cosine == pytest.approx([0.2 + 0.8 * (1 + math.cos(math.pi * k / 4)) / 2 for k in range(5)])
+
+
+def test_every_group_keeps_its_own_rate():
+    opt = optimizer()
+    schedules.StepLR(opt, 1, 0.5).step()
+    assert [group["lr"] for group in opt.param_groups] == [0.5, 0.25]
+    assert [group["initial_lr"] for group in opt.param_groups] == [1.0, 0.5]
+
+
+def test_one_cycle_goes_up_and_far_down_and_the_momentum_the_other_way():
+    opt = optimizer(momentum=0.9)
+    schedule = schedules.OneCycleLR(opt, max_lr=1.0, total_steps=10, pct_start=0.5)
+    momenta = [opt.param_groups[0]["momentum"]]
+    found = [schedule.get_last_lr()[0]]
+    for _ in range(9):
+        schedule.step()
+        found.append(schedule.get_last_lr()[0])
+        momenta.append(opt.param_groups[1]["momentum"])
+    assert found[0] == pytest.approx(1 / 25)
+    assert max(found) == found[4] == pytest.approx(1.0)
+    assert found[-1] == pytest.approx(1 / 25 / 1e4)
+    assert (momenta[0], min(momenta), momenta[-1]) == pytest.approx((0.95, 0.85, 0.95))
+    with pytest.raises(ValueError, match="has 10 steps"):
+        schedule.step()
+    assert schedule.last_epoch == 9
+
+
+def test_a_loaded_schedule_goes_on_where_the_saved_one_was():
+    schedule = schedules.CosineAnnealingLR(optimizer(), 10)
+    rates(schedule, 3)
+    other = schedules.CosineAnnealingLR(optimizer(), 99)
+    other.load_state_dict(schedule.state_dict())
+    assert rates(other, 3) == rates(schedule, 3)
+
+
+def test_a_state_holds_plain_data_only():
+    state = schedules.LambdaLR(optimizer(), lambda k: 1.0).state_dict()
+    assert state == {"last_epoch": 0, "base_lrs": [1.0, 0.5], "_last_lr": [1.0, 0.5]}
+
+
+def test_a_state_of_another_schedule_is_refused():
+    with pytest.raises(ValueError, match="T_max, eta_min"):
+        schedules.StepLR(optimizer(), 1).load_state_dict(schedules.CosineAnnealingLR(optimizer(), 3).state_dict())
+
+
+def test_resuming_at_a_step_takes_the_initial_rates_from_the_optimizer():
+    opt = optimizer()
+    with pytest.raises(KeyError, match="initial_lr"):
+        schedules.StepLR(opt, 2, 0.5, last_epoch=3)
+    first = schedules.StepLR(opt, 2, 0.5)
+    rates(first, 3)
+    assert schedules.StepLR(opt, 2, 0.5, last_epoch=3).get_last_lr() == [0.25, 0.125]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "pattern"),
+    [
+        (lambda o: schedules.StepLR(o, 0), ValueError, "at least 1, got 0"),
+        (lambda o: schedules.StepLR(3, 1), TypeError, "expected an Optimizer, got int"),
+        (lambda o: schedules.LinearLR(o, 0.0), ValueError, "got 0.0 and 1.0"),
+        (lambda o: schedules.LinearLR(o, total_iters=0), ValueError, "at least 1, got 0"),
+        (lambda o: schedules.CosineAnnealingLR(o, 0), ValueError, "T_max must be at least 1, got 0"),
+        (lambda o: schedules.LambdaLR(o, [abs]), ValueError, "expected 2 functions"),
+        (lambda o: schedules.OneCycleLR(o, 1.0), ValueError, "give total_steps, or both"),
+        (lambda o: schedules.OneCycleLR(o, 1.0, total_steps=0), ValueError, "at least 1, got 0"),
+        (lambda o: schedules.OneCycleLR(o, 1.0, 9, pct_start=2), ValueError, "between 0 and 1, got 2"),
+        (
+            lambda o: schedules.OneCycleLR(o, 1.0, 9, anneal_strategy="exp"),
+            ValueError,
+            "'cos' or 'linear', got 'exp'",
+        ),
+        (lambda o: schedules.OneCycleLR(o, [1.0], 9), ValueError, "expected 2 values"),
+    ],
+)
+def test_bad_settings_are_refused_and_leave_the_optimizer_as_it_was(make, error, pattern):
+    opt = optimizer()
+    with pytest.raises(error, match=pattern):
+        make(opt)
+    assert [group["lr"] for group in opt.param_groups] == [1.0, 0.5]

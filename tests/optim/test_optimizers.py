@@ -1,0 +1,235 @@
+"""Optimizers: groups, states, steps, and what they refuse; their formulas are compared in tests/parity."""
+
+import copy
+
+import pytest
+
+import retrograd as rg
+from retrograd import nn, optim
+
+EVERY = [optim.SGD, optim.Adam, optim.AdamW]
+
+
+def parameter(*values):
+    return nn.Parameter(rg.tensor(list(values)))
+
+
+def descend(optimizer, params, count=1):
+    for _ in range(count):
+        optimizer.zero_grad()
+        sum((p * p).sum() for p in params).backward()
+        optimizer.step()
+
+
+def test_sgd_is_its_formula():
+    p = parameter(1.0)
+    optimizer = optim.SGD([p], lr=0.5, momentum=0.5, weight_decay=1.0)
+    p.grad = rg.tensor([2.0])
+    optimizer.step()  # d = 2 + 1 = 3, b = 3, p = 1 - 1.5
+    assert p.tolist() == [-0.5]
+    optimizer.step()  # d = 2 - 0.5 = 1.5, b = 1.5 + 1.5 = 3, p = -0.5 - 1.5
+    assert p.tolist() == [-2.0]
+
+
+def test_adam_moves_by_the_learning_rate_in_its_first_step_and_adamw_decays_besides():
+    for make, decay, expected in ((optim.Adam, 0.0, 0.9), (optim.AdamW, 1.0, 0.8)):
+        p = parameter(1.0)
+        optimizer = make([p], lr=0.1, weight_decay=decay)
+        p.grad = rg.tensor([7.0])
+        optimizer.step()
+        assert p.tolist() == pytest.approx([expected], rel=1e-5)
+
+
+@pytest.mark.parametrize("make", EVERY)
+def test_every_optimizer_finds_the_minimum(make):
+    p = parameter(1.0, -2.0)
+    descend(make([p], lr=0.1), [p], 200)
+    assert max(abs(value) for value in p.tolist()) < 1e-2
+
+
+@pytest.mark.parametrize("make", EVERY)
+def test_parameters_without_gradient_are_skipped(make):
+    p, q = parameter(1.0), parameter(1.0)
+    optimizer = make([p, q], lr=0.1, weight_decay=0.5)
+    p.grad = rg.tensor([1.0])
+    optimizer.step()
+    assert q.tolist() == [1.0]
+    assert q not in optimizer.state
+
+
+@pytest.mark.parametrize("make", EVERY)
+def test_a_step_records_nothing_and_leaves_gradients_alone(make):
+    p = parameter(1.0)
+    p.grad = rg.tensor([1.0])
+    make([p], lr=0.1, weight_decay=0.5, maximize=True).step()
+    assert p.is_leaf
+    assert p.requires_grad
+    assert p.grad.tolist() == [1.0]
+
+
+def test_a_step_is_seen_by_graphs_that_saved_the_parameter():
+    p = parameter(2.0)
+    loss = (p * p).sum()
+    p.grad = rg.tensor([1.0])
+    optim.SGD([p], lr=0.1).step()
+    with pytest.raises(RuntimeError):
+        loss.backward()
+
+
+def test_the_momentum_never_shares_memory_with_the_gradient():
+    p = parameter(0.0)
+    optimizer = optim.SGD([p], lr=1.0, momentum=0.5)
+    p.grad = rg.tensor([1.0])
+    optimizer.step()
+    with rg.no_grad():
+        p.grad.mul_(100)
+    assert optimizer.state[p]["momentum_buffer"].tolist() == [1.0]
+
+
+def test_step_runs_a_closure_with_gradients_and_returns_its_loss():
+    p = parameter(3.0)
+    optimizer = optim.SGD([p], lr=0.5)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (p * p).sum()
+        loss.backward()
+        return loss
+
+    with rg.no_grad():
+        assert float(optimizer.step(closure)) == 9.0
+    assert p.tolist() == [0.0]
+    assert optimizer.step() is None
+
+
+def test_zero_grad_forgets_gradients_or_sets_them_to_zero():
+    p = parameter(1.0)
+    optimizer = optim.SGD([p])
+    p.grad = rg.tensor([1.0])
+    optimizer.zero_grad(set_to_none=False)
+    assert p.grad.tolist() == [0.0]
+    optimizer.zero_grad()
+    assert p.grad is None
+
+
+def test_groups_override_defaults_and_may_be_added_later():
+    p, q, r = parameter(1.0), parameter(1.0), parameter(1.0)
+    optimizer = optim.SGD([{"params": [p]}, {"params": q, "lr": 0.5}], lr=0.25)
+    optimizer.add_param_group({"params": [r], "momentum": 0.9})
+    assert [group["lr"] for group in optimizer.param_groups] == [0.25, 0.5, 0.25]
+    for x in (p, q, r):
+        x.grad = rg.tensor([1.0])
+    optimizer.step()
+    assert (p.tolist(), q.tolist(), r.tolist()) == ([0.75], [0.5], [0.75])
+    assert list(optimizer.state[r]) == ["momentum_buffer"]
+
+
+def test_named_parameters_are_taken_too():
+    layer = nn.Linear(2, 1)
+    optimizer = optim.Adam(layer.named_parameters())
+    assert [p is q for p, q in zip(optimizer.param_groups[0]["params"], layer.parameters(), strict=True)] == [True] * 2
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "pattern"),
+    [
+        (lambda p: optim.SGD(p), TypeError, "iterable of tensors"),
+        (lambda p: optim.SGD([]), ValueError, "empty"),
+        (lambda p: optim.SGD([3]), TypeError, "expected tensors, got int"),
+        (lambda p: optim.SGD([p * 2]), ValueError, "can't optimize"),
+        (lambda p: optim.SGD([p, p]), ValueError, "more than one place"),
+        (lambda p: optim.SGD([{"params": [p]}, {"params": [p]}]), ValueError, "more than one place"),
+        (lambda p: optim.SGD([{"params": {p}}]), TypeError, "set"),
+        (lambda p: optim.SGD([{"lr": 1.0}]), TypeError, "'params'"),
+        (lambda p: optim.SGD([p], lr=-1.0), ValueError, "lr must be at least 0, got -1.0"),
+        (lambda p: optim.SGD([p], momentum=-0.1), ValueError, "momentum must be at least 0, got -0.1"),
+        (lambda p: optim.SGD([p], weight_decay=float("nan")), ValueError, "weight_decay"),
+        (lambda p: optim.SGD([p], nesterov=True), ValueError, "nesterov needs momentum"),
+        (lambda p: optim.SGD([{"params": [p], "lr": -2.0}]), ValueError, "lr must be at least 0, got -2.0"),
+        (lambda p: optim.Adam([p], betas=(0.9, 1.0)), ValueError, r"not including 1, got \(0.9, 1.0\)"),
+        (lambda p: optim.AdamW([p], eps=-1.0), ValueError, "eps must be at least 0, got -1.0"),
+        (lambda p: optim.Adam([rg.tensor([1j], requires_grad=True)]), TypeError, "complex"),
+    ],
+)
+def test_what_can_not_be_optimized_is_refused_by_name(make, error, pattern):
+    with pytest.raises(error, match=pattern):
+        make(parameter(1.0))
+
+
+def test_a_refused_group_changes_nothing():
+    optimizer = optim.SGD([parameter(1.0)])
+    with pytest.raises(ValueError, match="lr"):
+        optimizer.add_param_group({"params": [parameter(1.0)], "lr": -1.0})
+    assert len(optimizer.param_groups) == 1
+
+
+# ----------------------------------------------------------------------------------------------------- states
+
+
+@pytest.mark.parametrize(
+    ("make", "settings"),
+    [(optim.SGD, {"momentum": 0.9}), (optim.Adam, {"amsgrad": True}), (optim.AdamW, {})],
+)
+def test_a_loaded_optimizer_goes_on_exactly_as_the_saved_one(make, settings):
+    params = [parameter(1.0, 2.0), parameter(-1.0)]
+    optimizer = make(params, lr=0.1, **settings)
+    descend(optimizer, params, 3)
+    state = copy.deepcopy(optimizer.state_dict())
+    others = [nn.Parameter(rg.tensor(p.tolist())) for p in params]
+    other = make(others, lr=0.7)
+    other.load_state_dict(state)
+    descend(optimizer, params, 3)
+    descend(other, others, 3)
+    assert [p.tolist() for p in params] == [p.tolist() for p in others]
+
+
+def test_a_state_has_the_layout_of_pytorch():
+    p, q = parameter(1.0), parameter(2.0)
+    optimizer = optim.Adam([{"params": [p]}, {"params": [q], "lr": 0.5}], lr=0.25)
+    descend(optimizer, [p, q])
+    state = optimizer.state_dict()
+    assert [group["params"] for group in state["param_groups"]] == [[0], [1]]
+    assert [group["lr"] for group in state["param_groups"]] == [0.25, 0.5]
+    assert {n: list(s) for n, s in state["state"].items()} == {n: ["step", "exp_avg", "exp_avg_sq"] for n in (0, 1)}
+
+
+def test_loading_copies_and_takes_the_dtype_of_the_parameters():
+    p = parameter(1.0)
+    optimizer = optim.Adam([p])
+    descend(optimizer, [p])
+    state = optimizer.state_dict()
+    q = nn.Parameter(rg.tensor([1.0], dtype=rg.float64))
+    other = optim.Adam([q])
+    other.load_state_dict(state)
+    assert other.state[q]["exp_avg"].dtype == rg.float64
+    with rg.no_grad():
+        state["state"][0]["exp_avg"].zero_()
+    assert other.state[q]["exp_avg"].tolist() != [0.0]
+    descend(other, [q])
+    assert other.state[q]["step"] == 2
+    assert optimizer.state[p]["step"] == 1
+
+
+def test_a_state_of_other_groups_is_refused_and_changes_nothing():
+    p = parameter(1.0)
+    optimizer = optim.SGD([p], lr=0.5)
+    other = optim.SGD([parameter(1.0), parameter(1.0)], lr=0.25).state_dict()
+    with pytest.raises(ValueError, match=r"groups have \[1\] parameters, the state's \[2\]"):
+        optimizer.load_state_dict(other)
+    good = optimizer.state_dict()
+    with pytest.raises(ValueError, match=r"parameters \[7\]"):
+        optimizer.load_state_dict({**good, "state": {7: {}}, "param_groups": [{**good["param_groups"][0], "lr": 9}]})
+    assert optimizer.param_groups[0]["lr"] == 0.5
+
+
+def test_an_optimizer_without_update_names_itself():
+    p = parameter(1.0)
+    p.grad = rg.tensor([1.0])
+    with pytest.raises(NotImplementedError, match=r"Optimizer has no update\(\)"):
+        optim.Optimizer([p], {}).step()
+
+
+def test_an_optimizer_prints_its_groups():
+    assert repr(optim.SGD([parameter(1.0)], lr=0.5)).startswith(
+        "SGD (\nParameter Group 0\n    dampening: 0.0\n    lr: 0.5"
+    )
