@@ -331,7 +331,7 @@ def record(op, args, params, out, level):
     single = type(out) is not tuple
     if single:
         t: TensorBase = out
-        if level is None and not floating(t.value) and not can_differentiate(t):
+        if not floating(t.value) and not can_differentiate(t):
             return
     edges = []
     numbers = None

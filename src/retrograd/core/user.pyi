@@ -68,7 +68,7 @@ class Tensor:
         """The inverse hyperbolic cosine, for x of at least 1."""
     def add(self, b: _Operand) -> Tensor:
         """Elementwise sum; operands broadcast."""
-    def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
+    def add_(self, other: Any, *, alpha: Any = 1) -> Any:
         """x = x + alpha * other, in place."""
     def addmm(self, a: _Operand, b: _Operand, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """beta * x + alpha * (a @ b), of matrices a (m, k) and b (k, n); x broadcasts to (m, n)."""
@@ -113,7 +113,7 @@ class Tensor:
         """At most `chunks` views of equal size along `dim`, the last one possibly smaller."""
     def clamp(self, min: _Number | None = None, max: _Number | None = None) -> Tensor:
         """x, but at least min and at most max; the derivative is 1 within the bounds, the bounds included."""
-    def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
+    def clamp_(self, min: Any = None, max: Any = None) -> Any:
         """x bounded by min and max, in place."""
     def clip(self, min: _Number | None = None, max: _Number | None = None) -> Tensor:
         """NumPy's name of `clamp`."""
@@ -123,7 +123,7 @@ class Tensor:
         """The complex conjugate; of real numbers, a copy."""
     def contiguous(self) -> Tensor:
         """The tensor itself if its elements lie in row-major order, else a copy in which they do."""
-    def copy_(self, src: Any) -> Tensor:
+    def copy_(self, src: Any) -> Any:
         """Write `src`, broadcast and converted, into the memory of x, and return x."""
     def cos(self) -> Tensor:
         """The cosine of x radians."""
@@ -149,7 +149,7 @@ class Tensor:
         """Number of dimensions."""
     def div(self, b: _Operand) -> Tensor:
         """Elementwise quotient a / b, of floating dtype."""
-    def div_(self, other: Any) -> Tensor:
+    def div_(self, other: Any) -> Any:
         """x = x / other, in place."""
     def dot(self, b: _Operand) -> Tensor:
         """The sum of the products of two vectors of one size; nothing is conjugated."""
@@ -172,7 +172,7 @@ class Tensor:
         """Expanded to the shape of the other tensor."""
     def expm1(self) -> Tensor:
         """exp(x) - 1, exact for small x."""
-    def fill_(self, value: Any) -> Tensor:
+    def fill_(self, value: Any) -> Any:
         """Write one value everywhere; returns x."""
     def flatten(self, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
         """Dimensions start_dim to end_dim, both included, as one."""
@@ -277,7 +277,7 @@ class Tensor:
         """Dimensions moved to other places, the rest in their old order."""
     def mul(self, b: _Operand) -> Tensor:
         """Elementwise product; operands broadcast."""
-    def mul_(self, other: Any) -> Tensor:
+    def mul_(self, other: Any) -> Any:
         """x = x * other, in place."""
     def mv(self, b: _Operand) -> Tensor:
         """The product of a matrix (m, k) and a vector (k,)."""
@@ -368,7 +368,7 @@ class Tensor:
         """The square root of `var`; where that is 0, the derivative is taken as 0."""
     def sub(self, b: _Operand) -> Tensor:
         """Elementwise difference a - b."""
-    def sub_(self, other: Any, *, alpha: Any = 1) -> Tensor:
+    def sub_(self, other: Any, *, alpha: Any = 1) -> Any:
         """x = x - alpha * other, in place."""
     def sum(self, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
         """The sum over `dim` (None or (): all).  Integers and booleans add up in int64."""
@@ -408,7 +408,7 @@ class Tensor:
         """`reshape`, by PyTorch's name."""
     def where(self, a: _Operand, b: _Operand) -> Tensor:
         """a where the condition holds, b elsewhere; all three broadcast."""
-    def zero_(self) -> Tensor:
+    def zero_(self) -> Any:
         """Write zeros; returns x."""
     def zeros_like(self, *, dtype: DTypeLike | None = None) -> Tensor:
         """Zeros in the shape of x."""

@@ -1,0 +1,96 @@
+"""What every sound graph is: the checks behind `Graph.lint`."""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from retrograd.core import Op, registry
+from retrograd.fx.node import Node, map_nodes, nodes_in
+
+if TYPE_CHECKING:
+    from retrograd.fx.graph import Graph
+
+SNAKE_CASE = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+def check(graph: "Graph") -> None:
+    """Raise a RuntimeError that lists all that is wrong with a graph, a line each."""
+    problems = [problem for rule in RULES for problem in rule(graph)]
+    if problems:
+        raise RuntimeError("lint: the graph is not sound:\n  " + "\n  ".join(problems))
+
+
+def _order(graph: "Graph") -> Iterator[str]:
+    """Inputs come first, one output last, and every node after what it uses."""
+    seen: dict[Node, None] = {}
+    for node in graph.nodes:
+        if node.graph is not graph:
+            yield f"{node.name} says that it is of another graph"
+        for used in nodes_in((node.args, node.kwargs)):
+            if used not in seen:
+                yield f"{node.name} uses {used.name}, which does not come before it"
+        seen[node] = None
+    kinds = [node.op for node in graph.nodes]
+    if kinds.count("output") != 1 or kinds[-1] != "output":
+        yield f"expected one output, as the last node, got {kinds.count('output')}"
+    if any(a != "placeholder" and b == "placeholder" for a, b in pairwise(kinds)):
+        yield "a placeholder comes after another node"
+
+
+def _users(graph: "Graph") -> Iterator[str]:
+    """Who uses a node is who holds it among the arguments."""
+    actual: dict[Node, set[Node]] = {node: set() for node in graph.nodes}
+    for node in graph.nodes:
+        for used in nodes_in((node.args, node.kwargs)):
+            actual.get(used, set()).add(node)
+    for node, users in actual.items():
+        if users != set(node.users):
+            yield f"{node.name}.users is {list(node.users)}, but {sorted(u.name for u in users)} use it"
+
+
+def _names(graph: "Graph") -> Iterator[str]:
+    """Names are unique and in snake_case."""
+    seen = set()
+    for node in graph.nodes:
+        if not SNAKE_CASE.fullmatch(node.name):
+            yield f"the name {node.name!r} is not in snake_case"
+        if node.name in seen:
+            yield f"two nodes are called {node.name!r}"
+        seen.add(node.name)
+
+
+def _targets(graph: "Graph") -> Iterator[str]:
+    """Calls are of registered operators, with arguments that these take."""
+    for node in graph.nodes:
+        if node.op != "call_function":
+            if not isinstance(node.target, str):
+                yield f"{node.name}: the target of {node.op} must be a string, got {node.target!r}"
+        elif not isinstance(node.target, Op) or registry.get(node.target.name) is not node.target:
+            yield f"{node.name} calls {node.target!r}, which is no registered operator"
+        else:
+            yield from _arguments(node)
+
+
+def _arguments(node: Node) -> Iterator[str]:
+    args, kwargs = map_nodes((node.args, node.kwargs), lambda n: _several(n) or n)
+    try:
+        node.target.schema.bind(args, kwargs)
+    except TypeError as error:
+        yield f"{node.name}: {error}"
+
+
+def _several(node: Node) -> tuple:
+    """The avals of a node with several results."""
+    val = node.meta.get("val")
+    return val if isinstance(val, tuple) else ()
+
+
+def _signature(graph: "Graph") -> Iterator[str]:
+    """The signature has a leaf for every placeholder."""
+    count = len(graph.find_nodes(op="placeholder"))
+    if graph.signature is not None and len(graph.signature.inputs) != count:
+        yield f"the signature has {len(graph.signature.inputs)} inputs, but there are {count} placeholders"
+
+
+RULES = (_order, _users, _names, _targets, _signature)

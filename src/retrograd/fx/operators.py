@@ -1,0 +1,55 @@
+"""The operators that only graphs hold: choosing among several results, and checking what a trace read."""
+
+from typing import Any
+
+from retrograd.core import Aval, Definition, op, operator_named
+from retrograd.ops.family import Composite
+
+
+@op("pick(Tensor[] outputs, int index) -> Tensor")
+class pick(Composite):
+    """One of the results of an operator that has several."""
+
+    public = False
+    method = False
+
+    def compose(*outputs: Any, index: int) -> Any:
+        return outputs[index]
+
+    def samples(r: Any) -> Any:
+        yield (r(2), r(3)), {"index": 1}
+
+
+@op("guard(Tensor x, Tensor expected, *, str source) -> Tensor")
+class guard(Definition, differentiable=False, impure=True):
+    """Checks that x is what it was when the trace read it at `source`; a RuntimeError says what differs."""
+
+    public = False
+    method = False
+
+    def impl(xp: Any, x: Any, expected: Any, *, source: str) -> Any:  # type: ignore[override]
+        if not xp.array_equal(x, expected, equal_nan=True):
+            raise RuntimeError(
+                f"guard: {source} read the value {_short(expected)} when this code was traced; now it is "
+                f"{_short(x)}, for which another way might be taken. Trace again with inputs like these."
+            )
+        return xp.asarray(True)
+
+    def shape(x: Any, expected: Any, *, source: str) -> Aval:
+        return Aval((), "bool")
+
+    def samples(r: Any) -> Any:
+        same = r.ints(9, (3, 2))
+        yield (same, same), {"source": "model.py:1 in forward"}
+
+    def errors(r: Any) -> Any:
+        x = r.ints(3, (2,))
+        yield (x, x + 3), {"source": "model.py:1 in forward"}, RuntimeError, "model.py:1"
+
+
+PICK, GUARD = operator_named("pick"), operator_named("guard")
+
+
+def _short(value: Any) -> str:
+    text = str(value).replace("\n", "")
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,129 @@
+"""How a graph's flat inputs and output stand in the arguments and result of the function that was traced."""
+
+import inspect
+from collections.abc import Callable
+from itertools import islice
+from typing import Any, NamedTuple
+
+import optree
+
+from retrograd.core import Aval, Tensor
+
+
+class Input(NamedTuple):
+    """One tensor among the arguments: the name of its placeholder, and its shape and dtype."""
+
+    name: str
+    aval: Aval
+
+
+class Constant(NamedTuple):
+    """One argument that is no tensor; its value is part of the graph."""
+
+    name: str
+    value: Any
+
+
+class Signature:
+    """Takes arguments apart into tensors, and puts results together.
+
+    Arguments are pytrees, as in optree: nested tuples, lists, dicts, and what is registered there.  Their
+    structure, the shapes and dtypes of tensors, and the values of everything else belong to the graph.
+
+    >>> import retrograd as rg
+    >>> signature = Signature(lambda x, scale=2.0: x)
+    >>> [x] = signature.learn((rg.ones(3),), {})
+    >>> signature.flatten((rg.zeros(3),), {"scale": 2.0})
+    [tensor([0., 0., 0.])]
+    >>> signature.flatten((rg.zeros(3), 3.0), {})
+    Traceback (most recent call last):
+    ValueError: scale: traced with 2.0, got 3.0; trace again for others
+    """
+
+    def __init__(self, function: Callable) -> None:
+        self.parameters = _parameters(function)
+        self._specs: dict[str, Any] = {}  # the tree of each argument
+        self._leaves: list[Input | Constant] = []
+        self._result: Any = None
+
+    @property
+    def inputs(self) -> list[Input]:
+        """The tensors among the arguments, one per placeholder."""
+        return [leaf for leaf in self._leaves if isinstance(leaf, Input)]
+
+    def learn(self, args: tuple, kwargs: dict[str, Any]) -> list[Tensor]:
+        """Take these arguments as the example that all others are to be like; returns their tensors."""
+        found = []
+        for name, value in self._bind(args, kwargs).arguments.items():
+            paths, leaves, self._specs[name] = optree.tree_flatten_with_path(value)
+            for path, leaf in zip(paths, leaves, strict=True):
+                self._leaves.append(_described("_".join(map(str, (name, *path))), leaf))
+                found.append(leaf)
+        return [leaf for leaf in found if isinstance(leaf, Tensor)]
+
+    def rebuild(self, tensors: list[Tensor]) -> inspect.BoundArguments:
+        """The arguments with these tensors in place of the example's."""
+        rest = iter(tensors)
+        leaves = iter([next(rest) if isinstance(leaf, Input) else leaf.value for leaf in self._leaves])
+        arguments = {
+            name: optree.tree_unflatten(spec, list(islice(leaves, spec.num_leaves)))
+            for name, spec in self._specs.items()
+        }
+        return inspect.BoundArguments(self.parameters, arguments)
+
+    def flatten(self, args: tuple, kwargs: dict[str, Any]) -> list[Tensor]:
+        """The tensors among arguments like the example; a ValueError names the first that is not like it."""
+        found = []
+        for name, value in self._bind(args, kwargs).arguments.items():
+            leaves, spec = optree.tree_flatten(value)
+            if spec != self._specs[name]:
+                raise ValueError(f"{name}: traced with the structure {self._specs[name]}, got {spec}")
+            found += leaves
+        for leaf, known in zip(found, self._leaves, strict=True):
+            _check(leaf, known)
+        return [leaf for leaf, known in zip(found, self._leaves, strict=True) if isinstance(known, Input)]
+
+    def learn_result(self, result: Any) -> list:
+        """Take this result's structure for that of all results; returns its leaves."""
+        leaves, self._result = optree.tree_flatten(result)
+        return leaves
+
+    @property
+    def single(self) -> bool:
+        """Whether the result is one leaf, which the graph returns as it is; else a tuple of leaves."""
+        return self._result.is_leaf()
+
+    def restore(self, flat: Any) -> Any:
+        """A result of the structure that was learnt, from what the graph returns."""
+        return flat if self.single else optree.tree_unflatten(self._result, flat)
+
+    def _bind(self, args: tuple, kwargs: dict[str, Any]) -> inspect.BoundArguments:
+        bound = self.parameters.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return bound
+
+
+def _parameters(function: Callable) -> inspect.Signature:
+    """The function's parameters, without annotations, which nothing needs and which may not pickle."""
+    try:
+        found = inspect.signature(function).parameters.values()
+    except ValueError:  # some builtins do not say
+        return inspect.signature(lambda *args, **kwargs: None)
+    return inspect.Signature([p.replace(annotation=inspect.Parameter.empty) for p in found])
+
+
+def _described(name: str, leaf: Any) -> Input | Constant:
+    if isinstance(leaf, Tensor):
+        return Input(name, leaf.aval)
+    if hasattr(leaf, "__array__") and not isinstance(leaf, (bool, int, float, complex)):
+        raise TypeError(f"trace: {name} is an array, {type(leaf).__name__}; pass a tensor, see rg.as_tensor")
+    return Constant(name, leaf)
+
+
+def _check(leaf: Any, known: Input | Constant) -> None:
+    if isinstance(known, Input):
+        if not isinstance(leaf, Tensor) or leaf.aval != known.aval:
+            got = leaf.aval if isinstance(leaf, Tensor) else repr(leaf)
+            raise ValueError(f"{known.name}: traced with {known.aval}, got {got}; trace again for others")
+    elif leaf is not known.value and (type(leaf) is not type(known.value) or leaf != known.value):
+        raise ValueError(f"{known.name}: traced with {known.value!r}, got {leaf!r}; trace again for others")

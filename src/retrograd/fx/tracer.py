@@ -1,0 +1,214 @@
+"""Tracing: running code on example values while every operator that it calls is written down."""
+
+import os
+import sys
+from collections.abc import Callable
+from itertools import takewhile
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from retrograd.core import Aval, Level, Op, Tensor, at, call, current, operator_named
+from retrograd.core.schema import REQUIRED, Parameter
+from retrograd.core.tensor import make
+from retrograd.fx.codegen import LINES
+from retrograd.fx.graph import Graph
+from retrograd.fx.graph_module import GraphModule, extract, tensor_names
+from retrograd.fx.node import Node, map_leaves
+from retrograd.fx.operators import GUARD, PICK
+from retrograd.fx.signature import Signature
+from retrograd.nn.module import Module
+from retrograd.ops.create import as_tensor
+
+_detach = operator_named("detach")
+PACKAGE = str(Path(__file__).parents[1]) + os.sep
+
+
+def trace(root: Callable | Module, *args: Any, **kwargs: Any) -> GraphModule:
+    """Run a function or module on example arguments, and return what it did as a `GraphModule`.
+
+    Arguments and results are pytrees (nested tuples, lists, dicts and what is registered with optree) of
+    tensors and constants.  The graph holds every operator that ran, random ones included, with the example's
+    shapes and constants, and the parameters, buffers and other tensors that it met.  Where the code reads a
+    value, in `if x.sum() > 0`, `int(x)`, `x.item()`, the graph checks that later inputs give the same one.
+
+    Nothing is recorded for autograd, and the module stays as it is; its parameters are shared.  Raises
+    TypeError for arrays among the arguments, and whatever the code itself raises.
+
+    >>> import retrograd as rg
+    >>> from retrograd import fx
+    >>> def f(x, y):
+    ...     return {"sum": x + y, "product": x * y}
+    >>> print(fx.trace(f, rg.ones(2), rg.ones(2)).code)
+    def forward(self, x, y):
+        # x: float32[2], y: float32[2]
+        # <doctest ... in f
+        add = ops.add(x, y)  # float32[2]
+        mul = ops.mul(x, y)  # float32[2]
+        return (mul, add)
+    """
+    graph = Graph()
+    graph.signature = Signature(_with_parameters(root))
+    examples = graph.signature.learn(args, kwargs)
+    names = tensor_names(root) if isinstance(root, Module) else []
+    home = extract(root, names) if isinstance(root, Module) else Module()
+    level = TraceLevel(graph, home, names)
+    with at(current().level, False), level:
+        named = zip(graph.signature.inputs, examples, strict=True)
+        arguments = graph.signature.rebuild([level.input(known.name, x) for known, x in named])
+        level.output(root(*arguments.args, **arguments.kwargs))
+    return GraphModule(home, graph, keep=names)
+
+
+def _with_parameters(root: Callable | Module) -> Callable:
+    """The function whose parameters name the inputs: a module's `forward`, unless the module has its say."""
+    return root.forward if isinstance(root, Module) and not hasattr(root, "__signature__") else root
+
+
+class TraceLevel(Level):
+    """A tensor's tag is the node that made it; its value is that of the example."""
+
+    def __init__(self, graph: Graph, home: Module, names: list[str]) -> None:
+        self.graph = graph
+        self._home = home  # keeps the constants that the code meets
+        self._recording = True
+        self._attributes: dict[int, str] = {}  # id of a tensor -> its qualified name
+        self._nodes: dict[str, Node] = {}  # qualified name -> the node that reads it
+        self._guarded: set[Node] = set()
+        for name in reversed(names):
+            path, _, last = name.rpartition(".")
+            self._attributes[id(getattr(home.get_submodule(path), last))] = name
+
+    def below(self) -> at:
+        """A block one level below, remembering whether the code was under `no_grad` when it was entered."""
+        self._recording = current().grad_enabled
+        return super().below()
+
+    def process(self, op: Op, args: tuple, params: dict) -> Any:
+        """Run the operator on the example's values, and write it down."""
+        stopped = op.differentiable and not self._recording
+        params = map_leaves(params, self._constant)
+        out = call(op, tuple(self._lower(a) for a in args), params)
+        node = self.graph.call_function(op, *_arguments(op, [self.operand(a) for a in args], params))
+        self._describe(node, out)
+        if isinstance(out, tuple):
+            return tuple(self._wrap(self._picked(node, i, o), o, stopped) for i, o in enumerate(out))
+        return self._wrap(node, out, stopped)
+
+    def read(self, tensor: Any) -> Any:
+        """The example's value, which the graph from now on checks."""
+        _check_not_escaped(tensor)
+        if tensor.tag not in self._guarded:
+            self._guarded.add(tensor.tag)
+            with super().below():
+                expected = tensor.value.item() if tensor.numel() == 1 else _detach(tensor.value)
+            line = user_line()
+            node = self.graph.call_function(GUARD, (tensor.tag, self.operand(expected)), {"source": line})
+            node.meta = {"val": Aval((), "bool"), "stack_trace": line}
+        return tensor.value
+
+    # -------------------------------------------------------------------------------------- ends of the graph
+
+    def input(self, name: str, example: Tensor) -> Tensor:
+        """A new input of the graph, as the code sees it."""
+        node = self.graph.placeholder(name)
+        node.meta["val"] = example.aval
+        return make(example, self, node)
+
+    def output(self, result: Any) -> None:
+        """End the graph with what the code returned."""
+        assert self.graph.signature is not None
+        for node in self.graph.find_nodes(op="call_function", target=PICK):
+            if not node.users:
+                self.graph.erase_node(node)
+        leaves = self.graph.signature.learn_result(result)
+        results = tuple(self.operand(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves)
+        self.graph.output(results[0] if self.graph.signature.single else results)
+
+    # ------------------------------------------------------------------------------------------ what it meets
+
+    def operand(self, a: Any) -> Any:
+        """What stands for an operand in the graph: the node of a tensor, or a constant."""
+        if isinstance(a, Tensor):
+            return a.tag if a.level is self else self._attribute(a)
+        return self._attribute(as_tensor(a)) if hasattr(a, "__array__") else a
+
+    def _constant(self, leaf: Any) -> Any:
+        """A leaf of the params; a tensor there, as in `x[t:]`, is read."""
+        return self.read(leaf).item() if isinstance(leaf, Tensor) and leaf.level is self else leaf
+
+    def _lower(self, a: Any) -> Any:
+        return a.value if isinstance(a, Tensor) and a.level is self else a
+
+    def _attribute(self, tensor: Tensor) -> Node:
+        """The node that reads a tensor from outside the trace."""
+        _check_not_escaped(tensor)
+        if id(tensor) not in self._attributes:
+            self._attributes[id(tensor)] = self._new_constant(tensor)
+        name = self._attributes[id(tensor)]
+        if name not in self._nodes:
+            self._nodes[name] = node = self.graph.get_attr(name)
+            node.meta["val"] = tensor.aval
+        return self._nodes[name]
+
+    def _new_constant(self, tensor: Tensor) -> str:
+        number = 0
+        while hasattr(self._home, f"_tensor_constant{number}"):
+            number += 1
+        setattr(self._home, f"_tensor_constant{number}", tensor)
+        return f"_tensor_constant{number}"
+
+    def _picked(self, node: Node, index: int, out: Tensor) -> Node:
+        picked = self.graph.create_node("call_function", PICK, (node, index), name=f"{node.name}_{index}")
+        self._describe(picked, out)
+        return picked
+
+    def _wrap(self, node: Node, out: Tensor, stopped: bool) -> Tensor:
+        """The result as the code sees it; what was made under `no_grad` is detached in the graph too."""
+        if stopped and out.dtype.kind in "fc":
+            node = self.graph.call_function(_detach, (node,))
+            self._describe(node, out)
+        return make(out, self, node)
+
+    def _describe(self, node: Node, out: Any) -> None:
+        node.meta["val"] = tuple(o.aval for o in out) if isinstance(out, tuple) else out.aval
+        node.meta["stack_trace"] = user_line()
+
+
+def _check_not_escaped(tensor: Tensor) -> None:
+    if tensor.level is not None and not tensor.level.active:
+        raise RuntimeError(
+            f"this tensor, of shape {tensor.shape}, belongs to a {type(tensor.level).__name__} that is over: "
+            f"it has escaped the function that was traced. Return it from that function instead."
+        )
+
+
+def _arguments(op: Op, inputs: list, params: dict) -> tuple[tuple, dict[str, Any]]:
+    """A call's flat inputs and params as a user would write them: inputs first, defaults left out."""
+    values = {**op.schema.group(inputs), **params}
+    parameters = op.schema.parameters
+    leading = list(takewhile(lambda p: p.is_tensor and not p.keyword_only, parameters))
+    while leading and _is_default(leading[-1], values):
+        leading.pop()
+    rest = [p for p in parameters if p not in leading and not _is_default(p, values)]
+    return tuple(values[p.name] for p in leading), {p.name: values[p.name] for p in rest}
+
+
+def _is_default(parameter: Parameter, values: dict[str, Any]) -> bool:
+    value, default = values[parameter.name], parameter.default
+    return default is not REQUIRED and type(value) is type(default) and value == default
+
+
+def user_line() -> str:
+    """Where the user's code is: `file:line in function` of the innermost frame outside this package.
+
+    Code that was generated from a graph stands for the lines that it was traced from.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if LINES in frame.f_globals:
+            return frame.f_globals[LINES].get(frame.f_lineno, "")
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
+        frame = frame.f_back
+    return ""
