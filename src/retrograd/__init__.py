@@ -10,7 +10,7 @@ from retrograd.autograd import no_grad as no_grad
 from retrograd.autograd import set_grad_enabled as set_grad_enabled
 from retrograd.core import Tensor as Tensor
 from retrograd.core.build import show_config as show_config
-from retrograd.core.dtype import bool_ as bool
+from retrograd.core.dtype import bool_ as bool  # noqa: F401
 from retrograd.core.dtype import complex64 as complex64
 from retrograd.core.dtype import complex128 as complex128
 from retrograd.core.dtype import float16 as float16

@@ -183,7 +183,8 @@ def leaf(tensor, requires_grad):
     return tensor
 
 
-def _size(size):
+def size_of(size):
+    """A shape given as one sequence or as separate integers."""
     return size[0] if len(size) == 1 and not isinstance(size[0], int) else size
 
 
@@ -194,7 +195,7 @@ def zeros(*size, dtype=None, requires_grad=False) -> Tensor:
     >>> rg.zeros(2, 3).shape
     (2, 3)
     """
-    return leaf(_zeros(_size(size), dtype=dtype), requires_grad)
+    return leaf(_zeros(size_of(size), dtype=dtype), requires_grad)
 
 
 def ones(*size, dtype=None, requires_grad=False) -> Tensor:
@@ -204,7 +205,7 @@ def ones(*size, dtype=None, requires_grad=False) -> Tensor:
     >>> rg.ones(2, dtype=rg.int64)
     tensor([1, 1])
     """
-    return leaf(_ones(_size(size), dtype=dtype), requires_grad)
+    return leaf(_ones(size_of(size), dtype=dtype), requires_grad)
 
 
 def empty(*size, dtype=None, requires_grad=False) -> Tensor:

@@ -296,6 +296,11 @@ minimum = pointwise("minimum(Tensor a, Tensor b) -> Tensor", xp.minimum,
     vjp_a=lambda g, a, b: _larger(g, -a, -b), vjp_b=lambda g, a, b: _larger(g, -b, -a))  # fmt: skip
 
 
+def _clamp_dtype(x, min, max):
+    """A float bound makes an integer tensor a float one."""
+    return dtypes.result_type(x, *[bound for bound in (min, max) if bound is not None])
+
+
 @op("clamp(Tensor x, number? min=None, number? max=None) -> Tensor")
 class clamp(Pointwise):
     """x, but at least min and at most max; the derivative is 1 within the bounds, the bounds included."""
@@ -303,7 +308,10 @@ class clamp(Pointwise):
     def impl(xp, x, *, min, max):
         if min is None and max is None:
             raise ValueError("clamp: give min, max, or both")
-        return xp.clip(x, min, max)
+        return xp.clip(xp.cast(x, _clamp_dtype(x, min, max)), min, max)
+
+    def shape(x, *, min, max):
+        return type(x)(x.shape, _clamp_dtype(x, min, max))
 
     def vjp_x(g, x, min, max):
         inside = x == x if min is None else x >= min
@@ -313,6 +321,7 @@ class clamp(Pointwise):
         yield (r(3, 2),), {"min": -0.5, "max": 0.7}
         yield (r(4),), {"min": 0.1}
         yield (r(4),), {"max": 0.1}
+        yield (r.ints(5, (4,)),), {"max": 2.5}
 
     def errors(r):
         yield (r(2),), {}, ValueError, "min, max, or both"

@@ -5,7 +5,7 @@ import threading
 from retrograd import backend
 from retrograd.core import Aval, Tensor, op
 from retrograd.core import dtype as dtypes
-from retrograd.ops.create import Factory, leaf
+from retrograd.ops.create import Factory, leaf, size_of
 from retrograd.ops.family import Pointwise
 
 
@@ -79,6 +79,12 @@ def _source(generator):
     return default_generator if generator is None else generator
 
 
+def _drawn(xp, method, generator, size, dtype):
+    """Numbers of a floating dtype; NumPy draws no half precision, so that is rounded from single."""
+    drawn = _source(generator).draw(method, size, dtypes.float32 if dtype == dtypes.float16 else dtype)
+    return xp.asarray(drawn).astype(dtype, copy=False)
+
+
 def _floating(name, dtype):
     dtype = dtypes.get_default_dtype() if dtype is None else dtype
     if dtype.kind != "f":
@@ -93,9 +99,7 @@ class _rand(Factory, impure=True):
     public = False
 
     def impl(xp, *, size, generator, dtype):
-        dtype = _floating("rand", dtype)
-        draw = dtypes.float32 if dtype == dtypes.float16 else dtype
-        return xp.asarray(_source(generator).draw("random", size, draw)).astype(dtype, copy=False)
+        return _drawn(xp, "random", generator, size, _floating("rand", dtype))
 
     def shape(*, size, generator, dtype):
         return Aval(size, _floating("rand", dtype))
@@ -111,9 +115,7 @@ class _randn(Factory, impure=True):
     public = False
 
     def impl(xp, *, size, generator, dtype):
-        dtype = _floating("randn", dtype)
-        draw = dtypes.float32 if dtype == dtypes.float16 else dtype
-        return xp.asarray(_source(generator).draw("standard_normal", size, draw)).astype(dtype, copy=False)
+        return _drawn(xp, "standard_normal", generator, size, _floating("randn", dtype))
 
     def shape(*, size, generator, dtype):
         return Aval(size, _floating("randn", dtype))
@@ -179,10 +181,6 @@ class bernoulli(Pointwise, differentiable=False, impure=True):
 # -------------------------------------------------------------------------------------------------- the faces
 
 
-def _size(size):
-    return size[0] if len(size) == 1 and not isinstance(size[0], int) else size
-
-
 def rand(*size, generator=None, dtype=None, requires_grad=False) -> Tensor:
     """Numbers uniform in [0, 1), of the given shape.
 
@@ -190,7 +188,7 @@ def rand(*size, generator=None, dtype=None, requires_grad=False) -> Tensor:
     >>> rg.rand(2, 3).shape
     (2, 3)
     """
-    return leaf(_rand(_size(size), generator=generator, dtype=dtype), requires_grad)
+    return leaf(_rand(size_of(size), generator=generator, dtype=dtype), requires_grad)
 
 
 def randn(*size, generator=None, dtype=None, requires_grad=False) -> Tensor:
@@ -200,7 +198,7 @@ def randn(*size, generator=None, dtype=None, requires_grad=False) -> Tensor:
     >>> rg.randn(2, 3).dtype
     dtype('float32')
     """
-    return leaf(_randn(_size(size), generator=generator, dtype=dtype), requires_grad)
+    return leaf(_randn(size_of(size), generator=generator, dtype=dtype), requires_grad)
 
 
 def randint(low, high=None, size=None, *, generator=None, dtype=None) -> Tensor:

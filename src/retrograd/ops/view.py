@@ -344,7 +344,7 @@ class cat(Definition, linear="tensors,"):
     method = False
 
     def impl(xp, *tensors, dim):
-        return xp.concatenate(tensors, axis=dim)
+        return xp.concatenate(tensors, axis=dim, dtype=dtypes.result_type(*tensors))
 
     def shape(*tensors, dim):
         if not tensors:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from retrograd.pipelining.actions import Message
 
 
-class Aborted(RuntimeError):
+class Aborted(RuntimeError):  # noqa: N818 (nobody's error: another rank's)
     """Another rank has failed, or the user has interrupted: this rank has nothing more to wait for."""
 
 

@@ -1,0 +1,282 @@
+"""backward and grad: what they give, and what they refuse before anything has changed."""
+
+import gc
+import threading
+import weakref
+
+import pytest
+
+import retrograd as rg
+from retrograd.autograd import GradientEdge, backward, get_gradient_edge, grad
+
+
+def leaf(*values):
+    return rg.tensor(list(values), requires_grad=True)
+
+
+def test_a_scalar_output_gets_an_implicit_gradient_of_one():
+    x = leaf(1.0, 2.0)
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [2.0, 4.0]
+
+
+def test_gradients_add_up_in_the_same_tensor():
+    x = leaf(1.0)
+    (3 * x).backward(rg.ones(1))
+    first = x.grad
+    (4 * x).backward(rg.ones(1))
+    assert x.grad is first
+    assert first.tolist() == [7.0]
+
+
+def test_with_create_graph_gradients_add_up_in_a_new_tensor():
+    x = leaf(2.0)
+    (x**3).sum().backward(create_graph=True)
+    first = x.grad
+    (x**3).sum().backward(create_graph=True)
+    assert x.grad is not first
+    assert (first.tolist(), x.grad.tolist()) == ([12.0], [24.0])
+    assert x.grad.requires_grad
+
+
+def test_two_leaves_never_share_the_memory_of_their_gradients():
+    a, b = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    (a + b).backward(rg.ones(2))
+    a.grad.mul_(5.0)
+    assert b.grad.tolist() == [1.0, 1.0]
+
+
+def test_the_gradient_that_was_passed_in_is_never_written_to():
+    x, g = leaf(1.0, 2.0), rg.ones(2)
+    for _ in range(2):
+        (x + 0.0).backward(g)
+    assert g.tolist() == [1.0, 1.0]
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_several_outputs_run_in_one_pass():
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    backward([y.sum(), y], [None, rg.tensor([10.0, 20.0])])
+    assert x.grad.tolist() == [22.0, 42.0]
+
+
+def test_inputs_restricts_where_gradients_go():
+    a, b = leaf(1.0), leaf(2.0)
+    (a * b).backward(rg.ones(1), inputs=a)
+    assert a.grad.tolist() == [2.0]
+    assert b.grad is None
+
+
+def test_inputs_may_be_no_leaves():
+    x = leaf(3.0)
+    y = x * 2
+    (y * y).backward(rg.ones(1), inputs=[y])
+    assert y._grad.tolist() == [12.0]
+    assert x.grad is None
+
+
+def test_grad_returns_a_tuple_and_accumulates_nothing():
+    x, y = leaf(1.0, 2.0), leaf(5.0, 6.0)
+    result = grad((x * y).sum(), [x, y])
+    assert isinstance(result, tuple)
+    assert [g.tolist() for g in result] == [[5.0, 6.0], [1.0, 2.0]]
+    assert x.grad is None
+
+
+def test_grad_of_an_output_with_respect_to_itself_is_its_cotangent():
+    y = leaf(1.0, 2.0) * 3
+    (g,) = grad(y, y, rg.tensor([4.0, 5.0]))
+    assert g.tolist() == [4.0, 5.0]
+
+
+def test_second_derivatives_through_create_graph():
+    x = leaf(2.0)
+    (first,) = grad((x**3).sum(), x, create_graph=True)
+    (second,) = grad(first.sum(), x)
+    assert second.tolist() == [12.0]
+
+
+def test_gradient_edges_serve_as_inputs():
+    x = leaf(3.0)
+    edge = get_gradient_edge(x)
+    assert isinstance(edge, GradientEdge)
+    assert edge.node.name() == "AccumulateGrad"
+    assert grad((x * x).sum(), edge)[0].tolist() == [6.0]
+    y = x * x
+    assert grad((y * 2).sum(), get_gradient_edge(y))[0].tolist() == [2.0]
+
+
+def test_unused_inputs():
+    x, unused = leaf(1.0), leaf(1.0)
+    y = (x * 2).sum()
+    with pytest.raises(RuntimeError, match=r"inputs\[1\]"):
+        grad(y, [x, unused], retain_graph=True)
+    assert grad(y, [x, unused], allow_unused=True, retain_graph=True)[1] is None
+    assert grad(y, [x, unused], materialize_grads=True)[1].tolist() == [0.0]
+
+
+def test_materialize_grads_contradicts_allow_unused_false():
+    x = leaf(1.0)
+    with pytest.raises(ValueError, match="allow_unused"):
+        grad(x.sum(), x, allow_unused=False, materialize_grads=True)
+
+
+def test_a_second_pass_over_freed_values_says_how_to_keep_them():
+    x = leaf(1.0)
+    y = (x * x).sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match=r"mul.*retain_graph=True"):
+        y.backward()
+
+
+def test_a_graph_that_saved_nothing_can_be_walked_again():
+    x = leaf(1.0)
+    y = x + x
+    y.backward(rg.ones(1))
+    y.backward(rg.ones(1))
+    assert x.grad.tolist() == [4.0]
+
+
+def test_retain_graph_keeps_the_values():
+    x = leaf(1.5)
+    y = (x * x).sum()
+    y.backward(retain_graph=True)
+    y.backward()
+    assert x.grad.tolist() == [6.0]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "facts"),
+    [
+        (lambda x: backward(x * 2), RuntimeError, r"output 0 has shape \(2,\)"),
+        (lambda x: backward(x * 2, rg.ones(3)), RuntimeError, r"gradient 0 has shape \(3,\).*output 0 has \(2,\)"),
+        (lambda x: backward(x * 2, rg.ones(2, dtype=rg.complex64)), RuntimeError, "complex64.*float32"),
+        (lambda x: backward(x.detach().sum()), RuntimeError, "output 0.*does not require grad"),
+        (lambda x: backward([x.sum(), x.sum()], [None]), RuntimeError, "2 tensors but 1 gradients"),
+        (lambda x: backward(x.sum(), inputs=[]), RuntimeError, "inputs is empty"),
+        (lambda x: backward(x.sum(), inputs=[rg.ones(2)]), RuntimeError, r"inputs\[0\].*does not require grad"),
+        (lambda x: backward(x * 2, 3.0), TypeError, "float"),
+        (lambda x: grad(x.sum(), [3]), TypeError, r"inputs\[0\].*int"),
+        (lambda x: grad(x.sum(), x, is_grads_batched=True), NotImplementedError, "is_grads_batched"),
+    ],
+)
+def test_what_can_not_be_done_is_refused_by_name(call, error, facts):
+    x = leaf(1.0, 2.0)
+    with pytest.raises(error, match=facts):
+        call(x)
+    assert x.grad is None
+
+
+def test_the_old_name_grad_variables_warns():
+    x = leaf(1.0)
+    with pytest.warns(FutureWarning, match="grad_tensors"):
+        backward(x * 2, grad_variables=rg.ones(1))
+    with pytest.warns(FutureWarning), pytest.raises(RuntimeError, match="not both"):
+        backward(x * 2, rg.ones(1), grad_variables=rg.ones(1))
+
+
+def test_complex_gradients_point_where_pytorch_says():
+    z = rg.tensor([1 + 2j, 3 - 1j], requires_grad=True)
+    (z * z.conj()).sum().abs().backward()
+    assert z.grad.tolist() == [2 + 4j, 6 - 2j]
+
+
+def test_dropped_tensors_free_their_graph_without_the_cycle_collector():
+    gc.disable()
+    try:
+        x = leaf(1.0, 2.0)
+        y = rg.exp(x) * x
+        node = weakref.ref(y.grad_fn)
+        y.sum().backward(retain_graph=True)
+        del y
+        assert node() is None
+    finally:
+        gc.enable()
+
+
+def test_a_million_operations_deep_neither_recurse_nor_leak():
+    x, y = leaf(1.0), rg.ones(1)
+    w = x
+    for _ in range(1_000_000):
+        w = w * y
+    w.backward(rg.ones(1))
+    assert x.grad.tolist() == [1.0]
+
+
+def test_threads_that_share_a_leaf_lose_no_gradient():
+    x = leaf(0.0, 0.0)
+
+    def work():
+        for _ in range(200):
+            (x * 1.0).sum().backward()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert x.grad.tolist() == [800.0, 800.0]
+
+
+def test_a_saved_value_that_was_written_to_is_an_error_that_names_both_versions():
+    x, w = leaf(1.0, 2.0), rg.tensor([3.0, 4.0])
+    y = (x * w).sum()
+    w.mul_(2.0)
+    with pytest.raises(RuntimeError, match="mul.*version 1, expected version 0"):
+        y.backward()
+
+
+def test_a_write_through_a_view_counts_as_a_write_to_its_base():
+    x, w = leaf(1.0, 2.0), rg.tensor([3.0, 4.0])
+    y = (x * w).sum()
+    w[0:1].zero_()
+    with pytest.raises(RuntimeError, match="version 1, expected version 0"):
+        y.backward()
+
+
+def test_only_what_a_rule_reads_is_saved():
+    x, w = leaf(1.0), rg.ones(1)
+    assert (x + w).grad_fn.saved is None
+    kept = (x * w).grad_fn.saved
+    assert kept[0] is None
+    assert kept[1] is w
+
+
+def test_the_graph_shows_its_nodes():
+    x = leaf(1.0)
+    y = (x * x).sum()
+    assert y.grad_fn.name() == "SumBackward0"
+    ((node, number),) = y.grad_fn.next_functions
+    assert (node.name(), number) == ("MulBackward0", 0)
+    assert [n.name() for n, _ in node.next_functions] == ["AccumulateGrad", "AccumulateGrad"]
+    assert x.is_leaf
+    assert not y.is_leaf
+
+
+def test_leaves_alone_can_be_asked_to_require_grad():
+    x = leaf(1.0)
+    with pytest.raises(RuntimeError, match="result of mul"):
+        (x * 2).requires_grad_(False)
+    with pytest.raises(RuntimeError, match="int64"):
+        rg.tensor([1]).requires_grad_()
+
+
+def test_grad_refuses_what_does_not_fit():
+    x = leaf(1.0, 2.0)
+    for wrong, error in ((3.0, TypeError), (x, RuntimeError), (rg.ones(3), RuntimeError)):
+        with pytest.raises(error):
+            x.grad = wrong
+    x.grad = rg.ones(2)
+    del x.grad
+    assert x.grad is None
+
+
+def test_writing_to_a_leaf_that_requires_grad_is_refused_before_it_changes():
+    x = leaf(1.0, 2.0)
+    with pytest.raises(RuntimeError, match="no_grad"):
+        x.add_(1.0)
+    assert x.tolist() == [1.0, 2.0]
+    with rg.no_grad():
+        x.add_(1.0)
+    assert x.tolist() == [2.0, 3.0]

@@ -1,0 +1,48 @@
+"""Cutting a graph into stages of about equal work."""
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import retrograd as rg
+from retrograd import fx, nn
+from retrograd.pipelining.partition import carried, partition, smallest_largest
+
+
+def largest(costs, cuts, ends):
+    starts = [0, *[end + 1 for end in ends[:-1]]]
+    sums = [sum(costs[s : e + 1]) for s, e in zip(starts, ends, strict=True)]
+    return max(total + (cuts[e] if e < len(costs) - 1 else 0) for total, e in zip(sums, ends, strict=True))
+
+
+@given(st.data(), st.lists(st.integers(0, 20), min_size=1, max_size=8))
+def test_no_other_partition_has_a_cheaper_costliest_stage(data, costs):
+    cuts = data.draw(st.lists(st.integers(0, 9), min_size=len(costs), max_size=len(costs)))
+    stages = data.draw(st.integers(1, len(costs)))
+    ends = smallest_largest(costs, cuts, stages)
+    assert ends[-1] == len(costs) - 1
+    assert len(ends) == len(set(ends)) == stages
+    others = combinations(range(len(costs) - 1), stages - 1)
+    best = min(largest(costs, cuts, [*other, len(costs) - 1]) for other in others)
+    assert largest(costs, cuts, ends) == best
+
+
+def test_equal_layers_are_shared_out_equally():
+    model = nn.Sequential(*[nn.Linear(5, 5) for _ in range(6)])
+    stage_of = partition(fx.trace(model, rg.ones(2, 5)).graph, 3)
+    assert list(stage_of.values()) == [0, 0, 1, 1, 2, 2]
+
+
+def test_a_value_is_carried_until_its_last_use():
+    graph = fx.trace(lambda x: (x.sin() * 2).exp() + x.sin(), rg.ones(10)).graph
+    nodes = [node for node in graph.nodes if node.op == "call_function"]
+    assert [node.target.name for node in nodes] == ["sin", "mul", "exp", "sin", "add"]
+    assert carried(nodes)[:4] == [10.0, 10.0, 10.0, 20.0]
+
+
+def test_more_stages_than_operators_are_refused():
+    graph = fx.trace(lambda x: x * 2, rg.ones(1)).graph
+    with pytest.raises(ValueError, match="1 operators can't make 2 stages"):
+        partition(graph, 2)
