@@ -9,13 +9,13 @@ HOT_SOURCES := $(wildcard $(CORE)/*.py $(CORE)/*.pxd)
 COMPILED := build/compiled
 PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2
 
-.PHONY: help demo test build env lint format types bench parity clean
+.PHONY: help demo test build env lint format types bench parity mutations stubs clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    train a small model over four pipeline stages (ARGS='--stages 2' passes options on)"
 	@echo "make test    all tests and doctests, compiled and then as plain Python"
-	@echo "make lint | format | types | bench | parity | build | env | clean"
+	@echo "make lint | format | types | bench | parity | mutations | stubs | build | env | clean"
 
 demo: $(VENV)/demo.stamp $(COMPILED)
 	$(VENV)/bin/retrograd demo $(ARGS)
@@ -45,6 +45,12 @@ bench: $(PEERS)/peers.stamp $(COMPILED)
 
 parity: $(PEERS)/peers.stamp $(COMPILED)
 	OMP_NUM_THREADS=1 $(PEERS)/bin/python -m pytest tests/parity $(ARGS)
+
+mutations: $(VENV)/test.stamp
+	$(VENV)/bin/python tests/mutations.py $(ARGS)
+
+stubs: $(VENV)/dev.stamp
+	$(VENV)/bin/python tools/stubs.py
 
 env: $(VENV)/dev.stamp
 

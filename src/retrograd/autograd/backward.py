@@ -122,10 +122,8 @@ def _seeds(name: str, roots: list, gradients: list) -> list:
     return [_seed(name, index, root, g) for index, (root, g) in enumerate(zip(roots, gradients, strict=True))]
 
 
-def _seed(name: str, index: int, root: Tensor, g: Tensor | None) -> Tensor | None:
+def _seed(name: str, index: int, root: Tensor, g: Tensor | None) -> Tensor:
     if not root.requires_grad:
-        if g is None and any_requires_grad_elsewhere(root):
-            return None
         raise RuntimeError(
             f"{name}: output {index}, of shape {root.shape}, does not require grad: nothing that requires grad "
             f"went into it, or it was made under no_grad() or detached"
@@ -145,11 +143,6 @@ def _seed(name: str, index: int, root: Tensor, g: Tensor | None) -> Tensor | Non
     if (g.dtype.kind == "c") != (root.dtype.kind == "c"):
         raise RuntimeError(f"{name}: gradient {index} is {g.dtype}, but output {index} is {root.dtype}")
     return _outgoing(g)
-
-
-def any_requires_grad_elsewhere(root: Tensor) -> bool:
-    """Whether a level below still has a graph for this value."""
-    return False
 
 
 def _outgoing(g: Tensor) -> Tensor:
@@ -195,21 +188,17 @@ def _accumulate(leaf: Tensor, g: Tensor, create_graph: bool, owned: bool) -> Non
     """Add to .grad: in place without create_graph, into memory that belongs to the gradient alone."""
     g = _outgoing(g)
     with _accumulating:
+        old = leaf._grad
         if create_graph:
-            leaf._grad = g if leaf._grad is None else leaf._grad + g
-        elif leaf._grad is None:
-            with at(g.level, False):
+            leaf._grad = g if old is None else old + g
+            return
+        with at(g.level, False):
+            if old is None:
                 leaf._grad = g if owned else registry["clone"](g)
-        else:
-            with at(g.level, False):
-                _add_in_place(leaf, g)
-
-
-def _add_in_place(leaf: Tensor, g: Tensor) -> None:
-    if leaf._grad.level is None and leaf._grad.grad_fn is None:
-        leaf._grad.add_(g)
-    else:
-        leaf._grad = leaf._grad + g
+            elif old.level is None and old.grad_fn is None:
+                old.add_(g)
+            else:
+                leaf._grad = old + g
 
 
 def _backward(
@@ -224,4 +213,4 @@ def _backward(
 
 
 _backward.__name__ = "backward"
-Tensor.backward = _backward  # type: ignore[attr-defined]
+setattr(Tensor, "backward", _backward)  # noqa: B010 (a method that another layer adds)

@@ -66,36 +66,36 @@ def tolist(x):
 
 
 @method
-def __bool__(x):
+def __bool__(x) -> bool:
     if x.numel() != 1:
         raise RuntimeError(f"the truth of a tensor of shape {x.shape} is ambiguous; use .any() or .all()")
     return bool(concrete(x).item())
 
 
 @method
-def __float__(x):
+def __float__(x) -> float:
     return float(item(x))
 
 
 @method
-def __int__(x):
+def __int__(x) -> int:
     return int(item(x))
 
 
 @method
-def __complex__(x):
+def __complex__(x) -> complex:
     return complex(item(x))
 
 
 @method
-def __index__(x):
+def __index__(x) -> int:
     if x.dtype.kind not in "iub":
         raise TypeError(f"only integer tensors of one element can be an index, got {x.aval}")
     return int(item(x))
 
 
 @method
-def __len__(x):
+def __len__(x) -> int:
     if not x.ndim:
         raise TypeError("len(): a tensor without dimensions has no length")
     return x.shape[0]
@@ -109,17 +109,17 @@ def __iter__(x):
 
 
 @method
-def __contains__(x, value):
+def __contains__(x, value) -> bool:
     return bool((x == value).any())
 
 
 @method
-def __getitem__(x, key):
+def __getitem__(x, key) -> Tensor:
     return index(x, key)
 
 
 @method
-def __repr__(x):
+def __repr__(x) -> str:
     suffix = "" if _dtype_is_obvious(x.dtype) else f", dtype={x.dtype}"
     if x.grad_fn is not None:
         suffix += f", grad_fn={x.grad_fn!r}"

@@ -86,7 +86,7 @@ def clamp_(x, min=None, max=None):
     return copy_(x, registry["clamp"](x, min, max))
 
 
-def set_item(x, key, value):
+def set_item(x, key, value) -> None:
     """x[key] = value."""
     window = index(x, key)
     if window.version is not None and window.version is x.version:

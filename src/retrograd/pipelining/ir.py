@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import Any, NamedTuple
 
-from retrograd.core import Aval, Definition, current, op
-from retrograd.fx import Graph, GraphModule, Node, map_nodes, trace
+from retrograd.fx import Graph, GraphModule, Node, Signature, map_nodes, trace
 from retrograd.nn import Module
+from retrograd.pipelining.marker import marker, pipe_split
 from retrograd.pipelining.partition import partition
 from retrograd.pipelining.stage import PipelineStage, Value
 
@@ -19,32 +19,6 @@ class SplitPoint(Enum):
 
     BEGINNING = "beginning"
     END = "end"
-
-
-@op("pipe_split() -> Tensor")
-class _pipe_split(Definition, differentiable=False, impure=True):
-    """A stage boundary in a captured graph."""
-
-    public = False
-    method = False
-
-    def impl(xp):
-        return xp.zeros(())
-
-    def shape():
-        return Aval((), "float64")
-
-    def samples(r):
-        yield (), {}
-
-
-def pipe_split() -> None:
-    """Mark a stage boundary here, in a model's forward.  Does nothing but when the model is captured.
-
-    >>> pipe_split()
-    """
-    if current().level is not None:
-        _pipe_split()
 
 
 class PipeInfo(NamedTuple):
@@ -104,14 +78,18 @@ class Pipe:
 
         Raises ValueError for arguments unlike those that the model was captured with.
         """
-        graph = self.captured.graph
-        names = [node.name for node in graph.find_nodes(op="placeholder")]
-        return dict(zip(names, graph.signature.flatten(tuple(args), dict(kwargs)), strict=True))
+        names = [node.name for node in self.captured.graph.find_nodes(op="placeholder")]
+        return dict(zip(names, self._signature.flatten(tuple(args), dict(kwargs)), strict=True))
 
     def output(self, values: Mapping[str, Any]) -> Any:
         """The model's output from the outputs of the last stage by name."""
-        graph = self.captured.graph
-        return graph.signature.restore(map_nodes(graph.output_node().args[0], lambda node: values[node.name]))
+        returned = self.captured.graph.output_node().args[0]
+        return self._signature.restore(map_nodes(returned, lambda node: values[node.name]))
+
+    @property
+    def _signature(self) -> Signature:
+        assert self.captured.graph.signature is not None, "a captured graph knows its arguments"
+        return self.captured.graph.signature
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run all stages, one after the other, as the model would."""
@@ -183,7 +161,7 @@ def _assignment(graph: Graph) -> dict[Node, int]:
     stage_of, stage = {}, 0
     for node in graph.nodes:
         if node.op == "call_function":
-            stage += node.target is _pipe_split
+            stage += node.target is marker
             stage_of[node] = stage
     return stage_of
 
@@ -196,7 +174,7 @@ def cut(captured: GraphModule, stage_of: Assignment) -> list[PipelineStage]:
     count = max(stage_of.values(), default=0) + 1
     parts = [_Part(captured, stage_of, index) for index in range(count)]
     for node in captured.graph.nodes:
-        if node.op == "call_function" and node.target is not _pipe_split:
+        if node.op == "call_function" and node.target is not marker:
             parts[stage_of[node]].add(node)
     for node in captured.graph.output_node().all_input_nodes:
         parts[-1].take(node)

@@ -81,26 +81,32 @@ def chunk_sizes(total: int, chunks: int) -> list[int]:
     return [total // chunks + (i < total % chunks) for i in range(chunks)]
 
 
-def _tensors(value: Any) -> list[Tensor]:
-    return [leaf for leaf in optree.tree_leaves(value) if isinstance(leaf, Tensor)]
+def tensors_in(value: Any) -> list[Tensor]:
+    """The tensors in nested tuples, lists and dicts."""
+    return [leaf for leaf in optree.tree_leaves(value, none_is_leaf=True) if isinstance(leaf, Tensor)]
 
 
 def _batch_size(named: dict[str, tuple[Any, Spec]]) -> int:
     sizes: dict[str, int] = {}
     for name, (value, spec) in named.items():
-        for tensor in _tensors(value) if isinstance(spec, TensorChunkSpec) else []:
-            if not -tensor.ndim <= spec.split_dim < tensor.ndim:
-                raise ValueError(
-                    f"split: {name}, of shape {tensor.shape}, has no dimension {spec.split_dim} to split along; "
-                    f"declare it Replicate() in the chunk spec if every micro-batch needs all of it"
-                )
-            sizes[name] = tensor.shape[spec.split_dim]
+        if isinstance(spec, TensorChunkSpec):
+            for tensor in tensors_in(value):
+                sizes[name] = _size_along(name, tensor, spec.split_dim)
     if not sizes:
         raise ValueError("split: no argument is a tensor to split")
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"{name}: {size}" for name, size in sizes.items())
         raise ValueError(f"split: batch sizes differ ({listed}); declare what is no batch Replicate()")
     return next(iter(sizes.values()))
+
+
+def _size_along(name: str, tensor: Tensor, dim: int) -> int:
+    if not -tensor.ndim <= dim < tensor.ndim:
+        raise ValueError(
+            f"split: {name}, of shape {tensor.shape}, has no dimension {dim} to split along; declare it "
+            f"Replicate() in the chunk spec if every micro-batch needs all of it"
+        )
+    return tensor.shape[dim]
 
 
 def _chunks(value: Any, spec: Spec, sizes: list[int]) -> list[Any]:

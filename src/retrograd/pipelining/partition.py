@@ -68,7 +68,7 @@ def smallest_largest(costs: Sequence[float], cuts: Sequence[float], stages: int)
 def work(node: Node) -> float:
     """The multiplications that an operator takes, as its definition counts them from shapes."""
     inputs = [argument.meta["val"] for argument in node.all_input_nodes]
-    return float(node.target.definition.work(inputs, node.meta["val"]))  # type: ignore[union-attr]
+    return float(node.target.definition.work(inputs, node.meta["val"]))
 
 
 def carried(nodes: Sequence[Node]) -> list[float]:

@@ -7,14 +7,18 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-import optree
-
 from retrograd.core import Tensor, current
 from retrograd.nn import Module
 from retrograd.pipelining.actions import Action, Kind
 from retrograd.pipelining.ir import Pipe, SplitPoint, pipeline, split_into_equal_size
 from retrograd.pipelining.lowering import lower, validate
-from retrograd.pipelining.microbatch import MicroBatch, Spec, merge_chunks, split_args_kwargs_into_chunks
+from retrograd.pipelining.microbatch import (
+    MicroBatch,
+    Spec,
+    merge_chunks,
+    split_args_kwargs_into_chunks,
+    tensors_in,
+)
 from retrograd.pipelining.runtime import Job, Rank
 from retrograd.pipelining.schedules import get_schedule, make_schedule
 from retrograd.pipelining.simulate import simulate
@@ -91,7 +95,7 @@ class Pipeline:
         batches = [batch._replace(args=batch.args[:-1]) for batch in batches]
         loss_fn, pipes = self.loss_fn, [self._captured(batch) for batch in batches]
 
-        def loss(outputs: dict[str, Any], micro_batch: int) -> Tensor:
+        def loss(micro_batch: int, outputs: dict[str, Any]) -> Tensor:
             value = loss_fn(pipes[micro_batch].output(outputs), targets[micro_batch])
             if not isinstance(value, Tensor) or value.ndim:
                 raise ValueError(f"loss_fn must return a 0-d tensor, got {getattr(value, 'aval', value)!r}")
@@ -134,8 +138,7 @@ class Pipeline:
 
     def _captured(self, batch: MicroBatch) -> Pipe:
         """The model as captured for these shapes, in its present mode (training and evaluation differ)."""
-        avals = [leaf.aval for leaf in optree.tree_leaves((batch.args, batch.kwargs)) if isinstance(leaf, Tensor)]
-        key = (self.model.training, *avals)
+        key = (self.model.training, *[tensor.aval for tensor in tensors_in((batch.args, batch.kwargs))])
         if key not in self._pipes:
             self._pipes[key] = self._capture(batch)
         return self._pipes[key]

@@ -22,14 +22,14 @@ class Job(NamedTuple):
 
     stages: per micro-batch, the stages as captured for its shapes.
     inputs: per micro-batch, the model's own inputs by name.  weights: per micro-batch, its share of the loss.
-    loss: from the last stage's outputs and the number of the micro-batch; None: forward only.
+    loss: from the number of the micro-batch and the last stage's outputs; None: forward only.
     carried: what each edge of the stage graph carries.
     """
 
     stages: Sequence[Sequence[PipelineStage]]
     inputs: Sequence[Mapping[str, Any]]
     weights: Sequence[float]
-    loss: Callable[[dict[str, Any], int], Tensor] | None
+    loss: Callable[[int, dict[str, Any]], Tensor] | None
     carried: Mapping[tuple[int, int], Sequence[str]]
 
 
@@ -86,8 +86,7 @@ class Rank:
         elif self.job.loss is None:
             self.results[micro_batch] = {name: passed.value for name, passed in made.items()}
         else:
-            loss = partial(self.job.loss, micro_batch=micro_batch)
-            self.results[micro_batch] = stage.attach(micro_batch, loss)
+            self.results[micro_batch] = stage.attach(micro_batch, partial(self.job.loss, micro_batch))
 
     def _backward(self, action: Action) -> None:
         stage, micro_batch = self._stage(action), action.micro_batch
@@ -126,6 +125,9 @@ class Rank:
 
 def _total(parts: Mapping[int, Tensor | None]) -> Tensor | None:
     """The sum of the gradients that a value's users return, in the order of their stages."""
-    given = [parts[stage] for stage in sorted(parts) if parts[stage] is not None]
-    return sum(given[1:], start=given[0]) if given else None  # type: ignore[arg-type]
-
+    total = None
+    for stage in sorted(parts):
+        part = parts[stage]
+        if part is not None:
+            total = part if total is None else total + part
+    return total

@@ -1,0 +1,28 @@
+"""For tests: closeness of tensors, random inputs, and the laws that every operator is held to.
+
+A law is a function `law_<name>(op, args, params)` that raises AssertionError where it does not hold; `LAWS`
+lists them and `samples_of` yields what to hold them on, so that an operator of your own is tested in a loop:
+
+>>> from retrograd.core import registry
+>>> for args, params in samples_of(registry["mul"]):
+...     for law in LAWS.values():
+...         law(registry["mul"], args, params)
+"""
+
+from retrograd.testing.calculus import difference, pull, push, run, seeded
+from retrograd.testing.closeness import assert_close
+from retrograd.testing.laws import LAWS
+from retrograd.testing.sampler import Sampler, errors_of, samples_of
+
+__all__ = [
+    "LAWS",
+    "Sampler",
+    "assert_close",
+    "difference",
+    "errors_of",
+    "pull",
+    "push",
+    "run",
+    "samples_of",
+    "seeded",
+]

@@ -1,0 +1,144 @@
+"""Operators as maps between floating tensors, and their derivatives: by rules and by differences."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from retrograd.core import Op, Tensor, current
+from retrograd.core.engine import edge_of, pullback
+from retrograd.core.tensor import alias, make
+from retrograd.func import DualLevel
+from retrograd.ops import random
+from retrograd.testing.closeness import array_of, assert_close
+
+
+@contextmanager
+def seeded() -> Iterator[None]:
+    """A block in which random operators draw what they always do, and after which they go on as before."""
+    state = random.get_rng_state()
+    random.manual_seed(0)
+    try:
+        yield
+    finally:
+        random.set_rng_state(state)
+
+
+def run(op: Op, args: tuple, params: dict) -> tuple:
+    """The operator's outputs as a tuple, called as a user would; every call draws the same random numbers."""
+    with seeded():
+        out = op(*args) if op.simple else op(**op.schema.group(args), **params)
+    return tuple(out) if isinstance(out, (tuple, list)) else (out,)
+
+
+def is_float(value: Any) -> bool:
+    """Whether this is a tensor of real floating dtype."""
+    return isinstance(value, Tensor) and value.dtype.kind == "f"
+
+
+def replace_floats(args: tuple, xs: tuple) -> tuple:
+    """The arguments with `xs` in place of their floating tensors."""
+    left = iter(xs)
+    return tuple(next(left) if is_float(a) else a for a in args)
+
+
+def closed(op: Op, args: tuple, params: dict) -> tuple[Callable, tuple]:
+    """The operator as a map from its floating inputs to its floating outputs, and the inputs.
+
+    An operator without derivatives has no inputs as such a map.
+    """
+    if not (op.differentiable or op.inlined):
+        return lambda: (), ()
+
+    def f(*xs):
+        return tuple(out for out in run(op, replace_floats(args, xs), params) if is_float(out))
+
+    return f, tuple(a for a in args if is_float(a))
+
+
+def directions(tensors: tuple, seed: int) -> tuple:
+    """A random tensor for each, of its shape and dtype."""
+    rng = np.random.default_rng(seed)
+    return tuple(Tensor(np.asarray(rng.uniform(-1, 1, t.shape), t.dtype)) for t in tensors)
+
+
+def pull(f: Callable, xs: tuple, gs: tuple, *, wanted: tuple[int, ...] | None = None) -> tuple:
+    """The cotangents that `f` at `xs` gives for the output cotangents `gs`, None where nothing flows.
+
+    `wanted` are the inputs that require gradients (default: all).
+    """
+    wanted = tuple(range(len(xs))) if wanted is None else wanted
+    xs = tuple(leaf(x) if i in wanted else x for i, x in enumerate(xs))
+    return gradients(f(*xs), [xs[i] for i in wanted], gs)
+
+
+def leaf(x: Tensor) -> Tensor:
+    """The same value as a leaf that requires a gradient, at whichever level."""
+    leaf = alias(x, None)
+    leaf._requires_grad = True  # at any level, tangents and all
+    return leaf
+
+
+def gradients(outs: tuple, xs: list, gs: tuple, *, create_graph: bool = False) -> tuple:
+    """Cotangents of tensors in the graph of `outs`."""
+    flowing = [(out, g) for out, g in zip(outs, gs, strict=True) if out.requires_grad]
+    edges = [edge_of(x) for x in xs]
+    found, _ = pullback(
+        [edge_of(out) for out, _ in flowing],
+        [g for _, g in flowing],
+        level=current().level,
+        inputs=edges,
+        create_graph=create_graph,
+        retain_graph=create_graph,
+    )
+    return tuple(found.get(edge if isinstance(edge, Tensor) else (edge, number)) for edge, number in edges)
+
+
+def push(f: Callable, xs: tuple, ts: tuple) -> tuple[tuple, tuple]:
+    """The outputs of `f` at `xs`, and their tangents along `ts`, None where there is none."""
+    with DualLevel() as level:
+        outs = f(*[make(x, level, t) for x, t in zip(xs, ts, strict=True)])
+    return tuple(o.value if o.level is level else o for o in outs), tuple(
+        o.tag if o.level is level else None for o in outs
+    )
+
+
+def difference(f: Callable, xs: tuple, ts: tuple) -> tuple[np.ndarray, ...]:
+    """The derivative of `f` at `xs` along `ts`, by central differences of fourth order."""
+    step = precision((*xs, *f(*xs)))[0]
+
+    def at(k):
+        shifted = [
+            Tensor(np.asarray(x.value + (k * step * t.value).astype(x.dtype))) for x, t in zip(xs, ts, strict=True)
+        ]
+        return [out.value.astype(np.float64) for out in f(*shifted)]
+
+    return tuple(
+        (8 * (p1 - m1) - (p2 - m2)) / (12 * step) for p1, m1, p2, m2 in zip(at(1), at(-1), at(2), at(-2), strict=True)
+    )
+
+
+def precision(tensors: tuple) -> tuple[float, float]:
+    """The step of differences, and the tolerance that it allows, for the least precise dtype among these."""
+    return (1e-4, 1e-8) if all(t.dtype.itemsize >= 8 for t in tensors) else (2.0**-5, 1e-4)
+
+
+def inner(us: tuple, vs: tuple) -> float:
+    """The sum of all products, None being zero."""
+    return sum(float((array_of(u) * array_of(v)).sum()) for u, v in zip(us, vs, strict=True) if u is not None)
+
+
+def dense(gs: tuple, like: tuple) -> tuple:
+    """Zeros in place of None."""
+    return tuple(Tensor(np.zeros(x.shape, x.dtype)) if g is None else g for g, x in zip(gs, like, strict=True))
+
+
+def agree(actual: tuple, expected: tuple, what: str, tolerance: float) -> None:
+    """Check closeness relative to the larger of 1 and the largest expected entry."""
+    for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
+        scale = max(1.0, float(np.abs(array_of(e)).max(initial=0.0)))
+        try:
+            assert_close(array_of(a), array_of(e).tolist(), rtol=0.0, atol=tolerance * scale, equal_nan=True)
+        except AssertionError as error:
+            raise AssertionError(f"{what}, number {i}: {error}") from None

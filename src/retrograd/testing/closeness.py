@@ -1,0 +1,81 @@
+"""When two tensors or arrays are close enough."""
+
+from typing import Any
+
+import numpy as np
+
+from retrograd.core import Tensor
+
+TOLERANCES = {"float16": (1e-3, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}  # rtol, atol
+TOLERANCES |= {"complex64": TOLERANCES["float32"], "complex128": TOLERANCES["float64"]}
+
+
+def assert_close(
+    actual: Any,
+    expected: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    *,
+    equal_nan: bool = False,
+) -> None:
+    """Check that every `|actual - expected| <= atol + rtol * |expected|`, and that shapes and dtypes agree.
+
+    Takes tensors, arrays, and numbers or lists, whose dtype is not compared.  A tolerance that is not given
+    follows from the less precise dtype, as in torch.testing.assert_close: (rtol, atol) is (1e-7, 1e-7) for
+    float64, (1.3e-6, 1e-5) for float32, (1e-3, 1e-5) for float16 and (0, 0) for integers and booleans.
+
+    Raises AssertionError with the worst entry, its index, both values, and how many entries differ.
+
+    >>> assert_close(np.float32([1, 2]), np.float32([1, 2.000001]))
+    >>> assert_close(np.array([1.0, 2.0]), [1.0, 2.5])
+    Traceback (most recent call last):
+    AssertionError: 1 of 2 entries (50.0%) are not close. The worst is at index (1,): 2.0, expected 2.5...
+    """
+    a, e = array_of(actual), array_of(expected)
+    _check_alike(actual, expected, a, e)
+    rtol, atol = _tolerances(a, e, rtol, atol)
+    a, e = np.broadcast_arrays(_wide(a), _wide(e))
+    bad = ~np.isclose(a, e, rtol=rtol, atol=atol, equal_nan=equal_nan)
+    if bad.any():
+        raise AssertionError(_worst(a, e, bad, rtol, atol))
+
+
+def array_of(value: Any) -> np.ndarray:
+    """The array in a tensor on the ground, or what NumPy makes of a value."""
+    if isinstance(value, Tensor):
+        if value.level is not None:
+            raise TypeError(f"assert_close: expected values, got a tensor inside a {type(value.level).__name__}")
+        return value.value
+    return np.asarray(value)
+
+
+def _check_alike(actual: Any, expected: Any, a: np.ndarray, e: np.ndarray) -> None:
+    if a.shape != e.shape:
+        raise AssertionError(f"shapes differ: {a.shape}, expected {e.shape}")
+    if hasattr(actual, "dtype") and hasattr(expected, "dtype") and a.dtype != e.dtype:
+        raise AssertionError(f"dtypes differ: {a.dtype}, expected {e.dtype}")
+
+
+def _tolerances(a: np.ndarray, e: np.ndarray, rtol: float | None, atol: float | None) -> tuple[float, float]:
+    defaults = [TOLERANCES.get(str(x.dtype), (0.0, 0.0)) for x in (a, e)]
+    return (
+        max(pair[0] for pair in defaults) if rtol is None else rtol,
+        max(pair[1] for pair in defaults) if atol is None else atol,
+    )
+
+
+def _wide(a: np.ndarray) -> np.ndarray:
+    """The same numbers where a difference is exact enough; large integers keep every digit."""
+    return a if a.dtype.kind in "iub" else a.astype(np.complex128 if a.dtype.kind == "c" else np.float64)
+
+
+def _worst(a: np.ndarray, e: np.ndarray, bad: np.ndarray, rtol: float, atol: float) -> str:
+    with np.errstate(invalid="ignore"):
+        excess = np.abs(np.subtract(a, e, dtype=np.result_type(a, e, np.float64))) - rtol * np.abs(_wide(e))
+    excess = np.where(bad, np.where(np.isnan(excess), np.inf, excess), -np.inf)
+    index = tuple(int(i) for i in np.unravel_index(int(np.argmax(excess)), a.shape))
+    x, y = a[index].item(), e[index].item()
+    return (
+        f"{bad.sum()} of {bad.size} entries ({bad.mean():.1%}) are not close. The worst is at index {index}: "
+        f"{x!r}, expected {y!r}; they differ by {abs(x - y):.3g}, with rtol={rtol:g} and atol={atol:g}"
+    )

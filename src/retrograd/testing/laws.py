@@ -1,0 +1,319 @@
+"""The laws: `law_<name>(op, args, params)` raises AssertionError where it does not hold."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from retrograd import fx
+from retrograd.core import Aval, Op, Tensor
+from retrograd.core.engine import is_fresh
+from retrograd.ops.family import Pointwise
+from retrograd.testing.calculus import (
+    agree,
+    closed,
+    dense,
+    difference,
+    directions,
+    gradients,
+    inner,
+    is_float,
+    leaf,
+    precision,
+    pull,
+    push,
+    run,
+    seeded,
+)
+from retrograd.testing.closeness import assert_close
+
+
+def shape_rule(op: Op, args: tuple, params: dict) -> tuple[Aval, ...]:
+    """What the shape rule says of these arguments."""
+    said = op.definition.shape(*[a.aval if isinstance(a, Tensor) else a for a in args], **params)
+    return said if isinstance(said, tuple) else (said,)
+
+
+def law_shape(op: Op, args: tuple, params: dict) -> None:
+    """The shape rule says the shape and dtype of the result.  (Composites have none.)"""
+    if not op.inlined:
+        said, got = shape_rule(op, args, params), tuple(out.aval for out in run(op, args, params))
+        assert said == got, f"{op.name}: the shape rule says {said}, the result is {got}"
+
+
+def law_jvp(op: Op, args: tuple, params: dict) -> None:
+    """The forward derivative along each input, and along all at once, is the difference quotient."""
+    f, xs = closed(op, args, params)
+    ts = directions(xs, 1)
+    for chosen in [(i,) for i in range(len(xs))] + [tuple(range(len(xs)))] * (len(xs) > 1):
+        part = _along(f, xs, chosen)
+        at, along = tuple(xs[i] for i in chosen), tuple(ts[i] for i in chosen)
+        out, tangent = push(part, at, along)
+        expected = difference(part, at, along)
+        agree(
+            dense(tangent, out),
+            expected,
+            f"{op.name}: tangent along inputs {chosen}",
+            precision((*xs, *out))[1] * 10,
+        )
+
+
+def _along(f: Callable, xs: tuple, chosen: tuple) -> Callable:
+    """`f` as a map of the chosen inputs, the others fixed."""
+
+    def part(*ys):
+        full = list(xs)
+        for i, y in zip(chosen, ys, strict=True):
+            full[i] = y
+        return f(*full)
+
+    return part
+
+
+def law_vjp(op: Op, args: tuple, params: dict) -> None:
+    """<vjp g, t> = <g, Df t>, Df t by differences: for each input alone, and for all pulled at once."""
+    f, xs = closed(op, args, params)
+    outs = f(*xs)
+    gs, ts = directions(outs, 2), directions(xs, 1)
+    together = pull(f, xs, gs)
+    for i, x in enumerate(xs):
+        expected = inner(gs, difference(_along(f, xs, (i,)), (x,), (ts[i],)))
+        for pulled in (pull(f, xs, gs, wanted=(i,))[0], together[i]):
+            assert pulled is None or pulled.aval == x.aval, f"{op.name}: the cotangent of {x.aval} is {pulled.aval}"
+            actual = inner((pulled,), (ts[i],))
+            agree(
+                (actual,),
+                (expected,),
+                f"{op.name}: <vjp g, t> for input {i}",
+                precision((*xs, *outs))[1] * 10,
+            )
+
+
+def law_reverse_over_reverse(op: Op, args: tuple, params: dict) -> None:
+    """<vjp(g), t>, of all inputs together, differentiates again with respect to each input and to g."""
+    f, xs = closed(op, args, params)
+    outs = f(*xs)
+    n, ts = len(xs), directions(xs, 1)
+
+    def slope(*both):
+        """<vjp(g), t> for both = (*inputs, *cotangents), in the graph of all of them."""
+        found = gradients(f(*both[:n]), list(both[:n]), both[n:], create_graph=True)
+        terms = [(g * t).sum() for g, t in zip(found, ts, strict=True) if g is not None]
+        return (sum(terms[1:], terms[0]),)
+
+    at = (*xs, *directions(outs, 2))
+    if not any(out.requires_grad for out in f(*map(leaf, xs))):
+        return
+    us = directions(at, 3)
+    second = pull(slope, at, (Tensor(np.ones((), xs[0].dtype)),))
+    for i, u in enumerate(us):
+        expected = difference(_along(lambda *y: slope(*map(leaf, y)), at, (i,)), (at[i],), (u,))
+        actual = inner((second[i],), (u,))
+        agree((actual,), expected, f"{op.name}: second derivative along {i}", precision((*xs, *outs))[1] * 100)
+
+
+def law_forward_over_reverse(op: Op, args: tuple, params: dict) -> None:
+    """The tangent of the cotangents is their difference quotient."""
+    f, xs = closed(op, args, params)
+    if not xs:
+        return
+    outs = f(*xs)
+    gs, us = directions(outs, 2), directions(xs, 3)
+
+    def cotangents(*ys):
+        return tuple(g for g in pull(f, ys, gs) if g is not None)
+
+    out, tangent = push(cotangents, xs, us)
+    what = f"{op.name}: forward over reverse"
+    agree(dense(tangent, out), difference(cotangents, xs, us), what, precision((*xs, *outs))[1] * 100)
+
+
+def law_traced(op: Op, args: tuple, params: dict) -> None:
+    """The operator's graph, traced and run on the same inputs, gives the same result."""
+    tensors = tuple(a for a in args if isinstance(a, Tensor))
+
+    def f(*values):
+        left = iter(values)
+        return run(op, tuple(next(left) if isinstance(a, Tensor) else a for a in args), params)
+
+    if tensors:
+        graph = fx.trace(f, *tensors)
+        with seeded():
+            again = graph(*tensors)
+        for traced, direct in zip(again, f(*tensors), strict=True):
+            assert_close(traced, direct, rtol=0.0, atol=0.0, equal_nan=True)
+
+
+def law_memory(op: Op, args: tuple, params: dict) -> None:
+    """A rule's result is memory of its own or a view of the cotangent, never of an input or output.
+
+    The engine adds to such memory and hands it to users as `.grad`.
+    """
+    f, xs = closed(op, args, params)
+    leaves = tuple(map(leaf, xs))
+    outs = f(*leaves)
+    if op.inlined or not xs or not outs or not outs[0].requires_grad:
+        return
+    fn, gs = outs[0].grad_fn, directions(outs, 2)
+    g: Any = gs[0] if fn.out_avals is None else _filled(fn, outs, gs)
+    for i, edge in enumerate(fn.edges):
+        for result in _results(fn, i, g) if edge is not None else ():
+            for held in (*xs, *outs):
+                assert not np.shares_memory(result.value, held.value), (
+                    f"{op.name}: the cotangent of input {i} is shared"
+                )
+            if is_fresh(result, g):
+                assert not np.shares_memory(result.value, g.value), f"{op.name}: input {i} looks fresh but is g"
+
+
+def _filled(fn: Any, outs: tuple, gs: tuple) -> tuple:
+    """A cotangent for every output of a node, zeros for those without one."""
+    full = [Tensor(np.zeros(aval.shape, aval.dtype)) for aval in fn.out_avals]
+    for out, g in zip(outs, gs, strict=True):
+        full[out.output_nr] = g
+    return tuple(full)
+
+
+def _results(fn: Any, i: int, g: Any) -> list:
+    last = fn.op.last
+    pulled = fn.pull(last, g)[i - last] if i >= last and fn.op.variadic else fn.pull(i, g)
+    return [] if pulled is None else [pulled]
+
+
+def law_no_silent_zero(op: Op, args: tuple, params: dict) -> None:
+    """Without derivatives nothing requires a gradient; an input without a rule is refused by its name."""
+    if op.inlined:
+        return
+    for i, a in enumerate(args):
+        if not is_float(a):
+            continue
+        asked = (*args[:i], leaf(a), *args[i + 1 :])
+        if not op.differentiable:
+            assert not any(out.requires_grad for out in run(op, asked, params)), f"{op.name}: requires a gradient"
+        elif op.rules[min(i, op.last)] is None and any(map(is_float, run(op, args, params))):
+            _assert_refused(op, asked, params, op.schema.inputs[min(i, op.last)].name)
+
+
+def _assert_refused(op: Op, args: tuple, params: dict, name: str) -> None:
+    try:
+        run(op, args, params)
+    except NotImplementedError as error:
+        said = str(error)
+    else:
+        raise AssertionError(f"{op.name}: the missing gradient for {name!r} is not refused")
+    for word in (op.name, repr(name)):
+        assert word in said, f"{op.name}: the refusal does not say {word}: {said}"
+
+
+# -------------------------------------------------------------------------------------- odd inputs
+
+REFUSALS = (ValueError, IndexError, RuntimeError, TypeError)
+
+
+def law_empty(op: Op, args: tuple, params: dict) -> None:
+    """With no entries along one dimension: the shape rule still says the result, and cotangents fit."""
+    sizes = {s for a in args if isinstance(a, Tensor) for s in a.shape}
+    with _quiet():
+        for size in sizes:
+            _check_variant(op, tuple(_emptied(a, size) for a in args), params)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """A block in which a variance of nothing may be NaN without a warning."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        yield
+
+
+def _emptied(a: Any, size: int) -> Any:
+    if not isinstance(a, Tensor):
+        return a
+    return Tensor(a.value[tuple(slice(0 if s == size else s) for s in a.shape)].copy())
+
+
+def _check_variant(op: Op, args: tuple, params: dict) -> bool:
+    """Where the operator accepts the arguments, its shape rule holds and cotangents fit; whether it did."""
+    try:
+        run(op, args, params)
+        if not op.inlined:
+            shape_rule(op, args, params)
+    except REFUSALS:
+        return False
+    law_shape(op, args, params)
+    f, xs = closed(op, args, params)
+    for x, g in zip(xs, pull(f, xs, directions(f(*xs), 2)), strict=True):
+        assert g is None or g.aval == x.aval, f"{op.name}: the cotangent of {x.aval} is {g.aval}"
+    return True
+
+
+def law_no_dimensions(op: Op, args: tuple, params: dict) -> None:
+    """On 0-d inputs, where the operator accepts them, the shape rule and the cotangents hold."""
+    first = tuple(
+        Tensor(a.value.ravel()[:1].reshape(())) if isinstance(a, Tensor) and a.value.size else a for a in args
+    )
+    with _quiet():
+        if _check_variant(op, first, params):
+            law_vjp(op, first, params)
+
+
+def law_strides(op: Op, args: tuple, params: dict) -> None:
+    """The same values in other strides give the same result and the same cotangents."""
+    for layout in (_spread_out, np.asfortranarray, _backwards):
+        other = tuple(Tensor(layout(a.value)) if isinstance(a, Tensor) and a.ndim else a for a in args)
+        agree(run(op, other, params), run(op, args, params), f"{op.name}: {layout.__name__}", 1e-12)
+        (f, xs), (h, ys) = closed(op, args, params), closed(op, other, params)
+        gs = directions(f(*xs), 2)
+        laid_out = tuple(Tensor(layout(g.value)) if g.ndim else g for g in gs)
+        expected = dense(pull(f, xs, gs), xs)
+        agree(dense(pull(h, ys, laid_out), ys), expected, f"{op.name}: cotangents, {layout.__name__}", 1e-12)
+
+
+def _spread_out(a: np.ndarray) -> np.ndarray:
+    wide = np.zeros([2 * s for s in a.shape], a.dtype)
+    view = wide[(slice(None, None, 2),) * a.ndim]
+    view[...] = a
+    return view
+
+
+def _backwards(a: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(a[::-1])[::-1]
+
+
+def law_broadcast(op: Op, args: tuple, params: dict) -> None:
+    """A pointwise operator's inputs broadcast, each in turn, and cotangents are summed back."""
+    if op.inlined or not issubclass(op.definition, Pointwise) or sum(isinstance(a, Tensor) for a in args) < 2:
+        return
+    for i, a in enumerate(args):
+        for narrow in _narrowed(a):
+            variant = (*args[:i], narrow, *args[i + 1 :])
+            law_shape(op, variant, params)
+            law_vjp(op, variant, params)
+
+
+def _narrowed(a: Any) -> list:
+    """The tensor with one dimension fewer, and with size 1 along each."""
+    if not isinstance(a, Tensor) or not a.ndim:
+        return []
+    ones = [Tensor(a.value.take([0], axis=d)) for d in range(a.ndim) if a.shape[d] > 1]
+    return [Tensor(np.asarray(a.value[0])), *ones]
+
+
+def law_float32(op: Op, args: tuple, params: dict) -> None:
+    """Of float32 comes float32, values and cotangents, unless a dtype is asked for; equal up to rounding."""
+    single = tuple(Tensor(a.value.astype(np.float32)) if is_float(a) else a for a in args)
+    outs = run(op, single, params)
+    law_shape(op, single, params)
+    asked = any(isinstance(p, np.dtype) for p in params.values())
+    for out, double in zip(outs, run(op, args, params), strict=True):
+        if is_float(out) and any(map(is_float, args)):
+            assert asked or out.dtype == np.float32, f"{op.name}: float32 in, {out.dtype} out"
+        agree((out.value,), (double.value,), f"{op.name}: float32 against float64", 2e-4)
+    f, xs = closed(op, single, params)
+    for x, g in zip(xs, pull(f, xs, directions(f(*xs), 2)), strict=True):
+        assert g is None or g.dtype == np.float32, f"{op.name}: the cotangent of {x.aval} is {g.aval}"
+
+
+LAWS = {name[4:]: law for name, law in list(globals().items()) if name.startswith("law_")}

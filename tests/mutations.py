@@ -1,0 +1,134 @@
+"""Seeds bugs into a copy of the source, one at a time, and tells which of them the tests catch.
+
+Run by hand: `python tests/mutations.py [words]`; words choose the mutations whose description has one.
+The exit status is 1 if more than one goes unnoticed; docs/laws.md keeps the record.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+LAWS = ("tests/ops/test_laws.py",)
+TESTS = ("tests/core", "tests/ops")
+MISSES_ALLOWED = 1
+
+
+class Mutation(NamedTuple):
+    """One bug: in which file, what it is, and the text that it replaces (which must be there once)."""
+
+    path: str
+    bug: str
+    old: str
+    new: str
+
+
+MUTATIONS = (
+    # Rules
+    Mutation("ops/pointwise.py", "sub: the second cotangent has the wrong sign",
+        'vjp_a=lambda g: g, vjp_b=lambda g: -g, linear="a,b"',
+        'vjp_a=lambda g: g, vjp_b=lambda g: g, linear="a,b"'),
+    Mutation("ops/pointwise.py", "exp2: the factor log(2) is missing",
+        "vjp=lambda g, out: g * (out * math.log(2))", "vjp=lambda g, out: g * out"),
+    Mutation("ops/pointwise.py", "tanh: reads the input in place of the output",
+        "vjp=lambda g, out: g * (1 - out * out)", "vjp=lambda g, x: g * (1 - x * x)"),
+    Mutation("ops/pointwise.py", "atan2: the operands are swapped in one rule",
+        "vjp_b=lambda g, a, b: g * (-a / (a * a + b * b))",
+        "vjp_b=lambda g, a, b: g * (-b / (a * a + b * b))"),
+    Mutation("ops/pointwise.py", "maximum: equals both get the whole gradient",
+        "where(a == b, g / 2, where(a < b, 0, g))", "where(a == b, g, where(a < b, 0, g))"),
+    Mutation("ops/nn.py", "softmax: the forward derivative is wrong, the vjp right",
+        "return out * (t - sum_over(t * out, dim, keepdim=True))",
+        "return out * (t + sum_over(t * out, dim, keepdim=True))"),
+    Mutation("ops/nn.py", "log_softmax: the vjp sums over all dimensions",
+        "return g - exp(out) * sum_over(g, dim, keepdim=True)",
+        "return g - exp(out) * sum_over(g, keepdim=True)"),
+    Mutation("ops/reduce.py", "mean: the vjp divides by the number of all elements",
+        "_back(g / count_over(x_aval.shape, dim), x_aval", "_back(g / numel(x_aval.shape), x_aval"),
+    Mutation("ops/view.py", "permute: the vjp applies the permutation, not its inverse",
+        "tuple(order.index(i) for i in range(g.ndim))", "tuple(order[i] for i in range(g.ndim))"),
+    Mutation("backend/numpy.py", "getitem: of an element taken twice, one cotangent is lost",
+        "np.add.at(out, where, src)", "out[where] = src"),
+    # Families
+    Mutation("ops/family.py", "sum_to: the first broadcast dimension of size 1 is not summed over",
+        "dims = (*range(lead), *repeated)", "dims = (*range(lead), *repeated[1:])"),
+    Mutation("ops/family.py", "Pointwise: a cotangent keeps the promoted dtype",
+        "return cast_to(sum_to(g, shape_of(aval)), dtype_of(aval))", "return sum_to(g, shape_of(aval))"),
+    Mutation("core/dtype.py", "promotion: 0-d tensors count like tensors with dimensions",
+        "rank = 2 if dtype is None else 1 if len(operand.shape) == 0 else 0",
+        "rank = 2 if dtype is None else 0"),
+    # Engine
+    Mutation("core/engine.py", "engine: of two cotangents at one place the second is dropped",
+        "return old + g", "return old"),
+    Mutation("core/engine.py", "engine: every cotangent counts as memory to be summed into",
+        "return result is not g and result.value is not g.value", "return True"),
+    Mutation("core/gradfn.py", "engine: nodes run in the order of their creation",
+        "return self.sequence > other.sequence", "return self.sequence < other.sequence"),
+    Mutation("core/engine.py", "engine: every cotangent goes to the first output of its node",
+        "self.deliver(edge, 0 if fn.numbers is None else fn.numbers[i], gi)", "self.deliver(edge, 0, gi)"),
+    Mutation("core/gradfn.py", "engine: a saved output is a constant in the second derivative",
+        "return alias(saved, self)", "return saved"),
+    Mutation("core/gradfn.py", "engine: saved values are not checked for changes",
+        "if isinstance(saved, TensorBase) and count_of(saved) != version:", "if False:"),
+    # Schemas
+    Mutation("core/schema.py", "schema: a default that is left out becomes None",
+        "return parameter.default", "return None"),
+)  # fmt: skip
+
+
+def seeded(mutation: Mutation, folder: Path) -> Path:
+    """A copy of the source tree with the bug in it."""
+    source = Path(shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("*.so", "__pycache__")))
+    file = source / "retrograd" / mutation.path
+    text = file.read_text()
+    found = text.count(mutation.old)
+    assert found == 1, f"{mutation.path}: {found} times {mutation.old!r}: bring this mutation up to date"
+    file.write_text(text.replace(mutation.old, mutation.new))
+    return source
+
+
+def first_failure(source: Path | None, tests: tuple[str, ...]) -> str:
+    """The test that fails first with that source tree (None: the one that is installed), '' if none does."""
+    path = {} if source is None else {"PYTHONPATH": os.pathsep.join([str(source), os.environ.get("PYTHONPATH", "")])}
+    environment = {**os.environ, **path, "RETROGRAD_PURE": "1", "OMP_NUM_THREADS": "1"}
+    options = ["-x", "-q", "--no-header", "--tb=no", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", *options, *tests]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return ""
+    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return failed[0].split(" ", 1)[1].split(" - ")[0] if failed else done.stdout[-300:] + done.stderr[-300:]
+
+
+def report(mutation: Mutation) -> tuple[bool, bool]:
+    """Try one mutation, print its row, and say whether the laws and whether any tests caught it."""
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        source = seeded(mutation, Path(folder))
+        by_laws = first_failure(source, LAWS)
+        failure = by_laws or first_failure(source, TESTS)
+    verdict = f"caught by {failure.removeprefix('tests/')}" if failure else "MISSED"
+    print(f"{mutation.bug:<85} {time.monotonic() - start:5.1f} s  {verdict}", flush=True)
+    return bool(by_laws), bool(failure)
+
+
+def main(words: list[str]) -> int:
+    """Try all mutations, or those that a word picks; 1 if too many are missed."""
+    broken = first_failure(None, TESTS)
+    if broken:
+        print(f"the tests fail without any mutation: {broken}")
+        return 1
+    chosen = [m for m in MUTATIONS if not words or any(word in m.bug for word in words)]
+    rows = [report(mutation) for mutation in chosen]
+    by_laws, caught = (sum(column) for column in zip(*rows, strict=True))
+    print(f"\ncaught {caught} of {len(chosen)}, {by_laws} of them by the laws alone")
+    return int(len(chosen) - caught > MISSES_ALLOWED)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,155 @@
+"""Dtypes: the default, promotion as in PyTorch, and the dtypes of gradients."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.core import dtype as dtypes
+from retrograd.testing import assert_close
+
+ORDER = [
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
+
+# PyTorch's table for two tensors with dimensions; symmetric, so only its upper half, in the order above.
+PROMOTED = """
+bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128
+uint8 int16 int16 int32 int64 float16 float32 float64 complex64 complex128
+int8 int16 int32 int64 float16 float32 float64 complex64 complex128
+int16 int32 int64 float16 float32 float64 complex64 complex128
+int32 int64 float16 float32 float64 complex64 complex128
+int64 float16 float32 float64 complex64 complex128
+float16 float32 float64 complex64 complex128
+float32 float64 complex64 complex128
+float64 complex128 complex128
+complex64 complex128
+complex128
+"""
+TABLE = {
+    (ORDER[i], ORDER[i + j]): result
+    for i, row in enumerate(PROMOTED.strip().splitlines())
+    for j, result in enumerate(row.split())
+}
+
+
+@pytest.fixture
+def default_float64():
+    rg.set_default_dtype(rg.float64)
+    yield
+    rg.set_default_dtype(rg.float32)
+
+
+def ones(dtype: str, shape: tuple[int, ...] = (2,)) -> rg.Tensor:
+    return rg.ones(shape, dtype=np.dtype(dtype))
+
+
+@pytest.mark.parametrize(
+    ("pair", "expected"),
+    TABLE.items(),
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else value,
+)
+def test_two_tensors_meet_as_in_pytorch(pair, expected):
+    a, b = map(ones, pair)
+    assert (a * b).dtype == (b * a).dtype == np.dtype(expected)
+
+
+def test_the_table_is_complete():
+    assert len(TABLE) == len(list(itertools.combinations_with_replacement(ORDER, 2)))
+
+
+@pytest.mark.parametrize("lower", [(), "number"])
+@pytest.mark.parametrize(
+    ("high", "low", "expected"),
+    [
+        ("float32", "float64", "float32"),
+        ("float16", "float64", "float16"),
+        ("float32", "int64", "float32"),
+        ("int32", "int64", "int32"),
+        ("uint8", "int64", "uint8"),
+        ("bool", "int64", "int64"),
+        ("complex64", "float64", "complex64"),
+        ("float64", "complex128", "complex128"),
+        ("float32", "complex64", "complex64"),
+    ],
+)
+def test_zero_dimensional_tensors_and_numbers_change_the_category_alone(high, low, lower, expected):
+    scalar = ones(low, ()) if lower == () else np.dtype(low).type(1).item()
+    assert (ones(high) * scalar).dtype == np.dtype(expected)
+    assert (scalar * ones(high)).dtype == np.dtype(expected)
+
+
+def test_a_category_that_only_the_number_has_takes_the_default_dtype():
+    assert (ones("int64") * 2.5).dtype == np.float32
+    assert (ones("bool") * 2.5).dtype == np.float32
+    assert (ones("int64") * 2j).dtype == np.complex64
+
+
+def test_the_default_dtype_is_what_python_floats_become(default_float64):
+    assert rg.tensor([1.5]).dtype == np.float64
+    assert rg.zeros(2).dtype == np.float64
+    assert (ones("int64") * 2.5).dtype == np.float64
+    assert ones("int64").sin().dtype == np.float64
+
+
+@pytest.mark.parametrize("dtype", ["int64", "complex64", "bool"])
+def test_the_default_dtype_is_a_real_floating_one(dtype):
+    with pytest.raises(TypeError, match=dtype):
+        rg.set_default_dtype(np.dtype(dtype))
+    assert rg.get_default_dtype() == np.float32
+
+
+@pytest.mark.parametrize("dtype", ORDER)
+def test_functions_into_the_reals_turn_integers_into_the_default_dtype(dtype):
+    expected = "float32" if np.dtype(dtype).kind in "biu" else dtype
+    assert ones(dtype).exp().dtype == np.dtype(expected)
+    assert (ones(dtype) / ones(dtype)).dtype == np.dtype(expected)
+    assert (ones(dtype) / 2).dtype == np.dtype(expected)
+
+
+@pytest.mark.parametrize("dtype", ORDER)
+def test_comparisons_answer_in_booleans(dtype):
+    assert (ones(dtype) == ones("float64")).dtype == np.bool_
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "int64"])
+def test_integers_add_up_in_int64(dtype):
+    assert ones(dtype, (300,)).sum().dtype == np.int64
+    assert int(ones(dtype, (300,)).sum()) == 300
+
+
+def test_gradients_have_the_dtype_of_what_they_belong_to():
+    a = rg.ones(2, 3, dtype=rg.float32, requires_grad=True)
+    b = rg.ones(3, dtype=rg.float64, requires_grad=True)
+    y = (a * b).sum()
+    assert y.dtype == np.float64
+    y.backward()
+    assert_close(a.grad, np.ones((2, 3), np.float32))
+    assert_close(b.grad, np.full(3, 2.0))
+
+
+def test_a_cast_brings_the_gradient_back():
+    x = rg.ones(3, dtype=rg.float32, requires_grad=True)
+    x.to(rg.float64).sum().backward()
+    assert_close(x.grad, np.ones(3, np.float32))
+
+
+def test_unsupported_dtypes_say_which_are_supported():
+    with pytest.raises(TypeError, match=r"dtype .* is not supported: use a boolean, integer, float or complex"):
+        dtypes.category(np.dtype("datetime64[s]"))
+
+
+def test_arrays_keep_their_dtype():
+    for dtype in ORDER:
+        assert rg.from_numpy(np.ones(2, dtype)).dtype == np.dtype(dtype)

@@ -1,0 +1,71 @@
+"""Every registered operator is held to every law on every one of its samples."""
+
+import re
+
+import pytest
+
+import retrograd.ops  # noqa: F401 (registers the operators)
+from retrograd.core import registry
+from retrograd.testing import LAWS, errors_of, run, samples_of
+
+# (operator, law): why the law is not asked of the operator.  One that holds after all fails a test.
+EXEMPT = {
+    **{
+        ("nonzero_indices", law): "how many there are depends on the values, so there is no shape rule"
+        for law in ("shape", "float32")
+    },
+    ("scatter_sum", "empty"): "the transpose of take_along_dim: its shape parameter fits the sample alone",
+    ("index_put_sum", "no_dimensions"): "the transpose of indexing: its src always has the indexed shape",
+}
+
+OPERATORS = sorted(registry)
+SAMPLES = {
+    name: list(samples_of(registry[name])) for name in OPERATORS if hasattr(registry[name].definition, "samples")
+}
+CASES = [(name, i) for name, samples in SAMPLES.items() for i in range(len(samples))]
+ERRORS = [(name, *entry) for name in OPERATORS for entry in errors_of(registry[name])]
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_every_operator_has_samples_and_says_what_it_is(name):
+    assert SAMPLES.get(name), "the laws test nothing without samples"
+    assert registry[name].definition.__doc__.strip()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1]}")
+@pytest.mark.parametrize("law", LAWS)
+def test_law(law, case):
+    name, i = case
+    if (name, law) not in EXEMPT:
+        LAWS[law](registry[name], *SAMPLES[name][i])
+
+
+def broken(name: str, law: str) -> bool:
+    for args, params in SAMPLES[name]:
+        try:
+            LAWS[law](registry[name], args, params)
+        except Exception:
+            return True
+    return False
+
+
+def test_exemptions_name_operators_and_laws_that_are_there():
+    assert {name for name, _ in EXEMPT} - set(registry) == set()
+    assert {law for _, law in EXEMPT} - set(LAWS) == set()
+
+
+@pytest.mark.parametrize("exemption", EXEMPT, ids="-".join)
+def test_exemptions_are_needed(exemption):
+    assert broken(*exemption), "the law holds: delete the exemption"
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: f"{error[0]}-{error[3].__name__}")
+def test_wrong_calls_say_what_is_wrong(error):
+    name, args, params, exception, pattern = error
+    with pytest.raises(exception, match=pattern):
+        run(registry[name], args, params)
+
+
+def test_some_wrong_calls_are_listed():
+    assert len({name for name, *_ in ERRORS}) > 5
+    assert all(re.compile(pattern) for *_, pattern in ERRORS)

@@ -1,0 +1,161 @@
+"""Softmax, normalisation, dropout, embedding, attention: limits, errors and what PyTorch promises."""
+
+import math
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.testing import assert_close
+
+
+def test_softmax_of_large_numbers_neither_overflows_nor_loses_its_sum():
+    x = rg.tensor([[1e4, 1e4 - 1], [-1e4, 0.0]])
+    assert_close(rg.softmax(x, 1).sum(1), rg.ones(2))
+    assert rg.log_softmax(x, 1)[1].tolist() == [-1e4, 0]
+
+
+def test_softmax_gives_nothing_to_minus_infinity():
+    x = rg.tensor([0.0, -math.inf], requires_grad=True)
+    out = rg.softmax(x, 0)
+    assert out.tolist() == [1, 0]
+    assert rg.autograd.grad(out[0], x)[0].tolist() == [0, 0]
+
+
+def test_layer_norm_has_mean_zero_and_variance_one(rng):
+    x = rg.tensor(rng.normal(3, 5, size=(4, 2, 6)))
+    out = rg.layer_norm(x, (2, 6), eps=0.0)
+    assert_close(out.mean((1, 2)).numpy(), np.zeros(4), atol=1e-12)
+    assert_close(out.var((1, 2), correction=0).numpy(), np.ones(4))
+
+
+def test_standardize_of_equal_elements_is_zero_with_gradient_zero():
+    x = rg.ones(2, 3, requires_grad=True)
+    out = rg.standardize(x)
+    assert out.tolist() == [[0] * 3] * 2
+    assert rg.autograd.grad((out * out).sum(), x)[0].tolist() == [[0] * 3] * 2
+
+
+def test_standardize_does_not_write_to_its_input():
+    x = rg.tensor([1.0, 3.0])
+    rg.standardize(x)
+    assert x.tolist() == [1, 3]
+
+
+def test_normalize_leaves_zero_alone():
+    x = rg.zeros(1, 3, requires_grad=True)
+    out = rg.normalize(x)
+    assert out.tolist() == [[0, 0, 0]]
+    assert np.isfinite(rg.autograd.grad(out.sum(), x)[0].numpy()).all()
+
+
+@pytest.mark.parametrize(
+    ("p", "expected"),
+    [(2, [0.6, -0.8, 0]), ("fro", [0.6, -0.8, 0]), (1, [1, -1, 0]), (math.inf, [0, -1, 0]), (0, [0] * 3)],
+)
+def test_gradient_of_the_norm(p, expected):
+    x = rg.tensor([3.0, -4.0, 0.0], dtype="float64", requires_grad=True)
+    out = rg.norm(x, p)
+    assert out.dtype == np.float64
+    if p != 0:
+        assert_close(rg.autograd.grad(out, x)[0].numpy(), np.array(expected, float))
+    else:
+        assert out.item() == 2
+
+
+@pytest.mark.parametrize("p", [0.5, 1, 1.5, 2, 3, math.inf])
+def test_the_norm_of_zero_has_gradient_zero(p):
+    x = rg.zeros(3, requires_grad=True)
+    assert rg.autograd.grad(rg.norm(x, p), x)[0].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("p", [-math.inf, -1, 0.5, 1, 1.5, 2, 3, math.inf])
+def test_norms_are_those_of_numpy(p, rng):
+    x = rng.normal(size=(3, 4))
+    assert_close(rg.norm(rg.tensor(x), p, dim=1).numpy(), np.linalg.norm(x, p, axis=1))
+
+
+# --------------------------------------------------------------------------------------------------- dropout
+
+
+def test_dropout_keeps_or_scales_and_its_gradient_does_the_same():
+    x = rg.ones(1000, requires_grad=True)
+    out = rg.dropout(x, 0.25)
+    values = set(out.tolist())
+    assert len(values) == 2
+    assert 0 in values
+    assert max(values) == pytest.approx(4 / 3)
+    assert rg.autograd.grad(out.sum(), x)[0].tolist() == out.tolist()
+    assert 600 < (out.detach() > 0).sum().item() < 900
+
+
+def test_dropout_outside_training_is_the_tensor_itself():
+    x = rg.ones(3)
+    assert rg.dropout(x, 0.9, training=False) is x
+    assert rg.dropout(x, 0.0) is x
+    assert rg.dropout(x, 1.0).tolist() == [0, 0, 0]
+
+
+# ------------------------------------------------------------------------------------------------- embedding
+
+
+def test_rows_named_twice_get_both_gradients():
+    weight = rg.zeros(4, 2, requires_grad=True)
+    out = rg.embedding(rg.tensor([[1, 3], [1, 1]]), weight)
+    assert rg.autograd.grad(out.sum(), weight)[0].tolist() == [[0, 0], [3, 3], [0, 0], [1, 1]]
+
+
+@pytest.mark.parametrize("padding", [1, -3])
+def test_the_padding_row_is_a_constant(padding):
+    weight = rg.ones(4, 2, requires_grad=True)
+    out = rg.embedding(rg.tensor([1, 3]), weight, padding_idx=padding)
+    assert out.tolist() == [[1, 1], [1, 1]]
+    assert rg.autograd.grad(out.sum(), weight)[0].tolist() == [[0, 0], [0, 0], [0, 0], [1, 1]]
+
+
+@pytest.mark.parametrize("bad", [-1, 4])
+def test_ids_that_name_no_row_are_refused(bad):
+    with pytest.raises(IndexError, match=r"embedding: .*there are 0 to 3"):
+        rg.embedding(rg.tensor([0, bad]), rg.ones(4, 2))
+
+
+def test_no_ids_give_no_rows_and_no_gradient():
+    weight = rg.ones(4, 2, requires_grad=True)
+    out = rg.embedding(rg.zeros(0, dtype="int64"), weight)
+    assert out.shape == (0, 2)
+    assert rg.autograd.grad(out.sum(), weight)[0].sum().item() == 0
+
+
+# ------------------------------------------------------------------------------------------------- attention
+
+
+def attention(q, k, v, mask):
+    """Attention by its definition."""
+    scores = np.where(mask, q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1]), -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ v
+
+
+@pytest.mark.parametrize("lengths", [(3, 3), (2, 5), (5, 2)])
+def test_causal_attention_looks_back_only(lengths, rng):
+    q, k, v = (rng.normal(size=(2, n, 4)) for n in (*lengths, lengths[1]))
+    out = rg.scaled_dot_product_attention(*map(rg.tensor, (q, k, v)), is_causal=True)
+    assert_close(out.numpy(), attention(q, k, v, np.tri(*lengths, dtype=bool)))
+
+
+def test_attention_adds_a_mask_of_numbers_and_obeys_one_of_booleans(rng):
+    q, k, v = (rng.normal(size=(3, 4)) for _ in range(3))
+    mask = np.array([[True, False, True], [True, True, False], [False, False, True]])
+    numbers = np.where(mask, 0.0, -np.inf)
+    for given in (mask, numbers):
+        out = rg.scaled_dot_product_attention(*map(rg.tensor, (q, k, v, given)))
+        assert_close(out.numpy(), attention(q, k, v, mask))
+
+
+def test_a_query_that_may_look_nowhere_gets_zero_and_spoils_no_gradient(rng):
+    q, k, v = (rg.tensor(rng.normal(size=(2, 4)), requires_grad=True) for _ in range(3))
+    mask = rg.tensor([[False, False], [True, True]])
+    out = rg.scaled_dot_product_attention(q, k, v, mask)
+    assert out[0].tolist() == [0] * 4
+    for g in rg.autograd.grad(out.sum(), [q, k, v]):
+        assert np.isfinite(g.numpy()).all()

@@ -1,0 +1,119 @@
+"""Random numbers: reproducible, from the distribution asked for, refused where they can't be."""
+
+import threading
+
+import pytest
+
+import retrograd as rg
+
+DRAWS = {
+    "rand": lambda g: rg.rand(50, generator=g),
+    "randn": lambda g: rg.randn(50, generator=g),
+    "randint": lambda g: rg.randint(0, 1000, (50,), generator=g),
+    "randperm": lambda g: rg.randperm(50, generator=g),
+    "bernoulli": lambda g: rg.bernoulli(rg.full((50,), 0.5), generator=g),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(name):
+    first, again, other = (DRAWS[name](rg.Generator(seed)).tolist() for seed in (3, 3, 4))
+    assert first == again != other
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_generator_goes_on_and_can_be_set_back(name):
+    generator = rg.Generator(1)
+    DRAWS[name](generator)
+    state = generator.get_state()
+    first = DRAWS[name](generator).tolist()
+    assert DRAWS[name](generator).tolist() != first
+    generator.set_state(state)
+    assert DRAWS[name](generator).tolist() == first
+
+
+def test_manual_seed_governs_the_default_generator():
+    rg.manual_seed(5)
+    first = rg.rand(4).tolist()
+    state = rg.get_rng_state()
+    second = rg.rand(4).tolist()
+    rg.set_rng_state(state)
+    assert rg.rand(4).tolist() == second
+    rg.manual_seed(5)
+    assert rg.rand(4).tolist() == first
+
+
+def moments(x):
+    return float(x.mean()), float(x.var())
+
+
+def test_numbers_follow_their_distributions():
+    generator = rg.Generator(0)
+    n = 40_000
+    uniform = rg.rand(n, generator=generator, dtype=rg.float64)
+    assert uniform.amin() >= 0
+    assert uniform.amax() < 1
+    assert moments(uniform) == (pytest.approx(0.5, abs=0.01), pytest.approx(1 / 12, abs=0.002))
+    assert moments(rg.randn(n, generator=generator)) == (pytest.approx(0, abs=0.02), pytest.approx(1, abs=0.03))
+    assert moments(rg.normal(3.0, 2.0, (n,), generator=generator)) == (
+        pytest.approx(3, abs=0.04),
+        pytest.approx(4, abs=0.1),
+    )
+    integers = rg.randint(2, 5, (n,), generator=generator)
+    assert sorted({*integers.tolist()}) == [2, 3, 4]
+    assert moments(integers.double())[0] == pytest.approx(3, abs=0.02)
+    assert moments(rg.bernoulli(rg.full((n,), 0.3), generator=generator))[0] == pytest.approx(0.3, abs=0.01)
+
+
+def test_a_permutation_holds_each_integer_once():
+    assert sorted(rg.randperm(100).tolist()) == list(range(100))
+
+
+@pytest.mark.parametrize("dtype", [rg.float16, rg.float32, rg.float64])
+def test_floating_dtypes_are_drawn_as_asked(dtype):
+    assert rg.rand(3, dtype=dtype).dtype == rg.randn(3, dtype=dtype).dtype == dtype
+
+
+def test_like_takes_shape_and_dtype():
+    x = rg.ones(2, 3, dtype=rg.float64)
+    assert rg.rand_like(x).aval == rg.randn_like(x).aval == x.aval
+
+
+@pytest.mark.parametrize(
+    ("draw", "error", "facts"),
+    [
+        (lambda: rg.rand(2, dtype=rg.int64), TypeError, "int64"),
+        (lambda: rg.randint(3, 3, (2,)), ValueError, "3 up to but not including 3"),
+        (lambda: rg.bernoulli(rg.full((2,), 1.5)), ValueError, "between 0 and 1"),
+        (lambda: rg.manual_seed(-1), ValueError, "-1"),
+        (lambda: rg.Generator("x"), ValueError, "'x'"),
+    ],
+)
+def test_what_can_not_be_drawn_is_refused(draw, error, facts):
+    with pytest.raises(error, match=facts):
+        draw()
+
+
+def test_threads_never_draw_the_same_numbers_from_one_generator():
+    generator, drawn = rg.Generator(0), []
+
+    def work():
+        drawn.extend(rg.rand(1000, generator=generator, dtype=rg.float64).tolist())
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(drawn)) == 4000
+
+
+def test_dropout_keeps_the_mean_zeroes_its_share_and_scales_gradients_alike():
+    x = rg.ones(20_000, requires_grad=True)
+    out = rg.dropout(x, 0.25)
+    values = sorted({*out.tolist()})
+    assert values == [0.0, pytest.approx(4 / 3)]
+    assert float((out == 0).double().mean()) == pytest.approx(0.25, abs=0.02)
+    out.sum().backward()
+    assert float((x.grad - out.detach()).abs().amax()) == 0.0
+    assert rg.dropout(x, 0.25, training=False) is x or float((rg.dropout(x, 0.25, False) - x).abs().amax()) == 0.0

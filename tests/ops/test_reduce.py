@@ -1,0 +1,202 @@
+"""Reductions and extremes where something is special: zeros, ties, nothing, infinities, dtypes."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.testing import assert_close
+
+
+def gradient(f, x):
+    x = rg.tensor(x, dtype="float64", requires_grad=True)
+    return rg.autograd.grad(f(x), x)[0]
+
+
+def hessian(f, x):
+    x = rg.tensor(x, dtype="float64", requires_grad=True)
+    (g,) = rg.autograd.grad(f(x), x, create_graph=True)
+    return [rg.autograd.grad(g[i], x, retain_graph=True)[0].tolist() for i in range(x.shape[0])]
+
+
+# ------------------------------------------------------------------------------------------------------ sums
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int32", "int64"])
+def test_integers_and_booleans_add_and_multiply_up_in_int64(dtype):
+    x = rg.tensor(np.ones(300, dtype))
+    for result in (rg.sum(x), rg.cumsum(x, 0), rg.prod(x), rg.cumprod(x, 0)):
+        assert result.dtype == np.int64
+    assert rg.sum(x).item() == 300
+
+
+def test_sum_takes_a_dtype_and_its_gradient_has_that_of_the_input():
+    x = rg.tensor([1.0, 2.0], dtype="float32", requires_grad=True)
+    total = rg.sum(x, dtype="float64")
+    assert total.dtype == np.float64
+    assert rg.autograd.grad(total, x)[0].dtype == np.float32
+
+
+def test_no_dimensions_and_the_empty_tuple_mean_all():
+    x = rg.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert rg.sum(x, dim=()).item() == rg.sum(x).item() == 10
+    assert rg.sum(rg.tensor(3.0), dim=0).item() == rg.sum(rg.tensor(3.0), dim=-1).item() == 3
+    with pytest.raises(IndexError, match="dim 1 is out of range"):
+        rg.sum(rg.tensor(3.0), dim=1)
+
+
+def test_axis_and_keepdims_are_understood_too():
+    assert rg.sum(rg.ones(2, 3), axis=1, keepdims=True).shape == (2, 1)
+
+
+def test_sums_of_nothing_are_the_neutral_elements():
+    nothing = rg.zeros(0, 3)
+    assert rg.sum(nothing, 0).tolist() == [0, 0, 0]
+    assert rg.prod(nothing, 0).tolist() == [1, 1, 1]
+    assert rg.logsumexp(nothing, 0).tolist() == [-math.inf] * 3
+    assert rg.any(nothing).item() is False
+    assert rg.all(nothing).item() is True
+
+
+def test_mean_of_nothing_is_nan_without_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isnan(rg.mean(rg.zeros(0, 3), 0).numpy()).all()
+        assert rg.mean(rg.zeros(0, 3), 1).shape == (0,)
+
+
+def test_mean_of_integers_is_refused_with_two_ways_out():
+    with pytest.raises(TypeError, match=r"mean: .*int64; convert with .to\(dtype\), or pass dtype="):
+        rg.mean(rg.tensor([1, 2]))
+    assert rg.mean(rg.tensor([1, 2]), dtype="float64").item() == 1.5
+
+
+def test_half_precision_means_do_not_overflow():
+    assert rg.mean(rg.full((4,), 60000.0, dtype="float16")).item() == 60000
+
+
+def test_var_takes_either_word_for_the_correction():
+    x = rg.tensor([1.0, 2.0, 6.0])
+    assert rg.var(x, unbiased=False).item() == rg.var(x, correction=0).item() == pytest.approx(14 / 3)
+    assert rg.var(x).item() == rg.var(x, unbiased=True).item() == 7
+
+
+def test_var_mean_names_its_results():
+    both = rg.var_mean(rg.tensor([[1.0, 3.0]]), 1)
+    assert (both.var.item(), both.mean.item()) == (2, 2)
+
+
+def test_std_of_equal_elements_has_gradient_zero():
+    assert gradient(rg.std, [2.0, 2.0, 2.0]).tolist() == [0, 0, 0]
+
+
+# -------------------------------------------------------------------------------------------------- products
+
+
+@pytest.mark.parametrize(
+    ("x", "expected"),
+    [
+        ([2.0, 3.0, 4.0], [12, 8, 6]),
+        ([2.0, 0.0, 4.0], [0, 8, 0]),
+        ([0.0, 3.0, 0.0], [0, 0, 0]),
+        ([5.0], [1]),
+    ],
+)
+def test_gradient_of_prod_holds_with_zeros(x, expected):
+    assert gradient(rg.prod, x).tolist() == expected
+
+
+@pytest.mark.parametrize("product", [rg.prod, lambda x: rg.cumprod(x, 0)[-1]], ids=["prod", "cumprod"])
+@pytest.mark.parametrize("zeros", [(), (0,), (1, 3), (0, 1, 2)])
+def test_second_derivative_of_products_holds_with_zeros(product, zeros):
+    x = np.array([2.0, -3.0, 4.0, 0.5])
+    x[list(zeros)] = 0
+    expected = [[math.prod(np.delete(x, [i, j])) if i != j else 0 for j in range(4)] for i in range(4)]
+    assert_close(np.array(hessian(product, x)), np.array(expected))
+
+
+def test_gradient_of_prod_over_several_dimensions_goes_back_to_its_place():
+    x = np.arange(1.0, 25.0).reshape(2, 3, 4)
+    g = gradient(lambda t: rg.sum(rg.prod(t, dim=(0, 2))), x)
+    assert_close(g.numpy(), x.prod(axis=(0, 2), keepdims=True) / x)
+
+
+# -------------------------------------------------------------------------------------------------- extremes
+
+
+@pytest.mark.parametrize("extreme", [rg.amax, rg.amin])
+def test_ties_share_the_gradient_equally(extreme):
+    assert gradient(extreme, [1.0, 1.0, 1.0, 1.0]).tolist() == [0.25] * 4
+
+
+def test_only_the_extreme_elements_get_gradient():
+    assert gradient(rg.amax, [1.0, 7.0, 7.0]).tolist() == [0, 0.5, 0.5]
+    assert gradient(rg.amin, [1.0, 7.0, 7.0]).tolist() == [1, 0, 0]
+
+
+def test_the_gradient_of_a_nan_goes_to_the_nan():
+    assert gradient(rg.amax, [1.0, math.nan, 7.0]).tolist() == [0, 1, 0]
+
+
+def test_max_along_a_dimension_sends_the_gradient_to_one_element():
+    assert gradient(lambda x: rg.max(x, 0).values, [1.0, 7.0, 7.0]).tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("name", ["amax", "amin", "argmax", "argmin", "max", "min"])
+def test_nothing_has_no_extreme(name):
+    with pytest.raises(ValueError, match=r"nothing to choose from: .*\(0, 3\)"):
+        getattr(rg, name)(rg.zeros(0, 3))
+
+
+@pytest.mark.parametrize("name", ["amax", "amin", "argmax", "argmin"])
+def test_no_rows_have_no_extremes_to_look_for(name):
+    assert getattr(rg, name)(rg.zeros(0, 3), 1).shape == (0,)
+
+
+def test_max_has_three_faces():
+    x = rg.tensor([[1.0, 5.0], [7.0, 2.0]])
+    assert rg.max(x).item() == 7
+    values, indices = x.max(0, True)
+    assert (values.tolist(), indices.tolist()) == ([[7, 5]], [[1, 0]])
+    assert x.max(dim=-1).indices.tolist() == [1, 0]
+    other = rg.tensor([3.0, 3.0])
+    assert rg.max(x, other).tolist() == rg.max(x, other=other).tolist() == [[3, 5], [7, 3]]
+    assert rg.min(x, other).tolist() == [[1, 3], [3, 2]]
+
+
+def test_max_of_a_number_along_its_last_dimension_is_the_number():
+    values, indices = rg.max(rg.tensor(3.0), 0)
+    assert (values.item(), indices.item()) == (3, 0)
+
+
+# -------------------------------------------------------------------------------------- exponentials, scans
+
+
+def test_logsumexp_takes_infinities_without_nan():
+    assert rg.logsumexp(rg.tensor([-math.inf, -math.inf]), 0).item() == -math.inf
+    assert rg.logsumexp(rg.tensor([math.inf, 1.0]), 0).item() == math.inf
+    assert gradient(lambda x: rg.logsumexp(x, 0), [-math.inf, 0.0]).tolist() == [0, 1]
+    assert gradient(lambda x: rg.logsumexp(x, 0), [-math.inf, -math.inf]).tolist() == [0, 0]
+
+
+def test_cumsum_of_a_number_is_the_number():
+    assert rg.cumsum(rg.tensor(3.0), 0).shape == ()
+    assert rg.cumprod(rg.tensor(3.0), 0).item() == 3
+
+
+def test_count_nonzero_counts():
+    x = rg.tensor([[0.0, 1.0], [2.0, 3.0]])
+    assert rg.count_nonzero(x).item() == 3
+    assert rg.count_nonzero(x, 0).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("dim", [0, (0, 1), (1,), (0, 2), None])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "complex128"])
+def test_large_sums_are_those_of_numpy_however_they_are_added(dim, dtype, rng):
+    x = (rng.normal(size=(20, 30, 40)) * 10).astype(dtype)
+    for keepdim in (False, True):
+        assert_close(
+            rg.sum(rg.tensor(x), dim, keepdim).numpy(), x.sum(dim, keepdims=keepdim), rtol=1e-5, atol=1e-3
+        )

@@ -1,0 +1,74 @@
+"""Derivatives where the difference quotient has no say, by PyTorch's conventions: ties, kinks, bounds."""
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.testing import assert_close
+
+
+def slope(f, *values):
+    x = rg.tensor(list(values), dtype=rg.float64, requires_grad=True)
+    f(x).sum().backward()
+    return x.grad
+
+
+@pytest.mark.parametrize("name", ["abs", "relu", "sign", "floor", "ceil", "round", "trunc"])
+def test_at_zero_the_derivative_is_zero(name):
+    assert_close(slope(getattr(rg, name), 0.0), [0.0])
+
+
+@pytest.mark.parametrize(
+    ("bounds", "expected"),
+    [((-1, 1), [0, 1, 1, 1, 0]), ((None, 1), [1, 1, 1, 1, 0]), ((-1, None), [0, 1, 1, 1, 1])],
+)
+def test_clamp_lets_gradients_pass_at_its_bounds(bounds, expected):
+    assert_close(slope(lambda x: x.clamp(*bounds), -2.0, -1.0, 0.0, 1.0, 2.0), expected)
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_two_equals_share_the_gradient(name):
+    a = rg.tensor([1.0, 2.0], dtype=rg.float64, requires_grad=True)
+    b = rg.tensor([1.0, 2.0], dtype=rg.float64, requires_grad=True)
+    getattr(rg, name)(a, b).sum().backward()
+    assert_close(a.grad, [0.5, 0.5])
+    assert_close(b.grad, [0.5, 0.5])
+
+
+@pytest.mark.parametrize("name", ["amax", "amin"])
+def test_all_equals_share_the_gradient_of_an_extreme(name):
+    sign = 1.0 if name == "amax" else -1.0
+    assert_close(slope(lambda x: getattr(x * sign, name)(), 3.0, 1.0, 3.0, 3.0), sign * np.array([1, 0, 1, 1]) / 3)
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_along_a_dimension_the_chosen_element_has_the_whole_gradient(name):
+    assert_close(slope(lambda x: getattr(x, name)(dim=0).values, 2.0, 2.0, 2.0), [1, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [((0.0, 2.0, 3.0), [6, 0, 0]), ((0.0, 0.0, 3.0), [0, 0, 0]), ((1.0, 2.0, 3.0), [6, 3, 2])],
+)
+def test_the_derivative_of_a_product_with_zeros_is_the_product_of_the_others(values, expected):
+    assert_close(slope(lambda x: x.prod(), *values), expected)
+
+
+def test_powers_of_zero_have_the_derivatives_of_polynomials():
+    assert_close(slope(lambda x: x**2, 0.0), [0.0])
+    assert_close(slope(lambda x: x**1, 0.0), [1.0])
+    assert_close(slope(lambda x: x**0, 0.0), [0.0])
+    assert_close(slope(lambda b: 0.0**b, 2.0), [0.0])
+
+
+def test_where_keeps_the_branch_not_taken_out_of_the_gradient():
+    assert_close(slope(lambda x: rg.where(x > 0, x.sqrt(), x * 3.0), 4.0), [0.25])
+
+
+def test_a_norm_has_derivative_zero_at_zero():
+    assert_close(slope(lambda x: x.norm(), 0.0, 0.0), [0.0, 0.0])
+
+
+def test_places_named_twice_get_both_cotangents():
+    i = rg.tensor([0, 0, 2])
+    assert_close(slope(lambda x: x[i] * rg.tensor([1.0, 10.0, 100.0], dtype=rg.float64), 1.0, 2.0, 3.0), [11, 0, 100])
