@@ -19,7 +19,7 @@ Inputs = Tensor | GradientEdge | Sequence[Tensor | GradientEdge]
 
 
 def backward(
-    tensors: Tensor | Sequence[Tensor],
+    tensors: Inputs,
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -58,7 +58,7 @@ def backward(
 
 
 def grad(
-    outputs: Tensor | Sequence[Tensor],
+    outputs: Inputs,
     inputs: Inputs,
     grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
@@ -122,7 +122,11 @@ def _seeds(name: str, roots: list, gradients: list) -> list:
     return [_seed(name, index, root, g) for index, (root, g) in enumerate(zip(roots, gradients, strict=True))]
 
 
-def _seed(name: str, index: int, root: Tensor, g: Tensor | None) -> Tensor:
+def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) -> Tensor:
+    if isinstance(root, GradientEdge):
+        if not isinstance(g, Tensor):
+            raise RuntimeError(f"{name}: output {index} is a GradientEdge, which needs its cotangent given")
+        return _outgoing(g)
     if not root.requires_grad:
         raise RuntimeError(
             f"{name}: output {index}, of shape {root.shape}, does not require grad: nothing that requires grad "
@@ -152,7 +156,7 @@ def _outgoing(g: Tensor) -> Tensor:
 
 def _pull(roots: list, seeds: list, wanted: Any, create_graph: bool, retain_graph: bool | None) -> tuple:
     return pullback(
-        [edge_of(root) for root in roots],
+        [_edge(root) for root in roots],
         seeds,
         level=current().level,
         inputs=wanted,

@@ -23,6 +23,8 @@ class Tensor(Arithmetic):
     @requires_grad.setter
     def requires_grad(self, flag):
         if self.grad_fn is not None:
+            if flag:
+                return  # it does already
             raise RuntimeError(
                 "requires_grad: only leaves can change it; this tensor is the result of "
                 f"{self.grad_fn.op.name}. Use x.detach() for one outside the graph."

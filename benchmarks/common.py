@@ -1,0 +1,89 @@
+"""For benchmarks: worker processes that are measured in turn, medians, and plain tables.
+
+A benchmark script runs itself once per subject (`script.py --worker NAME`).  A worker first writes a line of
+JSON, `true` or the reason why its subject is missing; then it reads one row's name per line and answers with
+the seconds that one sample of the row took, or `null` where the row does not apply.  All workers take turns
+within every round, so that whatever else the machine does meets all of them.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+def seconds(function: Callable[[], object]) -> float:
+    """How long one call takes."""
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+class Worker:
+    """A subject in a process of its own."""
+
+    def __init__(self, script: str, name: str, environment: Mapping[str, str]) -> None:
+        self.name = name
+        self._process = subprocess.Popen(
+            [sys.executable, script, "--worker", name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **ONE_THREAD, **environment},
+        )
+        self.ready = self._answer()
+
+    def sample(self, row: str) -> float | None:
+        """The seconds that one sample of the row takes; None if it does not apply."""
+        print(row, file=self._process.stdin, flush=True)
+        return self._answer()
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.stdin.close()
+        self._process.wait()
+
+    def _answer(self) -> object:
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the worker {self.name!r} ended early, with status {self._process.wait()}")
+        return json.loads(line)
+
+
+def serve(make: Callable[[], Callable[[str], float | None]]) -> None:
+    """A worker's main loop around the function from row to seconds; `make` raises ImportError if it can't be had."""
+    try:
+        sample, ready = make(), True
+    except ImportError as error:
+        ready = f"{error.name or error} is not installed"
+    print(json.dumps(ready), flush=True)
+    for line in sys.stdin if ready is True else ():
+        print(json.dumps(sample(line.strip())), flush=True)
+
+
+def interleaved(workers: Iterable[Worker], rows: Iterable[str], rounds: int) -> dict[str, dict[str, float]]:
+    """Medians in seconds, by row and subject, over rounds in which every subject has its turn at every row."""
+    times: dict[str, dict[str, list[float]]] = {row: {} for row in rows}
+    for number in range(rounds + 1):
+        for row, by_subject in times.items():
+            for worker in workers:
+                taken = worker.sample(row)
+                if taken is not None and number:  # the first round warms up
+                    by_subject.setdefault(worker.name, []).append(taken)
+    return {row: {name: statistics.median(t) for name, t in found.items()} for row, found in times.items()}
+
+
+def table(header: list[str], lines: list[list[str]]) -> str:
+    """Columns as wide as they need to be; the first is aligned to the left, the others to the right."""
+    widths = [max(len(line[i]) for line in [header, *lines]) for i in range(len(header))]
+
+    def one(line: list[str]) -> str:
+        cells = [line[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(line[1:], widths[1:], strict=True))]
+        return "  ".join(cells).rstrip()
+
+    return "\n".join([one(header), "  ".join("-" * w for w in widths), *map(one, lines)])

@@ -1,0 +1,44 @@
+"""Parity with PyTorch: the same calls in both, and the same answers.  Run by `make parity`."""
+
+import numpy as np
+import pytest
+import torch
+
+import retrograd as rg
+
+torch.set_num_threads(1)
+
+
+def to_torch(value):
+    """A value of ours as PyTorch's: tensors (copied), dtypes, and containers of them."""
+    if isinstance(value, rg.Tensor):
+        return torch.from_numpy(np.array(value.detach().numpy()))
+    if isinstance(value, np.dtype):
+        return getattr(torch, value.name)
+    if isinstance(value, (tuple, list)):
+        return type(value)(to_torch(v) for v in value)
+    return value
+
+
+def plain(value):
+    """A result of either as data that can be compared: (dtype, array) of a tensor, containers as tuples."""
+    if isinstance(value, torch.Tensor):
+        array = value.numpy(force=True)
+        return str(array.dtype), array
+    if isinstance(value, rg.Tensor):
+        return str(value.dtype), value.detach().numpy()
+    if isinstance(value, (tuple, list)):
+        return tuple(plain(v) for v in value)
+    return value
+
+
+@pytest.fixture(name="to_torch")
+def to_torch_fixture():
+    """The function of that name."""
+    return to_torch
+
+
+@pytest.fixture(name="plain")
+def plain_fixture():
+    """The function of that name."""
+    return plain

@@ -1,0 +1,338 @@
+"""Every operator that PyTorch has under the same name gives what PyTorch gives: values, dtypes, derivatives."""
+
+import operator
+import warnings
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+import retrograd as rg
+from retrograd.core import registry
+from retrograd.core.schema import REQUIRED
+from retrograd.testing import run, samples_of
+
+TOLERANCE = {"float32": 2e-5, "float64": 1e-10}
+ASPECTS = ("values", "dtype", "gradient", "second order")
+
+
+# Operators whose PyTorch counterpart is called in another way: (torch's inputs, params) -> result.
+def _spread(function):
+    """`var` and `std`, whose PyTorch signatures do not take `unbiased` and `correction` together."""
+
+    def call(x, dim, unbiased, keepdim, correction):
+        return function(x, dim, correction=correction if unbiased is None else int(unbiased), keepdim=keepdim)
+
+    return call
+
+
+def _prod(x, dim, keepdim, dtype):
+    """PyTorch multiplies along one dimension at a time."""
+    for d in range(x.ndim) if dim is None else sorted({d % x.ndim for d in dim}):
+        x = x.prod(d, keepdim=True, dtype=dtype)
+    return x if keepdim else x.squeeze(dim) if dim is not None else x.reshape(())
+
+
+CALLS = {
+    "broadcast_tensors": lambda tensors: torch.broadcast_tensors(*tensors),
+    "logsumexp": lambda x, dim, keepdim: torch.logsumexp(x, tuple(range(x.ndim)) if dim is None else dim, keepdim),
+    "prod": _prod,
+    "roll": torch.roll,
+    "std": _spread(torch.std),
+    "var": _spread(torch.var),
+}
+
+# PyTorch's counterpart differs in purpose, or gives random numbers.
+NO_COUNTERPART = {
+    "bernoulli": "random",
+    "dropout": "random",
+}
+
+# (operator, aspect): why ours differs.  An entry that is not needed any more fails a test.
+KNOWN = {}
+
+# Inputs that only ours differentiates by.
+NO_GRADIENT = {
+    "binary_cross_entropy": ("weight",),
+    "binary_cross_entropy_with_logits": ("weight", "pos_weight"),
+    "cross_entropy": ("weight",),
+    "nll_loss": ("weight",),
+}
+
+# ---------------------------------------------------------------------------------------------- the two sides
+
+
+def counterpart(name):
+    """PyTorch's function of that name, from the namespace that has it; None without one."""
+    if name in NO_COUNTERPART:
+        return None
+    if name in CALLS:
+        return CALLS[name]
+    found = [getattr(home, name) for home in (F, torch, torch.Tensor) if callable(getattr(home, name, None))]
+    return found[0] if found else None
+
+
+def call_torch(name, args, params):
+    """PyTorch's result as a tuple; what has its default value is left out, so that names matter little."""
+    given = {**registry[name].schema.group(args), **params}
+    if name in CALLS:
+        out = CALLS[name](*[given[p.name] for p in registry[name].schema.parameters])
+    else:
+        positional, named = _split(registry[name].schema.parameters, given)
+        out = counterpart(name)(*positional, **named)
+    return tuple(out) if isinstance(out, (tuple, list)) else (out,)
+
+
+def _split(parameters, given):
+    """What is required by position, the rest by name."""
+    wanted = [p for p in parameters if p.default is REQUIRED or not _same(given[p.name], p.default)]
+    named = {p.name: given[p.name] for p in wanted if p.keyword_only or p.default is not REQUIRED}
+    return [given[p.name] for p in wanted if p.name not in named], named
+
+
+def _same(a, b):
+    return type(a) is type(b) and not isinstance(a, torch.Tensor) and a == b
+
+
+def cast(args, dtype):
+    """The sample's floating tensors in another dtype."""
+    return tuple(a.to(dtype) if isinstance(a, rg.Tensor) and a.dtype.kind == "f" else a for a in args)
+
+
+def floats(values):
+    """Those of real floating dtype."""
+    return [v for v in values if isinstance(v, rg.Tensor | torch.Tensor) and _kind(v) == "f"]
+
+
+def differentiated(name, args):
+    """The inputs that derivatives are taken of."""
+    given = registry[name].schema.group(args)
+    constant = {id(given[key]) for key in NO_GRADIENT.get(name, ())}
+    return [a for a in floats(args) if id(a) not in constant]
+
+
+def _kind(tensor):
+    return tensor.dtype.kind if isinstance(tensor, rg.Tensor) else "f" if tensor.is_floating_point() else "i"
+
+
+def noise(tensors, seed):
+    """Arrays in the shapes and dtypes of tensors of ours."""
+    rng = np.random.default_rng(seed)
+    return [np.asarray(rng.uniform(-1, 1, t.shape), t.dtype) for t in tensors]
+
+
+def derivatives(outs, xs, noises, grad):
+    """The gradients for random cotangents, and the gradients of their products with random tensors."""
+    flowing = [(o, g) for o, g in zip(floats(outs), noises[0], strict=True) if o.requires_grad]
+    if not flowing:
+        return [None] * len(xs), [None] * len(xs)
+    options = {"create_graph": True, "allow_unused": True}
+    first = grad([o for o, _ in flowing], xs, [g for _, g in flowing], **options)
+    terms = [(g * t).sum() for g, t in zip(first, noises[1], strict=True) if g is not None and g.requires_grad]
+    if not terms:
+        return first, [None] * len(xs)
+    return first, grad(terms, xs, allow_unused=True)
+
+
+# ---------------------------------------------------------------------------------------------- comparisons
+
+
+class Both:
+    """One sample of one operator, run by both."""
+
+    def __init__(self, name, args, params, dtype, to_torch):
+        op, args = registry[name], cast(args, dtype)
+        theirs = to_torch(args)
+        xs, ys = differentiated(name, args), differentiated(name, theirs)
+        if op.differentiable or op.inlined:
+            for x in (*xs, *ys):
+                x.requires_grad_(True)
+        self.ours = run(op, args, params)
+        self.theirs = call_torch(name, theirs, {k: to_torch(v) for k, v in params.items()})
+        self.tolerance = TOLERANCE[dtype]
+        noises = [noise(floats(self.ours), 1), noise(xs, 2)]
+        self.first = self.second = ([], [])
+        if xs and xs[0].requires_grad:
+            ours = derivatives(self.ours, xs, [[rg.tensor(a) for a in n] for n in noises], rg.autograd.grad)
+            theirs = derivatives(self.theirs, ys, [[torch.tensor(a) for a in n] for n in noises], torch.autograd.grad)
+            self.first, self.second = zip(ours, theirs, strict=True)
+
+
+def compare(aspect, both, plain):
+    """Raise an AssertionError where the two differ in that aspect."""
+    if aspect == "dtype":
+        assert [plain(o)[0] for o in both.ours] == [plain(o)[0] for o in both.theirs]
+    else:
+        pairs = {"values": (both.ours, both.theirs), "gradient": both.first, "second order": both.second}[aspect]
+        assert len(pairs[0]) == len(pairs[1]), "a different number of results"
+        for mine, its in zip(*pairs, strict=True):
+            close(mine, its, both.tolerance, plain)
+
+
+def differs(aspect, both, plain):
+    """Whether `compare` finds a difference."""
+    try:
+        compare(aspect, both, plain)
+    except AssertionError:
+        return True
+    return False
+
+
+def close(mine, its, tolerance, plain):
+    """Within the tolerance, relative to the largest entry where that is more than 1; nothing counts as zeros."""
+    if mine is None and its is None:
+        return
+    b = np.zeros(mine.shape) if its is None else plain(its)[1]
+    a = np.zeros(b.shape) if mine is None else plain(mine)[1]
+    assert a.shape == b.shape
+    scale = max(1.0, float(np.abs(b).max(initial=0.0)))
+    np.testing.assert_allclose(a, b, rtol=0.0, atol=tolerance * scale)
+
+
+NAMES = sorted(n for n in registry if registry[n].definition.public and counterpart(n) is not None)
+
+
+@pytest.mark.filterwarnings("ignore:reduction.*'mean' divides:UserWarning")
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("name", NAMES)
+def test_same_as_pytorch(name, dtype, to_torch, plain):
+    for args, params in samples_of(registry[name]):
+        both = Both(name, args, params, dtype, to_torch)
+        for aspect in ASPECTS:
+            if (name, aspect) not in KNOWN:
+                compare(aspect, both, plain)
+
+
+def test_most_operators_have_a_counterpart():
+    public = [n for n in registry if registry[n].definition.public]
+    assert len(NAMES) > 0.9 * len(public)
+    assert set(NO_COUNTERPART) <= set(registry)
+
+
+def test_known_differences_are_still_there(to_torch, plain):
+    for name, aspect in KNOWN:
+        cases = [(dtype, *sample) for dtype in TOLERANCE for sample in samples_of(registry[name])]
+        found = [differs(aspect, Both(name, args, params, dtype, to_torch), plain) for dtype, args, params in cases]
+        assert any(found), f"{name}, {aspect}: they agree, delete the entry in KNOWN"
+
+
+# ------------------------------------------------------------------------------------------------ expressions
+
+# Evaluated twice, `m` being retrograd and torch.
+EXPRESSIONS = [
+    "m.tensor([1, 2])", "m.tensor([1.5, 2])", "m.tensor(True)", "m.tensor(3)", "m.tensor([])",
+    "m.tensor([1, 2.5], dtype=m.float64)",
+    "m.zeros(2, 3)", "m.zeros((2, 3))", "m.ones(2, dtype=m.int64)", "m.full((2,), 3)", "m.full((2,), 1.5)",
+    "m.full((2,), True)", "m.eye(2, 3)",
+    "m.arange(5)", "m.arange(1, 2, 0.25)", "m.arange(2.0)", "m.arange(5, 1, -2)", "m.linspace(0, 1, 5)",
+    "m.linspace(0, 1, 1)",
+    "m.zeros_like(m.ones(2, dtype=m.int32))", "m.full_like(m.ones(2), 3)",
+    "m.arange(6).sum()", "m.arange(6).prod()", "m.tensor([True, True]).sum()", "m.arange(3, dtype=m.uint8).sum()",
+    "m.arange(3).cumsum(0)", "m.tensor([True, False]).cumsum(0)",
+    "m.arange(3) / 2", "m.arange(3) // 2", "m.arange(3) % 2", "m.arange(-3, 3) // 2", "m.arange(-3, 3) % 2",
+    "m.arange(3) ** 2", "2 ** m.arange(3)", "m.arange(3) ** 0.5", "m.arange(3.0) ** 2", "-m.arange(3)",
+    "1 - m.arange(3)", "1 / m.arange(1, 3)", "7 // m.arange(1, 3)", "7 % m.arange(1, 3)",
+    "m.arange(3) == 1", "m.arange(3) < 1.5", "m.arange(3) >= m.tensor(1.0)", "m.arange(3) != m.arange(3)",
+    "m.exp(m.arange(3))", "m.sqrt(m.tensor(4))", "m.sigmoid(m.arange(3))", "m.tanh(m.tensor([True]))",
+    "m.arange(12).reshape(3, 4)[1]", "m.arange(12).reshape(3, 4)[:, 1]", "m.arange(12).reshape(3, 4)[..., ::2]",
+    "m.arange(12).reshape(3, 4)[None, 1:]", "m.arange(12).reshape(3, 4)[m.tensor([0, 2])]",
+    "m.arange(12).reshape(3, 4)[m.tensor([0, 2]), m.tensor([1, 1])]", "m.arange(4)[m.tensor([True, False] * 2)]",
+    "m.arange(12).reshape(3, 4)[[0, 1], :, None]",
+    "m.arange(24).reshape(2, 3, 4)[m.tensor([0, 1]), :, m.tensor([1, 2])]",
+    "m.arange(6).reshape(2, 3).T", "m.arange(6).reshape(2, 3).mT", "m.arange(6).view(-1, 2)",
+    "m.arange(6.0).reshape(2, 3).mean(0)", "m.arange(6.0).reshape(2, 3).mean(dim=1, keepdim=True)",
+    "m.arange(6.0).sum(dtype=m.float64)", "m.arange(6.0).reshape(2, 3).max(dim=1)", "m.arange(6.0).argmax()",
+    "m.arange(6.0).reshape(2, 3).argmin(1, keepdim=True)", "m.arange(6.0).std()", "m.arange(6.0).var(unbiased=False)",
+    "m.arange(6).split(4)", "m.arange(6).chunk(4)", "m.arange(7).split([3, 4])", "m.arange(3).unbind()",
+    "m.cat([m.arange(2), m.arange(2.0)])", "m.stack([m.arange(2), m.arange(2.0)])",
+    "m.where(m.arange(3) > 1, 1.0, 0)", "m.where(m.arange(3) > 1, m.arange(3), 0.5)", "m.arange(3).clamp(min=1)",
+    "m.arange(3).clamp(max=0.5)", "m.arange(3.0).to(m.int64)", "m.arange(3).double()", "m.arange(3).bool()",
+    "m.arange(3).float()", "m.tensor([1.5, -1.5]).long()", "m.arange(2).type_as(m.ones(1))",
+    "m.tensor([2.5, 3.5, -0.5]).round()", "m.arange(3).tolist()", "m.tensor(2.5).item()", "m.zeros(0).sum()",
+    "m.zeros(0).prod()", "m.zeros(0, 3).amax(1)", "m.zeros(2, 0).logsumexp(1)", "m.zeros(2, 0).any(1)",
+    "m.arange(4).numel()", "m.arange(4).dim()", "tuple(m.ones(2, 3).size())", "m.ones(2, 3).size(-1)",
+    "m.ones(2).is_floating_point()", "bool(m.ones(1) > 0)", "len(m.ones(3, 2))", "float(m.tensor(2))",
+    "m.maximum(m.tensor([1.0, float('nan')]), m.zeros(2))", "m.tensor([float('nan'), 1.0]).amax()",
+    "m.tensor([3.0, float('nan')]).clamp(max=1.0)", "m.relu(m.tensor([float('nan'), -1.0]))",
+    "m.tensor([-2, 3]).abs()", "m.tensor([3 + 4j]).abs()", "m.tensor([3 + 4j]).conj()", "m.tensor([1j]) * 2.5",
+]  # fmt: skip
+KNOWN_EXPRESSIONS = {}
+
+
+def answers(expression, plain):
+    """What both say: the results, or the kind of error."""
+    for m in (rg, torch):
+        try:
+            yield plain(eval(expression, {"m": m}))
+        except (RuntimeError, TypeError, ValueError, IndexError) as error:
+            yield type(error).__name__
+
+
+def differ(a, b):
+    """Whether two answers are not the same."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.shape != b.shape or not np.allclose(a, b, rtol=1e-6, atol=1e-6, equal_nan=True)
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) != len(b) or any(differ(x, y) for x, y in zip(a, b, strict=True))
+    return type(a) is not type(b) or a != b
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_expressions_say_the_same(expression, plain):
+    ours, theirs = answers(expression, plain)
+    assert differ(ours, theirs) == (expression in KNOWN_EXPRESSIONS), f"{ours} and {theirs}"
+
+
+# -------------------------------------------------------------------------------------------------- promotion
+
+DTYPES = (
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+)
+BINARY = {
+    "add": lambda m: operator.add,
+    "mul": lambda m: operator.mul,
+    "div": lambda m: operator.truediv,
+    "maximum": lambda m: m.maximum,
+    "where": lambda m: lambda a, b: m.where(m.tensor([True, False]), a, b),
+    "less": lambda m: operator.lt,
+    "equal": lambda m: operator.eq,
+}
+OPERANDS = [
+    *[f"m.ones(2, dtype=m.{d})" for d in DTYPES],
+    *[f"m.ones((), dtype=m.{d})" for d in DTYPES],
+    "True", "2", "2.5", "2.5j",
+]  # fmt: skip
+KNOWN_PROMOTIONS = {}
+
+
+def promoted(m, name, a, b):
+    """The dtype of the result, or the exception."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of complex32
+            return str(BINARY[name](m)(eval(a, {"m": m}), eval(b, {"m": m})).dtype).removeprefix("torch.")
+    except (RuntimeError, TypeError, ValueError) as error:
+        return error
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_dtypes_meet_as_in_pytorch(name):
+    wrong = []
+    for a in OPERANDS:
+        for b in OPERANDS:
+            if "m." in a or "m." in b:
+                theirs, ours = promoted(torch, name, a, b), promoted(rg, name, a, b)
+                if isinstance(theirs, str) and theirs not in (ours, "complex32"):  # which NumPy does not have
+                    wrong.append((a, b, ours, theirs))
+    assert wrong == KNOWN_PROMOTIONS.get(name, [])

@@ -1,0 +1,57 @@
+"""The type stubs say what the registry says, and a type checker finds what they promise."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+RIGHT = """\
+import numpy as np
+import retrograd as rg
+
+x = rg.tensor([[1.0, 2.0]], requires_grad=True)
+y: rg.Tensor = x.sum(dim=0) + rg.softmax(x, -1) @ np.ones((2, 3)) * 2 - x[0]
+y.backward(gradient=None)
+assert x.grad is not None
+columns: int = x.grad.reshape(2).float().shape[0]
+halves: tuple[rg.Tensor, ...] = x.split(1)
+array: np.ndarray = x.detach().numpy()
+"""
+WRONG = {
+    "rg.ones(2).summ()": '"Tensor" has no attribute "summ"',
+    "rg.softmaxx(rg.ones(2), 0)": 'has no attribute "softmaxx"',
+    "rg.ones(2).sum(dim='rows')": 'incompatible type "str"',
+    "rg.exp()": 'Missing positional argument "x"',
+}
+
+
+def run(*command: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
+
+
+def mypy(path: Path, code: str) -> subprocess.CompletedProcess:
+    pytest.importorskip("mypy")
+    (path / "program.py").write_text(code)
+    cache = str(path / "cache")
+    return run(
+        "-m", "mypy", "--config-file=", "--cache-dir", cache, "--follow-imports=silent", str(path / "program.py")
+    )
+
+
+def test_stubs_are_up_to_date():
+    found = run("tools/stubs.py", "--check")
+    assert found.returncode == 0, f"run python tools/stubs.py: {found.stdout}{found.stderr}"
+
+
+def test_a_right_program_passes_the_type_checker(tmp_path):
+    found = mypy(tmp_path, RIGHT)
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+def test_wrong_programs_do_not(tmp_path):
+    found = mypy(tmp_path, "import retrograd as rg\n" + "\n".join(WRONG)).stdout.splitlines()
+    for number, message in enumerate(WRONG.values(), start=2):
+        assert any(f":{number}: error" in line and message in line for line in found), (message, found)

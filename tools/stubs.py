@@ -1,0 +1,198 @@
+"""Writes the type stubs: what the registry adds to `retrograd` and to `Tensor` when it is imported.
+
+python tools/stubs.py            # write
+python tools/stubs.py --check    # exit with 1 and name the files that are out of date
+"""
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import retrograd as rg
+from retrograd.core import Tensor, registry
+from retrograd.core.schema import REQUIRED, Parameter, Schema
+
+PACKAGE = Path(rg.__file__).parent
+HEADER = """\
+# Made from the registry of operators by tools/stubs.py: change those, then run `python tools/stubs.py`.
+# ruff: noqa
+# fmt: off
+"""
+# Methods are called `float` and `bool`, so the builtins need names of their own.
+BUILTINS = """\
+from builtins import bool as _bool, complex as _complex, float as _float, int as _int, str as _str
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+"""
+ALIASES = """\
+_Number = _bool | _int | _float | _complex
+_Operand = Tensor | NDArray[Any] | np.generic | _Number
+_Ints = _int | Sequence[_int]
+"""
+PRIVATE = {name: f"_{name}" for name in ("bool", "complex", "float", "int", "str")}
+
+TYPES = {
+    "Tensor": "_Operand",
+    "Tensor[]": "Sequence[_Operand]",
+    "int": "_int",
+    "float": "_float",
+    "number": "_Number",
+    "bool": "_bool",
+    "str": "_str",
+    "int[]": "_Ints",
+    "int...": "_Ints",
+    "dtype": "DTypeLike",
+    "any": "Any",
+}
+# What attributes hold, by type; the sources do not say.
+HELD = {
+    "Tensor": "T data mT",
+    "Tensor | None": "_grad grad",
+    "_bool": "_requires_grad is_leaf requires_grad",
+    "_int": "ndim output_nr",
+    "_str": "device",
+    "np.dtype[Any]": "dtype",
+    "tuple[_int, ...]": "shape",
+}
+FIELDS = {name: kind for kind, names in HELD.items() for name in names.split()}
+OWN_FIELDS = ("_grad", "_requires_grad", "grad_fn", "hooks", "level", "output_nr", "tag", "value", "version")
+REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "matmul", "pow")
+BINARY = (*REFLECTED, *(f"r{name}" for name in REFLECTED), "lt", "le", "gt", "ge")
+
+# ------------------------------------------------------------------------------------------------- operators
+
+
+def operator_stub(name: str, schema: Schema, doc: str, method: bool) -> str:
+    """One operator as a function, or as a method, whose first parameter is the tensor itself."""
+    parts, starred = ["self"] if method else [], False
+    for p in schema.parameters[1:] if method else schema.parameters:
+        if p.keyword_only and not starred:
+            parts.append("*")
+        parts.append(parameter(p))
+        starred = starred or p.keyword_only or p.type == "int..."
+    return function(name, ", ".join(parts), returned(schema.returns), doc)
+
+
+def parameter(p: Parameter) -> str:
+    """A parameter with its type and default."""
+    if p.type == "int...":
+        return f"*{p.name}: {TYPES[p.type]}"
+    kind = TYPES[p.type.rstrip("?")] + (" | None" if p.type.endswith("?") and p.type != "any?" else "")
+    return f"{p.name}: {kind}" + ("" if p.default is REQUIRED else f" = {p.default!r}")
+
+
+def returned(declared: str) -> str:
+    """The Python type of what a schema says is returned."""
+    if declared.startswith("("):
+        return f"tuple[{', '.join('Tensor' for _ in declared.split(','))}]"
+    return {"Tensor": "Tensor", "Tensor[]": "tuple[Tensor, ...]"}.get(declared, "Any")
+
+
+def function(name: str, arguments: str, result: str, doc: str | None) -> str:
+    """A `def` with the first line of its docstring."""
+    first = inspect.cleandoc(doc).splitlines()[0] if doc else ""
+    body = f'\n    """{first}"""' if first else " ..."
+    return f"def {name}({arguments}) -> {result}:{body}\n"
+
+
+# ------------------------------------------------------------------------------------------ what is no operator
+
+
+def python_stub(name: str, member: object) -> str:
+    """A method that is written in Python: its own signature, `Any` where nothing is annotated."""
+    signature = inspect.signature(member)
+    parts, starred = ["self"], False
+    for p in list(signature.parameters.values())[1:]:
+        if p.kind is p.KEYWORD_ONLY and not starred:
+            parts.append("*")
+        starred = starred or p.kind is p.KEYWORD_ONLY
+        default = "" if p.default is p.empty else f" = {p.default!r}"
+        parts.append(f"{p.name}: {annotation(p.annotation)}{default}")
+    return function(name, ", ".join(parts), annotation(signature.return_annotation), member.__doc__)
+
+
+def annotation(value: object) -> str:
+    """An annotation as the stubs write it; those that need imports of their own are `Any`."""
+    if value is inspect.Signature.empty:
+        return "Any"
+    text = value if isinstance(value, str) else inspect.formatannotation(value)
+    parts = [PRIVATE.get(part, part.rpartition(".")[2]) for part in text.split(" | ")]
+    known = {*PRIVATE.values(), "Tensor", "None", "Any"}
+    return " | ".join(parts) if set(parts) <= known else "Any"
+
+
+def members() -> Iterator[str]:
+    """Everything that `Tensor` has: fields, Python's operators, then methods and properties by name."""
+    yield "def __init__(self, value: Any, level: Any = None, tag: Any = None, requires_grad: _bool = ...): ...\n"
+    for name in OWN_FIELDS:
+        yield f"{name}: {FIELDS.get(name, 'Any')}\n"
+    for name in BINARY:
+        yield f"def __{name}__(self, other: _Operand) -> Tensor: ...\n"
+    for name in ("eq", "ne"):
+        yield f"def __{name}__(self, other: _Operand) -> Tensor: ...  # type: ignore[override]\n"
+    yield "def __neg__(self) -> Tensor: ...\ndef __pos__(self) -> Tensor: ...\ndef __hash__(self) -> _int: ...\n"
+    for name in sorted({n for cls in Tensor.__mro__[:-1] for n in vars(cls)}):
+        found = inspect.getattr_static(Tensor, name)
+        if name in registry and found is registry[name]:
+            yield operator_stub(name, found.schema, found.__doc__, True)
+        elif inspect.isfunction(found) and (not name.startswith("_") or found.__module__.startswith("retrograd.ops")):
+            yield SPECIAL.get(name) or python_stub(name, found)
+        elif isinstance(found, property) or (inspect.isgetsetdescriptor(found) and not name.startswith("_")):
+            yield from property_stub(name, found)
+
+
+def property_stub(name: str, found: object) -> Iterator[str]:
+    """An attribute, with a setter where it has one."""
+    if name in OWN_FIELDS:
+        return
+    kind = FIELDS.get(name, "Any")
+    yield "@property\n" + function(name, "self", kind, found.__doc__)
+    if getattr(found, "fset", None) is not None:
+        yield f"@{name}.setter\ndef {name}(self, value: {kind}) -> None: ...\n"
+
+
+# Whose types the sources can't name: they do not import NumPy.
+SPECIAL = {
+    "__array__": "def __array__(self, dtype: Any = None, copy: _bool | None = None) -> NDArray[Any]: ...\n",
+    "__iter__": "def __iter__(self) -> Iterator[Tensor]: ...\n",
+    "numpy": "def numpy(self) -> NDArray[Any]: ...\n",
+}
+
+
+def imports() -> str:
+    """The imports of `retrograd/__init__.py`, and the packages that it imports when they are asked for."""
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    lines = [ast.unparse(node) for node in tree.body if isinstance(node, ast.ImportFrom)]
+    later = [name for name in dir(rg) if name not in vars(rg)]
+    return "\n".join(lines + [f"from retrograd import {name} as {name}" for name in later])
+
+
+def stubs() -> dict[Path, str]:
+    """Each stub file and what it should say."""
+    body = "\n".join("    " + line if line else "" for stub in members() for line in stub.splitlines())
+    tensor = f'class Tensor:\n    """{Tensor.__doc__.splitlines()[0]}"""\n\n{body}\n'
+    operators = [(name, op) for name, op in sorted(registry.items()) if op.definition.public]
+    public = "\n".join(operator_stub(name, op.schema, op.__doc__, False) for name, op in operators)
+    return {
+        PACKAGE / "core" / "user.pyi": f"{HEADER}{BUILTINS}\n{tensor}\n{ALIASES}",
+        PACKAGE / "__init__.pyi": f"{HEADER}{BUILTINS}\n{imports()}\n\n{ALIASES}\n__version__: _str\n\n{public}",
+    }
+
+
+def main() -> int:
+    """Write the stubs, or compare."""
+    stale = [(path, text) for path, text in stubs().items() if not path.exists() or path.read_text() != text]
+    for path, text in stale:
+        print(f"{path.name} is out of date" if "--check" in sys.argv else f"wrote {path.name}")
+        if "--check" not in sys.argv:
+            path.write_text(text)
+    return 1 if stale and "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
