@@ -1,0 +1,43 @@
+"""The `retrograd` command."""
+
+import sys
+from collections.abc import Sequence
+
+try:
+    from retrograd.cli.app import app as commands
+except ModuleNotFoundError as error:
+    MISSING = (error.name or "").partition(".")[0]
+    if MISSING not in ("rich", "typer"):
+        raise
+    commands = None  # type: ignore[assignment]
+
+__all__ = ["main"]
+
+USAGE_ERROR, INTERRUPTED = 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command with these arguments (those of the process), and return its exit code.
+
+    0: done. 2: a mistake in the arguments, or a package that is missing; one line on standard error says which.
+    130: stopped by Ctrl-C.
+
+    >>> main(["--version"])
+    retrograd 0.1.0
+    0
+    """
+    if commands is None:
+        return _fail(f'the command needs {MISSING}: pip install "retrograd[cli]"')
+    try:
+        return commands(args=arguments, prog_name="retrograd", standalone_mode=False) or 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # typer's errors have one; their class has moved between versions
+            raise
+        return _fail(error.format_message())
+
+
+def _fail(message: str) -> int:
+    print(f"retrograd: {message}", file=sys.stderr)
+    return USAGE_ERROR

@@ -1,0 +1,104 @@
+"""The commands and their options."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import retrograd
+from retrograd.cli import demo as digits
+from retrograd.cli.doctor import report
+from retrograd.cli.errors import UsageError
+from retrograd.pipelining.schedules import SCHEDULES
+
+app = typer.Typer(
+    help="Train with retrograd, and see how it does.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+def _whole(option: str, least: int, most: int | None = None) -> Callable[[str], int]:
+    """A parser of whole numbers in a range; typer's own errors don't name the value."""
+    allowed = f"of at least {least}" if most is None else f"from {least} to {most}"
+
+    def parse(text: str) -> int:
+        number = int(text) if str(text).removeprefix("-").isdecimal() else None
+        if number is None or number < least or (most is not None and number > most):
+            raise UsageError(f"{option} is {text!r}; it must be a whole number {allowed}")
+        return number
+
+    return parse
+
+
+def _schedule(text: str) -> str:
+    if text.lower() not in SCHEDULES:
+        raise UsageError(f"--schedule is {text!r}; it must be one of {', '.join(sorted(SCHEDULES))}")
+    return text.lower()
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"retrograd {retrograd.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def retrograd_command(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and stop.")
+    ] = False,
+) -> None:
+    """Train with retrograd, and see how it does."""
+
+
+@app.command()
+def demo(
+    stages: Annotated[
+        int,
+        typer.Option(
+            parser=_whole("--stages", 1, digits.MOST_STAGES),
+            metavar=f"1-{digits.MOST_STAGES}",
+            help="Pipeline stages, each on a thread of its own.",
+        ),
+    ] = 4,
+    micro_batches: Annotated[
+        int,
+        typer.Option(
+            parser=_whole("--micro-batches", 1, digits.BATCH),
+            metavar=f"1-{digits.BATCH}",
+            help="Micro-batches that each batch is split into.",
+        ),
+    ] = 8,
+    schedule: Annotated[
+        str, typer.Option(parser=_schedule, metavar="|".join(SCHEDULES), help="The order of the work.")
+    ] = "1f1b",
+    epochs: Annotated[
+        int | None,
+        typer.Option(
+            parser=_whole("--epochs", 1),
+            metavar="NUMBER",
+            help=f"Passes over the training data, {digits.EPOCHS} if not given.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(parser=_whole("--seed", 0), metavar="NUMBER", help="Start of the random numbers, 0 if not given."),
+    ] = None,
+    output: Annotated[Path, typer.Option(help="The folder for everything that is written.")] = Path("runs/demo"),
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in that folder.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+) -> int:
+    """Train a small transformer on scanned digits, split over a pipeline, and show how well that went.
+
+    Takes some seconds, and works without a network. Ctrl-C saves a checkpoint, from which --resume goes on.
+    """
+    return digits.run(digits.Settings(stages, micro_batches, schedule, epochs, seed, output, resume, quiet))
+
+
+@app.command()
+def doctor() -> None:
+    """Show what is installed: the build, versions, and which extras are complete."""
+    report()

@@ -1,0 +1,75 @@
+"""Checkpoints of the demo: everything that training needs to go on as if it had never stopped."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import retrograd as rg
+from retrograd import Tensor
+from retrograd.cli.demo.training import History, Trainer
+from retrograd.cli.errors import UsageError
+from retrograd.interop.safetensors import load_file, load_metadata, save_file
+
+MODEL, OPTIMIZER = "model.", "optimizer."
+FORMAT = "retrograd demo 1"
+
+
+def save(path: Path, trainer: Trainer) -> None:
+    """Write model and optimizer as tensors, and the rest as JSON in the file's metadata."""
+    moments, numbers = _optimizer_state(trainer)
+    tensors = {MODEL + name: tensor for name, tensor in trainer.model.state_dict().items()} | moments
+    state = {
+        "format": FORMAT,
+        "seed": trainer.seed,
+        "epochs": trainer.epochs,
+        "losses": trainer.history.losses,
+        "accuracies": trainer.history.accuracies,
+        "optimizer": numbers,
+        "random": rg.get_rng_state(),
+    }
+    save_file(tensors, path, {"state": json.dumps(state, default=lambda array: array.tolist())})
+
+
+def read(path: Path) -> dict[str, Any]:
+    """What a checkpoint holds beside tensors; a UsageError if it is missing, damaged or of something else."""
+    try:
+        state = json.loads(load_metadata(path).get("state", "{}"))
+    except FileNotFoundError as error:
+        raise UsageError(f"--resume: there is no checkpoint {path}; run without --resume to begin") from error
+    except (ValueError, OSError) as error:
+        raise UsageError(f"--resume: {error}") from error
+    if state.get("format") != FORMAT:
+        raise UsageError(f"--resume: {path} is no checkpoint of this demo")
+    return state
+
+
+def restore(path: Path, state: dict[str, Any], trainer: Trainer) -> None:
+    """Put a fresh trainer where the one that was saved stood."""
+    tensors = load_file(path)
+    trainer.model.load_state_dict(_under(MODEL, tensors))
+    _load_optimizer(trainer, _under(OPTIMIZER, tensors), state["optimizer"])
+    rg.set_rng_state(state["random"])
+    trainer.go_on_from(History(state["losses"], state["accuracies"]))
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _optimizer_state(trainer: Trainer) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The optimizer's tensors as "optimizer.<what>/<parameter>", and its numbers."""
+    state = trainer.optimizer.state_dict()
+    names = [name for name, _ in trainer.model.named_parameters()]
+    values = {(what, names[i]): value for i, own in state["state"].items() for what, value in own.items()}
+    tensors = {f"{OPTIMIZER}{what}/{name}": v for (what, name), v in values.items() if isinstance(v, Tensor)}
+    numbers = {f"{what}/{name}": v for (what, name), v in values.items() if not isinstance(v, Tensor)}
+    return tensors, {"groups": state["param_groups"], "numbers": numbers}
+
+
+def _load_optimizer(trainer: Trainer, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+    index = {name: i for i, (name, _) in enumerate(trainer.model.named_parameters())}
+    states: dict[int, dict[str, Any]] = {}
+    for key, value in {**tensors, **state["numbers"]}.items():
+        what, _, name = key.partition("/")
+        states.setdefault(index[name], {})[what] = value
+    trainer.optimizer.load_state_dict({"state": states, "param_groups": state["groups"]})

@@ -1,0 +1,101 @@
+"""What a trained demo has to show, as numbers."""
+
+import os
+import platform
+from typing import Any, NamedTuple
+
+import retrograd as rg
+from retrograd.cli.demo.model import contents
+from retrograd.cli.demo.training import Trainer
+from retrograd.pipelining import Timeline
+
+STEPS = 9
+LARGEST_DIFFERENCE = 1e-5
+
+
+class Training(NamedTuple):
+    """What this run of the command trained: examples, and the seconds that it took, tests included."""
+
+    examples: int
+    seconds: float
+
+
+class Stage(NamedTuple):
+    """One stage: what it holds, how many numbers it trains, and its share of the time spent computing."""
+
+    holds: str
+    parameters: int
+    busy: float
+
+
+class Measured(NamedTuple):
+    """Everything that is reported.  The timelines are those of one step; bubbles are shares from 0 to 1."""
+
+    training: Training
+    accuracy: float
+    gradient_difference: float
+    stages: list[Stage]
+    measured: Timeline
+    planned: Timeline
+
+    @property
+    def sound(self) -> bool:
+        """Whether the pipeline's gradients are those of the unsplit model, up to rounding."""
+        return self.gradient_difference <= LARGEST_DIFFERENCE
+
+
+def measure(trainer: Trainer, training: Training) -> Measured:
+    """Compare gradients, test, and time some more steps, of which the quickest is kept: the least disturbed one."""
+    difference = trainer.gradient_difference(0)
+    measured, planned = _quickest_step(trainer)
+    return Measured(training, trainer.accuracy(), difference, _stages(trainer, measured), measured, planned)
+
+
+def _quickest_step(trainer: Trainer) -> tuple[Timeline, Timeline]:
+    x, y = trainer.batch(0)
+    steps = []
+    for _ in range(STEPS):
+        trainer.pipeline.step(x, target=y)
+        steps.append((_timeline(trainer), trainer.pipeline.planned()))
+    trainer.optimizer.zero_grad()
+    return min(steps, key=lambda step: step[0].span)
+
+
+def _timeline(trainer: Trainer) -> Timeline:
+    timeline = trainer.pipeline.timeline
+    assert timeline is not None, "a step leaves a timeline"
+    return timeline
+
+
+def _stages(trainer: Trainer, timeline: Timeline) -> list[Stage]:
+    name_of = {id(p): name for name, p in trainer.model.named_parameters()}
+    held = [stage.parameters() for stage in trainer.pipeline.pipe.stages]
+    return [
+        Stage(contents([name_of[id(p)] for p in parameters]), sum(p.numel() for p in parameters), busy)
+        for parameters, busy in zip(held, timeline.busy(), strict=True)
+    ]
+
+
+def as_json(trainer: Trainer, measured: Measured) -> dict[str, Any]:
+    """The report as plain data, for metrics.json."""
+    examples, seconds = measured.training
+    return {
+        "retrograd": rg.__version__,
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "seed": trainer.seed,
+        "epochs": trainer.epochs,
+        "schedule": trainer.pipeline.schedule,
+        "micro_batches": trainer.pipeline.micro_batches,
+        "test_accuracy": measured.accuracy,
+        "training_seconds": seconds,
+        "examples_per_second": examples / seconds if examples else None,
+        "gradient_difference": measured.gradient_difference,
+        "bubble": {
+            "measured": measured.measured.bubble(),
+            "planned": measured.planned.bubble(),
+            "theory": measured.measured.ideal_bubble(),
+        },
+        "stages": [stage._asdict() for stage in measured.stages],
+        **trainer.history._asdict(),
+    }

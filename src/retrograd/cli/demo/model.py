@@ -1,0 +1,71 @@
+"""The model: a transformer that reads a scan row by row."""
+
+import retrograd as rg
+from retrograd import Tensor, nn
+from retrograd.pipelining import SplitPoint
+
+ROWS = COLUMNS = 8
+DIGITS = 10
+WIDTH, HEADS, HIDDEN, BLOCKS = 64, 4, 128, 4
+# A model can be cut before a block, and within one before its second half.
+CUTS = [f"blocks.{i // 2}" + (".norm2" if i % 2 else "") for i in range(1, 2 * BLOCKS)]
+MOST_STAGES = len(CUTS) + 1
+
+
+class DigitReader(nn.Module):
+    """Scans of shape (n, 8, 8) to scores of shape (n, 10): a token per row, four encoder blocks, one layer.
+
+    >>> DigitReader()(rg.zeros(2, 8, 8)).shape
+    (2, 10)
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Linear(COLUMNS, WIDTH)
+        self.positions = nn.Parameter(rg.randn(ROWS, WIDTH) * 0.02)
+        self.blocks = nn.ModuleList([_block() for _ in range(BLOCKS)])
+        self.norm = nn.LayerNorm(WIDTH)
+        self.head = nn.Linear(ROWS * WIDTH, DIGITS)
+
+    def forward(self, scans: Tensor) -> Tensor:
+        """Scores of the ten digits, before any softmax."""
+        x = self.embed(scans) + self.positions
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x).flatten(1))
+
+
+def _block() -> nn.Module:
+    # No dropout: threads would draw its random numbers in another order in every run.
+    return nn.TransformerEncoderLayer(
+        WIDTH, HEADS, HIDDEN, dropout=0.0, activation="relu", batch_first=True, norm_first=True
+    )
+
+
+def split_spec(stages: int) -> dict[str, SplitPoint]:
+    """Where to cut the model into so many stages, from 1 to MOST_STAGES, of about equal size.
+
+    >>> list(split_spec(4))
+    ['blocks.1', 'blocks.2', 'blocks.3']
+    """
+    halves = len(CUTS) + 1
+    return {CUTS[round(i * halves / stages) - 1]: SplitPoint.BEGINNING for i in range(1, stages)}
+
+
+def contents(parameters: list[str]) -> str:
+    """What a stage holds, said shortly, from the names of its parameters.
+
+    >>> contents(["embed.weight", "blocks.0.norm1.weight", "blocks.0.norm2.bias", "blocks.1.self_attn.in_proj_bias"])
+    'embed, block 0, attention 1'
+    """
+    halves: dict[str, dict[str, None]] = {}
+    for name in parameters:
+        top, *rest = name.split(".")
+        place = f"block {rest[0]}" if top == "blocks" else top
+        half = ("attention" if rest[1] in ("norm1", "self_attn") else "feed-forward") if top == "blocks" else ""
+        halves.setdefault(place, {})[half] = None
+    return ", ".join(_said(place, list(found)) for place, found in halves.items())
+
+
+def _said(place: str, halves: list[str]) -> str:
+    return f"{halves[0]} {place.removeprefix('block ')}" if len(halves) == 1 and halves[0] else place

@@ -1,0 +1,129 @@
+"""Training: steps through the pipeline, and what it takes to go on from any of them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import retrograd as rg
+from retrograd import Tensor
+from retrograd.cli.demo.data import Digits, batches, batches_per_epoch
+from retrograd.cli.demo.model import DigitReader, split_spec
+from retrograd.nn import functional as F
+from retrograd.optim import AdamW
+from retrograd.optim.lr_scheduler import OneCycleLR
+from retrograd.pipelining import Pipeline
+
+BATCH = 240
+EPOCHS = 20
+LEARNING_RATE, WARM_UP, WEIGHT_DECAY = 2e-3, 0.15, 1.0
+
+
+class Settings(NamedTuple):
+    """What the user asks for; None leaves epochs and seed to the checkpoint, or to the defaults."""
+
+    stages: int
+    micro_batches: int
+    schedule: str
+    epochs: int | None
+    seed: int | None
+    output: Path
+    resume: bool = False
+    quiet: bool = False
+
+
+class History(NamedTuple):
+    """The loss of every step, and the share of the test scans read correctly after every epoch."""
+
+    losses: list[float]
+    accuracies: list[float]
+
+
+class Trainer:
+    """A model in training: `step` by `step` until `remaining` is 0.
+
+    The number of losses in the history is the number of steps done; with the seed it says which batch is next.
+    """
+
+    def __init__(self, settings: Settings, digits: Digits, epochs: int, seed: int) -> None:
+        rg.manual_seed(seed)
+        self.digits = digits
+        self.seed = seed
+        self.epochs = epochs
+        self.history = History([], [])
+        self.model = DigitReader()
+        self.optimizer = AdamW(self.model.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
+        self.pipeline = Pipeline(
+            self.model,
+            settings.stages,
+            schedule=settings.schedule,
+            micro_batches=settings.micro_batches,
+            loss_fn=F.cross_entropy,
+            split_spec=split_spec(settings.stages),
+        )
+        self.steps_per_epoch = batches_per_epoch(len(digits.train_y), BATCH)
+        self.rates = self._rates()
+
+    def _rates(self) -> OneCycleLR:
+        """The learning rates from the step that comes next."""
+        total = self.epochs * self.steps_per_epoch + 1  # one more, since it sets the next rate after the last step
+        return OneCycleLR(
+            self.optimizer, LEARNING_RATE, total, pct_start=WARM_UP, cycle_momentum=False, last_epoch=self.done - 1
+        )
+
+    @property
+    def done(self) -> int:
+        """Steps behind."""
+        return len(self.history.losses)
+
+    @property
+    def remaining(self) -> int:
+        """Steps ahead."""
+        return self.epochs * self.steps_per_epoch - self.done
+
+    def go_on_from(self, history: History) -> None:
+        """Continue after that history; model and optimizer are loaded already."""
+        self.history = history
+        self.rates = self._rates()
+
+    def batch(self, step: int) -> tuple[Tensor, Tensor]:
+        """Scans and digits of the batch of a step."""
+        epoch, number = divmod(step, self.steps_per_epoch)
+        chosen = batches(len(self.digits.train_y), BATCH, self.seed, epoch)[number]
+        return self.digits.train_x[chosen], self.digits.train_y[chosen]
+
+    def step(self) -> int:
+        """Train on one batch, and after an epoch's last see how well it reads; returns the batch's size."""
+        x, y = self.batch(self.done)
+        self.optimizer.zero_grad()
+        loss = self.pipeline.step(x, target=y)
+        self.optimizer.step()
+        self.rates.step()
+        self.history.losses.append(loss.item())
+        if self.done % self.steps_per_epoch == 0:
+            self.history.accuracies.append(self.accuracy())
+        return len(y)
+
+    def accuracy(self) -> float:
+        """The share of the test scans that the model, run through the pipeline, reads correctly."""
+        scores = self.pipeline.predict(self.digits.test_x)
+        return (scores.argmax(1) == self.digits.test_y).to(rg.float64).mean().item()
+
+    def gradient_difference(self, step: int) -> float:
+        """How far the pipeline's gradients are from those of the unsplit model, on the batch of a step.
+
+        The largest difference of two entries, divided by the largest entry; without dropout.
+        """
+        self.model.eval()
+        x, y = self.batch(step)
+        split = self._gradients(lambda: self.pipeline.step(x, target=y))
+        whole = self._gradients(lambda: F.cross_entropy(self.model(x), y).backward())
+        self.model.train()
+        largest = max(g.abs().max().item() for g in whole)
+        return max((a - b).abs().max().item() for a, b in zip(split, whole, strict=True)) / largest
+
+    def _gradients(self, backward: Callable[[], object]) -> list[Tensor]:
+        self.optimizer.zero_grad()
+        backward()
+        gradients = [p.grad.clone() for p in self.model.parameters() if p.grad is not None]
+        self.optimizer.zero_grad()
+        return gradients

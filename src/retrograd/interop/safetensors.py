@@ -1,0 +1,116 @@
+"""Tensors in safetensors files: named arrays and text, loaded without running code."""
+
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+import retrograd.ops  # noqa: F401  (tensors get their methods)
+from retrograd.core import Tensor
+from retrograd.ops.create import from_numpy
+
+__all__ = ["load_file", "load_metadata", "save_file"]
+
+# NumPy's names to those of the format, which has more that NumPy lacks: bfloat16, and floats of 8 bits and less.
+DTYPES = {
+    "bool": "BOOL",
+    **{f"{kind}{bits}": f"{code}{bits}" for kind, code in (("int", "I"), ("uint", "U")) for bits in (8, 16, 32, 64)},
+    **{f"float{bits}": f"F{bits}" for bits in (16, 32, 64)},
+    "complex64": "C64",
+}
+
+
+def save_file(
+    tensors: Mapping[str, Tensor], path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None
+) -> None:
+    """Write tensors by name, and `metadata` (text by name), as one safetensors file.
+
+    tensors: any shapes; integers, bool, float16 to float64 and complex64. Views are written as what they show;
+    what requires a gradient is written without its graph. A file of that name is replaced in one step, so that
+    at any moment `path` holds the old tensors or the new ones.
+
+    Raises TypeError, before anything is written, for a name that is no string, a value that is no tensor, a
+    dtype that the format can't hold, and metadata that is no text.
+
+    Source of the format: https://github.com/huggingface/safetensors, "Format".
+
+    >>> import retrograd as rg, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_file({"weight": rg.ones(2)}, f"{folder}/a.safetensors", {"made by": "a doctest"})
+    ...     load_file(f"{folder}/a.safetensors"), load_metadata(f"{folder}/a.safetensors")
+    ({'weight': tensor([1., 1.])}, {'made by': 'a doctest'})
+    """
+    arrays = {_checked_name(name): _array(name, tensor) for name, tensor in tensors.items()}
+    text = _checked_text(metadata or {})
+    target = Path(path)
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.tmp")
+    try:
+        _write(unfinished, save(arrays, text))
+        os.replace(unfinished, target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def load_file(path: str | os.PathLike[str]) -> dict[str, Tensor]:
+    """The tensors of a safetensors file by name, in new memory; none requires a gradient.
+
+    Raises FileNotFoundError where there is no file, ValueError for a damaged one, and TypeError for dtypes that
+    NumPy lacks, such as bfloat16.
+    """
+    return {name: from_numpy(array) for name, array in _read(path, lambda file: _arrays(file, path)).items()}
+
+
+def load_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
+    """The text that a safetensors file holds by name; errors as those of `load_file`."""
+    return _read(path, lambda file: dict(file.metadata() or {}))
+
+
+def _read(path, take):
+    try:
+        with safe_open(path, framework="np") as file:
+            return take(file)
+    except SafetensorError as error:
+        raise ValueError(f"{os.fspath(path)} is damaged or no safetensors file: {error}") from error
+
+
+def _arrays(file, path):
+    kinds = {name: file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118 (not a mapping)
+    for name, kind in kinds.items():
+        if kind not in DTYPES.values():
+            raise TypeError(f"{os.fspath(path)}: {name!r} is of type {kind}, which NumPy does not have")
+    return {name: file.get_tensor(name) for name in kinds}
+
+
+def _checked_name(name):
+    if not isinstance(name, str):
+        raise TypeError(f"save_file: names of tensors must be strings, got {name!r}")
+    return name
+
+
+def _array(name, tensor):
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"save_file: {name!r} must be a Tensor, got {type(tensor).__name__}")
+    if tensor.dtype.name not in DTYPES:
+        raise TypeError(
+            f"save_file: {name!r} is of dtype {tensor.dtype}; safetensors holds {', '.join(sorted(DTYPES))}"
+        )
+    return np.asarray(tensor.detach().numpy(), order="C")  # ascontiguousarray would make 0-d arrays 1-d
+
+
+def _checked_text(metadata):
+    for name, text in metadata.items():
+        if not (isinstance(name, str) and isinstance(text, str)):
+            raise TypeError(f"save_file: metadata must be text by name, got {name!r}: {text!r}; json.dumps makes text")
+    return dict(metadata) or None
+
+
+def _write(path, data):
+    """Write bytes, and wait until they are on the disk, so that a crash after the rename finds them there."""
+    with open(path, "xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())

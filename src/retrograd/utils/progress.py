@@ -1,0 +1,159 @@
+"""Progress of long work: a live bar in a terminal, a plain line now and then elsewhere, or nothing."""
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Generic, Protocol, TextIO, TypeVar, overload
+
+T = TypeVar("T")
+
+PERCENT_PER_LINE = 10
+
+
+@overload
+def progress(work: int, description: str, *, quiet: bool = ..., file: TextIO | None = ...) -> "Progress[int]": ...
+@overload
+def progress(work: Iterable[T], description: str, *, quiet: bool = ..., file: TextIO | None = ...) -> "Progress[T]": ...
+def progress(
+    work: Iterable[Any] | int, description: str, *, quiet: bool = False, file: TextIO | None = None
+) -> "Progress[Any]":
+    """Show how far work has come, on `file` (standard error).
+
+    work: what to iterate over, or the number of steps, which `advance` then counts. In a terminal with rich
+    installed (the extra `cli`) a live bar is shown; otherwise a plain line for each tenth of the work, or,
+    where the amount is unknown, at 1, 2, 4, 8, ... steps; with `quiet` nothing.
+
+    Use it as a context manager or iterate over it; either way what is shown ends with the work. Raises
+    ValueError for a negative number of steps.
+
+    >>> with progress(2, "training", file=sys.stdout) as bar:
+    ...     for loss in (0.5, 0.25):
+    ...         bar.advance(loss=loss)
+    training   50%  1/2  loss 0.5
+    training  100%  2/2  loss 0.25
+    >>> [x * x for x in progress([1, 2, 3], "squares", quiet=True)]
+    [1, 4, 9]
+    """
+    steps = work if isinstance(work, int) else getattr(work, "__len__", lambda: None)()
+    if steps is not None and steps < 0:
+        raise ValueError(f"progress: the number of steps must be at least 0, got {steps}")
+    items: Iterable[Any] = range(work) if isinstance(work, int) else work
+    return Progress(items, _display(description, steps, quiet, sys.stderr if file is None else file))
+
+
+class Display(Protocol):
+    """What shows progress: told of the start, of each step with the count so far, and of the end."""
+
+    def start(self) -> None: ...
+    def show(self, done: int, fields: Mapping[str, Any]) -> None: ...
+    def stop(self) -> None: ...
+
+
+class Progress(Generic[T]):
+    """Counts steps and has a display show them."""
+
+    def __init__(self, items: Iterable[T], display: Display) -> None:
+        self.done = 0
+        self._items = items
+        self._display = display
+
+    def advance(self, steps: int = 1, **fields: Any) -> None:
+        """Count steps as done, and show fields beside them: numbers with four digits, other values as text."""
+        self.done += steps
+        self._display.show(self.done, fields)
+
+    def __enter__(self) -> "Progress[T]":
+        self._display.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._display.stop()
+
+    def __iter__(self) -> Iterator[T]:
+        with self:
+            for item in self._items:
+                yield item
+                self.advance()
+
+
+def _display(description: str, steps: int | None, quiet: bool, file: TextIO) -> Display:
+    if quiet:
+        return _Silence()
+    if file.isatty():
+        try:
+            return _Bar(description, steps, file)
+        except ModuleNotFoundError:
+            pass
+    return _Lines(description, steps, file)
+
+
+def _tell(fields: Mapping[str, Any]) -> str:
+    return "  ".join(f"{name} {f'{v:.4g}' if isinstance(v, float) else v}" for name, v in fields.items())
+
+
+class _Silence:
+    def start(self) -> None:
+        pass
+
+    def show(self, done: int, fields: Mapping[str, Any]) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+
+class _Lines:
+    """A line whenever enough has been done since the last one; time plays no part, so logs are reproducible."""
+
+    def __init__(self, description: str, steps: int | None, file: TextIO) -> None:
+        self.description = description
+        self.steps = steps
+        self.file = file
+        self.due = 1
+
+    def start(self) -> None:
+        pass
+
+    def show(self, done: int, fields: Mapping[str, Any]) -> None:
+        if done >= self.due:
+            self.due = self._next(done)
+            parts = [self.description, *self._amount(done), _tell(fields)]
+            print("  ".join(part for part in parts if part), file=self.file, flush=True)
+
+    def stop(self) -> None:
+        pass
+
+    def _next(self, done: int) -> int:
+        if not self.steps:
+            return 2 * done
+        lines = done * 100 // (self.steps * PERCENT_PER_LINE) + 1
+        return -(-lines * PERCENT_PER_LINE * self.steps // 100)
+
+    def _amount(self, done: int) -> list[str]:
+        return [f"{done / self.steps:4.0%}", f"{done}/{self.steps}"] if self.steps else [str(done)]
+
+
+class _Bar:
+    """rich's bar."""
+
+    def __init__(self, description: str, steps: int | None, file: TextIO) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[told]}", style="cyan", markup=False),
+            TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+        )
+        self.bar = Progress(*columns, console=Console(file=file))
+        self.task = self.bar.add_task(description, total=steps, told="")
+
+    def start(self) -> None:
+        self.bar.start()
+
+    def show(self, done: int, fields: Mapping[str, Any]) -> None:
+        self.bar.update(self.task, completed=done, told=_tell(fields))
+
+    def stop(self) -> None:
+        self.bar.stop()

@@ -1,0 +1,190 @@
+"""The demo writes what it promises, stops when asked, and goes on as if it had never stopped."""
+
+import json
+import signal
+import sys
+
+import pytest
+
+import retrograd as rg
+from retrograd.cli import main
+from retrograd.cli.demo import model
+from retrograd.cli.demo.data import batches, load_digits
+from retrograd.cli.demo.report import FILES
+from retrograd.cli.demo.training import Trainer
+from retrograd.interop.safetensors import load_file, save_file
+
+
+def demo(folder, *options):
+    return main(["demo", "--quiet", "--epochs", "1", "--output", str(folder), *options])
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The folder of an uninterrupted run."""
+    folder = tmp_path_factory.mktemp("demo")
+    assert demo(folder) == 0
+    return folder
+
+
+def metrics(folder):
+    return json.loads((folder / "metrics.json").read_text())
+
+
+def interrupt(monkeypatch, at, times=1):
+    """Press Ctrl-C as often while the step `at` runs."""
+    step = Trainer.step
+
+    def interrupted(trainer):
+        for _ in range(times if trainer.done == at else 0):
+            signal.raise_signal(signal.SIGINT)
+        return step(trainer)
+
+    monkeypatch.setattr(Trainer, "step", interrupted)
+
+
+def test_a_run_leaves_all_files(whole):
+    assert {path.name for path in whole.iterdir()} == set(FILES)
+    assert (whole / "loss.png").read_bytes().startswith(b"\x89PNG")
+    assert (whole / "timeline.png").read_bytes().startswith(b"\x89PNG")
+    assert "<html" in (whole / "timeline.html").read_text()
+    assert json.loads((whole / "timeline.json").read_text())["traceEvents"]
+
+
+def test_the_pipeline_s_gradients_are_those_of_the_unsplit_model(whole):
+    assert 0 < metrics(whole)["gradient_difference"] <= 1e-5
+
+
+def test_the_model_learns(whole):
+    losses = metrics(whole)["losses"]
+    assert len(losses) == 6
+    assert losses[-1] < losses[0]
+
+
+def test_every_parameter_belongs_to_one_stage(whole):
+    stages = metrics(whole)["stages"]
+    assert len(stages) == 4
+    assert sum(stage["parameters"] for stage in stages) == sum(p.numel() for p in model.DigitReader().parameters())
+    assert metrics(whole)["bubble"]["theory"] == pytest.approx(3 / 11)
+
+
+def test_ctrl_c_saves_after_the_step_and_a_resumed_run_ends_like_an_uninterrupted_one(
+    whole, tmp_path, monkeypatch, capsys
+):
+    interrupt(monkeypatch, at=2)
+    assert demo(tmp_path) == 130
+    assert f"Stopped after step 3; --resume goes on from {tmp_path}/checkpoint.safetensors" in capsys.readouterr().out
+    monkeypatch.undo()
+    assert main(["demo", "--quiet", "--output", str(tmp_path), "--resume"]) == 0
+    assert metrics(tmp_path)["losses"] == metrics(whole)["losses"]
+    ours, theirs = (load_file(folder / "checkpoint.safetensors") for folder in (tmp_path, whole))
+    assert {name: x.tolist() for name, x in ours.items()} == {name: x.tolist() for name, x in theirs.items()}
+
+
+def test_a_second_ctrl_c_stops_within_the_step_and_leaves_the_old_checkpoint(whole, tmp_path, monkeypatch, capsys):
+    before = (whole / "checkpoint.safetensors").read_bytes()
+    (tmp_path / "checkpoint.safetensors").write_bytes(before)
+    handler = signal.getsignal(signal.SIGINT)
+    interrupt(monkeypatch, at=1, times=2)
+    assert demo(tmp_path) == 130
+    assert "nothing was saved" in capsys.readouterr().out
+    assert (tmp_path / "checkpoint.safetensors").read_bytes() == before
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_a_finished_run_resumes_with_other_stages_and_more_epochs(whole, tmp_path, capsys):
+    (tmp_path / "checkpoint.safetensors").write_bytes((whole / "checkpoint.safetensors").read_bytes())
+    options = ("--resume", "--stages", "2", "--schedule", "gpipe", "--micro-batches", "3")
+    assert main(["demo", "--quiet", "--output", str(tmp_path), *options]) == 0
+    assert "All 1 epochs are done; --epochs 2 would go on" in capsys.readouterr().out
+    assert metrics(tmp_path)["losses"] == metrics(whole)["losses"]
+    assert main(["demo", "--quiet", "--output", str(tmp_path), *options, "--epochs", "2"]) == 0
+    assert metrics(tmp_path)["losses"][:6] == metrics(whole)["losses"]
+    assert len(metrics(tmp_path)["losses"]) == 12
+    assert demo(tmp_path, "--resume") == 2
+    assert "--epochs 1: the checkpoint has 2 epochs behind it" in capsys.readouterr().err
+
+
+def no_checkpoint(path):
+    pass
+
+
+def torn(path):
+    path.write_bytes(b"\x10\0\0\0\0\0\0\0{")
+
+
+def foreign(path):
+    save_file({"x": rg.ones(1)}, path)
+
+
+def of_another_model(path):
+    state = {"format": "retrograd demo 1", "seed": 0, "epochs": 1, "losses": [], "accuracies": []}
+    save_file({"model.x": rg.ones(1)}, path, {"state": json.dumps(state | {"optimizer": {}, "random": {}})})
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (no_checkpoint, "there is no checkpoint"),
+        (torn, "damaged"),
+        (foreign, "is no checkpoint of this demo"),
+        (of_another_model, "does not fit"),
+    ],
+)
+def test_what_cannot_be_resumed_is_said_in_one_line_and_left_as_it_is(make, said, tmp_path, capsys):
+    make(tmp_path / "checkpoint.safetensors")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert demo(tmp_path, "--resume") == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert "checkpoint.safetensors" in error
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_another_seed_than_the_checkpoint_s_is_refused(whole, capsys):
+    assert demo(whole, "--resume", "--seed", "5") == 2
+    assert "--seed 5: the checkpoint was made with seed 0" in capsys.readouterr().err
+
+
+def test_an_output_that_is_a_file_is_refused(tmp_path, capsys):
+    (tmp_path / "out").write_text("mine")
+    assert demo(tmp_path / "out") == 2
+    assert "--output: can't make the folder" in capsys.readouterr().err
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+@pytest.mark.parametrize(("module", "package"), [("sklearn.datasets", "scikit-learn"), ("matplotlib", "matplotlib")])
+def test_without_its_extra_the_demo_says_what_to_install(module, package, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, module, None)
+    assert demo(tmp_path / "out") == 2
+    assert capsys.readouterr().err == f'retrograd: the demo needs {package}: pip install "retrograd[demo]"\n'
+    assert not (tmp_path / "out").exists()
+
+
+def test_wrong_gradients_are_not_passed_over(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(Trainer, "gradient_difference", lambda trainer, step: 1e-3)
+    assert demo(tmp_path) == 1
+    assert "1.0e-03 of the largest gradient (at most 1e-05): too much" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("stages", range(1, model.MOST_STAGES + 1))
+def test_the_model_can_be_cut_into_any_number_of_stages_up_to_the_most(stages):
+    spec = model.split_spec(stages)
+    assert len(spec) == stages - 1
+    assert set(spec) <= set(model.CUTS)
+
+
+def test_an_epoch_has_every_example_once_and_another_epoch_another_order():
+    first, second = ([i for part in batches(1437, 240, 0, epoch) for i in part.tolist()] for epoch in (0, 1))
+    assert sorted(first) == sorted(second) == list(range(1437))
+    assert first != second
+
+
+def test_no_scan_is_in_both_parts_and_a_fifth_of_every_digit_is_in_the_test():
+    digits = load_digits()
+    train, test = ({str(scan) for scan in part.tolist()} for part in (digits.train_x, digits.test_x))
+    assert (len(train), len(test)) == (1437, 360)
+    assert not train & test
+    train_y, test_y = digits.train_y.tolist(), digits.test_y.tolist()
+    for digit in range(10):
+        assert abs(test_y.count(digit) - 0.2 * (train_y + test_y).count(digit)) <= 1
