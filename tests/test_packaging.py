@@ -20,11 +20,7 @@ def has_compiler():
     """Whether a C compiler runs here and finds Python's headers."""
     compiler = shutil.which(os.environ.get("CC", "cc"))
     headers = Path(sysconfig.get_paths()["include"], "Python.h").exists()
-    return (
-        headers
-        and compiler is not None
-        and subprocess.call([compiler, "--version"], stdout=subprocess.DEVNULL) == 0
-    )
+    return headers and compiler is not None and subprocess.call([compiler, "--version"], stdout=subprocess.DEVNULL) == 0
 
 
 needs_compiler = pytest.mark.skipif(not has_compiler(), reason="needs a C compiler")
@@ -102,9 +98,7 @@ def test_one_module_that_fails_drops_all_and_removes_older_binaries(tree):
 def test_retrograd_pure_builds_nothing(tree):
     output = build(tree, RETROGRAD_PURE="1")
     assert binaries(tree) == []
-    assert plain_lines(output) == [
-        "retrograd: the core is not compiled, it runs as plain Python (RETROGRAD_PURE=1)"
-    ]
+    assert plain_lines(output) == ["retrograd: the core is not compiled, it runs as plain Python (RETROGRAD_PURE=1)"]
 
 
 def test_a_tree_without_the_hot_modules_still_builds(tree):

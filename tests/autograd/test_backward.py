@@ -223,7 +223,7 @@ def test_a_saved_value_that_was_written_to_is_an_error_that_names_both_versions(
     x, w = leaf(1.0, 2.0), rg.tensor([3.0, 4.0])
     y = (x * w).sum()
     w.mul_(2.0)
-    with pytest.raises(RuntimeError, match="mul.*version 1, expected version 0"):
+    with pytest.raises(RuntimeError, match=r"mul.*version 1, expected version 0"):
         y.backward()
 
 

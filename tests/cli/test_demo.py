@@ -9,10 +9,12 @@ import pytest
 import retrograd as rg
 from retrograd.cli import main
 from retrograd.cli.demo import model
-from retrograd.cli.demo.data import batches, load_digits
+from retrograd.cli.demo.data import batches, batches_per_epoch, load_digits
 from retrograd.cli.demo.report import FILES
-from retrograd.cli.demo.training import Trainer
+from retrograd.cli.demo.training import BATCH, Trainer
 from retrograd.interop.safetensors import load_file, save_file
+
+STEPS = batches_per_epoch(1437, BATCH)
 
 
 def demo(folder, *options):
@@ -57,7 +59,7 @@ def test_the_pipeline_s_gradients_are_those_of_the_unsplit_model(whole):
 
 def test_the_model_learns(whole):
     losses = metrics(whole)["losses"]
-    assert len(losses) == 6
+    assert len(losses) == STEPS
     assert losses[-1] < losses[0]
 
 
@@ -99,8 +101,8 @@ def test_a_finished_run_resumes_with_other_stages_and_more_epochs(whole, tmp_pat
     assert "All 1 epochs are done; --epochs 2 would go on" in capsys.readouterr().out
     assert metrics(tmp_path)["losses"] == metrics(whole)["losses"]
     assert main(["demo", "--quiet", "--output", str(tmp_path), *options, "--epochs", "2"]) == 0
-    assert metrics(tmp_path)["losses"][:6] == metrics(whole)["losses"]
-    assert len(metrics(tmp_path)["losses"]) == 12
+    assert metrics(tmp_path)["losses"][:STEPS] == metrics(whole)["losses"]
+    assert len(metrics(tmp_path)["losses"]) == 2 * STEPS
     assert demo(tmp_path, "--resume") == 2
     assert "--epochs 1: the checkpoint has 2 epochs behind it" in capsys.readouterr().err
 

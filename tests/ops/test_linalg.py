@@ -9,9 +9,7 @@ import retrograd as rg
 from retrograd.testing import assert_close
 
 
-@pytest.mark.parametrize(
-    "product", [rg.matmul, rg.linear, rg.rows_dot, lambda a, b: rg.einsum("ij,kj", [a, b])]
-)
+@pytest.mark.parametrize("product", [rg.matmul, rg.linear, rg.rows_dot, lambda a, b: rg.einsum("ij,kj", [a, b])])
 def test_operands_of_two_dtypes_are_refused(product):
     with pytest.raises(RuntimeError, match="one dtype, got float32 and float64; convert"):
         product(rg.ones(2, 2), rg.ones(2, 2, dtype="float64"))

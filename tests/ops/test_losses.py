@@ -62,9 +62,7 @@ def test_the_loss_of_logits_is_that_of_their_probabilities_and_exact_at_the_ends
     a = rg.binary_cross_entropy_with_logits(x, target)
     assert_close(a, rg.binary_cross_entropy(rg.sigmoid(x), target))
     ends = rg.tensor([800.0, -800.0, 50.0], dtype="float64")
-    loss = rg.binary_cross_entropy_with_logits(
-        ends, rg.tensor([0.0, 1.0, 1.0], dtype="float64"), reduction="none"
-    )
+    loss = rg.binary_cross_entropy_with_logits(ends, rg.tensor([0.0, 1.0, 1.0], dtype="float64"), reduction="none")
     assert_close(loss.numpy(), np.array([800, 800, math.log1p(math.exp(-50))]))
 
 

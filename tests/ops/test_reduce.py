@@ -197,6 +197,4 @@ def test_count_nonzero_counts():
 def test_large_sums_are_those_of_numpy_however_they_are_added(dim, dtype, rng):
     x = (rng.normal(size=(20, 30, 40)) * 10).astype(dtype)
     for keepdim in (False, True):
-        assert_close(
-            rg.sum(rg.tensor(x), dim, keepdim).numpy(), x.sum(dim, keepdims=keepdim), rtol=1e-5, atol=1e-3
-        )
+        assert_close(rg.sum(rg.tensor(x), dim, keepdim).numpy(), x.sum(dim, keepdims=keepdim), rtol=1e-5, atol=1e-3)

@@ -231,9 +231,7 @@ def test_an_edge_to_nowhere_or_to_itself_is_refused():
 
 
 def test_a_lowered_schedule_is_not_lowered_again():
-    with pytest.raises(
-        ValueError, match=r"rank 0, position 1, SEND_F0\.0>1: this schedule is lowered already"
-    ):
+    with pytest.raises(ValueError, match=r"rank 0, position 1, SEND_F0\.0>1: this schedule is lowered already"):
         lower(lower(make_schedule("gpipe", 2, 1), chain(2)), chain(2))
 
 

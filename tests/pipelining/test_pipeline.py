@@ -1,11 +1,15 @@
 """A model trained through a pipeline: the same numbers as unsplit, and errors that say where."""
 
+import threading
+from itertools import pairwise
+
 import pytest
 
 import retrograd as rg
 from retrograd import nn
+from retrograd.core import Definition, op, registry
 from retrograd.nn.functional import cross_entropy, mse_loss
-from retrograd.pipelining import Pipeline, PipelineError, Replicate, SplitPoint, TensorChunkSpec, pipe_split
+from retrograd.pipelining import Kind, Pipeline, PipelineError, Replicate, SplitPoint, TensorChunkSpec, pipe_split
 
 SCHEDULES = ["gpipe", "1f1b"]
 
@@ -180,20 +184,20 @@ def test_an_argument_that_can_not_be_split_must_be_declared():
 class Failing(nn.Module):
     """Fails in the second stage, on the micro-batch whose numbers are large."""
 
-    def __init__(self):
+    def __init__(self, fuse):
         super().__init__()
         self.a, self.b = nn.Linear(2, 2), nn.Linear(2, 2)
+        self.fuse = fuse
 
     def forward(self, x):
         h = self.a(x)
         pipe_split()
-        return FUSE(self.b(h), x)
+        return self.fuse(self.b(h), x)
 
 
 @pytest.fixture
 def fuse():
     """An operator, there for one test only, that refuses large numbers."""
-    from retrograd.core import Definition, op, registry
 
     @op("fuse(Tensor x, Tensor watched) -> Tensor")
     class fuse(Definition):
@@ -208,13 +212,12 @@ def fuse():
         def vjp_x(g):
             return g
 
-    globals()["FUSE"] = fuse
-    yield
-    del registry["fuse"], globals()["FUSE"]
+    yield fuse
+    del registry["fuse"]
 
 
 def test_a_failing_stage_ends_the_step_with_one_error_that_says_where(fuse):
-    pipeline = Pipeline(Failing(), micro_batches=4, loss_fn=mse_loss)
+    pipeline = Pipeline(Failing(fuse), micro_batches=4, loss_fn=mse_loss)
     good, bad = rg.ones(8, 2), rg.ones(8, 2)
     bad[4:6] = 99.0
     pipeline.step(good, target=good)
@@ -235,7 +238,20 @@ def test_measured_and_planned_timelines_hold_every_action():
     pipeline.step(x, target=y)
     ran = {event.action for event in pipeline.timeline.events}
     assert ran == {action for rank in pipeline.program() for action in rank}
-    assert {event.action for event in pipeline.planned().events} == ran
+    costs = pipeline.costs(x, target=y)
+    assert set(costs) == {(kind, stage) for kind in (Kind.F, Kind.B) for stage in range(4)}
+    assert {event.action for event in pipeline.planned(costs).events} == ran
+
+
+def test_costs_are_taken_one_computation_at_a_time_and_its_gradients_count():
+    model, x, y = Skipping(), rg.randn(8, 4), rg.randint(3, (8,))
+    _, gradients = unsplit(model, cross_entropy, x, y)
+    model.zero_grad()
+    pipeline = Pipeline(model, micro_batches=4, loss_fn=cross_entropy)
+    _, timeline = pipeline._step((x,), y, {}, threading.Lock())
+    spans = sorted((e.start, e.end) for e in timeline.events if e.action.kind.is_compute)
+    assert all(end <= start for (_, end), (start, _) in pairwise(spans))
+    assert_same_gradients(model, gradients)
 
 
 def test_the_captured_model_in_training_and_in_evaluation_differ():

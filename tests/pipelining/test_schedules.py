@@ -60,9 +60,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones(name):
         get_schedule(name)
 
 
-@pytest.mark.parametrize(
-    ("stages", "micro_batches", "wrong"), [(0, 4, "stages is 0"), (4, -1, "micro_batches is -1")]
-)
+@pytest.mark.parametrize(("stages", "micro_batches", "wrong"), [(0, 4, "stages is 0"), (4, -1, "micro_batches is -1")])
 def test_a_number_below_one_is_refused_by_name(stages, micro_batches, wrong):
     with pytest.raises(ValueError, match=wrong):
         make_schedule("1f1b", stages, micro_batches)

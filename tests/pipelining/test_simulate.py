@@ -74,10 +74,7 @@ def test_the_cost_may_depend_on_stage_and_micro_batch():
 
 def test_a_lowered_schedule_is_simulated_as_it_is():
     schedule, cost = make_schedule("1f1b", 3, 5), costs(F=1.0, B=2.0, SEND_F=0.25)
-    assert (
-        simulate(lower(schedule, chain(3)), chain(3), cost).events
-        == simulate(schedule, chain(3), cost).events
-    )
+    assert simulate(lower(schedule, chain(3)), chain(3), cost).events == simulate(schedule, chain(3), cost).events
     early = parse_schedule("0: F0.0 SEND_F0.0>1\n1: RECV_F1.0<0 F2.0 F1.0")
     assert times(simulate(early, {(0, 1)}, costs(F=1.0)))["F2.0"] == (1, 2)
 

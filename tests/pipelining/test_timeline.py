@@ -18,15 +18,11 @@ from retrograd.pipelining.timeline import Event, Timeline, write_html, write_per
 
 def made(stages=2, micro_batches=3, name="1f1b", forward=1e-3, backward=2e-3):
     cost = {Kind.F: forward, Kind.B: backward}
-    return simulate(
-        make_schedule(name, stages, micro_batches), chain(stages), lambda a: cost.get(a.kind, 0.0)
-    )
+    return simulate(make_schedule(name, stages, micro_batches), chain(stages), lambda a: cost.get(a.kind, 0.0))
 
 
 def shifted(timeline, seconds):
-    events = [
-        event._replace(start=event.start + seconds, end=event.end + seconds) for event in timeline.events
-    ]
+    events = [event._replace(start=event.start + seconds, end=event.end + seconds) for event in timeline.events]
     return Timeline(events, timeline.ranks)
 
 
@@ -83,9 +79,7 @@ def test_an_empty_timeline_has_no_span_and_no_bubble():
 def test_events_are_kept_in_order_of_their_start():
     events = made().events
     assert Timeline(reversed(events), 2).events[0].start == 0
-    assert all(
-        first.start <= second.start for first, second in pairwise(Timeline(reversed(events), 2).events)
-    )
+    assert all(first.start <= second.start for first, second in pairwise(Timeline(reversed(events), 2).events))
 
 
 @pytest.mark.parametrize(("event", "wrong"), [
@@ -119,9 +113,7 @@ def test_the_page_holds_every_event_of_every_timeline_from_its_own_beginning(tmp
     data = data_of(page_of(tmp_path, {"planned": planned, "measured": measured}))
     assert [timeline["name"] for timeline in data["timelines"]] == ["planned", "measured"]
     for shown, timeline in zip(data["timelines"], [planned, measured], strict=True):
-        rows = [
-            [e.rank, *e.action, e.start - timeline.start, e.end - timeline.start] for e in timeline.events
-        ]
+        rows = [[e.rank, *e.action, e.start - timeline.start, e.end - timeline.start] for e in timeline.events]
         assert shown["events"] == rows
         assert shown["busy"] == timeline.busy()
         assert (shown["bubble"], shown["ideal"], shown["span"]) == (timeline.bubble(), 0.25, timeline.span)
@@ -156,9 +148,7 @@ def test_the_trace_opens_in_perfetto_with_a_slice_per_event_in_microseconds(tmp_
     planned, measured = made(2, 3), shifted(made(2, 2), 50.0)
     write_perfetto(tmp_path / "trace.json", {"planned": planned, "measured": measured})
     trace = json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))
-    names = {
-        (r["pid"], r["tid"]): r["args"]["name"] for r in trace["traceEvents"] if r["name"] == "thread_name"
-    }
+    names = {(r["pid"], r["tid"]): r["args"]["name"] for r in trace["traceEvents"] if r["name"] == "thread_name"}
     assert names == {(0, 0): "stage 0", (0, 1): "stage 1", (1, 0): "stage 0", (1, 1): "stage 1"}
     assert [r["args"]["name"] for r in trace["traceEvents"] if r["name"] == "process_name"] == [
         "planned",

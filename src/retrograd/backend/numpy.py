@@ -96,9 +96,7 @@ def sum(x, axis=None, dtype=None, keepdims=False):
     if type(axis) is tuple and x.size > 4096 and _over_rows(x, axis, dtype):
         count = len(axis)
         rows = x.reshape(math.prod(x.shape[:count]), math.prod(x.shape[count:]))
-        return np.matmul(np.ones(len(rows), x.dtype), rows).reshape(
-            (1,) * (count * keepdims) + x.shape[count:]
-        )
+        return np.matmul(np.ones(len(rows), x.dtype), rows).reshape((1,) * (count * keepdims) + x.shape[count:])
     return np.add.reduce(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
@@ -220,9 +218,7 @@ def sum_rows(src, ids, size):
 def bernoulli_loss(x, target):
     """-(target log x + (1 - target) log(1 - x)), each logarithm at least -100."""
     if np.any((x < 0) | (x > 1)):
-        raise ValueError(
-            f"binary_cross_entropy: probabilities must be from 0 to 1, got {x.min()} to {x.max()}"
-        )
+        raise ValueError(f"binary_cross_entropy: probabilities must be from 0 to 1, got {x.min()} to {x.max()}")
     with np.errstate(divide="ignore"):
         yes, no = np.maximum(np.log(x), -100), np.maximum(np.log1p(-x), -100)
     return (target - 1) * no - target * yes

@@ -33,7 +33,6 @@ def _integers(value):
     return tuple(operator.index(v) for v in value)
 
 
-
 def _boolean(value):
     if isinstance(value, (bool, np.bool_)):
         return bool(value)

@@ -33,9 +33,7 @@ class LRScheduler:
         self.optimizer = optimizer
         for number, group in enumerate(optimizer.param_groups):
             if last_epoch >= 0 and "initial_lr" not in group:
-                raise KeyError(
-                    f"{type(self).__name__}: to resume, parameter group {number} needs an 'initial_lr'"
-                )
+                raise KeyError(f"{type(self).__name__}: to resume, parameter group {number} needs an 'initial_lr'")
             if last_epoch < 0:
                 group["initial_lr"] = group["lr"]
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
@@ -44,9 +42,7 @@ class LRScheduler:
 
     def get_lr(self) -> list[float]:
         """The learning rates after `last_epoch` steps; subclasses define it."""
-        raise NotImplementedError(
-            f"{type(self).__name__} has no get_lr(); define it to give the learning rates"
-        )
+        raise NotImplementedError(f"{type(self).__name__} has no get_lr(); define it to give the learning rates")
 
     def get_last_lr(self) -> list[float]:
         """The learning rates that the schedule set last."""
@@ -75,9 +71,7 @@ class LRScheduler:
         """Go on from what `state_dict` gave; the optimizer's own state holds its learning rates."""
         unknown = [name for name in state_dict if name not in vars(self)]
         if unknown:
-            raise ValueError(
-                f"{type(self).__name__}: the state has {', '.join(unknown)}, which this schedule lacks"
-            )
+            raise ValueError(f"{type(self).__name__}: the state has {', '.join(unknown)}, which this schedule lacks")
         vars(self).update(state_dict)
 
 
@@ -102,9 +96,7 @@ class LambdaLR(LRScheduler):
         groups = len(optimizer.param_groups)
         self.lr_lambdas = [lr_lambda] * groups if callable(lr_lambda) else list(lr_lambda)
         if len(self.lr_lambdas) != groups:
-            raise ValueError(
-                f"LambdaLR: expected {groups} functions, one for each group, got {len(self.lr_lambdas)}"
-            )
+            raise ValueError(f"LambdaLR: expected {groups} functions, one for each group, got {len(self.lr_lambdas)}")
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
@@ -124,9 +116,7 @@ class StepLR(LRScheduler):
     [0.25]
     """
 
-    def __init__(
-        self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
-    ) -> None:
+    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
         if step_size < 1:
             raise ValueError(f"StepLR: step_size must be at least 1, got {step_size}")
         self.step_size = step_size
@@ -261,9 +251,7 @@ class OneCycleLR(LRScheduler):
         if not 0 <= pct_start <= 1:
             raise ValueError(f"OneCycleLR: pct_start must lie between 0 and 1, got {pct_start}")
         if anneal_strategy not in _ANNEAL:
-            raise ValueError(
-                f"OneCycleLR: anneal_strategy must be 'cos' or 'linear', got {anneal_strategy!r}"
-            )
+            raise ValueError(f"OneCycleLR: anneal_strategy must be 'cos' or 'linear', got {anneal_strategy!r}")
         self.total_steps = _total_steps(total_steps, epochs, steps_per_epoch)
         self.pct_start = pct_start
         self.anneal_strategy = anneal_strategy
@@ -340,6 +328,4 @@ def _for_each(value: float | list[float], groups: list[Group]) -> list[float]:
 
 def _check_momentum(groups: list[Group]) -> None:
     if not all("momentum" in group or "betas" in group for group in groups):
-        raise ValueError(
-            "OneCycleLR: the optimizer has neither momentum nor betas; pass cycle_momentum=False"
-        )
+        raise ValueError("OneCycleLR: the optimizer has neither momentum nor betas; pass cycle_momentum=False")

@@ -41,9 +41,7 @@ class Optimizer:
 
     def __init__(self, params: Iterable[Any], defaults: Mapping[str, Any]) -> None:
         if isinstance(params, Tensor):
-            raise TypeError(
-                "params must be an iterable of tensors or dicts, got one Tensor; put it into a list"
-            )
+            raise TypeError("params must be an iterable of tensors or dicts, got one Tensor; put it into a list")
         self.defaults = dict(defaults)
         self.param_groups: list[Group] = []
         self.state: dict[Tensor, State] = {}
@@ -80,9 +78,7 @@ class Optimizer:
             if not isinstance(p, Tensor):
                 raise TypeError(f"{type(self).__name__}: expected tensors, got {type(p).__name__}")
             if not p.is_leaf:
-                raise ValueError(
-                    f"{type(self).__name__}: can't optimize a tensor that an operator made: {p.aval}"
-                )
+                raise ValueError(f"{type(self).__name__}: can't optimize a tensor that an operator made: {p.aval}")
             if id(p) in known:
                 raise ValueError(f"{type(self).__name__}: a parameter, {p.aval}, is in more than one place")
             known.add(id(p))
@@ -130,16 +126,12 @@ class Optimizer:
         sizes = [len(group["params"]) for group in self.param_groups]
         given = [len(group["params"]) for group in saved]
         if sizes != given:
-            raise ValueError(
-                f"load_state_dict: this optimizer's groups have {sizes} parameters, the state's {given}"
-            )
+            raise ValueError(f"load_state_dict: this optimizer's groups have {sizes} parameters, the state's {given}")
         numbers = [number for group in saved for number in group["params"]]
         param_of = dict(zip(numbers, self._params(), strict=True))
         unknown = [number for number in state_dict["state"] if number not in param_of]
         if unknown:
-            raise ValueError(
-                f"load_state_dict: there are states of parameters {unknown}, which are in no group"
-            )
+            raise ValueError(f"load_state_dict: there are states of parameters {unknown}, which are in no group")
         state = {param_of[n]: _loaded(s, param_of[n]) for n, s in state_dict["state"].items()}
         self.state = state
         for group, other in zip(self.param_groups, saved, strict=True):

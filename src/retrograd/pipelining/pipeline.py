@@ -3,8 +3,9 @@
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from statistics import fmean
+from statistics import median
 from typing import Any
 
 from retrograd.core import Tensor, current
@@ -24,6 +25,8 @@ from retrograd.pipelining.schedules import get_schedule, make_schedule
 from retrograd.pipelining.simulate import simulate
 from retrograd.pipelining.timeline import Timeline
 from retrograd.pipelining.transports import get_transport
+
+Costs = dict[tuple[Kind, int], float]
 
 
 class Pipeline:
@@ -88,6 +91,41 @@ class Pipeline:
         The loss and the gradients are those of the unsplit model on the whole batch: micro-batches count by
         their sizes.  After it, `timeline` holds what ran when.
         """
+        loss, self.timeline = self._step(args, target, kwargs, nullcontext())
+        return loss
+
+    def costs(self, *args: Any, target: Any = None, **kwargs: Any) -> Costs:
+        """Run a step with one computation at a time, and return the median seconds of each kind and stage.
+
+        So each has the machine to itself, as if every rank had one.  Gradients accumulate as in `step`.
+        """
+        _, timeline = self._step(args, target, kwargs, threading.Lock())
+        seconds: dict[tuple[Kind, int], list[float]] = defaultdict(list)
+        for event in timeline.events:
+            if event.action.kind.is_compute:
+                seconds[event.action.kind, event.action.stage].append(event.end - event.start)
+        return {key: median(values) for key, values in seconds.items()}
+
+    def planned(self, costs: Costs) -> Timeline:
+        """A step as the schedule promises it, where computations take what `costs()` measured and messages nothing."""
+
+        def cost(action: Action) -> float:
+            return costs[action.kind, action.stage] if action.kind.is_compute else 0.0
+
+        return simulate(self.program(), self.pipe.carried(), cost)
+
+    def predict(self, *args: Any, **kwargs: Any) -> Any:
+        """The model's outputs for a batch, run through the pipeline forward only, without gradients."""
+        batches = self._split(args, kwargs)
+        pipes = [self._captured(batch) for batch in batches]
+        results, _ = self._run(pipes, batches, None, nullcontext())
+        return merge_chunks([pipe.output(results[i]) for i, pipe in enumerate(pipes)])
+
+    def program(self) -> list[list[Action]]:
+        """What every rank does in a step: the schedule with its sends and receives."""
+        return _program(self.pipe, self.schedule, self.micro_batches)
+
+    def _step(self, args: tuple, target: Any, kwargs: dict, turn: AbstractContextManager) -> tuple[Tensor, Timeline]:
         if self.loss_fn is None:
             raise RuntimeError("Pipeline.step: no loss_fn was given to the Pipeline; for outputs use predict()")
         batches = self._split((*args, target), kwargs)
@@ -101,36 +139,9 @@ class Pipeline:
                 raise ValueError(f"loss_fn must return a 0-d tensor, got {getattr(value, 'aval', value)!r}")
             return value
 
-        results, self.timeline = self._run(pipes, batches, loss)
-        return sum(
-            (results[i] * batch.weight for i, batch in enumerate(batches) if i),
-            start=results[0] * batches[0].weight,
-        )
-
-    def predict(self, *args: Any, **kwargs: Any) -> Any:
-        """The model's outputs for a batch, run through the pipeline forward only, without gradients."""
-        batches = self._split(args, kwargs)
-        pipes = [self._captured(batch) for batch in batches]
-        results, _ = self._run(pipes, batches, None)
-        return merge_chunks([pipe.output(results[i]) for i, pipe in enumerate(pipes)])
-
-    def program(self) -> list[list[Action]]:
-        """What every rank does in a step: the schedule with its sends and receives."""
-        return _program(self.pipe, self.schedule, self.micro_batches)
-
-    def planned(self) -> Timeline:
-        """The last step as the schedule would have it: with the mean measured time of each kind and stage."""
-        if self.timeline is None:
-            raise RuntimeError("Pipeline.planned: run a step() first; its times are what is planned with")
-        seconds: dict[tuple[Kind, int], list[float]] = defaultdict(list)
-        for event in self.timeline.events:
-            seconds[event.action.kind, event.action.stage].append(event.end - event.start)
-        means = {key: fmean(values) for key, values in seconds.items()}
-
-        def cost(action: Action) -> float:
-            return means[action.kind, action.stage] if action.kind.is_compute else 0.0
-
-        return simulate(self.program(), self.pipe.carried(), cost)
+        losses, timeline = self._run(pipes, batches, loss, turn)
+        weighted = [losses[i] * batch.weight for i, batch in enumerate(batches)]
+        return sum(weighted[1:], start=weighted[0]), timeline
 
     def _split(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[MicroBatch]:
         args_spec, kwargs_spec = self._specs
@@ -152,7 +163,9 @@ class Pipeline:
             raise ValueError(f"Pipeline: the model is split into {pipe.num_stages} stages, not {self._stages}")
         return pipe
 
-    def _run(self, pipes: list[Pipe], batches: list[MicroBatch], loss: Any) -> tuple[dict[int, Any], Timeline]:
+    def _run(
+        self, pipes: list[Pipe], batches: list[MicroBatch], loss: Any, turn: AbstractContextManager
+    ) -> tuple[dict[int, Any], Timeline]:
         if current().level is not None:
             raise NotImplementedError("Pipeline: running inside a function transform is not supported")
         if any(pipe.carried() != pipes[0].carried() for pipe in pipes):
@@ -164,6 +177,7 @@ class Pipeline:
             [batch.weight for batch in batches],
             loss,
             pipes[0].carried(),
+            turn,
         )
         ranks = [Rank(rank, job, self._transport) for rank in range(len(program))]
         with self._running:

@@ -3,6 +3,7 @@
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ class Job(NamedTuple):
     inputs: per micro-batch, the model's own inputs by name.  weights: per micro-batch, its share of the loss.
     loss: from the number of the micro-batch and the last stage's outputs; None: forward only.
     carried: what each edge of the stage graph carries.
+    turn: entered around every computation; a lock lets one run at a time.
     """
 
     stages: Sequence[Sequence[PipelineStage]]
@@ -31,6 +33,7 @@ class Job(NamedTuple):
     weights: Sequence[float]
     loss: Callable[[int, dict[str, Any]], Tensor] | None
     carried: Mapping[tuple[int, int], Sequence[str]]
+    turn: AbstractContextManager = nullcontext()
 
 
 class Rank:
@@ -56,18 +59,21 @@ class Rank:
     def run(self, actions: Sequence[Action]) -> "Rank":
         """Play the actions in order; a failure is raised as a PipelineError that says where."""
         for action in actions:
-            start = time.perf_counter()
-            try:
-                self._play[action.kind](action)
-            except Aborted:
-                raise
-            except Exception as cause:
-                raise PipelineError(
-                    f"rank {self.rank}, stage {action.stage}, micro-batch {action.micro_batch}, action "
-                    f"{action}: {cause}"
-                ) from cause
-            self.events.append(Event(self.rank, action, start, time.perf_counter()))
+            with self.job.turn if action.kind.is_compute else nullcontext():
+                start = time.perf_counter()
+                self._try(action)
+                self.events.append(Event(self.rank, action, start, time.perf_counter()))
         return self
+
+    def _try(self, action: Action) -> None:
+        try:
+            self._play[action.kind](action)
+        except Aborted:
+            raise
+        except Exception as cause:
+            raise PipelineError(
+                f"rank {self.rank}, stage {action.stage}, micro-batch {action.micro_batch}, action {action}: {cause}"
+            ) from cause
 
     def _stage(self, action: Action) -> PipelineStage:
         return self.job.stages[action.micro_batch][action.stage]

@@ -69,7 +69,5 @@ class _Clocks:
     def _seconds(self, action: Action) -> float:
         seconds = self.cost(action)
         if not 0 <= seconds < math.inf:
-            raise ValueError(
-                f"the cost of {action} is {seconds!r}; it must be finite, in seconds, at least 0"
-            )
+            raise ValueError(f"the cost of {action} is {seconds!r}; it must be finite, in seconds, at least 0")
         return seconds

@@ -25,7 +25,8 @@ body {
 }
 header { display: flex; flex-wrap: wrap; align-items: center; gap: 10px 24px; margin-bottom: 14px; }
 h1 { font-size: 21px; line-height: 1.2; margin: 0; flex: 1 1 260px; letter-spacing: -.01em; }
-h2 { font-size: 15px; margin: 0; text-transform: capitalize; }
+h2 { font-size: 15px; margin: 0; }
+h2::first-letter { text-transform: uppercase; }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 16px; color: var(--faint); font-size: 13px; }
 .legend i { display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin-right: 6px; }
 .buttons { display: flex; gap: 6px; }
@@ -154,8 +155,8 @@ class Chart {
   time(x) { return view.from + (x - this.left) / (this.wide - this.left) * (view.to - view.from); }
 
   draw() {
-    const { pen, left, wide, high } = this;
     this.resize();
+    const { pen, left, wide, high } = this;
     const paint = {};
     for (const name of ["ink", "faint", "line", "idle", "wait", "send"]) paint[name] = colour("--" + name);
     pen.clearRect(0, 0, wide, this.tall);
@@ -292,8 +293,9 @@ function fit() { show(0, longest); }
 function redraw() {
   if (queued) return;
   queued = true;
-  requestAnimationFrame(() => { queued = false; for (const chart of charts) chart.draw(); });
+  requestAnimationFrame(() => { queued = false; drawAll(); });
 }
+function drawAll() { for (const chart of charts) chart.draw(); }
 function fillLegend() {
   const legend = document.getElementById("legend");
   const used = new Set(data.timelines.flatMap(timeline => timeline.events.map(event => event[1])));
@@ -310,7 +312,7 @@ function fillTable() {
   const table = document.getElementById("table"), { timelines } = data;
   const head = make("tr", make("thead", table)), body = make("tbody", table), foot = make("tfoot", table);
   make("th", head, "");
-  for (const timeline of timelines) make("th", head, ((timeline.name || "") + " busy").trim());
+  for (const timeline of timelines) make("th", head, timeline.name ? timeline.name + ": busy" : "busy");
   const longestRows = timelines.reduce((a, b) => a.rows.length >= b.rows.length ? a : b, { rows: [] }).rows;
   longestRows.forEach((label, rank) => {
     const row = make("tr", body);
@@ -340,7 +342,7 @@ document.getElementById("out").onclick = () => zoom(1.6, (view.from + view.to) /
 document.getElementById("fit").onclick = fit;
 window.addEventListener("resize", redraw);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-redraw();
+drawAll();
 </script>
 </body>
 </html>

@@ -4,6 +4,7 @@ import ctypes
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -58,6 +59,7 @@ def short_turns(seconds: float = 2e-4) -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
+@cache
 def _controls() -> list[_Control]:
     """Of each OpenBLAS that NumPy's wheel brings, the two functions that this needs."""
     numpy = find_spec("numpy")

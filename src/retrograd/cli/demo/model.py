@@ -6,7 +6,7 @@ from retrograd.pipelining import SplitPoint
 
 ROWS = COLUMNS = 8
 DIGITS = 10
-WIDTH, HEADS, HIDDEN, BLOCKS = 64, 4, 128, 4
+WIDTH, HEADS, HIDDEN, BLOCKS = 96, 4, 384, 4
 # A model can be cut before a block, and within one before its second half.
 CUTS = [f"blocks.{i // 2}" + (".norm2" if i % 2 else "") for i in range(1, 2 * BLOCKS)]
 MOST_STAGES = len(CUTS) + 1

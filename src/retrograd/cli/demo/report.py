@@ -24,7 +24,7 @@ FILES = {
 
 def write(folder: Path, trainer: Trainer, measured: Measured) -> None:
     """Write pictures, timelines and numbers into the folder."""
-    timelines = {"planned": measured.planned, "measured": measured.measured}
+    timelines = {"planned, a core per stage": measured.planned, f"measured, {_cores()}": measured.measured}
     pipeline = trainer.pipeline
     title = f"{pipeline.schedule}, {len(measured.stages)} stages, {pipeline.micro_batches} micro-batches"
     draw(folder / "loss.png", trainer)
@@ -32,6 +32,11 @@ def write(folder: Path, trainer: Trainer, measured: Measured) -> None:
     write_png(folder / "timeline.png", timelines, title=title)
     write_perfetto(folder / "timeline.json", timelines)
     (folder / "metrics.json").write_text(json.dumps(as_json(trainer, measured), indent=2) + "\n")
+
+
+def _cores() -> str:
+    count = os.cpu_count() or 1
+    return f"{count} core{'s' if count > 1 else ''}"
 
 
 def show(console: Console, folder: Path, measured: Measured) -> None:

@@ -12,7 +12,7 @@ from retrograd.cli.demo.interrupt import Interruption
 from retrograd.cli.demo.measure import Training, measure
 from retrograd.cli.demo.training import EPOCHS, Settings, Trainer
 from retrograd.cli.errors import UsageError
-from retrograd.utils import blas_threads, progress, short_turns
+from retrograd.utils import progress
 
 INTERRUPTED, UNSOUND = 130, 1
 
@@ -28,17 +28,16 @@ def run(settings: Settings) -> int:
     _make_folder(settings.output)
     console = Console(highlight=False, soft_wrap=True)
     _introduce(console, trainer)
-    with blas_threads(1), short_turns():  # the stages are threads themselves, and hand work to each other
-        try:
-            training, stopped = _train(trainer, settings.quiet)
-        except KeyboardInterrupt:
-            console.print("Stopped within a step; nothing was saved")
-            return INTERRUPTED
-        checkpoint.save(path, trainer)
-        if stopped:
-            console.print(f"Stopped after step {trainer.done}; --resume goes on from {path}")
-            return INTERRUPTED
-        measured = measure(trainer, training)
+    try:
+        training, stopped = _train(trainer, settings.quiet)
+    except KeyboardInterrupt:
+        console.print("Stopped within a step; nothing was saved")
+        return INTERRUPTED
+    checkpoint.save(path, trainer)
+    if stopped:
+        console.print(f"Stopped after step {trainer.done}; --resume goes on from {path}")
+        return INTERRUPTED
+    measured = measure(trainer, training)
     report.write(settings.output, trainer, measured)
     report.show(console, settings.output, measured)
     return 0 if measured.sound else UNSOUND

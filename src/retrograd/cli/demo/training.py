@@ -13,8 +13,8 @@ from retrograd.optim import AdamW
 from retrograd.optim.lr_scheduler import OneCycleLR
 from retrograd.pipelining import Pipeline
 
-BATCH = 240
-EPOCHS = 20
+BATCH = 360
+EPOCHS = 24
 LEARNING_RATE, WARM_UP, WEIGHT_DECAY = 2e-3, 0.15, 1.0
 
 

@@ -1,11 +1,13 @@
 """Ranks as threads of one process: nothing to set up, everything to see in a debugger."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from retrograd.pipelining.actions import Message
 from retrograd.pipelining.transports.interface import Aborted
+from retrograd.utils import blas_threads, short_turns
 
 
 class Threads:
@@ -56,10 +58,11 @@ class Threads:
 
     def _run_all(self, threads: list[threading.Thread]) -> None:
         try:
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            with _shared_fairly(len(threads)):
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
         except BaseException:  # Ctrl-C comes to the thread that waits here
             self._abort()
             for thread in threads:
@@ -75,3 +78,13 @@ class Threads:
     def _check(self) -> None:
         if self._aborted:
             raise Aborted("this step has ended: another rank failed, or it was interrupted")
+
+
+@contextmanager
+def _shared_fairly(ranks: int) -> Iterator[None]:
+    """Let the ranks be the threads: no threads within their matrix products, and short turns of Python."""
+    if ranks == 1:
+        yield
+        return
+    with blas_threads(1), short_turns():
+        yield
