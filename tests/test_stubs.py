@@ -4,8 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parent.parent
 
 RIGHT = """\
@@ -33,7 +31,6 @@ def run(*command: str) -> subprocess.CompletedProcess:
 
 
 def mypy(path: Path, code: str) -> subprocess.CompletedProcess:
-    pytest.importorskip("mypy")
     (path / "program.py").write_text(code)
     cache = str(path / "cache")
     return run(

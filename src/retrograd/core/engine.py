@@ -92,7 +92,7 @@ class Pass:
             else:
                 gi = fn.pull(i, g)
             if gi is not None:
-                if self.in_place and isinstance(edge, TensorBase) and is_fresh(gi, g):
+                if self.in_place and members is None and isinstance(edge, TensorBase) and is_fresh(gi, g):
                     self.fresh(edge)
                 self.deliver(edge, 0 if fn.numbers is None else fn.numbers[i], gi)
 
