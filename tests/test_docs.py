@@ -21,8 +21,17 @@ GIVEN = {
 SHOWN_ONLY = {"operators.md"}
 
 
+def blocks(page, language):
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    return [body for named, body in fenced if named == language]
+
+
 def examples(page):
-    return re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    return blocks(page, "python")
+
+
+def dialogues(page):
+    return [body for body in blocks(page, "") if ">>> " in body]
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if examples(p)], ids=lambda page: page.name)
@@ -36,10 +45,6 @@ def test_python_examples_run(page):
 def test_the_readme_shows_an_example_of_ten_lines():
     (example,) = examples(ROOT / "README.md")
     assert len([line for line in example.splitlines() if line.strip()]) <= 10
-
-
-def dialogues(page):
-    return [block for block in re.findall(r"```\n(.*?)```", page.read_text(), re.DOTALL) if ">>> " in block]
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if dialogues(p)], ids=lambda page: page.name)
