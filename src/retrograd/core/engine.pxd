@@ -7,6 +7,7 @@ from retrograd.core.tensor cimport TensorBase, make, same_kind
 @cython.final
 cdef class Pass:
     cdef public list heap
+    cdef public GradFn first
     cdef public dict pending, arrived, captured
     cdef public set owned
     cdef public object needed, targets
@@ -14,14 +15,19 @@ cdef class Pass:
 
     @cython.locals(fn=GradFn)
     cpdef object deliver(self, object edge, int number, object g)
+    @cython.locals(rival=GradFn)
+    cpdef object enqueue(self, GradFn fn)
+    @cython.locals(fn=GradFn)
+    cpdef GradFn next(self)
     cpdef object deliver_one_of(self, GradFn fn, int number, object g)
+    @cython.locals(total=TensorBase, term=TensorBase)
     cpdef object summed(self, object key, object old, object g)
     @cython.locals(fn=GradFn)
     cpdef object run(self)
     @cython.locals(i=int, last=int)
     cpdef object step(self, GradFn fn, object g)
-    cpdef object fresh(self, object leaf)
-    cpdef bint wanted(self, object edge) except -1
+    @cython.locals(old=object, total=object)
+    cpdef object arrive(self, TensorBase leaf, object g, bint fresh)
     cpdef object capture(self, GradFn fn, object g)
 
 cpdef bint is_fresh(TensorBase result, object g) except -1

@@ -17,13 +17,14 @@ class Pass:
     cotangents.  A sum is made in place only into memory that this pass itself allocated.
     """
 
-    __slots__ = ("arrived", "captured", "heap", "in_place", "needed", "owned", "pending", "retain", "targets")
+    __slots__ = ("arrived", "captured", "first", "heap", "in_place", "needed", "owned", "pending", "retain", "targets")
 
     def __init__(self, retain, in_place, needed, targets):
         self.retain = retain
         self.in_place = in_place
         self.needed = needed  # the nodes on a path to a wanted input; None: every node
         self.targets = targets  # the (node, output number) pairs whose cotangents are wanted
+        self.first = None  # the latest node of all that wait, if it is not in the heap: chains need no heap
         self.heap = []
         self.pending = {}
         self.arrived = {}
@@ -33,7 +34,7 @@ class Pass:
     def deliver(self, edge, number, g):
         """Bring a cotangent to the node or leaf at the end of an edge."""
         if isinstance(edge, TensorBase):
-            self.arrived[edge] = self.summed(edge, self.arrived.get(edge), g)
+            self.arrive(edge, g, False)
             return
         fn: GradFn = edge
         if fn.out_avals is not None:
@@ -42,33 +43,59 @@ class Pass:
         old = self.pending.get(fn)
         if old is None:
             self.pending[fn] = g
-            heappush(self.heap, fn)
+            self.enqueue(fn)
         else:
             self.pending[fn] = self.summed(fn, old, g)
+
+    def enqueue(self, fn):
+        """A node waits for its turn; `first` is later than all in the heap."""
+        rival: GradFn = self.first
+        if rival is None:
+            rival = self.heap[0] if self.heap else None
+            if rival is None or fn.sequence > rival.sequence:
+                self.first = fn
+                return
+        elif fn.sequence > rival.sequence:
+            self.first = fn
+            fn = rival
+        heappush(self.heap, fn)
+
+    def next(self):
+        """The latest node that waits; None when there is none."""
+        fn: GradFn = self.first
+        if fn is not None:
+            self.first = None
+            return fn
+        return heappop(self.heap) if self.heap else None
 
     def deliver_one_of(self, fn, number, g):
         """The node has several outputs: its cotangents wait in a list."""
         slots = self.pending.get(fn)
         if slots is None:
             slots = self.pending[fn] = [None] * len(fn.out_avals)
-            heappush(self.heap, fn)
+            self.enqueue(fn)
         slots[number] = self.summed((fn, number), slots[number], g)
 
     def summed(self, key, old, g):
         """The sum of two cotangents for the same place."""
         if old is None:
             return g
-        if key in self.owned and same_kind(old.value, g.value):
-            add(old.value, g.value, old.value)
-            return old
+        if key in self.owned:
+            total: TensorBase = old
+            term: TensorBase = g
+            if same_kind(total.value, term.value):
+                add(total.value, term.value, total.value)
+                return old
         if self.in_place:
             self.owned.add(key)
         return old + g
 
     def run(self):
         """Run every node that has a cotangent."""
-        while self.heap:
-            fn: GradFn = heappop(self.heap)
+        while True:
+            fn: GradFn = self.next()
+            if fn is None:
+                return
             g = self.pending.pop(fn)
             if self.targets is not None:
                 self.capture(fn, g)
@@ -83,27 +110,31 @@ class Pass:
         last = len(fn.rules) - 1
         for i in range(len(fn.edges)):
             edge = fn.edges[i]
-            if edge is None or not self.wanted(edge):
+            if edge is None or (self.needed is not None and edge not in self.needed):
                 continue
-            if i >= last and fn.op.variadic:
+            if fn.listed and i >= last:
                 if members is None:
                     members = fn.pull(last, g)
                 gi = members[i - last]
             else:
                 gi = fn.pull(i, g)
             if gi is not None:
-                if self.in_place and members is None and isinstance(edge, TensorBase) and is_fresh(gi, g):
-                    self.fresh(edge)
-                self.deliver(edge, 0 if fn.numbers is None else fn.numbers[i], gi)
+                if isinstance(edge, TensorBase):
+                    self.arrive(edge, gi, members is None and self.in_place and is_fresh(gi, g))
+                else:
+                    self.deliver(edge, 0 if fn.numbers is None else fn.numbers[i], gi)
 
-    def fresh(self, leaf):
-        """A rule allocated the cotangent that comes first to a leaf: nobody else sees that memory."""
-        if leaf not in self.arrived:
-            self.owned.add(leaf)
-
-    def wanted(self, edge):
-        """Whether a cotangent at this edge serves one of the inputs."""
-        return self.needed is None or edge in self.needed
+    def arrive(self, leaf, g, fresh):
+        """A cotangent reaches a leaf; `fresh` says that nobody else sees its memory."""
+        old = self.arrived.get(leaf)
+        if old is None:
+            self.arrived[leaf] = g
+            if fresh:
+                self.owned.add(leaf)
+        else:
+            total = self.summed(leaf, old, g)
+            if total is not old:
+                self.arrived[leaf] = total
 
     def capture(self, fn, g):
         """Keep the cotangent of a node that was asked for."""
@@ -118,9 +149,9 @@ class Pass:
 
 def is_fresh(result, g):
     """Whether a rule's result is memory of its own.  The laws hold rules to: fresh memory, or a view of g."""
-    if type(result.value) is not ndarray or result.value.base is not None or type(g) is tuple:
+    if result is g or type(g) is tuple or type(result.value) is not ndarray:
         return False
-    return result is not g and result.value is not g.value
+    return result.value is not g.value and result.value.base is None
 
 
 def materialize(fn, slots):

@@ -14,16 +14,17 @@ cdef class VjpRule:
 cdef class Counter:
     cdef public long long last
 
+cdef bint compiled
 cdef Counter counter
 
 @cython.final
-@cython.freelist(512)
+@cython.freelist(4096)
 cdef class GradFn:
     cdef public object op, hooks
     cdef public tuple rules, edges, numbers, saved, versions, avals, out_avals
     cdef public dict params
     cdef public long long sequence
-    cdef public bint freed
+    cdef public bint freed, listed
     cdef object __weakref__
 
     @cython.locals(rule=VjpRule, i=int, args=list)
@@ -35,4 +36,4 @@ cdef class GradFn:
     cpdef object release(self)
 
 @cython.locals(fn=GradFn)
-cpdef GradFn node(object op, tuple rules, dict params, tuple edges)
+cpdef GradFn node(object op, tuple rules, dict params, tuple edges, bint listed)

@@ -3,6 +3,8 @@
 from retrograd.core.level import current
 from retrograd.core.tensor import TensorBase, alias, count_of
 
+compiled = not __file__.endswith(".py")
+
 # Where a rule's argument comes from.
 INPUT, OUT, AVAL, PARAM = 0, 1, 2, 3
 
@@ -62,7 +64,8 @@ class GradFn:
     """A node of the graph: operator, edges to what made its inputs, and the values that its rules need.
 
     An edge is the node that made an input, the input itself if that is a leaf, or None.  `saved` holds the
-    declared inputs that some rule reads, and the output last; it is None once freed, empty when nothing is kept.
+    declared inputs that some rule reads, and the output last; it is None when nothing is kept, or once freed.
+    `listed` says that the last declared input is a list: the edges from there on are those of its members.
     """
 
     __slots__ = (
@@ -71,6 +74,7 @@ class GradFn:
         "edges",
         "freed",
         "hooks",
+        "listed",
         "numbers",
         "op",
         "out_avals",
@@ -169,23 +173,25 @@ class GradFn:
         return tuple((as_node(edge), number) for edge, number in zip(self.edges, numbers, strict=True))
 
 
-def node(op, rules, params, edges):
-    """A new node, the latest of all."""
+def node(op, rules, params, edges, listed):
+    """A new node, the latest of all; compiled, its other fields are None and 0 from the start."""
     fn: GradFn = GradFn.__new__(GradFn)
+    if not compiled:
+        empty(fn)
     fn.op = op
     fn.rules = rules
     fn.params = params
     fn.edges = edges
-    fn.numbers = None
-    fn.saved = None
-    fn.versions = None
-    fn.avals = None
-    fn.out_avals = None
-    fn.hooks = None
-    fn.freed = False
+    fn.listed = listed
     counter.last += 1
     fn.sequence = counter.last
     return fn
+
+
+def empty(fn):
+    """Plain Python leaves the fields of a new object unset."""
+    fn.numbers = fn.saved = fn.versions = fn.avals = fn.out_avals = fn.hooks = None
+    fn.freed = False
 
 
 class AccumulateGrad:

@@ -6,6 +6,15 @@ from retrograd.core.tensor cimport (
     TensorBase, alias, count_of, floating, known_tensor, make, plain, same_kind, version_of
 )
 
+cdef extern from *:
+    """
+    /* Objects are aligned: the lowest bits say nothing. */
+    static inline Py_hash_t tensor_address(PyObject *o) { return (Py_hash_t)((uintptr_t)o >> 4); }
+    """
+    Py_hash_t address "tensor_address" (object tensor)
+
+cdef bint compiled
+
 cdef class Op:
     cdef public object schema, definition, kernel, name
     cdef public dict params, kernels, exact
@@ -31,14 +40,16 @@ cpdef object call(Op op, tuple args, dict params)
 cpdef object ground(Op op, tuple args, dict params)
 cpdef object raw(Op op, object a)
 
-@cython.locals(values=cython.ulonglong, avals=cython.ulonglong, keeps_out=cython.bint, rule=VjpRule, fn=GradFn)
+@cython.locals(
+    values=cython.ulonglong, avals=cython.ulonglong, keeps_out=cython.bint, rule=VjpRule, fn=GradFn,
+    m=cython.Py_ssize_t, n=cython.Py_ssize_t,
+)
 cpdef object record2(Op op, object a, object b, TensorBase out)
 
 @cython.locals(t=TensorBase)
 cpdef object edge_to(Op op, int index, object a)
 
-@cython.locals(m=cython.Py_ssize_t, n=cython.Py_ssize_t)
-cpdef object save2(GradFn fn, object x, object y, object out)
+cpdef Py_ssize_t written(object a) except -1
 
 @cython.locals(
     single=cython.bint, edges=list, i=cython.int, values=cython.ulonglong, avals=cython.ulonglong,

@@ -15,7 +15,8 @@ from retrograd.core.tensor import (
     version_of,
 )
 
-if __file__.endswith(".py"):  # compiled, this is a cast without a check: see tensor.pxd
+compiled = not __file__.endswith(".py")
+if not compiled:  # compiled, this is a cast without a check: see tensor.pxd
     globals()["known_tensor"] = lambda tensor: tensor
 
 namespaces = {}  # array type -> namespace of functions on such arrays, filled by retrograd.backend
@@ -294,9 +295,14 @@ def record2(op, a, b, out):
         keeps_out = keeps_out or rule.needs_out
         if b.output_nr:
             return record(op, (a, b), op.params, out, None)
-    fn: GradFn = node(op, op.rules, op.params, (left, right))
+    fn: GradFn = node(op, op.rules, op.params, (left, right), False)
     if values or keeps_out:
-        save2(fn, a if values & 1 else None, b if values & 2 else None, kept_output(out) if keeps_out else None)
+        x = a if values & 1 else None
+        y = b if values & 2 else None
+        fn.saved = (x, y, kept_output(out) if keeps_out else None)
+        m, n = written(x), written(y)
+        if m or n:
+            fn.versions = (m, n, 0)
     if avals or op.fits:
         x = aval_of(a) if avals & 1 or (op.fits and left is not None and not agrees(a, out)) else None
         y = aval_of(b) if avals & 2 or (op.fits and right is not None and not agrees(b, out)) else None
@@ -317,13 +323,9 @@ def edge_to(op, index, a):
     return None
 
 
-def save2(fn, x, y, out):
-    """Keep what two inputs' rules read, with versions where something was ever written to."""
-    fn.saved = (x, y, out)
-    m = count_of(x) if isinstance(x, TensorBase) else 0
-    n = count_of(y) if isinstance(y, TensorBase) else 0
-    if m or n:
-        fn.versions = (m, n, 0)
+def written(a):
+    """How often the storage of an operand was written to; numbers and arrays don't tell."""
+    return count_of(a) if isinstance(a, TensorBase) else 0
 
 
 def record(op, args, params, out, level):
@@ -353,7 +355,7 @@ def record(op, args, params, out, level):
                 avals |= rule.needs_avals
                 keeps_out = keeps_out or rule.needs_out
         edges.append(edge)
-    fn: GradFn = node(op, op.rules, params, tuple(edges))
+    fn: GradFn = node(op, op.rules, params, tuple(edges), op.variadic)
     if numbers:
         fn.numbers = tuple([a.output_nr if isinstance(a, TensorBase) else 0 for a in args])
     if values or keeps_out:
@@ -392,11 +394,10 @@ def save(fn, op, args, out, wanted, keeps_out):
         if wanted >> i & 1:
             if op.variadic and i == last:
                 keep = tuple(args[i:])
-                version = tuple([count_of(a) if isinstance(a, TensorBase) else 0 for a in keep])
+                version = tuple([written(a) for a in keep])
             else:
                 keep = args[i]
-                if isinstance(keep, TensorBase):
-                    version = count_of(keep)
+                version = written(keep)
         saved.append(keep)
         versions.append(version)
     saved.append(kept_output(out) if keeps_out else None)
@@ -432,9 +433,7 @@ def keep_avals(fn, op, args, out, wanted):
 
 def agrees(a, out):
     """Whether a cotangent of the output fits the input as it is."""
-    if a.level is None and out.level is None:
-        return same_kind(a.value, out.value) or a.aval == out.aval
-    return a.aval == out.aval
+    return (a.level is None and same_kind(a.value, out.value)) or a.aval == out.aval
 
 
 def aval_of(a):
@@ -549,4 +548,6 @@ class Arithmetic(TensorBase):
         return call2(NE, self, other)
 
     def __hash__(self):
+        if compiled:
+            return address(self)  # noqa: F821 (declared in op.pxd)
         return id(self)
