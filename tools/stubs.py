@@ -60,9 +60,10 @@ HELD = {
     "tuple[_int, ...]": "shape",
 }
 FIELDS = {name: kind for kind, names in HELD.items() for name in names.split()}
-OWN_FIELDS = ("_grad", "_requires_grad", "grad_fn", "hooks", "level", "output_nr", "tag", "value", "version")
+OWN_FIELDS = ("_grad", "_requires_grad", "grad_fn", "level", "output_nr", "tag", "value", "version")
 REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "matmul", "pow")
-BINARY = (*REFLECTED, *(f"r{name}" for name in REFLECTED), "lt", "le", "gt", "ge")
+AUGMENTED = ("iadd", "isub", "imul", "itruediv")
+BINARY = (*REFLECTED, *(f"r{name}" for name in REFLECTED), *AUGMENTED, "lt", "le", "gt", "ge")
 
 # ------------------------------------------------------------------------------------------------- operators
 
@@ -136,7 +137,7 @@ def members() -> Iterator[str]:
     for name in ("eq", "ne"):
         yield f"def __{name}__(self, other: _Operand) -> Tensor: ...  # type: ignore[override]\n"
     yield "def __neg__(self) -> Tensor: ...\ndef __pos__(self) -> Tensor: ...\ndef __hash__(self) -> _int: ...\n"
-    for name in sorted({n for cls in Tensor.__mro__[:-1] for n in vars(cls)}):
+    for name in sorted({n for cls in Tensor.__mro__[:-1] for n in vars(cls)} - {f"__{n}__" for n in AUGMENTED}):
         found = inspect.getattr_static(Tensor, name)
         if name in registry and found is registry[name]:
             yield operator_stub(name, found.schema, found.__doc__, True)

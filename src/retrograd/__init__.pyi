@@ -124,6 +124,18 @@ def binary_cross_entropy(x: _Operand, target: _Operand, weight: _Operand | None 
 def binary_cross_entropy_with_logits(x: _Operand, target: _Operand, weight: _Operand | None = None, reduction: _str = 'mean', pos_weight: _Operand | None = None) -> Tensor:
     """`binary_cross_entropy` of sigmoid(x), without overflow; pos_weight weighs the positive part."""
 
+def bitwise_and(a: _Operand, b: _Operand) -> Tensor:
+    """The bits that both have; of booleans, whether both are true."""
+
+def bitwise_not(x: _Operand) -> Tensor:
+    """The bits turned round; of booleans, their opposite."""
+
+def bitwise_or(a: _Operand, b: _Operand) -> Tensor:
+    """The bits that one has; of booleans, whether one is true."""
+
+def bitwise_xor(a: _Operand, b: _Operand) -> Tensor:
+    """The bits that exactly one has; of booleans, whether they differ."""
+
 def bmm(a: _Operand, b: _Operand) -> Tensor:
     """The products of two stacks of as many matrices, (b, m, k) and (b, k, n)."""
 

@@ -280,3 +280,29 @@ def test_writing_to_a_leaf_that_requires_grad_is_refused_before_it_changes():
     with rg.no_grad():
         x.add_(1.0)
     assert x.tolist() == [2.0, 3.0]
+
+
+def test_a_gradient_has_the_dtype_of_its_tensor():
+    x = leaf(1.0, 2.0)
+    (x * 2).backward(rg.ones(2, dtype=rg.float64))
+    assert x.grad.dtype == rg.float32
+    with pytest.raises(RuntimeError, match="gradient 0 is int64"):
+        (x * 2).backward(rg.ones(2, dtype=rg.int64))
+
+
+def test_inputs_may_come_from_an_iterator():
+    a, b = leaf(1.0), leaf(2.0)
+    (a * b).backward(rg.ones(1), inputs=iter([b]))
+    assert (a.grad, b.grad.tolist()) == (None, [1.0])
+
+
+def test_backward_inside_a_transform_is_refused_not_forgotten():
+    w = leaf(3.0)
+
+    def f(x):
+        (x * w).sum().backward()
+        return x.sum()
+
+    with pytest.raises(NotImplementedError, match="transform"):
+        rg.func.grad(f)(rg.ones(1))
+    assert w.grad is None

@@ -397,3 +397,20 @@ def test_the_grad_mode_of_the_caller_is_back_after_tracing():
     with rg.no_grad():
         fx.trace(branch, rg.ones(2))
         assert not current().grad_enabled
+
+
+def test_a_module_that_replaces_its_buffers_is_refused_and_left_as_it_was():
+    class Averaging(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("mean", rg.zeros(2))
+
+        def forward(self, x):
+            self.mean = self.mean * 0.9 + x.mean(0) * 0.1
+            return x - self.mean
+
+    module = Averaging()
+    mean = module.mean
+    with pytest.raises(NotImplementedError, match=r"Averaging\.mean"):
+        fx.trace(module, rg.ones(3, 2))
+    assert module.mean is mean

@@ -198,3 +198,18 @@ def test_clipping_refuses_bad_norms_and_bounds():
         nn.utils.clip_grad_norm_(with_grad(1.0), 1.0, norm_type=0.0)
     with pytest.raises(ValueError, match="at least 0, got -1"):
         nn.utils.clip_grad_value_(with_grad(1.0), -1)
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("added", [False, True])
+def test_queries_that_may_look_nowhere_attend_to_nothing(need_weights, added):
+    attention = nn.MultiheadAttention(4, 2, batch_first=True)
+    x = rg.randn(2, 3, 4)
+    mask = rg.zeros(3, 3) if added else rg.zeros(3, 3, dtype="bool")
+    padding = rg.tensor([[False, False, True], [True, True, True]])
+    out, weights = attention(x, x, x, padding, need_weights=need_weights, attn_mask=mask)
+    assert out[1].tolist() == [attention.out_proj.bias.tolist()] * 3
+    if need_weights:
+        assert weights[1].tolist() == [[0] * 3] * 3
+        np.testing.assert_allclose(weights[0].sum(-1).tolist(), [1] * 3, rtol=1e-6)
+        assert weights[0, :, 2].tolist() == [0] * 3

@@ -12,7 +12,7 @@ from retrograd.testing import LAWS, errors_of, run, samples_of
 EXEMPT = {
     **{
         ("nonzero_indices", law): "how many there are depends on the values, so there is no shape rule"
-        for law in ("shape", "float32")
+        for law in ("shape", "float32", "empty", "no_dimensions")
     },
     ("scatter_sum", "empty"): "the transpose of take_along_dim: its shape parameter fits the sample alone",
     ("index_put_sum", "no_dimensions"): "the transpose of indexing: its src always has the indexed shape",
@@ -69,3 +69,14 @@ def test_wrong_calls_say_what_is_wrong(error):
 def test_some_wrong_calls_are_listed():
     assert len({name for name, *_ in ERRORS}) > 5
     assert all(re.compile(pattern) for *_, pattern in ERRORS)
+
+
+@pytest.mark.parametrize("law", ["empty", "no_dimensions"])
+def test_a_shape_rule_that_refuses_what_the_kernel_accepts_breaks_the_laws(law, monkeypatch):
+    def refuse(x):
+        raise ValueError("exp: refused")
+
+    monkeypatch.setattr(registry["exp"].definition, "shape", refuse)
+    args, params = SAMPLES["exp"][0]
+    with pytest.raises(ValueError, match="refused"):
+        LAWS[law](registry["exp"], args, params)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.core import registry
 from retrograd.testing import assert_close
 
 POINTWISE = ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "kl_div"]
@@ -166,3 +167,48 @@ def test_losses_do_not_write_to_their_inputs():
     rg.cross_entropy(x, target, reduction="sum").backward()
     assert x.tolist() == [[1, 2]]
     assert target.tolist() == [-100]
+
+
+@pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])
+@pytest.mark.parametrize("weight", [None, rg.tensor([1.0, 2.0])])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_the_mean_over_ignored_targets_alone_is_nan_without_a_warning(name, weight, dtype):
+    x = rg.ones(3, 2, dtype=dtype, requires_grad=True)
+    weight = weight if weight is None else weight.to(dtype)
+    out = getattr(rg, name)(x, rg.tensor([1, 1, 1]), weight, ignore_index=1)
+    assert math.isnan(out.item())
+    assert out.dtype == dtype
+    assert rg.autograd.grad(out, x)[0].shape == (3, 2)
+
+
+def test_cross_entropy_of_minus_infinities_is_nan_without_a_warning():
+    assert math.isnan(rg.cross_entropy(rg.tensor([[-math.inf, -math.inf]]), rg.tensor([0])).item())
+
+
+@pytest.mark.parametrize("log_target", [False, True])
+def test_kl_div_is_zero_where_the_target_is_zero(log_target):
+    x = rg.tensor([-math.inf, -1.0, 0.0], requires_grad=True)
+    target = rg.tensor([0.0, 0.0, 1.0])
+    if log_target:
+        target = rg.tensor([-math.inf, -math.inf, 0.0])
+    loss = rg.kl_div(x, target, reduction="none", log_target=log_target)
+    assert loss.tolist() == [0, 0, 0]
+    assert rg.autograd.grad(loss.sum(), x)[0].tolist() == [0, 0, -1]
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 2)])
+def test_cross_entropy_refuses_complex_targets(shape):
+    with pytest.raises(TypeError, match=r"cross_entropy: targets .* got complex64"):
+        rg.cross_entropy(rg.ones(3, 2), rg.zeros(shape, dtype="complex64"))
+
+
+@pytest.mark.parametrize("name", ["pick_class", "class_loss", "class_residual"])
+@pytest.mark.parametrize(("target", "error"), [([0], ValueError), ([[0], [1]], ValueError), ([0.0, 1.0], TypeError)])
+def test_kernels_of_classes_refuse_what_their_shape_rules_refuse(name, target, error):
+    with pytest.raises(error):
+        registry[name](rg.ones(2, 3), rg.tensor(target))
+
+
+def test_place_class_does_not_broadcast():
+    with pytest.raises(ValueError, match="do not fit"):
+        registry["place_class"](rg.ones(1), rg.tensor([0, 1]), classes=3)

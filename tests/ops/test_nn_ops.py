@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.ops.nn import attention_weights
 from retrograd.testing import assert_close
 
 
@@ -159,3 +160,18 @@ def test_a_query_that_may_look_nowhere_gets_zero_and_spoils_no_gradient(rng):
     assert out[0].tolist() == [0] * 4
     for g in rg.autograd.grad(out.sum(), [q, k, v]):
         assert np.isfinite(g.numpy()).all()
+
+
+@pytest.mark.parametrize("f", [rg.softmax, rg.log_softmax])
+def test_rows_of_minus_infinity_are_nan_without_a_warning(f):
+    out = f(rg.tensor([[-math.inf, -math.inf], [0.0, 0.0]]), 1)
+    assert np.isnan(out.numpy()).tolist() == [[True, True], [False, False]]
+
+
+@pytest.mark.parametrize("added", [None, rg.zeros(2, 2)])
+def test_attention_weights_of_queries_without_keys_are_zero(added):
+    q = rg.ones(2, 3, requires_grad=True)
+    allowed = rg.tensor([[True, True], [False, False]])
+    weights = attention_weights(q, rg.ones(2, 3), allowed, added, scale=1.0)
+    assert weights.tolist() == [[0.5, 0.5], [0, 0]]
+    assert np.isfinite(rg.autograd.grad(weights.sum(), q)[0].numpy()).all()

@@ -422,12 +422,19 @@ LOSSES = {
     "kl_div": kl_div,
 }
 ORACLES = ARITHMETIC | FUNCTIONS | COMPARISONS | REDUCTIONS | SHAPES | PLACES | CREATION
+BITS = {
+    "row_major": np.array,
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
+    "bitwise_not": np.bitwise_not,
+}
 GRAPHS = {
     "pick": lambda *outputs, index: outputs[index],
     "guard": lambda x, expected, source: np.array_equal(x, expected),
     "pipe_split": lambda: np.zeros(()),
 }
-ORACLES |= LINEAR_ALGEBRA | NETWORKS | LOSSES | GRAPHS
+ORACLES |= LINEAR_ALGEBRA | NETWORKS | LOSSES | GRAPHS | BITS
 
 # Why an operator is compared with nothing here.
 WITHOUT = dict.fromkeys(["rand", "randn", "randint", "randperm", "bernoulli"], "random: tests/ops/test_random.py")

@@ -198,3 +198,34 @@ def test_large_sums_are_those_of_numpy_however_they_are_added(dim, dtype, rng):
     x = (rng.normal(size=(20, 30, 40)) * 10).astype(dtype)
     for keepdim in (False, True):
         assert_close(rg.sum(rg.tensor(x), dim, keepdim).numpy(), x.sum(dim, keepdims=keepdim), rtol=1e-5, atol=1e-3)
+
+
+@pytest.mark.parametrize("reduce", [rg.var, rg.std, lambda x: rg.var_mean(x).var])
+@pytest.mark.parametrize("size", [0, 1])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_the_variance_of_one_element_or_none_is_nan_without_a_warning(reduce, size, dtype):
+    x = rg.ones(size, dtype=dtype, requires_grad=True)
+    out = reduce(x)
+    assert math.isnan(out.item())
+    assert out.dtype == dtype
+    assert rg.autograd.grad(out, x)[0].shape == (size,)
+
+
+@pytest.mark.parametrize("correction", [0, 1, 3])
+@pytest.mark.parametrize(("shape", "dim"), [((2, 1), 1), ((0, 3), 1), ((3, 0), 1), ((2, 1, 1), (1, 2)), ((), None)])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_variances_without_freedom_have_the_shape_of_others(correction, shape, dim, keepdim):
+    x = rg.ones(shape)
+    assert rg.var(x, dim, keepdim=keepdim, correction=correction).shape == rg.sum(x, dim, keepdim).shape
+
+
+@pytest.mark.parametrize("name", ["var", "std", "var_mean"])
+def test_variances_of_complex_numbers_are_refused_by_name(name):
+    with pytest.raises(TypeError, match=f"^{name}: expected a real floating dtype, got complex64"):
+        getattr(rg, name)(rg.tensor([1j, 2.0]))
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin", "amax", "amin"])
+def test_a_wrong_dimension_is_told_by_the_name_of_the_operator(name):
+    with pytest.raises(IndexError, match=f"^{name}: dim 5 is out of range"):
+        getattr(rg, name)(rg.ones(2, 3), 5)

@@ -72,3 +72,35 @@ def test_a_norm_has_derivative_zero_at_zero():
 def test_places_named_twice_get_both_cotangents():
     i = rg.tensor([0, 0, 2])
     assert_close(slope(lambda x: x[i] * rg.tensor([1.0, 10.0, 100.0], dtype=rg.float64), 1.0, 2.0, 3.0), [11, 0, 100])
+
+
+def test_minimum_with_unsigned_and_boolean_operands_has_the_gradient_of_the_smaller():
+    x = rg.tensor([5.0, 1.0], requires_grad=True)
+    for other in (rg.tensor([2, 3], dtype=rg.uint8), rg.tensor([True, True])):
+        (g,) = rg.autograd.grad(rg.minimum(x, other).sum(), x)
+        assert g.tolist() == [0.0, 1.0 if other.dtype == rg.uint8 else 0.5]
+
+
+def test_the_angle_at_the_origin_has_slope_zero():
+    x = rg.zeros(1, requires_grad=True)
+    assert rg.autograd.grad(rg.atan2(x, x * 1).sum(), x)[0].tolist() == [0.0]
+
+
+def test_second_derivatives_of_a_complex_modulus():
+    z = rg.tensor(1 + 2j, dtype=rg.complex128, requires_grad=True)
+    (g,) = rg.autograd.grad(rg.abs(z), z, create_graph=True)
+    (h,) = rg.autograd.grad((g * g.conj()).to(rg.float64), z)
+    assert abs(h.item()) < 1e-12  # the gradient has length 1 everywhere
+
+
+def test_a_param_that_is_a_number_refuses_a_tensor_whose_gradient_would_be_lost():
+    x = rg.tensor([1.0, 2.0], requires_grad=True)
+    with pytest.raises(TypeError, match="min"):
+        x.clamp(min=x[0])
+    assert x.clamp(min=x[1].detach()).tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("name", ["sigmoid", "silu", "relu", "softplus", "gelu", "erf"])
+def test_functions_of_real_numbers_refuse_complex_ones(name):
+    with pytest.raises(TypeError, match="complex numbers are not supported"):
+        getattr(rg, name)(rg.tensor([1 + 2j]))

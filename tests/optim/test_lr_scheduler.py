@@ -1,5 +1,6 @@
 """Schedules: the rates that they set, states, and what they refuse."""
 
+import copy
 import math
 
 import pytest
@@ -107,3 +108,37 @@ def test_bad_settings_are_refused_and_leave_the_optimizer_as_it_was(make, error,
     with pytest.raises(error, match=pattern):
         make(opt)
     assert [group["lr"] for group in opt.param_groups] == [1.0, 0.5]
+
+
+def test_a_step_that_fails_leaves_schedule_and_optimizer_as_they_were():
+    class Failing(schedules.LRScheduler):
+        rates = staticmethod(lambda: [3.0, 4.0])
+        others = staticmethod(lambda: None)
+
+        def get_lr(self):
+            return self.rates()
+
+        def set_others(self):
+            self.others()
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    def not_there():
+        opt.param_groups[0]["momentum"] = 99.0
+        opt.param_groups[1]["extra"] = 1.0
+        raise KeyError("momentum")
+
+    opt = optimizer()
+    schedule = Failing(opt)
+    before = copy.deepcopy((opt.state_dict(), schedule.state_dict()))
+    for error, rates, others in (
+        (KeyboardInterrupt, interrupted, lambda: None),
+        (ValueError, lambda: [7.0], lambda: None),
+        (KeyError, lambda: [7.0, 8.0], not_there),
+    ):
+        Failing.rates, Failing.others = staticmethod(rates), staticmethod(others)
+        with pytest.raises(error):
+            schedule.step()
+        assert (opt.state_dict(), schedule.state_dict()) == before
+    assert schedule.optimizer is opt

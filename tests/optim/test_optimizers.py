@@ -222,6 +222,23 @@ def test_a_state_of_other_groups_is_refused_and_changes_nothing():
     assert optimizer.param_groups[0]["lr"] == 0.5
 
 
+@pytest.mark.parametrize(("settings", "pattern"), [({"lr": -5.0}, "got -5.0"), ({"betas": (0.9, 1.5)}, "betas")])
+def test_a_state_with_settings_out_of_range_is_refused_and_changes_nothing(settings, pattern):
+    p, q = parameter(1.0), parameter(2.0)
+    optimizer = optim.Adam([{"params": [p]}, {"params": [q]}], lr=0.5)
+    descend(optimizer, [p, q])
+    before = optimizer.state_dict()
+    bad = copy.deepcopy(before)
+    bad["param_groups"][0]["lr"] = 0.125
+    bad["param_groups"][1].update(settings)
+    bad["state"][0]["step"] = 77
+    with pytest.raises(ValueError, match=pattern):
+        optimizer.load_state_dict(bad)
+    after = optimizer.state_dict()
+    assert after["param_groups"] == before["param_groups"]
+    assert after["state"][0]["step"] == before["state"][0]["step"] == 1
+
+
 def test_an_optimizer_without_update_names_itself():
     p = parameter(1.0)
     p.grad = rg.tensor([1.0])

@@ -1,5 +1,6 @@
 """Splitting a batch into micro-batches and merging what comes of them."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,5 +62,14 @@ def test_what_can_not_be_split_is_refused_by_name(args, specs, message):
         split_args_kwargs_into_chunks(args, {}, 2, specs)
 
 
-def test_outputs_without_a_batch_come_from_the_first_micro_batch():
-    assert merge_chunks([{"n": 1, "s": rg.ones(())}, {"n": 2, "s": rg.zeros(())}]) == {"n": 1, "s": rg.ones(())}
+def test_outputs_that_are_no_tensors_are_the_same_in_all_micro_batches_or_refused():
+    assert merge_chunks([{"n": 1}, {"n": 1}]) == {"n": 1}
+    for parts in ([1, 2], [rg.ones(()), rg.ones(())]):
+        with pytest.raises(ValueError, match="no batch to join"):
+            merge_chunks(parts)
+
+
+def test_numpy_arrays_are_split_like_tensors():
+    parts = split_args_kwargs_into_chunks((np.arange(4.0),), {"y": np.arange(4)}, 2)
+    assert [p.args[0].tolist() for p in parts] == [[0.0, 1.0], [2.0, 3.0]]
+    assert [p.kwargs["y"].tolist() for p in parts] == [[0, 1], [2, 3]]

@@ -1,15 +1,28 @@
 """A model trained through a pipeline: the same numbers as unsplit, and errors that say where."""
 
+import inspect
 import threading
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd import nn
+from retrograd import nn, pipelining
 from retrograd.core import Definition, op, registry
 from retrograd.nn.functional import cross_entropy, mse_loss
-from retrograd.pipelining import Kind, Pipeline, PipelineError, Replicate, SplitPoint, TensorChunkSpec, pipe_split
+from retrograd.pipelining import (
+    Kind,
+    Pipe,
+    Pipeline,
+    PipelineError,
+    Replicate,
+    SplitPoint,
+    TensorChunkSpec,
+    pipe_split,
+    pipeline,
+    split_into_equal_size,
+)
 
 SCHEDULES = ["gpipe", "1f1b"]
 
@@ -261,3 +274,156 @@ def test_the_captured_model_in_training_and_in_evaluation_differ():
     pipeline.step(x, target=x)
     model.eval()
     assert float((pipeline.predict(x) - model(x)).abs().max()) < 1e-6
+
+
+def test_the_mode_of_every_module_counts_not_only_the_root_s():
+    model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.Linear(4, 4))
+    pipeline = Pipeline(model, stages=2, micro_batches=2, loss_fn=mse_loss)
+    x = rg.randn(4, 4)
+    pipeline.step(x, target=x)
+    model[1].eval()
+    assert model.training
+    assert float((pipeline.predict(x) - model(x)).abs().max()) < 1e-6
+
+
+class Scaling(nn.Module):
+    """Takes a factor that is no tensor: a number, or a list of numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(3, 3)
+
+    def forward(self, x, scale=1.0):
+        h = self.a(x)
+        pipe_split()
+        return h * (sum(scale) if isinstance(scale, list) else scale)
+
+
+@pytest.mark.parametrize("scales", [[2.0, 3.0, 2.0], [1, True, 1.0], [[1.0, 2.0], [1.0, 3.0], [1.0, 2.0, 3.0]]])
+def test_another_value_of_an_argument_that_is_no_tensor_is_captured_anew(scales):
+    model, x = Scaling(), rg.randn(4, 3)
+    pipeline = Pipeline(model, micro_batches=2)
+    for scale in scales:
+        assert float((pipeline.predict(x, scale) - model(x, scale)).abs().max()) < 1e-6
+        assert float((pipeline.predict(x, scale=scale) - model(x, scale)).abs().max()) < 1e-6
+
+
+def test_constants_that_have_no_hash_are_told_apart_and_captured_once_each():
+    class Choosing(nn.Module):
+        def forward(self, x, chosen):
+            return x * len(chosen)
+
+    pipeline, x = Pipeline(Choosing()), rg.ones(2, 2)
+    outputs = [float(pipeline.predict(x, chosen)[0, 0]) for chosen in ({1}, {1, 2}, {1})]
+    assert outputs == [1.0, 2.0, 1.0]
+    assert len(pipeline._pipes) == 2
+
+
+# ------------------------------------------------------------------------------------------------ what is split how
+
+
+def test_a_chunk_spec_of_the_arguments_holds_for_step_and_for_predict():
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Linear(2, 2)
+
+        def forward(self, x, scale):
+            return self.a(x) * scale
+
+    model, x, scale, y = Scaled(), rg.randn(4, 2), rg.tensor(3.0), rg.randn(4, 2)
+    specs = (TensorChunkSpec(0), Replicate())
+    pipeline = Pipeline(model, micro_batches=2, args_chunk_spec=specs, loss_fn=mse_loss)
+    assert float(pipeline.step(x, scale, target=y)) == pytest.approx(float(mse_loss(model(x, scale), y)), rel=1e-6)
+    assert float((pipeline.predict(x, scale) - model(x, scale)).abs().max()) < 1e-6
+
+
+def test_the_target_has_a_chunk_spec_of_its_own():
+    model, x, y = nn.Linear(2, 2), rg.randn(4, 2), rg.randn(2, 4)
+    expected = float(mse_loss(model(x), y.T))
+
+    def loss_fn(out, y):
+        return mse_loss(out, y.T)
+
+    options = {"micro_batches": 2, "loss_fn": loss_fn}
+    pipeline = Pipeline(model, target_chunk_spec=TensorChunkSpec(1), **options)
+    assert float(pipeline.step(x, target=y)) == pytest.approx(expected, rel=1e-6)
+    whole = Pipeline(model, micro_batches=2, loss_fn=lambda out, y: (out * y).mean(), target_chunk_spec=Replicate())
+    assert float(whole.step(x, target=rg.ones(2))) == pytest.approx(float(model(x).mean()), rel=1e-5)
+    with pytest.raises(ValueError, match=r"argument 'target': 2"):
+        Pipeline(model, **options).step(x, target=y)
+
+
+def test_a_chunk_spec_of_no_keyword_argument_is_refused_by_name():
+    model, x = Scaling(), rg.randn(4, 3)
+    pipeline = Pipeline(model, kwargs_chunk_spec={"scael": Replicate()}, loss_fn=mse_loss)
+    with pytest.raises(ValueError, match="names 'scael', but the keyword arguments are 'scale'"):
+        pipeline.predict(x, scale=2.0)
+    with pytest.raises(ValueError, match="'scael'"):
+        pipeline.step(x, scale=2.0, target=x)
+    with pytest.raises(ValueError, match="target_chunk_spec"):
+        Pipeline(model, kwargs_chunk_spec={"target": Replicate()})
+
+
+# ------------------------------------------------------------------------------------------------------- pipeline()
+
+
+def test_pipeline_is_the_function_and_no_public_name_is_a_module():
+    model, example = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)), (rg.ones(2, 4),)
+    for split in ({"split_spec": {"1": SplitPoint.BEGINNING}}, {"split_policy": split_into_equal_size(2)}):
+        pipe = pipeline(model, example, **split)
+        assert isinstance(pipe, Pipe)
+        assert pipe.info() == (pipe.captured.graph, 2)
+    assert not [name for name in pipelining.__all__ if inspect.ismodule(getattr(pipelining, name))]
+
+
+def test_marks_in_the_code_and_a_policy_are_refused_together():
+    with pytest.raises(ValueError, match=r"pipe_split\(\), and split_policy would ignore them"):
+        pipeline(Skipping(), (rg.ones(2, 4),), split_policy=split_into_equal_size(2))
+
+
+def test_marks_in_the_code_win_over_a_number_of_stages():
+    x = rg.randn(4, 4)
+    p = Pipeline(Skipping(), stages=4)
+    p.predict(x)
+    assert p.pipe.num_stages == 4
+    with pytest.raises(ValueError, match="split into 4 stages, not 2"):
+        Pipeline(Skipping(), stages=2).predict(x)
+
+
+# ------------------------------------------------------------------------------------------------------ surroundings
+
+
+def test_errstate_around_a_step_holds_on_every_rank():
+    class Inverse(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Linear(2, 2)
+
+        def forward(self, x):
+            h = self.a(x)
+            pipe_split()
+            return h / (x - x)
+
+    p = Pipeline(Inverse(), micro_batches=2, loss_fn=lambda out, y: out.mean())
+    x = rg.ones(4, 2)
+    with np.errstate(all="ignore"):
+        p.step(x, target=x)  # a warning would be an error
+    with np.errstate(all="warn"), pytest.raises(PipelineError, match="divide by zero"):
+        p.step(x, target=x)
+
+
+def test_a_parameter_that_was_replaced_is_the_one_that_trains():
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    pipeline = Pipeline(model, stages=2, micro_batches=2, loss_fn=mse_loss)
+    x = rg.randn(4, 2)
+    pipeline.step(x, target=x)
+    model[0].weight = nn.Parameter(rg.zeros(2, 2))
+    pipeline.step(x, target=x)
+    assert model[0].weight.grad is not None
+
+
+def test_an_input_that_requires_grad_is_refused_not_forgotten():
+    pipeline = Pipeline(nn.Linear(2, 2), loss_fn=mse_loss)
+    with pytest.raises(NotImplementedError, match="inputs"):
+        pipeline.step(rg.ones(2, 2, requires_grad=True), target=rg.ones(2, 2))

@@ -1,5 +1,9 @@
 """What every transport does: deliver each message to who waits for it, and never leave anyone waiting."""
 
+import gc
+import weakref
+
+import numpy as np
 import pytest
 
 from retrograd.pipelining.actions import Message
@@ -58,3 +62,31 @@ def test_after_a_failure_the_next_launch_starts_clean(transport):
 def test_an_unknown_transport_is_refused_with_a_list():
     with pytest.raises(ValueError, match="threads"):
         get_transport("pigeons")
+
+
+class Payload:
+    """Something that can be seen to be gone."""
+
+
+def test_after_a_failure_nobody_keeps_the_mail(transport):
+    references = []
+
+    def send():
+        payload = Payload()
+        references.append(weakref.ref(payload))
+        transport.send(Message("F", 0, 1, 0), payload)
+
+    def fails(rank):
+        send()
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        transport.launch(1, fails)
+    gc.collect()
+    assert references[0]() is None
+
+
+def test_ranks_see_the_context_of_who_launches_them(transport):
+    with np.errstate(divide="raise", over="ignore"):
+        seen = transport.launch(2, lambda rank: np.geterr())
+    assert [(settings["divide"], settings["over"]) for settings in seen] == [("raise", "ignore")] * 2

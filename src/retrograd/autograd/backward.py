@@ -12,6 +12,7 @@ from typing import Any
 from retrograd.autograd.graph import GradientEdge
 from retrograd.core import AccumulateGrad, Tensor, at, current, registry
 from retrograd.core.engine import edge_of, pullback
+from retrograd.ops.pointwise import conjugate
 
 _accumulating = threading.Lock()
 
@@ -45,14 +46,17 @@ def backward(
         if grad_tensors is not None:
             raise RuntimeError("backward: give grad_tensors or its old name grad_variables, not both")
         grad_tensors = grad_variables
+    if current().level is not None:
+        raise NotImplementedError("backward: not supported yet inside a function transform or trace; use func.grad")
     roots = _sequence(tensors)
-    wanted = None if inputs is None else [_edge(i) for i in _sequence(inputs)]
+    targets = None if inputs is None else _sequence(inputs)
+    wanted = None if targets is None else [_edge(target, index) for index, target in enumerate(targets)]
     if wanted is not None and not wanted:
         raise RuntimeError("backward: inputs is empty; leave it out to reach every leaf")
     seeds = _seeds("backward", roots, _sequence(grad_tensors, len(roots)))
     found, owned = _pull(roots, seeds, wanted, create_graph, retain_graph)
     for target, g in found.items():
-        leaf = _receiver(target, inputs)
+        leaf = _receiver(target, targets)
         if leaf is not None:
             _accumulate(leaf, g, create_graph, target in owned)
 
@@ -91,7 +95,7 @@ def grad(
     found, _ = _pull(roots, seeds, wanted, create_graph, retain_graph)
     results = [found.get(edge if isinstance(edge, Tensor) else (edge, number)) for edge, number in wanted]
     return tuple(
-        _outgoing(g) if g is not None else _unused(index, target, allow_unused, materialize_grads)
+        conjugate(g) if g is not None else _unused(index, target, allow_unused, materialize_grads)
         for index, (g, target) in enumerate(zip(results, targets, strict=True))
     )
 
@@ -126,7 +130,7 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
     if isinstance(root, GradientEdge):
         if not isinstance(g, Tensor):
             raise RuntimeError(f"{name}: output {index} is a GradientEdge, which needs its cotangent given")
-        return _outgoing(g)
+        return conjugate(g)
     if not root.requires_grad:
         raise RuntimeError(
             f"{name}: output {index}, of shape {root.shape}, does not require grad: nothing that requires grad "
@@ -138,20 +142,19 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
                 f"{name}: a gradient can be made up only for outputs of one element; output {index} has shape "
                 f"{root.shape}: give its cotangent, or reduce it, for example with .sum()"
             )
+        if root.dtype.kind == "c":
+            raise RuntimeError(
+                f"{name}: a gradient can be made up only for real outputs; output {index} is {root.dtype}"
+            )
         with at(root.level, False):
             return registry["ones_like"](root)
     if not isinstance(g, Tensor):
         raise TypeError(f"{name}: gradient {index} must be a Tensor or None, got {type(g).__name__}")
     if g.shape != root.shape:
         raise RuntimeError(f"{name}: gradient {index} has shape {g.shape}, but output {index} has {root.shape}")
-    if (g.dtype.kind == "c") != (root.dtype.kind == "c"):
+    if g.dtype.kind not in "fc" or (g.dtype.kind == "c") != (root.dtype.kind == "c"):
         raise RuntimeError(f"{name}: gradient {index} is {g.dtype}, but output {index} is {root.dtype}")
-    return _outgoing(g)
-
-
-def _outgoing(g: Tensor) -> Tensor:
-    """PyTorch's gradient of a cotangent, and back."""
-    return registry["conj"](g) if g.dtype.kind == "c" else g
+    return conjugate(g if g.dtype == root.dtype else registry["to"](g, root.dtype))
 
 
 def _pull(roots: list, seeds: list, wanted: Any, create_graph: bool, retain_graph: bool | None) -> tuple:
@@ -178,11 +181,11 @@ def _unused(index: int, target: Any, allowed: bool, materialize: bool) -> Tensor
     return registry["zeros_like"](target)
 
 
-def _receiver(target: Any, inputs: Any) -> Tensor | None:
+def _receiver(target: Any, inputs: list | None) -> Tensor | None:
     """The tensor whose .grad a cotangent goes to; a node that no input tensor names has none."""
     if isinstance(target, Tensor):
         return target
-    for tensor in _sequence(inputs):
+    for tensor in inputs or ():
         if isinstance(tensor, Tensor) and edge_of(tensor) == target:
             return tensor
     return None
@@ -190,7 +193,7 @@ def _receiver(target: Any, inputs: Any) -> Tensor | None:
 
 def _accumulate(leaf: Tensor, g: Tensor, create_graph: bool, owned: bool) -> None:
     """Add to .grad: in place without create_graph, into memory that belongs to the gradient alone."""
-    g = _outgoing(g)
+    g = conjugate(g)
     with _accumulating:
         old = leaf._grad
         if create_graph:

@@ -20,30 +20,41 @@ def cast(x, dtype):
     return x.astype(dtype, copy=False)
 
 
+def real_only(name, x):
+    """Refuse complex numbers by name, where the formula would quietly give something else."""
+    if x.dtype.kind == "c":
+        raise TypeError(f"{name}: complex numbers are not supported, got {x.dtype}")
+
+
 def sigmoid(x):
     """1 / (1 + exp(-x)), without overflow: the exponential is of a number that is never positive."""
+    real_only("sigmoid", x)
     e = np.exp(-np.abs(x))
     return np.where(x >= 0, 1, e) / (1 + e)
 
 
 def relu(x):
     """max(x, 0); NaN stays NaN."""
+    real_only("relu", x)
     return np.maximum(x, np.zeros((), x.dtype))
 
 
 def softplus(x):
     """log(1 + exp(x)), without overflow."""
+    real_only("softplus", x)
     return np.logaddexp(x, np.zeros((), x.dtype))
 
 
 def gelu(x):
     """x times the normal distribution function."""
+    real_only("gelu", x)
     return x * (0.5 * (1 + erf(x * math.sqrt(0.5)))).astype(x.dtype, copy=False)
 
 
 def softmax(x, dim):
     """exp(x) / sum(exp(x)) along dim, shifted by the maximum."""
-    e = np.subtract(x, np.max(x, axis=dim, keepdims=True, initial=-np.inf))
+    with np.errstate(invalid="ignore"):  # NaN where every number is -inf
+        e = np.subtract(x, np.max(x, axis=dim, keepdims=True, initial=-np.inf))
     np.exp(e, out=e)
     e /= np.sum(e, axis=dim, keepdims=True)
     return e
@@ -51,8 +62,9 @@ def softmax(x, dim):
 
 def log_softmax(x, dim):
     """log(softmax(x)), without taking the logarithm of a small number."""
-    shifted = np.subtract(x, np.max(x, axis=dim, keepdims=True, initial=-np.inf))
-    return shifted - np.log(np.sum(np.exp(shifted), axis=dim, keepdims=True))
+    with np.errstate(invalid="ignore", divide="ignore"):  # NaN where every number is -inf; log(0) of none
+        shifted = np.subtract(x, np.max(x, axis=dim, keepdims=True, initial=-np.inf))
+        return shifted - np.log(np.sum(np.exp(shifted), axis=dim, keepdims=True))
 
 
 def logsumexp(x, dim, keepdim):
@@ -116,6 +128,16 @@ def mean(x, axis=None, dtype=None, keepdims=False):
     return out.astype(x.dtype) if half else out
 
 
+def var(x, axis=None, ddof=0, keepdims=False):
+    """NumPy's variance; where no degree of freedom is left, the sum of squares / 0, NaN or inf, without a warning."""
+    count = x.size if axis is None else math.prod(x.shape[d] for d in (axis if type(axis) is tuple else (axis,)))
+    if count > max(ddof, 0):
+        return np.var(x, axis=axis, ddof=ddof, keepdims=keepdims)
+    squares = mean(np.square(x - mean(x, axis=axis, keepdims=True)), axis=axis, keepdims=keepdims)
+    with np.errstate(invalid="ignore"):
+        return squares * math.inf
+
+
 def matmul(a, b):
     """NumPy's product; a stack of matrices times one matrix is a single product of all their rows."""
     if type(a) is type(b) and b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous:
@@ -130,6 +152,8 @@ def _rows(x):
 
 def linear(x, weight, bias=None):
     """x times the transposed weight, plus the bias: one product over all rows of x."""
+    if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):
+        raise ValueError("linear: the shapes do not fit")  # NumPy would broadcast
     out = np.matmul(_rows(x), weight.T)
     if bias is not None:
         out += bias
@@ -240,7 +264,8 @@ def class_loss(x, target, ignore_index):
     """-log softmax(x) at the class that each row is of; 0 where that is ignored."""
     rows = _rows(x)
     places, counts = class_places("cross_entropy", target, ignore_index, x.shape[-1])
-    out = logsumexp(rows, 1, False) - rows[places]
+    with np.errstate(invalid="ignore"):  # NaN where every number is -inf
+        out = logsumexp(rows, 1, False) - rows[places]
     if counts is not None:
         out[~counts] = 0
     return out.reshape(target.shape)

@@ -39,6 +39,8 @@ _SINGLE_REACHES_ONE = 3.95
 def erf(x):
     """The error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x, to the precision of the dtype."""
     x = np.asarray(x)
+    if x.dtype.kind == "c":
+        raise TypeError(f"erf: complex numbers are not supported, got {x.dtype}")
     if x.dtype == np.float32:
         return _erf_single(x)
     return _erf_double(x.astype(np.float64, copy=False)).astype(x.dtype, copy=False)

@@ -20,7 +20,7 @@ cdef Counter counter
 @cython.final
 @cython.freelist(4096)
 cdef class GradFn:
-    cdef public object op, hooks
+    cdef public object op
     cdef public tuple rules, edges, numbers, saved, versions, avals, out_avals
     cdef public dict params
     cdef public long long sequence

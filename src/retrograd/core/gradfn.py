@@ -73,7 +73,6 @@ class GradFn:
         "avals",
         "edges",
         "freed",
-        "hooks",
         "listed",
         "numbers",
         "op",
@@ -190,7 +189,7 @@ def node(op, rules, params, edges, listed):
 
 def empty(fn):
     """Plain Python leaves the fields of a new object unset."""
-    fn.numbers = fn.saved = fn.versions = fn.avals = fn.out_avals = fn.hooks = None
+    fn.numbers = fn.saved = fn.versions = fn.avals = fn.out_avals = None
     fn.freed = False
 
 

@@ -2,7 +2,7 @@ cimport cython
 
 cdef extern from *:
     """
-    /* Borrowed: threading.local keeps each thread's State alive as long as the thread. */
+    /* Borrowed from threading.local; a State that dies takes the pointer back. */
     #if defined(__GNUC__) && defined(__linux__)
     __attribute__((tls_model("initial-exec")))  /* eight bytes: found without a call */
     #endif
@@ -13,9 +13,13 @@ cdef extern from *:
         return state;
     }
     static inline void thread_state_set(PyObject *state) { retrograd_thread_state = state; }
+    static inline void thread_state_forget(PyObject *state) {
+        if (retrograd_thread_state == state) retrograd_thread_state = NULL;
+    }
     """
     object thread_state_get()
     void thread_state_set(object state)
+    void thread_state_forget(object state)
 
 cdef bint compiled
 

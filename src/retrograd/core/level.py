@@ -14,6 +14,9 @@ class State:
         self.level = None  # None is the ground: arrays themselves
         self.grad_enabled = True
 
+    def __dealloc__(self):  # compiled only: a thread that Python did not start may lose its state and go on
+        thread_state_forget(self)  # noqa: F821 (declared in level.pxd)
+
 
 class _Thread(threading.local):
     def __init__(self):
@@ -58,7 +61,7 @@ class Level:
     """One active transform: how operators are interpreted on its tensors.
 
     Above the ground a tensor is `(value: tensor of the parent level, level, tag)`; what the tag holds is
-    the transform's own business. A level is entered once; operators are processed one level below.
+    the transform's own business. Operators are processed one level below.
     """
 
     parent = None

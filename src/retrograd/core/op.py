@@ -410,7 +410,7 @@ def save(fn, op, args, out, wanted, keeps_out):
 def kept_output(out):
     """The output outside the graph, so that its node does not hold itself."""
     if type(out) is tuple:
-        return tuple([alias(o, None) for o in out])
+        return tuple([kept_output(o) for o in out])
     out.version = version_of(out)
     return alias(out, None)
 

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from retrograd.core.tensor import TensorBase
+
 REQUIRED = type("Required", (), {"__repr__": lambda self: "REQUIRED"})()
 
 # Words that PyTorch accepts for the same thing; `input` and `other` name the first and second operand.
@@ -48,6 +50,8 @@ def _string(value):
 def _number(value):
     if isinstance(value, (bool, int, float, complex)):
         return value
+    if isinstance(value, TensorBase) and (value._requires_grad or value.level is not None):
+        raise TypeError  # its value alone would lose its gradient
     return value.item()  # a 0-d array or tensor
 
 
@@ -118,6 +122,10 @@ class Schema:
             if parameter.keyword_only:
                 break
             if parameter.type == "int..." and isinstance(value, (int, np.integer)):
+                given[parameter.name] = args[index:]
+                return given
+            listed = parameter.type != "Tensor[]" or isinstance(value, (list, tuple))
+            if not listed and parameter is self.parameters[-1]:  # einsum("ij,jk->ik", a, b)
                 given[parameter.name] = args[index:]
                 return given
             given[parameter.name] = value

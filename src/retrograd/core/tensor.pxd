@@ -55,7 +55,7 @@ cdef class Version:
 
 @cython.freelist(512)
 cdef class TensorBase:
-    cdef public object value, level, tag, grad_fn, _grad, hooks
+    cdef public object value, level, tag, grad_fn, _grad
     cdef public Version version
     cdef public bint _requires_grad
     cdef public int output_nr

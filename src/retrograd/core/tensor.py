@@ -27,7 +27,6 @@ class TensorBase:
         "_grad",
         "_requires_grad",
         "grad_fn",
-        "hooks",
         "level",
         "output_nr",
         "tag",
@@ -44,7 +43,6 @@ class TensorBase:
         self.output_nr = 0
         self._grad = None
         self.version = None
-        self.hooks = None
 
     @property
     def shape(self):

@@ -15,7 +15,6 @@ class Tensor:
     _grad: Tensor | None
     _requires_grad: _bool
     grad_fn: Any
-    hooks: Any
     level: Any
     output_nr: _int
     tag: Any
@@ -37,6 +36,10 @@ class Tensor:
     def __rmod__(self, other: _Operand) -> Tensor: ...
     def __rmatmul__(self, other: _Operand) -> Tensor: ...
     def __rpow__(self, other: _Operand) -> Tensor: ...
+    def __iadd__(self, other: _Operand) -> Tensor: ...
+    def __isub__(self, other: _Operand) -> Tensor: ...
+    def __imul__(self, other: _Operand) -> Tensor: ...
+    def __itruediv__(self, other: _Operand) -> Tensor: ...
     def __lt__(self, other: _Operand) -> Tensor: ...
     def __le__(self, other: _Operand) -> Tensor: ...
     def __gt__(self, other: _Operand) -> Tensor: ...
@@ -49,19 +52,29 @@ class Tensor:
     @property
     def T(self) -> Tensor:
         """The dimensions in reverse order."""
+    def __abs__(self) -> Tensor: ...
+    def __and__(self, other: Any) -> Tensor: ...
     def __array__(self, dtype: Any = None, copy: _bool | None = None) -> NDArray[Any]: ...
     def __bool__(self) -> _bool: ...
     def __complex__(self) -> _complex: ...
     def __contains__(self, value: Any) -> _bool: ...
     def __float__(self) -> _float: ...
+    def __format__(self, spec: Any) -> _str: ...
     def __getitem__(self, key: Any) -> Tensor: ...
     def __index__(self) -> _int: ...
     def __int__(self) -> _int: ...
+    def __invert__(self) -> Tensor: ...
     def __iter__(self) -> Iterator[Tensor]: ...
     def __len__(self) -> _int: ...
+    def __or__(self, other: Any) -> Tensor: ...
+    def __rand__(self, other: Any) -> Tensor: ...
+    def __reduce_ex__(self, protocol: Any) -> Any: ...
     def __repr__(self) -> _str: ...
+    def __ror__(self, other: Any) -> Tensor: ...
+    def __rxor__(self, other: Any) -> Tensor: ...
     def __setitem__(self, key: Any, value: Any) -> None:
         """x[key] = value."""
+    def __xor__(self, other: Any) -> Tensor: ...
     def abs(self) -> Tensor:
         """The absolute value; its derivative at 0 is 0."""
     def acos(self) -> Tensor:
@@ -70,7 +83,7 @@ class Tensor:
         """The inverse hyperbolic cosine, for x of at least 1."""
     def add(self, b: _Operand) -> Tensor:
         """Elementwise sum; operands broadcast."""
-    def add_(self, other: Any, *, alpha: Any = 1) -> Any:
+    def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """x = x + alpha * other, in place."""
     def addmm(self, a: _Operand, b: _Operand, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """beta * x + alpha * (a @ b), of matrices a (m, k) and b (k, n); x broadcasts to (m, n)."""
@@ -103,6 +116,14 @@ class Tensor:
         """Add the gradients of this tensor to `.grad` of the leaves that it depends on; see `autograd.backward`."""
     def bernoulli(self, *, generator: Any = None) -> Tensor:
         """Ones with probability p, zeros otherwise, in the shape and dtype of p."""
+    def bitwise_and(self, b: _Operand) -> Tensor:
+        """The bits that both have; of booleans, whether both are true."""
+    def bitwise_not(self) -> Tensor:
+        """The bits turned round; of booleans, their opposite."""
+    def bitwise_or(self, b: _Operand) -> Tensor:
+        """The bits that one has; of booleans, whether one is true."""
+    def bitwise_xor(self, b: _Operand) -> Tensor:
+        """The bits that exactly one has; of booleans, whether they differ."""
     def bmm(self, b: _Operand) -> Tensor:
         """The products of two stacks of as many matrices, (b, m, k) and (b, k, n)."""
     def bool(self) -> Tensor:
@@ -115,7 +136,7 @@ class Tensor:
         """At most `chunks` views of equal size along `dim`, the last one possibly smaller."""
     def clamp(self, min: _Number | None = None, max: _Number | None = None) -> Tensor:
         """x, but at least min and at most max; the derivative is 1 within the bounds, the bounds included."""
-    def clamp_(self, min: Any = None, max: Any = None) -> Any:
+    def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
         """x bounded by min and max, in place."""
     def clip(self, min: _Number | None = None, max: _Number | None = None) -> Tensor:
         """NumPy's name of `clamp`."""
@@ -125,7 +146,7 @@ class Tensor:
         """The complex conjugate; of real numbers, a copy."""
     def contiguous(self) -> Tensor:
         """The tensor itself if its elements lie in row-major order, else a copy in which they do."""
-    def copy_(self, src: Any) -> Any:
+    def copy_(self, src: Any) -> Tensor:
         """Write `src`, broadcast and converted, into the memory of x, and return x."""
     def cos(self) -> Tensor:
         """The cosine of x radians."""
@@ -151,7 +172,7 @@ class Tensor:
         """Number of dimensions."""
     def div(self, b: _Operand) -> Tensor:
         """Elementwise quotient a / b, of floating dtype."""
-    def div_(self, other: Any) -> Any:
+    def div_(self, other: Any) -> Tensor:
         """x = x / other, in place."""
     def dot(self, b: _Operand) -> Tensor:
         """The sum of the products of two vectors of one size; nothing is conjugated."""
@@ -174,7 +195,7 @@ class Tensor:
         """Expanded to the shape of the other tensor."""
     def expm1(self) -> Tensor:
         """exp(x) - 1, exact for small x."""
-    def fill_(self, value: Any) -> Any:
+    def fill_(self, value: Any) -> Tensor:
         """Write one value everywhere; returns x."""
     def flatten(self, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
         """Dimensions start_dim to end_dim, both included, as one."""
@@ -279,7 +300,7 @@ class Tensor:
         """Dimensions moved to other places, the rest in their old order."""
     def mul(self, b: _Operand) -> Tensor:
         """Elementwise product; operands broadcast."""
-    def mul_(self, other: Any) -> Any:
+    def mul_(self, other: Any) -> Tensor:
         """x = x * other, in place."""
     def mv(self, b: _Operand) -> Tensor:
         """The product of a matrix (m, k) and a vector (k,)."""
@@ -369,7 +390,7 @@ class Tensor:
         """The square root of `var`; where that is 0, the derivative is taken as 0."""
     def sub(self, b: _Operand) -> Tensor:
         """Elementwise difference a - b."""
-    def sub_(self, other: Any, *, alpha: Any = 1) -> Any:
+    def sub_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """x = x - alpha * other, in place."""
     def sum(self, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
         """The sum over `dim` (None or (): all).  Integers and booleans add up in int64."""
@@ -409,7 +430,7 @@ class Tensor:
         """`reshape`, by PyTorch's name."""
     def where(self, a: _Operand, b: _Operand) -> Tensor:
         """a where the condition holds, b elsewhere; all three broadcast."""
-    def zero_(self) -> Any:
+    def zero_(self) -> Tensor:
         """Write zeros; returns x."""
     def zeros_like(self, *, dtype: DTypeLike | None = None) -> Tensor:
         """Zeros in the shape of x."""

@@ -16,4 +16,6 @@ def outputs(result: object, wrap: object) -> object:
 
 def lift(level: Level, x: Tensor, tag: object = None) -> Tensor:
     """A tensor of the level around a tensor from below; one that is there already stays."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"the function that is transformed must return a tensor, got {type(x).__name__}")
     return x if x.level is level else make(x, level, tag)

@@ -7,6 +7,8 @@ from retrograd.core import Level, Op, Tensor, at, call, registry
 from retrograd.core.engine import edge_of, pullback
 from retrograd.core.tensor import make
 from retrograd.func.lift import lift, outputs, value_at
+from retrograd.ops.create import as_tensor
+from retrograd.ops.pointwise import conjugate
 
 
 class GradLevel(Level):
@@ -26,16 +28,16 @@ def vjp(func: Callable, *primals: Tensor) -> tuple[Tensor, Callable[[Tensor], tu
     >>> pull(rg.ones(2))
     (tensor([1., 1.]),)
     """
-    level = GradLevel()
+    level, values = GradLevel(), [as_tensor(x) for x in primals]
     with level:
-        leaves = tuple(_leaf(x, level) for x in primals)
+        leaves = tuple(_leaf(x, level) for x in values)
         out = lift(level, func(*leaves))
 
     def pull(cotangent: Tensor) -> tuple[Tensor, ...]:
         if cotangent.shape != out.shape:
             raise ValueError(f"vjp: the cotangent has shape {cotangent.shape}, the output {out.shape}")
         with level:
-            return tuple(g.value for g in _pull(out, make(cotangent, level, None), leaves))
+            return tuple(conjugate(g).value for g in _pull(out, conjugate(make(cotangent, level, None)), leaves))
 
     return out.value, pull
 
@@ -49,15 +51,16 @@ def grad(func: Callable) -> Callable:
     """
 
     def gradient(x: Tensor, *rest: Any) -> Tensor:
+        value = as_tensor(x)
         with GradLevel() as level:
-            leaf = _leaf(x, level)
+            leaf = _leaf(value, level)
             out = lift(level, func(leaf, *rest))
-            if out.shape != ():
-                raise ValueError(f"grad: the function must return a scalar, got shape {out.shape}; use vjp")
+            if out.shape != () or out.dtype.kind != "f":
+                raise ValueError(f"grad: the function must return a real scalar, got {out.aval}; use vjp")
             with at(level, False):
                 seed = registry["ones_like"](out)
             (g,) = _pull(out, seed, (leaf,))
-        return g.value
+            return conjugate(g).value
 
     return gradient
 

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
 from types import FrameType
@@ -53,11 +54,30 @@ def trace(root: Callable | Module, *args: Any, **kwargs: Any) -> GraphModule:
     names = tensor_names(root) if isinstance(root, Module) else []
     home = extract(root, names) if isinstance(root, Module) else Module()
     level = TraceLevel(graph, home, names)
-    with at(current().level, False), level:
+    with at(current().level, False), _buffers_kept(root), level:
         named = zip(graph.signature.inputs, examples, strict=True)
         arguments = graph.signature.rebuild([level.input(known.name, x) for known, x in named])
         level.output(root(*arguments.args, **arguments.kwargs))
     return GraphModule(home, graph, keep=names)
+
+
+@contextmanager
+def _buffers_kept(root: Callable | Module) -> Iterator[None]:
+    """Put back every buffer that the block replaces, and refuse it: the graph would not hold the change."""
+    modules = list(root.modules()) if isinstance(root, Module) else []
+    before = [(module, name, b) for module in modules for name, b in module.named_buffers(recurse=False)]
+    replaced = []
+    try:
+        yield
+    finally:
+        for module, name, buffer in before:
+            if getattr(module, name) is not buffer:
+                replaced.append(f"{type(module).__name__}.{name}")
+                setattr(module, name, buffer)
+    if replaced:
+        raise NotImplementedError(
+            f"trace: the code replaced buffers ({', '.join(replaced)}), which is not supported yet"
+        )
 
 
 def _with_parameters(root: Callable | Module) -> Callable:

@@ -1,15 +1,17 @@
 """Multi-head attention."""
 
 import math
+from functools import reduce
 from typing import Any
 
-from retrograd.core import Tensor
 from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.linear import Linear
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 from retrograd.ops.create import empty, zeros
+from retrograd.ops.nn import attention_weights
+from retrograd.ops.pointwise import logical_not, logical_or
 
 
 class MultiheadAttention(Module):
@@ -88,21 +90,21 @@ class MultiheadAttention(Module):
         """The attention's output, shaped as the query, and its weights, or None where they are not needed.
 
         `key_padding_mask` (N, S) and `attn_mask` (L, S) or (N · num_heads, L, S) are True where attention is
-        forbidden, or floats that are added to the scores. The weights are (N, L, S), the mean over the heads,
-        or (N, num_heads, L, S). `is_causal` only says that `attn_mask` is the causal mask.
+        forbidden, or floats that are added to the scores; queries that may look nowhere get 0. The weights
+        are (N, L, S), the mean over the heads, or (N, num_heads, L, S). `is_causal` only says that `attn_mask`
+        is the causal mask.
         """
         self._check(query, key, value, attn_mask, is_causal)
         batched = query.ndim == 3
         q, k, v = self._project(query, key, value)
-        mask = _added(_per_head(attn_mask, self.num_heads), _per_key(key_padding_mask, batched), query.dtype)
-        p = self.dropout if self.training else 0.0
-        if need_weights:
-            out, weights = _attend(q, k, v, mask, p)
-            weights = weights.mean(1) if average_attn_weights else weights
-            weights = weights if batched else weights.squeeze(0)
-        else:
-            out, weights = F.scaled_dot_product_attention(q, k, v, mask, p), None
-        return self._leave(self.out_proj(out.transpose(1, 2).flatten(2)), batched), weights
+        masks = (_per_head(attn_mask, self.num_heads), _per_key(key_padding_mask, batched))
+        weights = attention_weights(q, k, _allowed(masks), _added(masks), scale=1 / math.sqrt(self.head_dim))
+        weights = F.dropout(weights, self.dropout, self.training)
+        out = self._leave(self.out_proj((weights @ v).transpose(1, 2).flatten(2)), batched)
+        if not need_weights:
+            return out, None
+        weights = weights.mean(1) if average_attn_weights else weights
+        return out, weights if batched else weights.squeeze(0)
 
     def _check(self, query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool) -> None:
         if query.ndim not in (2, 3) or not query.ndim == key.ndim == value.ndim:
@@ -144,14 +146,6 @@ class MultiheadAttention(Module):
         return x if self.batch_first else x.transpose(0, 1)
 
 
-def _attend(q: Any, k: Any, v: Any, mask: Any, p: float) -> tuple[Any, Any]:
-    """Attention that also shows its weights."""
-    scores = (q * (1 / math.sqrt(q.shape[-1]))) @ k.transpose(-2, -1)
-    weights = F.softmax(scores if mask is None else scores + mask, dim=-1)
-    weights = F.dropout(weights, p) if p else weights
-    return weights @ v, weights
-
-
 def _per_head(mask: Any, heads: int) -> Any:
     """An attention mask that broadcasts against (N, heads, L, S)."""
     return mask if mask is None or mask.ndim == 2 else mask.unflatten(0, (mask.shape[0] // heads, heads))
@@ -164,13 +158,13 @@ def _per_key(mask: Any, batched: bool) -> Any:
     return (mask if batched else mask.unsqueeze(0)).unsqueeze(1).unsqueeze(1)
 
 
-def _added(attn_mask: Any, padding: Any, dtype: Any) -> Any:
-    """Both masks as one that is added to the scores, or None."""
-    masks = [_scores(mask, dtype) for mask in (attn_mask, padding) if mask is not None]
-    return sum(masks[1:], masks[0]) if masks else None
+def _allowed(masks: tuple[Any, ...]) -> Any:
+    """Where none of the boolean masks, True where attention is forbidden, forbids it; None without such masks."""
+    forbidden = [mask for mask in masks if mask is not None and mask.dtype.kind == "b"]
+    return logical_not(reduce(logical_or, forbidden)) if forbidden else None
 
 
-def _scores(mask: Tensor, dtype: Any) -> Any:
-    if mask.dtype.kind != "b":
-        return mask
-    return F.masked_fill(zeros(mask.shape, dtype=dtype), mask, -math.inf)
+def _added(masks: tuple[Any, ...]) -> Any:
+    """The sum of the masks that are numbers, or None."""
+    numbers = [mask for mask in masks if mask is not None and mask.dtype.kind != "b"]
+    return sum(numbers[1:], numbers[0]) if numbers else None

@@ -16,7 +16,7 @@ from retrograd.ops.view import reshape
 
 def check_nonempty(name, x, dim):
     """Refuse to choose among no elements."""
-    if count_over(x.shape, dim) == 0:
+    if count_over(x.shape, dim, name) == 0:
         raise ValueError(
             f"{name}: nothing to choose from: the reduced dimensions of shape {x.shape} have no elements"
         )

@@ -165,50 +165,12 @@ def kept(reduced, x_aval, dim, keepdim):
     return registry["reshape"](reduced, reduced_shape(x_aval.shape, dims, True))
 
 
-def axes(dim):
-    """`dim` as NumPy takes it: () means all dimensions, as in PyTorch."""
-    return None if dim == () else dim
-
-
 class View(Definition, view=True):
     """Shows the memory of its first input in another shape."""
 
 
-class Gufunc(Definition, fits=True):
-    """Core dimensions last, as `signature` says; the dimensions in front are loops and broadcast."""
-
-    signature = ""
-
-    @classmethod
-    def shape(cls, *avals, **params):
-        """Core sizes must agree by letter; loop dimensions broadcast."""
-        same_dtype(cls.__name__, avals)
-        ins, out = cls.signature.split("->")
-        sizes, loops = {}, []
-        for aval, core in zip(avals, ins.split("),("), strict=True):
-            letters = core.strip("()").split(",")
-            if aval.ndim < len(letters):
-                raise ValueError(f"{cls.__name__}: expected at least {len(letters)} dimensions, got {aval}")
-            loops.append(aval.shape[: aval.ndim - len(letters)])
-            _unify(cls.__name__, avals, sizes, letters, aval.shape[aval.ndim - len(letters) :])
-        core = tuple(sizes[letter] for letter in out.strip("()").split(",") if letter)
-        return Aval(broadcast_shapes(cls.__name__, loops) + core, avals[0].dtype)
-
-    @classmethod
-    def fit(cls, g, aval):
-        """Undo the broadcasting of loop dimensions."""
-        return sum_to(g, aval.shape)
-
-
-def _unify(name, avals, sizes, letters, actual):
-    for letter, size in zip(letters, actual, strict=True):
-        if sizes.setdefault(letter, size) != size:
-            listed = " and ".join(str(a.shape) for a in avals)
-            raise ValueError(f"{name}: shapes {listed} do not fit: {letter} is {sizes[letter]} and {size}")
-
-
 def same_dtype(name, avals):
-    """Operands of a product have one dtype, as in PyTorch; a TypeError... names both otherwise."""
+    """Operands of a product have one dtype, as in PyTorch; a RuntimeError names those that differ."""
     kinds = {a.dtype for a in avals if a is not None}
     if len(kinds) > 1:
         listed = " and ".join(sorted(str(k) for k in kinds))
@@ -269,12 +231,10 @@ def numel(shape):
 __all__ = [
     "Comparison",
     "Composite",
-    "Gufunc",
     "Pointwise",
     "Reduction",
     "Rowwise",
     "View",
-    "axes",
     "broadcast_shapes",
     "canonical_dim",
     "canonical_dims",

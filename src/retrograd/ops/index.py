@@ -3,11 +3,11 @@
 import operator
 
 from retrograd import backend
-from retrograd.core import Aval, Definition, op, registry
+from retrograd.core import Aval, Definition, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Composite, View, canonical_dim
-from retrograd.ops.pointwise import where
+from retrograd.ops.pointwise import to, where
 
 
 class Slot:
@@ -62,7 +62,8 @@ class basic_slice(View, linear="x"):
     method = False
 
     def impl(xp, x, *, spec):
-        return x[spec] if spec else x[...]
+        # Without an ellipsis NumPy answers a scalar, a copy, where integers name one element.
+        return x[spec] if Ellipsis in spec else x[(*spec, ...)]
 
     def shape(x, *, spec):
         return Aval(indexed_shape(x, (), spec), x.dtype)
@@ -95,7 +96,7 @@ class index_put_sum(Definition, linear="src"):
         return Aval(shape, src.dtype)
 
     def vjp_src(g, ids, spec):
-        return getitem(g, ids, spec=spec) if ids else basic_slice(g, spec=spec)
+        return indexed(g, ids, spec)
 
     def samples(r):
         yield (r(4, 2), r.ints(5, (2,))), {"shape": (4, 5), "spec": (slice(None), T)}
@@ -114,31 +115,73 @@ def indexed_shape(x, ids, spec):
 def index(x, key):
     """x[key], for everything that NumPy takes as a key, with tensors among the indices."""
     spec, ids = static_index(x, key if isinstance(key, tuple) else (key,))
-    return getitem(x, ids, spec=spec) if ids else basic_slice(x, spec=spec)
+    return indexed(x, ids, spec)
+
+
+def indexed(x, ids, spec):
+    """x[spec] as a view where there are neither tensors nor booleans among the indices."""
+    copies = ids or any(isinstance(s, bool) for s in spec)
+    return getitem(x, ids, spec=spec) if copies else basic_slice(x, spec=spec)
 
 
 def static_index(x, key):
     """A key as its static part, with T for each index tensor, and these tensors.  Masks become indices."""
+    key = [_as_index(k) for k in key]
     spec, ids = [], []
-    for k in key:
-        if isinstance(k, (list, bool)) or hasattr(k, "dtype"):
-            k = as_tensor(k)
-            k = nonzero(k, as_tuple=True) if k.dtype == dtypes.bool_ else (k,)
-            ids += [_checked(i) for i in k]
-            spec += [T] * len(k)
-        elif k is None or k is Ellipsis or isinstance(k, slice):
-            spec.append(k)
-        elif hasattr(k, "__index__"):
-            spec.append(operator.index(k))
+    for n, k in enumerate(key):
+        if isinstance(k, Tensor) and k.dtype == dtypes.bool_:
+            _check_mask(k, x, _begins(key, n, x.ndim))
+            places = nonzero(k, as_tuple=True)
+            ids += places
+            spec += [T] * len(places)
         else:
-            raise IndexError(f"index: expected integers, slices, None, ... or integer tensors, got {type(k).__name__}")
+            ids += [k] if isinstance(k, Tensor) else []
+            spec.append(T if isinstance(k, Tensor) else k)
     return tuple(spec), ids
 
 
-def _checked(i):
-    if i.dtype.kind not in "iu":
+def _as_index(k):
+    """One part of a key as an integer, a slice, None, the ellipsis, a boolean, or a tensor with dimensions."""
+    if k is None or k is Ellipsis or isinstance(k, (slice, bool)):
+        return k
+    if isinstance(k, list) or hasattr(k, "dtype"):
+        return _index_tensor(k)
+    if hasattr(k, "__index__"):
+        return operator.index(k)
+    raise IndexError(f"index: expected integers, slices, None, ... or integer tensors, got {type(k).__name__}")
+
+
+def _index_tensor(k):
+    """A list, an array or a tensor as an index tensor; of no dimensions, booleans and NumPy's integers are numbers."""
+    i = as_tensor(k)
+    if isinstance(k, list) and 0 in i.shape:
+        i = to(i, dtypes.int64)
+    if i.dtype.kind not in "iub":
         raise IndexError(f"index: tensors used as indices must be integer or boolean, got {i.dtype}")
+    if i.ndim == 0 and (i.dtype == dtypes.bool_ or not isinstance(k, Tensor)):
+        return i.item()
     return i
+
+
+def _begins(key, n, ndim):
+    """The dimension of the indexed tensor at which part n of a key begins."""
+    if any(k is Ellipsis for k in key[:n]):
+        return ndim - sum(map(_covered, key[n:]))
+    return sum(map(_covered, key[:n]))
+
+
+def _covered(k):
+    """How many dimensions of the indexed tensor a part of a key stands for; the ellipsis for what is left."""
+    if k is None or k is Ellipsis or isinstance(k, bool):
+        return 0
+    return k.ndim if isinstance(k, Tensor) and k.dtype == dtypes.bool_ else 1
+
+
+def _check_mask(mask, x, at):
+    if x.shape[at : at + mask.ndim] != mask.shape:
+        raise IndexError(
+            f"index: a mask of shape {mask.shape} does not fit a tensor of shape {x.shape} at dimension {at}"
+        )
 
 
 @op("nonzero_indices(Tensor x) -> Tensor")
@@ -187,10 +230,19 @@ class index_select(Composite):
     """The slices along `dim` that a 1-d integer tensor names, in its order."""
 
     def compose(x, index, *, dim):
-        return getitem(x, [index], spec=(*(slice(None),) * canonical_dim("index_select", dim, x.ndim), T))
+        at = canonical_dim("index_select", dim, x.ndim)
+        if index.dtype.kind not in "iu":
+            raise TypeError(f"index_select: index must hold integers, got {index.dtype}; convert with .to('int64')")
+        if index.ndim != 1:
+            raise ValueError(f"index_select: index must be 1-d, got shape {index.shape}; reshape it with .flatten()")
+        return getitem(x, [index], spec=(*(slice(None),) * at, T))
 
     def samples(r):
         yield (r(2, 3, 4), r.ints(3, (5,))), {"dim": 1}
+
+    def errors(r):
+        yield (r(3, 4), r.ints(3, (2, 2))), {"dim": 0}, ValueError, r"index_select: .* 1-d, got shape \(2, 2\)"
+        yield (r(3, 4), r.booleans(3)), {"dim": 0}, TypeError, "index_select: .* integers, got bool"
 
 
 # ------------------------------------------------------------------------------------- along one dimension
@@ -201,14 +253,11 @@ class take_along_dim(Definition, linear="x"):
     """Per position of `indices`, the element of x at that place along `dim`; other dimensions match one to one."""
 
     def impl(xp, x, indices, *, dim):
+        _check_along(x, indices, dim)
         return xp.take_along_axis(x, indices, axis=dim)
 
     def shape(x, indices, *, dim):
-        at = canonical_dim("take_along_dim", dim, x.ndim)
-        if indices.ndim != x.ndim or any(
-            i != s for k, (i, s) in enumerate(zip(indices.shape, x.shape, strict=True)) if k != at
-        ):
-            raise ValueError(f"take_along_dim: indices {indices} do not match {x} outside dimension {at}")
+        _check_along(x, indices, dim)
         return Aval(indices.shape, x.dtype)
 
     def vjp_x(g, x_aval, indices, dim):
@@ -217,6 +266,24 @@ class take_along_dim(Definition, linear="x"):
     def samples(r):
         yield (r(3, 4), r.ints(4, (3, 2))), {"dim": 1}
         yield (r(3, 4), r.ints(3, (5, 4))), {"dim": 0}
+
+    def errors(r):
+        yield (r(3, 4), r.ints(4, (1, 2))), {"dim": 1}, ValueError, r"indices of shape \(1, 2\) do not match"
+        yield (r(3, 4), r(3, 2)), {"dim": 1}, TypeError, "take_along_dim: indices must be integers, got float64"
+
+
+def _check_along(x, indices, dim):
+    at = canonical_dim("take_along_dim", dim, x.ndim)
+    if indices.dtype.kind not in "iu":
+        raise TypeError(f"take_along_dim: indices must be integers, got {indices.dtype}; convert with .to('int64')")
+    if x.ndim == 0 or indices.ndim != x.ndim or _without(indices.shape, at) != _without(x.shape, at):
+        raise ValueError(
+            f"take_along_dim: indices of shape {indices.shape} do not match x of shape {x.shape} outside dimension {at}"
+        )
+
+
+def _without(shape, at):
+    return shape[:at] + shape[at + 1 :]
 
 
 @op("gather(Tensor x, int dim, Tensor index) -> Tensor")
@@ -296,14 +363,22 @@ class one_hot(Definition, differentiable=False):
     """Integer classes as rows of zeros with a single one, in a new last dimension of int64."""
 
     def impl(xp, x, *, num_classes):
+        _check_integers(x)
         return xp.one_hot(x, num_classes)
 
     def shape(x, *, num_classes):
-        if x.dtype.kind not in "iu":
-            raise TypeError(f"one_hot: expected integers, got {x}")
+        _check_integers(x)
         if num_classes < 0:
             raise ValueError("one_hot: without num_classes the shape depends on the values; give num_classes")
         return Aval((*x.shape, num_classes), dtypes.int64)
 
     def samples(r):
         yield (r.ints(3, (2, 2)),), {"num_classes": 4}
+
+    def errors(r):
+        yield (r(3),), {"num_classes": 4}, TypeError, "one_hot: expected integers, got float64"
+
+
+def _check_integers(x):
+    if x.dtype.kind not in "iu":
+        raise TypeError(f"one_hot: expected integers, got {x.dtype}; convert with .to('int64')")

@@ -6,7 +6,7 @@ import warnings
 from retrograd.core import Aval, Definition, op, xp
 from retrograd.ops.family import Composite, Pointwise
 from retrograd.ops.nn import log_softmax, lookup, softmax
-from retrograd.ops.pointwise import abs, clamp, exp, log, lt, ne, softplus, square, to, where
+from retrograd.ops.pointwise import abs, clamp, exp, isinf, log, logical_and, lt, ne, softplus, square, to, where
 from retrograd.ops.reduce import mean
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import movedim, reshape, unsqueeze
@@ -237,6 +237,7 @@ class class_loss(Definition):
     method = False
 
     def impl(xp, x, target, *, ignore_index):
+        check_classes("cross_entropy", x, target)
         return xp.class_loss(x, target, ignore_index)
 
     def shape(x, target, *, ignore_index):
@@ -271,6 +272,7 @@ class class_residual(Definition):
     method = False
 
     def impl(xp, x, target, *, ignore_index):
+        check_classes("cross_entropy", x, target)
         return xp.class_residual(x, target, ignore_index)
 
     def shape(x, target, *, ignore_index):
@@ -301,6 +303,7 @@ class pick_class(Definition, linear="x"):
     method = False
 
     def impl(xp, x, target, *, ignore_index):
+        check_classes("nll_loss", x, target)
         return xp.pick_class(x, target, ignore_index)
 
     def shape(x, target, *, ignore_index):
@@ -323,9 +326,11 @@ class place_class(Definition, linear="src"):
     method = False
 
     def impl(xp, src, target, *, classes, ignore_index):
+        check_classes("nll_loss", unsqueezed(src, classes), target)
         return xp.place_class(src, target, classes, ignore_index)
 
     def shape(src, target, *, classes, ignore_index):
+        check_classes("nll_loss", unsqueezed(src, classes), target)
         return Aval((*target.shape, classes), src.dtype)
 
     def vjp_src(g, target, ignore_index):
@@ -334,6 +339,11 @@ class place_class(Definition, linear="src"):
     def samples(r):
         yield (r(3), r.ints(4, (3,))), {"classes": 4}
         yield (r(2, 3), r.ints(4, (2, 3))), {"classes": 4, "ignore_index": 1}
+
+
+def unsqueezed(src, classes):
+    """The aval of the tensor that `src` was picked from."""
+    return Aval((*src.shape, classes), src.dtype)
 
 
 def check_classes(name, x, target):
@@ -371,7 +381,9 @@ def target_weights(weight, target, ignore_index, dtype):
 
 
 def _weighted_mean(loss, weights):
-    return sum_over(loss) / sum_over(weights)
+    """NaN where nothing counts: of NaN as the divisor, since 0 / 0 would warn."""
+    total = sum_over(weights)
+    return sum_over(loss) / where(total == 0, math.nan, to(total, loss.dtype))
 
 
 @op(
@@ -432,7 +444,9 @@ class cross_entropy(Composite):
         reduction_named("cross_entropy", reduction)
         if not 0 <= label_smoothing <= 1:
             raise ValueError(f"cross_entropy: label_smoothing must be from 0 to 1, got {label_smoothing}")
-        if target.dtype.kind in "fc":
+        if target.dtype.kind == "c":
+            raise TypeError(f"cross_entropy: targets are class numbers or real probabilities, got {target.dtype}")
+        if target.dtype.kind == "f":
             return _soft_cross_entropy(x, target, weight, reduction, label_smoothing)
         x = classes_last("cross_entropy", x, target)
         _check_weight("cross_entropy", weight, x.shape[-1])
@@ -503,9 +517,9 @@ class kl_div(Composite):
             raise ValueError(
                 f"kl_div: reduction must be 'batchmean', 'mean', 'sum' or 'none', got {reduction!r}"
             )
-        loss = exp(target) * (target - x) if log_target else _entropy(target) - target * x
+        loss = _divergence_of_logs(x, target) if log_target else _divergence(x, target)
         if reduction == "batchmean":
-            return sum_over(loss) / (x.shape[0] if x.ndim else 1)
+            return sum_over(loss) / ((x.shape[0] or math.nan) if x.ndim else 1)
         return REDUCTIONS[reduction](loss)
 
     def samples(r):
@@ -515,6 +529,17 @@ class kl_div(Composite):
 
     def errors(r):
         yield (r(3), r(3)), {"reduction": "max"}, ValueError, "'batchmean', 'mean', 'sum' or 'none'"
+
+
+def _divergence_of_logs(x, target):
+    none = target == -math.inf
+    target, x = where(none, 0, target), where(none, 0, x)
+    return exp(target) * (target - x)
+
+
+def _divergence(x, target):
+    none = logical_and(target == 0, isinf(x))  # 0 * inf is NaN
+    return _entropy(target) - target * where(none, 0, x)
 
 
 def _entropy(p):

@@ -48,7 +48,11 @@ def numpy(x):
 @method
 def __array__(x, dtype=None, copy=None):
     array = numpy(x)
-    return array if dtype is None else array.astype(dtype)
+    if dtype is not None and array.dtype != dtype:
+        if copy is False:
+            raise ValueError(f"a tensor of dtype {x.dtype} can't become an array of dtype {dtype} without a copy")
+        return array.astype(dtype)
+    return array.copy() if copy else array
 
 
 @method
@@ -92,6 +96,46 @@ def __index__(x) -> int:
     if x.dtype.kind not in "iub":
         raise TypeError(f"only integer tensors of one element can be an index, got {x.aval}")
     return int(item(x))
+
+
+@method
+def __and__(x, other) -> Tensor:
+    return registry["bitwise_and"](x, other)
+
+
+@method
+def __or__(x, other) -> Tensor:
+    return registry["bitwise_or"](x, other)
+
+
+@method
+def __xor__(x, other) -> Tensor:
+    return registry["bitwise_xor"](x, other)
+
+
+@method
+def __invert__(x) -> Tensor:
+    return registry["bitwise_not"](x)
+
+
+Tensor.__rand__, Tensor.__ror__, Tensor.__rxor__ = Tensor.__and__, Tensor.__or__, Tensor.__xor__
+
+
+@method
+def __abs__(x) -> Tensor:
+    return registry["abs"](x)
+
+
+@method
+def __format__(x, spec) -> str:
+    return format(item(x), spec) if spec and not x.ndim else repr(x)
+
+
+@method
+def __reduce_ex__(x, protocol):
+    if x.grad_fn is not None or x.level is not None:
+        raise RuntimeError("only leaves can be pickled or deep-copied; use x.detach().clone()")
+    return object.__reduce_ex__(x, protocol)
 
 
 @method
@@ -184,7 +228,7 @@ def data(x):
 @method
 def contiguous(x) -> Tensor:
     """The tensor itself if its elements lie in row-major order, else a copy in which they do."""
-    return x if x.value.flags.c_contiguous else registry["clone"](x)
+    return x if x.level is None and x.value.flags.c_contiguous else registry["row_major"](x)
 
 
 @method

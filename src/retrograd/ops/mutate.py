@@ -8,7 +8,7 @@ from retrograd.ops.family import broadcast_shapes
 from retrograd.ops.index import index
 
 
-def copy_(x, src):
+def copy_(x, src) -> Tensor:
     """Write `src`, broadcast and converted, into the memory of x, and return x.
 
     Nothing may record it: x is outside every graph, or gradients are off (`no_grad`), as in an optimizer.
@@ -48,7 +48,7 @@ def _computed(name, x, other):
     return x
 
 
-def fill_(x, value):
+def fill_(x, value) -> Tensor:
     """Write one value everywhere; returns x."""
     check_write(x, value)
     x.value[...] = value if isinstance(value, (bool, int, float, complex)) else as_tensor(value).item()
@@ -56,32 +56,32 @@ def fill_(x, value):
     return x
 
 
-def zero_(x):
+def zero_(x) -> Tensor:
     """Write zeros; returns x."""
     return fill_(x, 0)
 
 
-def add_(x, other, *, alpha=1):
+def add_(x, other, *, alpha=1) -> Tensor:
     """x = x + alpha * other, in place."""
     return _computed("add", x, other if alpha == 1 else other * alpha)
 
 
-def sub_(x, other, *, alpha=1):
+def sub_(x, other, *, alpha=1) -> Tensor:
     """x = x - alpha * other, in place."""
     return _computed("sub", x, other if alpha == 1 else other * alpha)
 
 
-def mul_(x, other):
+def mul_(x, other) -> Tensor:
     """x = x * other, in place."""
     return _computed("mul", x, other)
 
 
-def div_(x, other):
+def div_(x, other) -> Tensor:
     """x = x / other, in place."""
     return _computed("div", x, other)
 
 
-def clamp_(x, min=None, max=None):
+def clamp_(x, min=None, max=None) -> Tensor:
     """x bounded by min and max, in place."""
     return copy_(x, registry["clamp"](x, min, max))
 
@@ -96,6 +96,7 @@ def set_item(x, key, value) -> None:
     raise NotImplementedError("x[mask] = v and x[indices] = v are not supported yet; use where() or index_add()")
 
 
+Tensor.__iadd__, Tensor.__isub__, Tensor.__imul__, Tensor.__itruediv__ = add_, sub_, mul_, div_
 for _method in (copy_, zero_, fill_, add_, sub_, mul_, div_, clamp_):
     setattr(Tensor, _method.__name__, _method)
 Tensor.__setitem__ = set_item

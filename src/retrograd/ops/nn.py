@@ -424,10 +424,10 @@ class scaled_dot_product_attention(Composite):
             raise RuntimeError("scaled_dot_product_attention: give attn_mask or is_causal, not both")
         _check_attention(q, k, v)
         scale = 1 / math.sqrt(max(q.shape[-1], 1)) if scale is None else scale
-        scores = matmul(q * scale, transpose(k, -2, -1))
         if is_causal:
-            attn_mask = tril(registry["ones"](scores.shape[-2:], dtype=dtypes.bool_))
-        return matmul(dropout(_attention_weights(scores, attn_mask), dropout_p), v)
+            attn_mask = tril(registry["ones"]((q.shape[-2], k.shape[-2]), dtype=dtypes.bool_))
+        allowed, added = (attn_mask, None) if attn_mask is None or attn_mask.dtype.kind == "b" else (None, attn_mask)
+        return matmul(dropout(attention_weights(q, k, allowed, added, scale=scale), dropout_p), v)
 
     def samples(r):
         yield (r(3, 4), r(5, 4), r(5, 2), None), {}
@@ -448,11 +448,12 @@ def _check_attention(q, k, v):
         )
 
 
-def _attention_weights(scores, mask):
-    if mask is None:
+def attention_weights(q, k, allowed=None, added=None, *, scale):
+    """softmax(scale * q k^T + added) among the keys that are `allowed`, booleans; 0 for queries that have none."""
+    scores = matmul(q * scale, transpose(k, -2, -1))
+    scores = scores if added is None else scores + added
+    if allowed is None:
         return softmax(scores, -1)
-    if mask.dtype.kind != "b":
-        return softmax(scores + mask, -1)
-    nowhere = logical_not(any_of(mask, -1, keepdim=True))
-    weights = softmax(where(logical_or(mask, nowhere), scores, -math.inf), -1)
+    nowhere = logical_not(any_of(allowed, -1, keepdim=True))
+    weights = softmax(where(logical_or(allowed, nowhere), scores, -math.inf), -1)
     return where(nowhere, 0, weights)

@@ -3,6 +3,7 @@
 # The short form says a whole operator in a line or two: signature, kernel, meaning, derivative.  A rule's
 # argument names are its save list (`out` is the output), and its one formula serves both modes.
 
+import cmath
 import math
 
 from retrograd.core import dtype as dtypes
@@ -86,7 +87,7 @@ class pow(Pointwise):
 
     def vjp_b(g, a, b, out):
         if isinstance(a, (int, float, complex)):
-            return g * out * (math.log(a) if a > 0 else 0 if a == 0 else math.nan)
+            return g * out * _logarithm(a, out.dtype)
         return g * where(a == 0, 0, out * log(where(a == 0, 1, a)))
 
     def samples(r):
@@ -95,6 +96,15 @@ class pow(Pointwise):
         yield (r(4), 2), {}
         yield (r(within=POSITIVE), -0.5), {}
         yield (2.0, r(3)), {}
+
+
+def _logarithm(number, dtype):
+    """The natural logarithm of a Python number as dtype has it; 0 at 0, where it is not needed."""
+    if number == 0:
+        return 0
+    if dtype.kind == "c":
+        return cmath.log(number)
+    return math.log(number) if number > 0 else math.nan
 
 
 square = pointwise("square(Tensor x) -> Tensor", xp.square,
@@ -111,7 +121,7 @@ reciprocal = pointwise("reciprocal(Tensor x) -> Tensor", lambda xp, x: 1 / x,
     vjp=lambda g, out: g * -(out * out), promotion="float", domain=POSITIVE)  # fmt: skip
 abs = pointwise("abs(Tensor x) -> Tensor", xp.absolute,
     "The absolute value; its derivative at 0 is 0.",
-    vjp=lambda g, x: g * conjugate(sign(x)), jvp=lambda t, x: real_part(t * conjugate(sign(x))),
+    vjp=lambda g, x: g * _towards(x), jvp=lambda t, x: real_part(t * _towards(x)),
     result="real")  # fmt: skip
 conj = pointwise("conj(Tensor x) -> Tensor", xp.conjugate,
     "The complex conjugate; of real numbers, a copy.",
@@ -124,6 +134,14 @@ sign = pointwise("sign(Tensor x) -> Tensor", xp.sign,
 def conjugate(x):
     """The complex conjugate; real tensors pass as they are."""
     return conj(x) if x.dtype.kind == "c" else x
+
+
+def _towards(x):
+    """What |x| grows by per step of x: its sign, or, of a complex number, conj(x) / |x|, and 0 at 0."""
+    if x.dtype.kind != "c":
+        return sign(x)
+    size = abs(x)
+    return conj(x) / where(size == 0, 1, size)
 
 
 def real_part(x):
@@ -179,9 +197,17 @@ acos = pointwise("acos(Tensor x) -> Tensor", xp.arccos,
 atan = pointwise("atan(Tensor x) -> Tensor", xp.arctan,
     "The angle in radians whose tangent is x.",
     vjp=lambda g, x: g / (1 + x * x), promotion="float")  # fmt: skip
+
+
+def _squared_distance(a, b):
+    """a^2 + b^2; 1 at the origin, so that the angle has slope 0 there."""
+    square = a * a + b * b
+    return where(square == 0, 1, square)
+
+
 atan2 = pointwise("atan2(Tensor a, Tensor b) -> Tensor", xp.arctan2,
     "The angle in radians of the point (b, a).",
-    vjp_a=lambda g, a, b: g * (b / (a * a + b * b)), vjp_b=lambda g, a, b: g * (-a / (a * a + b * b)),
+    vjp_a=lambda g, a, b: g * (b / _squared_distance(a, b)), vjp_b=lambda g, a, b: g * (-a / _squared_distance(a, b)),
     promotion="float", domain=POSITIVE)  # fmt: skip
 sinh = pointwise("sinh(Tensor x) -> Tensor", xp.sinh,
     "The hyperbolic sine.",
@@ -288,12 +314,16 @@ def _larger(g, a, b):
     return where(a == b, g / 2, where(a < b, 0, g))
 
 
+def _smaller(g, a, b):
+    return where(a == b, g / 2, where(a > b, 0, g))
+
+
 maximum = pointwise("maximum(Tensor a, Tensor b) -> Tensor", xp.maximum,
     "The larger of the two; equals share the gradient.",
     vjp_a=lambda g, a, b: _larger(g, a, b), vjp_b=lambda g, a, b: _larger(g, b, a))  # fmt: skip
 minimum = pointwise("minimum(Tensor a, Tensor b) -> Tensor", xp.minimum,
     "The smaller of the two; equals share the gradient.",
-    vjp_a=lambda g, a, b: _larger(g, -a, -b), vjp_b=lambda g, a, b: _larger(g, -b, -a))  # fmt: skip
+    vjp_a=lambda g, a, b: _smaller(g, a, b), vjp_b=lambda g, a, b: _smaller(g, b, a))  # fmt: skip
 
 
 def _clamp_dtype(x, min, max):
@@ -344,7 +374,7 @@ floor = pointwise("floor(Tensor x) -> Tensor", xp.floor,
 ceil = pointwise("ceil(Tensor x) -> Tensor", xp.ceil,
     "The smallest integer not below x; its derivative is 0.",
     vjp=lambda g: g * 0)  # fmt: skip
-round = pointwise("round(Tensor x) -> Tensor", xp.rint,
+round = pointwise("round(Tensor x) -> Tensor", xp.round,
     "The nearest integer, halves to even; its derivative is 0.",
     vjp=lambda g: g * 0)  # fmt: skip
 trunc = pointwise("trunc(Tensor x) -> Tensor", xp.trunc,
@@ -369,6 +399,27 @@ logical_or = _compare("logical_or", xp.logical_or, "Whether at least one is true
 logical_xor = _compare("logical_xor", xp.logical_xor, "Whether exactly one is true (not zero).")
 logical_not = pointwise("logical_not(Tensor x) -> Tensor", xp.logical_not,
     "Whether x is false (zero).", family=Comparison)  # fmt: skip
+
+
+def _bits(name, impl, doc):
+    def samples(r):
+        yield (r.ints(9, (4, 1)), r.ints(9, (3,))), {}
+        yield (r.booleans(3), r.booleans(3)), {}
+
+    return pointwise(f"{name}(Tensor a, Tensor b) -> Tensor", impl, doc, differentiable=False, samples=samples)
+
+
+def _bits_of_one(r):
+    yield (r.ints(9, (4,)),), {}
+    yield (r.booleans(3),), {}
+
+
+bitwise_and = _bits("bitwise_and", xp.bitwise_and, "The bits that both have; of booleans, whether both are true.")
+bitwise_or = _bits("bitwise_or", xp.bitwise_or, "The bits that one has; of booleans, whether one is true.")
+bitwise_xor = _bits("bitwise_xor", xp.bitwise_xor, "The bits that exactly one has; of booleans, whether they differ.")
+bitwise_not = pointwise("bitwise_not(Tensor x) -> Tensor", xp.bitwise_not,
+    "The bits turned round; of booleans, their opposite.",
+    differentiable=False, samples=_bits_of_one)  # fmt: skip
 isnan = pointwise("isnan(Tensor x) -> Tensor", xp.isnan,
     "Whether x is not a number.", family=Comparison)  # fmt: skip
 isinf = pointwise("isinf(Tensor x) -> Tensor", xp.isinf,
@@ -401,6 +452,10 @@ class to(Pointwise, linear="x", promotion=None):
 clone = pointwise("clone(Tensor x) -> Tensor", xp.copy,
     "A copy that gradients pass through.",
     vjp=lambda g: g, linear="x")  # fmt: skip
+
+row_major = pointwise("row_major(Tensor x) -> Tensor", lambda xp, x: xp.array(x, order="C", copy=True),
+    "A copy whose elements lie in row-major order; `contiguous` calls it.",
+    vjp=lambda g: g, linear="x", public=False)  # fmt: skip
 
 
 @op("detach(Tensor x) -> Tensor")

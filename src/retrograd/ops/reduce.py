@@ -24,7 +24,7 @@ from retrograd.ops.view import cat, expand, flip, narrow, permute, reshape
 def axes_of(x, dim):
     """`dim` as NumPy takes it: None for all dimensions, and for 0 or -1 of an array that has none."""
     if x.ndim == 0:
-        canonical_dims("reduction", dim, 0)
+        canonical_dims("sum", dim, 0)  # the shape rule says it again, by the operator's name
         return None
     return dim or None
 
@@ -34,9 +34,9 @@ def reduced(name, x, dim, keepdim, dtype):
     return Aval(reduced_shape(x.shape, canonical_dims(name, dim, x.ndim), keepdim), dtype)
 
 
-def count_over(shape, dim):
-    """How many elements are reduced to one."""
-    return numel(shape[d] for d in canonical_dims("reduction", dim, len(shape)))
+def count_over(shape, dim, name="reduction"):
+    """How many elements are reduced to one; `name` is for the error."""
+    return numel(shape[d] for d in canonical_dims(name, dim, len(shape)))
 
 
 def sum_dtype(x, dtype):
@@ -127,10 +127,11 @@ class variance(Reduction):
     method = False
 
     def impl(xp, x, *, dim, keepdim, correction):
+        _check_real("var", x)
         return xp.var(x, axis=axes_of(x, dim), ddof=correction, keepdims=keepdim)
 
     def shape(x, *, dim, keepdim, correction):
-        check_floating("var", x)
+        _check_real("var", x)
         return reduced("var", x, dim, keepdim, x.dtype)
 
     def vjp_x(g, x, dim, keepdim, correction):
@@ -157,13 +158,14 @@ _VAR = (
 )
 
 
-def _var(x, dim, unbiased, keepdim, correction):
-    check_floating("var", x)
-    correction = correction if unbiased is None else int(unbiased)
-    if x.dtype.kind != "c":
-        return variance(x, dim, keepdim, correction=correction)
-    real, imag = registry["real"], registry["imag"]
-    return _var(real(x), dim, None, keepdim, correction) + _var(imag(x), dim, None, keepdim, correction)
+def _var(name, x, dim, unbiased, keepdim, correction):
+    _check_real(name, x)
+    return variance(x, dim, keepdim, correction=correction if unbiased is None else int(unbiased))
+
+
+def _check_real(name, x):
+    if x.dtype.kind != "f":
+        raise TypeError(f"{name}: expected a real floating dtype, got {x.dtype}; convert with .to(dtype) first")
 
 
 @op("var" + _VAR)
@@ -176,13 +178,14 @@ class var(Composite):
     """
 
     def compose(x, *, dim, unbiased, keepdim, correction):
-        return _var(x, dim, unbiased, keepdim, correction)
+        return _var("var", x, dim, unbiased, keepdim, correction)
 
     def samples(r):
         yield (r(3, 4),), {"dim": 1, "unbiased": False}
 
     def errors(r):
         yield (r.ints(5, (3,)),), {}, TypeError, "got int64"
+        yield (registry["to"](r(3), "complex128"),), {}, TypeError, "var: expected a real .* got complex128"
 
 
 @op("std" + _VAR)
@@ -190,7 +193,7 @@ class std(Composite):
     """The square root of `var`; where that is 0, the derivative is taken as 0."""
 
     def compose(x, *, dim, unbiased, keepdim, correction):
-        return sqrt_or_zero(_var(x, dim, unbiased, keepdim, correction))
+        return sqrt_or_zero(_var("std", x, dim, unbiased, keepdim, correction))
 
     def samples(r):
         yield (r(3, 4),), {}
@@ -212,7 +215,7 @@ class var_mean(Composite):
     """`var` and `mean` over the same dimensions, as a named tuple (var, mean)."""
 
     def compose(x, *, dim, keepdim, correction):
-        return VarMean(_var(x, dim, None, keepdim, correction), mean(x, dim, keepdim))
+        return VarMean(_var("var_mean", x, dim, None, keepdim, correction), mean(x, dim, keepdim))
 
     def samples(r):
         yield (r(3, 4),), {"dim": 1}

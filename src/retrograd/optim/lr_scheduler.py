@@ -49,13 +49,21 @@ class LRScheduler:
         return list(self._last_lr)
 
     def step(self) -> None:
-        """Go one step on, and set the optimizer's learning rates."""
-        self.last_epoch += 1
+        """Go one step on, and set the optimizer's learning rates; an error leaves both as they were."""
+        own, groups = dict(vars(self)), [dict(group) for group in self.optimizer.param_groups]
         try:
-            self._last_lr = self.get_lr()
-        except ValueError:
-            self.last_epoch -= 1
+            self._advance()
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(own)
+            for group, before in zip(self.optimizer.param_groups, groups, strict=True):
+                group.clear()
+                group.update(before)
             raise
+
+    def _advance(self) -> None:
+        self.last_epoch += 1
+        self._last_lr = self.get_lr()
         for group, lr in zip(self.optimizer.param_groups, self._last_lr, strict=True):
             group["lr"] = lr
         self.set_others()

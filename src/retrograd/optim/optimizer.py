@@ -120,7 +120,7 @@ class Optimizer:
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take over settings and states of a `state_dict`; floating tensors take their parameter's dtype.
 
-        Raises ValueError, and changes nothing, if the groups have other sizes.
+        Raises ValueError, and changes nothing, if the groups have other sizes or settings out of range.
         """
         saved = state_dict["param_groups"]
         sizes = [len(group["params"]) for group in self.param_groups]
@@ -133,9 +133,15 @@ class Optimizer:
         if unknown:
             raise ValueError(f"load_state_dict: there are states of parameters {unknown}, which are in no group")
         state = {param_of[n]: _loaded(s, param_of[n]) for n, s in state_dict["state"].items()}
+        groups = [
+            {**group, **deepcopy({**other, "params": None}), "params": group["params"]}
+            for group, other in zip(self.param_groups, saved, strict=True)
+        ]
+        for group in groups:
+            self.check(group)
         self.state = state
-        for group, other in zip(self.param_groups, saved, strict=True):
-            group.update(deepcopy({name: value for name, value in other.items() if name != "params"}))
+        for group, loaded in zip(self.param_groups, groups, strict=True):
+            group.update(loaded)
 
     def _params(self) -> list[Any]:
         return [p for group in self.param_groups for p in group["params"]]

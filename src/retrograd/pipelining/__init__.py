@@ -10,12 +10,12 @@ from retrograd.pipelining.microbatch import (
     merge_chunks,
     split_args_kwargs_into_chunks,
 )
-from retrograd.pipelining.pipeline import Pipeline
 from retrograd.pipelining.runtime import PipelineError
 from retrograd.pipelining.schedules import get_schedule, make_schedule
 from retrograd.pipelining.simulate import simulate
 from retrograd.pipelining.stage import PipelineStage
 from retrograd.pipelining.timeline import Event, Timeline, write_html, write_perfetto, write_png, write_svg
+from retrograd.pipelining.training import Pipeline
 
 __all__ = [
     "Action",

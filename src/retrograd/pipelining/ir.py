@@ -26,7 +26,6 @@ class PipeInfo(NamedTuple):
 
     graph: Graph
     num_stages: int
-    has_loss_and_backward: bool
 
 
 class Pipe:
@@ -55,8 +54,8 @@ class Pipe:
         return self.stages[index].module
 
     def info(self) -> PipeInfo:
-        """Graph, number of stages, and whether the graph has a loss of its own."""
-        return PipeInfo(self.captured.graph, self.num_stages, False)
+        """The graph and the number of stages."""
+        return PipeInfo(self.captured.graph, self.num_stages)
 
     def carried(self) -> dict[tuple[int, int], list[str]]:
         """What travels along each edge (from_stage, to_stage) of the stage graph: names of values."""
@@ -122,18 +121,24 @@ def pipeline(
 ) -> Pipe:
     """Capture one run of the module on a micro-batch and cut it into stages.
 
-    The boundaries are those that `pipe_split()` marks in the model's code, and either those of `split_spec`
-    (submodule path -> SplitPoint) or those that `split_policy` finds.  The module itself is not changed.
+    The boundaries are those that `pipe_split()` marks in the model's code together with those of `split_spec`
+    (submodule path -> SplitPoint), or else those that `split_policy` finds.  The module itself is not changed.
 
-    Raises ValueError for both at once or a kind that is no SplitPoint, AttributeError for a path that does not
-    exist.
+    Raises ValueError for a policy together with a spec or with marks in the code and for a kind that is no
+    SplitPoint, AttributeError for a path that does not exist.
     """
     if split_spec is not None and split_policy is not None:
         raise ValueError("pipeline: give split_spec or split_policy, not both")
     with _marked(module, split_spec or {}):
         captured = trace(module, *mb_args, **(mb_kwargs or {}))
-    assignment = split_policy(captured) if split_policy is not None else _assignment(captured.graph)
-    return Pipe(captured, cut(captured, assignment))
+    if split_policy is None:
+        return Pipe(captured, cut(captured, _assignment(captured.graph)))
+    if any(node.target is marker for node in captured.graph.nodes):
+        raise ValueError(
+            "pipeline: the model's code marks stages with pipe_split(), and split_policy would ignore them; "
+            "remove the marks or the policy"
+        )
+    return Pipe(captured, cut(captured, split_policy(captured)))
 
 
 @contextmanager
@@ -192,6 +197,7 @@ class _Part:
         self.index = index
         self.body: list[Node] = []
         self.taken: dict[Node, Value] = {}
+        self.returned: list[Node] = []
 
     def add(self, node: Node) -> None:
         """One more operator of this stage."""

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import optree
 
-import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.core import Tensor, registry
+from retrograd.ops.create import as_tensor
 
 
 class TensorChunkSpec(NamedTuple):
@@ -45,7 +45,7 @@ def split_args_kwargs_into_chunks(
     A spec holds for the whole argument, tensors nested in it too; without one, tensors split along dimension 0.
 
     Raises ValueError for a tensor without that dimension (declare it `Replicate()`), for sizes that differ
-    between arguments, and for more micro-batches than there are examples.
+    between arguments, for more micro-batches than there are examples, and for specs of other arguments.
 
     >>> import retrograd as rg
     >>> parts = split_args_kwargs_into_chunks((rg.arange(5),), {"scale": 2}, 2)
@@ -55,6 +55,13 @@ def split_args_kwargs_into_chunks(
     specs = (tuple(args_chunk_spec or [TensorChunkSpec()] * len(args)), dict(kwargs_chunk_spec or {}))
     if len(specs[0]) != len(args):
         raise ValueError(f"split: {len(args)} arguments but {len(specs[0])} chunk specs")
+    unknown = [name for name in specs[1] if name not in kwargs]
+    if unknown:
+        raise ValueError(
+            f"split: kwargs_chunk_spec names {', '.join(map(repr, unknown))}, but the keyword arguments are "
+            f"{', '.join(map(repr, kwargs)) or 'none'}; pass them by name, as None if there is nothing to pass"
+        )
+    args, kwargs = _with_tensors(tuple(args)), _with_tensors(dict(kwargs))
     named = {**{f"argument {i}": (a, s) for i, (a, s) in enumerate(zip(args, specs[0], strict=True))},
              **{f"argument {k!r}": (v, specs[1].get(k, TensorChunkSpec())) for k, v in kwargs.items()}}  # fmt: skip
     sizes = chunk_sizes(_batch_size(named), chunks)
@@ -84,6 +91,15 @@ def chunk_sizes(total: int, chunks: int) -> list[int]:
 def tensors_in(value: Any) -> list[Tensor]:
     """The tensors in nested tuples, lists and dicts."""
     return [leaf for leaf in optree.tree_leaves(value, none_is_leaf=True) if isinstance(leaf, Tensor)]
+
+
+def _with_tensors(value: Any) -> Any:
+    """NumPy's arrays in nested tuples, lists and dicts as tensors."""
+
+    def convert(leaf: Any) -> Any:
+        return as_tensor(leaf) if hasattr(leaf, "__array__") and not isinstance(leaf, Tensor) else leaf
+
+    return optree.tree_map(convert, value, none_is_leaf=True)
 
 
 def _batch_size(named: dict[str, tuple[Any, Spec]]) -> int:
@@ -121,7 +137,9 @@ def _chunks(value: Any, spec: Spec, sizes: list[int]) -> list[Any]:
 
 
 def merge_chunks(chunks: Sequence[Any], chunk_spec: Spec | None = None) -> Any:
-    """The outputs of all micro-batches as one: tensors joined along the split dimension, the rest from the first.
+    """The outputs of all micro-batches as one: tensors joined along the split dimension; the rest is the same in all.
+
+    Raises ValueError for a tensor without dimensions, and for other values that differ between micro-batches.
 
     >>> import retrograd as rg
     >>> merge_chunks([{"y": rg.ones(1)}, {"y": rg.zeros(2)}])
@@ -130,7 +148,12 @@ def merge_chunks(chunks: Sequence[Any], chunk_spec: Spec | None = None) -> Any:
     dim = chunk_spec.split_dim if isinstance(chunk_spec, TensorChunkSpec) else 0
 
     def merge(first: Any, *rest: Any) -> Any:
-        joinable = isinstance(first, Tensor) and first.ndim > 0 and not isinstance(chunk_spec, Replicate)
-        return registry["cat"]([first, *rest], dim=dim) if joinable else first
+        if not rest or isinstance(chunk_spec, Replicate):
+            return first
+        if isinstance(first, Tensor) and first.ndim:
+            return registry["cat"]([first, *rest], dim=dim)
+        if isinstance(first, Tensor) or any(other != first for other in rest):
+            raise ValueError(f"merge: {first!r} has no batch to join along; return one value per example")
+        return first
 
     return optree.tree_map(merge, *chunks, none_is_leaf=True)

@@ -1,8 +1,6 @@
 """The laws: `law_<name>(op, args, params)` raises AssertionError where it does not hold."""
 
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -215,17 +213,8 @@ REFUSALS = (ValueError, IndexError, RuntimeError, TypeError)
 def law_empty(op: Op, args: tuple, params: dict) -> None:
     """With no entries along one dimension: the shape rule still says the result, and cotangents fit."""
     sizes = {s for a in args if isinstance(a, Tensor) for s in a.shape}
-    with _quiet():
-        for size in sizes:
-            _check_variant(op, tuple(_emptied(a, size) for a in args), params)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """A block in which a variance of nothing may be NaN without a warning."""
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        yield
+    for size in sizes:
+        _check_variant(op, tuple(_emptied(a, size) for a in args), params)
 
 
 def _emptied(a: Any, size: int) -> Any:
@@ -235,11 +224,9 @@ def _emptied(a: Any, size: int) -> Any:
 
 
 def _check_variant(op: Op, args: tuple, params: dict) -> bool:
-    """Where the operator accepts the arguments, its shape rule holds and cotangents fit; whether it did."""
+    """Where the kernel accepts the arguments, so does the shape rule, and cotangents fit; whether it did."""
     try:
         run(op, args, params)
-        if not op.inlined:
-            shape_rule(op, args, params)
     except REFUSALS:
         return False
     law_shape(op, args, params)
@@ -254,9 +241,8 @@ def law_no_dimensions(op: Op, args: tuple, params: dict) -> None:
     first = tuple(
         Tensor(a.value.ravel()[:1].reshape(())) if isinstance(a, Tensor) and a.value.size else a for a in args
     )
-    with _quiet():
-        if _check_variant(op, first, params):
-            law_vjp(op, first, params)
+    if _check_variant(op, first, params):
+        law_vjp(op, first, params)
 
 
 def law_strides(op: Op, args: tuple, params: dict) -> None:

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from typing import Any
 
 from retrograd.pipelining.actions import Message
@@ -37,9 +38,11 @@ class Threads:
             return self._mail.pop(message)
 
     def launch(self, ranks: int, work: Callable[[int], Any]) -> list[Any]:
-        """Run `work(rank)` in a thread per rank; the first failure wakes and ends the others, then is raised."""
+        """Run `work(rank)` in a thread per rank; the first failure wakes and ends the others, then is raised.
+
+        Context variables, and so `np.errstate`, are in the threads as they are here.
+        """
         self._aborted = False
-        self._mail.clear()
         results: list[Any] = [None] * ranks
         failures: list[BaseException] = []
 
@@ -50,8 +53,13 @@ class Threads:
                 failures.append(failure)
                 self._abort()
 
-        threads = [threading.Thread(target=run, args=(rank,), name=f"rank {rank}") for rank in range(ranks)]
-        self._run_all(threads)
+        threads = [
+            threading.Thread(target=copy_context().run, args=(run, rank), name=f"rank {rank}") for rank in range(ranks)
+        ]
+        try:
+            self._run_all(threads)
+        finally:
+            self._mail.clear()  # what a failed step has left
         if failures:
             raise failures[0]
         return results

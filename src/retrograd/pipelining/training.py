@@ -2,11 +2,13 @@
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from statistics import median
 from typing import Any
+
+import optree
 
 from retrograd.core import Tensor, current
 from retrograd.nn import Module
@@ -16,6 +18,7 @@ from retrograd.pipelining.lowering import lower, validate
 from retrograd.pipelining.microbatch import (
     MicroBatch,
     Spec,
+    TensorChunkSpec,
     merge_chunks,
     split_args_kwargs_into_chunks,
     tensors_in,
@@ -35,8 +38,11 @@ class Pipeline:
     model: any module that runs; its own parameters receive the gradients.
     stages: how many, if neither `split_spec` nor `pipe_split()` in the model's code says it.
     loss_fn: from the model's output and the target to the mean loss of a micro-batch, a 0-d tensor.
+    args_chunk_spec, kwargs_chunk_spec, target_chunk_spec: how the model's arguments and the target are split into
+        micro-batches; along dimension 0 where nothing is said.
 
-    The first batch is captured, and every later one runs what was captured.
+    The first batch is captured, and later ones run what was captured.  Other shapes, other values of arguments
+    that are no tensors, and modules switched between training and evaluation are captured anew.
 
     Raises ValueError for an unknown schedule or transport, numbers below 1, and `stages` that differ from those
     of the split.
@@ -61,11 +67,14 @@ class Pipeline:
         transport: str = "threads",
         args_chunk_spec: Sequence[Spec] | None = None,
         kwargs_chunk_spec: dict[str, Spec] | None = None,
+        target_chunk_spec: Spec | None = None,
     ) -> None:
         get_schedule(schedule)
         for name, number in (("stages", stages), ("micro_batches", micro_batches)):
             if number is not None and (not isinstance(number, int) or number < 1):
                 raise ValueError(f"Pipeline: {name} must be an integer of at least 1, got {number!r}")
+        if "target" in (kwargs_chunk_spec or {}):
+            raise ValueError("Pipeline: kwargs_chunk_spec names 'target', which is split by target_chunk_spec")
         self.model = model
         self.schedule = schedule
         self.micro_batches = micro_batches
@@ -73,7 +82,9 @@ class Pipeline:
         self.timeline: Timeline | None = None
         self._stages = stages
         self._split_spec = split_spec
-        self._specs = (args_chunk_spec, kwargs_chunk_spec)
+        self._args_spec = args_chunk_spec
+        self._kwargs_spec = kwargs_chunk_spec or {}
+        self._target_spec = target_chunk_spec or TensorChunkSpec()
         self._transport = get_transport(transport)
         self._pipes: dict[tuple, Pipe] = {}
         self._running = threading.Lock()
@@ -88,8 +99,14 @@ class Pipeline:
     def step(self, *args: Any, target: Any = None, **kwargs: Any) -> Tensor:
         """One forward and backward over a batch: gradients accumulate, and the mean loss is returned, 0-d.
 
-        The loss and the gradients are those of the unsplit model on the whole batch: micro-batches count by
-        their sizes.  After it, `timeline` holds what ran when.
+        Micro-batches count by their sizes, so where the loss is the mean over the examples, it and the gradients
+        are those of the unsplit model on the whole batch.  A loss whose mean is over something else, like
+        `cross_entropy` with `ignore_index`, is averaged over micro-batches by their numbers of examples, which is
+        not its mean over the batch.
+
+        Dropout and other random operators draw from one generator in the order in which the ranks' threads come
+        to them, so runs of a model with dropout differ, under the same seed too.  After a step, `timeline` holds
+        what ran when.
         """
         loss, self.timeline = self._step(args, target, kwargs, nullcontext())
         return loss
@@ -116,7 +133,7 @@ class Pipeline:
 
     def predict(self, *args: Any, **kwargs: Any) -> Any:
         """The model's outputs for a batch, run through the pipeline forward only, without gradients."""
-        batches = self._split(args, kwargs)
+        batches = self._split(args, kwargs, self._kwargs_spec)
         pipes = [self._captured(batch) for batch in batches]
         results, _ = self._run(pipes, batches, None, nullcontext())
         return merge_chunks([pipe.output(results[i]) for i, pipe in enumerate(pipes)])
@@ -128,9 +145,9 @@ class Pipeline:
     def _step(self, args: tuple, target: Any, kwargs: dict, turn: AbstractContextManager) -> tuple[Tensor, Timeline]:
         if self.loss_fn is None:
             raise RuntimeError("Pipeline.step: no loss_fn was given to the Pipeline; for outputs use predict()")
-        batches = self._split((*args, target), kwargs)
-        targets = [batch.args[-1] for batch in batches]
-        batches = [batch._replace(args=batch.args[:-1]) for batch in batches]
+        specs = {**self._kwargs_spec, "target": self._target_spec}
+        batches = self._split(args, {**kwargs, "target": target}, specs)
+        targets = [batch.kwargs.pop("target") for batch in batches]
         loss_fn, pipes = self.loss_fn, [self._captured(batch) for batch in batches]
 
         def loss(micro_batch: int, outputs: dict[str, Any]) -> Tensor:
@@ -143,13 +160,16 @@ class Pipeline:
         weighted = [losses[i] * batch.weight for i, batch in enumerate(batches)]
         return sum(weighted[1:], start=weighted[0]), timeline
 
-    def _split(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[MicroBatch]:
-        args_spec, kwargs_spec = self._specs
-        return split_args_kwargs_into_chunks(args, kwargs, self.micro_batches, args_spec, kwargs_spec)
+    def _split(self, args: Sequence[Any], kwargs: dict[str, Any], kwargs_spec: dict[str, Spec]) -> list[MicroBatch]:
+        return split_args_kwargs_into_chunks(args, kwargs, self.micro_batches, self._args_spec, kwargs_spec)
 
     def _captured(self, batch: MicroBatch) -> Pipe:
-        """The model as captured for these shapes, in its present mode (training and evaluation differ)."""
-        key = (self.model.training, *[tensor.aval for tensor in tensors_in((batch.args, batch.kwargs))])
+        """The model as captured for arguments like these, in its modules' present modes (training or evaluation)."""
+        arguments: Any = (batch.args, batch.kwargs)
+        leaves, structure = optree.tree_flatten(arguments, none_is_leaf=True)
+        modes = tuple(module.training for module in self.model.modules())
+        parameters = tuple(map(id, self.model.parameters()))  # another one in the place of one is another model
+        key = (modes, parameters, structure, *map(_kind_of, leaves))
         if key not in self._pipes:
             self._pipes[key] = self._capture(batch)
         return self._pipes[key]
@@ -168,6 +188,10 @@ class Pipeline:
     ) -> tuple[dict[int, Any], Timeline]:
         if current().level is not None:
             raise NotImplementedError("Pipeline: running inside a function transform is not supported")
+        if loss is not None and any(
+            t.requires_grad for batch in batches for t in tensors_in((batch.args, batch.kwargs))
+        ):
+            raise NotImplementedError("Pipeline: gradients of the model's inputs are not supported yet; detach them")
         if any(pipe.carried() != pipes[0].carried() for pipe in pipes):
             raise RuntimeError("Pipeline: the model does something else for one micro-batch than for the first")
         program = _program(pipes[0], self.schedule, len(batches), forward_only=loss is None)
@@ -188,6 +212,17 @@ class Pipeline:
                     stage.forget()
         results = {key: value for rank in ranks for key, value in rank.results.items()}
         return results, Timeline([event for rank in ranks for event in rank.events], len(ranks))
+
+
+def _kind_of(leaf: Any) -> Hashable:
+    """What a capture depends on: a tensor's shape and dtype, the type and value of everything else."""
+    if isinstance(leaf, Tensor):
+        return leaf.aval
+    try:
+        hash(leaf)
+    except TypeError:
+        return type(leaf), repr(leaf)
+    return type(leaf), leaf
 
 
 def _program(pipe: Pipe, schedule: str, micro_batches: int, forward_only: bool = False) -> list[list[Action]]:
