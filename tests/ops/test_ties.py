@@ -104,3 +104,11 @@ def test_a_param_that_is_a_number_refuses_a_tensor_whose_gradient_would_be_lost(
 def test_functions_of_real_numbers_refuse_complex_ones(name):
     with pytest.raises(TypeError, match="complex numbers are not supported"):
         getattr(rg, name)(rg.tensor([1 + 2j]))
+
+
+@pytest.mark.parametrize("name", ["huber_loss", "smooth_l1_loss"])
+def test_smooth_losses_are_parabolas_where_input_and_target_agree(name):
+    x, target = rg.tensor([2.0], requires_grad=True), rg.tensor([2.0])
+    (g,) = rg.autograd.grad(getattr(rg, name)(x, target), x, create_graph=True)
+    (h,) = rg.autograd.grad(g.sum(), x)
+    assert (g.item(), h.item()) == (0.0, 1.0)

@@ -103,8 +103,9 @@ class smooth_l1_loss(Composite):
         if beta < 0:
             raise ValueError(f"smooth_l1_loss: beta must be at least 0, got {beta}")
         warn_of_broadcast("smooth_l1_loss", x, target)
-        d = abs(x - target)
-        return finish(d if beta == 0 else where(lt(d, beta), square(d) * (0.5 / beta), d - 0.5 * beta))
+        difference = x - target
+        d = abs(difference)
+        return finish(d if beta == 0 else where(lt(d, beta), square(difference) * (0.5 / beta), d - 0.5 * beta))
 
     def samples(r):
         yield from _pair_samples(r)
@@ -128,8 +129,9 @@ class huber_loss(Composite):
         if delta <= 0:
             raise ValueError(f"huber_loss: delta must be more than 0, got {delta}")
         warn_of_broadcast("huber_loss", x, target)
-        d = abs(x - target)
-        return finish(where(lt(d, delta), 0.5 * square(d), delta * (d - 0.5 * delta)))
+        difference = x - target
+        d = abs(difference)
+        return finish(where(lt(d, delta), 0.5 * square(difference), delta * (d - 0.5 * delta)))
 
     def samples(r):
         yield from _pair_samples(r)
