@@ -427,3 +427,17 @@ def test_an_input_that_requires_grad_is_refused_not_forgotten():
     pipeline = Pipeline(nn.Linear(2, 2), loss_fn=mse_loss)
     with pytest.raises(NotImplementedError, match="inputs"):
         pipeline.step(rg.ones(2, 2, requires_grad=True), target=rg.ones(2, 2))
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        (lambda nodes: {}, "no stage to linear"),
+        (lambda nodes: {node: len(nodes) - i for i, node in enumerate(nodes)}, "but what it uses, linear"),
+        (lambda nodes: {node: 2 * i for i, node in enumerate(nodes)}, r"without gaps, got \[0, 2, 4\]"),
+    ],
+)
+def test_a_policy_that_makes_no_sense_is_refused_by_name(policy, message):
+    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 2))
+    with pytest.raises(ValueError, match=message):
+        pipeline(model, (rg.ones(1, 2),), split_policy=lambda c: policy(c.graph.find_nodes(op="call_function")))

@@ -176,6 +176,7 @@ def cut(captured: GraphModule, stage_of: Assignment) -> list[PipelineStage]:
 
     The model's outputs are those of the last stage; what an earlier stage made of them passes through it.
     """
+    _check_assignment(captured.graph, stage_of)
     count = max(stage_of.values(), default=0) + 1
     parts = [_Part(captured, stage_of, index) for index in range(count)]
     for node in captured.graph.nodes:
@@ -186,6 +187,22 @@ def cut(captured: GraphModule, stage_of: Assignment) -> list[PipelineStage]:
     for part in parts:
         part.finish(parts[-1])
     return [part.stage() for part in parts]
+
+
+def _check_assignment(graph: Graph, stage_of: Assignment) -> None:
+    """Every operator has a stage, none comes before what it uses, and no stage is empty; else a ValueError."""
+    for node in graph.find_nodes(op="call_function"):
+        if node not in stage_of:
+            raise ValueError(f"the split gives no stage to {node.name}")
+        for used in node.all_input_nodes:
+            if stage_of.get(used, 0) > stage_of[node]:
+                raise ValueError(
+                    f"the split puts {node.name} into stage {stage_of[node]}, but what it uses, {used.name}, into "
+                    f"stage {stage_of[used]}"
+                )
+    found = sorted(set(stage_of.values()))
+    if found != list(range(len(found))):
+        raise ValueError(f"the split must number its stages 0, 1, ... without gaps, got {found}")
 
 
 class _Part:
