@@ -2,6 +2,7 @@
 
 from numpy import asarray, generic, ndarray
 
+from retrograd.core.dtype import is_differentiable
 from retrograd.core.gradfn import GradFn, VjpRule, node
 from retrograd.core.level import current
 from retrograd.core.tensor import (
@@ -333,7 +334,7 @@ def record(op, args, params, out, level):
     single = type(out) is not tuple
     if single:
         t: TensorBase = out
-        if not floating(t.value) and not can_differentiate(t):
+        if not floating(t.value) and not is_differentiable(t.dtype):
             return
     edges = []
     numbers = None
@@ -370,16 +371,11 @@ def record(op, args, params, out, level):
         mark_outputs(fn, out)
 
 
-def can_differentiate(tensor):
-    """Whether the tensor's dtype can carry a gradient."""
-    return tensor.dtype.kind in "fc"
-
-
 def mark_outputs(fn, outs):
     """Each floating output of an operator with several is one output of its node."""
     fn.out_avals = tuple([out.aval for out in outs])
     for i, out in enumerate(outs):
-        if can_differentiate(out):
+        if is_differentiable(out.dtype):
             out.grad_fn, out.output_nr, out._requires_grad = fn, i, True
 
 
@@ -452,12 +448,9 @@ def missing_rule(op, index):
 
 # ---------------------------------------------------------------------------------------- Python's operators
 
-ARITHMETIC = {}
-
 
 def bind_arithmetic(operators):
     """Tell Python's operators which registered operators they are."""
-    ARITHMETIC.update(operators)
     global ADD, SUB, MUL, DIV, MATMUL, POW, NEG, REMAINDER, FLOOR_DIVIDE, LT, LE, GT, GE, EQ, NE
     ADD, SUB, MUL, DIV = operators["add"], operators["sub"], operators["mul"], operators["div"]
     MATMUL, POW, NEG = operators["matmul"], operators["pow"], operators["neg"]
