@@ -126,6 +126,8 @@ def main(words: list[str]) -> int:
         print(f"the tests fail without any mutation: {broken}")
         return 1
     chosen = [m for m in MUTATIONS if not words or any(word in m.bug for word in words)]
+    if not chosen:
+        sys.exit(f"no mutation has one of the words {' '.join(words)} in its description")
     rows = [report(mutation) for mutation in chosen]
     by_laws, caught = (sum(column) for column in zip(*rows, strict=True))
     print(f"\ncaught {caught} of {len(chosen)}, {by_laws} of them by the laws alone")
