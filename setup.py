@@ -1,4 +1,4 @@
-"""Compiles the five hot modules of retrograd.core, or none of them (docs/decisions/0002-build.md)."""
+"""Compiles the hot modules of retrograd.core, or none of them (docs/decisions/0002-build.md)."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CCompilerError
 
 CORE = Path("src/retrograd/core")
-HOT = ("level", "tensor", "gradfn", "op", "engine")
+HOT = ("level", "tensor", "gradfn", "op", "record", "dispatch", "arithmetic", "engine")
 DIRECTIVES = {"language_level": 3, "binding": True, "initializedcheck": False, "embedsignature": False}
 
 
@@ -53,7 +53,7 @@ def extension(name, include):
 
 
 class AllOrNone(build_ext):
-    """A compiled module needs its neighbours' C types, so one failure drops all five."""
+    """A compiled module needs its neighbours' C types, so one failure drops all of them."""
 
     def build_extensions(self):
         try:

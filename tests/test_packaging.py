@@ -13,7 +13,7 @@ import pytest
 
 PROJECT = Path(__file__).parents[1]
 CONFIG = tomllib.loads((PROJECT / "pyproject.toml").read_text())
-HOT = ["engine", "gradfn", "level", "op", "tensor"]
+HOT = ["arithmetic", "dispatch", "engine", "gradfn", "level", "op", "record", "tensor"]
 
 
 def has_compiler():

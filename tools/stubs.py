@@ -53,14 +53,16 @@ TYPES = {
 HELD = {
     "Tensor": "T data mT",
     "Tensor | None": "_grad grad",
-    "_bool": "_requires_grad is_leaf requires_grad",
+    "_bool": "_requires_grad _saved is_leaf requires_grad retains_grad",
     "_int": "ndim output_nr",
     "_str": "device",
     "np.dtype[Any]": "dtype",
     "tuple[_int, ...]": "shape",
 }
 FIELDS = {name: kind for kind, names in HELD.items() for name in names.split()}
-OWN_FIELDS = ("_grad", "_requires_grad", "grad_fn", "level", "output_nr", "tag", "value", "version")
+OWN_FIELDS = (
+    "_grad", "_grad_fn", "_hooks", "_requires_grad", "_saved", "_view", "level", "output_nr", "tag", "value", "version"
+)  # fmt: skip
 REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "matmul", "pow")
 AUGMENTED = ("iadd", "isub", "imul", "itruediv")
 BINARY = (*REFLECTED, *(f"r{name}" for name in REFLECTED), *AUGMENTED, "lt", "le", "gt", "ge")
@@ -141,6 +143,8 @@ def members() -> Iterator[str]:
         found = inspect.getattr_static(Tensor, name)
         if name in registry and found is registry[name]:
             yield operator_stub(name, found.schema, found.__doc__, True)
+        elif hasattr(found, "writes"):
+            yield operator_stub(name, found.writes.schema, found.__doc__, True)
         elif inspect.isfunction(found) and (not name.startswith("_") or found.__module__.startswith("retrograd.ops")):
             yield SPECIAL.get(name) or python_stub(name, found)
         elif isinstance(found, property) or (inspect.isgetsetdescriptor(found) and not name.startswith("_")):

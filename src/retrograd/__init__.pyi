@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from retrograd import autograd as autograd
 from retrograd import ops as ops
 from retrograd.autograd import enable_grad as enable_grad
+from retrograd.autograd import inference_mode as inference_mode
 from retrograd.autograd import is_grad_enabled as is_grad_enabled
+from retrograd.autograd import is_inference_mode_enabled as is_inference_mode_enabled
 from retrograd.autograd import no_grad as no_grad
 from retrograd.autograd import set_grad_enabled as set_grad_enabled
 from retrograd.core import Tensor as Tensor

@@ -31,9 +31,11 @@ def test_gradients_add_up_in_the_same_tensor():
 
 def test_with_create_graph_gradients_add_up_in_a_new_tensor():
     x = leaf(2.0)
-    (x**3).sum().backward(create_graph=True)
+    with pytest.warns(UserWarning, match="create_graph=True"):
+        (x**3).sum().backward(create_graph=True)
     first = x.grad
-    (x**3).sum().backward(create_graph=True)
+    with pytest.warns(UserWarning, match="create_graph=True"):
+        (x**3).sum().backward(create_graph=True)
     assert x.grad is not first
     assert (first.tolist(), x.grad.tolist()) == ([12.0], [24.0])
     assert x.grad.requires_grad
@@ -154,7 +156,7 @@ def test_retain_graph_keeps_the_values():
         (lambda x: backward(x * 2, rg.ones(2, dtype=rg.complex64)), RuntimeError, "complex64.*float32"),
         (lambda x: backward(x.detach().sum()), RuntimeError, "output 0.*does not require grad"),
         (lambda x: backward([x.sum(), x.sum()], [None]), RuntimeError, "2 tensors but 1 gradients"),
-        (lambda x: backward(x.sum(), inputs=[]), RuntimeError, "inputs is empty"),
+        (lambda x: backward(x.sum(), inputs=[]), RuntimeError, "inputs argument to backward cannot be empty"),
         (lambda x: backward(x.sum(), inputs=[rg.ones(2)]), RuntimeError, r"inputs\[0\].*does not require grad"),
         (lambda x: backward(x * 2, 3.0), TypeError, "float"),
         (lambda x: grad(x.sum(), [3]), TypeError, r"inputs\[0\].*int"),
@@ -223,7 +225,9 @@ def test_a_saved_value_that_was_written_to_is_an_error_that_names_both_versions(
     x, w = leaf(1.0, 2.0), rg.tensor([3.0, 4.0])
     y = (x * w).sum()
     w.mul_(2.0)
-    with pytest.raises(RuntimeError, match=r"mul.*version 1, expected version 0"):
+    with pytest.raises(
+        RuntimeError, match=r"mul.*version 1; expected version 0.*test_backward.py:\d+ in test_a_saved_value"
+    ):
         y.backward()
 
 
@@ -231,7 +235,7 @@ def test_a_write_through_a_view_counts_as_a_write_to_its_base():
     x, w = leaf(1.0, 2.0), rg.tensor([3.0, 4.0])
     y = (x * w).sum()
     w[0:1].zero_()
-    with pytest.raises(RuntimeError, match="version 1, expected version 0"):
+    with pytest.raises(RuntimeError, match="version 1; expected version 0"):
         y.backward()
 
 

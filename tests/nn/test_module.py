@@ -369,7 +369,7 @@ def test_conversion_is_seen_by_graphs_that_saved_the_old_values():
     net = Net()
     loss = net(rg.ones(1, 2)).sum()
     net.double()
-    with pytest.raises(RuntimeError, match="changed in place"):
+    with pytest.raises(RuntimeError, match="inplace operation"):
         loss.backward()
 
 

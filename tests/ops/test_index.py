@@ -95,10 +95,12 @@ def test_a_boolean_tensor_without_dimensions_adds_a_dimension():
     assert x[rg.tensor(False)].shape == (0, 2, 3)
 
 
-def test_a_write_to_a_selection_that_is_a_copy_is_refused():
+def test_a_boolean_key_writes_everything_or_nothing():
     x = rg.zeros(2)
-    with pytest.raises(NotImplementedError):
-        x[True] = 5.0
+    x[False] = 3.0
+    assert x.tolist() == [0.0, 0.0]
+    x[True] = 5.0
+    assert x.tolist() == [5.0, 5.0]
 
 
 def test_index_select_refuses_what_is_no_list_of_places():

@@ -80,8 +80,8 @@ def test_writes_through_views_reach_the_base():
         (lambda x: x.copy_(rg.ones(3)), ValueError, r"\(2,\) and \(3,\) do not broadcast"),
         (lambda x: x.expand(4, 2).zero_(), RuntimeError, "read-only"),
         (lambda x: x.detach().long().add_(1.5), RuntimeError, "float32.*int64"),
-        (lambda x: rg.func.grad(lambda y: x.add_(1).sum())(x), NotImplementedError, "transform"),
-        (lambda x: x.__setitem__(rg.tensor([0]), 1.0), NotImplementedError, "where"),
+        (lambda x: rg.func.grad(lambda y: x.add_(1).sum())(x), RuntimeError, "from outside a function transform"),
+        (lambda x: x.add_(rg.ones(3, 2)), RuntimeError, r"\(2,\) doesn't match the broadcast shape \(3, 2\)"),
     ],
 )
 def test_what_can_not_be_written_is_refused_before_anything_changes(write, error, facts):
@@ -89,15 +89,3 @@ def test_what_can_not_be_written_is_refused_before_anything_changes(write, error
     with pytest.raises(error, match=facts):
         write(x)
     assert x.tolist() == [4.0, 9.0]
-
-
-def test_writes_that_autograd_would_have_to_record_are_refused():
-    leaf = rg.ones(2, requires_grad=True)
-    y = leaf * 2
-    for write in (lambda: leaf.add_(1), lambda: leaf.__iadd__(1)):
-        with pytest.raises(RuntimeError, match="leaf"):
-            write()
-    for write in (lambda: y.add_(1), lambda: rg.ones(2).copy_(y), lambda: y.__imul__(2)):
-        with pytest.raises(NotImplementedError, match="record"):
-            write()
-    assert y.tolist() == [2.0, 2.0]

@@ -52,6 +52,21 @@ def extreme(function, where):
     return oracle
 
 
+def put_at(x, values, *ids, spec):
+    out, rest = x.copy(), iter(ids)
+    out[tuple(next(rest) if repr(s) == "T" else s for s in spec)] = values
+    return out
+
+
+def written(base, src, chain):
+    out = base.copy()
+    if chain:  # of the one sample: column 1
+        out[:, 1] = src
+    else:
+        out[:] = src
+    return out
+
+
 def sections(x, split_size_or_sections, dim):
     sizes = split_size_or_sections
     if isinstance(sizes, int):
@@ -347,6 +362,8 @@ PLACES = {
     "slice": lambda x, spec: x[spec],
     "select": lambda x, dim, index: np.take(x, index, axis=dim),
     "index_put_sum": added_at,
+    "index_put": put_at,
+    "view_scatter": written,
     "index_select": lambda x, index, dim: np.take(x, index, axis=dim),
     "index_add": added_along,
     "take_along_dim": gathered,

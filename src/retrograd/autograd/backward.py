@@ -4,13 +4,15 @@ Inside, cotangents are transposed linear maps; PyTorch's gradients of complex te
 (the direction of steepest ascent), so complex gradients are conjugated where they enter and leave.
 """
 
+import math
 import threading
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from retrograd.autograd.graph import GradientEdge
-from retrograd.core import AccumulateGrad, Tensor, at, current, registry
+from retrograd.core import AccumulateGrad, Tensor, at, current, graph_level, registry
+from retrograd.core.dispatch import answer_of, is_foreign
 from retrograd.core.engine import edge_of, pullback
 from retrograd.ops.pointwise import conjugate
 
@@ -46,19 +48,32 @@ def backward(
         if grad_tensors is not None:
             raise RuntimeError("backward: give grad_tensors or its old name grad_variables, not both")
         grad_tensors = grad_variables
-    if current().level is not None:
+    foreign = _foreign(tensors, inputs, grad_tensors)
+    if foreign:
+        answer_of(backward, foreign, (tensors, grad_tensors, retain_graph, create_graph), {"inputs": inputs})
+        return
+    if graph_level() is not None:
         raise NotImplementedError("backward: not supported yet inside a function transform or trace; use func.grad")
     roots = _sequence(tensors)
     targets = None if inputs is None else _sequence(inputs)
     wanted = None if targets is None else [_edge(target, index) for index, target in enumerate(targets)]
     if wanted is not None and not wanted:
-        raise RuntimeError("backward: inputs is empty; leave it out to reach every leaf")
+        raise RuntimeError("backward: inputs argument to backward cannot be empty; leave it out to reach every leaf")
     seeds = _seeds("backward", roots, _sequence(grad_tensors, len(roots)))
-    found, owned = _pull(roots, seeds, wanted, create_graph, retain_graph)
+    if create_graph:
+        warnings.warn(
+            "Using backward() with create_graph=True makes a reference cycle: the leaf holds its .grad, whose graph "
+            "holds the leaf. Use autograd.grad() instead, or set .grad to None after use; otherwise memory is freed "
+            "only when Python's cycle collector runs.",
+            UserWarning,
+            stacklevel=2,
+        )
+    accumulate = _accumulate_with_graph if create_graph else _accumulate
+    found = _pull(roots, seeds, wanted, create_graph, retain_graph, accumulate)
     for target, g in found.items():
-        leaf = _receiver(target, targets)
-        if leaf is not None:
-            _accumulate(leaf, g, create_graph, target in owned)
+        tensor = _receiver(target, targets)
+        if tensor is not None and g is not None:
+            accumulate(tensor, g, False)
 
 
 def grad(
@@ -82,6 +97,16 @@ def grad(
     >>> rg.autograd.grad(x**3, x)
     (tensor(27.),)
     """
+    foreign = _foreign(outputs, inputs, grad_outputs)
+    if foreign:
+        options = {
+            "grad_outputs": grad_outputs,
+            "retain_graph": retain_graph,
+            "create_graph": create_graph,
+            "allow_unused": allow_unused,
+            "materialize_grads": materialize_grads,
+        }
+        return answer_of(grad, foreign, (outputs, inputs), options)
     if not only_inputs:
         warnings.warn("grad: only_inputs=False is ignored; use backward()", FutureWarning, stacklevel=2)
     if is_grads_batched:
@@ -92,12 +117,18 @@ def grad(
     roots, targets = _sequence(outputs), _sequence(inputs)
     wanted = [_edge(i, index) for index, i in enumerate(targets)]
     seeds = _seeds("grad", roots, _sequence(grad_outputs, len(roots)))
-    found, _ = _pull(roots, seeds, wanted, create_graph, retain_graph)
+    found = _pull(roots, seeds, wanted, create_graph, retain_graph, None)
     results = [found.get(edge if isinstance(edge, Tensor) else (edge, number)) for edge, number in wanted]
     return tuple(
         conjugate(g) if g is not None else _unused(index, target, allow_unused, materialize_grads)
         for index, (g, target) in enumerate(zip(results, targets, strict=True))
     )
+
+
+def _foreign(*values: Any) -> list:
+    """The operands, alone or in sequences, whose classes answer for functions themselves."""
+    members = [m for value in values for m in (value if isinstance(value, (tuple, list)) else (value,))]
+    return [m for m in members if m is not None and is_foreign(m)]
 
 
 def _sequence(value: Any, length: int | None = None) -> list:
@@ -127,17 +158,17 @@ def _seeds(name: str, roots: list, gradients: list) -> list:
 
 
 def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) -> Tensor:
-    if isinstance(root, GradientEdge):
+    if isinstance(root, GradientEdge) and root.aval is None:
         if not isinstance(g, Tensor):
-            raise RuntimeError(f"{name}: output {index} is a GradientEdge, which needs its cotangent given")
+            raise RuntimeError(f"{name}: output {index} is a GradientEdge of unknown shape; give its cotangent")
         return conjugate(g)
-    if not root.requires_grad:
+    if isinstance(root, Tensor) and not root.requires_grad:
         raise RuntimeError(
             f"{name}: output {index}, of shape {root.shape}, does not require grad: nothing that requires grad "
             f"went into it, or it was made under no_grad() or detached"
         )
     if g is None:
-        if root.numel() != 1:
+        if math.prod(root.shape) != 1:
             raise RuntimeError(
                 f"{name}: a gradient can be made up only for outputs of one element; output {index} has shape "
                 f"{root.shape}: give its cotangent, or reduce it, for example with .sum()"
@@ -146,8 +177,8 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
             raise RuntimeError(
                 f"{name}: a gradient can be made up only for real outputs; output {index} is {root.dtype}"
             )
-        with at(root.level, False):
-            return registry["ones_like"](root)
+        with at(current().level, False):
+            return registry["ones"](root.shape, dtype=root.dtype)
     if not isinstance(g, Tensor):
         raise TypeError(f"{name}: gradient {index} must be a Tensor or None, got {type(g).__name__}")
     if g.shape != root.shape:
@@ -157,7 +188,9 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
     return conjugate(g if g.dtype == root.dtype else registry["to"](g, root.dtype))
 
 
-def _pull(roots: list, seeds: list, wanted: Any, create_graph: bool, retain_graph: bool | None) -> tuple:
+def _pull(
+    roots: list, seeds: list, wanted: Any, create_graph: bool, retain_graph: bool | None, accumulate: Any
+) -> dict[Any, Tensor]:
     return pullback(
         [_edge(root) for root in roots],
         seeds,
@@ -165,6 +198,7 @@ def _pull(roots: list, seeds: list, wanted: Any, create_graph: bool, retain_grap
         inputs=wanted,
         create_graph=create_graph,
         retain_graph=create_graph if retain_graph is None else retain_graph,
+        accumulate=accumulate,
     )
 
 
@@ -176,9 +210,7 @@ def _unused(index: int, target: Any, allowed: bool, materialize: bool) -> Tensor
         )
     if not materialize:
         return None
-    if isinstance(target, GradientEdge):
-        raise NotImplementedError("grad: materialize_grads with a GradientEdge is not supported yet")
-    return registry["zeros_like"](target)
+    return registry["zeros"](target.shape, dtype=target.dtype)
 
 
 def _receiver(target: Any, inputs: list | None) -> Tensor | None:
@@ -191,21 +223,26 @@ def _receiver(target: Any, inputs: list | None) -> Tensor | None:
     return None
 
 
-def _accumulate(leaf: Tensor, g: Tensor, create_graph: bool, owned: bool) -> None:
-    """Add to .grad: in place without create_graph, into memory that belongs to the gradient alone."""
+def _accumulate(leaf: Tensor, g: Tensor, owned: bool) -> None:
+    """Add to .grad in place; memory that is not owned is copied first."""
     g = conjugate(g)
     with _accumulating:
         old = leaf._grad
-        if create_graph:
-            leaf._grad = g if old is None else old + g
-            return
-        with at(g.level, False):
+        with at(current().level, False):
             if old is None:
                 leaf._grad = g if owned else registry["clone"](g)
             elif old.level is None and old.grad_fn is None:
                 old.add_(g)
             else:
                 leaf._grad = old + g
+
+
+def _accumulate_with_graph(leaf: Tensor, g: Tensor, owned: bool) -> None:
+    """Add to .grad as a new tensor, with its graph."""
+    g = conjugate(g)
+    with _accumulating:
+        old = leaf._grad
+        leaf._grad = g if old is None else old + g
 
 
 def _backward(

@@ -1,27 +1,127 @@
-"""The autograd graph, for those who look at it: nodes and edges."""
+"""The autograd graph, for those who look at it: nodes and edges, and what a graph keeps."""
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
-from retrograd.core import Tensor
+from retrograd.autograd.hooks import register_multi_grad_hook
+from retrograd.autograd.saving import (
+    allow_mutation_on_saved_tensors,
+    disable_saved_tensors_hooks,
+    save_on_cpu,
+    saved_tensors_hooks,
+)
+from retrograd.core import AccumulateGrad, Aval, GradFn, Tensor
 from retrograd.core.engine import edge_of
 from retrograd.core.gradfn import as_node
+from retrograd.core.hooks import RemovableHandle
+from retrograd.core.tensor import touch
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "RemovableHandle",
+    "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]
 
 
-class GradientEdge(NamedTuple):
-    """A place in the graph: a node and the number of one of its outputs."""
+class _AnyNode(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, (GradFn, AccumulateGrad))
 
-    node: Any
-    output_nr: int
+
+class Node(metaclass=_AnyNode):
+    """What nodes of the graph are instances of; it makes none."""
+
+
+class GradientEdge(tuple):
+    """A place in the graph: a node and the number of one of its outputs, where a gradient can arrive.
+
+    It keeps the node alive and not the tensor, whose shape, dtype and device it knows.  One that is made by hand from
+    a node knows them where the node does.
+    """
+
+    aval: Aval | None
+
+    def __new__(cls, node: Any, output_nr: int, ownership_token: Any = None) -> "GradientEdge":
+        edge = super().__new__(cls, (node, output_nr))
+        edge.aval = _aval_of(node, output_nr)
+        return edge
+
+    @property
+    def node(self) -> Any:
+        """The node."""
+        return self[0]
+
+    @property
+    def output_nr(self) -> int:
+        """Which of the node's outputs."""
+        return self[1]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the value, and so of its gradient."""
+        return self._known().shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the value."""
+        return self._known().dtype
+
+    @property
+    def device(self) -> str:
+        """Where the value lives."""
+        return "cpu"
+
+    def _known(self) -> Aval:
+        if self.aval is None:
+            raise RuntimeError(
+                f"GradientEdge: {self.node.name()} does not know the shape of its output; make the edge with "
+                f"get_gradient_edge(tensor)"
+            )
+        return self.aval
+
+    def __repr__(self) -> str:
+        return f"GradientEdge(node={self.node!r}, output_nr={self.output_nr})"
+
+
+def _aval_of(node: Any, number: int) -> Aval | None:
+    if isinstance(node, AccumulateGrad):
+        return node.variable.aval
+    return None if node.out_avals is None else node.out_avals[number]
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """The edge at which the gradient of a tensor arrives.
 
+    It names the value as it is now: after an in-place write the edge still stands for what was there.
+
     >>> import retrograd as rg
-    >>> rg.autograd.get_gradient_edge(rg.ones(2, requires_grad=True) * 2).node.name()
-    'MulBackward0'
+    >>> edge = rg.autograd.graph.get_gradient_edge(rg.ones(2, requires_grad=True) * 2)
+    >>> edge.node.name(), edge.shape
+    ('MulBackward0', (2,))
     """
     if not tensor.requires_grad:
-        raise RuntimeError("get_gradient_edge: this tensor does not require grad, so no gradient arrives at it")
-    edge, number = edge_of(tensor)
-    return GradientEdge(as_node(edge), number)
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+    owner, number = edge_of(tensor)
+    edge = GradientEdge(as_node(owner), number)
+    edge.aval = tensor.aval
+    return edge
+
+
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
+    """Tell autograd that memory was written to behind its back, as by code that works on `tensor.numpy()`.
+
+    >>> import retrograd as rg
+    >>> x = rg.ones(2)
+    >>> rg.autograd.graph.increment_version(x)
+    >>> x._version
+    1
+    """
+    for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        touch(t)

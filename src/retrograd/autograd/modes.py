@@ -1,28 +1,134 @@
 """Grad modes: whether operators on this thread, at this level, are recorded."""
 
-from contextlib import ContextDecorator
+import functools
+import inspect
+from collections.abc import Callable
+from contextlib import contextmanager
 from typing import Any
 
-from retrograd.core import at, current
+from retrograd.core import Tensor, at, current, using
+from retrograd.core.tensor import count_of, version_of
 
 
-class _GradMode(ContextDecorator):
-    """A context manager and decorator that sets the mode, nests, and may be reused."""
+class _Mode:
+    """A context manager that nests and may be reused, and a decorator.
 
-    def __init__(self, mode: bool) -> None:
-        self._mode = mode
-        self._entered: list[at] = []
+    A decorated generator or coroutine is in the mode while it runs, and not while it waits.
+    """
+
+    def __init__(self) -> None:
+        self._entered: list[Any] = []
+
+    def _block(self) -> Any:
+        """The block that a `with` enters."""
+        raise NotImplementedError
 
     def __enter__(self) -> None:
-        block = at(current().level, self._mode)
-        self._entered.append(block)
+        block = self._block()
         block.__enter__()
+        self._entered.append(block)
 
     def __exit__(self, *exception: Any) -> None:
         self._entered.pop().__exit__(*exception)
 
-    def _recreate_cm(self) -> "_GradMode":
-        return _GradMode(self._mode)  # each call of a decorated function, on any thread, enters one of its own
+    def __call__(self, function: Callable) -> Callable:
+        """The function, run in this mode; of a class, its constructor."""
+        if inspect.isclass(function):
+            return self._on_class(function)
+        if inspect.isasyncgenfunction(function):
+            return self._on_async_generator(function)
+        if inspect.isgeneratorfunction(function):
+            return self._on_generator(function)
+        if inspect.iscoroutinefunction(function):
+            return self._on_coroutine(function)
+
+        @functools.wraps(function)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with self._block():
+                return function(*args, **kwargs)
+
+        return run
+
+    def _on_class(self, cls: type) -> type:
+        cls.__init__ = self(cls.__init__)  # type: ignore[misc]
+        return cls
+
+    def _on_generator(self, function: Callable) -> Callable:
+        @functools.wraps(function)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            return (yield from _driven(function(*args, **kwargs), self._block))
+
+        return run
+
+    def _on_coroutine(self, function: Callable) -> Callable:
+        @functools.wraps(function)
+        async def run(*args: Any, **kwargs: Any) -> Any:
+            return await _Awaitable(function(*args, **kwargs), self._block)
+
+        return run
+
+    def _on_async_generator(self, function: Callable) -> Callable:
+        @functools.wraps(function)
+        async def run(*args: Any, **kwargs: Any) -> Any:
+            generator = function(*args, **kwargs)
+            try:
+                value = await _Awaitable(generator.__anext__(), self._block)
+                while True:
+                    try:
+                        sent = yield value
+                    except GeneratorExit:
+                        raise
+                    except BaseException as error:
+                        value = await _Awaitable(generator.athrow(error), self._block)
+                    else:
+                        value = await _Awaitable(generator.asend(sent), self._block)
+            except StopAsyncIteration:
+                return
+            finally:
+                await _Awaitable(generator.aclose(), self._block)
+
+        return run
+
+
+def _driven(generator: Any, block: Callable[[], Any]) -> Any:
+    """Run a generator, or what a coroutine yields, each step in a block of its own."""
+    step, given = generator.send, None
+    while True:
+        try:
+            with block():
+                value = step(given)
+        except StopIteration as stop:
+            return stop.value
+        try:
+            step, given = generator.send, (yield value)
+        except GeneratorExit:
+            with block():
+                generator.close()
+            raise
+        except BaseException as error:
+            step, given = generator.throw, error
+
+
+class _Awaitable:
+    """What is awaited, each step of it in a block of its own."""
+
+    def __init__(self, awaited: Any, block: Callable[[], Any]) -> None:
+        self._awaited = awaited
+        self._block = block
+
+    def __await__(self) -> Any:
+        return _driven(self._awaited.__await__(), self._block)
+
+
+class _GradMode(_Mode):
+    """Whether operators are recorded."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+        self._mode = mode
+
+    def _block(self) -> at:
+        return at(current().level, self._mode)
 
 
 class no_grad(_GradMode):
@@ -35,8 +141,12 @@ class no_grad(_GradMode):
     False
     """
 
-    def __init__(self) -> None:
+    def __init__(self, function: Callable | None = None) -> None:
         super().__init__(False)
+
+    def __new__(cls, function: Callable | None = None) -> Any:
+        """`@no_grad` without parentheses is fine too."""
+        return super().__new__(cls) if function is None else cls()(function)
 
 
 class enable_grad(_GradMode):
@@ -48,8 +158,12 @@ class enable_grad(_GradMode):
     True
     """
 
-    def __init__(self) -> None:
+    def __init__(self, function: Callable | None = None) -> None:
         super().__init__(True)
+
+    def __new__(cls, function: Callable | None = None) -> Any:
+        """`@enable_grad` without parentheses is fine too."""
+        return super().__new__(cls) if function is None else cls()(function)
 
 
 class set_grad_enabled(_GradMode):
@@ -66,13 +180,116 @@ class set_grad_enabled(_GradMode):
         self._before = current().grad_enabled
         current().grad_enabled = self._mode
 
-    def __call__(self, function: Any) -> Any:
-        current().grad_enabled = self._before  # as a decorator it concerns the function alone
+    def __call__(self, function: Callable) -> Callable:
+        """The function, run in this mode; the code around it is not concerned."""
+        current().grad_enabled = self._before
         return super().__call__(function)
 
     def __enter__(self) -> None:
         current().grad_enabled = self._before
         super().__enter__()
+
+
+class inference_mode(_Mode):
+    """Nothing is recorded inside, and what is made there can never take part in a graph.
+
+    Such tensors can't be saved for backward, nor written to outside; `clone()` outside makes a normal tensor.
+
+    >>> import retrograd as rg
+    >>> with rg.inference_mode():
+    ...     x = rg.ones(2) * 2
+    >>> x.is_inference(), rg.is_inference_mode_enabled()
+    (True, False)
+    """
+
+    def __init__(self, mode: bool | Callable = True) -> None:
+        super().__init__()
+        self._mode = bool(mode)
+
+    def __new__(cls, mode: bool | Callable = True) -> Any:
+        """`@inference_mode` without parentheses is fine too."""
+        return super().__new__(cls) if isinstance(mode, bool) else cls()(mode)
+
+    @contextmanager
+    def _block(self) -> Any:
+        with using("inference", self._mode), at(current().level, not self._mode and current().grad_enabled):
+            yield
+
+
+class set_multithreading_enabled(_Mode):
+    """Accepted as in PyTorch: a backward pass here always runs on the thread that started it.
+
+    >>> import retrograd as rg
+    >>> with rg.autograd.set_multithreading_enabled(False):
+    ...     rg.autograd.is_multithreading_enabled()
+    False
+    """
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+        self._mode = bool(mode)
+        self._before = current().multithreading
+        current().multithreading = self._mode
+
+    def __enter__(self) -> None:
+        current().multithreading = self._before
+        super().__enter__()
+
+    def _block(self) -> using:
+        return using("multithreading", self._mode)
+
+
+class _force_original_view_tracking(_Mode):
+    """Accepted as in PyTorch: views here are always remade by replaying what made them.
+
+    >>> import retrograd as rg
+    >>> rg.autograd.is_view_replay_enabled()
+    True
+    """
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+
+    def _block(self) -> at:
+        return at(current().level, current().grad_enabled)
+
+
+class _unsafe_preserve_version_counter:
+    """Inside, writes to the given tensors do not count: backward will not notice that a saved value has changed.
+
+    >>> import retrograd as rg
+    >>> x = rg.ones(2)
+    >>> with rg.autograd._unsafe_preserve_version_counter(x):
+    ...     _ = x.zero_()
+    >>> x._version
+    0
+    """
+
+    def __init__(self, tensors: Tensor | tuple[Tensor, ...]) -> None:
+        self._tensors = (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
+        self._counts: list[int] = []
+
+    def __enter__(self) -> None:
+        self._counts = [count_of(t) for t in self._tensors]
+
+    def __exit__(self, *exception: Any) -> None:
+        for tensor, count in zip(self._tensors, self._counts, strict=True):
+            version_of(tensor).count = count
+
+
+def is_multithreading_enabled() -> bool:
+    """What `set_multithreading_enabled` has set; it changes nothing."""
+    return current().multithreading
+
+
+def is_view_replay_enabled() -> bool:
+    """True: views are remade by replaying what made them."""
+    return True
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether `inference_mode` is on."""
+    return current().inference
 
 
 def is_grad_enabled() -> bool:

@@ -5,11 +5,13 @@ from retrograd.core import build
 build.choose()  # before the first of the modules that come in two builds
 
 from retrograd.core import dtype as dtype  # noqa: E402
+from retrograd.core.arithmetic import bind_arithmetic  # noqa: E402
 from retrograd.core.aval import Aval  # noqa: E402
 from retrograd.core.definition import Definition, Operator, dtype_of, op, shape_of, xp  # noqa: E402
+from retrograd.core.dispatch import Op, call  # noqa: E402
 from retrograd.core.gradfn import AccumulateGrad, GradFn  # noqa: E402
-from retrograd.core.level import Level, at, current  # noqa: E402
-from retrograd.core.op import Op, bind_arithmetic, call, namespaces, operator_named, registry  # noqa: E402
+from retrograd.core.level import Level, Watcher, at, current, graph_level, using, watching  # noqa: E402
+from retrograd.core.op import namespaces, operator_named, registry  # noqa: E402
 from retrograd.core.schema import parse  # noqa: E402
 from retrograd.core.user import Tensor  # noqa: E402
 
@@ -22,6 +24,7 @@ __all__ = [
     "Op",
     "Operator",
     "Tensor",
+    "Watcher",
     "at",
     "bind_arithmetic",
     "build",
@@ -29,11 +32,14 @@ __all__ = [
     "current",
     "dtype",
     "dtype_of",
+    "graph_level",
     "namespaces",
     "op",
     "operator_named",
     "parse",
     "registry",
     "shape_of",
+    "using",
+    "watching",
     "xp",
 ]

@@ -17,6 +17,9 @@ cdef extern from "numpy/arrayobject.h":
         @property
         cdef inline Py_ssize_t *shape(self) noexcept:
             return <Py_ssize_t *>PyArray_DIMS(self)
+        @property
+        cdef inline object base(self):
+            return array_base(self)
 
 cdef extern from *:
     """
@@ -25,7 +28,13 @@ cdef extern from *:
         Py_INCREF(d);
         return d;
     }
+    static inline PyObject *array_base(PyArrayObject *a) {
+        PyObject *base = PyArray_BASE(a) ? PyArray_BASE(a) : Py_None;
+        Py_INCREF(base);
+        return base;
+    }
     static inline int descr_num(PyArray_Descr *d) { return d->type_num; }
     """
     dtype array_descr(ndarray)
+    object array_base(ndarray)
     int descr_num(dtype)

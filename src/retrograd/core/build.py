@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-HOT = ("level", "tensor", "gradfn", "op", "engine")
+HOT = ("level", "tensor", "gradfn", "op", "record", "dispatch", "arithmetic", "engine")
 PURE_VARIABLE = "RETROGRAD_PURE"
 
 

@@ -6,8 +6,9 @@ from types import FunctionType
 
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import Aval
+from retrograd.core.dispatch import Op, call
 from retrograd.core.gradfn import arguments
-from retrograd.core.op import Op, call, operator_named, registry
+from retrograd.core.op import operator_named, registry
 from retrograd.core.schema import parse
 
 
@@ -59,6 +60,8 @@ class Definition:
     promotion = None  # how operands of different dtypes meet: None, "same" (must agree), "numeric", "float"
     fits = False  # cotangents must be fitted to the shape and dtype of the input
     view = False  # the result shares the first input's memory
+    in_place = False  # has a method `<name>_` that writes the result into the first input
+    several_views = False  # returns views together, each of which then refuses recorded in-place writes
     inlined = False  # defined by other operators: nothing is recorded or interpreted
     impure = False  # does more than compute its result (draws, checks, marks): stays in a graph without users
     public = True  # has a name in `rg.`

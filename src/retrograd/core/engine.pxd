@@ -6,12 +6,14 @@ from retrograd.core.tensor cimport TensorBase, make, same_kind
 
 @cython.final
 cdef class Pass:
-    cdef public list heap
+    cdef public list heap, callbacks, roots
     cdef public GradFn first
-    cdef public dict pending, arrived, captured
+    cdef public dict pending, arrived, captured, left
     cdef public set owned
-    cdef public object needed, targets
-    cdef public bint retain, in_place
+    cdef public object needed, targets, accumulate, reachable
+    cdef public tuple watchers
+    cdef public bint retain, in_place, careful
+    cdef object __weakref__
 
     @cython.locals(fn=GradFn)
     cpdef object deliver(self, object edge, int number, object g)
@@ -28,6 +30,9 @@ cdef class Pass:
     cpdef object step(self, GradFn fn, object g)
     @cython.locals(old=object, total=object)
     cpdef object arrive(self, TensorBase leaf, object g, bint fresh)
+    cpdef object notice(self, GradFn fn, object g)
+    cpdef object watched_step(self, GradFn fn, object g)
+    cpdef object gradients(self, GradFn fn, object gs)
     cpdef object capture(self, GradFn fn, object g)
 
 cpdef bint is_fresh(TensorBase result, object g) except -1

@@ -1,12 +1,14 @@
 """Reverse mode: one pass over the graph of one level, latest node first."""
 
+from functools import partial
 from heapq import heappop, heappush
 
 from numpy import add, errstate, ndarray
 from numpy import zeros as zero_array
 
 from retrograd.core.gradfn import GradFn
-from retrograd.core.level import at
+from retrograd.core.hooks import LeafHooks, run_after, run_before, run_tensor_hooks
+from retrograd.core.level import at, current, graph_level, using
 from retrograd.core.tensor import TensorBase, make, same_kind
 
 
@@ -15,15 +17,44 @@ class Pass:
 
     Creation numbers are a topological order, so a node that is popped from the heap has had all its
     cotangents.  A sum is made in place only into memory that this pass itself allocated.
+
+    `accumulate(leaf, g, owned)` gets what arrives at each leaf; without it, that is kept in `captured`.  It is
+    called when the leaf has had its last cotangent if somebody watches (`careful`), else at the end.
     """
 
-    __slots__ = ("arrived", "captured", "first", "heap", "in_place", "needed", "owned", "pending", "retain", "targets")
+    __slots__ = (
+        "__weakref__",
+        "accumulate",
+        "arrived",
+        "callbacks",
+        "captured",
+        "careful",
+        "first",
+        "heap",
+        "in_place",
+        "left",
+        "needed",
+        "owned",
+        "pending",
+        "reachable",
+        "retain",
+        "roots",
+        "targets",
+        "watchers",
+    )
 
-    def __init__(self, retain, in_place, needed, targets):
+    def __init__(self, roots, retain, in_place, needed, targets, accumulate):
+        self.roots = roots
         self.retain = retain
         self.in_place = in_place
         self.needed = needed  # the nodes on a path to a wanted input; None: every node
         self.targets = targets  # the (node, output number) pairs whose cotangents are wanted
+        self.accumulate = accumulate
+        self.watchers = current().watchers
+        self.left = edges_to_leaves(roots, needed) if LeafHooks.alive else None
+        self.careful = self.left is not None or self.watchers is not None
+        self.reachable = None
+        self.callbacks = []  # functions to call when the pass is over
         self.first = None  # the latest node of all that wait, if it is not in the heap: chains need no heap
         self.heap = []
         self.pending = {}
@@ -90,19 +121,48 @@ class Pass:
             self.owned.add(key)
         return old + g
 
+    def between(self, roots, cotangents):
+        """The whole pass: from the cotangents of the roots to what was asked for."""
+        with using("running", self):
+            for (edge, number), g in zip(roots, cotangents, strict=True):
+                self.deliver(edge, number, g)
+                if self.left is not None and isinstance(edge, TensorBase):
+                    self.count_down(edge)
+            self.run()
+            while self.callbacks:
+                self.callbacks.pop(0)()
+        return self.captured
+
     def run(self):
         """Run every node that has a cotangent."""
         while True:
             fn: GradFn = self.next()
             if fn is None:
-                return
+                break
             g = self.pending.pop(fn)
-            if self.targets is not None:
-                self.capture(fn, g)
+            if self.targets is not None or fn._hooks is not None:
+                g = self.notice(fn, g)
             if self.needed is None or not self.needed.isdisjoint(fn.edges):
-                self.step(fn, g if fn.out_avals is None else materialize(fn, g))
+                if self.careful or fn._hooks is not None or fn.rules is None:
+                    self.watched_step(fn, g)
+                else:
+                    self.step(fn, g if fn.out_avals is None else materialize(fn, g))
                 if not self.retain:
                     fn.release()
+        for leaf in tuple(self.arrived):
+            self.settle(leaf)
+
+    def notice(self, fn, g):
+        """The cotangents of a node after its outputs' hooks; those that were asked for are kept."""
+        single = fn.out_avals is None
+        if fn._hooks is not None:
+            gs = [g] if single else g
+            for number in range(len(gs)):
+                gs[number] = run_tensor_hooks(fn._hooks, number, gs[number])
+            g = gs[0] if single else gs
+        if self.targets is not None:
+            self.capture(fn, g)
+        return g
 
     def step(self, fn, g):
         """Run one node: a cotangent for each edge that is wanted."""
@@ -123,6 +183,76 @@ class Pass:
                     self.arrive(edge, gi, members is None and self.in_place and is_fresh(gi, g))
                 else:
                     self.deliver(edge, 0 if fn.numbers is None else fn.numbers[i], gi)
+
+    def watched_step(self, fn, g):
+        """Run one node for those who look: its hooks, the watchers, leaves that wait for their last cotangent."""
+        gs = (g,) if fn.out_avals is None else tuple(g)
+        if fn._hooks is not None and fn._hooks.before:
+            gs = run_before(fn._hooks, gs)
+        proceed = self.gradients
+        for watcher in self.watchers or ():
+            proceed = partial(watcher.pull, proceed)
+        results = proceed(fn, gs)
+        if fn._hooks is not None and fn._hooks.after:
+            results = run_after(fn._hooks, results, gs)
+        for i, edge in enumerate(fn.edges):
+            if edge is None or (self.needed is not None and edge not in self.needed):
+                continue
+            if results[i] is not None:
+                if isinstance(edge, TensorBase):
+                    self.arrive(edge, results[i], False)
+                else:
+                    self.deliver(edge, 0 if fn.numbers is None else fn.numbers[i], results[i])
+            if isinstance(edge, TensorBase) and self.left is not None:
+                self.count_down(edge)
+
+    def gradients(self, fn, gs):
+        """Per edge of the node the cotangent, None where it is not wanted or nothing flows."""
+        wanted = [edge is not None and (self.needed is None or edge in self.needed) for edge in fn.edges]
+        if fn.rules is None:
+            return fn.op.gradients(fn, gs, wanted)
+        if fn.out_avals is None and gs[0] is None:  # a hook may take the gradient away
+            return [None] * len(wanted)
+        g = gs[0] if fn.out_avals is None else materialize(fn, gs)
+        last = len(fn.rules) - 1
+        if not fn.listed:
+            return [fn.pull(i, g) if wanted[i] else None for i in range(len(wanted))]
+        members = fn.pull(last, g) if any(wanted[last:]) else [None] * (len(wanted) - last)
+        single = [fn.pull(i, g) if wanted[i] else None for i in range(last)]
+        return single + [m if w else None for m, w in zip(members, wanted[last:], strict=True)]
+
+    def count_down(self, leaf):
+        """One edge to the leaf is done with; after the last the leaf has all that it will get."""
+        self.left[leaf] -= 1
+        if self.left[leaf] == 0 and leaf in self.arrived:
+            self.settle(leaf)
+
+    def settle(self, leaf):
+        """A leaf has had its last cotangent: its hooks run, and it is accumulated, or kept for the caller."""
+        g = self.arrived.pop(leaf)
+        hooks = leaf._hooks
+        if hooks is not None:
+            g = run_tensor_hooks(hooks, 0, g)
+        if self.accumulate is None:
+            self.captured[leaf] = g
+        elif hooks is None:
+            self.accumulate(leaf, g, leaf in self.owned)
+        else:
+            (g,) = run_before(hooks, (g,))
+            if g is not None:
+                self.accumulate(leaf, g, False)
+            for function in tuple(hooks.accumulated.values()):
+                if function(leaf) is not None:
+                    raise RuntimeError("a post-accumulate-grad hook must return None")
+            run_after(hooks, (), (g,))
+
+    def will_run(self, edge):
+        """Whether this pass brings a cotangent to a node or leaf, as far as the graph tells."""
+        if self.needed is not None:
+            return edge in self.needed
+        if self.reachable is None:
+            self.reachable = reachable_from(self.roots)
+        return edge in self.reachable
 
     def arrive(self, leaf, g, fresh):
         """A cotangent reaches a leaf; `fresh` says that nobody else sees its memory."""
@@ -188,19 +318,46 @@ def needed_for(roots, wanted):
     return needed
 
 
-def pullback(roots, cotangents, *, level, inputs=None, create_graph=False, retain_graph=False):
+def reachable_from(roots):
+    """All nodes and leaves that the roots depend on, themselves included."""
+    seen = set(roots)
+    stack = list(seen)
+    while stack:
+        node = stack.pop()
+        for edge in () if isinstance(node, TensorBase) else node.edges:
+            if edge is not None and edge not in seen:
+                seen.add(edge)
+                stack.append(edge)
+    return seen
+
+
+def edges_to_leaves(roots, needed):
+    """How many edges of the part of the graph that runs lead to each leaf."""
+    counts = {}
+    for node in reachable_from(roots):
+        if not isinstance(node, TensorBase) and (needed is None or node in needed):
+            for edge in node.edges:
+                if isinstance(edge, TensorBase):
+                    counts[edge] = counts.get(edge, 0) + 1
+    for root in roots:
+        if isinstance(root, TensorBase):
+            counts[root] = counts.get(root, 0) + 1
+    return counts
+
+
+def pullback(roots, cotangents, *, level, inputs=None, create_graph=False, retain_graph=False, accumulate=None):
     """Cotangents at one level: of `inputs`, edges as made by `edge_of`, or of every leaf if that is None.
 
-    `roots` are edges too.  Returns a dict from leaf or (node, output number) to cotangent, without those
-    that nothing flows to, and the set of leaves whose cotangent's memory the caller may keep as it is.
+    `roots` are edges too.  Returns a dict from leaf or (node, output number) to cotangent, without those that
+    nothing flows to; `accumulate(leaf, g, owned)`, if given, takes those of leaves, and may keep the memory of
+    those that are owned.
     """
     needed = targets = None
+    ends = [edge for edge, _ in roots]
     if inputs is not None:
-        needed = needed_for([edge for edge, _ in roots], [edge for edge, _ in inputs])
+        needed = needed_for(ends, [edge for edge, _ in inputs])
         targets = {pair for pair in inputs if not isinstance(pair[0], TensorBase)}
-    run = Pass(retain_graph, level is None and not create_graph, needed, targets)
-    with at(level, create_graph), errstate(all="ignore"):  # an infinite slope is no accident of the user's
-        for (edge, number), g in zip(roots, cotangents, strict=True):
-            run.deliver(edge, number, g)
-        run.run()
-    return {**run.arrived, **run.captured}, run.owned
+    # An infinite slope is no accident of the user's.
+    with at(level, create_graph), errstate(all="ignore"):
+        run = Pass(ends, retain_graph, graph_level() is None and not create_graph, needed, targets, accumulate)
+        return run.between(roots, cotangents)

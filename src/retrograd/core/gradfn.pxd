@@ -1,6 +1,6 @@
 cimport cython
-from retrograd.core.level cimport State, current
-from retrograd.core.tensor cimport TensorBase, alias, count_of
+from retrograd.core.level cimport State, at, current
+from retrograd.core.tensor cimport TensorBase, Version, alias, count_of, make
 
 @cython.final
 cdef class VjpRule:
@@ -20,7 +20,7 @@ cdef Counter counter
 @cython.final
 @cython.freelist(4096)
 cdef class GradFn:
-    cdef public object op
+    cdef public object op, ctx, _hooks, trace
     cdef public tuple rules, edges, numbers, saved, versions, avals, out_avals
     cdef public dict params
     cdef public long long sequence
@@ -31,7 +31,10 @@ cdef class GradFn:
     cpdef object pull(self, int index, object g)
     cpdef object fetch(self, int kind, object key)
     cpdef object value(self, int index)
-    cpdef object check(self, object saved, Py_ssize_t version)
+    cpdef object restored(self, object saved, Py_ssize_t version)
+    @cython.locals(count=cython.Py_ssize_t)
+    cpdef object check(self, TensorBase saved, Py_ssize_t version)
+    cpdef object check_attached(self, TensorBase saved)
     cpdef object output(self)
     cpdef object release(self)
 

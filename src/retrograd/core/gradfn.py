@@ -1,7 +1,10 @@
 """How a tensor was made: the nodes of the autograd graph and the rules that they run."""
 
-from retrograd.core.level import current
-from retrograd.core.tensor import TensorBase, alias, count_of
+import weakref
+
+from retrograd.core.hooks import RemovableHandle, hooks_of
+from retrograd.core.level import at, current
+from retrograd.core.tensor import TensorBase, Version, alias, count_of, make
 
 compiled = not __file__.endswith(".py")
 
@@ -60,17 +63,69 @@ class Counter:
 counter = Counter()
 
 
+class Packed:
+    """A saved tensor as a pack hook left it, and what the tensor was in the graph."""
+
+    __slots__ = ("edge", "hooks", "level", "number", "packed")
+
+    def __init__(self, hooks, tensor):
+        shown = make(tensor.value, tensor.level, tensor.tag)
+        shown.version = Version()
+        with at(current().level, False):
+            self.packed = hooks.pack(shown)
+        if shown.version.count:
+            raise RuntimeError(
+                "A saved tensor pack hook is modifying its input in place. Pack a copy, tensor.clone(), instead."
+            )
+        self.hooks = hooks
+        self.edge = tensor if tensor._grad_fn is None and tensor._requires_grad else tensor._grad_fn
+        self.number = tensor.output_nr
+        self.level = tensor.level
+
+    def unpack(self):
+        """The tensor again, with its place in the graph."""
+        tensor = self.hooks.unpack(self.packed)
+        if not isinstance(tensor, TensorBase):
+            raise TypeError(
+                f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                f"{type(tensor).__name__}"
+            )
+        if self.edge is None:
+            return tensor if not tensor._requires_grad else make(tensor.value, tensor.level, None)
+        out = make(tensor.value, tensor.level, None)
+        out._requires_grad = True
+        if isinstance(self.edge, TensorBase):  # a leaf: the value is another tensor's, the gradient goes to the leaf
+            out._grad_fn = node(PASS_ON, PASS_ON.rules, {}, (self.edge,), False)
+        else:
+            out._grad_fn, out.output_nr = self.edge, self.number
+        return out
+
+
+class _PassOn:
+    """The identity, as the operator of a node."""
+
+    name = "alias"
+    fits = False
+    rules = (VjpRule(lambda g: g, ["x"], [], "alias"),)
+
+
+PASS_ON = _PassOn()
+
+
 class GradFn:
     """A node of the graph: operator, edges to what made its inputs, and the values that its rules need.
 
     An edge is the node that made an input, the input itself if that is a leaf, or None.  `saved` holds the
     declared inputs that some rule reads, and the output last; it is None when nothing is kept, or once freed.
     `listed` says that the last declared input is a list: the edges from there on are those of its members.
+    A node without rules is a user's `Function`: its operator pulls all gradients at once, from `ctx`.
     """
 
     __slots__ = (
         "__weakref__",
+        "_hooks",
         "avals",
+        "ctx",
         "edges",
         "freed",
         "listed",
@@ -81,6 +136,7 @@ class GradFn:
         "rules",
         "saved",
         "sequence",
+        "trace",
         "versions",
     )
 
@@ -130,24 +186,48 @@ class GradFn:
         """A saved input, if it is what it was."""
         if self.freed:
             raise RuntimeError(
-                f"backward of {self.op.name}: its saved values are freed already. To walk the graph a second "
-                f"time, pass retain_graph=True to the first backward() or grad()."
+                f"Trying to backward through the graph a second time: the values that {self.op.name} saved are freed "
+                f"already. To walk the graph again, or read them, pass retain_graph=True to the first backward() or "
+                f"grad()."
             )
         saved = self.saved[index]
-        if type(saved) is tuple:
-            for i, member in enumerate(saved):
-                self.check(member, self.versions[index][i] if self.versions is not None else 0)
-        else:
+        if isinstance(saved, TensorBase):
             self.check(saved, self.versions[index] if self.versions is not None else 0)
+            if index >= 0 and self.edges[index] is not None and self.edges[index] is not saved:
+                self.check_attached(saved)
+            return saved
+        if type(saved) is tuple:
+            versions = self.versions[index] if self.versions is not None else None
+            return tuple([self.restored(member, versions[i] if versions else 0) for i, member in enumerate(saved)])
+        return self.restored(saved, 0)
+
+    def restored(self, saved, version):
+        """One saved value: unpacked, or checked to be what it was."""
+        if type(saved) is Packed:
+            return saved.unpack()
+        if isinstance(saved, TensorBase):
+            self.check(saved, version)
         return saved
 
     def check(self, saved, version):
         """A value that was written to since it was saved is an error, not a wrong gradient."""
-        if isinstance(saved, TensorBase) and count_of(saved) != version:
+        count = count_of(saved)
+        if count != version:
+            where = saved.version.where
             raise RuntimeError(
-                f"backward of {self.op.name}: a tensor of shape {saved.shape} that it saved was changed in "
-                f"place: it is at version {count_of(saved)}, expected version {version}. Write to a copy "
-                f"(x.clone()), or write after the backward pass."
+                f"backward of {self.op.name} ({self.name()}): one of the variables needed for gradient computation has "
+                f"been modified by an inplace operation: the {saved.dtype} tensor of shape {saved.shape} that it "
+                f"saved is at version {count}; expected version {version} instead."
+                + (f" It was written to at {where}." if where else "")
+                + " Write to a copy, x.clone(), or after the backward pass."
+            )
+
+    def check_attached(self, saved):
+        """An input that `detach_` has taken out of its graph since can't be saved as what it was."""
+        if saved._grad_fn is None:
+            raise RuntimeError(
+                f"backward of {self.op.name}: its input of shape {saved.shape} was detached in place by detach_() "
+                f"after it had been saved. Use x = x.detach() instead."
             )
 
     def output(self):
@@ -164,6 +244,25 @@ class GradFn:
         if self.saved is not None:
             self.saved = None
             self.freed = True
+
+    def __getattr__(self, name):
+        """What a user's `Function` keeps on its ctx shows on the node, which in PyTorch is the ctx."""
+        if self.ctx is None or name.startswith("__"):
+            raise AttributeError(f"{self.name()!r} has no attribute {name!r}")
+        return getattr(self.ctx, name)
+
+    @property
+    def metadata(self):
+        """A dict for the user's own notes on this node."""
+        return hooks_of(self).metadata
+
+    def register_hook(self, fn):
+        """Call `fn(grad_inputs, grad_outputs)` after the node has run; a tuple that it returns replaces grad_inputs."""
+        return RemovableHandle(hooks_of(self).after, fn)
+
+    def register_prehook(self, fn):
+        """Call `fn(grad_outputs)` before the node runs; a tuple that it returns replaces grad_outputs."""
+        return RemovableHandle(hooks_of(self).before, fn)
 
     @property
     def next_functions(self):
@@ -189,14 +288,14 @@ def node(op, rules, params, edges, listed):
 
 def empty(fn):
     """Plain Python leaves the fields of a new object unset."""
-    fn.numbers = fn.saved = fn.versions = fn.avals = fn.out_avals = None
+    fn.numbers = fn.saved = fn.versions = fn.avals = fn.out_avals = fn.ctx = fn._hooks = fn.trace = None
     fn.freed = False
 
 
 class AccumulateGrad:
     """The node at a leaf, as the graph shows it: it adds to `variable.grad`."""
 
-    __slots__ = ("variable",)
+    __slots__ = ("__weakref__", "variable")
 
     def __init__(self, variable):
         self.variable = variable
@@ -207,10 +306,33 @@ class AccumulateGrad:
 
     next_functions = ()
 
+    @property
+    def metadata(self):
+        """A dict for the user's own notes on this node."""
+        return hooks_of(self.variable).metadata
+
+    def register_hook(self, fn):
+        """Call `fn(grad_inputs, grad_outputs)` after the gradient was added; there are no grad_inputs."""
+        return RemovableHandle(hooks_of(self.variable).after, fn)
+
+    def register_prehook(self, fn):
+        """Call `fn(grad_outputs)` before the gradient is added; a tuple that it returns replaces it."""
+        return RemovableHandle(hooks_of(self.variable).before, fn)
+
     def __repr__(self):
         return f"<AccumulateGrad {self.variable.shape}>"
 
 
+def accumulator(leaf):
+    """The node at a leaf: the same one as long as somebody holds it."""
+    hooks = hooks_of(leaf)
+    found = None if hooks.node is None else hooks.node()
+    if found is None:
+        found = AccumulateGrad(leaf)
+        hooks.node = weakref.ref(found)
+    return found
+
+
 def as_node(edge):
     """An edge as users see it."""
-    return AccumulateGrad(edge) if isinstance(edge, TensorBase) else edge
+    return accumulator(edge) if isinstance(edge, TensorBase) else edge

@@ -26,7 +26,9 @@ cdef bint compiled
 @cython.final
 cdef class State:
     cdef public object level
-    cdef public bint grad_enabled
+    cdef public bint grad_enabled, inference, multithreading
+    cdef public object saving, running, on_write
+    cdef public tuple watchers
 
 @cython.locals(state=State)
 cpdef State current()

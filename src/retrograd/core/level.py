@@ -6,13 +6,19 @@ compiled = not __file__.endswith(".py")
 
 
 class State:
-    """What one thread is doing: the level that interprets operators, and whether gradients are recorded."""
+    """What one thread is doing: the level that interprets operators, and what is recorded."""
 
-    __slots__ = ("level", "grad_enabled")
+    __slots__ = ("level", "grad_enabled", "inference", "saving", "watchers", "running", "on_write", "multithreading")
 
     def __init__(self):
         self.level = None  # None is the ground: arrays themselves
         self.grad_enabled = True
+        self.inference = False  # results can never take part in a graph
+        self.saving = None  # the innermost hooks of saved tensors
+        self.watchers = None  # a tuple of `Watcher`s
+        self.running = None  # the engine's pass that runs now
+        self.multithreading = True  # what was asked for; passes run on the thread that starts them
+        self.on_write = None  # told of every in-place write before it happens
 
     def __dealloc__(self):  # compiled only: a thread that Python did not start may lose its state and go on
         thread_state_forget(self)  # noqa: F821 (declared in level.pxd)
@@ -57,22 +63,69 @@ class at:
         state.level, state.grad_enabled = self._old_level, self._old_grad_enabled
 
 
+class using:
+    """Run a block with one of the rarer fields of the thread's state changed."""
+
+    __slots__ = ("_field", "_old", "_value")
+
+    def __init__(self, field, value):
+        self._field = field
+        self._value = value
+
+    def __enter__(self):
+        state = current()
+        self._old = getattr(state, self._field)
+        setattr(state, self._field, self._value)
+        return self
+
+    def __exit__(self, *exception):
+        setattr(current(), self._field, self._old)
+
+
+class Watcher:
+    """Sees every node of the autograd graph of its thread: when it is made, and when it runs backward."""
+
+    def recorded(self, fn):
+        """A node was made."""
+
+    def pull(self, proceed, fn, cotangents):
+        """A node is about to run; returns what `proceed(fn, cotangents)` does: per edge a gradient or None."""
+        return proceed(fn, cotangents)
+
+
+def watching(watcher):
+    """Run a block under a watcher, inside those that watch already."""
+    return using("watchers", (*(current().watchers or ()), watcher))
+
+
+def graph_level():
+    """The level at which operators are recorded now: the current one, or what a transparent one looks at."""
+    level = current().level
+    while level is not None and level.transparent:
+        level = level.parent
+    return level
+
+
 class Level:
     """One active transform: how operators are interpreted on its tensors.
 
     Above the ground a tensor is `(value: tensor of the parent level, level, tag)`; what the tag holds is
     the transform's own business. Operators are processed one level below.
+
+    A transparent level only watches or answers for operators: its tensors are those of the level below, which
+    records them too.
     """
 
     parent = None
     parent_grad_enabled = True
     active = False
+    transparent = False
 
     def __enter__(self):
         state = current()
         self.parent, self.parent_grad_enabled = state.level, state.grad_enabled
         self.active = True
-        state.level, state.grad_enabled = self, True
+        state.level, state.grad_enabled = self, state.grad_enabled or not self.transparent
         return self
 
     def __exit__(self, *exception):

@@ -51,13 +51,24 @@ cdef extern from *:
 @cython.final
 @cython.freelist(64)
 cdef class Version:
-    cdef public Py_ssize_t count
+    cdef public Py_ssize_t count, rebased
+    cdef public bint saved
+    cdef public object where
+
+@cython.final
+@cython.freelist(64)
+cdef class View:
+    cdef public TensorBase base
+    cdef public tuple chain
+    cdef public object made
+    cdef public Py_ssize_t seen
 
 @cython.freelist(512)
 cdef class TensorBase:
-    cdef public object value, level, tag, grad_fn, _grad
+    cdef public object value, level, tag, _grad_fn, _grad, _hooks
     cdef public Version version
-    cdef public bint _requires_grad
+    cdef public View _view
+    cdef public bint _requires_grad, _saved
     cdef public int output_nr
     cdef object __weakref__
 
@@ -72,7 +83,18 @@ cpdef TensorBase alias(TensorBase tensor, object grad_fn)
 
 cpdef Version version_of(TensorBase tensor)
 
-cpdef Py_ssize_t count_of(TensorBase tensor) except -1
+cpdef Py_ssize_t count_of(TensorBase tensor) except -2
+
+@cython.locals(version=Version)
+cpdef object touch(TensorBase tensor)
+
+cpdef object mark_saved(TensorBase tensor)
+
+@cython.locals(a=ndarray, b=ndarray)
+cpdef bint shows(object array, object source) except -1
+
+@cython.locals(known=View)
+cpdef object become_view(TensorBase out, TensorBase source, object op, dict params, object made)
 
 @cython.locals(a=ndarray, b=ndarray)
 cpdef bint plain(object x, object y) except -1

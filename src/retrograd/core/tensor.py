@@ -3,30 +3,62 @@
 from numpy import ndarray
 
 from retrograd.core.aval import Aval
+from retrograd.core.source import user_line
 
 compiled = not __file__.endswith(".py")
 
 
 class Version:
-    """How often a storage was written to; a base and its views share one."""
+    """How often a storage was written to; a base and its views share one.
 
-    __slots__ = ("count",)
+    `rebased` counts the writes that gave the base a new history, which its views then take over; `saved` says
+    that a node of some graph has saved the present content, `where` which line wrote over such content.
+    """
+
+    __slots__ = ("count", "rebased", "saved", "where")
 
     def __init__(self):
-        self.count = 0
+        if not compiled:
+            self.count = self.rebased = 0
+            self.saved = False
+            self.where = None
+
+
+INFERENCE = Version()  # of all tensors made in inference mode: nothing is counted for them
+INFERENCE.count = -1
+
+
+class View:
+    """What a tensor that shows another's memory knows: the base, and the view operators that lead from it.
+
+    `seen` is the `rebased` of the base whose history the view has.  `made` says why a recorded write is refused:
+    "" (it is not), "no_grad", "inference", or the name of the function that returned several views at once.
+    """
+
+    __slots__ = ("base", "chain", "made", "seen")
+
+    def __init__(self, base, chain, made, seen):
+        self.base = base
+        self.chain = chain  # of (operator, params)
+        self.made = made
+        self.seen = seen
 
 
 class TensorBase:
     """What the compiled core knows of a tensor.  `Tensor`, its one subclass, has the methods.
 
-    `value` is an array on the ground and a tensor of the parent level above it; `tag` belongs to the level.
+    `value` is an array on the ground and a tensor of the parent level above it; `tag` belongs to the level.  On
+    the ground it is None or a `Cut`: where the value, or one that it was computed from, left its graph.
     """
 
     __slots__ = (
         "__weakref__",
         "_grad",
+        "_grad_fn",
+        "_hooks",
         "_requires_grad",
-        "grad_fn",
+        "_saved",
+        "_view",
         "level",
         "output_nr",
         "tag",
@@ -39,10 +71,13 @@ class TensorBase:
         self.level = level
         self.tag = tag
         self._requires_grad = requires_grad
-        self.grad_fn = None
+        self._grad_fn = None
         self.output_nr = 0
         self._grad = None
         self.version = None
+        self._view = None
+        self._hooks = None
+        self._saved = False  # by a node, while there is no version yet to say so
 
     @property
     def shape(self):
@@ -92,7 +127,7 @@ def alias(tensor, grad_fn):
     out = make(tensor.value, tensor.level, tensor.tag)
     out.version = tensor.version
     if grad_fn is not None:
-        out.grad_fn = grad_fn
+        out._grad_fn = grad_fn
         out.output_nr = tensor.output_nr
         out._requires_grad = True
     return out
@@ -102,7 +137,48 @@ def version_of(tensor):
     """The version counter that a tensor shares with its views, made when first asked for."""
     if tensor.version is None:
         tensor.version = Version()
+        tensor.version.saved = tensor._saved
     return tensor.version
+
+
+def touch(tensor):
+    """The tensor's storage was just written to."""
+    version = version_of(tensor)
+    if version.count >= 0:
+        version.count += 1
+        if version.saved:
+            version.saved = False
+            version.where = user_line()
+
+
+def mark_saved(tensor):
+    """A node has saved the tensor: a write to it is worth remembering."""
+    if tensor.version is None:
+        tensor._saved = True
+    else:
+        tensor.version.saved = True
+
+
+def shows(array, source):
+    """Whether one array shows the memory of the other, which it was computed from."""
+    if array is source:
+        return True
+    if type(array) is not ndarray or type(source) is not ndarray:
+        return type(array) is type(source)
+    a: ndarray = array
+    b: ndarray = source
+    return a.base is not None and (a.base is b or a.base is b.base)
+
+
+def become_view(out, source, op, params, made):
+    """The result of a view operator: it shares the version counter, and remembers how to be made again."""
+    out.version = version_of(source)
+    known: View = source._view
+    step = ((op, params),)
+    if known is None:
+        out._view = View(source, step, made, out.version.rebased)
+    else:
+        out._view = View(known.base, known.chain + step, known.made or made, out.version.rebased)
 
 
 def count_of(tensor):

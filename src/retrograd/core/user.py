@@ -1,9 +1,10 @@
 """The class of tensors that users hold."""
 
 from retrograd.core import dtype as dtypes
-from retrograd.core.level import current
-from retrograd.core.op import Arithmetic
-from retrograd.core.tensor import set_tensor_class
+from retrograd.core.arithmetic import Arithmetic
+from retrograd.core.dispatch import wants
+from retrograd.core.level import current, graph_level
+from retrograd.core.tensor import count_of, set_tensor_class
 
 
 class Tensor(Arithmetic):
@@ -18,7 +19,7 @@ class Tensor(Arithmetic):
     @property
     def requires_grad(self):
         """Whether operators on this tensor are recorded, so that gradients flow to it."""
-        return self._requires_grad
+        return wants(self)
 
     @requires_grad.setter
     def requires_grad(self, flag):
@@ -26,19 +27,47 @@ class Tensor(Arithmetic):
             if flag:
                 return  # it does already
             raise RuntimeError(
-                "requires_grad: only leaves can change it; this tensor is the result of "
-                f"{self.grad_fn.op.name}. Use x.detach() for one outside the graph."
+                "requires_grad: you can only change requires_grad flags of leaf variables; this tensor is the result "
+                f"of {self._grad_fn.op.name}. If you want to use a computed variable in a subgraph that doesn't "
+                "require differentiation use x.detach()."
             )
         if flag:
             dtypes.check_requires_grad(self.dtype)
-            if self.level is not current().level:
+            if self.level is not graph_level():
                 raise RuntimeError("requires_grad: this tensor belongs to an outer transform; use x.detach() first")
+            if self.is_inference() and not current().inference:
+                raise RuntimeError(
+                    "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed: clone it."
+                )
         self._requires_grad = bool(flag)
+
+    @property
+    def grad_fn(self):
+        """The node of the graph that made this tensor; None for leaves."""
+        wants(self)  # a view whose base was written to has another by now
+        return self._grad_fn
 
     @property
     def is_leaf(self):
         """Whether no recorded operator made this tensor."""
         return self.grad_fn is None
+
+    def is_inference(self):
+        """Whether the tensor was made in inference mode, so that it can't take part in a graph."""
+        return self.version is not None and self.version.count < 0
+
+    @property
+    def _version(self):
+        if self.is_inference():
+            raise RuntimeError("Inference tensors do not track version counter.")
+        return count_of(self)
+
+    @property
+    def _base(self):
+        return None if self._view is None else self._view.base
+
+    def _is_view(self):
+        return self._view is not None
 
     @property
     def grad(self):

@@ -13,8 +13,11 @@ class Tensor:
 
     def __init__(self, value: Any, level: Any = None, tag: Any = None, requires_grad: _bool = ...): ...
     _grad: Tensor | None
+    _grad_fn: Any
+    _hooks: Any
     _requires_grad: _bool
-    grad_fn: Any
+    _saved: _bool
+    _view: Any
     level: Any
     output_nr: _int
     tag: Any
@@ -75,12 +78,22 @@ class Tensor:
     def __setitem__(self, key: Any, value: Any) -> None:
         """x[key] = value."""
     def __xor__(self, other: Any) -> Tensor: ...
+    @property
+    def _base(self) -> Any: ...
+    @property
+    def _version(self) -> Any: ...
     def abs(self) -> Tensor:
         """The absolute value; its derivative at 0 is 0."""
+    def abs_(self) -> Tensor:
+        """`abs`, written into the tensor; returns it."""
     def acos(self) -> Tensor:
         """The angle in radians whose cosine is x."""
+    def acos_(self) -> Tensor:
+        """`acos`, written into the tensor; returns it."""
     def acosh(self) -> Tensor:
         """The inverse hyperbolic cosine, for x of at least 1."""
+    def acosh_(self) -> Tensor:
+        """`acosh`, written into the tensor; returns it."""
     def add(self, b: _Operand) -> Tensor:
         """Elementwise sum; operands broadcast."""
     def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
@@ -101,14 +114,24 @@ class Tensor:
         """Where the smallest element along `dim` is, the first of equals; None: in the flattened tensor."""
     def asin(self) -> Tensor:
         """The angle in radians whose sine is x."""
+    def asin_(self) -> Tensor:
+        """`asin`, written into the tensor; returns it."""
     def asinh(self) -> Tensor:
         """The inverse hyperbolic sine."""
+    def asinh_(self) -> Tensor:
+        """`asinh`, written into the tensor; returns it."""
     def atan(self) -> Tensor:
         """The angle in radians whose tangent is x."""
     def atan2(self, b: _Operand) -> Tensor:
         """The angle in radians of the point (b, a)."""
+    def atan2_(self, b: _Operand) -> Tensor:
+        """`atan2`, written into the tensor; returns it."""
+    def atan_(self) -> Tensor:
+        """`atan`, written into the tensor; returns it."""
     def atanh(self) -> Tensor:
         """The inverse hyperbolic tangent, for x between -1 and 1."""
+    def atanh_(self) -> Tensor:
+        """`atanh`, written into the tensor; returns it."""
     @property
     def aval(self) -> Any:
         """Shape and dtype, without the value."""
@@ -116,14 +139,24 @@ class Tensor:
         """Add the gradients of this tensor to `.grad` of the leaves that it depends on; see `autograd.backward`."""
     def bernoulli(self, *, generator: Any = None) -> Tensor:
         """Ones with probability p, zeros otherwise, in the shape and dtype of p."""
+    def bernoulli_(self, *, generator: Any = None) -> Tensor:
+        """`bernoulli`, written into the tensor; returns it."""
     def bitwise_and(self, b: _Operand) -> Tensor:
         """The bits that both have; of booleans, whether both are true."""
+    def bitwise_and_(self, b: _Operand) -> Tensor:
+        """`bitwise_and`, written into the tensor; returns it."""
     def bitwise_not(self) -> Tensor:
         """The bits turned round; of booleans, their opposite."""
+    def bitwise_not_(self) -> Tensor:
+        """`bitwise_not`, written into the tensor; returns it."""
     def bitwise_or(self, b: _Operand) -> Tensor:
         """The bits that one has; of booleans, whether one is true."""
+    def bitwise_or_(self, b: _Operand) -> Tensor:
+        """`bitwise_or`, written into the tensor; returns it."""
     def bitwise_xor(self, b: _Operand) -> Tensor:
         """The bits that exactly one has; of booleans, whether they differ."""
+    def bitwise_xor_(self, b: _Operand) -> Tensor:
+        """`bitwise_xor`, written into the tensor; returns it."""
     def bmm(self, b: _Operand) -> Tensor:
         """The products of two stacks of as many matrices, (b, m, k) and (b, k, n)."""
     def bool(self) -> Tensor:
@@ -132,26 +165,34 @@ class Tensor:
         """`expand`, by NumPy's name."""
     def ceil(self) -> Tensor:
         """The smallest integer not below x; its derivative is 0."""
+    def ceil_(self) -> Tensor:
+        """`ceil`, written into the tensor; returns it."""
     def chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
         """At most `chunks` views of equal size along `dim`, the last one possibly smaller."""
     def clamp(self, min: _Number | None = None, max: _Number | None = None) -> Tensor:
         """x, but at least min and at most max; the derivative is 1 within the bounds, the bounds included."""
-    def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
-        """x bounded by min and max, in place."""
+    def clamp_(self, min: _Number | None = None, max: _Number | None = None) -> Tensor:
+        """`clamp`, written into the tensor; returns it."""
     def clip(self, min: _Number | None = None, max: _Number | None = None) -> Tensor:
         """NumPy's name of `clamp`."""
     def clone(self) -> Tensor:
         """A copy that gradients pass through."""
     def conj(self) -> Tensor:
         """The complex conjugate; of real numbers, a copy."""
+    def conj_(self) -> Tensor:
+        """`conj`, written into the tensor; returns it."""
     def contiguous(self) -> Tensor:
         """The tensor itself if its elements lie in row-major order, else a copy in which they do."""
-    def copy_(self, src: Any) -> Tensor:
+    def copy_(self, src: Any, non_blocking: Any = False) -> Tensor:
         """Write `src`, broadcast and converted, into the memory of x, and return x."""
     def cos(self) -> Tensor:
         """The cosine of x radians."""
+    def cos_(self) -> Tensor:
+        """`cos`, written into the tensor; returns it."""
     def cosh(self) -> Tensor:
         """The hyperbolic cosine."""
+    def cosh_(self) -> Tensor:
+        """`cosh`, written into the tensor; returns it."""
     def count_nonzero(self, dim: _Ints | None = None) -> Tensor:
         """How many elements over `dim` (None or (): all) are not zero, in int64."""
     def cumprod(self, dim: _int, *, dtype: DTypeLike | None = None) -> Tensor:
@@ -160,9 +201,13 @@ class Tensor:
         """The sums of the elements up to each place along `dim`.  Integers and booleans add up in int64."""
     @property
     def data(self) -> Tensor:
-        """The same memory outside every graph."""
+        """The same memory outside every graph, with a version counter of its own; may be set to another's memory."""
+    @data.setter
+    def data(self, value: Tensor) -> None: ...
     def detach(self) -> Tensor:
         """The same memory outside every graph: an operator, so that each level it passes cuts its own."""
+    def detach_(self) -> Tensor:
+        """Take the tensor out of its graph, as if it were a leaf without gradient; returns it."""
     @property
     def device(self) -> _str:
         """Where the array lives: "cpu"."""
@@ -183,18 +228,28 @@ class Tensor:
         """The NumPy dtype of the elements."""
     def eq(self, b: _Operand) -> Tensor:
         """Whether a equals b, element by element."""
+    def eq_(self, b: _Operand) -> Tensor:
+        """`eq`, written into the tensor; returns it."""
     def erf(self) -> Tensor:
         """The error function."""
+    def erf_(self) -> Tensor:
+        """`erf`, written into the tensor; returns it."""
     def exp(self) -> Tensor:
         """e to the power x."""
     def exp2(self) -> Tensor:
         """2 to the power x."""
+    def exp2_(self) -> Tensor:
+        """`exp2`, written into the tensor; returns it."""
+    def exp_(self) -> Tensor:
+        """`exp`, written into the tensor; returns it."""
     def expand(self, *shape: _Ints) -> Tensor:
         """Dimensions of size 1 repeated, and new ones in front, without copying; -1 keeps a size."""
     def expand_as(self, other: Any) -> Tensor:
         """Expanded to the shape of the other tensor."""
     def expm1(self) -> Tensor:
         """exp(x) - 1, exact for small x."""
+    def expm1_(self) -> Tensor:
+        """`expm1`, written into the tensor; returns it."""
     def fill_(self, value: Any) -> Tensor:
         """Write one value everywhere; returns x."""
     def flatten(self, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
@@ -205,27 +260,44 @@ class Tensor:
         """The tensor in float32; itself if it is so already."""
     def floor(self) -> Tensor:
         """The largest integer not above x; its derivative is 0."""
+    def floor_(self) -> Tensor:
+        """`floor`, written into the tensor; returns it."""
     def floor_divide(self, b: _Operand) -> Tensor:
         """The quotient rounded down; it has no derivative."""
+    def floor_divide_(self, b: _Operand) -> Tensor:
+        """`floor_divide`, written into the tensor; returns it."""
     def full_like(self, fill_value: _Number, *, dtype: DTypeLike | None = None) -> Tensor:
         """One value in the shape of x."""
+    def full_like_(self, fill_value: _Number, *, dtype: DTypeLike | None = None) -> Tensor:
+        """`full_like`, written into the tensor; returns it."""
     def gather(self, dim: _int, index: _Operand) -> Tensor:
         """`take_along_dim` with PyTorch's order of arguments; `index` may be smaller than x in the other dimensions."""
     def ge(self, b: _Operand) -> Tensor:
         """Whether a is at least b, element by element."""
+    def ge_(self, b: _Operand) -> Tensor:
+        """`ge`, written into the tensor; returns it."""
     def gelu(self, *, approximate: _str = 'none') -> Tensor:
         """x times the normal distribution function: exact, or with approximate="tanh" by that formula."""
+    def gelu_(self, *, approximate: _str = 'none') -> Tensor:
+        """`gelu`, written into the tensor; returns it."""
     @property
     def grad(self) -> Tensor | None:
         """The gradient that `backward()` accumulated, or None."""
     @grad.setter
     def grad(self, value: Tensor | None) -> None: ...
+    @property
+    def grad_fn(self) -> Any:
+        """The node of the graph that made this tensor; None for leaves."""
     def gt(self, b: _Operand) -> Tensor:
         """Whether a is greater than b, element by element."""
+    def gt_(self, b: _Operand) -> Tensor:
+        """`gt`, written into the tensor; returns it."""
     def half(self) -> Tensor:
         """The tensor in float16; itself if it is so already."""
     def index_add(self, dim: _int, index: _Operand, source: _Operand) -> Tensor:
         """x with the slices of `source` added at the places along `dim` that a 1-d integer tensor names."""
+    def index_add_(self, dim: _int, index: _Operand, source: _Operand) -> Tensor:
+        """`index_add`, written into the tensor; returns it."""
     def index_select(self, dim: _int, index: _Operand) -> Tensor:
         """The slices along `dim` that a 1-d integer tensor names, in its order."""
     def int(self) -> Tensor:
@@ -234,52 +306,86 @@ class Tensor:
         """Whether the dtype is complex."""
     def is_floating_point(self) -> _bool:
         """Whether the dtype is a real floating one."""
+    def is_inference(self) -> Any:
+        """Whether the tensor was made in inference mode, so that it can't take part in a graph."""
     @property
     def is_leaf(self) -> _bool:
         """Whether no recorded operator made this tensor."""
     def isfinite(self) -> Tensor:
         """Whether x is neither infinite nor NaN."""
+    def isfinite_(self) -> Tensor:
+        """`isfinite`, written into the tensor; returns it."""
     def isinf(self) -> Tensor:
         """Whether x is infinite, of either sign."""
+    def isinf_(self) -> Tensor:
+        """`isinf`, written into the tensor; returns it."""
     def isnan(self) -> Tensor:
         """Whether x is not a number."""
+    def isnan_(self) -> Tensor:
+        """`isnan`, written into the tensor; returns it."""
     def item(self) -> Any:
         """The one element of the tensor as a Python number."""
     def le(self, b: _Operand) -> Tensor:
         """Whether a is at most b, element by element."""
+    def le_(self, b: _Operand) -> Tensor:
+        """`le`, written into the tensor; returns it."""
     def leaky_relu(self, negative_slope: _Number = 0.01) -> Tensor:
         """x where positive, negative_slope * x elsewhere."""
+    def leaky_relu_(self, negative_slope: _Number = 0.01) -> Tensor:
+        """`leaky_relu`, written into the tensor; returns it."""
     def log(self) -> Tensor:
         """The natural logarithm."""
     def log10(self) -> Tensor:
         """The logarithm to base 10."""
+    def log10_(self) -> Tensor:
+        """`log10`, written into the tensor; returns it."""
     def log1p(self) -> Tensor:
         """log(1 + x), exact for small x."""
+    def log1p_(self) -> Tensor:
+        """`log1p`, written into the tensor; returns it."""
     def log2(self) -> Tensor:
         """The logarithm to base 2."""
+    def log2_(self) -> Tensor:
+        """`log2`, written into the tensor; returns it."""
+    def log_(self) -> Tensor:
+        """`log`, written into the tensor; returns it."""
     def log_softmax(self, dim: _int) -> Tensor:
         """log(softmax(x)) along dim, exact where the softmax is small."""
     def logaddexp(self, b: _Operand) -> Tensor:
         """log(exp(a) + exp(b)), without overflow."""
+    def logaddexp_(self, b: _Operand) -> Tensor:
+        """`logaddexp`, written into the tensor; returns it."""
     def logical_and(self, b: _Operand) -> Tensor:
         """Whether both are true (not zero)."""
+    def logical_and_(self, b: _Operand) -> Tensor:
+        """`logical_and`, written into the tensor; returns it."""
     def logical_not(self) -> Tensor:
         """Whether x is false (zero)."""
+    def logical_not_(self) -> Tensor:
+        """`logical_not`, written into the tensor; returns it."""
     def logical_or(self, b: _Operand) -> Tensor:
         """Whether at least one is true (not zero)."""
+    def logical_or_(self, b: _Operand) -> Tensor:
+        """`logical_or`, written into the tensor; returns it."""
     def logical_xor(self, b: _Operand) -> Tensor:
         """Whether exactly one is true (not zero)."""
+    def logical_xor_(self, b: _Operand) -> Tensor:
+        """`logical_xor`, written into the tensor; returns it."""
     def logsumexp(self, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
         """log(sum(exp(x))) over `dim` (None or (): all), without overflow; -inf where there is nothing."""
     def long(self) -> Tensor:
         """The tensor in int64; itself if it is so already."""
     def lt(self, b: _Operand) -> Tensor:
         """Whether a is less than b, element by element."""
+    def lt_(self, b: _Operand) -> Tensor:
+        """`lt`, written into the tensor; returns it."""
     @property
     def mT(self) -> Tensor:
         """The last two dimensions swapped."""
     def masked_fill(self, mask: _Operand, value: _Number) -> Tensor:
         """`value` where the mask is true, x elsewhere."""
+    def masked_fill_(self, mask: _Operand, value: _Number) -> Tensor:
+        """`masked_fill`, written into the tensor; returns it."""
     def masked_select(self, mask: _Operand) -> Tensor:
         """The elements of x where the mask is true, as a 1-d tensor; the two broadcast."""
     def matmul(self, b: _Operand) -> Tensor:
@@ -288,12 +394,16 @@ class Tensor:
         """The largest of all; along `dim`, a named tuple (values, indices); with a second tensor, `maximum`."""
     def maximum(self, b: _Operand) -> Tensor:
         """The larger of the two; equals share the gradient."""
+    def maximum_(self, b: _Operand) -> Tensor:
+        """`maximum`, written into the tensor; returns it."""
     def mean(self, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
         """The sum over `dim` (None or (): all) divided by the number of elements; NaN where there are none."""
     def min(self, dim: Any = None, keepdim: _bool = False, *, other: _Operand | None = None) -> Tensor:
         """The smallest of all; along `dim`, a named tuple (values, indices); with a second tensor, `minimum`."""
     def minimum(self, b: _Operand) -> Tensor:
         """The smaller of the two; equals share the gradient."""
+    def minimum_(self, b: _Operand) -> Tensor:
+        """`minimum`, written into the tensor; returns it."""
     def mm(self, b: _Operand) -> Tensor:
         """The product of two matrices, (m, k) and (k, n)."""
     def movedim(self, source: _Ints, destination: _Ints) -> Tensor:
@@ -311,8 +421,12 @@ class Tensor:
         """Number of dimensions."""
     def ne(self, b: _Operand) -> Tensor:
         """Whether a differs from b, element by element."""
+    def ne_(self, b: _Operand) -> Tensor:
+        """`ne`, written into the tensor; returns it."""
     def neg(self) -> Tensor:
         """Elementwise negation."""
+    def neg_(self) -> Tensor:
+        """`neg`, written into the tensor; returns it."""
     def nonzero(self, *, as_tuple: _bool = False) -> Tensor:
         """The places of the elements that are not zero, as one (n, ndim) tensor or as one tensor per dimension."""
     def norm(self, p: Any = 2, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
@@ -324,20 +438,34 @@ class Tensor:
         """Integer classes as rows of zeros with a single one, in a new last dimension of int64."""
     def ones_like(self, *, dtype: DTypeLike | None = None) -> Tensor:
         """Ones in the shape of x."""
+    def ones_like_(self, *, dtype: DTypeLike | None = None) -> Tensor:
+        """`ones_like`, written into the tensor; returns it."""
     def outer(self, b: _Operand) -> Tensor:
         """Every product of an element of one vector and one of another: (m,) and (n,) to (m, n)."""
     def permute(self, *dims: _Ints) -> Tensor:
         """Dimensions in another order: dimension i of the result is dimension dims[i] of x."""
     def pow(self, b: _Operand) -> Tensor:
         """a to the power b."""
+    def pow_(self, b: _Operand) -> Tensor:
+        """`pow`, written into the tensor; returns it."""
     def prod(self, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
         """The product over `dim` (None or (): all); derivatives of every order hold where factors are 0."""
     def reciprocal(self) -> Tensor:
         """1 / x."""
+    def reciprocal_(self) -> Tensor:
+        """`reciprocal`, written into the tensor; returns it."""
+    def register_hook(self, hook: Any) -> Any:
+        """Call `hook(grad)` whenever the gradient of this tensor is known; what it returns, if not None, replaces it."""
+    def register_post_accumulate_grad_hook(self, hook: Any) -> Any:
+        """Call `hook(tensor)` whenever a backward pass has added to `.grad` of this leaf: all of it has arrived then."""
     def relu(self) -> Tensor:
         """max(x, 0); its derivative at 0 is 0."""
+    def relu_(self) -> Tensor:
+        """`relu`, written into the tensor; returns it."""
     def remainder(self, b: _Operand) -> Tensor:
         """a - floor(a / b) * b: what is left, with the sign of b."""
+    def remainder_(self, b: _Operand) -> Tensor:
+        """`remainder`, written into the tensor; returns it."""
     def repeat(self, *sizes: _Ints) -> Tensor:
         """The whole tensor repeated sizes[i] times along dimension i; new dimensions come in front."""
     @property
@@ -351,12 +479,21 @@ class Tensor:
         """The same elements in row-major order in another shape; one size may be -1.  A view where strides allow."""
     def reshape_as(self, other: Any) -> Tensor:
         """Reshaped as the other tensor."""
+    def retain_grad(self) -> None:
+        """Let `backward()` show the gradient of this result in its `.grad`, as it does for leaves."""
+    @property
+    def retains_grad(self) -> _bool:
+        """Whether this result shows its gradient after `backward()`; False for leaves, which always do."""
     def roll(self, shifts: _int, dim: _int | None = None) -> Tensor:
         """The elements shifted along `dim` (None: in row-major order), those pushed out coming in at the front."""
     def round(self) -> Tensor:
         """The nearest integer, halves to even; its derivative is 0."""
+    def round_(self) -> Tensor:
+        """`round`, written into the tensor; returns it."""
     def rsqrt(self) -> Tensor:
         """1 / sqrt(x)."""
+    def rsqrt_(self) -> Tensor:
+        """`rsqrt`, written into the tensor; returns it."""
     def select(self, dim: _int, index: _int) -> Tensor:
         """The slice at `index` along `dim`, without that dimension; a view."""
     @property
@@ -364,26 +501,42 @@ class Tensor:
         """Sizes of the dimensions, as a tuple of ints."""
     def sigmoid(self) -> Tensor:
         """1 / (1 + exp(-x))."""
+    def sigmoid_(self) -> Tensor:
+        """`sigmoid`, written into the tensor; returns it."""
     def sign(self) -> Tensor:
         """-1, 0 or 1; its derivative is 0."""
+    def sign_(self) -> Tensor:
+        """`sign`, written into the tensor; returns it."""
     def silu(self) -> Tensor:
         """x * sigmoid(x), also called swish."""
+    def silu_(self) -> Tensor:
+        """`silu`, written into the tensor; returns it."""
     def sin(self) -> Tensor:
         """The sine of x radians."""
+    def sin_(self) -> Tensor:
+        """`sin`, written into the tensor; returns it."""
     def sinh(self) -> Tensor:
         """The hyperbolic sine."""
+    def sinh_(self) -> Tensor:
+        """`sinh`, written into the tensor; returns it."""
     def size(self, dim: Any = None) -> Any:
         """The shape, or the size of one dimension."""
     def softmax(self, dim: _int) -> Tensor:
         """exp(x) / sum(exp(x)) along dim, shifted so that it cannot overflow."""
     def softplus(self) -> Tensor:
         """log(1 + exp(x)), without overflow."""
+    def softplus_(self) -> Tensor:
+        """`softplus`, written into the tensor; returns it."""
     def split(self, split_size_or_sections: Any, dim: _int = 0) -> tuple[Tensor, ...]:
         """A tuple of views along `dim`: of one size (the last may be smaller), or of the sizes listed."""
     def sqrt(self) -> Tensor:
         """The square root; NaN for negative numbers."""
+    def sqrt_(self) -> Tensor:
+        """`sqrt`, written into the tensor; returns it."""
     def square(self) -> Tensor:
         """x times x."""
+    def square_(self) -> Tensor:
+        """`square`, written into the tensor; returns it."""
     def squeeze(self, dim: _Ints | None = None) -> Tensor:
         """Without the dimensions of size 1, or without those of them that `dim` names."""
     def std(self, dim: _Ints | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number = 1) -> Tensor:
@@ -398,8 +551,12 @@ class Tensor:
         """Per position of `indices`, the element of x at that place along `dim`; other dimensions match one to one."""
     def tan(self) -> Tensor:
         """The tangent of x radians."""
+    def tan_(self) -> Tensor:
+        """`tan`, written into the tensor; returns it."""
     def tanh(self) -> Tensor:
         """The hyperbolic tangent."""
+    def tanh_(self) -> Tensor:
+        """`tanh`, written into the tensor; returns it."""
     def to(self, dtype: DTypeLike) -> Tensor:
         """x in another dtype; from complex to real, its real part."""
     def tolist(self) -> Any:
@@ -410,10 +567,16 @@ class Tensor:
         """Two dimensions swapped."""
     def tril(self, diagonal: _int = 0) -> Tensor:
         """The lower triangle of the last two dimensions, zeros above the given diagonal."""
+    def tril_(self, diagonal: _int = 0) -> Tensor:
+        """`tril`, written into the tensor; returns it."""
     def triu(self, diagonal: _int = 0) -> Tensor:
         """The upper triangle of the last two dimensions, zeros below the given diagonal."""
+    def triu_(self, diagonal: _int = 0) -> Tensor:
+        """`triu`, written into the tensor; returns it."""
     def trunc(self) -> Tensor:
         """x without its fraction; its derivative is 0."""
+    def trunc_(self) -> Tensor:
+        """`trunc`, written into the tensor; returns it."""
     def type_as(self, other: Any) -> Tensor:
         """The tensor in the dtype of the other."""
     def unbind(self, dim: _int = 0) -> tuple[Tensor, ...]:
@@ -434,6 +597,8 @@ class Tensor:
         """Write zeros; returns x."""
     def zeros_like(self, *, dtype: DTypeLike | None = None) -> Tensor:
         """Zeros in the shape of x."""
+    def zeros_like_(self, *, dtype: DTypeLike | None = None) -> Tensor:
+        """`zeros_like`, written into the tensor; returns it."""
 
 _Number = _bool | _int | _float | _complex
 _Operand = Tensor | NDArray[Any] | np.generic | _Number

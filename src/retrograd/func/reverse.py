@@ -76,6 +76,6 @@ def _pull(out: Tensor, seed: Tensor, leaves: tuple[Tensor, ...]) -> tuple[Tensor
     found: dict = {}
     if out.requires_grad:
         inputs = [edge_of(leaf) for leaf in leaves]
-        found, _ = pullback([edge_of(out)], [seed], level=out.level, inputs=inputs, retain_graph=True)
+        found = pullback([edge_of(out)], [seed], level=out.level, inputs=inputs, retain_graph=True)
     with at(out.level, False):
         return tuple(found[x] if x in found else registry["zeros_like"](x) for x in leaves)

@@ -7,13 +7,13 @@ from zlib import crc32
 
 from retrograd.core import Op, operator_named
 from retrograd.core import dtype as dtypes
+from retrograd.core.source import LINES
 from retrograd.fx.node import Node
 
 if TYPE_CHECKING:
     from retrograd.fx.graph import Graph
 
 DType = type(dtypes.float32).__mro__[1]  # NumPy's dtype
-LINES = "__made_at__"  # in the globals of generated code: line number -> line of the user's code
 
 
 class Operators:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from types import MethodType, TracebackType
 from typing import Any
 
-from retrograd.fx.codegen import LINES
+from retrograd.core.source import LINES
 from retrograd.fx.graph import Graph
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter

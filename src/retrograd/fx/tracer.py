@@ -1,18 +1,14 @@
 """Tracing: running code on example values while every operator that it calls is written down."""
 
-import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import takewhile
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from retrograd.core import Aval, Level, Op, Tensor, at, call, current, operator_named
 from retrograd.core.schema import REQUIRED, Parameter
+from retrograd.core.source import user_line
 from retrograd.core.tensor import make
-from retrograd.fx.codegen import LINES
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule, extract, tensor_names
 from retrograd.fx.node import Node, map_leaves
@@ -22,7 +18,6 @@ from retrograd.nn.module import Module
 from retrograd.ops.create import as_tensor
 
 _detach = operator_named("detach")
-PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 
 def trace(root: Callable | Module, *args: Any, **kwargs: Any) -> GraphModule:
@@ -217,18 +212,3 @@ def _arguments(op: Op, inputs: list, params: dict) -> tuple[tuple, dict[str, Any
 def _is_default(parameter: Parameter, values: dict[str, Any]) -> bool:
     value, default = values[parameter.name], parameter.default
     return default is not REQUIRED and type(value) is type(default) and value == default
-
-
-def user_line() -> str:
-    """Where the user's code is: `file:line in function` of the innermost frame outside this package.
-
-    Code that was generated from a graph stands for the lines that it was traced from.
-    """
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if LINES in frame.f_globals:
-            return frame.f_globals[LINES].get(frame.f_lineno, "")
-        if not frame.f_code.co_filename.startswith(PACKAGE):
-            return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
-        frame = frame.f_back
-    return ""

@@ -1,10 +1,9 @@
 """Hooks: functions that run before and after a module's forward, and may replace what goes in and out."""
 
 from collections.abc import Callable
-from itertools import count
 from typing import Any, NamedTuple
 
-_numbers = count()
+from retrograd.core.hooks import RemovableHandle
 
 
 class Hook(NamedTuple):
@@ -17,43 +16,14 @@ class Hook(NamedTuple):
 Hooks = dict[int, Hook]
 
 
-class RemovableHandle:
-    """Takes a hook away again: by `remove()`, or at the end of a `with` block.
-
-    >>> import retrograd as rg
-    >>> from retrograd import nn
-    >>> layer = nn.Identity()
-    >>> with layer.register_forward_hook(lambda module, args, output: output + 1):
-    ...     layer(rg.zeros(2))
-    tensor([1., 1.])
-    >>> layer(rg.zeros(2))
-    tensor([0., 0.])
-    """
-
-    def __init__(self, hooks: Hooks) -> None:
-        self._hooks = hooks
-        self._number = next(_numbers)
-
-    def remove(self) -> None:
-        """Take the hook away; doing so twice is no error."""
-        self._hooks.pop(self._number, None)
-
-    def __enter__(self) -> "RemovableHandle":
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        self.remove()
-
-
 def add(hooks: Hooks, hook: Hook, prepend: bool) -> RemovableHandle:
     """Register a hook, last or first of those that are there."""
     if not callable(hook.function):
         raise TypeError(f"a hook must be callable, got {type(hook.function).__name__}")
     others = dict(hooks) if prepend else {}
-    handle = RemovableHandle(hooks)
     if prepend:
         hooks.clear()
-    hooks[handle._number] = hook
+    handle = RemovableHandle(hooks, hook)
     hooks.update(others)
     return handle
 

@@ -16,7 +16,7 @@ class _Owned(Tensor):
     def __init__(self, data: Tensor) -> None:
         if not isinstance(data, Tensor):
             raise TypeError(f"{type(self).__name__}: expected a Tensor, got {type(data).__name__}; see rg.tensor")
-        super().__init__(data.value, data.level, data.tag)
+        super().__init__(data.value, data.level, None if data.level is None else data.tag)
         self.version = version_of(data)
 
 

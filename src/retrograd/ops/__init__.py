@@ -10,6 +10,7 @@ _ARITHMETIC = "add sub mul div matmul pow neg remainder floor_divide lt le gt ge
 
 bind_arithmetic({name: registry[name] for name in _ARITHMETIC.split()})
 methods.add_operators(registry)
+mutate.add_in_place(registry)
 
 
 def public():

@@ -74,6 +74,7 @@ class Pointwise(Definition):
 
     promotion = "numeric"
     fits = True
+    in_place = True
     result = "same"  # the dtype of the result: "same" as the promoted operands', "bool", or its "real" part
     masks = 0  # leading operands that are booleans and take no part in promotion
 

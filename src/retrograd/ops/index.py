@@ -321,7 +321,7 @@ class scatter_sum(Definition, linear="src"):
 
 
 @op("index_add(Tensor x, int dim, Tensor index, Tensor source) -> Tensor")
-class index_add(Composite):
+class index_add(Composite, in_place=True):
     """x with the slices of `source` added at the places along `dim` that a 1-d integer tensor names."""
 
     def compose(x, index, source, *, dim):
@@ -336,7 +336,7 @@ class index_add(Composite):
 
 
 @op("masked_fill(Tensor x, Tensor mask, number value) -> Tensor")
-class masked_fill(Composite):
+class masked_fill(Composite, in_place=True):
     """`value` where the mask is true, x elsewhere."""
 
     def compose(x, mask, *, value):

@@ -3,8 +3,10 @@
 import math
 
 from retrograd import backend
-from retrograd.core import Tensor, registry
+from retrograd.core import Tensor, graph_level, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.dispatch import wants
+from retrograd.core.tensor import make
 from retrograd.ops.index import index
 
 
@@ -33,6 +35,7 @@ def attribute(function):
 def concrete(x):
     """The array below all levels; a level that can't be read refuses, or takes note."""
     while x.level is not None:
+        wants(x)  # a view whose base was written to takes over the new value
         x = x.level.read(x)
     return x.value
 
@@ -131,11 +134,24 @@ def __format__(x, spec) -> str:
     return format(item(x), spec) if spec and not x.ndim else repr(x)
 
 
+def _restored(cls, value, requires_grad, grad, attributes):
+    """A leaf from what pickling or copying has kept of it."""
+    x = cls.__new__(cls)
+    Tensor.__init__(x, value, None, None, requires_grad)
+    x._grad = grad
+    if attributes:
+        x.__dict__.update(attributes)
+    return x
+
+
 @method
 def __reduce_ex__(x, protocol):
     if x.grad_fn is not None or x.level is not None:
-        raise RuntimeError("only leaves can be pickled or deep-copied; use x.detach().clone()")
-    return object.__reduce_ex__(x, protocol)
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol and pickling at "
+            "the moment; use x.detach().clone()"
+        )
+    return _restored, (type(x), x.value, x.requires_grad, x.grad, getattr(x, "__dict__", None))
 
 
 @method
@@ -219,10 +235,22 @@ def device(x):
     return "cpu"
 
 
-@attribute
-def data(x):
-    """The same memory outside every graph."""
-    return x.detach()
+def _data(x):
+    """The same memory outside every graph, with a version counter of its own; may be set to another's memory."""
+    return make(x.value, x.level, None if x.level is None else x.tag)
+
+
+def _set_data(x, new):
+    if not isinstance(new, Tensor):
+        raise TypeError(f"data: expected a Tensor, got {type(new).__name__}")
+    if x.level is not graph_level() or new.level is not x.level:
+        raise RuntimeError("data: the two tensors belong to different function transforms")
+    if x.requires_grad and new.dtype.kind not in "fc":
+        raise RuntimeError(f"data set to a tensor that requires gradients must be floating or complex, got {new.dtype}")
+    x.value, x.tag = new.value, new.tag
+
+
+Tensor.data = property(_data, _set_data)
 
 
 @method

@@ -1,102 +1,349 @@
-"""Writing in place.  One operator writes, `copy_`; every other in-place method is a computation and a `copy_`."""
+"""Writing in place.  A write gives the memory new numbers and the tensor, or the base it shows, a new history.
 
-from retrograd.core import Tensor, current, registry
+On the ground the numbers are written into the array.  Above it, where values are tensors of another level,
+nothing is overwritten: the tensor gets a new value, and views of the same base follow when they are next used.
+"""
+
+from retrograd.core import Definition, Tensor, current, graph_level, op, operator_named, registry
 from retrograd.core import dtype as dtypes
-from retrograd.core.tensor import plain, version_of
+from retrograd.core.dispatch import ground, refuse_write, take, wants
+from retrograd.core.record import record
+from retrograd.core.tensor import Version, alias, make, plain, touch, version_of
 from retrograd.ops.create import as_tensor
-from retrograd.ops.family import broadcast_shapes
-from retrograd.ops.index import index
+from retrograd.ops.family import broadcast_shapes, cast_to, sum_to
+from retrograd.ops.index import T, fill, index, indexed, static_index
 
 
-def copy_(x, src) -> Tensor:
-    """Write `src`, broadcast and converted, into the memory of x, and return x.
+@op("view_scatter(Tensor base, Tensor src, *, any chain) -> Tensor")
+class view_scatter(Definition, linear="base,src"):
+    """base with src in the place that a chain of view operators shows: what a write does, as a function.
 
-    Nothing may record it: x is outside every graph, or gradients are off (`no_grad`), as in an optimizer.
+    `chain` lists (name of the operator, params); () is all of base.  src is broadcast and converted.
     """
+
+    public = False
+    method = False
+
+    def impl(xp, base, src, *, chain):
+        out = xp.array(base, copy=True)
+        window = out
+        for name, params in chain:
+            window = operator_named(name).kernel_for((window,))(window, **params)
+        window[...] = src
+        return out
+
+    def shape(base, src, *, chain):
+        return base
+
+    def vjp_base(g, chain):
+        return view_scatter(g, 0.0, chain=chain)
+
+    def vjp_src(g, src_aval, chain):
+        for name, params in chain:
+            g = operator_named(name)(g, **params)
+        return cast_to(sum_to(g, src_aval.shape), src_aval.dtype)
+
+    def samples(r):
+        yield (r(2, 3), r(2, 3)), {"chain": ()}
+        yield (r(2, 3), r(3)), {"chain": ()}
+        yield (r(2, 3), r(2)), {"chain": (("permute", {"dims": (1, 0)}), ("slice", {"spec": (1,)}))}
+
+
+@op("index_put(Tensor x, Tensor values, Tensor[] ids, *, any spec) -> Tensor")
+class index_put(Definition, linear="x,values"):
+    """x with values at [spec], where each T in spec stands for the next index tensor; a place named twice has one."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, values, *ids, spec):
+        out = xp.array(x, copy=True)
+        out[fill(spec, ids)] = values
+        return out
+
+    def shape(x, values, *ids, spec):
+        return x
+
+    def vjp_x(g, ids, spec):
+        return index_put(g, 0.0, ids, spec=spec)
+
+    def vjp_values(g, values_aval, ids, spec):
+        return cast_to(sum_to(indexed(g, ids, spec), values_aval.shape), values_aval.dtype)
+
+    def samples(r):
+        yield (r(4, 3), r(2, 3), as_tensor([3, 1])), {"spec": (T,)}
+        yield (r(4, 3), r(), as_tensor([2, 0])), {"spec": (slice(None), T)}
+
+
+# ---------------------------------------------------------------------------------------------------- writing
+
+
+def copy_(x, src, non_blocking=False) -> Tensor:
+    """Write `src`, broadcast and converted, into the memory of x, and return x."""
     src = as_tensor(src)
-    check_write(x, src)
-    if src.shape != x.shape and broadcast_shapes("copy_", [x.shape, src.shape]) != x.shape:
-        raise ValueError(f"copy_: a value of shape {src.shape} does not fit into {x.shape}")
+    check_write("copy_", x, src)
+    check_fits("copy_", x, src)
+    recorded = is_recorded(x, src)
+    if x.level is not None:
+        return _write_above(x, src)
+    _announce(x)
     x.value[...] = src.value if src.dtype == x.dtype else registry["to"](src.detach(), x.dtype).value
-    version_of(x).count += 1
+    x.tag = x.tag if src.tag is None else src.tag
+    touch(x)
+    if recorded:
+        rebase(x, src)
     return x
 
 
-def check_write(x, src):
-    """Refuse a write that autograd would have to record, before anything has changed."""
-    if current().level is not None or x.level is not None:
-        raise NotImplementedError("in-place writes inside a transform or trace are not supported yet; use x = x + y")
-    if current().grad_enabled and x.requires_grad and x.grad_fn is None:
-        raise RuntimeError("a leaf that requires grad can't be written to in place; use no_grad(), or x.detach()")
-    if current().grad_enabled and (x.requires_grad or getattr(src, "requires_grad", False)):
-        raise NotImplementedError("in-place writes that autograd must record are not supported yet; use x = x + y")
-    if not x.value.flags.writeable:
-        raise RuntimeError("copy_: this tensor's memory is read-only (expanded, or from a read-only array); clone it")
+def check_write(name, x, *operands):
+    """Refuse a write that would go wrong, before anything has changed."""
+    if x.level is not graph_level():
+        raise RuntimeError(
+            f"{name}: a tensor from outside a function transform or trace can't be written to inside; clone it there"
+        )
+    if x.is_inference() and not current().inference:
+        raise RuntimeError(
+            f"{name}: Inplace update to inference tensor outside InferenceMode is not allowed. Make a clone to get a "
+            f"normal tensor first."
+        )
+    if is_recorded(x, *operands):
+        _check_history(x)
+    if x.level is None and not x.value.flags.writeable:
+        raise RuntimeError(
+            f"{name}: this tensor's memory is read-only: it comes from a read-only array, or it is expanded, and more "
+            f"than one element of the written-to tensor refers to a single memory location. Clone it first."
+        )
 
 
-def _computed(name, x, other):
-    """x = operator(x, other): straight into the memory of x where no dtype changes."""
-    operator, operand = registry[name], getattr(other, "value", other)
-    check_write(x, other)
-    if not plain(x.value, operand) or x.dtype.kind not in "fc":
-        result = operator(x, other)
-        if dtypes.category(result.dtype) > dtypes.category(x.dtype):
-            raise RuntimeError(f"{name}_: the result is {result.dtype}, which can't be written into {x.dtype}")
-        return copy_(x, result)
-    operator.kernel_for((x.value,))(x.value, operand, out=x.value)
-    version_of(x).count += 1
+def _check_history(x):
+    """The rules for what may be part of a graph and be written to."""
+    if x._view is not None:
+        if x._view.made:
+            refuse_write(x._view.made, "this tensor is a view and is being modified")
+        if wants(x) and wants(x._view.base) and x._view.base._grad_fn is None:
+            raise RuntimeError(
+                "a view of a leaf Variable that requires grad is being used in an in-place operation; write under "
+                "no_grad(), or to a clone"
+            )
+    if wants(x) and x._grad_fn is None:
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation; write under no_grad(), or to "
+            "x.detach() or x.clone()"
+        )
+
+
+def check_fits(name, x, src):
+    """A value may be broadcast to the shape of x, not the other way round."""
+    if src.shape != x.shape and broadcast_shapes(name, [x.shape, src.shape]) != x.shape:
+        raise RuntimeError(f"{name}: a value of shape {src.shape} does not fit into shape {x.shape}")
+
+
+def is_recorded(x, *operands):
+    """Whether a write to x becomes part of a graph."""
+    if not current().grad_enabled or not dtypes.is_differentiable(x.dtype):
+        return False
+    return wants(x) or any(isinstance(a, Tensor) and wants(a) for a in operands)
+
+
+def _announce(x):
+    listener = current().on_write
+    if listener is not None:
+        listener(x)
+
+
+def rebase(x, src):
+    """The new history after `src` was written to x: of the base that x shows, if it is a view."""
+    base, chain = _target(x)
+    shadow = make(base.value, base.level, None)
+    shadow.version = version_of(base)
+    record(view_scatter, (base, src), {"chain": chain}, shadow, base.level)
+    take(base, shadow)
+    base.version.rebased += 1
+
+
+def _target(x):
+    if x._view is None:
+        return x, ()
+    return x._view.base, tuple((step.name, params) for step, params in x._view.chain)
+
+
+def _write_above(x, src):
+    """Above the ground: a new value for the base; its views follow."""
+    base, chain = _target(x)
+    merged = view_scatter(base, src, chain=chain)
+    base.value, base.tag = merged.value, merged.tag
+    if current().grad_enabled:
+        take(base, merged)
+    touch(base)
+    base.version.rebased += 1
     return x
 
 
-def fill_(x, value) -> Tensor:
-    """Write one value everywhere; returns x."""
-    check_write(x, value)
-    x.value[...] = value if isinstance(value, (bool, int, float, complex)) else as_tensor(value).item()
-    version_of(x).count += 1
+# ------------------------------------------------------------------------------------ operators that write
+
+
+def in_place(operator, x, others, params):
+    """x = operator(x, *others, **params), written into x."""
+    name = f"{operator.name}_"
+    check_write(name, x, *others)
+    if x.level is not None or operator.inlined:
+        return _through_a_copy(operator, x, others, params)
+    recorded = is_recorded(x, *others)
+    if not recorded and _straight(operator, x, others, params):
+        return x
+    before = _before(operator, x, others) if recorded else x
+    args = (before, *[before if a is x else a for a in others])
+    result = ground(operator, args, params)
+    _check_result(name, x, result)
+    _announce(x)
+    x.value[...] = result.value
+    touch(x)
+    if recorded:
+        _new_history(operator, x, args, params)
     return x
 
 
-def zero_(x) -> Tensor:
-    """Write zeros; returns x."""
-    return fill_(x, 0)
+def _straight(operator, x, others, params):
+    """Let NumPy write into the memory of x, where no dtype or shape changes; whether it did."""
+    kernel = operator.kernel_for((x.value,))
+    arrays = [getattr(a, "value", a) for a in others]
+    if params or not hasattr(kernel, "nin") or x.dtype.kind not in "fc":
+        return False
+    if any(not plain(x.value, a) or getattr(a, "ndim", 0) > x.ndim for a in arrays):
+        return False
+    if any(getattr(a, "shape", ()) not in ((), x.shape) for a in arrays):
+        return False
+    _announce(x)
+    kernel(x.value, *arrays, out=x.value)
+    touch(x)
+    return True
+
+
+def _before(operator, x, others):
+    """x as it is, for the graph; with a copy of its numbers if a rule will ask for them."""
+    before = alias(x, x._grad_fn)
+    rules = zip(operator.rules, (x, *others), strict=False)
+    if any(r is not None and r.needs_values & 1 for r, a in rules if isinstance(a, Tensor) and wants(a)):
+        before.value = registry["clone"](x.detach()).value
+        before.version = Version()
+    return before
+
+
+def _new_history(operator, x, args, params):
+    """x was computed from what it was: record that, and for a view how its base has changed."""
+    shadow = make(x.value, None, x.tag)
+    shadow.version = x.version
+    record(operator, args, params, shadow, None)
+    if x._view is not None:
+        rebase(x, shadow)
+    else:
+        take(x, shadow)
+        x.version.rebased += 1
+
+
+def _through_a_copy(operator, x, others, params):
+    """Where the operator has no kernel to write with: compute, then copy."""
+    before = x
+    if x.level is None and is_recorded(x, *others):
+        before = alias(x, x._grad_fn)
+        before.value, before.version = registry["clone"](x.detach()).value, Version()
+    result = operator(before, *[before if a is x else a for a in others], **params)
+    _check_result(f"{operator.name}_", x, result)
+    return copy_(x, result)
+
+
+def _check_result(name, x, result):
+    if result.shape != x.shape:
+        raise RuntimeError(
+            f"{name}: output with shape {x.shape} doesn't match the broadcast shape {result.shape}: the other operand "
+            f"may not be larger"
+        )
+    if dtypes.category(result.dtype) > dtypes.category(x.dtype):
+        raise RuntimeError(f"{name}: result type {result.dtype} can't be cast to the desired output type {x.dtype}")
+
+
+def add_in_place(registered):
+    """Every operator that keeps the shape of its first input becomes a method `<name>_` that writes into it."""
+    for name, operator in registered.items():
+        of = operator.definition
+        if of.in_place and of.public and of.method and not hasattr(Tensor, f"{name}_"):
+            setattr(Tensor, f"{name}_", _method(operator))
+
+
+def _method(operator):
+    def write(x, *args, **kwargs) -> Tensor:
+        inputs, params = operator.schema.bind((x, *args), kwargs)
+        return in_place(operator, x, inputs[1:], params)
+
+    write.writes = operator
+    write.__name__ = f"{operator.name}_"
+    write.__doc__ = f"`{operator.name}`, written into the tensor; returns it."
+    return write
 
 
 def add_(x, other, *, alpha=1) -> Tensor:
     """x = x + alpha * other, in place."""
-    return _computed("add", x, other if alpha == 1 else other * alpha)
+    return in_place(registry["add"], x, (other if alpha == 1 else other * alpha,), {})
 
 
 def sub_(x, other, *, alpha=1) -> Tensor:
     """x = x - alpha * other, in place."""
-    return _computed("sub", x, other if alpha == 1 else other * alpha)
+    return in_place(registry["sub"], x, (other if alpha == 1 else other * alpha,), {})
 
 
 def mul_(x, other) -> Tensor:
     """x = x * other, in place."""
-    return _computed("mul", x, other)
+    return in_place(registry["mul"], x, (other,), {})
 
 
 def div_(x, other) -> Tensor:
     """x = x / other, in place."""
-    return _computed("div", x, other)
+    return in_place(registry["div"], x, (other,), {})
 
 
-def clamp_(x, min=None, max=None) -> Tensor:
-    """x bounded by min and max, in place."""
-    return copy_(x, registry["clamp"](x, min, max))
+def fill_(x, value) -> Tensor:
+    """Write one value everywhere; returns x."""
+    if isinstance(value, Tensor) and value.ndim:
+        raise RuntimeError(f"fill_: only supports a value without dimensions, got one of shape {value.shape}")
+    return copy_(x, value)
+
+
+def zero_(x) -> Tensor:
+    """Write zeros; returns x."""
+    return copy_(x, 0)
+
+
+def detach_(x) -> Tensor:
+    """Take the tensor out of its graph, as if it were a leaf without gradient; returns it."""
+    if x._view is not None:
+        raise RuntimeError("Can't detach views in-place; use detach() instead, or clone the view first")
+    x._grad_fn, x.output_nr, x._requires_grad = None, 0, False
+    return x
 
 
 def set_item(x, key, value) -> None:
     """x[key] = value."""
-    window = index(x, key)
-    if window.version is not None and window.version is x.version:
-        copy_(window, value)
+    spec, ids = static_index(x, key if isinstance(key, tuple) else (key,))
+    if not ids and not any(isinstance(s, bool) for s in spec):
+        copy_(index(x, key), value)
         return
-    check_write(x, value)
-    raise NotImplementedError("x[mask] = v and x[indices] = v are not supported yet; use where() or index_add()")
+    value = as_tensor(value)
+    if x._view is None and wants(x) and x._grad_fn is None and current().grad_enabled:
+        _check_history(x)
+    check_write("x[...] = value", x, value)
+    if x.level is not None:
+        copy_(x, index_put(x, value, ids, spec=spec))
+        return
+    recorded = is_recorded(x, value)
+    _announce(x)
+    numbers = value.value if value.dtype == x.dtype else registry["to"](value.detach(), x.dtype).value
+    x.value[fill(spec, [i.value for i in ids])] = numbers
+    touch(x)
+    if recorded:
+        _new_history(index_put, x, (alias(x, x._grad_fn), value, *ids), {"spec": spec})
 
 
 Tensor.__iadd__, Tensor.__isub__, Tensor.__imul__, Tensor.__itruediv__ = add_, sub_, mul_, div_
-for _method in (copy_, zero_, fill_, add_, sub_, mul_, div_, clamp_):
-    setattr(Tensor, _method.__name__, _method)
+for _write in (copy_, zero_, fill_, add_, sub_, mul_, div_, detach_):
+    setattr(Tensor, _write.__name__, _write)
 Tensor.__setitem__ = set_item

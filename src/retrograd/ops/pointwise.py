@@ -294,7 +294,7 @@ class leaky_relu(Pointwise):
 
 
 @op("where(Tensor condition, Tensor a, Tensor b) -> Tensor")
-class where(Pointwise, linear="a,b", masks=1):
+class where(Pointwise, linear="a,b", masks=1, in_place=False):
     """a where the condition holds, b elsewhere; all three broadcast."""
 
     impl = xp.where
@@ -431,7 +431,7 @@ isfinite = pointwise("isfinite(Tensor x) -> Tensor", xp.isfinite,
 
 
 @op("to(Tensor x, dtype dtype) -> Tensor")
-class to(Pointwise, linear="x", promotion=None):
+class to(Pointwise, linear="x", promotion=None, in_place=False):
     """x in another dtype; from complex to real, its real part."""
 
     def impl(xp, x, *, dtype):
@@ -451,15 +451,15 @@ class to(Pointwise, linear="x", promotion=None):
 
 clone = pointwise("clone(Tensor x) -> Tensor", xp.copy,
     "A copy that gradients pass through.",
-    vjp=lambda g: g, linear="x")  # fmt: skip
+    vjp=lambda g: g, linear="x", in_place=False)  # fmt: skip
 
 row_major = pointwise("row_major(Tensor x) -> Tensor", lambda xp, x: xp.array(x, order="C", copy=True),
     "A copy whose elements lie in row-major order; `contiguous` calls it.",
-    vjp=lambda g: g, linear="x", public=False)  # fmt: skip
+    vjp=lambda g: g, linear="x", public=False, in_place=False)  # fmt: skip
 
 
 @op("detach(Tensor x) -> Tensor")
-class detach(Pointwise, differentiable=False, view=True, promotion=None):
+class detach(Pointwise, differentiable=False, view=True, promotion=None, in_place=False):
     """The same memory outside every graph: an operator, so that each level it passes cuts its own."""
 
     def impl(xp, x):

@@ -293,7 +293,7 @@ class roll(Definition, linear="x"):
 
 
 @op("tril(Tensor x, int diagonal=0) -> Tensor")
-class tril(Definition, linear="x"):
+class tril(Definition, linear="x", in_place=True):
     """The lower triangle of the last two dimensions, zeros above the given diagonal."""
 
     def impl(xp, x, *, diagonal):
@@ -311,7 +311,7 @@ class tril(Definition, linear="x"):
 
 
 @op("triu(Tensor x, int diagonal=0) -> Tensor")
-class triu(Definition, linear="x"):
+class triu(Definition, linear="x", in_place=True):
     """The upper triangle of the last two dimensions, zeros below the given diagonal."""
 
     def impl(xp, x, *, diagonal):
@@ -426,7 +426,7 @@ def _window(shape, dim, start, length):
 
 
 @op("split(Tensor x, any split_size_or_sections, int dim=0) -> Tensor[]")
-class split(Composite):
+class split(Composite, several_views=True):
     """A tuple of views along `dim`: of one size (the last may be smaller), or of the sizes listed."""
 
     def compose(x, *, split_size_or_sections, dim):
@@ -447,7 +447,7 @@ class split(Composite):
 
 
 @op("chunk(Tensor x, int chunks, int dim=0) -> Tensor[]")
-class chunk(Composite):
+class chunk(Composite, several_views=True):
     """At most `chunks` views of equal size along `dim`, the last one possibly smaller."""
 
     def compose(x, *, chunks, dim):
@@ -461,7 +461,7 @@ class chunk(Composite):
 
 
 @op("unbind(Tensor x, int dim=0) -> Tensor[]")
-class unbind(Composite):
+class unbind(Composite, several_views=True):
     """A tuple of the slices along `dim`, without that dimension."""
 
     def compose(x, *, dim):

@@ -84,7 +84,7 @@ def gradients(outs: tuple, xs: list, gs: tuple, *, create_graph: bool = False) -
     """Cotangents of tensors in the graph of `outs`."""
     flowing = [(out, g) for out, g in zip(outs, gs, strict=True) if out.requires_grad]
     edges = [edge_of(x) for x in xs]
-    found, _ = pullback(
+    found = pullback(
         [edge_of(out) for out, _ in flowing],
         [g for _, g in flowing],
         level=current().level,

@@ -1,0 +1,530 @@
+"""Custom differentiable functions: a forward and a backward written by the user, as one node of the graph."""
+
+import functools
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import optree
+
+from retrograd.core import Aval, GradFn, Tensor, at, current, registry
+from retrograd.core.dispatch import take, wants
+from retrograd.core.dtype import is_differentiable
+from retrograd.core.gradfn import node
+from retrograd.core.hooks import conjugated
+from retrograd.core.record import kept, kept_output, packed
+from retrograd.core.tensor import View, alias, count_of, make, touch, version_of
+from retrograd.ops.family import cast_to, sum_to
+from retrograd.ops.mutate import rebase
+
+IN_FUNCTION = "custom Function"
+
+
+class FunctionCtx:
+    """What forward hands to backward: saved tensors, marks, and any attributes that the user sets."""
+
+    needs_input_grad: tuple[bool, ...] = ()
+    _saved: tuple = ()
+    _saved_for_forward: tuple = ()
+    _dirty: tuple = ()
+    _fixed: tuple = ()
+    _materializes = True
+    _node: Callable[[], GradFn | None] | None = None
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep inputs, outputs or other tensors (or None) for backward, where `saved_tensors` gives them back.
+
+        Unlike attributes they are checked for in-place changes, freed with the graph, and seen by
+        `saved_tensors_hooks`.
+        """
+        for index, tensor in enumerate(tensors):
+            if tensor is not None and not isinstance(tensor, Tensor):
+                raise TypeError(
+                    f"save_for_backward can only save variables, but argument {index} is of type "
+                    f"{type(tensor).__name__}; set an attribute of ctx instead"
+                )
+        self._saved = tensors
+
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors for `jvp`."""
+        for index, tensor in enumerate(tensors):
+            if tensor is not None and not isinstance(tensor, Tensor):
+                raise TypeError(
+                    f"save_for_forward can only save tensors, but argument {index} is of type {type(tensor).__name__}"
+                )
+        self._saved_for_forward = tensors
+
+    def mark_dirty(self, *args: Tensor) -> None:
+        """Say which inputs forward has written to; each of them must be returned."""
+        self._dirty = args
+
+    def mark_non_differentiable(self, *args: Tensor) -> None:
+        """Say which outputs have no gradient."""
+        self._fixed = args
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether backward gets zeros (the default) or None for outputs that nothing depends on."""
+        self._materializes = bool(value)
+
+    @property
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+        """What `save_for_backward` kept, each with its place in the graph."""
+        fn = None if self._node is None else self._node()
+        if fn is None:
+            return self._saved or self._saved_for_forward
+        return fn.op.saved(fn)
+
+    saved_variables = saved_tensors
+
+
+class _FunctionOp:
+    """The operator of a user's Function: what the engine asks of one."""
+
+    fits = False
+
+    def __init__(self, cls: type["Function"]) -> None:
+        self.cls = cls
+        self.name = cls.__name__
+
+    def saved(self, fn: GradFn) -> tuple[Tensor | None, ...]:
+        """The saved tensors of a node, its outputs attached to it again."""
+        if fn.freed:
+            fn.value(0)  # which says so
+        if fn.saved is None:
+            return ()
+        versions = fn.versions or (0,) * len(fn.saved)
+        outputs = fn.params["outputs"]
+        found = []
+        for index, saved in enumerate(fn.saved):
+            tensor = fn.restored(saved, versions[index])
+            if index in outputs:
+                tensor = alias(tensor, fn)
+                tensor.output_nr = outputs[index]
+            found.append(tensor)
+        return tuple(found)
+
+    def gradients(self, fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
+        """Per edge the gradient that the user's backward gives."""
+        ctx, known = fn.ctx, fn.params
+        if ctx._materializes:
+            cotangents = tuple(
+                _zeros(a) if g is None else g for g, a in zip(cotangents, known["out_avals"], strict=True)
+            )
+        with_none = [None if g is None else conjugated(g) for g in cotangents]
+        results = _rule(self.cls)(ctx, *_spread_out(with_none, known["places"], known["returned"]))
+        results = results if isinstance(results, tuple) else (results,)
+        self._check_count(results, len(ctx.needs_input_grad))
+        grads = []
+        for place, aval, want in zip(known["inputs"], known["avals"], wanted, strict=True):
+            result = results[place]
+            grads.append(None if result is None or not want else self._checked(place, result, aval))
+        self._check_others(results, known["inputs"])
+        return grads
+
+    def _check_count(self, results: tuple, count: int) -> None:
+        extra = results[count:]
+        if len(results) < count or any(r is not None for r in extra):
+            raise RuntimeError(
+                f"function {self.name}Backward returned an incorrect number of gradients (expected {count}, got "
+                f"{len(results)}): one for each argument of forward, None where there is none"
+            )
+
+    def _checked(self, place: int, result: Any, aval: tuple) -> Tensor:
+        shape, dtype = aval
+        if not isinstance(result, Tensor):
+            raise TypeError(
+                f"function {self.name}Backward returned a {type(result).__name__} as gradient at position {place}: "
+                f"expected a Tensor or None"
+            )
+        if result.shape != shape and not _expandable(shape, result.shape):
+            raise RuntimeError(
+                f"Function {self.name}Backward returned an invalid gradient at index {place} - got "
+                f"{list(result.shape)} but expected shape compatible with {list(shape)}"
+            )
+        return cast_to(sum_to(conjugated(result), shape), dtype)
+
+    def _check_others(self, results: tuple, inputs: tuple) -> None:
+        for place, result in enumerate(results):
+            if result is not None and place not in inputs:
+                raise RuntimeError(
+                    f"function {self.name}Backward returned a gradient different from None at position {place + 1}, "
+                    f"but the corresponding forward input was not a Tensor"
+                )
+
+
+def _zeros(aval: Aval | None) -> Tensor | None:
+    return None if aval is None else registry["zeros"](aval.shape, dtype=aval.dtype)
+
+
+def _spread_out(cotangents: list, places: tuple, count: int) -> list:
+    """The cotangents of tensors at the places that these had among all outputs."""
+    if len(places) == count:
+        return cotangents
+    row: list = [None] * count
+    for place, g in zip(places, cotangents, strict=True):
+        row[place] = g
+    return row
+
+
+def _expandable(shape: tuple[int, ...], larger: tuple[int, ...]) -> bool:
+    """Whether a gradient of the larger shape can be summed down to an input of `shape`."""
+    lead = len(larger) - len(shape)
+    return lead >= 0 and all(s in (1, n) for s, n in zip(shape, larger[lead:], strict=True))
+
+
+def _rule(cls: type["Function"]) -> Callable:
+    """The one of backward and vjp that the class defines."""
+    has_backward = cls.backward is not Function.backward
+    has_vjp = cls.vjp is not Function.vjp
+    if has_backward and has_vjp:
+        raise RuntimeError(
+            f"{cls.__name__}: implementing both 'backward' and 'vjp' for a custom Function is not allowed; they are "
+            f"two names of one thing"
+        )
+    return cls.vjp if has_vjp else cls.backward
+
+
+class Function:
+    """The base of functions with a derivative of their own.
+
+    Define static methods `forward(ctx, *args)` and `backward(ctx, *grad_outputs)`, or `forward(*args)` together with
+    `setup_context(ctx, inputs, output)`; call the function by `apply`.  backward returns one gradient per argument of
+    forward, None for what has none.  `vjp` is another name of backward.
+
+    Raises RuntimeError, naming the class and the position, when backward returns too few gradients, or one that does
+    not fit its input; NotImplementedError when it is needed and not there.
+
+    >>> import retrograd as rg
+    >>> class Cube(rg.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x**3
+    ...     @staticmethod
+    ...     def backward(ctx, grad_output):
+    ...         (x,) = ctx.saved_tensors
+    ...         return grad_output * 3 * x**2
+    >>> x = rg.tensor(2.0, requires_grad=True)
+    >>> Cube.apply(x).backward()
+    >>> x.grad
+    tensor(12.)
+    """
+
+    _operator: _FunctionOp
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._operator = _FunctionOp(cls)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Functions are not instantiated."""
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
+            f"function with static forward method: {type(self).__name__}.apply(...)"
+        )
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the result; nothing inside is recorded."""
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx: FunctionCtx, inputs: tuple, output: Any) -> Any:
+        """Save what backward needs, where forward takes no ctx."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: FunctionCtx, *grad_outputs: Tensor | None) -> Any:
+        """The gradients of the inputs, given those of the outputs."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward mode AD."
+        )
+
+    @staticmethod
+    def vjp(ctx: FunctionCtx, *grad_outputs: Tensor | None) -> Any:
+        """Another name of backward."""
+        raise NotImplementedError("see backward")
+
+    @staticmethod
+    def jvp(ctx: FunctionCtx, *grad_inputs: Tensor | None) -> Any:
+        """The tangents of the outputs, given those of the inputs."""
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
+    generate_vmap_rule = False
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple, *args: Any) -> Any:
+        """The function over a batch: returns the outputs and the dimensions that are batched in them."""
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap static method or set "
+            "generate_vmap_rule=True."
+        )
+
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        """Run forward, and make its outputs one node's."""
+        state = current()
+        ctx = FunctionCtx()
+        inputs = tuple([i for i, a in enumerate(args) if isinstance(a, Tensor)])
+        ctx.needs_input_grad = tuple([isinstance(a, Tensor) and wants(a) for a in args])
+        recorded = state.grad_enabled and any(ctx.needs_input_grad)
+        edges = numbers = None
+        if recorded:  # as the inputs are now: forward may write to them
+            edges = tuple([_edge(args[i]) for i in inputs])
+            numbers = tuple([args[i].output_nr for i in inputs])
+        with at(state.level, False):
+            if cls.setup_context is Function.setup_context:
+                result = cls.forward(ctx, *args)
+            else:
+                result = cls.forward(*args)
+                cls.setup_context(ctx, args, result)
+        results = result if isinstance(result, tuple) else (result,)
+        outputs = _outputs(cls, ctx, args, results)
+        if recorded:
+            _record(cls, ctx, args, inputs, edges, numbers, outputs)
+        elif ctx._saved:
+            ctx._saved = ()
+        return tuple(outputs) if isinstance(result, tuple) else outputs[0]
+
+
+def _edge(tensor: Tensor) -> Any:
+    if not tensor._requires_grad:
+        return None
+    return tensor if tensor._grad_fn is None else tensor._grad_fn
+
+
+def _is_among(tensor: Any, tensors: tuple) -> bool:
+    return any(tensor is other for other in tensors)
+
+
+def _outputs(cls: type[Function], ctx: FunctionCtx, args: tuple, results: tuple) -> list:
+    """The outputs as the caller gets them: an input that is returned as it is becomes a tensor of its own."""
+    for tensor in ctx._dirty:
+        if not _is_among(tensor, results):
+            raise RuntimeError(
+                f"{cls.__name__}: Some elements marked as dirty during the forward method were not returned "
+                f"as output. The inputs that are modified inplace must all be outputs of the Function."
+            )
+        touch(tensor)
+    outputs = []
+    for result in results:
+        if not isinstance(result, Tensor) or _is_among(result, ctx._dirty):
+            outputs.append(result)
+        elif result._requires_grad or _is_among(result, args):
+            outputs.append(_shown(result))
+        else:
+            if result._view is not None:
+                result._view.made = IN_FUNCTION
+            outputs.append(result)
+    return outputs
+
+
+def _shown(tensor: Tensor) -> Tensor:
+    """A view of all of a tensor, outside its graph, that refuses recorded writes."""
+    out = make(tensor.value, tensor.level, tensor.tag)
+    out.version = version_of(tensor)
+    base = tensor if tensor._view is None else tensor._view.base
+    chain = () if tensor._view is None else tensor._view.chain
+    out._view = View(base, chain, IN_FUNCTION, out.version.rebased)
+    return out
+
+
+def _record(
+    cls: type[Function], ctx: FunctionCtx, args: tuple, inputs: tuple, edges: Any, numbers: Any, outputs: list
+) -> None:
+    """One node for all outputs."""
+    places = tuple([i for i, o in enumerate(outputs) if isinstance(o, Tensor)])
+    params = {
+        "inputs": inputs,
+        "avals": tuple([(args[i].shape, args[i].dtype) for i in inputs]),
+        "places": places,
+        "returned": len(outputs),
+        "out_avals": tuple([outputs[i].aval if is_differentiable(outputs[i].dtype) else None for i in places]),
+        "outputs": {},
+    }
+    fn = node(cls._operator, None, params, edges, False)
+    fn.ctx = ctx
+    ctx._node = weakref.ref(fn)
+    if any(numbers):
+        fn.numbers = numbers
+    if len(places) > 1:
+        fn.out_avals = params["out_avals"]
+    _check_dirty(cls, ctx, args, places)
+    made = [(number, outputs[place]) for number, place in enumerate(places)]
+    for number, out in made:
+        if is_differentiable(out.dtype) and not _is_among(out, ctx._fixed):
+            _attach(fn, number, out, _is_among(out, ctx._dirty))
+    if ctx._saved:
+        _save(fn, ctx, made)
+    for watcher in current().watchers or ():
+        watcher.recorded(fn)
+
+
+def _check_dirty(cls: type[Function], ctx: FunctionCtx, args: tuple, places: tuple) -> None:
+    for tensor in ctx._dirty:
+        if not _is_among(tensor, args):
+            warnings.warn(
+                f"{cls.__name__}: Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, "
+                f"there is no need to pass it to mark_dirty().",
+                stacklevel=5,
+            )
+        if tensor._requires_grad and tensor._grad_fn is None:
+            raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+        if tensor._view is not None and len(places) > 1:
+            raise RuntimeError(
+                f"{cls.__name__}: If your Function modifies inplace an input that is a view of another Tensor, your "
+                f"Function cannot return more than one Tensor."
+            )
+
+
+def _attach(fn: GradFn, number: int, out: Tensor, dirty: bool) -> None:
+    """Make a tensor an output of the node; one that was written to gets a new history, a view its base too."""
+    target = make(out.value, out.level, None) if dirty else out
+    target._grad_fn, target.output_nr, target._requires_grad = fn, number, True
+    if not dirty:
+        return
+    if out._view is not None:
+        rebase(out, target)
+    else:
+        take(out, target)
+        version_of(out).rebased += 1
+
+
+def _save(fn: GradFn, ctx: FunctionCtx, outputs: list) -> None:
+    """Keep what `save_for_backward` named, outputs outside the graph, so that the node does not hold itself."""
+    saved, versions = [], []
+    for index, tensor in enumerate(ctx._saved):
+        number = next((n for n, out in outputs if out is tensor and tensor._grad_fn is fn), None)
+        if number is not None:
+            fn.params["outputs"][index] = number
+            tensor = kept_output(tensor)
+        versions.append(0 if tensor is None else kept(fn.op, tensor) if number is None else count_of(tensor))
+        saved.append(tensor)
+    state = current()
+    fn.saved = tuple(saved) if state.saving is None else tuple([packed(state.saving, s) for s in saved])
+    fn.versions = tuple(versions) if any(versions) else None  # type: ignore[attr-defined]
+    ctx._saved = ()
+
+
+# -------------------------------------------------------------------------------------------------- variations
+
+
+class _Once:
+    """The operator behind what a once_differentiable backward returns: there is no way further."""
+
+    name = "Error"
+    fits = False
+
+    @staticmethod
+    def gradients(fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
+        """Refuse."""
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
+def once_differentiable(fn: Callable) -> Callable:
+    """A backward that is not differentiable itself: it runs unrecorded, and a double backward raises RuntimeError."""
+
+    @functools.wraps(fn)
+    def backward(ctx: FunctionCtx, *args: Any) -> Any:
+        state = current()
+        twice = state.grad_enabled and any(isinstance(a, Tensor) and wants(a) for a in args)
+        with at(state.level, False):
+            results = fn(ctx, *args)
+        if not twice:
+            return results
+        edges = tuple([_edge(a) for a in args if isinstance(a, Tensor)])
+        refusal = node(_Once, None, {}, edges, False)
+        if isinstance(results, tuple):
+            return tuple([_refusing(r, refusal) for r in results])
+        return _refusing(results, refusal)
+
+    return backward
+
+
+def _refusing(result: Any, refusal: GradFn) -> Any:
+    if not isinstance(result, Tensor):
+        return result
+    out = alias(result, refusal)
+    out.output_nr = 0
+    return out
+
+
+class InplaceFunction(Function):
+    """Kept for its name: a Function; what it writes to is said by `ctx.mark_dirty`."""
+
+
+class NestedIOFunction(Function):
+    """A Function whose arguments and results may be nested in tuples, lists, dicts and other pytrees.
+
+    Define static `forward_extended(ctx, *args)` and `backward_extended(ctx, *grads)`: the latter gets gradients nested
+    as the result of forward is, and returns one per argument, nested as that is; None stands for a whole argument
+    without gradient.
+
+    >>> import retrograd as rg
+    >>> class Both(rg.autograd.NestedIOFunction):
+    ...     @staticmethod
+    ...     def forward_extended(ctx, pair):
+    ...         return {"sum": pair["a"] + pair["b"]}
+    ...     @staticmethod
+    ...     def backward_extended(ctx, grads):
+    ...         return ({"a": grads["sum"], "b": grads["sum"]},)
+    >>> a, b = rg.ones(1, requires_grad=True), rg.ones(1, requires_grad=True)
+    >>> Both.apply({"a": a, "b": b})["sum"].backward()
+    >>> a.grad
+    tensor([1.])
+    """
+
+    @staticmethod
+    def forward_extended(ctx: FunctionCtx, *args: Any) -> Any:
+        """Compute the nested result."""
+        raise NotImplementedError("a NestedIOFunction defines forward_extended")
+
+    @staticmethod
+    def backward_extended(ctx: FunctionCtx, *grad_output: Any) -> Any:
+        """The nested gradients of the arguments."""
+        raise NotImplementedError("a NestedIOFunction defines backward_extended")
+
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        """Run forward on the nested arguments."""
+        leaves, structure = flatten(args)
+        shape: dict[str, Any] = {}
+        flat = _Flat.apply(cls, structure, shape, *leaves)
+        return optree.tree_unflatten(shape["output"], list(flat))
+
+
+def flatten(tree: Any) -> tuple[list[Any], Any]:
+    """The leaves of a pytree, None among them, and its structure."""
+    return optree.tree_flatten(tree, none_is_leaf=True)
+
+
+class _Flat(Function):
+    """A NestedIOFunction on the leaves of its arguments."""
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, cls: type[NestedIOFunction], structure: Any, shape: dict, *leaves: Any) -> tuple:
+        ctx.cls, ctx.structure = cls, structure  # type: ignore[attr-defined]
+        output = cls.forward_extended(ctx, *optree.tree_unflatten(structure, list(leaves)))
+        flat, shape["output"] = flatten(output)
+        ctx.output = shape["output"]  # type: ignore[attr-defined]
+        return tuple(flat)
+
+    @staticmethod
+    def backward(ctx: FunctionCtx, *grads: Tensor | None) -> tuple:
+        nested = optree.tree_unflatten(ctx.output, list(grads))  # type: ignore[attr-defined]
+        result = ctx.cls.backward_extended(ctx, nested)  # type: ignore[attr-defined]
+        result = result if isinstance(result, tuple) else (result,)
+        structures = ctx.structure.children()  # type: ignore[attr-defined]
+        if len(result) != len(structures):
+            raise RuntimeError(
+                f"function {ctx.cls.__name__}Backward returned an incorrect number of gradients "  # type: ignore[attr-defined]
+                f"(expected {len(structures)}, got {len(result)})"
+            )
+        flat: list = [None, None, None]
+        for value, structure in zip(result, structures, strict=True):
+            flat += [None] * structure.num_leaves if value is None else structure.flatten_up_to(value)
+        return tuple(flat)

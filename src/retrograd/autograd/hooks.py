@@ -1,0 +1,174 @@
+"""Hooks on tensors: functions that see, and may replace, gradients as they pass."""
+
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from retrograd.core import Tensor, current, registry
+from retrograd.core.engine import edge_of
+from retrograd.core.hooks import RemovableHandle, hooks_of, retain
+
+Hook = Callable[[Tensor], Tensor | None]
+
+
+def register_hook(self: Tensor, hook: Hook) -> RemovableHandle:
+    """Call `hook(grad)` whenever the gradient of this tensor is known; what it returns, if not None, replaces it.
+
+    The hook stays with the present value: after an in-place write it still sees the gradient of what was there.
+    Returns a handle whose `remove()` takes the hook away.  Raises RuntimeError if the tensor requires no gradient.
+
+    >>> import retrograd as rg
+    >>> x = rg.ones(2, requires_grad=True)
+    >>> handle = x.register_hook(lambda grad: 2 * grad)
+    >>> x.sum().backward()
+    >>> x.grad
+    tensor([2., 2.])
+    """
+    if not self.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    _check_callable(hook)
+    owner, number = edge_of(self)
+    return RemovableHandle(hooks_of(owner).tensor.setdefault(number, {}), hook)
+
+
+def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
+    """Call `hook(tensor)` whenever a backward pass has added to `.grad` of this leaf: all of it has arrived then.
+
+    Raises RuntimeError for a tensor that is no leaf, or requires no gradient.
+
+    >>> import retrograd as rg
+    >>> x = rg.ones(2, requires_grad=True)
+    >>> handle = x.register_post_accumulate_grad_hook(lambda leaf: print(leaf.grad))
+    >>> (3 * x).sum().backward()
+    tensor([3., 3.])
+    """
+    if not self.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if not self.is_leaf:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors; see register_hook")
+    _check_callable(hook)
+    return RemovableHandle(hooks_of(self).accumulated, hook)
+
+
+def _check_callable(hook: Any) -> None:
+    if not callable(hook):
+        raise TypeError(f"a hook must be callable, got {type(hook).__name__}")
+
+
+def retain_grad(self: Tensor) -> None:
+    """Let `backward()` show the gradient of this result in its `.grad`, as it does for leaves.
+
+    >>> import retrograd as rg
+    >>> y = rg.ones(2, requires_grad=True) * 3
+    >>> y.retain_grad()
+    >>> y.sum().backward()
+    >>> y.grad
+    tensor([1., 1.])
+    """
+    if not self.requires_grad:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if not self.is_leaf and not self.retains_grad:
+        retain(self, _show_grad)
+
+
+def _show_grad(tensor: Tensor, g: Tensor) -> None:
+    old = tensor._grad
+    tensor._grad = registry["clone"](g) if old is None else old + g
+
+
+def _retains_grad(self: Tensor) -> bool:
+    """Whether this result shows its gradient after `backward()`; False for leaves, which always do."""
+    fn = self.grad_fn
+    if fn is None or fn._hooks is None:
+        return False
+    known = fn._hooks.retaining.get(self.output_nr)
+    return known is not None and known[0]() is self
+
+
+for _function in (register_hook, register_post_accumulate_grad_hook, retain_grad):
+    setattr(Tensor, _function.__name__, _function)
+setattr(Tensor, "retains_grad", property(_retains_grad))  # noqa: B010 (a property that another layer adds)
+
+
+class _Handles:
+    """Several handles as one."""
+
+    def __init__(self, handles: Sequence[RemovableHandle]) -> None:
+        self.handles = tuple(handles)
+
+    def remove(self) -> None:
+        """Take all the hooks away."""
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self) -> "_Handles":
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.remove()
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor],
+    fn: Callable[[Sequence[Tensor | None]], None] | Callable[[Tensor], None],
+    *,
+    mode: str = "all",
+) -> _Handles:
+    """Call `fn` once per backward pass: with all the gradients when the last of `tensors` has its own, or, in mode
+    "any", with the first gradient that any of them gets.
+
+    In mode "all" the gradient of a tensor that the pass does not reach is None.  Raises ValueError for another mode.
+
+    >>> import retrograd as rg
+    >>> x, y = rg.ones(2, requires_grad=True), rg.ones(1, requires_grad=True)
+    >>> handle = rg.autograd.graph.register_multi_grad_hook((x, y), lambda grads: print(grads))
+    >>> (x.sum() + 2 * y).sum().backward()
+    (tensor([1., 1.]), tensor([2.]))
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode!r}")
+    _check_callable(fn)
+    collector = (_All if mode == "all" else _Any)(tuple(edge_of(t)[0] for t in tensors), fn)
+    return _Handles([t.register_hook(collector.hook(i)) for i, t in enumerate(tensors)])
+
+
+class _Collector:
+    """What a multi-grad hook knows of each pass that runs, on any thread."""
+
+    def __init__(self, edges: tuple, fn: Callable) -> None:
+        self._edges = edges
+        self._fn = fn
+        self._lock = threading.Lock()
+        self._passes: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+
+class _All(_Collector):
+    def hook(self, index: int) -> Hook:
+        """The hook of one of the tensors."""
+
+        def arrive(grad: Tensor) -> None:
+            run = current().running
+            with self._lock:
+                found = self._passes.setdefault(run, {})
+                found[index] = grad
+                complete = len(found) == sum(run.will_run(edge) for edge in self._edges)
+            if complete:
+                self._fn(tuple(found.get(i) for i in range(len(self._edges))))
+
+        return arrive
+
+
+class _Any(_Collector):
+    def hook(self, index: int) -> Hook:
+        """The hook of one of the tensors."""
+
+        def arrive(grad: Tensor) -> None:
+            run = current().running
+            with self._lock:
+                first = run not in self._passes
+                self._passes[run] = True
+            if first:
+                self._fn(grad)
+
+        return arrive

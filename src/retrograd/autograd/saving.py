@@ -1,0 +1,163 @@
+"""What happens to the tensors that a graph saves: hooks that pack and unpack them, and writes to them."""
+
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from retrograd.core import Tensor, current, registry, using
+
+
+class Pair(NamedTuple):
+    """A pack hook and its unpack hook."""
+
+    pack: Callable[[Tensor], Any]
+    unpack: Callable[[Any], Tensor]
+
+
+class Refused(NamedTuple):
+    """In place of hooks: none may be entered, and why."""
+
+    message: str
+
+
+class saved_tensors_hooks:
+    """Inside, every tensor that operators save for backward goes through `pack_hook`, and comes back by `unpack_hook`.
+
+    `pack_hook(tensor)` gets the tensor outside its graph and returns anything; `unpack_hook` gets that whenever the
+    value is read and returns a tensor of the same shape and dtype, which takes its place in the graph again.  Of
+    nested pairs the innermost counts.  A pack hook that writes to its tensor is a RuntimeError.
+
+    >>> import retrograd as rg
+    >>> x = rg.tensor([2.0], requires_grad=True)
+    >>> with rg.autograd.graph.saved_tensors_hooks(lambda t: t.tolist(), lambda packed: rg.tensor(packed)):
+    ...     y = x * x
+    >>> y.backward()
+    >>> x.grad
+    tensor([4.])
+    """
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+        self._entered: list[using] = []
+
+    def __enter__(self) -> None:
+        known = current().saving
+        if isinstance(known, Refused):
+            raise RuntimeError(known.message)
+        block = using("saving", Pair(self.pack_hook, self.unpack_hook))
+        block.__enter__()
+        self._entered.append(block)
+
+    def __exit__(self, *exception: Any) -> None:
+        self._entered.pop().__exit__(*exception)
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Inside, saved tensors wait in the CPU's memory, and go back to their device when backward needs them.
+
+    On the CPU they stay where they are.  `pin_memory` is accepted as in PyTorch, and has no effect.
+
+    >>> import retrograd as rg
+    >>> x = rg.tensor([2.0], requires_grad=True)
+    >>> with rg.autograd.graph.save_on_cpu():
+    ...     y = x.exp()
+    >>> y.backward()
+    """
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cpu") -> None:
+        super().__init__(lambda tensor: tensor, lambda tensor: tensor)
+
+
+class disable_saved_tensors_hooks:
+    """Inside, entering `saved_tensors_hooks` is a RuntimeError with the given message.
+
+    >>> import retrograd as rg
+    >>> with rg.autograd.graph.disable_saved_tensors_hooks("not here"):
+    ...     with rg.autograd.graph.save_on_cpu():
+    ...         pass
+    Traceback (most recent call last):
+    RuntimeError: not here
+    """
+
+    def __init__(self, error_message: str) -> None:
+        self._message = error_message
+        self._block: using | None = None
+
+    def __enter__(self) -> None:
+        if isinstance(current().saving, Pair):
+            raise RuntimeError("disable_saved_tensors_hooks: hooks are in use here; disable them before entering any")
+        self._block = using("saving", Refused(self._message))
+        self._block.__enter__()
+
+    def __exit__(self, *exception: Any) -> None:
+        assert self._block is not None
+        self._block.__exit__(*exception)
+
+
+class _Kept:
+    """A saved tensor, and a copy of what it was once somebody writes to it."""
+
+    __slots__ = ("__weakref__", "_copy", "_tensor")
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = tensor
+        self._copy: Tensor | None = None
+
+    def save(self) -> None:
+        if self._copy is None:
+            self._copy = registry["clone"](self._tensor)
+
+    def value(self) -> Tensor:
+        return self._tensor if self._copy is None else self._copy
+
+
+class allow_mutation_on_saved_tensors:
+    """Inside, writing to a tensor that a graph has saved is fine: backward uses a copy of what it was.
+
+    The copy is made when the write happens, and only then.
+
+    >>> import retrograd as rg
+    >>> x = rg.tensor([2.0, 3.0], requires_grad=True)
+    >>> with rg.autograd.graph.allow_mutation_on_saved_tensors():
+    ...     y = x * 1
+    ...     z = (y * y).sum()
+    ...     _ = y.zero_()
+    ...     z.backward()
+    >>> x.grad
+    tensor([4., 6.])
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[int, list[weakref.ref[_Kept]]] = {}  # by the identity of the memory that a tensor shows
+        self._blocks: list[Any] = []
+
+    def __enter__(self) -> "allow_mutation_on_saved_tensors":
+        if current().on_write is not None:
+            raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+        self._blocks = [saved_tensors_hooks(self._pack, _Kept.value), using("on_write", self._on_write)]
+        for block in self._blocks:
+            block.__enter__()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        for block in reversed(self._blocks):
+            block.__exit__(*exception)
+        self._kept.clear()
+
+    def _pack(self, tensor: Tensor) -> _Kept:
+        kept = _Kept(tensor)
+        self._kept.setdefault(_memory(tensor), []).append(weakref.ref(kept))
+        return kept
+
+    def _on_write(self, tensor: Tensor) -> None:
+        for reference in self._kept.pop(_memory(tensor), ()):
+            kept = reference()
+            if kept is not None:
+                kept.save()
+
+
+def _memory(tensor: Tensor) -> int:
+    """The identity of the array that owns the memory of a tensor."""
+    array = tensor.value
+    return id(array if array.base is None else array.base)

@@ -1,0 +1,103 @@
+"""Python's operators on tensors."""
+
+from retrograd.core.dispatch import call1, call2
+from retrograd.core.tensor import TensorBase
+
+compiled = not __file__.endswith(".py")
+
+
+def bind_arithmetic(operators):
+    """Tell Python's operators which registered operators they are."""
+    global ADD, SUB, MUL, DIV, MATMUL, POW, NEG, REMAINDER, FLOOR_DIVIDE, LT, LE, GT, GE, EQ, NE
+    ADD, SUB, MUL, DIV = operators["add"], operators["sub"], operators["mul"], operators["div"]
+    MATMUL, POW, NEG = operators["matmul"], operators["pow"], operators["neg"]
+    REMAINDER, FLOOR_DIVIDE = operators["remainder"], operators["floor_divide"]
+    LT, LE, GT, GE = operators["lt"], operators["le"], operators["gt"], operators["ge"]
+    EQ, NE = operators["eq"], operators["ne"]
+
+
+ADD = SUB = MUL = DIV = MATMUL = POW = NEG = REMAINDER = FLOOR_DIVIDE = LT = LE = GT = GE = EQ = NE = None
+
+
+class Arithmetic(TensorBase):
+    """Python's operators, wired straight to the entry for two operands."""
+
+    __slots__ = ()
+    __array_ufunc__ = None  # an ndarray on the left leaves the operation to us
+
+    def __add__(self, other):
+        return call2(ADD, self, other)
+
+    def __radd__(self, other):
+        return call2(ADD, other, self)
+
+    def __sub__(self, other):
+        return call2(SUB, self, other)
+
+    def __rsub__(self, other):
+        return call2(SUB, other, self)
+
+    def __mul__(self, other):
+        return call2(MUL, self, other)
+
+    def __rmul__(self, other):
+        return call2(MUL, other, self)
+
+    def __truediv__(self, other):
+        return call2(DIV, self, other)
+
+    def __rtruediv__(self, other):
+        return call2(DIV, other, self)
+
+    def __floordiv__(self, other):
+        return call2(FLOOR_DIVIDE, self, other)
+
+    def __rfloordiv__(self, other):
+        return call2(FLOOR_DIVIDE, other, self)
+
+    def __mod__(self, other):
+        return call2(REMAINDER, self, other)
+
+    def __rmod__(self, other):
+        return call2(REMAINDER, other, self)
+
+    def __matmul__(self, other):
+        return call2(MATMUL, self, other)
+
+    def __rmatmul__(self, other):
+        return call2(MATMUL, other, self)
+
+    def __pow__(self, other, modulo=None):
+        return call2(POW, self, other)
+
+    def __rpow__(self, other, modulo=None):
+        return call2(POW, other, self)
+
+    def __neg__(self):
+        return call1(NEG, self)
+
+    def __pos__(self):
+        return self
+
+    def __lt__(self, other):
+        return call2(LT, self, other)
+
+    def __le__(self, other):
+        return call2(LE, self, other)
+
+    def __gt__(self, other):
+        return call2(GT, self, other)
+
+    def __ge__(self, other):
+        return call2(GE, self, other)
+
+    def __eq__(self, other):
+        return call2(EQ, self, other)
+
+    def __ne__(self, other):
+        return call2(NE, self, other)
+
+    def __hash__(self):
+        if compiled:
+            return address(self)  # noqa: F821 (declared in arithmetic.pxd)
+        return id(self)

@@ -1,0 +1,360 @@
+"""Running operators: on arrays at the ground, through the current level above it."""
+
+from numpy import asarray, generic, ndarray
+
+from retrograd.core.hooks import move_retained
+from retrograd.core.level import at, current
+from retrograd.core.op import OpBase, namespaces
+from retrograd.core.record import record, record2
+from retrograd.core.source import Cut, place
+from retrograd.core.tensor import INFERENCE, TensorBase, View, become_view, floating, make, plain, shows, version_of
+
+compiled = not __file__.endswith(".py")
+if not compiled:  # compiled, this is a cast without a check: see tensor.pxd
+    globals()["known_tensor"] = lambda tensor: tensor
+
+
+class Op(OpBase):
+    """One operator.  Calling it runs it wherever the call stands."""
+
+    __slots__ = ()
+
+    def __call__(self, *args, **kwargs):
+        if self.simple and not kwargs and len(args) == self.simple:
+            if self.simple == 1:
+                return call1(self, args[0])
+            if self.simple == 2:
+                return call2(self, args[0], args[1])
+            return call(self, args, self.params)
+        if self.leading >= 0 and len(args) >= self.leading:
+            params = self.quick_params(args, kwargs)
+            if params is not None:
+                return call(self, args[: self.leading], params)
+        if "out" in kwargs and "out" not in self.params:
+            return write_out(self, args, kwargs)
+        inputs, params = self.schema.bind(args, kwargs)
+        return call(self, inputs, params)
+
+    def quick_params(self, args, kwargs):
+        """The params of a call whose arguments need no conversion; None leaves them to the schema."""
+        if len(args) == self.leading and not kwargs:
+            return self.params if len(self.params) == self.required else None
+        params = self.params.copy()
+        extra = len(args) - self.leading
+        if extra > len(self.positional):
+            return None
+        for i in range(extra):
+            name = self.positional[i]
+            if not fits_exactly(self.exact[name], args[self.leading + i]) or name in kwargs:
+                return None
+            params[name] = args[self.leading + i]
+        for name, value in kwargs.items():
+            if name not in self.exact or not fits_exactly(self.exact[name], value):
+                return None
+            params[name] = value
+        return params if len(params) == self.required else None
+
+
+def fits_exactly(kind, value):
+    """Whether a value is what the param's type wants, without conversion; `kind` is from `Schema.exact`."""
+    if kind is tuple:
+        if type(value) is not tuple:
+            return False
+        for member in value:
+            if type(member) is not int:
+                return False
+        return True
+    return type(value) is kind
+
+
+# ---------------------------------------------------------------------------------------------------- calls
+
+
+def call1(op, a):
+    """Run an operator of one input and no params."""
+    state = current()
+    if state.level is None and isinstance(a, TensorBase) and not op.inlined and op.kernel is not None:
+        t: TensorBase = known_tensor(a)  # noqa: F821
+        if t.level is None and type(t.value) is ndarray and (not op.to_float or floating(t.value)):
+            wanted = wants(t)
+            try:
+                r = op.kernel(t.value)
+            except (ValueError, TypeError, IndexError):
+                explain(op, (a,), op.params)
+                raise
+            out = make(r if type(r) is ndarray else asarray(r), None, t.tag)
+            if state.inference:
+                out.version = INFERENCE
+            if op.view and shows(out.value, t.value):
+                show(op, out, t, op.params, state)
+            if wanted:
+                if state.grad_enabled and op.differentiable:
+                    record(op, (a,), op.params, out, None)
+                else:
+                    cut_off(op, out, state)
+            return out
+    return call(op, (a,), op.params)
+
+
+def call2(op, a, b):
+    """Run an operator of two inputs and no params."""
+    state = current()
+    if state.level is None and not op.inlined:
+        wanted = False
+        x = a
+        y = b
+        cut = None
+        if isinstance(a, TensorBase):
+            t: TensorBase = known_tensor(a)  # noqa: F821
+            if t.level is not None:
+                return call(op, (a, b), op.params)
+            x = t.value
+            wanted = wants(t)
+            cut = t.tag
+        if isinstance(b, TensorBase):
+            u: TensorBase = known_tensor(b)  # noqa: F821
+            if u.level is not None:
+                return call(op, (a, b), op.params)
+            y = u.value
+            wanted = wants(u) or wanted
+            if cut is None:
+                cut = u.tag
+        if op.kernel is not None and plain(x, y) and (not op.to_float or floating(x) or floating(y)):
+            try:
+                r = op.kernel(x, y)
+            except (ValueError, TypeError, IndexError):
+                explain(op, (a, b), op.params)
+                raise
+            out = make(r if type(r) is ndarray else asarray(r), None, cut)
+            if wanted:
+                if not state.grad_enabled or not op.differentiable:
+                    cut_off(op, out, state)
+                elif floating(out.value):
+                    record2(op, a, b, out, state)
+            if state.inference:
+                out.version = INFERENCE
+            return out
+    return call(op, (a, b), op.params)
+
+
+def call(op, args, params):
+    """Run an operator on its flat inputs: the one dispatch function."""
+    for a in args:
+        if not isinstance(a, TensorBase) and is_foreign(a):
+            return overridden(op, args, params)
+    if op.inlined:
+        out = op.definition.compose(*args, **params)
+        if op.several_views:
+            mark_several(out, op.name)
+        return out
+    state = current()
+    level = state.level
+    if level is not None and level.transparent:
+        with at(level.parent, state.grad_enabled):
+            return level.process(op, args, params)
+    wanted = False
+    for a in args:
+        if isinstance(a, TensorBase):
+            t: TensorBase = known_tensor(a)  # noqa: F821
+            if wants(t) and t.level is level:
+                wanted = True
+    if level is None:
+        out = ground(op, args, params)
+    else:
+        with level.below():
+            out = level.process(op, args, params)
+        if op.view:
+            show(op, out, args[0], params, state)
+    if state.inference:
+        mark_inference(out)
+    if wanted:
+        if state.grad_enabled and op.differentiable:
+            record(op, args, params, out, level)
+        elif level is None:
+            for o in out if type(out) is tuple else (out,):
+                cut_off(op, o, state)
+    return out
+
+
+def ground(op, args, params):
+    """Run the kernel on the arrays themselves."""
+    arrays = [raw(op, a) for a in args]
+    if op.promotes:
+        arrays = op.definition.promote(arrays)
+    kernel = op.kernel_for(arrays)
+    try:
+        out = kernel(*arrays, **params)
+    except (ValueError, TypeError, IndexError):
+        explain(op, args, params)
+        raise
+    cut = None
+    for a in args:
+        if isinstance(a, TensorBase) and a.tag is not None:
+            cut = a.tag
+    if type(out) is tuple:
+        return tuple([make(as_array(r), None, cut) for r in out])
+    result = make(as_array(out), None, cut)
+    if op.view and isinstance(args[0], TensorBase) and shows(result.value, args[0].value):
+        show(op, result, args[0], params, current())
+    return result
+
+
+def show(op, out, source, params, state):
+    """The result of a view operator: it shares the version, and if gradients pass the history too."""
+    if op.differentiable:
+        become_view(out, source, op, params, how_made(state))
+    else:
+        out.version = version_of(source)
+
+
+def wants(t):
+    """Whether a tensor requires a gradient; a view first takes over what its base has become."""
+    if t._view is not None and t._view.seen != t.version.rebased:
+        refresh(t)
+    return t._requires_grad
+
+
+def refresh(t):
+    """The base has a new history, and above the ground a new value, since the view was made: follow it."""
+    view: View = t._view
+    base: TensorBase = view.base
+    if view.made and base._requires_grad:
+        refuse_write(view.made, "this tensor is a view and its base or another view of its base was written to")
+    view.seen = base.version.rebased
+    if t.level is None and not base._requires_grad:
+        return
+    with at(t.level, base._requires_grad):
+        now = base
+        for op, params in view.chain:
+            now = call(op, (now,), params)
+    if t.level is not None:
+        t.value, t.tag = now.value, now.tag
+    if base._requires_grad:
+        take(t, now)
+
+
+def take(t, new):
+    """The tensor gets the history of another."""
+    old, number = t._grad_fn, t.output_nr
+    t._grad_fn, t.output_nr = new._grad_fn, new.output_nr
+    t._requires_grad = new._requires_grad
+    if t._grad_fn is not None:
+        move_retained(t, old, number)
+
+
+def refuse_write(made, what):
+    """A view that was made under other rules takes no part in recorded writes."""
+    if made in ("no_grad", "inference"):
+        raise RuntimeError(
+            f"{what} in place, with grad mode enabled, but the view was made in {made} mode. Make it outside, or "
+            f"write to it under no_grad(), or use an out-of-place operator."
+        )
+    raise RuntimeError(
+        f"{what} in place, and it is an output of {made}, which returns multiple views. Such functions do not allow "
+        f"the output views to be modified inplace. Use an out-of-place operator, or take the views by indexing."
+    )
+
+
+def how_made(state):
+    """What a view remembers of the mode that it is made in."""
+    return "inference" if state.inference else "" if state.grad_enabled else "no_grad"
+
+
+def mark_several(outs, name):
+    """Views that were returned together refuse recorded writes."""
+    for out in outs:
+        if out._view is not None:
+            out._view.made = out._view.made or name
+
+
+def mark_inference(out):
+    """What is made in inference mode, but for views of what was made outside, takes no part in graphs ever."""
+    for o in out if type(out) is tuple else (out,):
+        if o._view is None:
+            o.version = INFERENCE
+
+
+def cut_off(op, out, state):
+    """Note where a result has left the graph that its operands are in; a backward pass does so all the time."""
+    if state.running is None:
+        reason = op.name if state.grad_enabled else "inference_mode" if state.inference else "no_grad"
+        out.tag = Cut(reason, place())
+
+
+def as_array(result):
+    """A kernel's result as an array: NumPy answers scalars where the result has no dimensions."""
+    return result if type(result) in namespaces else asarray(result)
+
+
+def raw(op, a):
+    """The array of an operand on the ground; Python numbers and None pass."""
+    if isinstance(a, TensorBase):
+        if a.level is None:
+            return a.value
+        raise RuntimeError(
+            f"{op.name}: this tensor, of shape {a.value.shape}, belongs to a {type(a.level).__name__} that is "
+            f"{'not the current one' if a.level.active else 'over'}: it has escaped the function that was "
+            f"transformed. Return it from that function instead."
+        )
+    if a is None or type(a) is ndarray or isinstance(a, (bool, int, float, complex)):
+        return a
+    if isinstance(a, (generic, ndarray)):
+        return asarray(a)
+    if type(a) in namespaces:
+        return a
+    raise TypeError(f"{op.name}: expected a Tensor, an array or a number, got {type(a).__name__}; see rg.tensor")
+
+
+def explain(op, args, params):
+    """A kernel failed: let the shape rule say it better, by raising."""
+    op.definition.shape(*[a.aval if isinstance(a, TensorBase) else a for a in args], **params)
+
+
+# ------------------------------------------------------------------------------------------- other classes, out=
+
+
+def is_foreign(a):
+    """Whether an operand, which is no tensor, wants to answer for operators itself."""
+    return hasattr(type(a), "__tensor_function__")
+
+
+def overridden(op, args, params):
+    """Let the foreign classes among the operands answer."""
+    grouped = tuple(op.schema.group(args).values())
+    return answer_of(op, [a for a in args if is_foreign(a)], grouped, params)
+
+
+def answer_of(func, foreign, args, kwargs):
+    """What the first of the foreign operands' classes that knows `func` makes of the call."""
+    types = tuple(dict.fromkeys(type(a) for a in foreign))
+    for a in foreign:
+        result = type(a).__tensor_function__(func, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    names = ", ".join(t.__name__ for t in types)
+    raise TypeError(f"no implementation of {func.__name__} for {names}: __tensor_function__ returned NotImplemented")
+
+
+def write_out(op, args, kwargs):
+    """`op(..., out=tensor)`: the result is written into a tensor that is there already."""
+    rest = dict(kwargs)
+    out = rest.pop("out")
+    outs = out if isinstance(out, (tuple, list)) else (out,)
+    inputs, _ = op.schema.bind(args, rest)
+    if current().grad_enabled:
+        for a in (*inputs, *outs):
+            if isinstance(a, TensorBase) and wants(a):
+                raise RuntimeError(
+                    f"{op.name}: functions with out=... arguments don't support automatic differentiation, but one of "
+                    f"the arguments requires grad. Use x.copy_(result), or no_grad()."
+                )
+    result = op(*args, **rest)
+    results = result if isinstance(result, tuple) else (result,)
+    for target, r in zip(outs, results, strict=True):
+        if not isinstance(target, TensorBase):
+            raise TypeError(f"{op.name}: out must be a Tensor, got {type(target).__name__}")
+        if target.shape != r.shape:
+            raise RuntimeError(f"{op.name}: out has shape {target.shape}, but the result has shape {r.shape}")
+    for target, r in zip(outs, results, strict=True):
+        target.copy_(r)
+    return out

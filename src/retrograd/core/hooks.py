@@ -1,0 +1,160 @@
+"""Functions that users hang on nodes and leaves, and how the engine runs them.
+
+The engine's cotangents are plain transposes; hooks see PyTorch's gradients, which are their conjugates.
+"""
+
+import weakref
+from itertools import count
+
+from retrograd.core.tensor import TensorBase
+
+_numbers = count()
+
+
+class RemovableHandle:
+    """Takes a hook away again: by `remove()`, or at the end of a `with` block.
+
+    >>> import retrograd as rg
+    >>> x = rg.ones(2, requires_grad=True)
+    >>> with x.register_hook(lambda grad: grad * 10):
+    ...     x.sum().backward()
+    >>> x.sum().backward()
+    >>> x.grad
+    tensor([11., 11.])
+    """
+
+    def __init__(self, hooks, hook):
+        self.id = next(_numbers)
+        self._hooks = hooks
+        hooks[self.id] = hook
+
+    def remove(self):
+        """Take the hook away; doing so twice is no error."""
+        self._hooks.pop(self.id, None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.remove()
+
+
+class Hooks:
+    """What hangs on a node or a leaf; each dict goes from a handle's number to a function.
+
+    `tensor` holds, per output, functions of its gradient; `retaining`, per output, the tensor whose `.grad` is to
+    show it; `before` and `after` run around the node, a leaf's around the accumulation into `.grad`.
+    """
+
+    __slots__ = ("__weakref__", "accumulated", "after", "before", "metadata", "node", "retaining", "tensor")
+
+    def __init__(self):
+        self.tensor = {}
+        self.retaining = {}
+        self.before = {}
+        self.after = {}
+        self.accumulated = {}
+        self.metadata = {}
+        self.node = None  # a weak reference to what the graph shows for a leaf
+
+
+class LeafHooks(Hooks):
+    """What hangs on a leaf.  While there is any such, passes find out when each leaf has had its last gradient."""
+
+    __slots__ = ()
+    alive = 0
+
+    def __init__(self):
+        super().__init__()
+        LeafHooks.alive += 1
+
+    def __del__(self):
+        LeafHooks.alive -= 1
+
+
+def hooks_of(owner):
+    """The hooks of a node or leaf, made when first asked for."""
+    if owner._hooks is None:
+        owner._hooks = LeafHooks() if isinstance(owner, TensorBase) else Hooks()
+    return owner._hooks
+
+
+def retain(tensor, accumulate):
+    """`tensor`, a node's output, shall show its gradient: `accumulate(tensor, g)` is called with it."""
+    hooks_of(tensor._grad_fn).retaining[tensor.output_nr] = (weakref.ref(tensor), accumulate)
+
+
+def move_retained(tensor, old, number):
+    """The tensor has a new history: what was to show its gradient there goes along."""
+    if old is None or old._hooks is None:
+        return
+    known = old._hooks.retaining.get(number)
+    if known is not None and known[0]() is tensor:
+        del old._hooks.retaining[number]
+        hooks_of(tensor._grad_fn).retaining[tensor.output_nr] = known
+
+
+def run_tensor_hooks(hooks, number, g):
+    """The gradient of one output after its hooks; those that replace it are held to its shape and dtype."""
+    for function in tuple(hooks.tensor.get(number, {}).values()):
+        result = function(conjugated(g))
+        if result is not None:
+            check_replacement(function, result, g)
+            g = conjugated(result)
+    known = hooks.retaining.get(number)
+    if known is not None and g is not None:
+        tensor = known[0]()
+        if tensor is not None:
+            known[1](tensor, conjugated(g))
+    return g
+
+
+def conjugated(g):
+    """From the engine's convention to that of users, and back."""
+    return g if g is None or g.dtype.kind != "c" else g.conj()
+
+
+def check_replacement(function, result, g):
+    """A hook gave another gradient: it must fit as the old one did."""
+    name = getattr(function, "__name__", type(function).__name__)
+    if not isinstance(result, TensorBase):
+        raise TypeError(f"hook {name!r} must return a Tensor or None, got {type(result).__name__}")
+    if g is None:
+        return
+    if result.dtype != g.dtype:
+        raise RuntimeError(f"hook {name!r} has changed the type of value: from {g.dtype} to {result.dtype}")
+    if result.shape != g.shape:
+        raise RuntimeError(f"hook {name!r} has changed the size of value: from {g.shape} to {result.shape}")
+
+
+def run_before(hooks, gs):
+    """The cotangents of a node after its pre-hooks, each of which may replace them all."""
+    for function in tuple(hooks.before.values()):
+        result = function(_all_conjugated(gs))
+        if result is not None:
+            gs = _replaced(function, result, gs)
+    return gs
+
+
+def run_after(hooks, results, gs):
+    """The gradients of a node's inputs after its hooks, each of which may replace them all."""
+    for function in tuple(hooks.after.values()):
+        result = function(_all_conjugated(results), _all_conjugated(gs))
+        if result is not None:
+            results = _replaced(function, result, results)
+    return results
+
+
+def _replaced(function, result, values):
+    name = getattr(function, "__name__", type(function).__name__)
+    given = result if isinstance(result, tuple) else (result,)
+    if len(given) != len(values):
+        raise RuntimeError(f"hook {name!r} has returned an incorrect number of values: {len(given)}, not {len(values)}")
+    for new, old in zip(given, values, strict=True):
+        if new is not None:
+            check_replacement(function, new, old)
+    return _all_conjugated(given)
+
+
+def _all_conjugated(gs):
+    return tuple([conjugated(g) for g in gs])

@@ -1,0 +1,37 @@
+cimport cython
+from retrograd.core.gradfn cimport GradFn, VjpRule, node
+from retrograd.core.op cimport OpBase
+from retrograd.core.level cimport State, current
+from retrograd.core.tensor cimport (
+    TensorBase, alias, count_of, floating, known_tensor, mark_saved, same_kind, version_of
+)
+
+cdef bint compiled
+
+@cython.locals(
+    values=cython.ulonglong, avals=cython.ulonglong, keeps_out=cython.bint, rule=VjpRule, fn=GradFn,
+    m=cython.Py_ssize_t, n=cython.Py_ssize_t,
+)
+cpdef object record2(OpBase op, object a, object b, TensorBase out, State state)
+
+@cython.locals(t=TensorBase)
+cpdef object edge_to(OpBase op, int index, object a)
+
+@cython.locals(t=TensorBase, count=cython.Py_ssize_t)
+cpdef Py_ssize_t kept(object op, object a) except -1
+
+@cython.locals(
+    single=cython.bint, edges=list, i=cython.int, values=cython.ulonglong, avals=cython.ulonglong,
+    keeps_out=cython.bint, rule=VjpRule, fn=GradFn, t=TensorBase, u=TensorBase, state=State,
+)
+cpdef object record(OpBase op, tuple args, dict params, object out, object level)
+
+@cython.locals(i=cython.int, last=cython.int, saved=list, versions=list)
+cpdef object save(GradFn fn, OpBase op, tuple args, object out, unsigned long long wanted, bint keeps_out)
+
+@cython.locals(i=cython.int, needed=cython.bint, avals=list)
+cpdef object keep_avals(GradFn fn, OpBase op, tuple args, object out, unsigned long long wanted)
+
+cpdef object kept_output(object out)
+cpdef object aval_of(object a)
+cpdef bint agrees(TensorBase a, TensorBase out) except -1

@@ -1,0 +1,218 @@
+"""Recording: what a result in a graph gets, its node, with edges, and what the node's rules will need."""
+
+from retrograd.core.dtype import is_differentiable
+from retrograd.core.gradfn import GradFn, Packed, VjpRule, node
+from retrograd.core.level import State, current
+from retrograd.core.tensor import (
+    TensorBase,
+    alias,
+    count_of,
+    floating,
+    mark_saved,
+    same_kind,
+    version_of,
+)
+
+compiled = not __file__.endswith(".py")
+if not compiled:  # compiled, this is a cast without a check: see tensor.pxd
+    globals()["known_tensor"] = lambda tensor: tensor
+
+
+def record2(op, a, b, out, state):
+    """`record` for two inputs and one output on the ground, where it matters most how long it takes."""
+    if state.saving is not None or state.watchers is not None:
+        return record(op, (a, b), op.params, out, None)
+    left = edge_to(op, 0, a)
+    right = edge_to(op, 1, b)
+    values = 0
+    avals = 0
+    keeps_out = False
+    if left is not None:
+        rule: VjpRule = op.rules[0]
+        values, avals, keeps_out = rule.needs_values, rule.needs_avals, rule.needs_out
+        if a.output_nr:
+            return record(op, (a, b), op.params, out, None)
+    if right is not None:
+        rule = op.rules[1]
+        values |= rule.needs_values
+        avals |= rule.needs_avals
+        keeps_out = keeps_out or rule.needs_out
+        if b.output_nr:
+            return record(op, (a, b), op.params, out, None)
+    fn: GradFn = node(op, op.rules, op.params, (left, right), False)
+    if values or keeps_out:
+        x = a if values & 1 else None
+        y = b if values & 2 else None
+        fn.saved = (x, y, kept_output(out) if keeps_out else None)
+        m, n = kept(op, x), kept(op, y)
+        if m or n:
+            fn.versions = (m, n, 0)
+    if avals or op.fits:
+        x = aval_of(a) if avals & 1 or (op.fits and left is not None and not agrees(a, out)) else None
+        y = aval_of(b) if avals & 2 or (op.fits and right is not None and not agrees(b, out)) else None
+        if x is not None or y is not None:
+            fn.avals = (x, y)
+    out._grad_fn = fn
+    out._requires_grad = True
+
+
+def edge_to(op, index, a):
+    """The edge to an operand on the ground: what made it, itself if it is a leaf, None without gradient."""
+    if isinstance(a, TensorBase):
+        t: TensorBase = known_tensor(a)  # noqa: F821
+        if t._requires_grad:
+            if op.rules[index] is None:
+                missing_rule(op, index)
+            return t if t._grad_fn is None else t._grad_fn
+    return None
+
+
+def kept(op, a):
+    """The version at which a node saves an operand; numbers and arrays have none."""
+    if isinstance(a, TensorBase):
+        t: TensorBase = known_tensor(a)  # noqa: F821
+        mark_saved(t)
+        count = count_of(t)
+        if count < 0:
+            raise RuntimeError(
+                f"{op.name}: Inference tensors cannot be saved for backward. To work around, you can make a clone "
+                f"outside inference_mode() to get a normal tensor and use it in autograd."
+            )
+        return count
+    return 0
+
+
+def record(op, args, params, out, level):
+    """Give the output its node in the level's graph."""
+    single = type(out) is not tuple
+    if single:
+        t: TensorBase = out
+        if not floating(t.value) and not is_differentiable(t.dtype):
+            return
+    edges = []
+    numbers = None
+    values = 0
+    avals = 0
+    keeps_out = False
+    for i, a in enumerate(args):
+        edge = None
+        if isinstance(a, TensorBase):
+            u: TensorBase = a
+            if u._requires_grad and u.level is level:
+                edge = u if u._grad_fn is None else u._grad_fn
+                if u.output_nr:
+                    numbers = True
+                rule: VjpRule = op.rules[min(i, op.last)]
+                if rule is None:
+                    missing_rule(op, i)
+                values |= rule.needs_values
+                avals |= rule.needs_avals
+                keeps_out = keeps_out or rule.needs_out
+        edges.append(edge)
+    fn: GradFn = node(op, op.rules, params, tuple(edges), op.variadic)
+    state: State = current()
+    if numbers:
+        fn.numbers = tuple([a.output_nr if isinstance(a, TensorBase) else 0 for a in args])
+    if values or keeps_out:
+        save(fn, op, args, out, values, keeps_out)
+        if state.saving is not None:
+            fn.saved = tuple([packed(state.saving, saved) for saved in fn.saved])
+    if avals or op.fits:
+        keep_avals(fn, op, args, out, avals)
+    if single:
+        t = out
+        t._grad_fn = fn
+        t._requires_grad = True
+    else:
+        mark_outputs(fn, out)
+    if state.watchers is not None:
+        for watcher in state.watchers:
+            watcher.recorded(fn)
+
+
+def mark_outputs(fn, outs):
+    """Each floating output of an operator with several is one output of its node."""
+    fn.out_avals = tuple([out.aval for out in outs])
+    for i, out in enumerate(outs):
+        if is_differentiable(out.dtype):
+            out._grad_fn, out.output_nr, out._requires_grad = fn, i, True
+
+
+def save(fn, op, args, out, wanted, keeps_out):
+    """Keep the inputs that some rule reads, and the output if one asks for it, with their versions."""
+    last = op.last
+    saved = []
+    versions = []
+    for i in range(last + 1):
+        keep = None
+        version = 0
+        if wanted >> i & 1:
+            if op.variadic and i == last:
+                keep = tuple(args[i:])
+                version = tuple([kept(op, a) for a in keep])
+            else:
+                keep = args[i]
+                version = kept(op, keep)
+        saved.append(keep)
+        versions.append(version)
+    saved.append(kept_output(out) if keeps_out else None)
+    versions.append(versions_of(out) if keeps_out else 0)
+    fn.saved = tuple(saved)
+    if any(versions):
+        fn.versions = tuple(versions)
+
+
+def versions_of(out):
+    """The versions of an output, which an in-place operator may have written before it is saved."""
+    return tuple([count_of(o) for o in out]) if type(out) is tuple else count_of(out)
+
+
+def kept_output(out):
+    """The output outside the graph, so that its node does not hold itself."""
+    if type(out) is tuple:
+        return tuple([kept_output(o) for o in out])
+    out.version = version_of(out)
+    out.version.saved = True
+    return alias(out, None)
+
+
+def packed(hooks, saved):
+    """A saved value after the pack hook; numbers and arrays stay."""
+    if type(saved) is tuple:
+        return tuple([packed(hooks, member) for member in saved])
+    return Packed(hooks, saved) if isinstance(saved, TensorBase) else saved
+
+
+def keep_avals(fn, op, args, out, wanted):
+    """Keep the shapes and dtypes that rules ask for, and those that a cotangent must be fitted to."""
+    avals = [None] * (op.last + 1)
+    needed = False
+    for i in range(op.last + 1):
+        if op.variadic and i == op.last:
+            if wanted >> i & 1:
+                avals[i] = tuple([aval_of(a) for a in args[i:]])
+                needed = True
+        elif wanted >> i & 1 or (op.fits and fn.edges[i] is not None and not agrees(args[i], out)):
+            avals[i] = aval_of(args[i])
+            needed = True
+    if needed:
+        fn.avals = tuple(avals)
+
+
+def agrees(a, out):
+    """Whether a cotangent of the output fits the input as it is."""
+    return (a.level is None and same_kind(a.value, out.value)) or a.aval == out.aval
+
+
+def aval_of(a):
+    """The aval of an operand; a number or None is its own."""
+    return a.aval if isinstance(a, TensorBase) else a
+
+
+def missing_rule(op, index):
+    """An input that needs a gradient and has no rule is refused by name, never a silent zero."""
+    name = op.schema.inputs[min(index, op.last)].name
+    raise NotImplementedError(
+        f"{op.name}: no gradient is defined with respect to {name!r}, which requires one. Detach it, or run "
+        f"under no_grad()."
+    )

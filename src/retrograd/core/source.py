@@ -1,0 +1,93 @@
+"""Where in the user's code something happened: places that cost little to keep and are written out when asked for."""
+
+import linecache
+import os
+import sys
+from pathlib import Path
+
+PACKAGE = str(Path(__file__).parents[1]) + os.sep
+LINES = "__made_at__"  # in the globals of generated code: line number -> the line that it stands for
+
+
+def user_frame(depth=1):
+    """The innermost frame outside this package; None if there is none."""
+    frame = sys._getframe(depth)
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE) and LINES not in frame.f_globals:
+        frame = frame.f_back
+    return frame
+
+
+def user_line():
+    """Where the user's code is: `file:line in function`.
+
+    Code that was generated from a graph stands for the lines that it was traced from.
+    """
+    frame = user_frame(2)
+    if frame is None:
+        return ""
+    if LINES in frame.f_globals:
+        return frame.f_globals[LINES].get(frame.f_lineno, "")
+    return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
+
+
+def place():
+    """What `line_of` needs to tell where the user's code is."""
+    frame = user_frame(2)
+    return None if frame is None else (frame.f_code, frame.f_lasti)
+
+
+def line_of(where):
+    """`file:line in function` of what `place` returned."""
+    if where is None:
+        return "an unknown line"
+    code, _ = where
+    return f"{code.co_filename}:{_line_number(where)} in {code.co_name}"
+
+
+def stack():
+    """The places of all frames outside this package, the innermost first."""
+    frame, places = sys._getframe(1), []
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith(PACKAGE):
+            places.append((code, frame.f_lasti))
+        frame = frame.f_back
+    return places
+
+
+def format_stack(places):
+    """A stack as Python's tracebacks show one, the outermost frame first."""
+    lines = []
+    for where in reversed(places):
+        code, number = where[0], _line_number(where)
+        lines.append(f'  File "{code.co_filename}", line {number}, in {code.co_name}\n')
+        text = linecache.getline(code.co_filename, number).strip()
+        if text:
+            lines.append(f"    {text}\n")
+    return "".join(lines)
+
+
+def _line_number(where):
+    code, instruction = where
+    for start, end, line in code.co_lines():
+        if start <= instruction < end and line is not None:
+            return line
+    return code.co_firstlineno
+
+
+class Cut:
+    """Where a value left the graph that made it: the reason, and the line."""
+
+    __slots__ = ("_place", "reason")
+
+    def __init__(self, reason, place):
+        self.reason = reason
+        self._place = place
+
+    @property
+    def line(self):
+        """`file:line in function` of the cut."""
+        return line_of(self._place)
+
+    def __repr__(self):
+        return f"<Cut: {self.reason}, at {self.line}>"
