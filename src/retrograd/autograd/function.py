@@ -106,7 +106,8 @@ class _FunctionOp:
 
     def gradients(self, fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
         """Per edge the gradient that the user's backward gives."""
-        ctx, known = fn.ctx, fn.params
+        known = fn.params
+        ctx = known["ctx"]
         if ctx._materializes:
             cotangents = tuple(
                 _zeros(a) if g is None else g for g, a in zip(cotangents, known["out_avals"], strict=True)
@@ -339,6 +340,7 @@ def _record(
     """One node for all outputs."""
     places = tuple([i for i, o in enumerate(outputs) if isinstance(o, Tensor)])
     params = {
+        "ctx": ctx,
         "inputs": inputs,
         "avals": tuple([(args[i].shape, args[i].dtype) for i in inputs]),
         "places": places,
@@ -347,7 +349,6 @@ def _record(
         "outputs": {},
     }
     fn = node(cls._operator, None, params, edges, False)
-    fn.ctx = ctx
     ctx._node = weakref.ref(fn)
     if any(numbers):
         fn.numbers = numbers

@@ -31,6 +31,7 @@ cpdef object raw(Op op, object a)
 
 cpdef object show(Op op, TensorBase out, TensorBase source, dict params, State state)
 
+cpdef object follow(TensorBase t)
 cpdef bint wants(TensorBase t) except -1
 
 @cython.locals(view=View, base=TensorBase)

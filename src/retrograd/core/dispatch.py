@@ -109,15 +109,20 @@ def call2(op, a, b):
             if t.level is not None:
                 return call(op, (a, b), op.params)
             x = t.value
-            wanted = wants(t)
-            cut = t.tag
+            if t._view is not None:
+                follow(t)
+            wanted = t._requires_grad
+            if t.tag is not None:
+                cut = t.tag
         if isinstance(b, TensorBase):
             u: TensorBase = known_tensor(b)  # noqa: F821
             if u.level is not None:
                 return call(op, (a, b), op.params)
             y = u.value
-            wanted = wants(u) or wanted
-            if cut is None:
+            if u._view is not None:
+                follow(u)
+            wanted = wanted or u._requires_grad
+            if u.tag is not None:
                 cut = u.tag
         if op.kernel is not None and plain(x, y) and (not op.to_float or floating(x) or floating(y)):
             try:
@@ -209,9 +214,15 @@ def show(op, out, source, params, state):
 
 def wants(t):
     """Whether a tensor requires a gradient; a view first takes over what its base has become."""
-    if t._view is not None and t._view.seen != t.version.rebased:
-        refresh(t)
+    if t._view is not None:
+        follow(t)
     return t._requires_grad
+
+
+def follow(t):
+    """A view takes over what its base has become since."""
+    if t._view.seen != t.version.rebased:
+        refresh(t)
 
 
 def refresh(t):

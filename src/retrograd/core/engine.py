@@ -7,7 +7,7 @@ from numpy import add, errstate, ndarray
 from numpy import zeros as zero_array
 
 from retrograd.core.gradfn import GradFn
-from retrograd.core.hooks import LeafHooks, run_after, run_before, run_tensor_hooks
+from retrograd.core.hooks import hooks_of, of_leaves, run_after, run_before, run_tensor_hooks
 from retrograd.core.level import at, current, graph_level, using
 from retrograd.core.tensor import TensorBase, make, same_kind
 
@@ -51,7 +51,7 @@ class Pass:
         self.targets = targets  # the (node, output number) pairs whose cotangents are wanted
         self.accumulate = accumulate
         self.watchers = current().watchers
-        self.left = edges_to_leaves(roots, needed) if LeafHooks.alive else None
+        self.left = edges_to_leaves(roots, needed) if of_leaves else None
         self.careful = self.left is not None or self.watchers is not None
         self.reachable = None
         self.callbacks = []  # functions to call when the pass is over
@@ -230,7 +230,7 @@ class Pass:
     def settle(self, leaf):
         """A leaf has had its last cotangent: its hooks run, and it is accumulated, or kept for the caller."""
         g = self.arrived.pop(leaf)
-        hooks = leaf._hooks
+        hooks = hooks_of(leaf) if leaf._hooked else None
         if hooks is not None:
             g = run_tensor_hooks(hooks, 0, g)
         if self.accumulate is None:

@@ -20,7 +20,7 @@ cdef Counter counter
 @cython.final
 @cython.freelist(4096)
 cdef class GradFn:
-    cdef public object op, ctx, _hooks, trace
+    cdef public object op, _hooks, trace
     cdef public tuple rules, edges, numbers, saved, versions, avals, out_avals
     cdef public dict params
     cdef public long long sequence
@@ -30,11 +30,12 @@ cdef class GradFn:
     @cython.locals(rule=VjpRule, i=int, args=list)
     cpdef object pull(self, int index, object g)
     cpdef object fetch(self, int kind, object key)
+    @cython.locals(t=TensorBase)
     cpdef object value(self, int index)
     cpdef object restored(self, object saved, Py_ssize_t version)
     @cython.locals(count=cython.Py_ssize_t)
     cpdef object check(self, TensorBase saved, Py_ssize_t version)
-    cpdef object check_attached(self, TensorBase saved)
+    cpdef object check_attached(self, TensorBase saved, object edge)
     cpdef object output(self)
     cpdef object release(self)
 

@@ -118,14 +118,13 @@ class GradFn:
     An edge is the node that made an input, the input itself if that is a leaf, or None.  `saved` holds the
     declared inputs that some rule reads, and the output last; it is None when nothing is kept, or once freed.
     `listed` says that the last declared input is a list: the edges from there on are those of its members.
-    A node without rules is a user's `Function`: its operator pulls all gradients at once, from `ctx`.
+    A node without rules is a user's `Function`: its operator pulls all gradients at once, with `params["ctx"]`.
     """
 
     __slots__ = (
         "__weakref__",
         "_hooks",
         "avals",
-        "ctx",
         "edges",
         "freed",
         "listed",
@@ -192,9 +191,11 @@ class GradFn:
             )
         saved = self.saved[index]
         if isinstance(saved, TensorBase):
-            self.check(saved, self.versions[index] if self.versions is not None else 0)
-            if index >= 0 and self.edges[index] is not None and self.edges[index] is not saved:
-                self.check_attached(saved)
+            t: TensorBase = saved
+            if t.version is not None or self.versions is not None:
+                self.check(t, self.versions[index] if self.versions is not None else 0)
+            if t._grad_fn is None and index >= 0:
+                self.check_attached(t, self.edges[index])
             return saved
         if type(saved) is tuple:
             versions = self.versions[index] if self.versions is not None else None
@@ -222,9 +223,9 @@ class GradFn:
                 + " Write to a copy, x.clone(), or after the backward pass."
             )
 
-    def check_attached(self, saved):
+    def check_attached(self, saved, edge):
         """An input that `detach_` has taken out of its graph since can't be saved as what it was."""
-        if saved._grad_fn is None:
+        if edge is not None and edge is not saved:
             raise RuntimeError(
                 f"backward of {self.op.name}: its input of shape {saved.shape} was detached in place by detach_() "
                 f"after it had been saved. Use x = x.detach() instead."
@@ -247,9 +248,9 @@ class GradFn:
 
     def __getattr__(self, name):
         """What a user's `Function` keeps on its ctx shows on the node, which in PyTorch is the ctx."""
-        if self.ctx is None or name.startswith("__"):
+        if self.rules is not None or name.startswith("__") or "ctx" not in self.params:
             raise AttributeError(f"{self.name()!r} has no attribute {name!r}")
-        return getattr(self.ctx, name)
+        return getattr(self.params["ctx"], name)
 
     @property
     def metadata(self):
@@ -288,7 +289,7 @@ def node(op, rules, params, edges, listed):
 
 def empty(fn):
     """Plain Python leaves the fields of a new object unset."""
-    fn.numbers = fn.saved = fn.versions = fn.avals = fn.out_avals = fn.ctx = fn._hooks = fn.trace = None
+    fn.numbers = fn.saved = fn.versions = fn.avals = fn.out_avals = fn._hooks = fn.trace = None
     fn.freed = False
 
 

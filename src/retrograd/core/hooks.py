@@ -46,7 +46,7 @@ class Hooks:
     show it; `before` and `after` run around the node, a leaf's around the accumulation into `.grad`.
     """
 
-    __slots__ = ("__weakref__", "accumulated", "after", "before", "metadata", "node", "retaining", "tensor")
+    __slots__ = ("accumulated", "after", "before", "metadata", "retaining", "tensor")
 
     def __init__(self):
         self.tensor = {}
@@ -55,27 +55,34 @@ class Hooks:
         self.after = {}
         self.accumulated = {}
         self.metadata = {}
-        self.node = None  # a weak reference to what the graph shows for a leaf
 
 
 class LeafHooks(Hooks):
-    """What hangs on a leaf.  While there is any such, passes find out when each leaf has had its last gradient."""
+    """What hangs on a leaf, as long as that lives, and the node that the graph shows for it."""
 
-    __slots__ = ()
-    alive = 0
+    __slots__ = ("node", "owner")
 
-    def __init__(self):
+    def __init__(self, leaf):
         super().__init__()
-        LeafHooks.alive += 1
+        key = id(leaf)
+        self.owner = weakref.ref(leaf, lambda _: of_leaves.pop(key, None))
+        self.node = None  # a weak reference
 
-    def __del__(self):
-        LeafHooks.alive -= 1
+
+# By the leaf's id; tensors themselves only have a flag.  While there is any, passes find out when each leaf has had
+# its last gradient.
+of_leaves = {}
 
 
 def hooks_of(owner):
     """The hooks of a node or leaf, made when first asked for."""
+    if isinstance(owner, TensorBase):
+        if not owner._hooked:
+            of_leaves[id(owner)] = LeafHooks(owner)
+            owner._hooked = True
+        return of_leaves[id(owner)]
     if owner._hooks is None:
-        owner._hooks = LeafHooks() if isinstance(owner, TensorBase) else Hooks()
+        owner._hooks = Hooks()
     return owner._hooks
 
 

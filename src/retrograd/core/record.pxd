@@ -3,7 +3,7 @@ from retrograd.core.gradfn cimport GradFn, VjpRule, node
 from retrograd.core.op cimport OpBase
 from retrograd.core.level cimport State, current
 from retrograd.core.tensor cimport (
-    TensorBase, alias, count_of, floating, known_tensor, mark_saved, same_kind, version_of
+    TensorBase, alias, count_of, floating, known_tensor, same_kind, version_of
 )
 
 cdef bint compiled

@@ -8,7 +8,6 @@ from retrograd.core.tensor import (
     alias,
     count_of,
     floating,
-    mark_saved,
     same_kind,
     version_of,
 )
@@ -44,7 +43,8 @@ def record2(op, a, b, out, state):
         x = a if values & 1 else None
         y = b if values & 2 else None
         fn.saved = (x, y, kept_output(out) if keeps_out else None)
-        m, n = kept(op, x), kept(op, y)
+        m = 0 if x is None else kept(op, x)
+        n = 0 if y is None else kept(op, y)
         if m or n:
             fn.versions = (m, n, 0)
     if avals or op.fits:
@@ -71,8 +71,11 @@ def kept(op, a):
     """The version at which a node saves an operand; numbers and arrays have none."""
     if isinstance(a, TensorBase):
         t: TensorBase = known_tensor(a)  # noqa: F821
-        mark_saved(t)
-        count = count_of(t)
+        if t.version is None:
+            t._saved = True
+            return 0
+        t.version.saved = True
+        count = t.version.count
         if count < 0:
             raise RuntimeError(
                 f"{op.name}: Inference tensors cannot be saved for backward. To work around, you can make a clone "

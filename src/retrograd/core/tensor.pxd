@@ -65,10 +65,10 @@ cdef class View:
 
 @cython.freelist(512)
 cdef class TensorBase:
-    cdef public object value, level, tag, _grad_fn, _grad, _hooks
+    cdef public object value, level, tag, _grad_fn, _grad
     cdef public Version version
     cdef public View _view
-    cdef public bint _requires_grad, _saved
+    cdef public bint _requires_grad, _saved, _hooked
     cdef public int output_nr
     cdef object __weakref__
 
@@ -87,8 +87,6 @@ cpdef Py_ssize_t count_of(TensorBase tensor) except -2
 
 @cython.locals(version=Version)
 cpdef object touch(TensorBase tensor)
-
-cpdef object mark_saved(TensorBase tensor)
 
 @cython.locals(a=ndarray, b=ndarray)
 cpdef bint shows(object array, object source) except -1

@@ -55,7 +55,7 @@ class TensorBase:
         "__weakref__",
         "_grad",
         "_grad_fn",
-        "_hooks",
+        "_hooked",
         "_requires_grad",
         "_saved",
         "_view",
@@ -76,7 +76,7 @@ class TensorBase:
         self._grad = None
         self.version = None
         self._view = None
-        self._hooks = None
+        self._hooked = False
         self._saved = False  # by a node, while there is no version yet to say so
 
     @property
@@ -149,14 +149,6 @@ def touch(tensor):
         if version.saved:
             version.saved = False
             version.where = user_line()
-
-
-def mark_saved(tensor):
-    """A node has saved the tensor: a write to it is worth remembering."""
-    if tensor.version is None:
-        tensor._saved = True
-    else:
-        tensor.version.saved = True
 
 
 def shows(array, source):
