@@ -1,0 +1,276 @@
+"""What autograd's tools cost: gradcheck, Function, anomaly mode and the profiler, in retrograd and PyTorch.
+
+    python benchmarks/autodiff.py [--rounds 15] [--json FILE] [--check]
+
+Subjects take turns in one run, with two threads each; figures are medians.
+"""
+
+import argparse
+import gc
+import json
+import sys
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any, NamedTuple
+
+from common import Worker, interleaved, seconds, serve, table
+
+N = 100  # inputs and outputs of the function that is checked
+CALLS = 200  # of Function.apply per sample
+STEPS = 5  # of training per sample
+CHAIN = 1000
+ENVIRONMENT = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2", "KINETO_LOG_LEVEL": "99"}
+
+# What is measured, how often per sample, and the share of PyTorch's time that it may take.
+PLAIN = {
+    "gradcheck, tanh(W sin x), 100 to 100": ("gradcheck", 1, 0.5),
+    "gradcheck, tanh(x) sin(x), 100 to 100": ("pointwise gradcheck", 1, 0.5),
+    "gradcheck, fast mode, 100 to 100": ("fast gradcheck", 1, None),
+    "gradgradcheck, tanh(x) sin(x), 100 to 100": ("gradgradcheck", 1, None),
+    "Function.apply, forward + backward": ("function", CALLS, 0.5),
+}
+
+
+class Switched(NamedTuple):
+    """Something that is measured with a tool off and on."""
+
+    what: str
+    tool: str
+    operations: int  # per sample
+    ratio: float | None = None  # the budget of on / off
+    extra: float | None = None  # the budget of what is added, in microseconds per operation
+
+
+SWITCHED = {
+    "anomaly mode: MLP step, 3 x 256, batch 64": Switched("step", "anomaly", STEPS, ratio=1.3),
+    "anomaly mode: chain of 4 numbers, forward + backward": Switched("chain", "anomaly", 2 * CHAIN),
+    "profiler: chain of 4 numbers, forward": Switched("forward chain", "profiler", CHAIN, extra=3.0),
+    "profiler: chain of 4 numbers, forward + backward": Switched("chain", "profiler", 2 * CHAIN, extra=3.0),
+}
+AFTER = "chain, forward + backward, profiler off"  # in a process that profiled before, and in one that never did
+
+# -------------------------------------------------------------------------------------------------- subjects
+
+
+class Library(NamedTuple):
+    """What the rows use of a library."""
+
+    m: Any
+    gradcheck: Callable
+    gradgradcheck: Callable
+    tools: dict[str, Callable[[], AbstractContextManager]]
+
+
+def retrograd() -> Library:
+    """Ours."""
+    import retrograd as rg
+    from retrograd.autograd import anomaly_mode, profiler
+    from retrograd.autograd.gradcheck import gradcheck, gradgradcheck
+
+    tools = {"anomaly": anomaly_mode.detect_anomaly, "profiler": profiler.profile}
+    return Library(rg, gradcheck, gradgradcheck, tools)
+
+
+def torch() -> Library:
+    """PyTorch, on two threads."""
+    import torch as pytorch
+
+    pytorch.set_num_threads(2)
+    tools = {"anomaly": pytorch.autograd.detect_anomaly, "profiler": pytorch.autograd.profiler.profile}
+    return Library(pytorch, pytorch.autograd.gradcheck, pytorch.autograd.gradgradcheck, tools)
+
+
+SUBJECTS: dict[str, Callable[[], Library]] = {"retrograd": retrograd, "PyTorch": torch, "unprofiled": retrograd}
+
+
+def checks(library: Library) -> dict[str, Callable[[], object]]:
+    """The functions to be timed: gradient checks."""
+    m = library.m
+    m.manual_seed(0)
+    w = m.randn(N, N, dtype=m.float64) / 10
+    x = m.randn(N, dtype=m.float64).requires_grad_()
+
+    def dense(x: Any) -> Any:
+        return m.tanh(w @ m.sin(x))
+
+    def pointwise(x: Any) -> Any:
+        return m.tanh(x) * m.sin(x)
+
+    return {
+        "gradcheck": partial(library.gradcheck, dense, (x,)),
+        "pointwise gradcheck": partial(library.gradcheck, pointwise, (x,)),
+        "fast gradcheck": partial(library.gradcheck, dense, (x,), fast_mode=True),
+        "gradgradcheck": partial(library.gradgradcheck, pointwise, (x,)),
+    }
+
+
+def function(m: Any) -> Callable[[], None]:
+    """Many times a user's function, forward and backward."""
+
+    class Square(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return 2 * x * g
+
+    x = m.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+
+    def run() -> None:
+        for _ in range(CALLS):
+            Square.apply(x).sum().backward()
+
+    return run
+
+
+def step(m: Any) -> Callable[[], None]:
+    """Training steps of a network with three layers."""
+    nn = m.nn
+    model = nn.Sequential(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 256))
+    optimizer = m.optim.SGD(model.parameters(), lr=1e-3)
+    x, y = m.randn(64, 256), m.randn(64, 256)
+
+    def run() -> None:
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            nn.functional.mse_loss(model(x), y).backward()
+            optimizer.step()
+
+    return run
+
+
+def forward_chain(m: Any) -> Any:
+    """Multiplications of four numbers, each of the result of the one before."""
+    w = m.tensor([1.0, 1.00001, 0.99999, 1.0], requires_grad=True)
+    y = m.tensor([1.0, 1.00001, 0.99999, 1.0])
+    for _ in range(CHAIN):
+        w = w * y
+    return w
+
+
+def work(library: Library) -> dict[str, Callable[[], object]]:
+    """Everything to be timed."""
+    m = library.m
+    return {
+        **checks(library),
+        "function": function(m),
+        "step": step(m),
+        "forward chain": partial(forward_chain, m),
+        "chain": lambda: forward_chain(m).sum().backward(),
+    }
+
+
+def worker(name: str) -> Callable[[str], float | None]:
+    """The function from a row's name, with ' on' or ' off' after those that are switched, to seconds per operation."""
+    warnings.simplefilter("ignore")  # PyTorch's anomaly mode warns that it is slow
+    library = SUBJECTS[name]()
+    jobs = work(library)
+
+    def sample(row: str) -> float | None:
+        gc.collect()
+        if row == AFTER:
+            return seconds(jobs["chain"]) / (2 * CHAIN) if name != "PyTorch" else None
+        if name == "unprofiled":
+            return None
+        if row in PLAIN:
+            what, operations, _ = PLAIN[row]
+            return seconds(jobs[what]) / operations
+        title, _, state = row.rpartition(" ")
+        switched = SWITCHED[title]
+        with library.tools[switched.tool]() if state == "on" else nullcontext():
+            jobs[switched.what]()  # threads awake, memory warm
+            return seconds(jobs[switched.what]) / switched.operations
+
+    return sample
+
+
+# ------------------------------------------------------------------------------------------------- measuring
+
+
+def verdict(ok: bool) -> str:
+    """One word."""
+    return "met" if ok else "MISSED"
+
+
+def cells(values: list[float | None], form: str = "{:.1f}") -> list[str]:
+    """Figures as text, nothing for None."""
+    return ["" if v is None else form.format(v) for v in values]
+
+
+def plain_table(medians: dict, names: list[str]) -> tuple[str, bool]:
+    """Microseconds, our share of PyTorch's, and whether the budgets are met."""
+    lines, fine = [], True
+    for title, (_, _, budget) in PLAIN.items():
+        found = medians[title]
+        ratio = found["retrograd"] / found["PyTorch"] if {"retrograd", "PyTorch"} <= set(found) else None
+        ok = ratio is None or budget is None or ratio <= budget
+        fine = fine and ok
+        us = [found[n] * 1e6 if n in found else None for n in names]
+        lines.append([title, *cells(us), *cells([ratio, budget], "{:.2f}"), verdict(ok) if budget and ratio else ""])
+    return table(["us", *names, "ratio", "budget", ""], lines), fine
+
+
+def switched_table(medians: dict, names: list[str]) -> tuple[str, bool]:
+    """Microseconds per operation off and on, their ratio and their difference; the budgets are ours."""
+    lines, fine = [], True
+    for title, row in SWITCHED.items():
+        for name in names:
+            off, on = (medians[f"{title} {state}"].get(name) for state in ("off", "on"))
+            if off is None or on is None:
+                continue
+            ratio, extra = on / off, (on - off) * 1e6
+            ok = (row.ratio is None or ratio <= row.ratio) and (row.extra is None or extra <= row.extra)
+            budget = f"on/off {row.ratio}" if row.ratio else f"+{row.extra} us" if row.extra else ""
+            judged = name == "retrograd" and budget != ""
+            fine = fine and (ok or not judged)
+            ours = [budget, verdict(ok)] if judged else ["", ""]
+            lines.append([f"{title}: {name}", *cells([off * 1e6, on * 1e6]), f"{ratio:.2f}", f"{extra:.2f}", *ours])
+    return table(["us per step, operator or node", "off", "on", "on/off", "extra", "budget", ""], lines), fine
+
+
+def main() -> int:
+    """Measure, print, and say with the exit status whether a budget is missed if that is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--worker", choices=SUBJECTS, help=argparse.SUPPRESS)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--json", metavar="FILE", help="write the medians, in seconds")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a budget is missed")
+    options = parser.parse_args()
+    if options.worker:
+        serve(partial(worker, options.worker))
+        return 0
+    fine = report(options.rounds, options.json)
+    return 1 if options.check and not fine else 0
+
+
+def report(rounds: int, file: str | None) -> bool:
+    """Run everything; returns whether every budget is met."""
+    started = [Worker(__file__, name, ENVIRONMENT) for name in SUBJECTS]
+    for absent in [w for w in started if w.ready is not True]:
+        print(f"{absent.name} is left out: {absent.ready}")
+    workers = [w for w in started if w.ready is True]
+    rows = [*PLAIN, *(f"{title} {state}" for title in SWITCHED for state in ("off", "on")), AFTER]
+    medians = interleaved(workers, rows, rounds)
+    for w in started:
+        w.close()
+    names = [w.name for w in workers if w.name != "unprofiled"]
+    plain, within = plain_table(medians, names)
+    switched, light = switched_table(medians, names)
+    print(f"{plain}\n\n{switched}\n")
+    if {"retrograd", "unprofiled"} <= set(medians[AFTER]):
+        after, never = (medians[AFTER][name] * 1e6 for name in ("retrograd", "unprofiled"))
+        print(f"{AFTER}: {after:.3f} us per operator or node after profiling, {never:.3f} where it never was on")
+    if file:
+        with open(file, "w") as f:
+            json.dump({"seconds": medians}, f, indent=1)
+    return within and light
+
+
+if __name__ == "__main__":
+    sys.exit(main())

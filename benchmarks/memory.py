@@ -1,0 +1,249 @@
+"""What training needs in memory: the peak of a step against PyTorch's, and whether memory stays flat.
+
+    python benchmarks/memory.py [--rounds 3] [--json FILE] [--check]
+
+Every sample is a fresh process on one thread; figures are medians over the rounds.  Linux only: a process's peak is
+what its kernel says (VmHWM), set back right before the step.
+"""
+
+import argparse
+import ctypes
+import gc
+import json
+import os
+import statistics
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from common import ONE_THREAD, table
+
+LAYERS, WIDTH, BATCH = 50, 512, 256
+RATIO_BUDGET = 1.0
+STEPS, WARM_UP = 10_000, 1_000
+NOISE_KIB = 16  # by which resident memory may move without growing: a few pages
+MIB = 1024
+
+# --------------------------------------------------------------------------------------------- one process's memory
+
+
+def status(field: str) -> int:
+    """A field of the kernel's account of this process, such as VmRSS, in KiB."""
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith(field + ":"))
+
+
+def peak_during(step: Callable[[], object]) -> int:
+    """By how many KiB a step's peak lies above what was resident before it."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # free memory that the allocator keeps would hide part of the peak
+    before = status("VmRSS")
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")  # the peak starts again from here
+    step()
+    return status("VmHWM") - before
+
+
+# -------------------------------------------------------------------------------------------------------- subjects
+
+
+def retrograd_modules() -> tuple[ModuleType, ModuleType]:
+    """The library and its layers."""
+    import retrograd
+    from retrograd import nn
+
+    return retrograd, nn
+
+
+def torch_modules() -> tuple[ModuleType, ModuleType]:
+    """The library and its layers, on one thread."""
+    import torch
+
+    torch.set_num_threads(1)
+    return torch, torch.nn
+
+
+SUBJECTS = {"retrograd": retrograd_modules, "PyTorch": torch_modules}
+
+
+def perceptron(library: ModuleType, nn: ModuleType, layers: int) -> tuple[Any, Any]:
+    """A model and a function that runs one forward and backward pass of it."""
+    model = nn.Sequential(*[part for _ in range(layers) for part in (nn.Linear(WIDTH, WIDTH), nn.ReLU())])
+    x = library.ones(BATCH, WIDTH)
+    return model, lambda: (model(x) ** 2).mean().backward()
+
+
+def first_step(model: Any, step: Callable[[], None]) -> Callable[[], None]:
+    """No parameter has a gradient yet."""
+    return step
+
+
+def accumulating(model: Any, step: Callable[[], None]) -> Callable[[], None]:
+    """Every parameter has a gradient, to which the step adds."""
+    step()
+    return step
+
+
+def after_zero_grad(model: Any, step: Callable[[], None]) -> Callable[[], None]:
+    """The gradients of a step before were set to None."""
+    step()
+    model.zero_grad(set_to_none=True)
+    return step
+
+
+PEAKS = {
+    "first step": first_step,
+    "step that adds to .grad": accumulating,
+    "step after zero_grad()": after_zero_grad,
+}
+
+
+def peak(subject: str, row: str) -> int:
+    """The peak of one step in KiB."""
+    library, nn = SUBJECTS[subject]()
+    _, warm_up = perceptron(library, nn, 1)
+    warm_up()  # the matrix products' own buffers, made once, are not what is measured
+    model, step = perceptron(library, nn, LAYERS)
+    return peak_during(PEAKS[row](model, step))
+
+
+# ---------------------------------------------------------------------------------------------------- flat memory
+
+
+def small_net(rg: ModuleType) -> tuple[list[Any], Callable[[], Any]]:
+    """Parameters, and a loss that uses each of them in several operators."""
+    w, b = rg.randn(4, 4, requires_grad=True), rg.zeros(4, requires_grad=True)
+    x = rg.ones(3, 4)
+    return [w, b], lambda: (((x @ w + b).tanh() @ w).softmax(-1) ** 2).sum()
+
+
+def plain_step(rg: ModuleType) -> Callable[[], None]:
+    """backward(), which adds to .grad."""
+    _, loss = small_net(rg)
+    return lambda: loss().backward()
+
+
+def in_place_step(rg: ModuleType) -> Callable[[], None]:
+    """backward(), and a step of gradient descent that writes to the parameters."""
+    params, loss = small_net(rg)
+
+    def step() -> None:
+        loss().backward()
+        with rg.no_grad():
+            for p in params:
+                p -= 0.01 * p.grad
+                p.grad = None
+
+    return step
+
+
+def penalty_step(rg: ModuleType) -> Callable[[], None]:
+    """grad(create_graph=True), then backward() through the gradients."""
+    params, loss = small_net(rg)
+    return lambda: sum((g * g).sum() for g in rg.autograd.grad(loss(), params, create_graph=True)).backward()
+
+
+def stored_step(rg: ModuleType) -> Callable[[], None]:
+    """backward(create_graph=True), whose .grad holds the graph until it is cleared."""
+    params, loss = small_net(rg)
+    warnings.filterwarnings("ignore", "Using backward.. with create_graph=True")  # the step clears .grad itself
+
+    def step() -> None:
+        loss().backward(create_graph=True)
+        for p in params:
+            p.grad = None
+
+    return step
+
+
+FLAT = {
+    "backward()": plain_step,
+    "backward() and an update in place": in_place_step,
+    "grad(create_graph=True), its backward()": penalty_step,
+    "backward(create_graph=True), .grad = None": stored_step,
+}
+
+
+def growth(row: str) -> tuple[int, int]:
+    """By how many KiB and live objects a process grows over many steps without the cycle collector."""
+    import retrograd as rg
+
+    step = FLAT[row](rg)
+    gc.disable()
+    for _ in range(WARM_UP):
+        step()
+    gc.collect()
+    objects, before = len(gc.get_objects()), status("VmRSS")
+    for _ in range(STEPS):
+        step()
+    return status("VmRSS") - before, len(gc.get_objects()) - objects
+
+
+# --------------------------------------------------------------------------------------------------------- report
+
+
+def measured(*what: str) -> Any:
+    """What a fresh process measures; None where the subject is missing."""
+    command = [sys.executable, __file__, "--worker", *what]
+    run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, **ONE_THREAD})
+    return json.loads(run.stdout)
+
+
+def worker(*what: str) -> Any:
+    """The part of a fresh process."""
+    try:
+        return peak(*what) if len(what) == 2 else growth(*what)
+    except ImportError:
+        return None
+
+
+def peaks_table(rounds: int) -> tuple[str, dict, bool]:
+    """The peaks in MiB, our share of PyTorch's, and whether the budget is met."""
+    samples = {row: {s: [measured(s, row) for _ in range(rounds)] for s in SUBJECTS} for row in PEAKS}
+    lines, found, fine = [], {}, True
+    for row, by_subject in samples.items():
+        medians = {s: statistics.median(got) / MIB for s, got in by_subject.items() if None not in got}
+        found[row] = medians
+        ratio = medians["retrograd"] / medians["PyTorch"] if len(medians) == 2 else None
+        fine = fine and (ratio is None or ratio <= RATIO_BUDGET)
+        cells = [f"{medians[s]:.1f}" if s in medians else "" for s in SUBJECTS]
+        lines.append([row, *cells, "" if ratio is None else f"{ratio:.2f}", f"{RATIO_BUDGET:.2f}"])
+    title = f"peak of a step, {LAYERS} layers, in MiB"
+    return table([title, *SUBJECTS, "ratio", "budget"], lines), found, fine
+
+
+def flat_table() -> tuple[str, dict, bool]:
+    """The growth over many steps, and whether it is none."""
+    found = {row: measured(row) for row in FLAT}
+    lines = [[row, f"{kib}", f"{objects}", "0"] for row, (kib, objects) in found.items()]
+    fine = all(kib <= NOISE_KIB and objects <= 0 for kib, objects in found.values())
+    title = f"growth over {STEPS:,} steps, collector off"
+    return table([title, "KiB", "objects", "budget"], lines), found, fine
+
+
+def main() -> int:
+    """Measure, print, and say with the exit status whether a budget is missed if that is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--worker", nargs="+", help=argparse.SUPPRESS)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", metavar="FILE", help="write the peaks in MiB and the growth in KiB and objects")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a budget is missed")
+    options = parser.parse_args()
+    if options.worker:
+        print(json.dumps(worker(*options.worker)))
+        return 0
+    text, peaks, small = peaks_table(options.rounds)
+    flat_text, grown, flat = flat_table()
+    print(f"{text}\nat most PyTorch's: {'met' if small else 'MISSED'}\n")
+    print(f"{flat_text}\nno growth (resident memory: up to {NOISE_KIB} KiB of noise): {'met' if flat else 'MISSED'}")
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump({"peak MiB": peaks, "growth KiB, objects": grown}, file, indent=1)
+    return 1 if options.check and not (small and flat) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,165 @@
+"""Which line of the forward pass a backward pass fails at: for gradients that become NaN and for any other error."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.core import Tensor, current
+from retrograd.core.source import format_stack, line_of, stack
+
+# What a node keeps as its trace: the stack that made it, and the name and trace of the node whose backward did so.
+Trace = tuple[list, tuple[str, Any] | None]
+
+
+class _Anomaly:
+    """Watches the nodes of one thread: remembers where each was made and looks at what each returns."""
+
+    def __init__(self, check_nan: bool) -> None:
+        self.check_nan = check_nan
+        self._running: Any = None  # the node that runs backward now
+
+    def recorded(self, fn: Any) -> None:
+        """Remember where a node was made."""
+        running = self._running
+        fn.trace = stack(), None if running is None else (running.name(), running.trace)
+
+    def pull(self, proceed: Callable, fn: Any, cotangents: tuple) -> list:
+        """Run a node; an error tells where the node was made."""
+        outer, self._running = self._running, fn
+        try:
+            gradients = proceed(fn, cotangents)
+        except Exception as error:
+            error.add_note(f"In the backward of {fn.name()}. {_forward_line(fn.trace)}")
+            _warn(fn, error)
+            raise
+        finally:
+            self._running = outer
+        if self.check_nan:
+            for number, g in enumerate(gradients):
+                if g is not None and has_nan(g):
+                    raise _nan_error(fn, number, cotangents)
+        return gradients
+
+
+def _nan_error(fn: Any, number: int, cotangents: tuple) -> RuntimeError:
+    text = f"Function '{fn.name()}' returned nan values in its {number}th output. {_forward_line(fn.trace)}"
+    if any(g is not None and has_nan(g) for g in cotangents):
+        text += " The gradient that it was given had nan values already."
+    error = RuntimeError(text)
+    _warn(fn, error)
+    return error
+
+
+def has_nan(tensor: Any) -> bool:
+    """Whether an element is NaN.
+
+    The sum of squares is the quickest pass over an array.  Without a NaN it is none, except of complex numbers
+    with infinite parts, so that a suspicion is confirmed one by one.
+    """
+    array = tensor
+    while isinstance(array, Tensor):
+        array = array.value
+    if 0 in array.strides:  # expanded: every element once is enough
+        array = array[tuple([slice(0, 1) if stride == 0 else slice(None) for stride in array.strides])]
+    flat = array.ravel("K")
+    total = flat.dot(flat)
+    return total != total and bool((flat != flat).any())
+
+
+def _forward_line(trace: Trace | None) -> str:
+    if trace is None:
+        return "Its forward line is unknown: it was made while anomaly mode was off."
+    places, _ = trace
+    return f"It was made at {line_of(places[0] if places else None)}."
+
+
+def _warn(fn: Any, error: Exception) -> None:
+    """Warn with forward tracebacks; where warnings are errors, they become a note of the error at hand."""
+    trace = fn.trace
+    text = f"Error detected in {fn.name()}. {_traceback('caused the error', trace)}"
+    while trace is not None and trace[1] is not None:
+        name, trace = trace[1]
+        text += f"\n\nThat previous calculation was induced by {name}. "
+        text += _traceback("induced the previous calculation", trace)
+    try:
+        warnings.warn(text, UserWarning, stacklevel=4)
+    except UserWarning:
+        error.add_note(text)
+
+
+def _traceback(what: str, trace: Trace | None) -> str:
+    if trace is None:
+        return f"No traceback of forward call that {what}: anomaly mode was off then; turn it on before."
+    return f"Traceback of forward call that {what}:\n{format_stack(trace[0])}"
+
+
+def _active() -> _Anomaly | None:
+    return next((watcher for watcher in current().watchers or () if type(watcher) is _Anomaly), None)
+
+
+def _switch(anomaly: _Anomaly | None) -> None:
+    """Put one in the place of another, and leave other watchers as they are."""
+    state = current()
+    others = tuple([watcher for watcher in state.watchers or () if type(watcher) is not _Anomaly])
+    state.watchers = (*others, anomaly) if anomaly is not None else others or None
+
+
+class detect_anomaly:
+    """Inside, a backward pass that fails names the line of the forward pass that made the failing node.
+
+    With `check_nan` a gradient with a NaN in it is a failure too: a RuntimeError that names the node.  Every
+    failure is preceded by a UserWarning with the traceback of the forward call.  Only nodes that were made
+    inside know their line, so put the forward pass inside as well.  It concerns the thread that enters it.
+
+    Cheap enough to leave on: see docs/profiler.md for figures.
+
+    >>> import retrograd as rg, warnings
+    >>> x = rg.tensor([-1.0], requires_grad=True)
+    >>> with rg.autograd.anomaly_mode.detect_anomaly(), warnings.catch_warnings(action="ignore"):
+    ...     x.sqrt().sum().backward()
+    Traceback (most recent call last):
+    RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output. It was made at ...
+    """
+
+    def __init__(self, check_nan: bool = True) -> None:
+        self._check_nan = bool(check_nan)
+        self._before: list[_Anomaly | None] = []
+
+    def __enter__(self) -> None:
+        self._before.append(_active())
+        _switch(_Anomaly(self._check_nan))
+
+    def __exit__(self, *exception: Any) -> None:
+        _switch(self._before.pop())
+
+
+class set_detect_anomaly:
+    """Switch anomaly mode on or off for this thread: at once, and back at the end where it is used with `with`.
+
+    >>> with set_detect_anomaly(True, check_nan=False):
+    ...     is_anomaly_enabled(), is_anomaly_check_nan_enabled()
+    (True, False)
+    >>> is_anomaly_enabled()
+    False
+    """
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        self._before = _active()
+        _switch(_Anomaly(bool(check_nan)) if mode else None)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: Any) -> None:
+        _switch(self._before)
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether anomaly mode is on for this thread."""
+    return _active() is not None
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether gradients are searched for NaN on this thread."""
+    anomaly = _active()
+    return anomaly is not None and anomaly.check_nan

@@ -1,0 +1,227 @@
+"""Numerical derivatives: central differences along lines through the memory of a function's inputs.
+
+The memory itself is shifted, and restored, so that a function may also read its inputs behind its arguments'
+back, as modules read their parameters.
+
+In double precision the step is the caller's.  Below it, rounding decides: a value known up to `noise` gives a
+slope known up to `noise / step`, which falls with the step, while the truncation error, step^2 |f'''| / 6,
+grows.  Their sum is least at a step of about `(3 precision)^(1/3)` times the scale of x, where the third
+derivative is as large as the function (Gill, Murray and Wright, Practical Optimization, 1981, section 8.6).
+From there the step is cut until the truncation error, estimated from the slope over twice the step (Richardson),
+is below what the tolerance leaves room for.  The noise is measured, not guessed, from differences of high order
+over steps so small that only rounding is left in them (Moré and Wild, Estimating computational noise, SIAM
+Journal on Scientific Computing 33, 2011).
+"""
+
+from collections.abc import Callable, Sequence
+from math import sqrt
+from typing import Any, NamedTuple
+
+import optree
+
+from retrograd.core import Tensor
+from retrograd.core import dtype as dtypes
+from retrograd.ops.create import zeros
+from retrograd.ops.methods import concrete
+
+Array = Any  # this layer does not import the library whose arrays these are
+
+SAFETY = 8.0  # how many standard deviations of rounding noise a slope may be off
+REFINEMENTS = 12  # by which a step is cut, to a fourth each time
+SAMPLES = 8  # of the function, from which its noise is measured
+
+
+class GradcheckError(RuntimeError):
+    """What `gradcheck` and `gradgradcheck` found to be wrong."""
+
+
+class Output(NamedTuple):
+    """One of the tensors that a function returns: its name in messages, and where it stands."""
+
+    name: str
+    position: int
+    tensor: Tensor
+
+
+class Slopes(NamedTuple):
+    """The derivatives of one output with respect to one input, and by how much noise may have changed each.
+
+    Their shape is (directions, entries of the input, entries of the output); a complex input has the two
+    directions 1 and 1j.
+    """
+
+    values: Array
+    margins: Array
+
+
+# Of a line: the slopes of the outputs, and their margins where these are not zero.
+Slope = Callable[["Entry | Direction"], tuple[list[Array], list[Array] | None]]
+
+
+def precision_of(tensors: Sequence[Tensor]) -> float:
+    """The distance from 1 to the next number in the least precise dtype among these."""
+    sizes = [t.dtype.itemsize // (2 if t.dtype.kind == "c" else 1) for t in tensors]
+    return {2: 2.0**-10, 4: 2.0**-23, 8: 2.0**-52}[min(sizes)]
+
+
+def widened(array: Array) -> Array:
+    """A flat copy in double precision."""
+    return array.astype("complex128" if array.dtype.kind == "c" else "float64").reshape(-1)
+
+
+class Probe:
+    """A function whose inputs are moved under it: its outputs' values wherever they are now."""
+
+    def __init__(self, func: Callable, arguments: tuple, outputs: list[Output]) -> None:
+        self._func = func
+        self._arguments = arguments
+        self.outputs = outputs
+        self._known = [(o, o.position, o.tensor.shape, o.tensor.dtype) for o in outputs]
+
+    def values(self) -> list[Array]:
+        """The outputs as flat arrays in double precision, in memory of their own."""
+        found = leaves(self._func(*self._arguments))
+        return [self._value(found, *known) for known in self._known]
+
+    def _value(self, found: list, output: Output, position: int, shape: tuple, dtype: Any) -> Array:
+        value = found[position] if position < len(found) else None
+        if not isinstance(value, Tensor) or value.shape != shape or value.dtype != dtype:
+            raise GradcheckError(
+                f"{output.name} is a tensor of shape {shape} and {dtype}, but at inputs that were shifted a little "
+                f"it is {describe(value)}: the function must return the same kinds of outputs near its inputs"
+            )
+        return widened(concrete(value))
+
+
+def leaves(result: Any) -> list:
+    """All values in what a function returned."""
+    return [result] if isinstance(result, Tensor) else optree.tree_leaves(result, none_is_leaf=True)
+
+
+def describe(value: Any) -> str:
+    """A value in messages."""
+    return f"of shape {value.shape} and {value.dtype}" if isinstance(value, Tensor) else repr(value)
+
+
+class Entry:
+    """The line along one entry of an array, in the direction 1 or 1j."""
+
+    def __init__(self, array: Array, index: int, unit: complex) -> None:
+        self._flat = array.flat
+        self._index = index
+        self._unit = unit
+        self._origin = self._flat[index]
+        self._center = complex(self._origin)
+        self.scale = abs(self._center)
+
+    def move(self, t: float) -> float:
+        """Write origin + t; returns the t that rounding makes of it."""
+        self._flat[self._index] = self._origin + t * self._unit
+        return ((complex(self._flat[self._index]) - self._center) / self._unit).real
+
+    def restore(self) -> None:
+        """Write the origin again."""
+        self._flat[self._index] = self._origin
+
+
+class Direction:
+    """The line through all entries of an array, along an array of directions."""
+
+    def __init__(self, array: Array, direction: Array) -> None:
+        self._array = array
+        self._direction = direction
+        self._origin = array.copy()
+        self.scale = float(abs(array).max(initial=0.0))
+
+    def move(self, t: float) -> float:
+        """Write origin + t * direction."""
+        self._array[...] = self._origin + t * self._direction
+        return t
+
+    def restore(self) -> None:
+        """Write the origin again."""
+        self._array[...] = self._origin
+
+
+def central(probe: Probe, line: Entry | Direction, step: float) -> list[Array]:
+    """The slope of every output along a line, over the step on either side."""
+    try:
+        high, above = line.move(step), probe.values()
+        low, below = line.move(-step), probe.values()
+    finally:
+        line.restore()
+    if high == low:
+        raise ValueError(
+            f"gradcheck: eps={step:g} changes nothing in an entry of size {line.scale:g}; take a larger one"
+        )
+    return [(a - b) / (high - low) for a, b in zip(above, below, strict=True)]
+
+
+def fixed_step(probe: Probe, step: float) -> Slope:
+    """How to find slopes over one step, taken to be free of noise."""
+
+    return lambda line: (central(probe, line, step), None)
+
+
+def chosen_step(probe: Probe, noise: list[Array], precision: float, rtol: float) -> Slope:
+    """How to find slopes over steps that suit the noise of the outputs' values, up to a relative error."""
+
+    def slope(line: Entry | Direction) -> tuple[list[Array], list[Array]]:
+        step = (3 * precision) ** (1 / 3) * max(1.0, line.scale)
+        for _ in range(REFINEMENTS):
+            near, far = central(probe, line, step), central(probe, line, 2 * step)
+            margins = [SAFETY * sigma / step for sigma in noise]
+            if all(map(settled, near, far, margins, [rtol] * len(near))) or step < 64 * precision * line.scale:
+                break
+            step /= 4
+        return near, margins
+
+    return slope
+
+
+def settled(near: Array, far: Array, margin: Array, rtol: float) -> bool:
+    """Whether the truncation error of `near`, a third of its distance from `far`, is half of what is allowed."""
+    return bool((abs(far - near) / 3 <= (rtol * abs(near) + margin) / 2).all())
+
+
+def noise_of(probe: Probe, lines: Sequence[Direction], precision: float) -> list[Array]:
+    """The standard deviation of the rounding errors in each entry of each output."""
+    samples = []
+    try:
+        for t in range(SAMPLES):
+            for line in lines:
+                line.move(64 * precision * t)
+            samples.append(probe.values())
+    finally:
+        for line in lines:
+            line.restore()
+    return [_spread(list(values), precision) for values in zip(*samples, strict=True)]
+
+
+def _spread(values: list[Array], precision: float) -> Array:
+    """Of samples along a line: the noise in their third differences, whose variance is 20 times theirs."""
+    rows = zeros(len(values), values[0].size, dtype=dtypes.complex128).numpy()
+    for row, value in zip(rows, values, strict=True):
+        row[...] = value
+    third = abs(rows[3:] - 3 * rows[2:-1] + 3 * rows[1:-2] - rows[:-3]).max(axis=0) / sqrt(20)
+    return third + precision / 2 * abs(values[0])
+
+
+def jacobians(probe: Probe, array: Array, slope: Slope) -> list[Slopes]:
+    """The derivatives of every output with respect to the input that lies in `array`."""
+    units = (1.0, 1.0j) if array.dtype.kind == "c" else (1.0,)
+    found = [_empty_slopes(len(units), array.size, o.tensor) for o in probe.outputs]
+    for number, unit in enumerate(units):
+        for index in range(array.size):
+            slopes, margins = slope(Entry(array, index, unit))
+            for place, value in zip(found, slopes, strict=True):
+                place.values[number, index] = value
+            for place, margin in zip(found, margins or (), strict=False):
+                place.margins[number, index] = margin
+    return found
+
+
+def _empty_slopes(directions: int, entries: int, output: Tensor) -> Slopes:
+    size = (directions, entries, output.numel())
+    wide = dtypes.complex128 if output.dtype.kind == "c" else dtypes.float64
+    return Slopes(zeros(size, dtype=wide).numpy(), zeros(size, dtype=dtypes.float64).numpy())

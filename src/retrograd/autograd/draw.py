@@ -1,0 +1,88 @@
+"""Draw the autograd graph behind a tensor: what a backward pass walks, as a picture."""
+
+import os
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from retrograd.autograd.drawing.read import read
+from retrograd.autograd.drawing.svg import render
+from retrograd.core import Tensor
+
+if TYPE_CHECKING:  # which shows `draw` to users
+    from retrograd.autograd.graph import GradientEdge
+
+    Outputs = Tensor | GradientEdge | Sequence[Tensor | GradientEdge]
+
+Names = Mapping[str, Tensor] | Iterable[tuple[str, Tensor]]
+
+
+class SVG:
+    """A picture as SVG text: notebooks show it, `save` writes it to a file, `str` gives the text.
+
+    >>> SVG("<svg/>")
+    <SVG of 6 characters: save(path) writes it to a file>
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture to a file whose name ends in .svg; an older one is replaced in one step.
+
+        Raises ValueError for another ending, and OSError where the file can't be written.
+        """
+        target = Path(path)
+        if target.suffix.lower() != ".svg":
+            raise ValueError(f"save: the picture is SVG, so the file's name must end in .svg, got {target.name!r}")
+        unfinished = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.tmp")
+        try:
+            unfinished.write_text(self._text, encoding="utf-8")
+            os.replace(unfinished, target)
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+    def _repr_svg_(self) -> str:
+        return self._text
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"<SVG of {len(self._text)} characters: save(path) writes it to a file>"
+
+
+def draw(outputs: "Outputs", *, params: Names | None = None) -> SVG:
+    """The autograd graph behind a tensor, or several, as a picture.
+
+    Leaves are green, with dtype and shape; operators have the names that users call them by; the arrows go the way of
+    the forward pass.  Inputs that need no gradient are not part of the graph.  The pointer on an operator shows its
+    params and what it saved.  What repeats in a row, such as the layers of a network, is drawn once in a frame
+    that says how often ("× 48"); a long row of different operators is cut short in the middle.
+
+    `params` names leaves: a dict from name to tensor, or pairs, such as `module.named_parameters()`.
+
+    Raises RuntimeError for a tensor that does not require grad, ValueError without outputs, and TypeError for what is
+    no tensor.
+
+    >>> import retrograd as rg
+    >>> w = rg.ones(3, requires_grad=True)
+    >>> picture = draw((w * w).sum(), params={"w": w})
+    >>> "1 leaf" in str(picture), "2 operators" in str(picture)
+    (True, True)
+    """
+    single = isinstance(outputs, Tensor) or hasattr(outputs, "node")  # a GradientEdge has one, and is a tuple too
+    roots = [outputs] if single else list(outputs)
+    if not roots:
+        raise ValueError("draw: there is nothing to draw; give a tensor, or several")
+    return SVG(render(read(roots, _names(params or {}))))
+
+
+def _names(params: Names) -> dict[int, str]:
+    """The name of each leaf by its id."""
+    pairs = list(params.items() if isinstance(params, Mapping) else params)
+    for name, tensor in pairs:
+        if not isinstance(name, str) or not isinstance(tensor, Tensor):
+            raise TypeError(f"draw: params must be tensors by name, got {name!r}: {type(tensor).__name__}")
+    return {id(tensor): name for name, tensor in pairs}

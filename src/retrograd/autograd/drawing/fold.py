@@ -1,0 +1,289 @@
+"""Fold what repeats: 48 layers become one frame around a single layer that says "× 48".
+
+Every vertex has a nearest vertex that all ways from it to the outputs pass: its post-dominator (Lengauer and Tarjan,
+ACM Transactions on Programming Languages and Systems 1, 1979).  A row of them, each the next one's post-dominator, is
+a chain; what only serves one member of a chain makes a block with it.  Equal blocks in a row repeat.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from retrograd.autograd.drawing.read import LEAF, MORE, NOTHING, OPERATOR, Vertex
+
+WORTH = 12  # fold only where at least so many boxes disappear
+LONGEST = 64  # members of a chain that may repeat as one
+FEW = 4  # consumers of what a block of a network begins with; shared weights have more
+LONELY = 24  # a chain longer than this, of operators without company, is cut short in the middle
+ENDS = 4  # what remains of it at each end
+
+
+@dataclass
+class Group:
+    """Vertices and groups inside a frame that stands for `count` copies of it; the whole picture is a group too."""
+
+    count: int = 1
+    members: list["int | Group"] = field(default_factory=list)
+
+
+class Folded(NamedTuple):
+    """The picture's boxes: `top` holds what is shown, as indices into `vertices`; `shown` maps what is not."""
+
+    top: Group
+    vertices: list[Vertex]
+    shown: dict[int, int]  # a vertex that was folded away -> the one that stands for it
+
+    def inputs(self, vertex: int) -> list[int]:
+        """The shown vertices that arrows to a shown vertex come from, each once."""
+        found = (self._stand_in(source) for source in self.vertices[vertex].inputs if source != NOTHING)
+        return list(dict.fromkeys(found))
+
+    def _stand_in(self, vertex: int) -> int:
+        while vertex in self.shown:
+            vertex = self.shown[vertex]
+        return vertex
+
+
+def fold(vertices: Sequence[Vertex]) -> Folded:
+    """Fold a graph whose vertices come after their inputs."""
+    folder = _Folder(list(vertices))
+    top = Group()
+    folder.fill(top, folder.children[folder.root])
+    return Folded(top, folder.vertices, folder.shown)
+
+
+class _Folder:
+    def __init__(self, vertices: list[Vertex]) -> None:
+        self.vertices = vertices
+        self.root = len(vertices)  # stands below all outputs
+        self.consumers: list[list[int]] = [[] for _ in vertices]
+        for index, vertex in enumerate(vertices):
+            for source in vertex.inputs:
+                if source != NOTHING:
+                    self.consumers[source].append(index)
+        self.parent = post_dominators(self.consumers)
+        self.children: list[list[int]] = [[] for _ in range(self.root + 1)]
+        self.size = [1] * self.root + [0]
+        for index in range(self.root):  # inputs first, so sizes are complete when they are added on
+            self.children[self.parent[index]].append(index)
+            self.size[self.parent[index]] += self.size[index]
+        self.shown: dict[int, int] = {}
+
+    def fill(self, group: Group, ends: Sequence[int]) -> None:
+        """Put the chains that end at `ends`, and all that serves them, into a group."""
+        for end in ends:
+            self._fill_blocks(group, self._blocks(end))
+
+    def _blocks(self, end: int) -> list["_Block"]:
+        """The chain that ends at a vertex, cut into blocks, first to last."""
+        chain = [end]
+        while children := self.children[chain[-1]]:
+            chain.append(self._next(children))
+        blocks = []
+        before = NOTHING
+        for last in reversed(chain):
+            side = [child for child in self.children[last] if child != before]
+            blocks.append(self._block(last, before, side))
+            before = last
+        return blocks
+
+    def _next(self, children: list[int]) -> int:
+        """What a chain goes on with: the largest child; beside a small one, what feeds it, as x does in x + f(x)."""
+        largest = max(children, key=lambda child: (self.vertices[child].kind != LEAF, self.size[child]))
+        feeding = [child for child in children if 1 < len(set(self.consumers[child])) <= FEW]
+        if feeding and self.size[largest] <= LONGEST:
+            return max(feeding, key=self.size.__getitem__)
+        return largest
+
+    def _block(self, last: int, before: int, side: list[int]) -> "_Block":
+        subtrees = {child: self._subtree(child) for child in side}
+        own = {last}.union(*subtrees.values())
+        shared = [c for c in side if not own.issuperset(self.consumers[c])]
+        own.difference_update(*(subtrees[child] for child in shared))
+        return _Block(last, before, [c for c in side if c not in shared], shared, self._visit(last, before, own))
+
+    def _subtree(self, vertex: int) -> list[int]:
+        found = [vertex]
+        for member in found:  # which grows on the way
+            found.extend(self.children[member])
+        return found
+
+    def _visit(self, last: int, before: int, own: set[int]) -> "_Visit":
+        """A block's vertices in an order that only its shape decides, and a text that tells shapes apart."""
+        number = {last: 0}
+        words: list[object] = []
+        for vertex in (order := [last]):
+            about = self.vertices[vertex]
+            words += [about.kind, about.name if about.kind == OPERATOR else about.detail]
+            for source in about.inputs:
+                if source in own and source not in number:
+                    number[source] = len(number)
+                    order.append(source)
+                words.append(number[source] if source in own else "before" if source == before else ("other", source))
+        return _Visit(order, tuple(words))
+
+    def _fill_blocks(self, group: Group, blocks: list["_Block"]) -> None:
+        at = 0
+        for start, period, count in repeats([b.visit.shape for b in blocks], [len(b.visit.order) for b in blocks]):
+            self._fill_plainly(group, blocks[at:start])
+            self._fill_repeat(group, blocks[start : start + period * count], period)
+            at = start + period * count
+        self._fill_plainly(group, blocks[at:])
+
+    def _fill_repeat(self, group: Group, blocks: list["_Block"], period: int) -> None:
+        for offset in range(period):
+            for same in zip(*(block.visit.order for block in blocks[offset::period]), strict=True):
+                self._stand_for(same)
+        frame = Group(len(blocks) // period)
+        group.members.append(frame)
+        self._fill_blocks(frame, [block._replace(shared=[]) for block in blocks[:period]])
+        for block in blocks:
+            self.fill(group, block.shared)
+
+    def _fill_plainly(self, group: Group, blocks: list["_Block"]) -> None:
+        for run in lonely_runs(blocks):
+            if len(run) > LONELY:
+                self._cut_short(run[ENDS:-ENDS])
+                group.members.append(run[ENDS].last)
+                run = run[:ENDS] + run[-ENDS:]
+            for block in run:
+                group.members.append(block.last)
+                self.fill(group, block.side)
+                self.fill(group, block.shared)
+
+    def _stand_for(self, same: Sequence[int]) -> None:
+        """The first of equal vertices stands for all."""
+        first = same[0]
+        for other in same[1:]:
+            self.shown[other] = first
+        if self.vertices[first].kind == LEAF:
+            names = [self.vertices[index].name for index in same]
+            tip = "\n".join([self.vertices[first].tip, f"and {len(same) - 1} more, the last {names[-1]}".rstrip(" ,")])
+            self.vertices[first] = self.vertices[first]._replace(name=common_name(names), tip=tip)
+
+    def _cut_short(self, run: list["_Block"]) -> None:
+        """One box for a run of operators, in the place of its first."""
+        first = run[0].last
+        names = Counter(self.vertices[block.last].name for block in run)
+        tip = "\n".join(f"{name} × {count}" for name, count in names.most_common())
+        inputs = [source for block in run for source in self.vertices[block.last].inputs if source != block.before]
+        inputs = [run[0].before, *dict.fromkeys(inputs)]
+        self.vertices[first] = Vertex(MORE, f"{len(run)} operators", "", tip, tuple(inputs))
+        self.shown.update((block.last, first) for block in run[1:])
+
+
+class _Visit(NamedTuple):
+    order: list[int]
+    shape: tuple
+
+
+class _Block(NamedTuple):
+    """A member of a chain, the one before it, and the ends of what serves it: alone, or others as well."""
+
+    last: int
+    before: int
+    side: list[int]
+    shared: list[int]
+    visit: _Visit
+
+
+def post_dominators(consumers: Sequence[Sequence[int]]) -> list[int]:
+    """For each vertex the nearest one that all ways to the ends pass; len(consumers) stands below all ends.
+
+    consumers: of each vertex, all with higher numbers.
+
+    >>> post_dominators([[1, 2], [3], [3], []])
+    [3, 3, 3, 4]
+    """
+    root = len(consumers)
+    parent, depth, jump = [root] * (root + 1), [0] * (root + 1), [root] * (root + 1)
+
+    def meet(a: int, b: int) -> int:
+        while depth[a] > depth[b]:
+            a = jump[a] if depth[jump[a]] >= depth[b] else parent[a]
+        while depth[b] > depth[a]:
+            b = jump[b] if depth[jump[b]] >= depth[a] else parent[b]
+        while a != b:
+            a, b = (jump[a], jump[b]) if jump[a] != jump[b] else (parent[a], parent[b])
+        return a
+
+    for vertex in reversed(range(root)):
+        above = consumers[vertex][0] if consumers[vertex] else root
+        for other in consumers[vertex][1:]:
+            above = meet(above, other)
+        parent[vertex], depth[vertex] = above, depth[above] + 1
+        far = jump[above]
+        even = depth[above] - depth[far] == depth[far] - depth[jump[far]]
+        jump[vertex] = jump[far] if even else above  # Myers' jump pointers: ancestors in logarithmic time
+    return parent[:root]
+
+
+def repeats(shapes: Sequence[object], sizes: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Where a sequence repeats: (start, period, count), apart from each other, those that hide most first chosen.
+
+    >>> repeats("abcabcabcabcx", [2] * 13)
+    [(0, 3, 4)]
+    """
+    numbers: dict[object, int] = {}
+    word = [numbers.setdefault(shape, len(numbers)) for shape in shapes]
+    found = [run for period in range(1, min(LONGEST, len(word) // 2) + 1) for run in _runs(word, period)]
+    worth = [
+        (sum(sizes[start : start + period * (count - 1)]), -period, start, count) for start, period, count in found
+    ]
+    free = [True] * len(word)
+    chosen = []
+    for hidden, minus, start, count in sorted(worth, key=lambda w: (-w[0], -w[1], w[2])):
+        place = slice(start, start - minus * count)
+        if hidden >= WORTH and all(free[place]):
+            free[place] = [False] * (-minus * count)
+            chosen.append((start, -minus, count))
+    return sorted(chosen)
+
+
+def _runs(word: Sequence[int], period: int) -> Iterator[tuple[int, int, int]]:
+    """The longest stretches in which every entry equals the one a period later."""
+    start = 0
+    for at in range(len(word) - period + 1):
+        if at == len(word) - period or word[at] != word[at + period]:
+            if at - start >= period:
+                yield start, period, (at - start) // period + 1
+            start = at + 1
+
+
+def lonely_runs(blocks: Sequence[_Block]) -> Iterator[list[_Block]]:
+    """Blocks in order: operators without company in runs, all others alone."""
+    run: list[_Block] = []
+    for block in blocks:
+        if not block.side and not block.shared and block.before != NOTHING:
+            run.append(block)
+            continue
+        if run:
+            yield run
+        yield [block]
+        run = []
+    if run:
+        yield run
+
+
+def common_name(names: Sequence[str]) -> str:
+    """One name for many that differ in a number.
+
+    >>> common_name(["layers.0.weight", "layers.1.weight", "layers.2.weight"])
+    'layers.0–2.weight'
+    >>> common_name(["first.bias", "second.bias"])
+    '*.bias'
+    """
+    split = [name.split(".") for name in names]
+    if not all(names) or len({len(parts) for parts in split}) != 1:
+        return ""
+    return ".".join(_common(parts) for parts in zip(*split, strict=True))
+
+
+def _common(parts: Sequence[str]) -> str:
+    if len(set(parts)) == 1:
+        return parts[0]
+    if all(re.fullmatch(r"\d+", part) for part in parts):
+        return f"{parts[0]}–{parts[-1]}"
+    return "*"

@@ -1,0 +1,396 @@
+"""Boxes in rows along their arrows: few crossings, long arrows straight, short arrows short.
+
+The steps are those of Sugiyama, Tagawa and Toda (IEEE Transactions on Systems, Man, and Cybernetics 11, 1981): a row
+for each box, an order within each row, a place for each box.  Long arrows from one box share a trunk, which branches
+off where they end.
+"""
+
+from bisect import bisect_right, insort
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import pairwise
+from math import inf
+from typing import NamedTuple
+
+Key = Hashable
+Point = tuple[float, float]
+Neighbours = dict[Key, tuple[list[tuple[Key, float]], list[tuple[Key, float]]]]  # left and right, how far at least
+
+ROW_GAP, BOX_GAP, LINE_GAP = 34.0, 26.0, 18.0
+TALL = 60.0  # higher than a box with two lines of text
+SWEEPS = 24
+MANY = 600  # items, with which swapping neighbours takes too long
+FIRM = 1e6  # how much what must not move resists, against links that pull
+STIFF = 8.0  # how much more it matters that the middle of a long arrow is straight
+WIDEST = 1e5  # more than a box is wide: where arrows end at one box counts less than the order of boxes
+
+
+class Size(NamedTuple):
+    """Width and height of a box, in pixels."""
+
+    width: float
+    height: float
+
+
+class Arrow(NamedTuple):
+    """From the bottom of one box to the top of another, at these distances right of their middles.
+
+    The greater the weight, the more it matters that the arrow is straight.
+    """
+
+    source: Key
+    target: Key
+    leaves_at: float = 0.0
+    arrives_at: float = 0.0
+    weight: float = 1.0
+
+
+class Placed(NamedTuple):
+    """The middle of each box's top, the course of each arrow between its ends, and the size of the whole."""
+
+    tops: dict[Key, Point]
+    courses: dict[tuple[Key, Key], list[Point]]
+    width: float
+    height: float
+
+
+def place(sizes: dict[Key, Size], arrows: Sequence[Arrow], first: Sequence[Key] = ()) -> Placed:
+    """Place boxes so that every arrow points down.
+
+    sizes: of every box; in a tie, the earlier box stands further left.  first: boxes of a row of their own, on top
+    of all others.  The arrows must make no cycle, and there is at most one from one box to another.
+    """
+    drawing = _Drawing(sizes, arrows, _rows(sizes, arrows, first))
+    drawing.order_rows()
+    drawing.move_boxes()
+    return drawing.result()
+
+
+def _rows(sizes: dict[Key, Size], arrows: Sequence[Arrow], first: Sequence[Key]) -> dict[Key, int]:
+    """The row of each box: right above the first box that it points to; boxes at an end right below their last.
+
+    Below a tall box is a free row, if others point to what comes then: they would stand far up beside it.
+    """
+    into, out_of = defaultdict(list), defaultdict(list)
+    for arrow in arrows:
+        into[arrow.target].append(arrow.source)
+        out_of[arrow.source].append(arrow.target)
+    order = _topological(sizes, into, out_of)
+    row: dict[Key, int] = {}
+    for box in reversed(order):
+        tall = sizes[box].height > TALL
+        row[box] = min((row[t] - (tall and len(into[t]) > 1) for t in out_of[box]), default=0) - 1
+    for box in order:
+        if not out_of[box] and into[box]:
+            row[box] = max(row[source] for source in into[box]) + 1
+    top = min((row[box] for box in order if box not in first), default=0)
+    row.update(dict.fromkeys(first, top - 1))
+    offset = min(row.values(), default=0)
+    return {box: number - offset for box, number in row.items()}
+
+
+def _topological(sizes: dict[Key, Size], into: dict[Key, list[Key]], out_of: dict[Key, list[Key]]) -> list[Key]:
+    waiting = {box: len(into[box]) for box in sizes}
+    ready = [box for box in sizes if not waiting[box]]
+    for box in ready:  # which grows on the way
+        for target in out_of[box]:
+            waiting[target] -= 1
+            if not waiting[target]:
+                ready.append(target)
+    return ready
+
+
+class _Bend(NamedTuple):
+    """Where the trunk of a box's long arrows passes a row."""
+
+    source: Key
+    row: int
+
+
+class _Drawing:
+    """Rows of boxes and bends, with the links between neighbouring rows."""
+
+    def __init__(self, sizes: dict[Key, Size], arrows: Sequence[Arrow], row: dict[Key, int]) -> None:
+        self.sizes = sizes
+        self.arrows = arrows
+        self.row = row
+        self.rows: list[list[Key]] = [[] for _ in range(max(row.values(), default=-1) + 1)]
+        self.above: dict[Key, list[Arrow]] = defaultdict(list)  # links that end here
+        self.below: dict[Key, list[Arrow]] = defaultdict(list)  # links that start here
+        self.x: dict[Key, float] = {}
+        self.firm: set[Key] = set()  # what hangs on by more than light links
+        self._link()
+        self._fill_rows()
+
+    def _link(self) -> None:
+        trunks: set[Key] = set()
+        for arrow in self.arrows:
+            path = [arrow.source, *self.path(arrow), arrow.target]
+            for upper, lower in pairwise(path):
+                if isinstance(lower, _Bend) and lower in trunks:
+                    continue
+                trunks.add(lower) if isinstance(lower, _Bend) else None
+                leaves = arrow.leaves_at if upper is arrow.source else 0.0
+                arrives = arrow.arrives_at if lower is arrow.target else 0.0
+                link = Arrow(upper, lower, leaves, arrives, _stiffness(upper, lower, arrow.weight))
+                self.below[upper].append(link)
+                self.above[lower].append(link)
+
+    def path(self, arrow: Arrow) -> list[_Bend]:
+        """The bends of an arrow, one for each row that it passes."""
+        return [_Bend(arrow.source, row) for row in range(self.row[arrow.source] + 1, self.row[arrow.target])]
+
+    def _fill_rows(self) -> None:
+        """A first order: depth first from the ends upwards, which draws trees without a crossing."""
+        seen: set[Key] = set()
+        stack = [box for box in reversed(self.sizes) if not self.below[box]]
+        while stack:
+            item = stack.pop()
+            if item not in seen:
+                seen.add(item)
+                self.rows[self.row_of(item)].append(item)
+                stack.extend(link.source for link in reversed(self.above[item]))
+
+    def row_of(self, item: Key) -> int:
+        return item.row if isinstance(item, _Bend) else self.row[item]
+
+    # ------------------------------------------------------------------------------------------------- order
+
+    def order_rows(self) -> None:
+        """Sort rows by the mean place of the neighbours above, then below, in turns; the best order stays."""
+        best, fewest = [list(row) for row in self.rows], self.crossings()
+        for sweep in range(SWEEPS):
+            if not fewest:
+                break
+            self._sort_rows(downwards=sweep % 2 == 0)
+            if sum(map(len, self.rows)) <= MANY:
+                self._swap_neighbours()
+            found = self.crossings()
+            if found < fewest:
+                best, fewest = [list(row) for row in self.rows], found
+        self.rows = best
+
+    def _sort_rows(self, downwards: bool) -> None:
+        rows = self.rows if downwards else self.rows[::-1]
+        for fixed, row in pairwise(rows):
+            place = _places(fixed)
+            mean = {}
+            for index, item in enumerate(row):
+                near = self._starts(item, place) if downwards else self._ends(item, place)
+                mean[item] = sum(near) / len(near) if near else float(index)
+            row.sort(key=mean.__getitem__)
+
+    def _starts(self, item: Key, place: dict[Key, float]) -> list[float]:
+        """Where the links from above start, in the row with these places."""
+        return [place[link.source] + link.leaves_at / WIDEST for link in self.above[item]]
+
+    def _ends(self, item: Key, place: dict[Key, float]) -> list[float]:
+        """Where the links to below end."""
+        return [place[link.target] + link.arrives_at / WIDEST for link in self.below[item]]
+
+    def _swap_neighbours(self) -> None:
+        """Swap items that stand side by side while fewer links cross afterwards."""
+        for index, row in enumerate(self.rows):
+            above = _places(self.rows[index - 1]) if index else {}
+            below = _places(self.rows[index + 1]) if index + 1 < len(self.rows) else {}
+            starts = {item: self._starts(item, above) for item in row}
+            ends = {item: self._ends(item, below) for item in row}
+            for at in range(len(row) - 1):
+                left, right = row[at : at + 2]
+                now = _out_of_order(starts[left], starts[right]) + _out_of_order(ends[left], ends[right])
+                then = _out_of_order(starts[right], starts[left]) + _out_of_order(ends[right], ends[left])
+                if then < now:
+                    row[at : at + 2] = right, left
+
+    def crossings(self) -> int:
+        """How many pairs of links cross."""
+        total = 0
+        for upper, lower in pairwise(self.rows):
+            place = _places(lower)
+            passed: list[float] = []
+            for item in upper:
+                ends = self._ends(item, place)
+                total += sum(len(passed) - bisect_right(passed, end) for end in ends)
+                for end in ends:
+                    insort(passed, end)
+        return total
+
+    # ------------------------------------------------------------------------------------------------ places
+
+    def move_boxes(self) -> None:
+        """Move boxes towards their neighbours above, below, and both, while they keep their order and distance."""
+        for row in self.rows:
+            self._settle(row, [0.0] * len(row), [1.0] * len(row))
+        columns = list(self._columns())
+        self._stiffen({link for column in columns for link in column})
+        self.firm = {end for links in self.below.values() for k in links if k.weight >= 1 for end in k[:2]}
+        neighbours = self._neighbours()
+        for sweep in range(SWEEPS):
+            up, down = (sweep % 3 != 0), (sweep % 3 != 1)
+            for row in self.rows if down else self.rows[::-1]:
+                pulls = [self._pull(item, up, down) for item in row]
+                self._settle(row, [x for x, _ in pulls], [weight for _, weight in pulls])
+            if sweep >= SWEEPS // 3:
+                self._straighten(columns, neighbours)
+
+    def _pull(self, item: Key, up: bool = True, down: bool = True) -> tuple[float, float]:
+        """Where an item's neighbours want it, and how much."""
+        pulls = [(self._below(link), link.weight) for link in self.above[item] if down]
+        pulls += [(self._above(link), link.weight) for link in self.below[item] if up]
+        weight = sum(weight for _, weight in pulls)
+        return (sum(x * w for x, w in pulls) / weight, weight) if pulls else (self.x[item], 0.01)
+
+    def _below(self, link: Arrow) -> float:
+        """Where the target must be for the link to be vertical."""
+        return self.x[link.source] + link.leaves_at - link.arrives_at
+
+    def _above(self, link: Arrow) -> float:
+        """Where the source must be for the link to be vertical."""
+        return self.x[link.target] + link.arrives_at - link.leaves_at
+
+    def _columns(self) -> Iterator[list[Arrow]]:
+        """Rows of links that should be one vertical line: trunks, and boxes with one main way in and out."""
+        following = {link.source: link for link in self._upright()}
+        entered = {link.target for link in following.values()}
+        for start in (item for item in following if item not in entered):
+            column = [following[start]]
+            while column[-1].target in following:
+                column.append(following[column[-1].target])
+            yield column
+
+    def _upright(self) -> Iterator[Arrow]:
+        for item, links in self.below.items():
+            main = [link for link in links if link.weight >= 1]
+            for link in main:
+                trunk = isinstance(item, _Bend) and isinstance(link.target, _Bend)
+                if trunk or len(main) == len([k for k in self.above[link.target] if k.weight >= 1]) == 1:
+                    yield link
+
+    def _stiffen(self, upright: set[Arrow]) -> None:
+        """Give the links of columns more weight, so that what stands beside them makes room."""
+        for links in (self.above, self.below):
+            for found in links.values():
+                found[:] = [k._replace(weight=k.weight * STIFF) if k in upright else k for k in found]
+
+    def _straighten(self, columns: Sequence[list[Arrow]], neighbours: Neighbours) -> None:
+        """Make columns vertical where firm neighbours leave the room; what only hangs on by light links follows."""
+        for column in columns:
+            offsets = {column[0].source: 0.0}
+            for link in column:
+                offsets[link.target] = offsets[link.source] + link.leaves_at - link.arrives_at
+            lows = [self.x[n] + d - offsets[item] for item in offsets for n, d in neighbours[item][0]]
+            highs = [self.x[n] - d - offsets[item] for item in offsets for n, d in neighbours[item][1]]
+            low, high = max(lows, default=-inf), min(highs, default=inf)
+            if low <= high:
+                start = min(max(self._wanted(offsets), low), high)
+                self.x.update((item, start + offset) for item, offset in offsets.items())
+        for row in self.rows:
+            pulls = [(self.x[item], FIRM) if item in self.firm else self._pull(item) for item in row]
+            self._settle(row, [x for x, _ in pulls], [weight for _, weight in pulls])
+
+    def _wanted(self, offsets: dict[Key, float]) -> float:
+        """Where the neighbours outside a column want its beginning."""
+        pulls = [
+            (x - offset, weight)
+            for item, offset in offsets.items()
+            for x, weight in [
+                *((self._below(k), k.weight) for k in self.above[item] if k.source not in offsets),
+                *((self._above(k), k.weight) for k in self.below[item] if k.target not in offsets),
+            ]
+        ]
+        pulls = pulls or [(self.x[item] - offset, 1.0) for item, offset in offsets.items()]
+        return sum(x * weight for x, weight in pulls) / sum(weight for _, weight in pulls)
+
+    def _neighbours(self) -> Neighbours:
+        """The nearest firm items left and right of an item, if any, and the least distance to them."""
+        found: Neighbours = {item: ([], []) for row in self.rows for item in row}
+        for row in self.rows:
+            for side, items in enumerate((row, row[::-1])):
+                firm, distance = None, 0.0
+                for before, item in pairwise(items):
+                    if before in self.firm:
+                        firm, distance = before, 0.0
+                    distance += self._distance(before, item)
+                    if firm is not None:
+                        found[item][side].append((firm, distance))
+        return found
+
+    def _settle(self, row: list[Key], wanted: list[float], weights: list[float]) -> None:
+        """The places nearest to the wanted ones, by weighted squares, that keep the distances."""
+        starts = [0.0]
+        for left, right in pairwise(row):
+            starts.append(starts[-1] + self._distance(left, right))
+        places = _increasing([w - s for w, s in zip(wanted, starts, strict=False)], weights)
+        for item, place, start in zip(row, places, starts, strict=False):
+            self.x[item] = place + start
+
+    def _distance(self, left: Key, right: Key) -> float:
+        gap = LINE_GAP if isinstance(left, _Bend) and isinstance(right, _Bend) else BOX_GAP
+        return (self._width(left) + self._width(right)) / 2 + gap
+
+    def _width(self, item: Key) -> float:
+        return 0.0 if isinstance(item, _Bend) else self.sizes[item].width
+
+    # ------------------------------------------------------------------------------------------------ result
+
+    def result(self) -> Placed:
+        left = min((x - self._width(item) / 2 for item, x in self.x.items()), default=0.0)
+        right = max((x + self._width(item) / 2 for item, x in self.x.items()), default=0.0)
+        tops, bottoms = self._heights()
+        boxes = {box: (self.x[box] - left, self._top(box, tops, bottoms)) for box in self.sizes}
+        courses = {arrow[:2]: list(self._course(arrow, left, tops, bottoms)) for arrow in self.arrows}
+        return Placed(boxes, courses, right - left, bottoms[-1] if bottoms else 0.0)
+
+    def _course(self, arrow: Arrow, left: float, tops: list[float], bottoms: list[float]) -> Iterator[Point]:
+        """Straight through every row, so that no arrow runs into a neighbour: it bends between rows only."""
+        yield self.x[arrow.source] + arrow.leaves_at - left, bottoms[self.row[arrow.source]]
+        for bend in self.path(arrow):
+            yield self.x[bend] - left, tops[bend.row]
+            yield self.x[bend] - left, bottoms[bend.row]
+        yield self.x[arrow.target] + arrow.arrives_at - left, tops[self.row[arrow.target]]
+
+    def _heights(self) -> tuple[list[float], list[float]]:
+        """Top and bottom of each row."""
+        tops, bottoms = [], []
+        y = 0.0
+        for row in self.rows:
+            tops.append(y)
+            bottoms.append(y + max((self.sizes[box].height for box in row if not isinstance(box, _Bend)), default=0))
+            y = bottoms[-1] + ROW_GAP
+        return tops, bottoms
+
+    def _top(self, box: Key, tops: list[float], bottoms: list[float]) -> float:
+        """Boxes stand in the middle of their row."""
+        row = self.row[box]
+        return (tops[row] + bottoms[row] - self.sizes[box].height) / 2
+
+
+def _places(row: Sequence[Key]) -> dict[Key, float]:
+    return {item: float(index) for index, item in enumerate(row)}
+
+
+def _out_of_order(left: Sequence[float], right: Sequence[float]) -> int:
+    """How many of the pairs cross."""
+    return sum(a > b for a in left for b in right)
+
+
+def _stiffness(upper: Key, lower: Key, weight: float) -> float:
+    """How much a piece of an arrow of this weight should be vertical: most where it is the middle of a long one."""
+    return (weight, 2 * weight, STIFF)[isinstance(upper, _Bend) + isinstance(lower, _Bend)]
+
+
+def _increasing(wanted: Sequence[float], weights: Sequence[float]) -> list[float]:
+    """The non-decreasing numbers nearest to the wanted ones by weighted squares: pool what is out of order.
+
+    >>> _increasing([1.0, 5.0, 3.0], [1.0, 1.0, 1.0])
+    [1.0, 4.0, 4.0]
+    """
+    pools: list[tuple[float, float, int]] = []  # mean, weight, how many
+    for mean, weight in zip(wanted, weights, strict=True):
+        count = 1
+        while pools and pools[-1][0] > mean:
+            other, heavy, many = pools.pop()
+            mean = (mean * weight + other * heavy) / (weight + heavy)
+            weight, count = weight + heavy, count + many
+        pools.append((mean, weight, count))
+    return [mean for mean, _, count in pools for _ in range(count)]

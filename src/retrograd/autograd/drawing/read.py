@@ -1,0 +1,74 @@
+"""The autograd graph behind some tensors as a list of vertices, and what to say of each."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from retrograd.autograd.nodes import is_leaf, origin, saved_values, short_name, sources_of, type_of, walk
+from retrograd.core import AccumulateGrad, GradFn, Tensor
+
+LEAF, OPERATOR, OUTPUT, MORE = "leaf", "operator", "output", "more"
+
+
+class Vertex(NamedTuple):
+    """A box of the picture: two lines of text, a longer one for the pointer, and the vertices it comes from."""
+
+    kind: str
+    name: str
+    detail: str = ""
+    tip: str = ""
+    inputs: tuple[int, ...] = ()  # in the operator's order; NOTHING where no gradient flows
+
+
+NOTHING = -1
+
+
+def read(outputs: Sequence[Any], names: Mapping[int, str]) -> list[Vertex]:
+    """The vertices of the graph behind `outputs`, inputs before what is made of them, the outputs last.
+
+    outputs: tensors or GradientEdges.  names: id of a leaf -> its name.  Raises RuntimeError where there is no graph.
+    """
+    roots = [_checked(index, output) for index, output in enumerate(outputs)]
+    place: dict[int, int] = {}
+    vertices: list[Vertex] = []
+    for node in walk(roots):
+        inputs = tuple(NOTHING if source is None else place[id(source)] for source in sources_of(node))
+        place[id(node)] = len(vertices)
+        vertices.append(_leaf(node, names) if is_leaf(node) else _operator(node, inputs))
+    for index, (output, root) in enumerate(zip(outputs, roots, strict=True)):
+        name = "output" if len(outputs) == 1 else f"output {index}"
+        detail = type_of(output) if isinstance(output, Tensor) else ""
+        vertices.append(Vertex(OUTPUT, name, detail, f"{name} {detail}".strip(), (place[id(root)],)))
+    return vertices
+
+
+def _checked(index: int, output: Any) -> Any:
+    """The node or leaf behind an output; errors name the output."""
+    if not isinstance(output, Tensor) and not isinstance(getattr(output, "node", None), GradFn | AccumulateGrad):
+        raise TypeError(f"draw: output {index} must be a Tensor or GradientEdge, got {type(output).__name__}")
+    if isinstance(output, Tensor) and not output.requires_grad:
+        raise RuntimeError(
+            f"draw: output {index}, {type_of(output)}, does not require grad, so there is no graph behind it; "
+            f"autograd.explain(tensor) says why"
+        )
+    return origin(output)
+
+
+def _leaf(tensor: Tensor, names: Mapping[int, str]) -> Vertex:
+    detail = type_of(tensor)
+    name = names.get(id(tensor), "")
+    return Vertex(LEAF, name, detail, f"leaf {name or '(without a name)'}: {detail}")
+
+
+def _operator(node: Any, inputs: tuple[int, ...]) -> Vertex:
+    return Vertex(OPERATOR, short_name(node), "", "\n".join([node.name(), *_facts(node)]), inputs)
+
+
+def _facts(node: Any) -> Iterator[str]:
+    """What the pointer shows of an operator: its params, and what it saved for the backward pass."""
+    for name, value in (node.params or {}).items():
+        text = repr(value)
+        yield f"{name} = {text if len(text) <= 60 else text[:57] + '...'}"
+    if node.freed:
+        yield "saved values: freed by a backward pass"
+    for name, value in saved_values(node):
+        yield f"saves {name}: {type_of(value)}"

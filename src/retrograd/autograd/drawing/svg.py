@@ -1,0 +1,205 @@
+"""The picture as SVG text, in light or dark colours as the reader's system has it."""
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from itertools import pairwise
+
+from retrograd.autograd.drawing.arrange import Box, Line, Point, arrange
+from retrograd.autograd.drawing.fold import Folded, fold
+from retrograd.autograd.drawing.layers import Size
+from retrograd.autograd.drawing.read import LEAF, MORE, OPERATOR, OUTPUT, Vertex
+
+MARGIN, CAPTION = 28.0, 30.0
+NAME_SIZE, DETAIL_SIZE = 13.0, 11.0
+PADDING, HEAD = 14.0, 6.0
+LONGEST_TEXT = 34
+SHEETS = (8, 4)  # how far the sheets behind a frame look out
+
+STYLE = """
+.rg-graph { color-scheme: light dark; font-family: Inter, "Helvetica Neue", Helvetica, Arial, "DejaVu Sans", sans-serif;
+  --page: #f8f9fb; --ink: #1f2733; --faint: #667085; --line: #94a1b3; --box: #ffffff; --edge: #cdd5e0;
+  --leaf: #e3f3ef; --leaf-edge: #7cc4b8; --leaf-ink: #0b4f48; --output: #2f6fde; --output-ink: #ffffff;
+  --sheet: #eef3fd; --sheet-edge: #a9c3f3; }
+@media (prefers-color-scheme: dark) { .rg-graph {
+  --page: #12161c; --ink: #e8ecf2; --faint: #97a3b4; --line: #66768b; --box: #1f2732; --edge: #3d4a5b;
+  --leaf: #12302d; --leaf-edge: #2b8277; --leaf-ink: #bdece4; --output: #6b9bf2; --output-ink: #0d1420;
+  --sheet: #182233; --sheet-edge: #3a5a94; } }
+.rg-graph .page { fill: var(--page); }
+.rg-graph text { fill: var(--ink); text-anchor: middle; font-size: 13px; font-weight: 600; }
+.rg-graph .detail { font: 11px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
+.rg-graph .caption { fill: var(--faint); text-anchor: start; font-size: 12px; font-weight: 400; }
+.rg-graph .vertex rect { fill: var(--box); stroke: var(--edge); stroke-width: 1.25; }
+.rg-graph .leaf rect { fill: var(--leaf); stroke: var(--leaf-edge); }
+.rg-graph .leaf text { fill: var(--leaf-ink); }
+.rg-graph .output rect { fill: var(--output); stroke: none; }
+.rg-graph .output text { fill: var(--output-ink); }
+.rg-graph .more rect { stroke-dasharray: 4 3; }
+.rg-graph .more text { fill: var(--faint); }
+.rg-graph .frame rect { fill: var(--sheet); stroke: var(--sheet-edge); stroke-width: 1.25; }
+.rg-graph .badge rect { fill: var(--output); }
+.rg-graph .badge text { fill: var(--output-ink); font-size: 12px; }
+.rg-graph .arrow { fill: none; stroke: var(--line); stroke-width: 1.5; }
+.rg-graph .head { fill: var(--line); stroke: none; }
+"""
+
+
+def render(vertices: Sequence[Vertex]) -> str:
+    """The SVG text of a graph; inputs come before what is made of them."""
+    folded = fold(vertices)
+    picture = arrange(folded, lambda index: size_of(folded.vertices[index]))
+    caption = _caption(vertices)
+    width = max(picture.width, text_width(caption, 12)) + 2 * MARGIN
+    height = picture.height + 2 * MARGIN + CAPTION
+    left = (width - picture.width) / 2
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="rg-graph" role="img" width="{_n(width)}" '
+        f'height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}" style="max-width: 100%; height: auto">',
+        f"<title>Autograd graph: {caption}</title>",
+        f"<style>{STYLE}</style>",
+        f'<rect class="page" width="{_n(width)}" height="{_n(height)}" rx="12"/>',
+        f'<text class="caption" x="{_n(MARGIN)}" y="{_n(MARGIN + 4)}">{caption}</text>',
+        f'<g transform="translate({_n(left)} {_n(MARGIN + CAPTION)})">',
+        *(_frame(box) for box in picture.frames),
+        *(_arrow(line) for line in picture.lines),
+        *(_badge(box, picture.lines) for box in picture.frames),
+        *(_vertex(box, folded) for box in picture.boxes),
+        "</g>",
+        "</svg>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _caption(vertices: Sequence[Vertex]) -> str:
+    counts = [(kind, sum(vertex.kind == kind for vertex in vertices)) for kind in (OPERATOR, LEAF, OUTPUT)]
+    plural = {OPERATOR: "operators", LEAF: "leaves", OUTPUT: "outputs"}
+    return " · ".join(f"{count:,} {kind if count == 1 else plural[kind]}" for kind, count in counts)
+
+
+# --------------------------------------------------------------------------------------------------------- text
+
+# Widths in em, of the widest of the fonts in STYLE (DejaVu Sans Bold), by character; others are as wide as capitals.
+WIDTHS = {
+    **dict.fromkeys("ijlI.,:;|'!`· ", 0.41),
+    **dict.fromkeys("frt()[]{}/\\-", 0.51),
+    **dict.fromkeys('acezksvxyJ"*–_?', 0.69),
+    **dict.fromkeys("bdghnopquLFEPST0123456789", 0.75),
+    **dict.fromkeys("mwMW@%—", 1.12),
+}
+CAPITAL, MONOSPACE = 0.86, 0.61
+
+
+def text_width(text: str, size: float) -> float:
+    """At most how wide a text is, in pixels, at a font size in pixels.
+
+    >>> text_width("mul", 10.0)
+    22.8
+    """
+    return round(sum(WIDTHS.get(character, CAPITAL) for character in text) * size, 2)
+
+
+def shortened(text: str) -> str:
+    """A text that fits a box: without its middle if it is long.
+
+    >>> shortened("transformer.encoder.layers.11.self_attn.in_proj_weight")
+    'transformer.encod…n.in_proj_weight'
+    """
+    if len(text) <= LONGEST_TEXT:
+        return text
+    half = (LONGEST_TEXT - 1) // 2
+    return f"{text[: half + 1]}…{text[-half:]}"
+
+
+def _rows(vertex: Vertex) -> list[tuple[str, bool]]:
+    """The lines of text in a box, and which are details."""
+    rows = [(shortened(vertex.name), False), (shortened(vertex.detail), True)]
+    return [row for row in rows if row[0]]
+
+
+def size_of(vertex: Vertex) -> Size:
+    """The box that a vertex needs."""
+    rows = _rows(vertex)
+    widths = [len(text) * MONOSPACE * DETAIL_SIZE if detail else text_width(text, NAME_SIZE) for text, detail in rows]
+    return Size(max(52.0, max(widths, default=0.0) + 2 * PADDING), 28.0 if len(rows) < 2 else 44.0)
+
+
+# ------------------------------------------------------------------------------------------------------- shapes
+
+
+def _n(number: float) -> str:
+    return f"{round(number, 1):g}"
+
+
+def _rect(x: float, y: float, size: tuple[float, float], rx: float, extra: str = "") -> str:
+    return f'<rect {extra}x="{_n(x)}" y="{_n(y)}" width="{_n(size[0])}" height="{_n(size[1])}" rx="{_n(rx)}"/>'
+
+
+def _vertex(box: Box, folded: Folded) -> str:
+    vertex = folded.vertices[box.what]
+    middle, rx = box.x + box.width / 2, box.height / 2 if vertex.kind in (OUTPUT, MORE) else 7.0
+    rows = _rows(vertex)
+    first = box.y + box.height / 2 + (4.5 if len(rows) == 1 else -3.5)
+    tops = (first + 16 * index for index in range(len(rows)))
+    texts = [_text(middle, y, *row) for y, row in zip(tops, rows, strict=True)]
+    shape = _rect(box.x, box.y, box[3:5], rx)
+    return (
+        f'<g class="vertex {vertex.kind}" id="{_id(box.what)}"><title>{escape(vertex.tip)}</title>'
+        f"{shape}{''.join(texts)}</g>"
+    )
+
+
+def _text(x: float, y: float, text: str, detail: bool) -> str:
+    return f'<text class="{"detail" if detail else "name"}" x="{_n(x)}" y="{_n(y)}">{escape(text)}</text>'
+
+
+def _id(vertex: int) -> str:
+    return f"v{vertex}"
+
+
+def _frame(box: Box) -> str:
+    """A frame on the sheets of its copies."""
+    sheets = "".join(_rect(box.x + by, box.y + by, box[3:5], 12) for by in (*SHEETS, 0))
+    return (
+        f'<g class="frame" data-count="{box.what.count}"><title>{box.what.count} copies in a row: each goes on '
+        f"with what the one before it made</title>{sheets}</g>"
+    )
+
+
+def _badge(box: Box, lines: Sequence[Line]) -> str:
+    """How many copies a frame stands for, in a corner that no arrow passes."""
+    text = f"× {box.what.count:,}"
+    wide = text_width(text, 12) + 16
+    corners = [(x, y - 10) for y in (box.y, box.y + box.height) for x in (box.x + box.width - wide - 10, box.x + 10)]
+    x, y = next((c for c in corners if not any(_passes(line, c, wide) for line in lines)), corners[0])
+    shape = _rect(x, y, (wide, 20), 10)
+    return f'<g class="badge">{shape}<text x="{_n(x + wide / 2)}" y="{_n(y + 14.3)}">{text}</text></g>'
+
+
+def _passes(line: Line, corner: Point, wide: float) -> bool:
+    """Whether a line comes near a badge."""
+    left, top = corner
+    return any(
+        y0 <= top + 20 and y1 >= top and min(x0, x1) <= left + wide + 4 and max(x0, x1) >= left - 4
+        for (x0, y0), (x1, y1) in pairwise(line.points)
+    )
+
+
+def _arrow(line: Line) -> str:
+    x, y = line.points[-1]
+    head = f"M{_n(x - 3.6)} {_n(y - HEAD - 1)}L{_n(x + 3.6)} {_n(y - HEAD - 1)}L{_n(x)} {_n(y - 0.5)}Z"
+    return (
+        f'<g class="edge" data-from="{_id(line.source)}" data-to="{_id(line.target)}">'
+        f'<path class="arrow" d="{"".join(_course(line.points))}"/><path class="head" d="{head}"/></g>'
+    )
+
+
+def _course(points: Sequence[Point]) -> Iterator[str]:
+    """Straight down where x stays, in a curve that begins and ends vertically where not; up to the arrowhead."""
+    x, y = points[-1]
+    points = [*(point for point in points if point[1] < y - HEAD), (x, y - HEAD)]
+    yield f"M{_n(points[0][0])} {_n(points[0][1])}"
+    for (x0, y0), (x1, y1) in pairwise(points):
+        if abs(x0 - x1) < 0.05:
+            yield f"V{_n(y1)}"
+        else:
+            middle = (y0 + y1) / 2
+            yield f"C{_n(x0)} {_n(middle)} {_n(x1)} {_n(middle)} {_n(x1)} {_n(y1)}"

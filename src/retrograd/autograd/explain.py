@@ -1,0 +1,287 @@
+"""Why a tensor gets a gradient, or doesn't, in words."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
+from typing import Any, NamedTuple
+
+from retrograd.autograd.nodes import is_leaf, origin, saved_values, short_name, sources_of, type_of, walk
+from retrograd.core import Tensor
+from retrograd.core.dtype import is_differentiable
+from retrograd.core.hooks import of_leaves
+from retrograd.core.source import Cut
+
+SHOWN = 12  # leaves of which the way is told
+CUTS = 5  # places where a value was cut off
+STEPS = 7  # operators of a way that are told before it is shortened in the middle
+
+
+class Explanation(NamedTuple):
+    """What `explain` found out: the text, the leaves that the tensor's backward pass reaches, and what cut it off.
+
+    `cut` has a `reason` and a `line`, or is None where nothing was cut off.
+    """
+
+    text: str
+    leaves: tuple[Tensor, ...] = ()
+    cut: Cut | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def explain(tensor: Tensor, leaf: Tensor | None = None) -> Explanation:
+    """Why gradients flow from a tensor, and to which leaves, or why not; with `leaf`, whether they reach that one.
+
+    A tensor that requires grad: the leaves that its backward pass reaches, and by which operators.  One that does not:
+    the line that cut it off from the graph, or what else is the reason.  A tensor whose `.grad` is None: why.  Each
+    with the way out.  The ways told are the shortest ones.  Takes time proportional to the size of the graph.
+
+    Raises TypeError for what is no tensor.
+
+    >>> import retrograd as rg
+    >>> w = rg.ones(3, requires_grad=True)
+    >>> print(explain((w * w).sum(), w))
+    The gradient of this tensor, float32[], reaches the leaf float32[3]: sum → mul → leaf.
+    The leaf's .grad is None: no backward pass has reached it yet. Call .backward() on this tensor.
+    """
+    for name, value in (("tensor", tensor), ("leaf", tensor if leaf is None else leaf)):
+        if not isinstance(value, Tensor):
+            raise TypeError(f"explain: {name} must be a Tensor, got {type(value).__name__}")
+    if not tensor.requires_grad:
+        return _nothing_recorded(tensor, leaf)
+    if leaf is not None:
+        return _one_leaf(tensor, leaf)
+    return _a_leaf(tensor) if tensor.is_leaf else _a_result(tensor)
+
+
+# -------------------------------------------------------------------------------------- a tensor without a graph
+
+
+def _nothing_recorded(tensor: Tensor, leaf: Tensor | None) -> Explanation:
+    reason, way_out = _reason(tensor)
+    about = f"This tensor, {type_of(tensor)}, does not require grad: {reason}."
+    lines = [about, "" if leaf is None else f"So no gradient goes from it to the leaf {type_of(leaf)}.", way_out]
+    return Explanation(_text(lines), (), cut_of(tensor))
+
+
+def _reason(tensor: Tensor) -> tuple[str, str]:
+    """Why a tensor does not require grad, and the way out."""
+    cut = cut_of(tensor)
+    if cut is not None:
+        return _cut_reason(cut)
+    if not is_differentiable(tensor.dtype):
+        return (
+            f"its dtype is {tensor.dtype}, and only floating and complex numbers have gradients",
+            "Way out: make it floating, as in x.float() or rg.tensor([1.0]), before the computation; what was rounded "
+            "or compared has no gradient.",
+        )
+    if tensor.is_inference():
+        return (
+            "it was made under inference_mode(), where nothing is recorded",
+            "Way out: make it outside of inference_mode(); x.clone() outside gives a copy that may require grad.",
+        )
+    return (
+        "nothing that requires grad went into it",
+        "Way out: if it is a leaf of your own, call x.requires_grad_(). Otherwise call requires_grad_() on the tensors "
+        "that it is to be differentiated by, before it is computed from them; a module's parameters have it already, "
+        "unless they were frozen.",
+    )
+
+
+def cut_of(tensor: Tensor) -> Cut | None:
+    """Where and why a value was cut off from a graph; inside a transform tags are the transform's."""
+    return tensor.tag if isinstance(tensor.tag, Cut) else None
+
+
+# By the reason of a cut: how users call it, and the way out.  Other reasons are operators without a gradient.
+CUT_BY = {
+    "detach": (
+        "detach()",
+        "leave out detach() there (and .data or numpy(), which do the same); x.clone() copies without a cut",
+    ),
+    "no_grad": ("no_grad()", "compute it outside of no_grad(), or in a block `with rg.enable_grad():` inside"),
+    "inference_mode": ("inference_mode()", "compute it outside of inference_mode()"),
+}
+
+
+def _cut_reason(cut: Cut) -> tuple[str, str]:
+    other = f"take the gradient of what goes into {cut.reason}, or use an operator that has a gradient in its place"
+    _, way_out = CUT_BY.get(cut.reason, ("", other))
+    return (
+        f"it, or a value that it was computed from, was cut off from the graph by {_told(cut)}",
+        f"Way out: {way_out}.",
+    )
+
+
+def _told(cut: Cut) -> str:
+    """What cut a value off, and where."""
+    call, _ = CUT_BY.get(cut.reason, (f"{cut.reason}, which has no gradient,", ""))
+    return f"{call} at {cut.line}"
+
+
+# ----------------------------------------------------------------------------------------------- one that has one
+
+
+def _a_leaf(tensor: Tensor) -> Explanation:
+    about = f"This tensor, {type_of(tensor)}, is a leaf that requires grad: gradients that reach it are added to .grad."
+    if tensor.grad is not None:
+        return Explanation(_text([about, ".grad holds the sum of what has reached it so far."]), (tensor,))
+    return Explanation(_text([about, *_no_grad_yet(tensor)]), (tensor,))
+
+
+def _no_grad_yet(leaf: Tensor) -> Iterator[str]:
+    yield (
+        ".grad is None: no backward pass has reached it since it was made, or since zero_grad() or .grad = None "
+        "cleared it."
+    )
+    hooks = of_leaves.get(id(leaf))
+    if hooks is not None and hooks.accumulated:
+        yield "Or one of its post-accumulate-grad hooks has cleared .grad, as optimizers within backward() do."
+    yield (
+        "Way out: call .backward() on a result that depends on it. If you have called it already, "
+        "explain(result, leaf) tells whether that result depends on this leaf, and where the way is cut."
+    )
+
+
+def _a_result(tensor: Tensor) -> Explanation:
+    root = origin(tensor)
+    ways = _Ways(root)
+    leaves = tuple(ways.leaves())
+    lines = [
+        f"This tensor, {type_of(tensor)}, requires grad: {short_name(root)} made it from something that does.",
+        f"A backward pass from it reaches {_count(len(leaves), 'leaf', 'leaves')}, by the shortest way:",
+        *(f"  {type_of(leaf)}: {ways.to(leaf)}" for leaf in leaves[:SHOWN]),
+        f"  and {len(leaves) - SHOWN:,} more" if len(leaves) > SHOWN else "",
+        *_cuts(root),
+        *_freed(root),
+        *_no_grad_of_result(tensor),
+    ]
+    return Explanation(_text(lines), leaves)
+
+
+def _no_grad_of_result(tensor: Tensor, whose: str = "Its own") -> Iterator[str]:
+    if tensor.grad is None and not tensor.retains_grad:
+        yield (
+            f"{whose} .grad stays None, because it is no leaf: call .retain_grad() on it before backward() to keep "
+            f"its gradient, or ask autograd.grad(result, tensor) for it."
+        )
+
+
+def _cuts(root: Any) -> Iterator[str]:
+    """Values that went in without a gradient because they were cut off, as far as nodes have kept them."""
+    found = {(cut.reason, cut.line): cut for node in walk([root]) for cut in _cuts_of(node)}
+    for cut in islice(found.values(), CUTS):
+        yield f"No gradient goes through a value that was cut off by {_told(cut)}."
+    if len(found) > CUTS:
+        yield f"Nor through values that were cut off at {len(found) - CUTS} other places."
+
+
+def _cuts_of(node: Any) -> Iterator[Any]:
+    if not is_leaf(node):
+        for _, value in saved_values(node):
+            cut = None if value.requires_grad else cut_of(value)
+            if cut is not None:
+                yield cut
+
+
+def _freed(root: Any) -> Iterator[str]:
+    if any(not is_leaf(node) and node.freed for node in walk([root])):
+        yield (
+            "A backward pass has gone over its graph already and freed the saved values, so another one fails. "
+            "Way out: compute it anew, or pass retain_graph=True to the first backward()."
+        )
+
+
+# ------------------------------------------------------------------------------------------- from a tensor to one
+
+
+def _one_leaf(tensor: Tensor, leaf: Tensor) -> Explanation:
+    what = f"the leaf {type_of(leaf)}" if leaf.is_leaf else f"the result {type_of(leaf)} of {short_name(leaf.grad_fn)}"
+    if not leaf.requires_grad:
+        reason, way_out = _reason(leaf)
+        about = (
+            f"No gradient goes from this tensor, {type_of(tensor)}, to {what}, which does not require grad: {reason}."
+        )
+        return Explanation(_text([about, way_out]), (), cut_of(leaf))
+    root, target = origin(tensor), origin(leaf)
+    ways = _Ways(root)
+    if id(target) not in ways.before:
+        return Explanation(_text(_unreached(tensor, what, root)))
+    about = f"The gradient of this tensor, {type_of(tensor)}, reaches {what}: {ways.to(target)}."
+    return Explanation(_text([about, *_freed(root), *_grad_of(leaf)]), (leaf,))
+
+
+def _unreached(tensor: Tensor, what: str, root: Any) -> list[str]:
+    operators = sum(not is_leaf(node) for node in walk([root]))
+    cuts = list(_cuts(root))
+    behind = f"of the {_count(operators, 'operator')} behind it, none"
+    return [
+        f"No gradient goes from this tensor, {type_of(tensor)}, to {what}: {behind} got a value that depends on it.",
+        *cuts,
+        "If one of these comes from the leaf, that is where the gradient is lost."
+        if cuts
+        else "Way out: look for a use of the leaf under no_grad(), through detach(), .data, numpy(), item() or an "
+        "integer; or for another tensor (a copy, an older one) in its place.",
+    ]
+
+
+def _grad_of(leaf: Tensor) -> Iterator[str]:
+    if not leaf.is_leaf:
+        yield from _no_grad_of_result(leaf, "The result's own")
+    elif leaf.grad is None:
+        yield "The leaf's .grad is None: no backward pass has reached it yet. Call .backward() on this tensor."
+
+
+class _Ways:
+    """The shortest ways from a node to all behind it."""
+
+    def __init__(self, root: Any) -> None:
+        self.before: dict[int, Any] = {id(root): None}  # of each node, the one whose input it made
+        self.nodes = [root]
+        queue = deque(self.nodes)
+        while queue:
+            node = queue.popleft()
+            for source in sources_of(node):
+                if source is not None and id(source) not in self.before:
+                    self.before[id(source)] = node
+                    self.nodes.append(source)
+                    queue.append(source)
+
+    def leaves(self) -> Iterator[Tensor]:
+        return (node for node in self.nodes if is_leaf(node))
+
+    def to(self, target: Any) -> str:
+        """The operators that the gradient goes through on its way to a node."""
+        names = []
+        node = self.before[id(target)]
+        while node is not None:
+            names.append(short_name(node))
+            node = self.before[id(node)]
+        return " → ".join([*_shortened(names[::-1]), "leaf" if is_leaf(target) else "result"])
+
+
+def _shortened(names: Iterable[str]) -> Sequence[str]:
+    """A way in few words: what follows itself is counted, a long middle left out.
+
+    >>> _shortened(["sum", "mul", "mul", "mul"])
+    ['sum', 'mul × 3']
+    """
+    runs = [(name, len(list(run))) for name, run in groupby(names)]
+    words = [name if count == 1 else f"{name} × {count:,}" for name, count in runs]
+    if len(words) <= STEPS:
+        return words
+    half = STEPS // 2
+    hidden = sum(count for _, count in runs[half:-half])
+    return [*words[:half], f"… {_count(hidden, 'operator')} …", *words[-half:]]
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "\n".join(line for line in lines if line)

@@ -1,0 +1,252 @@
+"""`gradcheck` and `gradgradcheck`: are gradients what differences of the function's values suggest?"""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.autograd.backward import grad
+from retrograd.autograd.differences import Array, GradcheckError, Output, Probe, jacobians, precision_of
+from retrograd.autograd.gradcheck_backward import (
+    Input,
+    Problem,
+    Settings,
+    check_undefined,
+    check_zero_cotangents,
+    named,
+    random_like,
+)
+from retrograd.autograd.gradcheck_jacobians import (
+    ATOL,
+    DOUBLE,
+    EPS,
+    RTOL,
+    check_jacobians,
+    method,
+    projections_agree,
+)
+from retrograd.autograd.modes import enable_grad
+from retrograd.core import Tensor, registry
+from retrograd.ops.create import from_numpy
+from retrograd.ops.random import Generator
+
+__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+
+# ------------------------------------------------------------------------------------------------- what users call
+
+
+def gradcheck(
+    func: Callable,
+    inputs: Any,
+    *,
+    eps: float = EPS,
+    atol: float = ATOL,
+    rtol: float = RTOL,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
+    """Whether the gradients of `func(*inputs)` are those that differences of its values over 2 * `eps` suggest.
+
+    `inputs` is one tensor or a sequence of arguments, which may be pytrees; what requires grad in them is checked,
+    entry by entry: `|numerical - analytical| <= atol + rtol * |numerical|`.  Their memory is shifted and restored.
+    `func` returns a pytree; checked are its tensors that require grad.  `nondet_tol` is how far two backward
+    passes may differ, `check_undefined_grad` compares missing cotangents with zeros, `check_grad_dtypes` wants
+    gradients of the inputs' dtypes.  `fast_mode` compares random projections first, and Jacobians only
+    where these differ.  `masked` concerns sparse tensors, of which there are none.
+
+    Below double precision, with `eps`, `atol` and `rtol` left as they are, steps and tolerances follow from the
+    measured rounding noise of `func`; what disappears in that noise is not found, so a UserWarning says so.
+
+    Raises GradcheckError (or returns False, without `raise_exception`) with both Jacobians and the worst entry;
+    RuntimeError for inputs whose entries share memory, ValueError if none requires grad, NotImplementedError
+    for batched gradients and forward mode.
+
+    >>> import retrograd as rg
+    >>> x = rg.tensor([0.5, 2.0], dtype=rg.float64, requires_grad=True)
+    >>> gradcheck(lambda x: (x.sin(), x.prod()), x)
+    True
+    """
+    _refuse(check_batched_grad, "check_batched_grad", "vmap")
+    _refuse(check_batched_forward_grad, "check_batched_forward_grad", "forward mode and vmap")
+    _refuse(check_forward_ad, "check_forward_ad", "forward mode")
+    if not check_backward_ad:
+        raise ValueError("gradcheck: with check_backward_ad=False there is nothing to check")
+    settings = Settings(eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, fast_mode)
+    return _verdict(func, _as_tuple(inputs), settings, raise_exception)
+
+
+def gradgradcheck(
+    func: Callable,
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = EPS,
+    atol: float = ATOL,
+    rtol: float = RTOL,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """Whether the gradients of `func`'s gradients are right: `gradcheck` of the map that backward computes.
+
+    That map takes `inputs` and `grad_outputs`, cotangents of the outputs that require grad (default: random, in
+    memory with gaps if `gen_non_contig_grad_outputs`), to the gradients of the inputs.  In messages the
+    cotangents are numbered after the inputs.  Everything else is as in `gradcheck`.
+
+    >>> import retrograd as rg
+    >>> x = rg.tensor([0.5, 2.0], dtype=rg.float64, requires_grad=True)
+    >>> gradgradcheck(lambda x: x.sin() * x.sum(), x)
+    True
+    """
+    _refuse(check_batched_grad, "check_batched_grad", "vmap")
+    _refuse(check_fwd_over_rev, "check_fwd_over_rev", "forward mode")
+    if not check_rev_over_rev:
+        raise ValueError("gradgradcheck: with check_rev_over_rev=False there is nothing to check")
+    arguments = _as_tuple(inputs)
+    tensors = [i.tensor for i in _inputs(arguments)]
+    if grad_outputs is None:
+        with enable_grad():
+            outputs = _outputs(func, arguments)
+        cotangents = _cotangents([o.tensor for o in outputs], gen_non_contig_grad_outputs)
+    else:
+        cotangents = _as_tuple(grad_outputs)
+
+    def gradients(*values: Any) -> tuple[Tensor | None, ...]:
+        outputs = [o.tensor for o in _outputs(func, values[: len(arguments)])]
+        return grad(outputs, tensors, values[len(arguments) :], create_graph=True, allow_unused=True)
+
+    settings = Settings(eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, fast_mode)
+    return _verdict(gradients, (*arguments, *cotangents), settings, raise_exception)
+
+
+def _refuse(asked: bool, name: str, missing: str) -> None:
+    if asked:
+        raise NotImplementedError(f"{name}: needs {missing}, which autograd does not offer yet; leave it False")
+
+
+def _as_tuple(values: Any) -> tuple:
+    return tuple(values) if isinstance(values, (tuple, list)) else (values,)
+
+
+def _verdict(func: Callable, arguments: tuple, settings: Settings, raise_exception: bool) -> bool:
+    inputs = _inputs(arguments)
+    _warn_of_low_precision(inputs)
+    try:
+        with enable_grad():
+            _check(Problem(func, arguments, inputs, _outputs(func, arguments), settings))
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+# --------------------------------------------------------------------------------------------- inputs and outputs
+
+
+def _inputs(arguments: tuple) -> list[Input]:
+    """The tensors that require grad, checked."""
+    found = [(name, t) for name, t in named("input", arguments) if isinstance(t, Tensor) and t.requires_grad]
+    if not found:
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none has requires_grad=True"
+        )
+    return [Input(name, tensor, _memory(name, tensor)) for name, tensor in found]
+
+
+def _memory(name: str, tensor: Tensor) -> Array:
+    array = tensor.detach().numpy()
+    if _overlaps(array):
+        raise RuntimeError(
+            f"gradcheck: entries of {name}, of shape {tensor.shape}, share memory, as after expand(), so that "
+            f"none can be shifted alone; pass a copy: .clone() or .contiguous()"
+        )
+    if not array.flags.writeable:
+        raise RuntimeError(f"gradcheck: the memory of {name} can't be written to, so not shifted; pass a .clone()")
+    return array
+
+
+def _overlaps(array: Array) -> bool:
+    """Whether two entries may share memory: a stride within the reach of the smaller ones."""
+    reach = 0
+    for stride, size in sorted((abs(stride), n) for stride, n in zip(array.strides, array.shape, strict=True) if n > 1):
+        if stride <= reach and array.size:
+            return True
+        reach += stride * (size - 1)
+    return False
+
+
+def _warn_of_low_precision(inputs: list[Input]) -> None:
+    low = [f"{i.name} ({i.tensor.dtype})" for i in inputs if precision_of([i.tensor]) > DOUBLE]
+    if low:
+        warnings.warn(
+            f"gradcheck: {', '.join(low)} of less than double precision: differences of the function's values have "
+            f"few digits there, and errors that are smaller are not found",
+            stacklevel=4,
+        )
+
+
+def _outputs(func: Callable, arguments: tuple) -> list[Output]:
+    """What `func` returns that requires grad."""
+    return [o for o in _returned(func, arguments) if o.tensor.requires_grad]
+
+
+def _returned(func: Callable, arguments: tuple) -> list[Output]:
+    """The tensors that `func` returns."""
+    leaves = enumerate(named("output", _as_tuple(func(*arguments))))
+    return [Output(name, place, leaf) for place, (name, leaf) in leaves if isinstance(leaf, Tensor)]
+
+
+def _cotangents(outputs: list[Tensor], gaps: bool) -> tuple[Tensor, ...]:
+    """Random leaves like the outputs, from a generator of their own."""
+    generator = Generator(0)
+    drawn = [random_like(o.detach(), generator) for o in outputs]
+    return tuple((_with_gaps(d) if gaps else d).requires_grad_() for d in drawn)
+
+
+def _with_gaps(x: Tensor) -> Tensor:
+    """A copy in memory that has room between the entries."""
+    return registry["stack"]([x, x], -1)[..., 0].detach()
+
+
+# ----------------------------------------------------------------------------------------------------- the checks
+
+
+def _check(problem: Problem) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # near its inputs a function may leave its domain
+        if not problem.outputs:
+            _check_constant(problem)
+            return
+        if not (problem.settings.fast and projections_agree(problem)):
+            check_jacobians(problem)
+        check_zero_cotangents(problem)
+        check_undefined(problem)
+
+
+def _check_constant(problem: Problem) -> None:
+    """A function without outputs that require grad must not vary."""
+    returned = [o for o in _returned(problem.func, problem.arguments) if o.tensor.dtype.kind in "fc"]
+    probe = Probe(problem.func, problem.arguments, returned)
+    slope, _ = method(problem, probe)
+    for x in problem.inputs:
+        for output, found in zip(returned, jacobians(probe, x.array, slope), strict=True):
+            if not (abs(found.values) <= found.margins).all():
+                raise GradcheckError(
+                    f"{output.name} does not require grad, so the numerical gradient was expected to be zero, but "
+                    f"with respect to {x.name} it is\n{from_numpy(found.values[0])}"
+                )

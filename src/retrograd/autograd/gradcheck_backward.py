@@ -1,0 +1,221 @@
+"""For `gradcheck`: what is checked, and what backward passes make of cotangents."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import optree
+
+from retrograd.autograd.backward import grad
+from retrograd.autograd.differences import Array, GradcheckError, Output, Probe, precision_of
+from retrograd.core import Tensor, registry
+from retrograd.core import dtype as dtypes
+from retrograd.ops.create import zeros
+from retrograd.ops.methods import concrete
+from retrograd.ops.random import Generator, rand
+
+FEW = 32  # units in the last place by which gradients may be off for rounding alone
+
+
+class Settings(NamedTuple):
+    """What the caller asks for."""
+
+    eps: float
+    atol: float
+    rtol: float
+    nondet_tol: float
+    undefined: bool
+    dtypes: bool
+    fast: bool
+
+
+class Input(NamedTuple):
+    """A tensor that is checked: its name in messages, and its memory, which differences shift."""
+
+    name: str
+    tensor: Tensor
+    array: Array
+
+
+class Problem(NamedTuple):
+    """All that the checks need to know."""
+
+    func: Callable
+    arguments: tuple
+    inputs: list[Input]
+    outputs: list[Output]  # those that require grad
+    settings: Settings
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """The inputs that are checked."""
+        return [i.tensor for i in self.inputs]
+
+    @property
+    def probe(self) -> Probe:
+        """The function, for differences."""
+        return Probe(self.func, self.arguments, self.outputs)
+
+
+def named(kind: str, values: Any) -> list[tuple[str, Any]]:
+    """The leaves of a sequence of pytrees: 'input 0', or 'input 0['weight']' within one."""
+    paths, found, _ = optree.tree_flatten_with_path(values, none_is_leaf=True)
+    return [
+        (f"{kind} {path[0]}" + "".join(f"[{key!r}]" for key in path[1:]), leaf)
+        for path, leaf in zip(paths, found, strict=True)
+    ]
+
+
+def random_like(x: Tensor, generator: Generator) -> Tensor:
+    """Random numbers in the shape and dtype of x; their real and imaginary parts have sizes from 0.5 to 1.5."""
+    r = rand(*x.shape, generator=generator, dtype=dtypes.float64) * 2 - 1
+    r = r + r.sign() / 2
+    return (r + 1j * random_like(r, generator) if x.dtype.kind == "c" else r).to(x.dtype)
+
+
+# ------------------------------------------------------------------------------------------------ rows of Jacobians
+
+
+Parts = dict[str, list[Array]]  # by part of an output: a matrix per input, with a row per entry of the output
+
+
+def gradients(problem: Problem, output: Output) -> Parts:
+    """The Jacobians of an output with respect to every input, found to be the same when asked for twice.
+
+    Two passes from one dense cotangent show whether anything varies; only then each row is computed twice.
+    """
+    found = _rows(problem, output)
+    v = random_like(output.tensor, Generator(0))
+    if any(_distance(x, *gs) > 0 for x, *gs in zip(problem.inputs, *_twice(problem, output, v), strict=True)):
+        for part, again in _rows(problem, output).items():
+            for x, first, second in zip(problem.inputs, found[part], again, strict=True):
+                _check_repeated(problem, output, x, float(abs(first - second).max(initial=0.0)))
+    return found
+
+
+def _twice(problem: Problem, output: Output, v: Tensor) -> tuple[tuple, tuple]:
+    return _alone(problem, output, v), _alone(problem, output, v)
+
+
+def _alone(problem: Problem, output: Output, cotangent: Tensor) -> tuple[Tensor | None, ...]:
+    """The gradients if this output alone has a cotangent."""
+    try:
+        return grad(output.tensor, problem.tensors, cotangent, retain_graph=True, allow_unused=True)
+    except Exception as error:  # whatever a user's backward does with a None
+        if len(problem.outputs) == 1:
+            raise
+        raise GradcheckError(
+            f"backward fails where {output.name} alone has a cotangent; undefined cotangents mean zero: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def _distance(x: Input, first: Tensor | None, second: Tensor | None) -> float:
+    """The largest difference between two gradients, None being zero."""
+    return float(abs(dense(x, first) - dense(x, second)).max(initial=0.0))
+
+
+def _check_repeated(problem: Problem, output: Output, x: Input, distance: float) -> None:
+    if distance > problem.settings.nondet_tol:
+        raise GradcheckError(
+            f"Backward is not reentrant: two backward passes from {output.name} with the same cotangent give "
+            f"gradients of {x.name} that differ by {distance:g}, with nondet_tol={problem.settings.nondet_tol:g}"
+        )
+
+
+def _rows(problem: Problem, output: Output) -> Parts:
+    out = output.tensor
+    cotangent = zeros(out.shape, dtype=out.dtype)
+    flat = cotangent.numpy().reshape(-1)
+    found: Parts = {}
+    for part, unit in {"real": 1.0, "imaginary": 1.0j}.items() if out.dtype.kind == "c" else [("", 1.0)]:
+        found[part] = [_matrix(out.numel(), x) for x in problem.tensors]
+        for index in range(flat.size):
+            flat[index] = unit
+            gs = _alone(problem, output, cotangent)
+            for x, matrix, g in zip(problem.inputs, found[part], gs, strict=True):
+                if g is not None:
+                    matrix[index] = entries(x, g, problem.settings.dtypes)
+            flat[index] = 0.0  # not before: gradients may be views of the cotangent
+    return found
+
+
+def _matrix(rows: int, x: Tensor) -> Array:
+    return zeros(rows, x.numel(), dtype=dtypes.complex128 if x.dtype.kind == "c" else dtypes.float64).numpy()
+
+
+def entries(x: Input, g: Tensor, same_dtype: bool = False) -> Array:
+    """The entries of a gradient, if it fits its input."""
+    if same_dtype and g.dtype != x.tensor.dtype:
+        raise GradcheckError(f"Gradient has dtype mismatch: {x.name} is {x.tensor.dtype}, its gradient {g.dtype}")
+    if g.shape != x.tensor.shape:
+        raise GradcheckError(
+            f"Analytical gradient has incorrect size: {x.name} has shape {x.tensor.shape}, its gradient {g.shape}"
+        )
+    flat = concrete(g).reshape(-1)
+    return flat if x.tensor.dtype.kind == "c" else flat.real
+
+
+def dense(x: Input, g: Tensor | None) -> Array:
+    """The entries of a gradient, zeros for None."""
+    return _matrix(1, x.tensor)[0] if g is None else entries(x, g)
+
+
+def along(problem: Problem, output: Output, v: Tensor, us: list[Tensor]) -> list[float]:
+    """The slopes of v . output along each u, by backward passes."""
+    found = []
+    for x, u, *gs in zip(problem.inputs, us, *_twice(problem, output, v), strict=True):
+        if gs[0] is not None:
+            entries(x, gs[0], problem.settings.dtypes)
+        _check_repeated(problem, output, x, _distance(x, *gs))
+        found.append(float((dense(x, gs[0]).conj() * u.numpy().reshape(-1)).real.sum()))
+    return found
+
+
+# ------------------------------------------------------------------------------------ zero and missing cotangents
+
+
+def check_zero_cotangents(problem: Problem) -> None:
+    outs = [o.tensor for o in problem.outputs]
+    found = grad(outs, problem.tensors, [registry["zeros_like"](o.detach()) for o in outs], True, allow_unused=True)
+    for x, g in zip(problem.inputs, found, strict=True):
+        if g is not None and (entries(x, g) != 0).any():
+            raise GradcheckError(
+                f"backward not multiplied by grad_output: for zero cotangents the gradient of {x.name} is {g.detach()}"
+            )
+
+
+def check_undefined(problem: Problem) -> None:
+    """Leave out the cotangent of each output in turn: that must mean zero."""
+    if not problem.settings.undefined or len(problem.outputs) < 2:
+        return
+    outs = [o.tensor for o in problem.outputs]
+    generator = Generator(0)
+    cotangents = [random_like(o, generator) for o in outs]
+    for k, output in enumerate(problem.outputs):
+        zero = [g * 0 if i == k else g for i, g in enumerate(cotangents)]
+        expected = grad(outs, problem.tensors, zero, retain_graph=True, allow_unused=True)
+        found = _without(problem, k, outs, cotangents)
+        for x, g, e in zip(problem.inputs, found, expected, strict=True):
+            _check_same(problem, output, x, dense(x, g), dense(x, e))
+
+
+def _check_same(problem: Problem, output: Output, x: Input, without: Array, with_zero: Array) -> None:
+    largest = max(abs(without).max(initial=0.0), abs(with_zero).max(initial=0.0))
+    allowed = problem.settings.nondet_tol + FEW * precision_of([x.tensor]) * largest
+    if not (abs(without - with_zero) <= allowed).all():
+        raise GradcheckError(
+            f"backward does not take an undefined cotangent for zero: without that of {output.name}, the gradient "
+            f"of {x.name} is {without.tolist()}, but {with_zero.tolist()} if it is zero"
+        )
+
+
+def _without(problem: Problem, k: int, outs: list[Tensor], cotangents: list[Tensor]) -> tuple[Tensor | None, ...]:
+    """The gradients for the cotangents of all outputs but number k."""
+    rest, given = outs[:k] + outs[k + 1 :], cotangents[:k] + cotangents[k + 1 :]
+    try:
+        return grad(rest, problem.tensors, given, retain_graph=True, allow_unused=True)
+    except Exception as error:  # whatever a user's backward does with a None
+        raise GradcheckError(
+            f"backward fails where the cotangent of {problem.outputs[k].name} is undefined, which means zero: "
+            f"{type(error).__name__}: {error}"
+        ) from error

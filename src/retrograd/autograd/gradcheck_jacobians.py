@@ -1,0 +1,238 @@
+"""For `gradcheck`: Jacobians by backward passes and by differences, compared, and what is said where they differ.
+
+A complex number counts as its two real parts.  PyTorch's gradient of a real value s with respect to a complex x
+is ds/dRe(x) + i ds/dIm(x); a complex output is two such values, whose gradients are those for the cotangents 1
+and 1j.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import combinations
+from math import inf, sqrt
+from typing import NamedTuple
+
+from retrograd.autograd.differences import (
+    Array,
+    Direction,
+    GradcheckError,
+    Output,
+    Probe,
+    Slope,
+    Slopes,
+    chosen_step,
+    fixed_step,
+    jacobians,
+    noise_of,
+    precision_of,
+)
+from retrograd.autograd.gradcheck_backward import (
+    FEW,
+    Input,
+    Parts,
+    Problem,
+    along,
+    check_undefined,
+    gradients,
+    named,
+    random_like,
+)
+from retrograd.core import Tensor
+from retrograd.ops.create import from_numpy
+from retrograd.ops.random import Generator
+
+EPS, ATOL, RTOL = 1e-6, 1e-5, 1e-3  # PyTorch's, for double precision
+DOUBLE = 2.0**-52
+
+
+class Tolerance(NamedTuple):
+    """By how much gradients may be off: parts of the numerical one and of the Jacobian's largest, and `atol`."""
+
+    rtol: float
+    atol: float
+    share: float = 0.0
+
+    def allowed(self, numerical: Array, analytical: Array) -> Array:
+        """The distance that is allowed for each entry."""
+        largest = float(abs(analytical).max(initial=0.0))
+        return self.atol + self.rtol * abs(numerical) + self.share * (largest if largest < inf else 0.0)
+
+
+class Pair(NamedTuple):
+    """One part of one output, real or imaginary, and one input, with both Jacobians (input entries, output entries)."""
+
+    input: Input
+    output: Output
+    part: str
+    numerical: Array
+    analytical: Array
+    allowed: Array
+
+
+# ---------------------------------------------------------------------------------------------------- differences
+
+
+def method(problem: Problem, probe: Probe) -> tuple[Slope, Tolerance]:
+    """How to find slopes, and what to allow: below double precision, PyTorch's defaults are not for use."""
+    settings = problem.settings
+    tolerance = Tolerance(settings.rtol, settings.atol)
+    precision = precision_of([*problem.tensors, *(o.tensor for o in probe.outputs)])
+    if precision == DOUBLE or settings.eps != EPS:
+        return fixed_step(probe, settings.eps), tolerance
+    check_deterministic(probe, settings.nondet_tol)
+    if (settings.atol, settings.rtol) == (ATOL, RTOL):
+        tolerance = Tolerance(max(RTOL, FEW * precision), 0.0, FEW * precision)
+    generator = Generator(0)
+    lines = [Direction(x.array, _in_proportion(x.tensor, generator).numpy()) for x in problem.inputs]
+    return chosen_step(probe, noise_of(probe, lines, precision), precision, tolerance.rtol), tolerance
+
+
+def _in_proportion(x: Tensor, generator: Generator) -> Tensor:
+    """Random numbers of about the size of the entries of x, or 1 where these are 0."""
+    size = x.detach().abs()
+    return random_like(x, generator) * (size + (size == 0))
+
+
+def check_deterministic(probe: Probe, tolerance: float) -> None:
+    """Evaluate twice at the same inputs."""
+    for output, first, second in zip(probe.outputs, probe.values(), probe.values(), strict=True):
+        same = (abs(first - second) <= tolerance) | (first == second) | (first != first) & (second != second)
+        if not same.all():
+            raise GradcheckError(
+                f"the function is not deterministic: at the same inputs {output.name} varies by more than "
+                f"nondet_tol={tolerance:g}"
+            )
+
+
+# -------------------------------------------------------------------------------------------------- the comparison
+
+
+def check_jacobians(problem: Problem) -> None:
+    """Compare every entry of every Jacobian."""
+    analytical = [gradients(problem, output) for output in problem.outputs]
+    probe = problem.probe
+    slope, tolerance = method(problem, probe)
+    numerical = [jacobians(probe, x.array, slope) for x in problem.inputs]
+    wrong = [pair for pair in _pairs(problem, numerical, analytical, tolerance) if _wrong(pair).any()]
+    if wrong:
+        raise GradcheckError(_report(wrong) + _suspicions(problem, probe))
+
+
+def _pairs(
+    problem: Problem, numerical: list[list[Slopes]], analytical: list[Parts], tolerance: Tolerance
+) -> Iterator[Pair]:
+    for i, x in enumerate(problem.inputs):
+        for output, slopes, parts in zip(problem.outputs, numerical[i], analytical, strict=True):
+            for part, matrices in parts.items():
+                n, a = _gradient_of(slopes.values, part), matrices[i].T
+                yield Pair(x, output, part, n, a, tolerance.allowed(n, a) + slopes.margins.sum(axis=0))
+
+
+def _gradient_of(slopes: Array, part: str) -> Array:
+    """PyTorch's gradient of one part of an output, from its slopes along 1 and, for a complex input, 1j."""
+    real = slopes.imag if part == "imaginary" else slopes.real
+    return real[0] if len(real) == 1 else real[0] + 1j * real[1]
+
+
+def _wrong(pair: Pair) -> Array:
+    return ~(abs(pair.numerical - pair.analytical) <= pair.allowed)
+
+
+def _excess(pair: Pair) -> Array:
+    """How much more than allowed each entry is off; infinitely much where that is no number."""
+    excess = abs(pair.numerical - pair.analytical) - pair.allowed
+    excess[excess != excess] = inf
+    return excess
+
+
+def _report(wrong: Sequence[Pair]) -> str:
+    worst = max(wrong, key=lambda pair: _excess(pair).max())
+    part = f"While considering the {worst.part} part of complex outputs only, " if worst.part else ""
+    others = [f"{p.part} {p.output.name}".strip() + f" by {p.input.name}" for p in wrong if p is not worst]
+    return (
+        f"{part}Jacobian mismatch for {worst.output.name} with respect to {worst.input.name},\n"
+        f"numerical:{from_numpy(worst.numerical)}\nanalytical:{from_numpy(worst.analytical)}\n"
+        f"with a row for each entry of the input and a column for each of the output.\n{_worst_entry(worst)}"
+        + (f"\nWrong too: {', '.join(others)}." if others else "")
+    )
+
+
+def _worst_entry(pair: Pair) -> str:
+    wrong = _wrong(pair)
+    row, column = divmod(int(_excess(pair).argmax()), wrong.shape[1])
+    n, a = pair.numerical[row, column].item(), pair.analytical[row, column].item()
+    return (
+        f"{wrong.sum()} of {wrong.size} entries are wrong. The worst: {pair.output.name} at index "
+        f"{_index(column, pair.output.tensor.shape)} by {pair.input.name} at index "
+        f"{_index(row, pair.input.tensor.shape)}: numerical {n:.8g}, analytical {a:.8g}; they differ by "
+        f"{abs(n - a):.3g}, allowed is {pair.allowed[row, column]:.3g}."
+    )
+
+
+def _index(number: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Where the entry with this number stands in a tensor."""
+    index: tuple[int, ...] = ()
+    for size in reversed(shape):
+        number, place = divmod(number, size)
+        index = (place, *index)
+    return index
+
+
+def _suspicions(problem: Problem, probe: Probe) -> str:
+    """What else might be the reason."""
+    found = list(_sharing(problem.arguments))
+    for check in (partial(check_deterministic, probe, problem.settings.nondet_tol), partial(check_undefined, problem)):
+        try:
+            check()
+        except GradcheckError as error:
+            found.append(str(error))
+    return "".join(f"\nPerhaps the reason: {suspicion}." for suspicion in found)
+
+
+def _sharing(arguments: tuple) -> Iterator[str]:
+    tensors = [(name, t) for name, t in named("input", arguments) if isinstance(t, Tensor) and t.numel()]
+    for (first, a), (second, b) in combinations(tensors, 2):
+        if a is not b and (a.requires_grad or b.requires_grad) and _touch(_span(a), _span(b)):
+            yield f"{first} and {second} may share memory, so that shifting one would shift the other"
+
+
+def _span(x: Tensor) -> tuple[int, int]:
+    """The first address of a tensor's memory and the one after its last."""
+    array = x.detach().numpy()
+    start = array.__array_interface__["data"][0]
+    steps = [stride * (size - 1) for stride, size in zip(array.strides, array.shape, strict=True)]
+    return start + sum(min(s, 0) for s in steps), start + sum(max(s, 0) for s in steps) + array.itemsize
+
+
+def _touch(a: tuple[int, int], b: tuple[int, int]) -> bool:
+    return a[0] < b[1] and b[0] < a[1]
+
+
+# ------------------------------------------------------------------------------------------------------- fast mode
+
+
+def projections_agree(problem: Problem) -> bool:
+    """Whether v . J u is the same both ways, for each input and output and random u and v.
+
+    The tolerance is that of one entry, not of all: what is stopped here is looked at entry by entry, and what
+    passes should be right.
+    """
+    generator = Generator(0)
+    us = [random_like(x, generator) for x in problem.tensors]
+    vs = [random_like(o.tensor, generator) for o in problem.outputs]
+    slope, tolerance = method(problem, problem.probe)
+    analytical = [along(problem, output, v, us) for output, v in zip(problem.outputs, vs, strict=True)]
+    for i, (x, u) in enumerate(zip(problem.inputs, us, strict=True)):
+        slopes, margins = slope(Direction(x.array, u.numpy()))
+        for o, v in enumerate(vs):
+            n, noise = _projected(v, slopes[o], None if margins is None else margins[o])
+            single = tolerance._replace(rtol=tolerance.rtol / sqrt(max(1, u.numel() * v.numel())))
+            if not abs(n - analytical[o][i]) <= single.allowed(n, slopes[o]) + noise:
+                return False
+    return True
+
+
+def _projected(v: Tensor, slopes: Array, margin: Array | None) -> tuple[float, float]:
+    """The real inner product of v with slopes, and its noise."""
+    flat = v.numpy().reshape(-1)
+    noise = 0.0 if margin is None else sqrt(float((abs(flat * margin) ** 2).sum()))
+    return float((flat.conj() * slopes).real.sum()), noise

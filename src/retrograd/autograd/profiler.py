@@ -1,0 +1,219 @@
+"""Where the time of a program goes: operators forward, nodes backward, and ranges that the program names."""
+
+import threading
+from collections.abc import Callable
+from contextlib import ContextDecorator, ExitStack
+from time import perf_counter_ns
+from typing import Any
+
+from retrograd.autograd.profiler_report import BACKWARD, OPERATOR, RANGE, EventList, FunctionEventAvg, function_events
+from retrograd.autograd.profiler_trace import Path
+from retrograd.core import Level, Op, Tensor, call, current
+from retrograd.core.level import watching
+from retrograd.core.source import stack
+
+
+class _Recorder(Level):
+    """Notes what runs on the thread: operators as a level, nodes as a watcher.
+
+    What it notes are the fields of `Record`, one after the other, of whatever ended before whatever ended later: a
+    flat list of numbers and names costs least.
+    """
+
+    transparent = True
+
+    def __init__(self, shapes: bool, memory: bool, stacks: bool) -> None:
+        self.fields: list[Any] = []
+        self.open = True
+        self._note = self.fields.extend
+        self._shapes, self._memory, self._stacks = shapes, memory, stacks
+        self._more = shapes or memory or stacks
+        self._node_names: dict[str, str] = {}
+        self._made: int | None = None  # the number of the latest node
+
+    def process(self, op: Op, args: tuple, params: dict) -> Any:
+        """Run the operator, and note it."""
+        self._made = None
+        start = perf_counter_ns()
+        out = op(*args) if op.simple else call(op, args, params)  # the first is the quicker way
+        end = perf_counter_ns()
+        more = self._about(op, args, out) if self._more else NOTHING
+        self._note((OPERATOR, op.name, start, end, self._made, *more, None))
+        return out
+
+    def recorded(self, fn: Any) -> None:
+        """The operator that runs now has made a node."""
+        self._made = fn.sequence
+
+    def pull(self, proceed: Callable, fn: Any, cotangents: tuple) -> list:
+        """Run the node, and note it."""
+        start = perf_counter_ns()
+        gradients = proceed(fn, cotangents)
+        end = perf_counter_ns()
+        kind = fn.op.name
+        name = self._node_names.get(kind) or self._node_names.setdefault(kind, fn.name())
+        shapes = shapes_of(cotangents) if self._shapes else None
+        self._note((BACKWARD, name, start, end, fn.sequence, shapes, None, None, None))
+        return gradients
+
+    def range(self, name: str, args: str | None, start: int, end: int) -> None:
+        """Note a range that the program has named."""
+        if self.open:
+            self._note((RANGE, name, start, end, None, *NOTHING, args))
+
+    def _about(self, op: Op, args: tuple, out: Any) -> tuple:
+        """What was asked for of the shapes of the operands, the memory of the results, and the stack."""
+        return (
+            shapes_of(args) if self._shapes else None,
+            allocated(op, args, out) if self._memory else None,
+            stack() if self._stacks else None,
+        )
+
+
+NOTHING = None, None, None
+
+
+def shapes_of(operands: Any) -> tuple[tuple[int, ...], ...]:
+    """The shape of each operand; () for what is no tensor."""
+    return tuple([a.shape if isinstance(a, Tensor) else () for a in operands])
+
+
+def allocated(op: Op, args: tuple, out: Any) -> int:
+    """The bytes that an operator's results brought with them: none for views, and for arguments that it returns."""
+    if type(out) is tuple:
+        return sum([allocated(op, args, result) for result in out])
+    for a in args:
+        if a is out:
+            return 0
+    array = out.value
+    while isinstance(array, Tensor):
+        array = array.value
+    return 0 if op.view and array.base is not None else array.nbytes
+
+
+class profile:
+    """Measure what runs inside, on this thread: each operator, each node that runs backward, each named range.
+
+    - `record_shapes`: note the shapes of inputs, for `key_averages(group_by_input_shape=True)`.
+    - `profile_memory`: note the bytes that operators allocate for their results.
+    - `with_stack`: note the line of the program, for `key_averages(group_by_stack_n=1)`.
+    - `enabled`: with False nothing is measured and all results are empty.
+
+    Times are microseconds of the wall clock, memory bytes.  Other threads are not measured: each needs a
+    profile of its own.  Profiles nest; one profile measures one block.
+
+    Raises RuntimeError where results are read before the block is over, and where it is entered again.
+
+    Source: the names are those of torch.autograd.profiler.
+
+    >>> import retrograd as rg
+    >>> from retrograd.autograd.profiler import profile
+    >>> x = rg.ones(3, requires_grad=True)
+    >>> with profile() as prof:
+    ...     (x * x).sum().backward()
+    >>> [event.name for event in prof.events() if event.kind == "backward"]
+    ['SumBackward0', 'MulBackward0']
+    """
+
+    def __init__(
+        self,
+        enabled: bool = True,
+        *,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+    ) -> None:
+        self.enabled = enabled
+        self._recorder = _Recorder(record_shapes, profile_memory, with_stack)
+        self._block: ExitStack | None = None
+        self._span = (0, 0)
+        self._thread = threading.current_thread()
+        self._events: EventList | None = None
+
+    def __enter__(self) -> "profile":
+        if self._block is not None:
+            raise RuntimeError("profile: this one has been entered already; make a new profile() for each block")
+        self._thread = threading.current_thread()
+        with ExitStack() as block:
+            if self.enabled:
+                block.enter_context(watching(self._recorder))
+                block.enter_context(self._recorder)
+            self._block = block.pop_all()
+        self._span = (perf_counter_ns(), 0)
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self._span = (self._span[0], perf_counter_ns())
+        self._recorder.open = False
+        assert self._block is not None
+        self._block.close()
+
+    def events(self) -> EventList:
+        """All events in the order of their start."""
+        if self._span[1] == 0:
+            raise RuntimeError("profile: there are no results before the block of `with profile() as prof:` is over")
+        if self._events is None:
+            self._events = function_events(self._recorder.fields, self._span, self._thread)
+        return self._events
+
+    @property
+    def function_events(self) -> EventList:
+        """All events in the order of their start."""
+        return self.events()
+
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> EventList:
+        """One row per name; see `EventList.key_averages`."""
+        return self.events().key_averages(group_by_input_shape, group_by_stack_n)
+
+    def total_average(self) -> FunctionEventAvg:
+        """One row for everything; see `EventList.total_average`."""
+        return self.events().total_average()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """Microseconds spent in all events, none counted twice."""
+        return self.events().self_cpu_time_total
+
+    def table(self, sort_by: str | None = None, row_limit: int = 100, **look: Any) -> str:
+        """A table with a row for each event; see `EventList.table`."""
+        return self.events().table(sort_by, row_limit, **look)
+
+    def export_chrome_trace(self, path: Path) -> None:
+        """Write a trace that ui.perfetto.dev and chrome://tracing open; see `EventList.export_chrome_trace`."""
+        self.events().export_chrome_trace(path)
+
+
+class record_function(ContextDecorator):
+    """Give a part of the program a name in the profiles that run there: a context manager and a decorator.
+
+    `args` is any text to show with it in the trace.  Without a profile it costs less than an operator.
+
+    >>> import retrograd as rg
+    >>> from retrograd.autograd.profiler import profile, record_function
+    >>> x = rg.ones(3)
+    >>> with profile() as prof, record_function("loss"):
+    ...     y = x.sum()
+    >>> [(event.name, event.cpu_parent and event.cpu_parent.name) for event in prof.events()]
+    [('loss', None), ('sum', 'loss')]
+    """
+
+    def __init__(self, name: str, args: str | None = None) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"record_function: the name must be a str, got {type(name).__name__}")
+        self.name = name
+        self.args = args
+        self._entered: list[tuple[list[_Recorder], int]] = []
+
+    def __enter__(self) -> "record_function":
+        recorders = [watcher for watcher in current().watchers or () if type(watcher) is _Recorder]
+        self._entered.append((recorders, perf_counter_ns()))
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        end = perf_counter_ns()
+        recorders, start = self._entered.pop()
+        for recorder in recorders:
+            recorder.range(self.name, self.args, start, end)
+
+    def _recreate_cm(self) -> "record_function":
+        return record_function(self.name, self.args)  # each call of a decorated function has its own

@@ -1,0 +1,139 @@
+"""Chains under a budget of bytes: between steps only so many activations are kept, by the binomial plan."""
+
+from collections.abc import Callable
+from typing import Any
+
+import optree
+
+from retrograd.autograd import enable_grad
+from retrograd.autograd.graph import saved_tensors_hooks
+from retrograd.core import Tensor
+from retrograd.core.level import using
+from retrograd.utils import revolve
+from retrograd.utils.recompute import Frame, KeptTree, Options, Run, generators_of
+
+
+def run_chain(steps: list[Callable], x: Any, budget: int, options: Options) -> Any:
+    """The last step's result; each step gets what the one before returned, the first one `x`.
+
+    Of the values between steps, the input among them, at most `budget` bytes are kept.
+    """
+    return _Chain(steps, budget, options).first(x)
+
+
+class _Chain:
+    """The steps of a chain that has run, and those of its states that are kept.
+
+    State i is the input of step i.  Each step but the last leaves placeholders in the graph; to fill those of
+    step i, the chain runs from the latest state that is kept up to state i, keeping more on the way where there is
+    room.  As a backward pass comes to the steps in reverse order, that is `revolve.plan`.
+
+    States are kept outside the graph, so a chain doesn't hold the graph that holds it.
+    """
+
+    def __init__(self, steps: list[Callable], budget: int, options: Options) -> None:
+        self.steps = steps
+        self.budget = budget
+        self.options = options
+        self.largest = 0  # bytes of the largest state so far
+        self.places: set[int] = set()  # the states to keep in the forward pass, if no larger one comes
+        self.kept: dict[int, _State] = {}
+        self.runs: list[Run] = []
+
+    def first(self, x: Any) -> Any:
+        """The forward pass; the last step is an ordinary one, since the backward pass starts with it."""
+        for number, step in enumerate(self.steps[:-1]):
+            self._consider(number, x)
+            run = Run(step, generators_of(x, self.options), self.options)
+            self.runs.append(run)
+            x = Frame(run, _Input(self, number), self.options).first((x,), {})
+        return self.steps[-1](x)
+
+    def _consider(self, number: int, x: Any) -> None:
+        """Keep a state if the plan says so; one that is larger than all before it leaves room for fewer."""
+        size = max(1, bytes_of(x))
+        if size > self.budget:
+            raise ValueError(
+                f"checkpoint: budget_bytes={self.budget} is too small: the input of step {number} takes {size} "
+                f"bytes, and one such value must be kept; give at least {size}"
+            )
+        if size > self.largest:
+            self.largest = size
+            self.places = set(revolve.stops(len(self.steps), self.budget // size))
+            self.kept = {place: state for place, state in self.kept.items() if place in self.places}
+        if number in self.places:
+            self.kept[number] = _State(x)
+
+    def state(self, number: int) -> Any:
+        """State `number`, recomputed from the latest one before it; later ones are of no use any more."""
+        for later in [place for place in self.kept if place > number]:
+            self.kept.pop(later, None)
+        start = max(self.kept)
+        x = self.kept[start].load()
+        room = self.budget // self.largest - len(self.kept) + 1
+        places = {start + stop for stop in revolve.stops(number - start + 1, room)}
+        for place in range(start, number):
+            x = self._advance(place, x)
+            if place + 1 in places:
+                with using("saving", None):
+                    self.kept[place + 1] = _State(x)
+        return x
+
+    def _advance(self, number: int, x: Any) -> Any:
+        """Run a step for its result alone: what it saves lives as long as the step runs."""
+        saved: list[Tensor] = []
+
+        def pack(tensor: Tensor) -> int:
+            saved.append(tensor)
+            return len(saved) - 1
+
+        with enable_grad(), saved_tensors_hooks(pack, saved.__getitem__):
+            result = self.runs[number].again((x,), {})
+        saved.clear()
+        return result
+
+
+class _Input:
+    """Loads the argument of one step of a chain."""
+
+    def __init__(self, chain: _Chain, number: int) -> None:
+        self._chain = chain
+        self._number = number
+
+    def __call__(self) -> tuple[tuple, dict[str, Any]]:
+        return (self._chain.state(self._number),), {}
+
+
+class _State:
+    """A value between steps, kept without its history."""
+
+    def __init__(self, x: Any) -> None:
+        self._wanting = [tensor.requires_grad for tensor in _tensors(x)]
+        self._tree = KeptTree(optree.tree_map(_detached, x, none_is_leaf=True))
+
+    def load(self) -> Any:
+        """The value, whose tensors require gradients where they did."""
+        wanting = iter(self._wanting)
+
+        def leaf(x: Any) -> Any:
+            return x.detach().requires_grad_(next(wanting)) if isinstance(x, Tensor) else x
+
+        return optree.tree_map(leaf, self._tree.load(), none_is_leaf=True)
+
+
+def bytes_of(x: Any) -> int:
+    """The bytes of a pytree's tensors.
+
+    >>> import retrograd as rg
+    >>> bytes_of((rg.zeros(3), [rg.zeros(2, dtype=rg.float64)], None))
+    28
+    """
+    return sum(tensor.numel() * tensor.dtype.itemsize for tensor in _tensors(x))
+
+
+def _tensors(x: Any) -> list[Tensor]:
+    return [leaf for leaf in optree.tree_leaves(x, none_is_leaf=True) if isinstance(leaf, Tensor)]
+
+
+def _detached(leaf: Any) -> Any:
+    return leaf.detach() if isinstance(leaf, Tensor) else leaf

@@ -1,0 +1,283 @@
+"""Memory for time: what a function's operators would save is dropped, and computed again in the backward pass.
+
+The names are those of `torch.utils.checkpoint`.  There is one implementation, which works the same under
+`backward()`, `backward(inputs=...)`, `grad()` and function transforms, nested and with `create_graph`; the argument
+`use_reentrant` of PyTorch's two is accepted.
+"""
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from functools import partial
+from typing import Any
+
+import optree
+
+from retrograd.autograd import no_grad
+from retrograd.core import Tensor
+from retrograd.utils.chain import run_chain
+from retrograd.utils.recompute import CheckpointError, ContextPair, Options, recomputed, recording
+from retrograd.utils.selective import (
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+)
+
+__all__ = [
+    "CheckpointError",
+    "CheckpointPolicy",
+    "DefaultDeviceType",
+    "SelectiveCheckpointContext",
+    "check_backward_validity",
+    "checkpoint",
+    "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
+    "detach_variable",
+    "get_device_states",
+    "noop_context_fn",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+    "set_device_states",
+]
+
+_early_stop: ContextVar[bool | None] = ContextVar("early_stop", default=None)
+_debug: ContextVar[bool | None] = ContextVar("debug", default=None)
+
+
+def noop_context_fn() -> ContextPair:
+    """Contexts for the forward pass and for recomputation that do nothing."""
+    return nullcontext(), nullcontext()
+
+
+def checkpoint(
+    function: Callable[..., Any] | Iterable[Callable[..., Any]],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Callable[[], ContextPair] = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    preserve_rng_state: bool = True,
+    budget_bytes: int | None = None,
+    **kwargs: Any,
+) -> Any:
+    """What `function(*args, **kwargs)` returns, without what its operators save for the backward pass.
+
+    That is computed again when the backward pass comes to it, once per pass, and freed as it is used.  Arguments
+    and results are any pytrees.  Where nothing is recorded, under `no_grad()`, the function is just called.
+
+    - `preserve_rng_state`: recomputation draws the same random numbers, from the default generator and from any
+      `Generator` among the arguments, and leaves those as they were.
+    - `early_stop`: recomputation ends as soon as it has all that is wanted.
+    - `context_fn`: returns two context managers, for the forward pass and for recomputation; see
+      `create_selective_checkpoint_contexts`.
+    - `determinism_check`: "default" compares shapes and dtypes of what is recomputed with what they were, "none"
+      only their number.
+    - `debug`: a `CheckpointError` lists the operators of both runs.
+    - `budget_bytes`: for a chain, an `nn.Sequential` or list of functions, each of which gets what the one before
+      returned.  Of the values between them at most so many bytes are kept, at places that make the number of
+      repeated steps the least possible, `revolve.cost(len(function), budget_bytes // bytes)`, if they are all of
+      one size; if not, room is counted in the largest one that has come up.  The running step's own input and
+      result, and what it saves, come on top.
+    - `use_reentrant`: with True, the result requires a gradient only if some tensor among the arguments does, and
+      a warning says so if none does.
+
+    Raises ValueError for a budget below one value, and in the backward pass `CheckpointError` where recomputation
+    saves other tensors than before, RuntimeError where an argument was changed in place since.
+
+    >>> import retrograd as rg
+    >>> x = rg.tensor([0.0, 1.0], requires_grad=True)
+    >>> y = checkpoint(lambda x: (x * x).exp(), x)
+    >>> rg.autograd.grad(y.sum(), x)
+    (tensor([0.      , 5.436564]),)
+    """
+    options = _options(context_fn, determinism_check, debug, early_stop, preserve_rng_state)
+    steps = None if budget_bytes is None else _chain_of(function, args, kwargs, budget_bytes)
+    if not callable(function) and steps is None:
+        raise TypeError(f"checkpoint: expected a function, got {type(function).__name__}; a list needs budget_bytes")
+    call: Any = function if steps is None else partial(_run, steps)
+    arguments: Any = (args, kwargs)
+    if not recording():
+        return call(*args, **kwargs)
+    if use_reentrant and not check_backward_validity(optree.tree_leaves(arguments)):
+        with no_grad():
+            return call(*args, **kwargs)
+    if steps is not None and budget_bytes is not None:
+        return run_chain(steps, args[0], budget_bytes, options)
+    return recomputed(call, args, kwargs, options)
+
+
+def checkpoint_sequential(
+    functions: Iterable[Callable[..., Any]],
+    segments: int | None,
+    input: Any,
+    use_reentrant: bool | None = None,
+    budget_bytes: int | None = None,
+    preserve_rng_state: bool = True,
+) -> Any:
+    """The result of a chain of functions, or `nn.Sequential`, each run on what the one before returned.
+
+    The chain is cut into `segments` of about equal length, and all but the last are checkpointed.  With
+    `budget_bytes` in place of `segments` (then None) the places are chosen, and chosen anew on the way back, by the
+    binomial plan: see `checkpoint`.  Raises ValueError for less than one segment or more than there are functions,
+    and unless one of both is given.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh())
+    >>> checkpoint_sequential(model, 2, rg.ones(3, 4)).shape
+    (3, 8)
+    >>> checkpoint_sequential(model, None, rg.ones(3, 4), budget_bytes=200).shape
+    (3, 8)
+    """
+    steps = list(functions)
+    if (segments is None) == (budget_bytes is None):
+        raise ValueError("checkpoint_sequential: give the number of segments or budget_bytes, the other one as None")
+    again = partial(checkpoint, use_reentrant=use_reentrant, preserve_rng_state=preserve_rng_state)
+    if segments is None:
+        return again(steps, input, budget_bytes=budget_bytes)
+    if not 1 <= segments <= max(1, len(steps)):
+        raise ValueError(f"checkpoint_sequential: {len(steps)} functions make no {segments} segments")
+    size = len(steps) // segments
+    cut = size * (segments - 1)
+    for start in range(0, cut, size):
+        input = again(partial(_run, steps[start : start + size]), input)
+    return _run(steps[cut:], input)
+
+
+def _run(steps: Sequence[Callable], x: Any) -> Any:
+    for step in steps:
+        x = step(x)
+    return x
+
+
+def _chain_of(function: Any, args: tuple, kwargs: dict[str, Any], budget: int) -> list[Callable]:
+    """The steps of a chain that is to run under a budget."""
+    if not hasattr(function, "__iter__"):
+        raise TypeError(
+            f"checkpoint: budget_bytes is for a chain, an nn.Sequential or a list of functions, got "
+            f"{type(function).__name__}"
+        )
+    steps = list(function)
+    if not steps or len(args) != 1 or kwargs:
+        raise TypeError(
+            f"checkpoint: with budget_bytes, expected at least one step and exactly one argument, got {len(steps)} "
+            f"steps, {len(args)} arguments and {len(kwargs)} keyword arguments"
+        )
+    if budget < 1:
+        raise ValueError(f"checkpoint: budget_bytes must be at least 1, got {budget}")
+    return steps
+
+
+def _options(
+    context_fn: Callable[[], ContextPair], determinism_check: str, debug: bool, early_stop: bool, preserve: bool
+) -> Options:
+    if determinism_check not in _DESCRIPTIONS:
+        raise ValueError(
+            f"checkpoint: determinism_check should be one of {sorted(_DESCRIPTIONS)}, but got {determinism_check!r}"
+        )
+    forced_stop, forced_debug = _early_stop.get(), _debug.get()
+    return Options(
+        context_fn=context_fn,
+        describe=_DESCRIPTIONS[determinism_check],
+        debug=debug if forced_debug is None else forced_debug,
+        early_stop=early_stop if forced_stop is None else forced_stop,
+        preserve_rng_state=preserve,
+    )
+
+
+def _kind(tensor: Tensor) -> Any:
+    return tensor.aval
+
+
+def _nothing(tensor: Tensor) -> None:
+    return None
+
+
+_DESCRIPTIONS: dict[str, Callable[[Tensor], Any]] = {"default": _kind, "none": _nothing}
+
+
+# ----------------------------------------------------------------------------------------------- settings for a block
+
+
+def set_checkpoint_early_stop(enable: bool) -> AbstractContextManager[None]:
+    """Whether checkpoints that are made inside stop recomputing early, whatever their own argument says.
+
+    >>> with set_checkpoint_early_stop(False):
+    ...     pass
+    """
+    return _setting(_early_stop, enable)
+
+
+def set_checkpoint_debug_enabled(enabled: bool | None) -> AbstractContextManager[None]:
+    """Whether checkpoints that are made inside run with `debug`; None leaves it to their own argument.
+
+    >>> with set_checkpoint_debug_enabled(True):
+    ...     pass
+    """
+    return _setting(_debug, enabled)
+
+
+@contextmanager
+def _setting(variable: ContextVar[bool | None], value: bool | None) -> Iterator[None]:
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+# -------------------------------------------------------------------------------------- smaller parts, as in PyTorch
+
+
+def check_backward_validity(inputs: Iterable[Any]) -> bool:
+    """Warn if none of the inputs is a tensor that requires a gradient; whether one is."""
+    if any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
+        return True
+    warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", UserWarning, stacklevel=3)
+    return False
+
+
+def detach_variable(inputs: tuple) -> tuple:
+    """The inputs, with new leaves in place of the tensors: each requires a gradient if its tensor does.
+
+    >>> import retrograd as rg
+    >>> detach_variable((rg.ones(2, requires_grad=True) * 2, "as it is"))
+    (tensor([2., 2.], requires_grad=True), 'as it is')
+    """
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(
+            f"detach_variable: Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}"
+        )
+    return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
+    """The devices, other than the CPU, of the tensors among the arguments, and their random states: there are none."""
+    return [], []
+
+
+def set_device_states(devices: Sequence[int], states: Sequence[Any], *, device_type: str | None = None) -> None:
+    """Put back what `get_device_states` gave; ValueError for devices that don't exist here."""
+    if devices:
+        raise ValueError(f"set_device_states: expected no devices beside the CPU, got {list(devices)}")
+
+
+class DefaultDeviceType:
+    """The kind of device that checkpoints assume where no argument tells: the CPU, the only one.
+
+    >>> DefaultDeviceType.get_device_type()
+    'cpu'
+    """
+
+    @staticmethod
+    def get_device_type() -> str:
+        """'cpu'."""
+        return "cpu"
+
+    @staticmethod
+    def set_device_type(device: str = "cpu") -> None:
+        """Accepts 'cpu' and raises ValueError for anything else."""
+        if device != "cpu":
+            raise ValueError(f"DefaultDeviceType: expected 'cpu', got {device!r}")

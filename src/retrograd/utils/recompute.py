@@ -1,0 +1,317 @@
+"""Saved values that are computed again when they are wanted: what all kinds of checkpoints are made of."""
+
+import pickle
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+from weakref import ReferenceType, WeakKeyDictionary, ref
+
+import optree
+
+from retrograd.autograd import enable_grad
+from retrograd.autograd.graph import saved_tensors_hooks
+from retrograd.core import Tensor, current
+from retrograd.core.gradfn import Packed
+from retrograd.core.tensor import count_of
+from retrograd.ops.random import Generator, default_generator
+from retrograd.utils.operator_log import OperatorLog, side_by_side
+
+
+class CheckpointError(RuntimeError):
+    """What was recomputed is not what was computed before."""
+
+
+class _EnoughError(BaseException):
+    """All that was wanted has been recomputed; no `except Exception` of the user's function stops it."""
+
+
+ContextPair = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to recompute: the arguments of `checkpoint`, as they were at the forward."""
+
+    context_fn: Callable[[], ContextPair]
+    describe: Callable[[Tensor], Any]
+    debug: bool
+    early_stop: bool
+    preserve_rng_state: bool
+
+
+# ------------------------------------------------------------------------------------------ what a run starts from
+
+
+class Kept:
+    """A tensor as a node saves it: the hooks around decide how it is stored, and a later write is an error."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        hooks = current().saving
+        self._tensor = Packed(hooks, tensor) if hasattr(hooks, "pack") else tensor
+        self._version = count_of(tensor)
+
+    def load(self) -> Tensor:
+        """The tensor, in its place in the graph."""
+        tensor = self._tensor
+        if not isinstance(tensor, Tensor):
+            return tensor.unpack()
+        if count_of(tensor) != self._version:
+            raise RuntimeError(
+                f"checkpoint: can't recompute: the input of shape {tensor.shape} has been modified by an inplace "
+                f"operation: it is at version {count_of(tensor)}; expected version {self._version} instead. Write "
+                f"to a copy, x.clone(), or make the write part of the checkpointed function that made it."
+            )
+        return tensor
+
+
+class KeptTree:
+    """A pytree whose tensors are kept as nodes keep theirs; what is no tensor stays as it is."""
+
+    def __init__(self, tree: Any) -> None:
+        leaves, self._structure = optree.tree_flatten(tree, none_is_leaf=True)
+        self._leaves = [Kept(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+
+    def load(self) -> Any:
+        """The pytree again."""
+        leaves = [leaf.load() if isinstance(leaf, Kept) else leaf for leaf in self._leaves]
+        return optree.tree_unflatten(self._structure, leaves)
+
+
+_replaying = threading.RLock()  # the default generator is everybody's: one thread at a time winds it back
+
+
+class RandomState:
+    """Where random generators stood when a run began, for another that is to draw the same numbers."""
+
+    def __init__(self, generators: list[Generator]) -> None:
+        self._states = [(generator, _state(generator)) for generator in generators]
+
+    def settle(self) -> None:
+        """The run is over: forget the generators that it did not draw from."""
+        self._states = [(generator, state) for generator, state in self._states if _state(generator) != state]
+
+    @contextmanager
+    def replayed(self) -> Iterator[None]:
+        """Draw the same numbers inside, then go on as if nothing had been drawn."""
+        if not self._states:
+            yield
+            return
+        with _replaying:
+            now = [(generator, _state(generator)) for generator, _ in self._states]
+            _restore(self._states)
+            try:
+                yield
+            finally:
+                _restore(now)
+
+
+def _state(generator: Generator) -> bytes:
+    """A generator's state as bytes, which are small and can be compared."""
+    return pickle.dumps(generator.get_state())
+
+
+def _restore(states: list[tuple[Generator, bytes]]) -> None:
+    for generator, state in states:
+        generator.set_state(pickle.loads(state))
+
+
+def generators_of(arguments: Any, options: Options) -> list[Generator]:
+    """The generators whose numbers must come again: the default one, and those among the arguments."""
+    if not options.preserve_rng_state:
+        return []
+    leaves = optree.tree_leaves(arguments, none_is_leaf=True)
+    return list(dict.fromkeys([default_generator, *(leaf for leaf in leaves if isinstance(leaf, Generator))]))
+
+
+class Run:
+    """A function with what a run of it starts from beside its arguments: random numbers, and a context."""
+
+    def __init__(self, function: Callable[..., Any], generators: list[Generator], options: Options) -> None:
+        self._function = function
+        self._first, self._again = options.context_fn()
+        self._random = RandomState(generators)
+
+    def first(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """The run whose result counts."""
+        with self._first:
+            result = self._function(*args, **kwargs)
+        self._random.settle()
+        return result
+
+    def again(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """The same once more."""
+        with self._random.replayed(), self._again:
+            return self._function(*args, **kwargs)
+
+
+# ------------------------------------------------------------------------------------------------------- the frame
+
+
+class Placeholder:
+    """What a node holds in place of a saved value: its number among all that the frame's run saved."""
+
+    __slots__ = ("__weakref__", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+Values = WeakKeyDictionary[Placeholder, Tensor]
+_events = count()  # numbers the beginnings and ends of frames, as creation numbers do nodes
+
+
+class _OfPass:
+    """The values recomputed in one backward pass; lives among the callbacks of the pass, and so as long as it."""
+
+    def __init__(self) -> None:
+        self.values: WeakKeyDictionary[Frame, Values] = WeakKeyDictionary()
+
+    def __call__(self) -> None:
+        """The pass is over: it drops this callback, and with it the values."""
+
+
+def _values_of(running: Any) -> WeakKeyDictionary["Frame", Values]:
+    for callback in running.callbacks:
+        if isinstance(callback, _OfPass):
+            return callback.values
+    running.callbacks.append(_OfPass())
+    return running.callbacks[-1].values
+
+
+class Frame:
+    """One run whose saved values were dropped: what repeats it, and which of them somebody may still read.
+
+    The values that a backward pass has recomputed are freed with the nodes that read them, and at the latest, with
+    `retain_graph`, when the pass comes to a frame that ended before this one began.
+    """
+
+    def __init__(self, run: Run, load: Callable[[], Any], options: Options) -> None:
+        self.run = run
+        self.load = load  # gives args and kwargs, from wherever they are
+        self.options = options
+        self.complete = False
+        self.placeholders: list[ReferenceType[Placeholder]] = []
+        self.descriptions: list[Any] = []
+        self.log = OperatorLog() if options.debug else None
+        self._began = next(_events)
+        self._ended: float = float("inf")
+
+    def first(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """The first run, which leaves placeholders in the graph."""
+        with saved_tensors_hooks(self._pack, self._unpack), self.log or nullcontext():
+            result = self.run.first(args, kwargs)
+        self.complete = True
+        self._ended = next(_events)
+        return result
+
+    def _pack(self, tensor: Tensor) -> Placeholder:
+        placeholder = Placeholder(len(self.placeholders))
+        self.placeholders.append(ref(placeholder))
+        self.descriptions.append(self.options.describe(tensor))
+        return placeholder
+
+    def _unpack(self, placeholder: Placeholder) -> Tensor:
+        running = current().running
+        if running is None:  # somebody looks at the graph: nothing says for how long values would be wanted
+            return self._recompute()[placeholder]
+        values = _values_of(running)
+        if placeholder not in values.get(self, ()):
+            for frame in [frame for frame in values if frame._began > self._ended]:
+                del values[frame]
+            values[self] = self._recompute()
+        return values[self][placeholder]
+
+    def _recompute(self) -> Values:
+        again = _Recomputation(self)
+        try:
+            again.run()
+            again.check()
+        except CheckpointError as error:
+            if self.log is None or again.log is None:
+                raise
+            raise CheckpointError(f"{error}\n\n{side_by_side(self.log.entries, again.log.entries)}") from None
+        return again.values
+
+
+class _Recomputation:
+    """A frame's run once more, with the values that it saves."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self.log = OperatorLog() if frame.options.debug else None
+        self.values: Values = WeakKeyDictionary()
+        self.count = 0
+
+    def run(self) -> None:
+        args, kwargs = self.frame.load()
+        try:
+            with enable_grad(), saved_tensors_hooks(self._pack, _same), self.log or nullcontext():
+                self.frame.run.again(args, kwargs)
+        except _EnoughError:
+            pass
+
+    def _pack(self, tensor: Tensor) -> Tensor:
+        frame, number = self.frame, self.count
+        self.count += 1
+        if number < len(frame.placeholders):
+            placeholder = frame.placeholders[number]()
+            if placeholder is not None:
+                self.values[placeholder] = tensor
+            if self.count == len(frame.placeholders) and frame.options.early_stop:
+                raise _EnoughError
+        elif frame.complete:
+            raise CheckpointError(
+                f"checkpoint: trying to save more tensors during recomputation than during the original forward "
+                f"pass, which saved {len(frame.placeholders)}. {HINT}"
+            )
+        return tensor
+
+    def check(self) -> None:
+        """The recomputed values must be as many and of the same kind as the ones before."""
+        frame = self.frame
+        if self.count < len(frame.placeholders):
+            raise CheckpointError(
+                f"checkpoint: A different number of tensors was saved during the original forward and "
+                f"recomputation.\nNumber of tensors saved during forward: {len(frame.placeholders)}\n"
+                f"Number of tensors saved during recomputation: {self.count}\n{HINT}"
+            )
+        different = [
+            line for placeholder, tensor in self.values.items() if (line := self._differs(placeholder, tensor))
+        ]
+        if different:
+            raise CheckpointError(
+                "checkpoint: Recomputed values for the following tensors have different metadata than during the "
+                "forward pass.\n" + "\n".join(different) + f"\n{HINT}"
+            )
+
+    def _differs(self, placeholder: Placeholder, tensor: Tensor) -> str:
+        before, now = self.frame.descriptions[placeholder.number], self.frame.options.describe(tensor)
+        if before == now:
+            return ""
+        return f"tensor at position {placeholder.number}: saved metadata: {before}, recomputed metadata: {now}"
+
+
+HINT = (
+    "The function must do the same each time: it may not depend on what changes in between, such as global state, "
+    "modules switched between train() and eval(), or random numbers of Python's or NumPy's own generators. With "
+    "debug=True, the operators of both runs are listed."
+)
+
+
+def _same(tensor: Tensor) -> Tensor:
+    return tensor
+
+
+def recomputed(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], options: Options) -> Any:
+    """Run a function so that what its operators save is dropped, and computed again when it is read."""
+    run = Run(function, generators_of((args, kwargs), options), options)
+    return Frame(run, KeptTree((args, kwargs)).load, options).first(args, kwargs)
+
+
+def recording() -> bool:
+    """Whether operators save anything now."""
+    state = current()
+    return state.grad_enabled and not state.inference

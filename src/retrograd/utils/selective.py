@@ -1,0 +1,183 @@
+"""Selective checkpoints: a policy says which operators' results are kept, and so not computed again."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any, NamedTuple
+
+from retrograd.core import Level, Op, Tensor, call, current, graph_level
+from retrograd.core.record import record
+from retrograd.core.tensor import alias, count_of
+
+
+class CheckpointPolicy(Enum):
+    """What is to become of an operator's result; `PREFER_` and `MUST_` mean the same here, where nothing overrides."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+
+
+SAVING = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
+
+
+class SelectiveCheckpointContext:
+    """What a policy is told beside the operator: whether the function runs again.
+
+    A policy decides in the forward pass alone, so `is_recompute` is False whenever it is asked.
+    """
+
+    def __init__(self, *, is_recompute: bool) -> None:
+        self.is_recompute = is_recompute
+
+
+Policy = Callable[..., CheckpointPolicy | bool]
+
+
+def create_selective_checkpoint_contexts(
+    policy_fn_or_list: Policy | Sequence[Op], allow_cache_entry_mutation: bool = False
+) -> tuple[Level, Level]:
+    """The contexts of the forward pass and of recomputation, for `checkpoint(context_fn=...)`.
+
+    A policy is called as `policy(ctx, op, *args, **params)` for each operator and returns a `CheckpointPolicy`, or
+    whether to save; a list names the operators whose results are saved.  What is saved is handed out, in the order
+    of the calls of each operator, as often as the function is recomputed.  Views, writes in place and random draws
+    always happen again, as they must.
+
+    An operator that is composed of others is not seen, its parts are: naming it in a list is a ValueError.  A saved
+    result that is written to in place makes recomputation a RuntimeError unless `allow_cache_entry_mutation`.
+
+    >>> from functools import partial
+    >>> import retrograd as rg
+    >>> from retrograd.utils.checkpoint import checkpoint
+    >>> keep_products = partial(create_selective_checkpoint_contexts, [rg.matmul])
+    >>> x = rg.ones(2, 2, requires_grad=True)
+    >>> checkpoint(lambda x: (x @ x).sin(), x, context_fn=keep_products).sum().backward()
+    """
+    policy = policy_fn_or_list if callable(policy_fn_or_list) else _one_of(policy_fn_or_list)
+    saved = _Saved(allow_cache_entry_mutation)
+    return _Saving(policy, saved), _Answering(saved)
+
+
+def _one_of(operators: Any) -> Policy:
+    if not isinstance(operators, Sequence):
+        raise TypeError(
+            f"create_selective_checkpoint_contexts: policy_fn_or_list must be a function or a list of operators, got "
+            f"{type(operators).__name__}"
+        )
+    for op in operators:
+        if not isinstance(op, Op):
+            raise ValueError(f"create_selective_checkpoint_contexts: expected operators such as rg.matmul, got {op!r}")
+        if op.inlined:
+            raise ValueError(
+                f"create_selective_checkpoint_contexts: {op.name} is composed of other operators; name those"
+            )
+    return lambda ctx, op, *args, **params: op in operators
+
+
+class _Kept(NamedTuple):
+    tensor: Tensor
+    version: int
+
+
+def _kept(tensor: Tensor) -> _Kept:
+    return _Kept(tensor.detach(), count_of(tensor))
+
+
+class _Saved:
+    """Results by operator and number of its call, with the versions at which they were saved."""
+
+    def __init__(self, allow_mutation: bool) -> None:
+        self._results: dict[tuple[Op, int], Any] = {}
+        self._allow_mutation = allow_mutation
+
+    def put(self, key: tuple[Op, int], out: Any) -> None:
+        """Save a result: a tensor, or a tuple of them."""
+        self._results[key] = tuple(_kept(o) for o in out) if isinstance(out, tuple) else _kept(out)
+
+    def __contains__(self, key: tuple[Op, int]) -> bool:
+        return key in self._results
+
+    def get(self, key: tuple[Op, int]) -> Any:
+        """A saved result, outside any graph."""
+        kept = self._results[key]
+        return self._fresh(key[0], kept) if isinstance(kept, _Kept) else tuple(self._fresh(key[0], k) for k in kept)
+
+    def _fresh(self, op: Op, kept: _Kept) -> Tensor:
+        tensor, version = kept
+        if count_of(tensor) != version and not self._allow_mutation:
+            raise RuntimeError(
+                f"Tensor cached during selective activation checkpoint has been mutated: the result of {op.name}, of "
+                f"shape {tensor.shape}, is at version {count_of(tensor)}; expected version {version}. Write to a copy, "
+                f"x.clone(), don't save that operator, or pass allow_cache_entry_mutation=True."
+            )
+        return alias(tensor, None)
+
+
+class _Numbering(Level):
+    """Counts the calls of each operator."""
+
+    transparent = True
+
+    def __enter__(self) -> Any:
+        self.calls: Counter[Op] = Counter()
+        return super().__enter__()
+
+    def key(self, op: Op) -> tuple[Op, int]:
+        self.calls[op] += 1
+        return op, self.calls[op]
+
+
+class _Saving(_Numbering):
+    """In the forward pass: saves what the policy says."""
+
+    def __init__(self, policy: Policy, saved: _Saved) -> None:
+        self._policy = policy
+        self._saved = saved
+
+    def process(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
+        """Run the operator, and save its result if that is wanted."""
+        key = self.key(op)
+        wanted = not _runs_always(op) and self._wanted(op, args, params)
+        out = call(op, args, params)
+        if wanted:
+            self._saved.put(key, out)
+        return out
+
+    def _wanted(self, op: Op, args: tuple, params: dict[str, Any]) -> bool:
+        verdict = self._policy(SelectiveCheckpointContext(is_recompute=False), op, *args, **params)
+        if isinstance(verdict, CheckpointPolicy):
+            return verdict in SAVING
+        if isinstance(verdict, bool):
+            return verdict
+        raise TypeError(
+            f"the checkpoint policy must return a CheckpointPolicy or a bool, got {verdict!r} for {op.name}"
+        )
+
+
+class _Answering(_Numbering):
+    """In recomputation: hands out what was saved."""
+
+    def __init__(self, saved: _Saved) -> None:
+        self._saved = saved
+
+    def process(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
+        """The saved result, recorded as if the operator had run; else run it."""
+        key = self.key(op)
+        if key not in self._saved:
+            return call(op, args, params)
+        out = self._saved.get(key)
+        level = graph_level()
+        if current().grad_enabled and op.differentiable and any(_wants_gradient(a, level) for a in args):
+            record(op, args, params, out, level)
+        return out
+
+
+def _runs_always(op: Op) -> bool:
+    """Views share memory, and random draws move their generator on."""
+    return op.view or op.definition.impure
+
+
+def _wants_gradient(operand: Any, level: Level | None) -> bool:
+    return isinstance(operand, Tensor) and operand.requires_grad and operand.level is level

@@ -1,0 +1,557 @@
+"""gradcheck and gradgradcheck: right gradients pass, each kind of wrong one is named, and inputs come back whole."""
+
+import math
+import warnings
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+from retrograd.core import Definition, op, registry
+
+
+def leaf(*values, dtype=rg.float64):
+    return rg.tensor(list(values), dtype=dtype, requires_grad=True)
+
+
+def scaled(x, factor):
+    """x, whose gradient is `factor` times what it should be."""
+    return x * factor + (x * (1 - factor)).detach()
+
+
+@contextmanager
+def strange(rule, impl=lambda xp, x: x.copy()):
+    """An operator with this vjp rule; the identity unless said otherwise."""
+    parts = {"__doc__": "A map under test.", "impl": impl, "vjp_x": rule}
+    try:
+        yield op("strange(Tensor x) -> Tensor")(type("strange", (Definition,), parts))
+    finally:
+        del registry["strange"]
+
+
+def message(func, inputs, **options):
+    with pytest.raises(GradcheckError) as caught:
+        gradcheck(func, inputs, **options)
+    assert gradcheck(func, inputs, raise_exception=False, **options) is False
+    return str(caught.value)
+
+
+@pytest.fixture
+def single():
+    """Permission for inputs of less than double precision."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "gradcheck: .* of less than double precision")
+        yield
+
+
+# ------------------------------------------------------------------------------------------------- what is right
+
+RIGHT = {
+    "one input": (lambda x: x.sin(), (leaf(0.5, 2.0),)),
+    "a tensor, not a sequence": (lambda x: x.sin(), leaf(0.5, 2.0)),
+    "several of each": (lambda x, y: (x * y, (x * y).sum()), [leaf(0.5, 2.0), leaf(3.0, -1.0)]),
+    "one that requires none": (lambda x, y: x * y, (leaf(0.5), rg.tensor([2.0], dtype=rg.float64))),
+    "arguments that are no tensors": (lambda x, n, _: x**n, (leaf(0.5), 3, None)),
+    "an unused input": (lambda x, y: x * 2, (leaf(0.5), leaf(2.0))),
+    "the same tensor twice": (lambda x, y: x * y, (leaf(0.5, 2.0),) * 2),
+    "the input itself": (lambda x: x, (leaf(0.5, 2.0),)),
+    "a view of the input": (lambda x: x.reshape(2, 1), (leaf(0.5, 2.0),)),
+    "no dimensions": (lambda x: x.exp(), (rg.tensor(0.5, dtype=rg.float64, requires_grad=True),)),
+    "no entries": (lambda x: (x * 2, x.sum()), (rg.zeros(0, 3, dtype=rg.float64, requires_grad=True),)),
+    "outputs without gradient": (lambda x: (x.argmax(), x * 2, x.detach() * 3, "text"), (leaf(0.5, 2.0),)),
+    "a dict of outputs": (lambda x: {"a": x * 2, "b": [x.sin()]}, (leaf(0.5, 2.0),)),
+}
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_gradients_pass(name, fast_mode):
+    func, inputs = RIGHT[name]
+    assert gradcheck(func, inputs, fast_mode=fast_mode) is True
+
+
+def test_inputs_may_lie_in_memory_in_any_way():
+    base = np.random.rand(4, 6)
+    for array in (base.T, base[:, ::2], base[::-1, 1:]):
+        assert gradcheck(lambda x: (x * x).cumsum(0), rg.from_numpy(array).requires_grad_())
+    assert (base <= 1).all()
+
+
+class Pair(NamedTuple):
+    left: rg.Tensor
+    right: rg.Tensor
+
+
+def test_inputs_may_be_nested():
+    tree = {"w": [leaf(0.5), (leaf(2.0), 7)], "p": Pair(leaf(1.5), leaf(-1.0))}
+
+    def func(tree, y):
+        return tree["w"][0] * tree["w"][1][0] * tree["p"].left * tree["p"].right * y
+
+    assert gradcheck(func, (tree, leaf(3.0)))
+    assert "by input 0['w'][1][0] at" in message(lambda t: scaled(t["w"][1][0], 2.0), (tree,))
+
+
+def test_a_function_may_read_its_inputs_behind_its_arguments_as_modules_do():
+    x, w = leaf(0.5, 2.0), leaf(3.0, -1.0)
+    assert gradcheck(lambda x, _: (x * w).sin(), (x, w))
+    text = message(lambda x, _: scaled((x * w).sum(), 2.0), (x, w))
+    assert "by input 0 at index (0,)" in text
+    assert "Wrong too: output 0 by input 1" in text
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_complex_gradients_are_pytorchs(fast_mode):
+    z = leaf(1 + 2j, 3 - 1j, dtype=rg.complex128)
+    x = leaf(0.5, 2.0)
+    assert gradcheck(lambda z: z.abs(), z, fast_mode=fast_mode)  # C -> R
+    assert gradcheck(lambda x: x * (1 + 2j), x, fast_mode=fast_mode)  # R -> C
+    assert gradcheck(lambda z, x: (z * z * x, z.conj() * z, z.conj()), (z, x), fast_mode=fast_mode)  # C -> C
+
+
+def test_a_gradient_that_is_not_conjugated_is_wrong():
+    z = leaf(1 + 2j, 3 - 1j, dtype=rg.complex128)
+    with strange(lambda g, x: g * x.conj() * 2, impl=lambda xp, x: x * x) as square:
+        text = message(square, z)
+    assert "part of complex outputs only, Jacobian mismatch for output 0 with respect to input 0,\n" in text
+    assert "Wrong too: " in text
+
+
+def test_gradients_that_are_switched_off_are_switched_on():
+    with rg.no_grad():
+        assert gradcheck(lambda x: x.sin(), leaf(0.5))
+
+
+def test_functions_may_take_gradients_themselves():
+    def slope(x):
+        with rg.enable_grad():
+            return rg.autograd.grad((x**3).sum(), x, create_graph=True)[0]
+
+    assert gradcheck(slope, leaf(0.5, 2.0))
+
+
+# ------------------------------------------------------------------------------------- what is left as it was
+
+
+def test_the_inputs_memory_comes_back_to_the_bit_and_no_gradients_are_left():
+    x = leaf(-0.0, 0.1, 1e5, 5e-324)
+    before = x.detach().numpy().tobytes()
+    for func in (lambda x: x * 2, lambda x: x.sin().detach() * 0):
+        gradcheck(func, x, raise_exception=False)
+        gradcheck(func, x, raise_exception=False, fast_mode=True)
+    assert x.detach().numpy().tobytes() == before
+    assert x.grad is None
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+@pytest.mark.parametrize("dtype", [rg.float64, rg.float32])
+def test_the_inputs_memory_comes_back_when_the_function_fails_on_the_way(fast_mode, dtype, single):
+    x = leaf(0.1, 0.2, dtype=dtype)
+    before = x.detach().numpy().copy()
+
+    def func(x):
+        if (x.detach().numpy() != before).any():
+            raise ZeroDivisionError("at shifted inputs")
+        return x * 2
+
+    with pytest.raises(ZeroDivisionError, match="at shifted"):
+        gradcheck(func, x, fast_mode=fast_mode)
+    assert x.detach().numpy().tobytes() == before.tobytes()
+
+
+def test_the_users_random_numbers_go_on_as_they_would():
+    def draws(run):
+        rg.manual_seed(3)
+        run()
+        return rg.rand(2).tolist()
+
+    x = leaf(0.5, 2.0)
+    for run in (lambda: gradcheck(rg.sin, x, fast_mode=True), lambda: gradgradcheck(rg.sin, x)):
+        assert draws(run) == draws(lambda: None)
+
+
+# ------------------------------------------------------------------------------------------------ what is wrong
+
+
+def test_a_wrong_entry_is_named_with_both_jacobians():
+    w = rg.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], dtype=rg.float64, requires_grad=True)
+    x = leaf(1.0, 1.0)
+    error = rg.zeros(2, 3, dtype=rg.float64)
+    error[1, 2] = 0.5
+
+    def func(x, w):
+        wrong = w * (1 + error) - (w * error).detach()
+        return x.sum() * 2, wrong.sum(0)
+
+    text = message(func, (x, w))
+    assert "Jacobian mismatch for output 1 with respect to input 1,\nnumerical:tensor([[1." in text
+    assert "\nanalytical:tensor([[1. , 0. , 0. ]" in text
+    assert "1 of 18 entries are wrong. The worst: output 1 at index (2,) by input 1 at index (1, 2): " in text
+    assert "analytical 1.5; they differ by 0.5, allowed is 0.00101" in text
+    assert "Wrong too" not in text
+    assert "deterministic" not in text
+
+
+def test_of_several_wrong_jacobians_the_worst_is_shown_and_the_others_are_named():
+    def func(x, y):
+        return scaled(x, 1.1), scaled(x, 1.2) + scaled(y, 3.0)
+
+    text = message(func, (leaf(1.0), leaf(2.0)))
+    assert text.startswith("Jacobian mismatch for output 1 with respect to input 1,")
+    assert "Wrong too: output 0 by input 0, output 1 by input 0." in text
+
+
+def test_a_gradient_that_is_no_number_is_wrong():
+    with strange(lambda g: g * math.nan) as lost:
+        assert "analytical nan" in message(lost, leaf(1.0))
+        for func in (lambda x: (scaled(x, 2.0), lost(x)), lambda x: (lost(x), scaled(x, 2.0))):
+            assert "analytical nan; they differ by nan" in message(func, leaf(1.0))
+    assert not gradcheck(lambda x: x.sqrt() * 0, leaf(0.0, 1.0), raise_exception=False)
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+@pytest.mark.parametrize("factor", [0.0, -1.0, 0.99, 1.01])
+def test_wrong_factors_are_found(factor, fast_mode):
+    func = lambda x: scaled(x.sin(), factor)  # noqa: E731
+    assert "Jacobian mismatch" in message(func, leaf(0.5, 2.0), fast_mode=fast_mode)
+
+
+def test_the_fast_mode_finds_errors_that_cancel_in_sums():
+    factors = rg.tensor([1.5, 0.5], dtype=rg.float64)
+    assert "2 of 4 entries are wrong" in message(lambda x: scaled(x, factors), leaf(1.0, 1.0), fast_mode=True)
+
+
+def test_the_fast_mode_finds_one_wrong_entry_among_many():
+    w, error = rg.ones(50, 50, dtype=rg.float64), rg.ones(50, 50, dtype=rg.float64)
+    error[17, 31] = 1.02
+
+    def func(x):
+        return (scaled(x.expand(50, 50), error) * w).sum(1)
+
+    x = rg.rand(50, dtype=rg.float64, requires_grad=True)
+    assert "The worst: output 0 at index (17,) by input 0 at index (31,)" in message(func, x, fast_mode=True)
+
+
+@pytest.mark.parametrize("dtype", [rg.float64, rg.float32])
+def test_the_fast_mode_takes_few_evaluations_where_nothing_is_wrong(dtype, single):
+    calls = []
+
+    def func(x):
+        calls.append(1)
+        return x.sin() + 1000.0, x.sum()
+
+    assert gradcheck(func, rg.rand(100, dtype=dtype, requires_grad=True), fast_mode=True)
+    assert len(calls) < 20
+
+
+def test_the_fast_mode_leaves_the_verdict_to_the_jacobian():
+    x = rg.tensor(np.linspace(0.0, 1.0, 20) * 1e4, requires_grad=True)  # curved: directions see what entries do not
+    assert gradcheck(lambda x: (x * 1e-2).sin(), x, fast_mode=True)
+
+
+def test_what_requires_no_grad_must_not_vary():
+    text = message(lambda x: (rg.tensor([1.0]), x.detach() * 3.0), leaf(1.0))
+    assert text.startswith("output 1 does not require grad, so the numerical gradient was expected to be zero")
+    assert "with respect to input 0" in text
+    assert gradcheck(lambda x: x.detach().sign(), leaf(1.0))
+    assert gradcheck(lambda x: x.argmax(), leaf(1.0, 2.0))
+
+
+def test_random_backward_passes_are_found_beyond_the_tolerance():
+    with strange(lambda g: g * (1 + 1e-6 * rg.rand(g.shape, dtype=g.dtype))) as jitter:
+        text = message(jitter, leaf(1.0, 2.0))
+        assert text.startswith("Backward is not reentrant: two backward passes from output 0")
+        assert "gradients of input 0 that differ by" in text
+        assert "nondet_tol=0" in text
+        assert "not reentrant" in message(jitter, leaf(1.0, 2.0), fast_mode=True, nondet_tol=1e-9)
+        assert gradcheck(jitter, leaf(1.0, 2.0), nondet_tol=1e-5)
+        assert gradcheck(jitter, leaf(1.0, 2.0), nondet_tol=1e-5, fast_mode=True)
+
+
+def test_a_random_function_is_told_apart_from_a_wrong_gradient():
+    text = message(lambda x: x * rg.rand(2, dtype=rg.float64), leaf(1.0, 2.0))
+    assert "Jacobian mismatch" in text
+    assert text.endswith(
+        "the function is not deterministic: at the same inputs output 0 varies by more than nondet_tol=0."
+    )
+
+
+def test_a_backward_that_adds_something_to_its_cotangent_is_found():
+    def rule(g):
+        return g + (g.abs().sum() == 0).to(g.dtype)
+
+    with strange(rule) as offset:
+        text = message(offset, leaf(1.0, 2.0))
+    assert (
+        "backward not multiplied by grad_output: for zero cotangents the gradient of input 0 is tensor([1., 1.]" in text
+    )
+
+
+def test_inputs_that_share_memory_are_pointed_out_where_something_is_wrong():
+    x = leaf(1.0, 2.0)
+    assert "input 0 and input 1 may share memory" in message(lambda x, y: x * y, (x, x.detach()))
+    assert gradcheck(lambda x, y: x + y * 0, (x, x.detach()))
+    assert "share memory" not in message(lambda x, y: scaled(x * y, 2.0), (x, x))
+
+
+def test_the_dtype_of_gradients_is_checked_if_asked_for():
+    with strange(lambda g: g.to(rg.float32)) as narrow:
+        assert gradcheck(narrow, leaf(1.0, 2.0))
+        text = message(narrow, leaf(1.0, 2.0), check_grad_dtypes=True)
+    assert text == "Gradient has dtype mismatch: input 0 is float64, its gradient float32"
+
+
+def test_the_shape_of_gradients_is_checked():
+    with strange(lambda g: g[:1]) as short:
+        text = message(short, leaf(1.0, 2.0))
+    assert text == "Analytical gradient has incorrect size: input 0 has shape (2,), its gradient (1,)"
+
+
+def test_outputs_must_be_of_the_same_kind_near_the_inputs():
+    def func(x):
+        return x * 2 if x[0].item() == 1.0 else (x * 2)[:1]
+
+    text = message(func, leaf(1.0, 2.0))
+    assert "output 0 is a tensor of shape (2,) and float64, but at inputs that were shifted" in text
+    assert "it is of shape (1,) and float64" in text
+    assert "it is None" in message(lambda x: x * 2 if x[0].item() == 1.0 else None, leaf(1.0))
+
+
+def several(backward, factors):
+    """A function of one input, that many times the factors, whose backward sees None for missing cotangents."""
+
+    class Several(rg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(False)
+            return tuple(x * factor for factor in factors)
+
+        @staticmethod
+        def backward(ctx, *gs):
+            return backward(*gs)
+
+    return Several.apply
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_missing_cotangents_mean_zero(fast_mode):
+    def terms(*gs):
+        return sum((g * k for k, g in zip((2.0, 3.0, 4.0), gs, strict=True) if g is not None), start=0.0)
+
+    func = several(terms, (2.0, 3.0, 4.0))
+    assert gradcheck(func, leaf(1.0, 2.0), fast_mode=fast_mode)
+    needs_all = several(lambda a, b: 2 * a + 3 * b, (2.0, 3.0))
+    text = message(needs_all, leaf(1.0), fast_mode=fast_mode)
+    assert text.startswith(
+        "backward fails where output 0 alone has a cotangent; undefined cotangents mean zero: TypeError"
+    )
+
+
+def test_a_cotangent_that_is_missing_beside_others_means_zero():
+    def sum_of(gs):
+        return sum(g for g in gs if g is not None)
+
+    def backward(*gs):
+        return sum_of(gs) * (1.5 if sum(g is None for g in gs) == 1 else 1.0)
+
+    def fails(*gs):
+        return gs[5] if sum(g is None for g in gs) == 1 else sum_of(gs)
+
+    x = leaf(1.0, 2.0)
+    text = message(several(backward, (1.0,) * 3), x)
+    assert text.startswith("backward does not take an undefined cotangent for zero: without that of output 0, ")
+    assert gradcheck(several(backward, (1.0,) * 3), x, check_undefined_grad=False)
+    text = message(several(fails, (1.0,) * 3), x)
+    assert text.startswith("backward fails where the cotangent of output 0 is undefined, which means zero: IndexError")
+
+
+def test_a_jacobian_that_is_wrong_for_want_of_other_cotangents_says_so():
+    drops = several(lambda a, b: None if a is None or b is None else 2 * a + 3 * b, (2.0, 3.0))
+    text = message(drops, leaf(1.0))
+    assert "Jacobian mismatch" in text
+    assert "Perhaps the reason: backward does not take an undefined cotangent for zero" in text
+
+
+def test_an_error_in_the_only_backward_is_the_users():
+    with strange(lambda g: g[5, 5]) as broken, pytest.raises(IndexError):
+        gradcheck(broken, leaf(1.0), raise_exception=False)
+
+
+def test_writes_in_place_and_through_views_are_checked_as_any_function():
+    def func(x):
+        y = x * 1.0
+        y[:1].mul_(x[1:])
+        return y.add_(x)
+
+    assert gradcheck(func, leaf(0.5, 2.0))
+    assert gradgradcheck(func, leaf(0.5, 2.0))
+
+
+# ------------------------------------------------------------------------------------------- what is refused
+
+
+def test_inputs_that_share_memory_among_their_entries_are_refused():
+    x = rg.zeros(1, dtype=rg.float64).expand(3).detach().requires_grad_()
+    with pytest.raises(RuntimeError, match=r"entries of input 1, of shape \(3,\), share memory.*clone"):
+        gradcheck(lambda x, y: x * y, (leaf(1.0), x))
+    windows = np.lib.stride_tricks.sliding_window_view(np.zeros(5), 3, writeable=True)
+    with pytest.raises(RuntimeError, match="share memory"):
+        gradcheck(lambda x: x * 2, rg.from_numpy(windows).requires_grad_())
+
+
+def test_memory_that_cannot_be_written_to_is_refused():
+    array = np.ones(2)
+    array.flags.writeable = False
+    with pytest.raises(RuntimeError, match=r"memory of input 0 can't be written to.*clone"):
+        gradcheck(lambda x: x * 2, rg.from_numpy(array).requires_grad_())
+
+
+def test_some_input_must_require_grad():
+    with pytest.raises(ValueError, match="none has requires_grad=True"):
+        gradcheck(lambda x: x * 2, rg.ones(2))
+    with pytest.raises(ValueError, match="none has requires_grad=True"):
+        gradgradcheck(lambda x: x * 2, rg.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("check", "option", "missing"),
+    [
+        (gradcheck, "check_batched_grad", "vmap"),
+        (gradcheck, "check_batched_forward_grad", "forward mode and vmap"),
+        (gradcheck, "check_forward_ad", "forward mode"),
+        (gradgradcheck, "check_batched_grad", "vmap"),
+        (gradgradcheck, "check_fwd_over_rev", "forward mode"),
+    ],
+)
+def test_what_is_not_built_yet_is_refused_before_anything_runs(check, option, missing):
+    calls = []
+    with pytest.raises(NotImplementedError, match=f"{option}: needs {missing}, "):
+        check(calls.append, leaf(1.0), **{option: True})
+    assert calls == []
+
+
+def test_a_check_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="check_backward_ad"):
+        gradcheck(rg.sin, leaf(1.0), check_backward_ad=False)
+    with pytest.raises(ValueError, match="check_rev_over_rev"):
+        gradgradcheck(rg.sin, leaf(1.0), check_rev_over_rev=False)
+
+
+def test_a_step_that_is_lost_in_rounding_is_refused(single):
+    with pytest.raises(ValueError, match=r"eps=1e-20 changes nothing in an entry of size 3; take a larger"):
+        gradcheck(rg.sin, leaf(3.0), eps=1e-20)
+
+
+# --------------------------------------------------------------------------------------------- low precision
+
+SINGLE = {
+    "sin": rg.sin,
+    "exp of 3x": lambda x: (3 * x).exp(),
+    "log": lambda x: x.abs().log(),
+    "sqrt": lambda x: x.abs().sqrt(),
+    "reciprocal": lambda x: 1 / x,
+    "cube": lambda x: x**3,
+    "a sum that cancels": lambda x: (x - x.mean()).cumsum(0),
+    "softmax": lambda x: x.softmax(dim=0),
+    "log_softmax": lambda x: x.log_softmax(dim=0),
+    "norm": lambda x: (x * x).sum().sqrt(),
+    "variance": lambda x: ((x - x.mean()) ** 2).mean(),
+    "standardised": lambda x: (x - x.mean()) / ((x - x.mean()) ** 2).mean().sqrt(),
+    "a layer": lambda x: (rg.eye(8) * 0.3 + 0.2).matmul(x * 0.1).tanh(),
+    "a large offset": lambda x: x * 3.0 + 100.0,
+}
+
+
+@pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
+def test_in_single_precision_right_functions_pass_and_wrong_ones_fail(name, scale, rng, single):
+    func = SINGLE[name]
+    x = rg.tensor(rng.normal(size=8) * scale, dtype=rg.float32, requires_grad=True)
+    assert gradcheck(func, x)
+    assert gradcheck(func, x, fast_mode=True)
+    for factor in (0.0, 0.9, 1.1, -1.0):
+        assert not gradcheck(lambda x, factor=factor: scaled(func(x), factor), x, raise_exception=False)
+
+
+def test_inputs_of_low_precision_are_pointed_out():
+    facts = r"input 1 \(float32\) of less than double precision"
+    with pytest.warns(UserWarning, match=facts) as caught:
+        gradcheck(lambda x, y, z: x * y, (leaf(1.0), leaf(2.0, dtype=rg.float32), rg.ones(1)))
+    assert [w.filename for w in caught] == [__file__]
+    with pytest.warns(UserWarning, match=r"input 0 \(float32\), input 1 \(float32\)") as caught:
+        gradgradcheck(rg.sin, leaf(2.0, dtype=rg.float32))
+    assert [w.filename for w in caught] == [__file__]
+
+
+def test_single_precision_anywhere_is_noticed(single):
+    assert gradcheck(lambda x: x.to(rg.float32).exp(), leaf(0.5, 2.0))
+    assert not gradcheck(lambda x: scaled(x.to(rg.float32).exp(), 0.9), leaf(0.5, 2.0), raise_exception=False)
+
+
+def test_in_single_precision_complex_numbers_are_checked_too(single):
+    z = leaf(1 + 2j, 3 - 1j, dtype=rg.complex64)
+    assert gradcheck(lambda z: (z * z.conj() * z, z.abs()), z)
+    assert not gradcheck(lambda z: scaled(z.abs(), 0.9), z, raise_exception=False)
+
+
+def test_in_single_precision_the_users_step_and_tolerances_count(single):
+    x = leaf(0.5, 2.0, dtype=rg.float32)
+    assert gradcheck(lambda x: scaled(x.sin(), 0.9), x, atol=0.2)
+    assert gradcheck(lambda x: scaled(x.sin(), 0.9), x, eps=1e-2, atol=0.2)
+    assert not gradcheck(rg.sin, x, eps=2e-6, raise_exception=False)  # rounding alone, as in PyTorch
+
+
+def test_in_single_precision_a_random_function_is_not_taken_for_a_noisy_one(single):
+    text = message(lambda x: x * rg.rand(2), leaf(1.0, 2.0, dtype=rg.float32))
+    assert text.startswith("the function is not deterministic")
+
+
+def test_in_single_precision_a_small_input_may_vanish_in_a_large_value(single):
+    assert gradcheck(lambda x: x * 3.0 + 1e4, leaf(1e-3, 2e-3, dtype=rg.float32))
+
+
+def test_steps_that_leave_the_domain_are_cut(single):
+    x = leaf(1e-3, 1e-4, dtype=rg.float32)
+    assert gradcheck(rg.log, x)
+    assert not gradcheck(lambda x: scaled(x.log(), 0.9), x, raise_exception=False)
+
+
+# --------------------------------------------------------------------------------------------- gradgradcheck
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_right_second_derivatives_pass(fast_mode, gaps):
+    x, y = leaf(0.5, 2.0), leaf(1.0, 3.0)
+    for func in (lambda x, y: (x * y).sin(), lambda x, y: (x.sum() * y**2, x), lambda x, y: x.argmax() + x):
+        assert gradgradcheck(func, (x, y), fast_mode=fast_mode, gen_non_contig_grad_outputs=gaps)
+
+
+def test_cotangents_may_be_given():
+    x = leaf(0.5, 2.0)
+    g = leaf(1.0, -1.0)
+    assert gradgradcheck(rg.sin, x, g)
+    assert gradgradcheck(lambda x: (x.sin(), x * 2), x, [g, rg.ones(2, dtype=rg.float64)])
+
+
+def test_cotangents_with_gaps_are_in_memory_with_gaps():
+    seen = []
+    with strange(lambda g: (seen.append(g.detach().numpy().flags.c_contiguous), g * 1.0)[1]) as watch:
+        gradgradcheck(watch, leaf(0.5, 2.0), gen_non_contig_grad_outputs=True)
+    assert not all(seen)
+
+
+def test_complex_second_derivatives_pass():
+    z = leaf(1 + 2j, 3 - 1j, dtype=rg.complex128)
+    assert gradgradcheck(lambda z: (z * z * z, z.abs()), z)
+
+
+def test_a_gradient_that_is_right_but_not_differentiable_is_found():
+    with strange(lambda g, x: g * (2 * x).detach(), impl=lambda xp, x: x * x) as square:
+        assert gradcheck(square, leaf(1.0, 2.0))
+        with pytest.raises(GradcheckError, match="Jacobian mismatch for output 0 with respect to input 0"):
+            gradgradcheck(square, leaf(1.0, 2.0))
+        assert gradgradcheck(square, leaf(1.0, 2.0), raise_exception=False) is False

@@ -1,0 +1,154 @@
+"""The adapter of the parity scripts: a scenario runs in retrograd and in PyTorch, and what it observes must be equal.
+
+    @parity
+    def test_gradients_accumulate(m):       # m is retrograd, then torch
+        x = leaf(m, 1, 2)
+        ...
+        return x.grad, outcome(lambda: x.backward(m.ones(3)), "[3]", "[2]")
+
+An answer is plain data: tensors become lists, dtypes their names, floats six digits.  An error is its built-in kind,
+and the facts listed after the action must stand in the text of ours.  A difference that we know of is marked
+`@parity(known="why", ours="[True, 1.0]")`, with our answer as it prints; it fails when there is no difference any more.
+"""
+
+import functools
+import inspect
+import threading
+import warnings
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+import retrograd as rg
+
+torch.set_warn_always(True)  # else the second scenario that meets a warning would not see it
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An error as an outcome: its kind is compared, its text must hold the facts."""
+
+    kind: str
+    text: str
+    facts: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return self.kind
+
+    def missing(self) -> list[str]:
+        """The facts that the text does not name."""
+        return [fact for fact in self.facts if fact.lower() not in self.text.lower()]
+
+
+def outcome(action, *facts):
+    """What a call gives, or the error it raises, whose text in retrograd must name the facts."""
+    try:
+        return data(action())
+    except Exception as error:
+        kind = next(c for c in type(error).__mro__ if c.__module__ == "builtins")
+        return Raised(kind.__name__, str(error), facts)
+
+
+def refused(action, *facts):
+    """An outcome whose error may be of any kind: where PyTorch trips over an assertion and ours refuses."""
+    result = outcome(action, *facts)
+    return replace(result, kind="an error") if isinstance(result, Raised) else result
+
+
+def warned(action):
+    """The categories of the warnings that a call gives, each once, and its outcome."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = outcome(action)
+    return sorted({w.category.__name__ for w in caught}), result
+
+
+def data(value):
+    """Tensors as lists, dtypes as names, containers of them likewise, floats to six digits; anything else as it is."""
+    if isinstance(value, rg.Tensor | torch.Tensor):
+        return data(value.detach().tolist())
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {key: data(v) for key, v in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [data(v) for v in value]
+    return dtype_name(value) if isinstance(value, torch.dtype | np.dtype) else value
+
+
+def dtype_name(dtype):
+    """'float32', of either library's."""
+    return str(dtype).removeprefix("torch.")
+
+
+def leaf(m, *values):
+    """A vector that requires gradients."""
+    return m.tensor([float(v) for v in values], requires_grad=True)
+
+
+def logger(log, name, answer=None):
+    """A hook that writes its name and gradient, and answers with a multiple of the gradient, or None."""
+
+    def hook(g):
+        log.append((name, data(g)))
+        return None if answer is None else g * answer
+
+    return hook
+
+
+def two_outputs(m, x):
+    """3 x and 5 x, as two outputs of one node."""
+
+    class Multiples(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 3, x * 5
+
+        @staticmethod
+        def backward(ctx, g, h):
+            return g * 3 + h * 5
+
+    return Multiples.apply(x)
+
+
+def in_thread(action):
+    """The outcome of a call made in a thread of its own."""
+    result = []
+    thread = threading.Thread(target=lambda: result.append(outcome(action)))
+    thread.start()
+    thread.join()
+    return result[0]
+
+
+def errors_in(value):
+    """Every Raised in an answer."""
+    if isinstance(value, Raised):
+        return [value]
+    values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [error for v in values for error in errors_in(v)]
+
+
+def compare(theirs, ours, known, expected):
+    """Compare the answers of two calls; where known says why they differ, ours must be as expected (if given)."""
+    theirs, ours = data(theirs()), outcome(ours) if known else data(ours())
+    unnamed = [f"{error.text!r} does not name {error.missing()}" for error in errors_in(ours) if error.missing()]
+    if known:
+        assert repr(ours) != repr(theirs) or unnamed, f"they agree: delete known={known!r}"
+    wanted = repr(theirs) if not known else expected or repr(ours)
+    assert repr(ours) == wanted, f"ours: {ours!r}, wanted: {wanted}, theirs: {theirs!r}"
+    assert known or not unnamed, unnamed
+
+
+def parity(scenario=None, *, known="", ours=""):
+    """Make a scenario, a function of m (and of what parametrize gives), a test that runs it in both libraries."""
+    if scenario is None:
+        return functools.partial(parity, known=known, ours=ours)
+
+    @functools.wraps(scenario)
+    def test(**given):
+        compare(lambda: scenario(torch, **given), lambda: scenario(rg, **given), known, ours)
+
+    signature = inspect.signature(scenario)
+    test.__signature__ = signature.replace(parameters=[p for p in signature.parameters.values() if p.name != "m"])
+    return test

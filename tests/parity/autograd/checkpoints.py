@@ -1,0 +1,45 @@
+"""What the scripts of row A16 share: a checkpointed call, functions that count, a Function that saves."""
+
+import functools
+
+import pytest
+
+BOTH = pytest.mark.parametrize("reentrant", [False, True])
+
+
+def run(m, function, *args, reentrant=False, **options):
+    """A checkpointed call."""
+    return m.utils.checkpoint.checkpoint(function, *args, use_reentrant=reentrant, **options)
+
+
+def counted(function):
+    """A function that counts its calls in `.calls`."""
+
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        wrapper.calls += 1
+        return function(*args, **kwargs)
+
+    wrapper.calls = 0
+    return wrapper
+
+
+def cube(m):
+    """A Function that saves its input."""
+
+    class Cube(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x**3
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 3 * ctx.saved_tensors[0] ** 2
+
+    return Cube.apply
+
+
+def block(x):
+    """Something with values to save."""
+    return (x.sin() * x).exp()

@@ -1,0 +1,219 @@
+"""Row A6 and fact 13, gradients kept by retain_grad, and what a change in place does to them and to hooks."""
+
+from .adapter import leaf, logger, outcome, parity
+
+# ------------------------------------------------------------------------------------------------------ retain_grad
+
+
+@parity
+def test_retain_grad_keeps_the_gradient_of_an_inner_result(m):
+    x = leaf(m, 2)
+    y = x * 3
+    y.retain_grad()
+    (y * y).backward()
+    return y.retains_grad, y.grad, (x * 1).retains_grad
+
+
+@parity
+def test_a_retained_gradient_accumulates(m):
+    x = leaf(m, 2)
+    y = x * 3
+    y.retain_grad()
+    y.backward(retain_graph=True)
+    first = y.grad
+    y.backward()
+    return y.grad, first
+
+
+@parity
+def test_retain_grad_twice_does_not_count_twice(m):
+    x = leaf(m, 2)
+    y = x * 3
+    y.retain_grad()
+    y.retain_grad()
+    y.backward()
+    return y.grad
+
+
+@parity
+def test_retain_grad_on_a_leaf_does_nothing(m):
+    x = leaf(m, 2)
+    x.retain_grad()
+    x.backward()
+    return x.retains_grad, x.grad
+
+
+@parity
+def test_retain_grad_needs_a_gradient(m):
+    return outcome(m.ones(2).retain_grad, "require")
+
+
+@parity
+def test_the_retained_gradient_is_what_all_hooks_made_of_it(m):
+    x = leaf(m, 2)
+    y = x * 3
+    y.register_hook(lambda g: g * 2)
+    y.retain_grad()
+    y.register_hook(lambda g: g * 5)
+    y.backward()
+    return y.grad, x.grad
+
+
+@parity
+def test_a_node_pre_hook_comes_after_what_is_retained(m):
+    x = leaf(m, 2)
+    y = x * 3
+    y.grad_fn.register_prehook(lambda gs: (gs[0] * 100,))
+    y.retain_grad()
+    y.backward()
+    return y.grad, x.grad
+
+
+@parity
+def test_retained_gradients_are_filled_by_grad_too(m):
+    x = leaf(m, 2)
+    y = x * 3
+    y.retain_grad()
+    m.autograd.grad(y, x)
+    return y.grad
+
+
+# --------------------------------------------------------------------------------------------------- changes in place
+
+
+@parity
+def test_after_a_change_in_place_a_hook_stays_with_the_old_value(m):
+    x, log = leaf(m, 2), []
+    y = x * 1
+    y.register_hook(logger(log, "old"))
+    y.mul_(3)
+    y.register_hook(logger(log, "new"))
+    (y * 5).backward()
+    return log, x.grad
+
+
+@parity
+def test_after_a_change_in_place_the_retained_gradient_is_that_of_the_new_value(m):
+    x = leaf(m, 2)
+    y = x * 1
+    y.retain_grad()
+    y.mul_(3)
+    (y * 5).backward()
+    return y.grad, x.grad
+
+
+@parity
+def test_retained_gradients_and_several_changes_in_place(m):
+    x = leaf(m, 2)
+    y = x * 1
+    y.mul_(3)
+    y.retain_grad()
+    y.mul_(7)
+    y.add_(1)
+    (y * 5).backward()
+    return y.grad, y.retains_grad, x.grad
+
+
+@parity
+def test_a_hook_that_replaces_before_a_change_in_place(m):
+    x = leaf(m, 2)
+    y = x * 1
+    y.register_hook(lambda g: g * 10)
+    y.mul_(3)
+    y.backward()
+    return x.grad
+
+
+@parity
+def test_a_hook_on_a_leaf_stays_when_the_leaf_is_written_under_no_grad(m):
+    x, log = leaf(m, 2), []
+    x.register_hook(logger(log, "x"))
+    with m.no_grad():
+        x.mul_(10)
+    (x * x).backward()
+    return log
+
+
+@parity
+def test_a_hook_on_a_view_sees_the_part(m):
+    x, log = leaf(m, 1, 2), []
+    y = x * 1
+    part = y[:1]
+    part.register_hook(logger(log, "part", 10))
+    (part * 3).backward()
+    return log, x.grad
+
+
+@parity
+def test_a_hook_on_the_base_after_a_write_through_a_view(m):
+    x, log = leaf(m, 1, 2), []
+    y = x * 1
+    y.register_hook(logger(log, "before"))
+    y[:1].mul_(10)
+    y.register_hook(logger(log, "after"))
+    y.sum().backward()
+    return log, x.grad
+
+
+@parity
+def test_a_hook_on_a_view_that_has_become_stale_does_not_fire(m):
+    x, log = leaf(m, 1, 2), []
+    y = x * 1
+    part = y[:1]
+    part.register_hook(logger(log, "stale"))
+    y.mul_(2)
+    (part * 3).backward()
+    return log, x.grad
+
+
+@parity
+def test_a_hook_on_a_view_written_to_itself(m):
+    x, log = leaf(m, 1, 2), []
+    y = x * 1
+    part = y[:1]
+    part.register_hook(logger(log, "before"))
+    part.mul_(10)
+    part.register_hook(logger(log, "after"))
+    y.sum().backward(retain_graph=True)
+    part.sum().backward()
+    return log, x.grad
+
+
+@parity
+def test_the_retained_gradient_of_a_base_written_through_a_view(m):
+    x = leaf(m, 1, 2)
+    y = x * 1
+    y.retain_grad()
+    y[:1].mul_(10)
+    (y * 3).sum().backward()
+    return y.grad, x.grad
+
+
+@parity
+def test_the_retained_gradient_of_a_view_written_to(m):
+    x = leaf(m, 1, 2)
+    y = x * 1
+    part = y[:1]
+    part.retain_grad()
+    part.mul_(10)
+    (part * 3).sum().backward()
+    return part.grad, x.grad
+
+
+@parity
+def test_a_hook_on_a_constant_that_became_a_result(m):
+    x, log = m.tensor([1.0, 2.0]), []
+    w = leaf(m, 3, 4)
+    x.mul_(w)
+    x.register_hook(logger(log, "x"))
+    x.sum().backward()
+    return log, w.grad
+
+
+@parity
+def test_a_hook_on_a_tensor_detached_in_place(m):
+    x = leaf(m, 2)
+    y = x * 3
+    y.register_hook(print)
+    y.detach_()
+    return y.requires_grad, outcome(lambda: y.register_hook(print)), outcome(y.backward)

@@ -1,0 +1,190 @@
+"""Row A9: random programs of operations, views and writes in place do in retrograd what they do in PyTorch.
+
+A program is text, a line a step, that runs line by line in both.  A line that is refused by one must be refused
+by the other, and has then done nothing.  At the end everything that can be seen of every value is compared:
+its elements, flags, version and gradients.
+"""
+
+import math
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import retrograd as rg
+
+from .adapter import outcome
+
+LEAVES = ["leaf(2, 3)", "leaf(3)", "leaf(2, 1)", "leaf()", "plain(2, 3)", "plain(3)"]
+RESULTS = [
+    "{a} + {b}",
+    "{a} * {b}",
+    "{a} / ({b} * {b} + 1)",
+    "{a} - 2",
+    "{a}.sin()",
+    "{a}.tanh()",
+    "{a}.sum(0)",
+    "{a}.clone()",
+    "{a}.flip(0)",
+    "m.where({a} > 1, {a}, {b})",
+    "m.stack([{a}, {a}])",
+]
+VIEWS = [
+    "{a}[0]",
+    "{a}[1:]",
+    "{a}[..., 0]",
+    "{a}[None]",
+    "{a}[:, ::2]",
+    "{a}.transpose(0, -1)",
+    "{a}.unsqueeze(-1)",
+    "{a}.squeeze(-1)",
+    "{a}.narrow(0, 0, 1)",
+    "{a}.expand(2, 3)",
+    "{a}.view(-1)",
+    "{a}.diagonal()",
+    "{a}.detach()",
+]
+RULED_VIEWS = ["{a}.unbind(0)[0]", "{a}.split(1)[0]"]  # of several at once: not to be written to
+# What is written never shares part of its memory with what is written to: that is undefined in PyTorch.
+WRITES = [
+    "{a}.add_({b} * 0.5)",
+    "{a}.sub_(1)",
+    "{a}.mul_({b} + 1)",
+    "{a}.div_(2)",
+    "{a}.copy_({b} * 2)",
+    "{a}.mul_(0)",
+    "{a}.tanh_()",
+    "{a}[0] = {b} * 0.5",
+    "{a}[..., 1:] = 3",
+    "{a}[1:] *= 2",
+    "{a}[{a} > 1] = 0.5",
+    "{a}[m.tensor([0])] = {b} * 3",
+]
+START = ["v0 = leaf(2, 3)", "v1 = leaf(3)", "v2 = v0 * v1", "v3 = plain(2, 3)"]
+ALWAYS = [*(f"new = {text}" for text in LEAVES + RESULTS + VIEWS + VIEWS), *WRITES, *WRITES]
+UNRECORDED = [f"with m.no_grad(): {text}" for text in WRITES]
+# Writes without grad are not mixed with these: PyTorch then refuses the views even where nothing was recorded.
+RULED = [
+    *(f"new = {text}" for text in RULED_VIEWS * 3),
+    *(f"with m.no_grad(): new = {text}" for text in VIEWS[:6]),
+    "{a}.requires_grad_()",
+]
+
+
+def programs(templates):
+    """Lists of steps: a template, and which of the live values it works on, counted from the newest."""
+    return st.lists(
+        st.tuples(st.sampled_from(templates), st.integers(0, 9), st.integers(0, 9)), min_size=6, max_size=16
+    )
+
+
+class World:
+    """The names that a program knows in one library."""
+
+    def __init__(self, m):
+        self.m, self.names, self.leaves = m, {"m": m, "leaf": self.leaf, "plain": self.plain}, []
+
+    def plain(self, *shape):
+        """Numbers around 1, others in each tensor."""
+        count = len(self.names) + math.prod(shape)
+        flat = [math.sin(count + k) + 1 for k in range(math.prod(shape))]
+        return self.m.tensor(nested(flat, shape), dtype=self.m.float64)
+
+    def leaf(self, *shape):
+        """Like plain, with gradients."""
+        self.leaves.append(self.plain(*shape).requires_grad_())
+        return self.leaves[-1]
+
+    def run(self, line):
+        """None, or the error that the line raises; of a refusal the kind is no matter, as it may have two reasons."""
+
+        def execute():
+            try:
+                exec(line, self.names)
+            except UserWarning as warning:  # PyTorch only warns, for now, of x[indices] = v where x is expanded
+                raise RuntimeError from warning
+
+        error = outcome(execute)
+        return "refused" if error and error.kind in ("RuntimeError", "ValueError", "IndexError") else error
+
+    def values(self):
+        """Every live value."""
+        return {name: value for name, value in self.names.items() if isinstance(value, self.m.Tensor)}
+
+    def state(self, value):
+        """What can be seen of a value, and its gradients."""
+        looks = [lambda: value, lambda: value.requires_grad, lambda: value._version, lambda: value.is_leaf]
+        return [outcome(look) for look in looks], self.gradients([value])
+
+    def gradients(self, values):
+        """The gradients of a weighted sum of values, for all leaves."""
+
+        def total():
+            parts = [(v * self.m.arange(1, v.numel() + 1).reshape(v.shape)).sum() for v in values]
+            return self.m.autograd.grad(sum(parts), self.leaves, retain_graph=True, allow_unused=True)
+
+        return outcome(total)
+
+
+def nested(flat, shape):
+    """A flat list as nested lists of a shape."""
+    if not shape:
+        return flat[0]
+    step = len(flat) // shape[0]
+    return [nested(flat[k * step : (k + 1) * step], shape[1:]) for k in range(shape[0])]
+
+
+def line_of(step, names):
+    """The text of a step, its operands counted from the newest value, and its result named."""
+    template, a, b = step
+    line = template.format(a=names[-1 - a % len(names)], b=names[-1 - b % len(names)])
+    return line.replace("new =", f"v{len(names)} =")
+
+
+def agree(ours, theirs):
+    """Whether two observations are the same but for rounding."""
+    if isinstance(theirs, (list, tuple)) and isinstance(ours, (list, tuple)):
+        return len(ours) == len(theirs) and all(map(agree, ours, theirs))
+    if isinstance(theirs, float) and isinstance(ours, float):
+        return math.isclose(ours, theirs, rel_tol=1e-5, abs_tol=1e-9) or (math.isnan(ours) and math.isnan(theirs))
+    return repr(ours) == repr(theirs)
+
+
+def check(what, ours, theirs, program):
+    """Fail with the program if the two differ."""
+    text = "\n    ".join(program)
+    assert agree(ours, theirs), f"{what}: ours {ours!r}, PyTorch's {theirs!r} after\n    {text}"
+
+
+def run(steps):
+    """Run a program in both and compare what can be seen."""
+    our, their = World(rg), World(torch)
+    program = []
+
+    def perform(line):
+        error = their.run(line)
+        program.append(f"{line}  # {error}" if error else line)
+        check("the last line", our.run(line), error, program)
+
+    for line in START:
+        perform(line)
+    for step in steps:
+        perform(line_of(step, list(their.values())))
+    for name, value in their.values().items():
+        check(name, our.state(our.names[name]), their.state(value), program)
+    check("all gradients", our.gradients(our.values().values()), their.gradients(their.values().values()), program)
+
+
+as_given = settings(max_examples=800, derandomize=True, deadline=None, database=None)
+
+
+@as_given
+@given(programs(ALWAYS + UNRECORDED))
+def test_programs_that_write_with_and_without_grad(steps):
+    run(steps)
+
+
+@as_given
+@given(programs(ALWAYS + RULED))
+def test_programs_with_views_that_may_not_be_written_to(steps):
+    run(steps)

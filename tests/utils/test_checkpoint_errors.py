@@ -1,0 +1,174 @@
+"""Checkpoints whose recomputation differs or fails say so; and the smaller parts of PyTorch's module."""
+
+import warnings
+
+import pytest
+
+import retrograd as rg
+from retrograd import nn
+from retrograd.autograd.graph import disable_saved_tensors_hooks
+from retrograd.utils.checkpoint import (
+    CheckpointError,
+    DefaultDeviceType,
+    check_backward_validity,
+    checkpoint,
+    detach_variable,
+    get_device_states,
+    noop_context_fn,
+    set_checkpoint_debug_enabled,
+    set_device_states,
+)
+
+
+def leaf(*values):
+    return rg.tensor([float(v) for v in values], dtype=rg.float64, requires_grad=True)
+
+
+def deep(x):
+    """Saves four tensors."""
+    return (x * x).sin().exp()
+
+
+def gradient(function, x):
+    return rg.autograd.grad(function(x).sum(), x)[0].tolist()
+
+
+class Changing:
+    """Another function at each call."""
+
+    def __init__(self, *functions):
+        self.functions = list(functions)
+
+    def __call__(self, x):
+        return self.functions.pop(0)(x)
+
+
+def test_fewer_saved_tensors_are_told_with_both_numbers():
+    y = checkpoint(Changing(deep, lambda x: x.sin()), leaf(1.0))
+    with pytest.raises(CheckpointError, match=r"different number of tensors(?s:.*)forward: 4\n.*recomputation: 1"):
+        y.sum().backward()
+
+
+def test_more_saved_tensors_are_told():
+    y = checkpoint(Changing(lambda x: x.sin(), deep), leaf(1.0), early_stop=False)
+    with pytest.raises(CheckpointError, match=r"save more tensors during recomputation.*which saved 1"):
+        y.sum().backward()
+
+
+def test_other_shapes_are_told_by_position():
+    grow = lambda x: rg.cat([x, x])  # noqa: E731
+    y = checkpoint(Changing(lambda x: x.sin(), lambda x: grow(x).sin()), leaf(1.0, 2.0))
+    pattern = r"different metadata(?s:.*)position 0: saved metadata: float64\[2\], recomputed metadata: float64\[4\]"
+    with pytest.raises(CheckpointError, match=pattern):
+        y.sum().backward()
+
+
+def test_without_the_determinism_check_only_the_number_counts():
+    y = checkpoint(Changing(lambda x: x.exp(), lambda x: (x * 1.0).exp()), leaf(1.0), determinism_check="none")
+    y.sum().backward()
+    with pytest.raises(ValueError, match=r"one of \['default', 'none'\], but got 'strict'"):
+        checkpoint(deep, leaf(1.0), determinism_check="strict")
+
+
+def test_debug_lists_the_operators_of_both_runs():
+    y = checkpoint(Changing(lambda x: x.sin().exp().sin(), lambda x: x.sin().cos()), leaf(1.0), debug=True)
+    with pytest.raises(CheckpointError) as error:
+        y.sum().backward()
+    text = str(error.value)
+    assert "> exp(" in text
+    assert "| cos(" in text
+    assert "test_checkpoint_errors.py" in text
+
+
+def test_debug_can_be_set_for_a_block():
+    with set_checkpoint_debug_enabled(True):
+        y = checkpoint(Changing(deep, lambda x: x.sin()), leaf(1.0))
+    with pytest.raises(CheckpointError, match="operators of the forward pass"):
+        y.sum().backward()
+    with set_checkpoint_debug_enabled(False):
+        y = checkpoint(Changing(deep, lambda x: x.sin()), leaf(1.0), debug=True)
+    with pytest.raises(CheckpointError, match=r"debug=True, the operators of both runs are listed\.$"):
+        y.sum().backward()
+
+
+def test_debug_changes_no_gradient():
+    x = leaf(0.5, 1.0)
+    assert gradient(lambda x: checkpoint(lambda x: checkpoint(deep, x).sin(), x, debug=True), x) == gradient(
+        lambda x: deep(x).sin(), x
+    )
+
+
+def test_a_freed_graph_is_told():
+    y = checkpoint(deep, leaf(1.0)).sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        y.backward()
+
+
+def test_an_argument_that_was_written_to_since_is_told():
+    x = leaf(0.5, 1.0) * 1
+    y = checkpoint(deep, x)
+    x.mul_(2.0)
+    with pytest.raises(RuntimeError, match=r"input of shape \(2,\) has been modified.*version 1; expected version 0"):
+        y.sum().backward()
+
+
+def test_an_error_in_recomputation_arrives_and_leaves_nothing_behind():
+    def broken(x):
+        raise KeyError("gone")
+
+    x = leaf(0.5, 1.0)
+    f = Changing(lambda x: (x * rg.rand(2, dtype=rg.float64)).exp(), broken, broken)
+    y = checkpoint(f, x)
+    before = str(rg.get_rng_state())
+    for _ in range(2):
+        with pytest.raises(KeyError, match="gone"):
+            y.sum().backward(retain_graph=True)
+    assert str(rg.get_rng_state()) == before
+    assert rg.is_grad_enabled()
+    assert gradient(deep, x) == gradient(lambda x: checkpoint(deep, x), x)
+
+
+def test_an_error_in_the_forward_arrives_and_leaves_no_hooks():
+    def broken(x):
+        x.exp()
+        raise KeyError("gone")
+
+    with pytest.raises(KeyError, match="gone"):
+        checkpoint(broken, leaf(1.0))
+    with disable_saved_tensors_hooks("none are entered, so this does not raise"):
+        pass
+
+
+# ------------------------------------------------------------------------------------------------ the smaller parts
+
+
+def test_the_reentrant_kind_warns_where_no_argument_requires_a_gradient():
+    layer = nn.Linear(2, 2)
+    with pytest.warns(UserWarning, match="None of the inputs have requires_grad=True"):
+        assert not checkpoint(layer, rg.ones(1, 2), use_reentrant=True).requires_grad
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert checkpoint(layer, rg.ones(1, 2)).requires_grad
+
+
+def test_the_smaller_parts():
+    x = leaf(1.0)
+    fresh, same = detach_variable((x * 2, 3))
+    assert fresh.requires_grad
+    assert fresh.is_leaf
+    assert same == 3
+    with pytest.raises(RuntimeError, match="Only tuple of tensors is supported"):
+        detach_variable([x])
+    assert check_backward_validity((1, x))
+    with pytest.warns(UserWarning, match="None of the inputs"):
+        assert not check_backward_validity((1,))
+    assert get_device_states(x) == ([], [])
+    set_device_states([], [])
+    with pytest.raises(ValueError, match="no devices beside the CPU"):
+        set_device_states([0], [None])
+    assert DefaultDeviceType.get_device_type() == "cpu"
+    with pytest.raises(ValueError, match="'cuda'"):
+        DefaultDeviceType.set_device_type("cuda")
+    with noop_context_fn()[0], noop_context_fn()[1]:
+        pass
