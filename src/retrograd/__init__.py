@@ -5,6 +5,7 @@ import importlib
 from retrograd import autograd as autograd
 from retrograd import ops as ops
 from retrograd.autograd import enable_grad as enable_grad
+from retrograd.autograd import explain as explain
 from retrograd.autograd import inference_mode as inference_mode
 from retrograd.autograd import is_grad_enabled as is_grad_enabled
 from retrograd.autograd import is_inference_mode_enabled as is_inference_mode_enabled

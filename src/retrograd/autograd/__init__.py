@@ -1,9 +1,18 @@
 """Automatic differentiation as its users know it: `backward`, `grad`, and what goes with them."""
 
+import importlib
+
 from retrograd.autograd import function as function
 from retrograd.autograd import graph as graph
+from retrograd.autograd.anomaly_mode import (
+    detect_anomaly,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+    set_detect_anomaly,
+)
 from retrograd.autograd.backward import backward, grad
-from retrograd.autograd.function import Function, NestedIOFunction
+from retrograd.autograd.explain import explain
+from retrograd.autograd.function import Function
 from retrograd.autograd.graph import GradientEdge, get_gradient_edge
 from retrograd.autograd.modes import (
     _force_original_view_tracking,
@@ -22,6 +31,7 @@ from retrograd.autograd.variable import Variable, _is_checkpoint_valid, variable
 
 __all__ = [
     "Function",
+    "GradcheckError",
     "GradientEdge",
     "NestedIOFunction",
     "Variable",
@@ -29,18 +39,45 @@ __all__ = [
     "_is_checkpoint_valid",
     "_unsafe_preserve_version_counter",
     "backward",
+    "detect_anomaly",
     "enable_grad",
+    "explain",
     "function",
     "get_gradient_edge",
     "grad",
+    "gradcheck",
+    "gradgradcheck",
     "graph",
     "inference_mode",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
     "is_grad_enabled",
     "is_inference_mode_enabled",
     "is_multithreading_enabled",
     "is_view_replay_enabled",
     "no_grad",
+    "profiler",
+    "set_detect_anomaly",
     "set_grad_enabled",
     "set_multithreading_enabled",
     "variable",
 ]
+
+
+_LATER = {
+    "GradcheckError": "gradcheck",
+    "NestedIOFunction": "nested_io",
+    "gradcheck": "gradcheck",
+    "gradgradcheck": "gradcheck",
+    "profiler": "profiler",
+}
+
+
+def __getattr__(name: str) -> object:
+    """What not every program needs is imported when first asked for."""
+    if name not in _LATER:
+        raise AttributeError(f"module 'retrograd.autograd' has no attribute {name!r}")
+    module = importlib.import_module(f"retrograd.autograd.{_LATER[name]}")
+    found = getattr(module, name, module)
+    globals()[name] = found
+    return found

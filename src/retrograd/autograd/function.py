@@ -6,8 +6,6 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-import optree
-
 from retrograd.core import Aval, GradFn, Tensor, at, current, registry
 from retrograd.core.dispatch import take, wants
 from retrograd.core.dtype import is_differentiable
@@ -456,76 +454,3 @@ def _refusing(result: Any, refusal: GradFn) -> Any:
 
 class InplaceFunction(Function):
     """Kept for its name: a Function; what it writes to is said by `ctx.mark_dirty`."""
-
-
-class NestedIOFunction(Function):
-    """A Function whose arguments and results may be nested in tuples, lists, dicts and other pytrees.
-
-    Define static `forward_extended(ctx, *args)` and `backward_extended(ctx, *grads)`: the latter gets gradients nested
-    as the result of forward is, and returns one per argument, nested as that is; None stands for a whole argument
-    without gradient.
-
-    >>> import retrograd as rg
-    >>> class Both(rg.autograd.NestedIOFunction):
-    ...     @staticmethod
-    ...     def forward_extended(ctx, pair):
-    ...         return {"sum": pair["a"] + pair["b"]}
-    ...     @staticmethod
-    ...     def backward_extended(ctx, grads):
-    ...         return ({"a": grads["sum"], "b": grads["sum"]},)
-    >>> a, b = rg.ones(1, requires_grad=True), rg.ones(1, requires_grad=True)
-    >>> Both.apply({"a": a, "b": b})["sum"].backward()
-    >>> a.grad
-    tensor([1.])
-    """
-
-    @staticmethod
-    def forward_extended(ctx: FunctionCtx, *args: Any) -> Any:
-        """Compute the nested result."""
-        raise NotImplementedError("a NestedIOFunction defines forward_extended")
-
-    @staticmethod
-    def backward_extended(ctx: FunctionCtx, *grad_output: Any) -> Any:
-        """The nested gradients of the arguments."""
-        raise NotImplementedError("a NestedIOFunction defines backward_extended")
-
-    @classmethod
-    def apply(cls, *args: Any) -> Any:
-        """Run forward on the nested arguments."""
-        leaves, structure = flatten(args)
-        shape: dict[str, Any] = {}
-        flat = _Flat.apply(cls, structure, shape, *leaves)
-        return optree.tree_unflatten(shape["output"], list(flat))
-
-
-def flatten(tree: Any) -> tuple[list[Any], Any]:
-    """The leaves of a pytree, None among them, and its structure."""
-    return optree.tree_flatten(tree, none_is_leaf=True)
-
-
-class _Flat(Function):
-    """A NestedIOFunction on the leaves of its arguments."""
-
-    @staticmethod
-    def forward(ctx: FunctionCtx, cls: type[NestedIOFunction], structure: Any, shape: dict, *leaves: Any) -> tuple:
-        ctx.cls, ctx.structure = cls, structure  # type: ignore[attr-defined]
-        output = cls.forward_extended(ctx, *optree.tree_unflatten(structure, list(leaves)))
-        flat, shape["output"] = flatten(output)
-        ctx.output = shape["output"]  # type: ignore[attr-defined]
-        return tuple(flat)
-
-    @staticmethod
-    def backward(ctx: FunctionCtx, *grads: Tensor | None) -> tuple:
-        nested = optree.tree_unflatten(ctx.output, list(grads))  # type: ignore[attr-defined]
-        result = ctx.cls.backward_extended(ctx, nested)  # type: ignore[attr-defined]
-        result = result if isinstance(result, tuple) else (result,)
-        structures = ctx.structure.children()  # type: ignore[attr-defined]
-        if len(result) != len(structures):
-            raise RuntimeError(
-                f"function {ctx.cls.__name__}Backward returned an incorrect number of gradients "  # type: ignore[attr-defined]
-                f"(expected {len(structures)}, got {len(result)})"
-            )
-        flat: list = [None, None, None]
-        for value, structure in zip(result, structures, strict=True):
-            flat += [None] * structure.num_leaves if value is None else structure.flatten_up_to(value)
-        return tuple(flat)

@@ -1,5 +1,6 @@
 """The autograd graph, for those who look at it: nodes and edges, and what a graph keeps."""
 
+import importlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -22,6 +23,7 @@ __all__ = [
     "RemovableHandle",
     "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
+    "draw",  # noqa: F822 (below)
     "get_gradient_edge",
     "increment_version",
     "register_multi_grad_hook",
@@ -125,3 +127,10 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     """
     for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
         touch(t)
+
+
+def __getattr__(name: str) -> Any:
+    """Drawing is imported when first asked for."""
+    if name != "draw":
+        raise AttributeError(f"module 'retrograd.autograd.graph' has no attribute {name!r}")
+    return importlib.import_module("retrograd.autograd.draw").draw

@@ -155,8 +155,11 @@ def call(op, args, params):
     state = current()
     level = state.level
     if level is not None and level.transparent:
-        with at(level.parent, state.grad_enabled):
+        state.level = level.parent
+        try:
             return level.process(op, args, params)
+        finally:
+            state.level = level
     wanted = False
     for a in args:
         if isinstance(a, TensorBase):

@@ -31,7 +31,9 @@ cdef class Pass:
     @cython.locals(old=object, total=object)
     cpdef object arrive(self, TensorBase leaf, object g, bint fresh)
     cpdef object notice(self, GradFn fn, object g)
+    @cython.locals(i=int, ours=cython.bint, gs=tuple, results=list)
     cpdef object watched_step(self, GradFn fn, object g)
+    @cython.locals(i=int, last=int, wanted=list)
     cpdef object gradients(self, GradFn fn, object gs)
     cpdef object capture(self, GradFn fn, object g)
 

@@ -195,12 +195,13 @@ class Pass:
         results = proceed(fn, gs)
         if fn._hooks is not None and fn._hooks.after:
             results = run_after(fn._hooks, results, gs)
+        ours = self.in_place and fn._hooks is None and fn.rules is not None and not fn.listed and len(gs) == 1
         for i, edge in enumerate(fn.edges):
             if edge is None or (self.needed is not None and edge not in self.needed):
                 continue
             if results[i] is not None:
                 if isinstance(edge, TensorBase):
-                    self.arrive(edge, results[i], False)
+                    self.arrive(edge, results[i], ours and is_fresh(results[i], gs[0]))
                 else:
                     self.deliver(edge, 0 if fn.numbers is None else fn.numbers[i], results[i])
             if isinstance(edge, TensorBase) and self.left is not None:

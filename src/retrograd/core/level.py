@@ -93,9 +93,22 @@ class Watcher:
         return proceed(fn, cotangents)
 
 
-def watching(watcher):
-    """Run a block under a watcher, inside those that watch already."""
-    return using("watchers", (*(current().watchers or ()), watcher))
+class watching:
+    """Run a block under a watcher, inside those that watch already; others may come and go meanwhile."""
+
+    __slots__ = ("_watcher",)
+
+    def __init__(self, watcher):
+        self._watcher = watcher
+
+    def __enter__(self):
+        state = current()
+        state.watchers = (*(state.watchers or ()), self._watcher)
+        return self
+
+    def __exit__(self, *exception):
+        state = current()
+        state.watchers = tuple([w for w in state.watchers or () if w is not self._watcher]) or None
 
 
 def graph_level():
@@ -130,7 +143,9 @@ class Level:
 
     def __exit__(self, *exception):
         state = current()
-        state.level, state.grad_enabled = self.parent, self.parent_grad_enabled
+        state.level = self.parent
+        if not self.transparent:  # which leaves the mode to the program
+            state.grad_enabled = self.parent_grad_enabled
         self.active = False
 
     def below(self):

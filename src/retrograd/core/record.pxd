@@ -32,6 +32,7 @@ cpdef object save(GradFn fn, OpBase op, tuple args, object out, unsigned long lo
 @cython.locals(i=cython.int, needed=cython.bint, avals=list)
 cpdef object keep_avals(GradFn fn, OpBase op, tuple args, object out, unsigned long long wanted)
 
+cpdef object tell(tuple watchers, GradFn fn)
 cpdef object kept_output(object out)
 cpdef object aval_of(object a)
 cpdef bint agrees(TensorBase a, TensorBase out) except -1

@@ -19,7 +19,7 @@ if not compiled:  # compiled, this is a cast without a check: see tensor.pxd
 
 def record2(op, a, b, out, state):
     """`record` for two inputs and one output on the ground, where it matters most how long it takes."""
-    if state.saving is not None or state.watchers is not None:
+    if state.saving is not None:
         return record(op, (a, b), op.params, out, None)
     left = edge_to(op, 0, a)
     right = edge_to(op, 1, b)
@@ -54,6 +54,8 @@ def record2(op, a, b, out, state):
             fn.avals = (x, y)
     out._grad_fn = fn
     out._requires_grad = True
+    if state.watchers is not None:
+        tell(state.watchers, fn)
 
 
 def edge_to(op, index, a):
@@ -129,8 +131,13 @@ def record(op, args, params, out, level):
     else:
         mark_outputs(fn, out)
     if state.watchers is not None:
-        for watcher in state.watchers:
-            watcher.recorded(fn)
+        tell(state.watchers, fn)
+
+
+def tell(watchers, fn):
+    """Tell those who watch of a new node."""
+    for watcher in watchers:
+        watcher.recorded(fn)
 
 
 def mark_outputs(fn, outs):
