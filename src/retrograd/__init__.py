@@ -7,6 +7,8 @@ from retrograd import ops as ops
 from retrograd.autograd import enable_grad as enable_grad
 from retrograd.autograd import explain as explain
 from retrograd.autograd import inference_mode as inference_mode
+from retrograd.autograd import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
+from retrograd.autograd import is_anomaly_enabled as is_anomaly_enabled
 from retrograd.autograd import is_grad_enabled as is_grad_enabled
 from retrograd.autograd import is_inference_mode_enabled as is_inference_mode_enabled
 from retrograd.autograd import no_grad as no_grad

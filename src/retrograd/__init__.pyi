@@ -13,6 +13,8 @@ from retrograd import ops as ops
 from retrograd.autograd import enable_grad as enable_grad
 from retrograd.autograd import explain as explain
 from retrograd.autograd import inference_mode as inference_mode
+from retrograd.autograd import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
+from retrograd.autograd import is_anomaly_enabled as is_anomaly_enabled
 from retrograd.autograd import is_grad_enabled as is_grad_enabled
 from retrograd.autograd import is_inference_mode_enabled as is_inference_mode_enabled
 from retrograd.autograd import no_grad as no_grad
@@ -533,7 +535,7 @@ def var_mean(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False, *, c
     """`var` and `mean` over the same dimensions, as a named tuple (var, mean)."""
 
 def view(x: _Operand, *shape: _Ints) -> Tensor:
-    """`reshape`, by PyTorch's name."""
+    """The same memory in another shape; where strides do not allow that, `reshape` makes a copy."""
 
 def where(condition: _Operand, a: _Operand, b: _Operand) -> Tensor:
     """a where the condition holds, b elsewhere; all three broadcast."""

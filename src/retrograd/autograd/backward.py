@@ -13,7 +13,7 @@ from typing import Any
 from retrograd.autograd.graph import GradientEdge
 from retrograd.core import AccumulateGrad, Tensor, at, current, graph_level, registry
 from retrograd.core.dispatch import answer_of, is_foreign
-from retrograd.core.engine import edge_of, pullback
+from retrograd.core.engine import add_into, edge_of, laid_out, ones, pullback
 from retrograd.ops.pointwise import conjugate
 
 _accumulating = threading.Lock()
@@ -115,6 +115,8 @@ def grad(
         raise ValueError("grad: materialize_grads=True fills in unused inputs, so allow_unused can't be False")
     allow_unused = materialize_grads if allow_unused is None else allow_unused
     roots, targets = _sequence(outputs), _sequence(inputs)
+    if not targets:
+        raise RuntimeError("grad: grad requires non-empty inputs")
     wanted = [_edge(i, index) for index, i in enumerate(targets)]
     seeds = _seeds("grad", roots, _sequence(grad_outputs, len(roots)))
     found = _pull(roots, seeds, wanted, create_graph, retain_graph, None)
@@ -177,8 +179,7 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
             raise RuntimeError(
                 f"{name}: a gradient can be made up only for real outputs; output {index} is {root.dtype}"
             )
-        with at(current().level, False):
-            return registry["ones"](root.shape, dtype=root.dtype)
+        return ones(root.aval)
     if not isinstance(g, Tensor):
         raise TypeError(f"{name}: gradient {index} must be a Tensor or None, got {type(g).__name__}")
     if g.shape != root.shape:
@@ -218,8 +219,10 @@ def _receiver(target: Any, inputs: list | None) -> Tensor | None:
     if isinstance(target, Tensor):
         return target
     for tensor in inputs or ():
-        if isinstance(tensor, Tensor) and edge_of(tensor) == target:
-            return tensor
+        if isinstance(tensor, Tensor):
+            fn, number = edge_of(tensor)
+            if fn is target[0] and number == target[1]:
+                return tensor
     return None
 
 
@@ -228,13 +231,11 @@ def _accumulate(leaf: Tensor, g: Tensor, owned: bool) -> None:
     g = conjugate(g)
     with _accumulating:
         old = leaf._grad
-        with at(current().level, False):
-            if old is None:
-                leaf._grad = g if owned else registry["clone"](g)
-            elif old.level is None and old.grad_fn is None:
-                old.add_(g)
-            else:
-                leaf._grad = old + g
+        if old is None:
+            leaf._grad = laid_out(g, leaf, owned)
+        elif not add_into(old, g):
+            with at(current().level, False):
+                leaf._grad = old.detach().add_(g) if old.level is None else old + g
 
 
 def _accumulate_with_graph(leaf: Tensor, g: Tensor, owned: bool) -> None:

@@ -141,6 +141,11 @@ class _FunctionOp:
                 f"Function {self.name}Backward returned an invalid gradient at index {place} - got "
                 f"{list(result.shape)} but expected shape compatible with {list(shape)}"
             )
+        if result.dtype.kind == "c" and dtype.kind != "c":
+            raise RuntimeError(
+                f"Function {self.name}Backward returned an invalid gradient at index {place} - expected type {dtype} but "
+                f"got {result.dtype}"
+            )
         return cast_to(sum_to(conjugated(result), shape), dtype)
 
     def _check_others(self, results: tuple, inputs: tuple) -> None:
@@ -180,6 +185,11 @@ def _rule(cls: type["Function"]) -> Callable:
         raise RuntimeError(
             f"{cls.__name__}: implementing both 'backward' and 'vjp' for a custom Function is not allowed; they are "
             f"two names of one thing"
+        )
+    if not has_backward and not has_vjp:
+        raise NotImplementedError(
+            f"{cls.__name__}: You must implement either the backward or vjp method for your custom autograd.Function to "
+            f"use it with backward mode AD."
         )
     return cls.vjp if has_vjp else cls.backward
 
@@ -236,10 +246,7 @@ class Function:
     @staticmethod
     def backward(ctx: FunctionCtx, *grad_outputs: Tensor | None) -> Any:
         """The gradients of the inputs, given those of the outputs."""
-        raise NotImplementedError(
-            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
-            "backward mode AD."
-        )
+        raise NotImplementedError("a Function defines backward")
 
     @staticmethod
     def vjp(ctx: FunctionCtx, *grad_outputs: Tensor | None) -> Any:

@@ -212,7 +212,7 @@ class inference_mode(_Mode):
 
     @contextmanager
     def _block(self) -> Any:
-        with using("inference", self._mode), at(current().level, not self._mode and current().grad_enabled):
+        with using("inference", self._mode), at(current().level, not self._mode):
             yield
 
 
@@ -230,6 +230,11 @@ class set_multithreading_enabled(_Mode):
         self._mode = bool(mode)
         self._before = current().multithreading
         current().multithreading = self._mode
+
+    def __call__(self, function: Callable) -> Callable:
+        """The function, run with this setting; the code around it is not concerned."""
+        current().multithreading = self._before
+        return super().__call__(function)
 
     def __enter__(self) -> None:
         current().multithreading = self._before

@@ -2,9 +2,11 @@
 
 import weakref
 from collections.abc import Callable
+from contextlib import ContextDecorator
 from typing import Any, NamedTuple
 
 from retrograd.core import Tensor, current, registry, using
+from retrograd.core.tensor import count_of
 
 
 class Pair(NamedTuple):
@@ -12,12 +14,6 @@ class Pair(NamedTuple):
 
     pack: Callable[[Tensor], Any]
     unpack: Callable[[Any], Tensor]
-
-
-class Refused(NamedTuple):
-    """In place of hooks: none may be entered, and why."""
-
-    message: str
 
 
 class saved_tensors_hooks:
@@ -42,9 +38,8 @@ class saved_tensors_hooks:
         self._entered: list[using] = []
 
     def __enter__(self) -> None:
-        known = current().saving
-        if isinstance(known, Refused):
-            raise RuntimeError(known.message)
+        if current().saving_refused is not None:
+            raise RuntimeError(current().saving_refused)
         block = using("saving", Pair(self.pack_hook, self.unpack_hook))
         block.__enter__()
         self._entered.append(block)
@@ -69,7 +64,7 @@ class save_on_cpu(saved_tensors_hooks):
         super().__init__(lambda tensor: tensor, lambda tensor: tensor)
 
 
-class disable_saved_tensors_hooks:
+class disable_saved_tensors_hooks(ContextDecorator):
     """Inside, entering `saved_tensors_hooks` is a RuntimeError with the given message.
 
     >>> import retrograd as rg
@@ -85,9 +80,9 @@ class disable_saved_tensors_hooks:
         self._block: using | None = None
 
     def __enter__(self) -> None:
-        if isinstance(current().saving, Pair):
-            raise RuntimeError("disable_saved_tensors_hooks: hooks are in use here; disable them before entering any")
-        self._block = using("saving", Refused(self._message))
+        if current().saving is not None:
+            raise RuntimeError(f"{self._message} (disable_saved_tensors_hooks: hooks are in use here already)")
+        self._block = using("saving_refused", self._message)
         self._block.__enter__()
 
     def __exit__(self, *exception: Any) -> None:
@@ -98,10 +93,11 @@ class disable_saved_tensors_hooks:
 class _Kept:
     """A saved tensor, and a copy of what it was once somebody writes to it."""
 
-    __slots__ = ("__weakref__", "_copy", "_tensor")
+    __slots__ = ("__weakref__", "_copy", "_count", "_tensor")
 
     def __init__(self, tensor: Tensor) -> None:
         self._tensor = tensor
+        self._count = count_of(tensor)
         self._copy: Tensor | None = None
 
     def save(self) -> None:
@@ -109,7 +105,15 @@ class _Kept:
             self._copy = registry["clone"](self._tensor)
 
     def value(self) -> Tensor:
-        return self._tensor if self._copy is None else self._copy
+        if self._copy is not None:
+            return self._copy
+        if count_of(self._tensor) != self._count:
+            raise RuntimeError(
+                f"a tensor of shape {self._tensor.shape} that was saved under allow_mutation_on_saved_tensors has been "
+                f"modified by an inplace operation after that: it is at version {count_of(self._tensor)}; expected "
+                f"version {self._count} instead"
+            )
+        return self._tensor
 
 
 class allow_mutation_on_saved_tensors:

@@ -88,7 +88,7 @@ def call1(op, a):
             if op.view and shows(out.value, t.value):
                 show(op, out, t, op.params, state)
             if wanted:
-                if state.grad_enabled and op.differentiable:
+                if state.grad_enabled and op.differentiable and not state.inference:
                     record(op, (a,), op.params, out, None)
                 else:
                     cut_off(op, out, state)
@@ -132,7 +132,7 @@ def call2(op, a, b):
                 raise
             out = make(r if type(r) is ndarray else asarray(r), None, cut)
             if wanted:
-                if not state.grad_enabled or not op.differentiable:
+                if not state.grad_enabled or not op.differentiable or state.inference:
                     cut_off(op, out, state)
                 elif floating(out.value):
                     record2(op, a, b, out, state)
@@ -176,7 +176,7 @@ def call(op, args, params):
     if state.inference:
         mark_inference(out)
     if wanted:
-        if state.grad_enabled and op.differentiable:
+        if state.grad_enabled and op.differentiable and not state.inference:
             record(op, args, params, out, level)
         elif level is None:
             for o in out if type(out) is tuple else (out,):
@@ -222,6 +222,14 @@ def wants(t):
     return t._requires_grad
 
 
+def requires(t):
+    """Whether a tensor requires a gradient, also for a view that can't be used any more since its base was written to."""
+    view = t._view
+    if view is not None and view.made and view.seen != t.version.rebased:
+        return t._requires_grad or view.base._requires_grad
+    return wants(t)
+
+
 def follow(t):
     """A view takes over what its base has become since."""
     if t._view.seen != t.version.rebased:
@@ -264,8 +272,8 @@ def refuse_write(made, what):
             f"write to it under no_grad(), or use an out-of-place operator."
         )
     raise RuntimeError(
-        f"{what} in place, and it is an output of {made}, which returns multiple views. Such functions do not allow "
-        f"the output views to be modified inplace. Use an out-of-place operator, or take the views by indexing."
+        f"{what} in place, and it is an output of {made}, whose views may not be modified inplace: either it returns "
+        f"several of them, or it has a derivative of its own. Use an out-of-place operator, or take views by indexing."
     )
 
 
@@ -291,7 +299,7 @@ def mark_inference(out):
 def cut_off(op, out, state):
     """Note where a result has left the graph that its operands are in; a backward pass does so all the time."""
     if state.running is None:
-        reason = op.name if state.grad_enabled else "inference_mode" if state.inference else "no_grad"
+        reason = "inference_mode" if state.inference else op.name if state.grad_enabled else "no_grad"
         out.tag = Cut(reason, place())
 
 

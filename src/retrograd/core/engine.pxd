@@ -2,7 +2,7 @@ cimport cython
 from retrograd.core.array cimport ndarray
 from retrograd.core.gradfn cimport GradFn
 from retrograd.core.level cimport at
-from retrograd.core.tensor cimport TensorBase, make, same_kind
+from retrograd.core.tensor cimport TensorBase, make, same_kind, touch
 
 @cython.final
 cdef class Pass:
@@ -31,10 +31,12 @@ cdef class Pass:
     @cython.locals(old=object, total=object)
     cpdef object arrive(self, TensorBase leaf, object g, bint fresh)
     cpdef object notice(self, GradFn fn, object g)
-    @cython.locals(i=int, ours=cython.bint, gs=tuple, results=list)
+    @cython.locals(i=int, ours=cython.bint, gs=tuple)
     cpdef object watched_step(self, GradFn fn, object g)
     @cython.locals(i=int, last=int, wanted=list)
     cpdef object gradients(self, GradFn fn, object gs)
     cpdef object capture(self, GradFn fn, object g)
 
+cpdef bint add_into(TensorBase total, TensorBase term) except -1
+cpdef object laid_out(TensorBase g, TensorBase leaf, bint owned)
 cpdef bint is_fresh(TensorBase result, object g) except -1

@@ -3,13 +3,16 @@
 from functools import partial
 from heapq import heappop, heappush
 
-from numpy import add, errstate, ndarray
+from numpy import add, empty_like, errstate, ndarray
+from numpy import ones as one_array
 from numpy import zeros as zero_array
 
 from retrograd.core.gradfn import GradFn
 from retrograd.core.hooks import hooks_of, of_leaves, run_after, run_before, run_tensor_hooks
 from retrograd.core.level import at, current, graph_level, using
-from retrograd.core.tensor import TensorBase, make, same_kind
+from retrograd.core.tensor import TensorBase, make, same_kind, touch
+
+NOTHING = object()  # waits at a node that runs without a gradient
 
 
 class Pass:
@@ -76,7 +79,13 @@ class Pass:
             self.pending[fn] = g
             self.enqueue(fn)
         else:
-            self.pending[fn] = self.summed(fn, old, g)
+            self.pending[fn] = g if old is NOTHING else self.summed(fn, old, g)
+
+    def deliver_nothing(self, edge):
+        """A user's function gave no gradient for an edge: what is behind it runs all the same, as in PyTorch."""
+        if not isinstance(edge, TensorBase) and edge not in self.pending:
+            self.pending[edge] = NOTHING if edge.out_avals is None else [None] * len(edge.out_avals)
+            self.enqueue(edge)
 
     def enqueue(self, fn):
         """A node waits for its turn; `first` is later than all in the heap."""
@@ -140,6 +149,9 @@ class Pass:
             if fn is None:
                 break
             g = self.pending.pop(fn)
+            if g is NOTHING:
+                self.run_on_nothing(fn)
+                continue
             if self.targets is not None or fn._hooks is not None:
                 g = self.notice(fn, g)
             if self.needed is None or not self.needed.isdisjoint(fn.edges):
@@ -151,6 +163,13 @@ class Pass:
                     fn.release()
         for leaf in tuple(self.arrived):
             self.settle(leaf)
+
+    def run_on_nothing(self, fn):
+        """Run a node that got no gradient at all."""
+        if self.needed is None or not self.needed.isdisjoint(fn.edges):
+            self.watched_step(fn, None)
+            if not self.retain:
+                fn.release()
 
     def notice(self, fn, g):
         """The cotangents of a node after its outputs' hooks; those that were asked for are kept."""
@@ -204,6 +223,8 @@ class Pass:
                     self.arrive(edge, results[i], ours and is_fresh(results[i], gs[0]))
                 else:
                     self.deliver(edge, 0 if fn.numbers is None else fn.numbers[i], results[i])
+            elif fn.rules is None or g is None:
+                self.deliver_nothing(edge)
             if isinstance(edge, TensorBase) and self.left is not None:
                 self.count_down(edge)
 
@@ -288,6 +309,31 @@ def is_fresh(result, g):
 def materialize(fn, slots):
     """Zeros where an output of a node with several got no cotangent."""
     return tuple([zeros(aval) if g is None else g for aval, g in zip(fn.out_avals, slots, strict=True)])
+
+
+def add_into(total, term):
+    """Add to a tensor's memory, if both are plain arrays of one kind outside every graph; whether that was done."""
+    if total.level is not None or total._requires_grad or not same_kind(total.value, term.value):
+        return False
+    add(total.value, term.value, total.value)
+    touch(total)
+    return True
+
+
+def laid_out(g, leaf, owned):
+    """A gradient in memory of its own, in the layout of its leaf; g itself if it is so, and nobody else's."""
+    if type(g.value) is not ndarray or type(leaf.value) is not ndarray:
+        return g
+    if owned and g.value.strides == leaf.value.strides:
+        return g
+    array = empty_like(leaf.value, g.value.dtype)
+    array[...] = g.value
+    return make(array, None, None)
+
+
+def ones(aval):
+    """A cotangent of ones on the ground."""
+    return make(one_array(aval.shape, aval.dtype), None, None)
 
 
 def zeros(aval):

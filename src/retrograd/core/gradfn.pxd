@@ -1,6 +1,6 @@
 cimport cython
 from retrograd.core.level cimport State, at, current
-from retrograd.core.tensor cimport TensorBase, Version, alias, count_of, make
+from retrograd.core.tensor cimport TensorBase, alias, count_of, make, version_of
 
 @cython.final
 cdef class VjpRule:

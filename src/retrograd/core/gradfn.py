@@ -4,7 +4,7 @@ import weakref
 
 from retrograd.core.hooks import RemovableHandle, hooks_of
 from retrograd.core.level import at, current
-from retrograd.core.tensor import TensorBase, Version, alias, count_of, make
+from retrograd.core.tensor import TensorBase, alias, count_of, make, version_of
 
 compiled = not __file__.endswith(".py")
 
@@ -70,10 +70,11 @@ class Packed:
 
     def __init__(self, hooks, tensor):
         shown = make(tensor.value, tensor.level, tensor.tag)
-        shown.version = Version()
+        shown.version = version_of(tensor)
+        before = count_of(shown)
         with at(current().level, False):
             self.packed = hooks.pack(shown)
-        if shown.version.count:
+        if count_of(shown) != before:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Pack a copy, tensor.clone(), instead."
             )
@@ -141,6 +142,8 @@ class GradFn:
 
     def name(self):
         """PyTorch's name of the node: MulBackward0 for `mul`."""
+        if self.rules is None:
+            return f"{self.op.name}Backward"
         return "".join(word.capitalize() for word in self.op.name.split("_")) + "Backward0"
 
     def __repr__(self):

@@ -154,7 +154,9 @@ def run_after(hooks, results, gs):
 
 def _replaced(function, result, values):
     name = getattr(function, "__name__", type(function).__name__)
-    given = result if isinstance(result, tuple) else (result,)
+    given = result
+    if not isinstance(given, tuple):
+        raise TypeError(f"hook {name!r} must return a tuple of Tensors and None, got {type(given).__name__}")
     if len(given) != len(values):
         raise RuntimeError(f"hook {name!r} has returned an incorrect number of values: {len(given)}, not {len(values)}")
     for new, old in zip(given, values, strict=True):

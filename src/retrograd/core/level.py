@@ -8,13 +8,24 @@ compiled = not __file__.endswith(".py")
 class State:
     """What one thread is doing: the level that interprets operators, and what is recorded."""
 
-    __slots__ = ("level", "grad_enabled", "inference", "saving", "watchers", "running", "on_write", "multithreading")
+    __slots__ = (
+        "level",
+        "grad_enabled",
+        "inference",
+        "saving",
+        "watchers",
+        "saving_refused",
+        "running",
+        "on_write",
+        "multithreading",
+    )
 
     def __init__(self):
         self.level = None  # None is the ground: arrays themselves
         self.grad_enabled = True
         self.inference = False  # results can never take part in a graph
         self.saving = None  # the innermost hooks of saved tensors
+        self.saving_refused = None  # why no such hooks may be entered
         self.watchers = None  # a tuple of `Watcher`s
         self.running = None  # the engine's pass that runs now
         self.multithreading = True  # what was asked for; passes run on the thread that starts them

@@ -1,8 +1,10 @@
 """The class of tensors that users hold."""
 
+import warnings
+
 from retrograd.core import dtype as dtypes
 from retrograd.core.arithmetic import Arithmetic
-from retrograd.core.dispatch import wants
+from retrograd.core.dispatch import requires, wants
 from retrograd.core.level import current, graph_level
 from retrograd.core.tensor import count_of, set_tensor_class
 
@@ -19,7 +21,7 @@ class Tensor(Arithmetic):
     @property
     def requires_grad(self):
         """Whether operators on this tensor are recorded, so that gradients flow to it."""
-        return wants(self)
+        return requires(self)
 
     @requires_grad.setter
     def requires_grad(self, flag):
@@ -71,7 +73,14 @@ class Tensor(Arithmetic):
 
     @property
     def grad(self):
-        """The gradient that `backward()` accumulated, or None."""
+        """The gradient that `backward()` accumulated, or None; results show one after `retain_grad()` only."""
+        if self._grad is None and self._grad_fn is not None and not self.retains_grad:
+            warnings.warn(
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. It won't be populated "
+                "during backward(); call .retain_grad() on the tensor before, or look at the leaf that you meant.",
+                UserWarning,
+                stacklevel=2,
+            )
         return self._grad
 
     @grad.setter

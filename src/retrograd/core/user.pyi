@@ -282,7 +282,7 @@ class Tensor:
         """`gelu`, written into the tensor; returns it."""
     @property
     def grad(self) -> Tensor | None:
-        """The gradient that `backward()` accumulated, or None."""
+        """The gradient that `backward()` accumulated, or None; results show one after `retain_grad()` only."""
     @grad.setter
     def grad(self, value: Tensor | None) -> None: ...
     @property
@@ -590,7 +590,7 @@ class Tensor:
     def var_mean(self, dim: _Ints | None = None, keepdim: _bool = False, *, correction: _Number = 1) -> tuple[Tensor, Tensor]:
         """`var` and `mean` over the same dimensions, as a named tuple (var, mean)."""
     def view(self, *shape: _Ints) -> Tensor:
-        """`reshape`, by PyTorch's name."""
+        """The same memory in another shape; where strides do not allow that, `reshape` makes a copy."""
     def where(self, a: _Operand, b: _Operand) -> Tensor:
         """a where the condition holds, b elsewhere; all three broadcast."""
     def zero_(self) -> Tensor:

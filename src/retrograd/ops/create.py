@@ -3,6 +3,7 @@
 from retrograd import backend
 from retrograd.core import Aval, Definition, Tensor, current, namespaces, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.dispatch import mark_inference
 from retrograd.ops.family import Pointwise
 
 
@@ -296,6 +297,8 @@ def _constant(array):
     """A tensor around an array: at the current level, so that it can become a leaf there."""
     dtypes.category(array.dtype)
     out = Tensor(array)
+    if current().inference:
+        mark_inference(out)
     return out if current().level is None else registry["detach"](out)
 
 

@@ -237,7 +237,10 @@ def device(x):
 
 def _data(x):
     """The same memory outside every graph, with a version counter of its own; may be set to another's memory."""
-    return make(x.value, x.level, None if x.level is None else x.tag)
+    out = make(x.value, x.level, None if x.level is None else x.tag)
+    if x.is_inference():
+        out.version = x.version
+    return out
 
 
 def _set_data(x, new):

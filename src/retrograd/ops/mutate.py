@@ -4,13 +4,13 @@ On the ground the numbers are written into the array.  Above it, where values ar
 nothing is overwritten: the tensor gets a new value, and views of the same base follow when they are next used.
 """
 
-from retrograd.core import Definition, Tensor, current, graph_level, op, operator_named, registry
+from retrograd.core import Definition, Tensor, call, current, graph_level, op, operator_named, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import ground, refuse_write, take, wants
 from retrograd.core.record import record
 from retrograd.core.tensor import Version, alias, make, plain, touch, version_of
 from retrograd.ops.create import as_tensor
-from retrograd.ops.family import broadcast_shapes, cast_to, sum_to
+from retrograd.ops.family import Comparison, broadcast_shapes, cast_to, sum_to
 from retrograd.ops.index import T, fill, index, indexed, static_index
 
 
@@ -120,7 +120,7 @@ def _check_history(x):
     if x._view is not None:
         if x._view.made:
             refuse_write(x._view.made, "this tensor is a view and is being modified")
-        if wants(x) and wants(x._view.base) and x._view.base._grad_fn is None:
+        if wants(x._view.base) and x._view.base._grad_fn is None:
             raise RuntimeError(
                 "a view of a leaf Variable that requires grad is being used in an in-place operation; write under "
                 "no_grad(), or to a clone"
@@ -140,9 +140,10 @@ def check_fits(name, x, src):
 
 def is_recorded(x, *operands):
     """Whether a write to x becomes part of a graph."""
-    if not current().grad_enabled or not dtypes.is_differentiable(x.dtype):
+    if not current().grad_enabled or current().inference or not dtypes.is_differentiable(x.dtype):
         return False
-    return wants(x) or any(isinstance(a, Tensor) and wants(a) for a in operands)
+    wanted = [wants(a) for a in (x, *operands) if isinstance(a, Tensor)]  # of all: views take over their histories
+    return any(wanted) or (x._view is not None and wants(x._view.base))
 
 
 def _announce(x):
@@ -247,7 +248,7 @@ def _through_a_copy(operator, x, others, params):
     if x.level is None and is_recorded(x, *others):
         before = alias(x, x._grad_fn)
         before.value, before.version = registry["clone"](x.detach()).value, Version()
-    result = operator(before, *[before if a is x else a for a in others], **params)
+    result = call(operator, (before, *[before if a is x else a for a in others]), params)
     _check_result(f"{operator.name}_", x, result)
     return copy_(x, result)
 
@@ -266,7 +267,8 @@ def add_in_place(registered):
     """Every operator that keeps the shape of its first input becomes a method `<name>_` that writes into it."""
     for name, operator in registered.items():
         of = operator.definition
-        if of.in_place and of.public and of.method and not hasattr(Tensor, f"{name}_"):
+        keeps = of.result != "bool" or issubclass(of, Comparison) if hasattr(of, "result") else True
+        if of.in_place and keeps and of.public and of.method and not hasattr(Tensor, f"{name}_"):
             setattr(Tensor, f"{name}_", _method(operator))
 
 
@@ -321,11 +323,20 @@ def detach_(x) -> Tensor:
     return x
 
 
+def _without_leading_ones(value, ndim):
+    """A value with more dimensions than its place may have ones in front."""
+    extra = value.ndim - ndim
+    if extra > 0 and value.shape[:extra] == (1,) * extra:
+        return registry["reshape"](value, value.shape[extra:])
+    return value
+
+
 def set_item(x, key, value) -> None:
     """x[key] = value."""
     spec, ids = static_index(x, key if isinstance(key, tuple) else (key,))
     if not ids and not any(isinstance(s, bool) for s in spec):
-        copy_(index(x, key), value)
+        window, value = index(x, key), as_tensor(value)
+        copy_(window, _without_leading_ones(value, window.ndim))
         return
     value = as_tensor(value)
     if x._view is None and wants(x) and x._grad_fn is None and current().grad_enabled:

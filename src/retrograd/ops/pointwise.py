@@ -56,7 +56,7 @@ sub = pointwise("sub(Tensor a, Tensor b) -> Tensor", xp.subtract,
     vjp_a=lambda g: g, vjp_b=lambda g: -g, linear="a,b")  # fmt: skip
 div = pointwise("div(Tensor a, Tensor b) -> Tensor", xp.true_divide,
     "Elementwise quotient a / b, of floating dtype.",
-    vjp_a=lambda g, b: g / b, vjp_b=lambda g, b, out: -g * out / b,
+    vjp_a=lambda g, b: g / b, vjp_b=lambda g, a, b: -g * (a / b) / b,  # not `out`: it may be written to
     promotion="float", domain=(0.5, 2.0))  # fmt: skip
 neg = pointwise("neg(Tensor x) -> Tensor", xp.negative,
     "Elementwise negation.",

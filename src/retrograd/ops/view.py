@@ -49,10 +49,16 @@ class reshape(View, linear="x"):
 
 @op("view(Tensor x, int... shape) -> Tensor")
 class view(Composite):
-    """`reshape`, by PyTorch's name."""
+    """The same memory in another shape; where strides do not allow that, `reshape` makes a copy."""
 
     def compose(x, *, shape):
-        return reshape(x, shape)
+        out = reshape(x, shape)
+        if x.level is None and out.version is not x.version:
+            raise RuntimeError(
+                f"view: the memory of this tensor, of shape {x.shape} and strides {x.value.strides} bytes, can't be "
+                f"shown in shape {out.shape}. Use .reshape(...) instead."
+            )
+        return out
 
     def samples(r):
         yield (r(2, 6),), {"shape": (3, -1)}
@@ -63,7 +69,10 @@ class expand(View, linear="x"):
     """Dimensions of size 1 repeated, and new ones in front, without copying; -1 keeps a size."""
 
     def impl(xp, x, *, shape):
-        return xp.broadcast_to(x, expanded_shape(x.shape, shape))
+        shape = expanded_shape(x.shape, shape)
+        if numel(shape) == numel(x.shape):  # nothing is repeated: the memory may be written to
+            return xp.reshape(x, shape)
+        return xp.broadcast_to(x, shape)
 
     def shape(x, *, shape):
         return Aval(expanded_shape(x.shape, shape), x.dtype)
