@@ -1,8 +1,8 @@
 """What autograd's tools cost: gradcheck, Function, anomaly mode and the profiler, in retrograd and PyTorch.
 
-    python benchmarks/autodiff.py [--rounds 15] [--json FILE] [--check]
+    python benchmarks/autodiff.py [--rounds 15] [--threads 2] [--json FILE] [--check]
 
-Subjects take turns in one run, with two threads each; figures are medians.
+Subjects take turns in one run, each with as many threads; figures are medians.
 """
 
 import argparse
@@ -15,13 +15,13 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
-from common import Worker, interleaved, seconds, serve, table
+from common import ONE_THREAD, Worker, interleaved, seconds, serve, table
 
 N = 100  # inputs and outputs of the function that is checked
 CALLS = 200  # of Function.apply per sample
 STEPS = 5  # of training per sample
 CHAIN = 1000
-ENVIRONMENT = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2", "KINETO_LOG_LEVEL": "99"}
+QUIET = {"KINETO_LOG_LEVEL": "99"}  # or PyTorch's profiler writes a line each time
 
 # What is measured, how often per sample, and the share of PyTorch's time that it may take.
 PLAIN = {
@@ -29,7 +29,8 @@ PLAIN = {
     "gradcheck, tanh(x) sin(x), 100 to 100": ("pointwise gradcheck", 1, 0.5),
     "gradcheck, fast mode, 100 to 100": ("fast gradcheck", 1, None),
     "gradgradcheck, tanh(x) sin(x), 100 to 100": ("gradgradcheck", 1, None),
-    "Function.apply, forward + backward": ("function", CALLS, 0.5),
+    "Function.apply, .sum().backward()": ("function", CALLS, 0.5),
+    "the same without Function": ("operators", CALLS, None),
 }
 
 
@@ -74,10 +75,9 @@ def retrograd() -> Library:
 
 
 def torch() -> Library:
-    """PyTorch, on two threads."""
+    """PyTorch; the environment says how many threads it has."""
     import torch as pytorch
 
-    pytorch.set_num_threads(2)
     tools = {"anomaly": pytorch.autograd.detect_anomaly, "profiler": pytorch.autograd.profiler.profile}
     return Library(pytorch, pytorch.autograd.gradcheck, pytorch.autograd.gradgradcheck, tools)
 
@@ -106,8 +106,8 @@ def checks(library: Library) -> dict[str, Callable[[], object]]:
     }
 
 
-def function(m: Any) -> Callable[[], None]:
-    """Many times a user's function, forward and backward."""
+def function(m: Any) -> Callable:
+    """A user's function."""
 
     class Square(m.autograd.Function):
         @staticmethod
@@ -120,11 +120,16 @@ def function(m: Any) -> Callable[[], None]:
             (x,) = ctx.saved_tensors
             return 2 * x * g
 
+    return Square.apply
+
+
+def repeated(m: Any, square: Callable) -> Callable[[], None]:
+    """Many times a function, forward and backward."""
     x = m.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
 
     def run() -> None:
         for _ in range(CALLS):
-            Square.apply(x).sum().backward()
+            square(x).sum().backward()
 
     return run
 
@@ -159,7 +164,8 @@ def work(library: Library) -> dict[str, Callable[[], object]]:
     m = library.m
     return {
         **checks(library),
-        "function": function(m),
+        "function": repeated(m, function(m)),
+        "operators": repeated(m, lambda x: x * x),
         "step": step(m),
         "forward chain": partial(forward_chain, m),
         "chain": lambda: forward_chain(m).sum().backward(),
@@ -239,19 +245,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--worker", choices=SUBJECTS, help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--json", metavar="FILE", help="write the medians, in seconds")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a budget is missed")
     options = parser.parse_args()
     if options.worker:
         serve(partial(worker, options.worker))
         return 0
-    fine = report(options.rounds, options.json)
+    fine = report(options.rounds, options.threads, options.json)
     return 1 if options.check and not fine else 0
 
 
-def report(rounds: int, file: str | None) -> bool:
+def report(rounds: int, threads: int, file: str | None) -> bool:
     """Run everything; returns whether every budget is met."""
-    started = [Worker(__file__, name, ENVIRONMENT) for name in SUBJECTS]
+    environment = QUIET | dict.fromkeys(ONE_THREAD, str(threads))
+    started = [Worker(__file__, name, environment) for name in SUBJECTS]
     for absent in [w for w in started if w.ready is not True]:
         print(f"{absent.name} is left out: {absent.ready}")
     workers = [w for w in started if w.ready is True]

@@ -95,6 +95,7 @@ def samples():
         "deep encoder": encoder(6)(x).sum(),
         "recurrent": chain(rg.ones(2, 4), *[lambda h: (h @ w4 + w4.sum()).tanh()] * 20).sum(),
         "tied": ((w4[rg.tensor([0, 1])]).tanh() @ w4.T).sum(),
+        "nested": chain(w, *[lambda x: chain(x, rg.exp, *[rg.sin] * 30)] * 20),
         "outputs": [w.sum(), (w * w).mean(), w.exp().sum()],
         "tangled": tangled(40),
         "long names": {"a" * 80: leaf(3)},
@@ -209,6 +210,13 @@ def test_equal_layers_become_one_frame_whatever_is_in_them():
     assert drawn.labels("operator") == alone.labels("operator")
     assert len(drawn.lines) == len(alone.lines)
     assert "0–11.linear1.weight float32[8, 4]" in drawn.labels("leaf")
+
+
+def test_two_large_layers_become_one_frame_too():
+    x = leaf(2, 3, 4)
+    alone, two = Drawn(draw(encoder(1)(x).sum())), Drawn(draw(encoder(2)(x).sum()))
+    assert two.counts() == [2]
+    assert two.edges() == alone.edges()
 
 
 def test_layers_that_differ_in_shape_stay_apart():
@@ -364,6 +372,21 @@ def test_arrows_go_down_from_box_to_box_and_through_no_other(name):
             assert not any(b[0] < x < b[2] and b[1] < y < b[3] for b in others)
 
 
+@pytest.mark.parametrize("name", samples())
+def test_arrows_that_meet_at_a_box_don_t_cross_above_it(name):
+    drawn = pictures()[name]
+    for a, b in combinations(drawn.lines, 2):
+        if a.get("data-to") == b.get("data-to"):
+            (x, y), (other, _) = list(points(a))[-1], list(points(b))[-1]
+            before = [next(px for px, py in points(line) if py >= y - 28) for line in (a, b)]
+            assert abs(before[0] - before[1]) < 1 or (x < other) == (before[0] < before[1])
+
+
+def test_long_arrows_bend_at_their_ends_only():
+    drawn = pictures()["encoder"]
+    assert max(line.find(f"{SPACE}path").get("d").count("C") for line in drawn.lines) == 2
+
+
 def test_badges_are_passed_by_no_arrow():
     for drawn in pictures().values():
         badges = [rectangle(g) for g in drawn.groups if g.get("class") == "badge"]
@@ -378,10 +401,11 @@ def crossings(placed, arrows):
 
 
 def test_rows_are_sorted_so_that_nothing_crosses_where_nothing_must():
-    sources, targets = [f"s{i}" for i in range(6)], [f"t{i}" for i in range(6)]
-    arrows = [Arrow(s, t) for s, t in zip(sources, reversed(targets), strict=True)]
-    sizes = dict.fromkeys([*sources, *targets], Size(40, 20))
-    assert crossings(place(sizes, arrows), arrows) == 0
+    arrows = [Arrow(f"s{i}", f"t{j}") for j in range(4) for i in (j, j + 1)]
+    boxes = [end for arrow in arrows for end in arrow[:2]]
+    for seed in range(30):
+        random.Random(seed).shuffle(boxes)
+        assert crossings(place(dict.fromkeys(boxes, Size(40, 20)), arrows), arrows) == 0
 
 
 def test_long_arrows_are_straight_between_their_ends():

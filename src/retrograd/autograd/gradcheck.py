@@ -61,8 +61,9 @@ def gradcheck(
     gradients of the inputs' dtypes.  `fast_mode` compares random projections first, and Jacobians only
     where these differ.  `masked` concerns sparse tensors, of which there are none.
 
-    Below double precision, with `eps`, `atol` and `rtol` left as they are, steps and tolerances follow from the
-    measured rounding noise of `func`; what disappears in that noise is not found, so a UserWarning says so.
+    Below double precision, with `eps` left as it is, steps follow from the measured rounding noise of `func`, which
+    is tolerated beside `atol` and `rtol` (which fit the dtype, if left as they are).  Errors below that noise are
+    not found, and a UserWarning says so.  For the sources, see `autograd/differences.py`.
 
     Raises GradcheckError (or returns False, without `raise_exception`) with both Jacobians and the worst entry;
     RuntimeError for inputs whose entries share memory, ValueError if none requires grad, NotImplementedError

@@ -26,9 +26,43 @@ def real_only(name, x):
         raise TypeError(f"{name}: complex numbers are not supported, got {x.dtype}")
 
 
+def _ordering(name, kernel):
+    """A comparison that refuses complex numbers: NumPy orders them by their real parts, where they have no order."""
+
+    def compare(a, b):
+        if (a if hasattr(a, "dtype") else b).dtype.kind == "c":  # they have one dtype, but for a Python number
+            real_only(name, a if hasattr(a, "dtype") else b)
+        return kernel(a, b)
+
+    return compare
+
+
+less, less_equal = _ordering("lt", np.less), _ordering("le", np.less_equal)
+greater, greater_equal = _ordering("gt", np.greater), _ordering("ge", np.greater_equal)
+maximum, minimum = _ordering("maximum", np.maximum), _ordering("minimum", np.minimum)
+
+
+def _of_real_numbers(name, function):
+    """NumPy's function of an array, which refuses complex numbers."""
+
+    def checked(x, *args, **params):
+        real_only(name, x)
+        return function(x, *args, **params)
+
+    return checked
+
+
+amax, amin = _of_real_numbers("amax", np.max), _of_real_numbers("amin", np.min)
+argmax, argmin = _of_real_numbers("argmax", np.argmax), _of_real_numbers("argmin", np.argmin)
+clip, sign = _of_real_numbers("clamp", np.clip), _of_real_numbers("sign", np.sign)
+
+
 def sigmoid(x):
-    """1 / (1 + exp(-x)), without overflow: the exponential is of a number that is never positive."""
-    real_only("sigmoid", x)
+    """1 / (1 + exp(-x)), without overflow: the exponential is of numbers whose real part is never positive."""
+    if x.dtype.kind == "c":
+        low = x.real < 0
+        e = np.exp(np.where(low, x, -x))
+        return np.where(low, e, np.ones((), x.dtype)) / (1 + e)
     e = np.exp(-np.abs(x))
     return np.where(x >= 0, 1, e) / (1 + e)
 

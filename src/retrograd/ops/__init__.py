@@ -2,9 +2,12 @@
 
 from retrograd import backend as backend
 from retrograd.core import bind_arithmetic, registry
+from retrograd.ops import complex as complex
 from retrograd.ops import create, index, linalg, losses, methods, mutate, nn, pointwise, random, reduce, view
 
-__all__ = ["create", "index", "linalg", "losses", "methods", "mutate", "nn", "pointwise", "random", "reduce", "view"]
+__all__ = [
+    "complex", "create", "index", "linalg", "losses", "methods", "mutate", "nn", "pointwise", "random", "reduce", "view",
+]  # fmt: skip
 
 _ARITHMETIC = "add sub mul div matmul pow neg remainder floor_divide lt le gt ge eq ne"
 

@@ -52,7 +52,7 @@ class amax(Extreme):
     """
 
     def impl(xp, x, *, dim, keepdim):
-        return xp.max(x, axis=axes_of(x, dim), keepdims=keepdim)
+        return xp.amax(x, axis=axes_of(x, dim), keepdims=keepdim)
 
     def shape(x, *, dim, keepdim):
         check_nonempty("amax", x, dim)
@@ -69,7 +69,7 @@ class amin(Extreme):
     """The smallest element over `dim` (None or (): all); equals share the gradient.  NaN wins."""
 
     def impl(xp, x, *, dim, keepdim):
-        return xp.min(x, axis=axes_of(x, dim), keepdims=keepdim)
+        return xp.amin(x, axis=axes_of(x, dim), keepdims=keepdim)
 
     def shape(x, *, dim, keepdim):
         check_nonempty("amin", x, dim)

@@ -12,6 +12,7 @@ from retrograd.core.tensor import Version, alias, make, plain, touch, version_of
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Comparison, broadcast_shapes, cast_to, sum_to
 from retrograd.ops.index import T, fill, index, indexed, static_index
+from retrograd.ops.pointwise import conjugate
 
 
 @op("view_scatter(Tensor base, Tensor src, *, any chain) -> Tensor")
@@ -39,9 +40,10 @@ class view_scatter(Definition, linear="base,src"):
         return view_scatter(g, 0.0, chain=chain)
 
     def vjp_src(g, src_aval, chain):
+        g = conjugate(g)  # a view of the parts of complex numbers shows parts of the gradient, g's conjugate
         for name, params in chain:
             g = operator_named(name)(g, **params)
-        return cast_to(sum_to(g, src_aval.shape), src_aval.dtype)
+        return cast_to(sum_to(conjugate(g), src_aval.shape), src_aval.dtype)
 
     def samples(r):
         yield (r(2, 3), r(2, 3)), {"chain": ()}

@@ -207,7 +207,7 @@ class norm(Composite):
         check_floating("norm", x)
         p = _order(p)
         if p == 2:
-            return sqrt_or_zero(sum_over(square(x if x.dtype.kind == "f" else abs(x)), dim, keepdim))
+            return sqrt_or_zero(sum_over(_squared_size(x), dim, keepdim))
         if p == 0:
             return sum_over(ne(x, 0), dim, keepdim, dtype=dtypes.real_of(x.dtype))
         if math.isinf(p):
@@ -222,6 +222,11 @@ class norm(Composite):
 
     def errors(r):
         yield (r(3),), {"p": "nuc"}, ValueError, "p must be a number or 'fro'"
+
+
+def _squared_size(x):
+    """|x|^2, also of complex numbers with its second derivative at 0, which abs has not."""
+    return square(x) if x.dtype.kind == "f" else real_part(x * conj(x))
 
 
 def _order(p):

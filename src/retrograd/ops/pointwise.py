@@ -88,7 +88,7 @@ class pow(Pointwise):
     def vjp_b(g, a, b, out):
         if isinstance(a, (int, float, complex)):
             return g * out * _logarithm(a, out.dtype)
-        return g * where(a == 0, 0, out * log(where(a == 0, 1, a)))
+        return g * where(a == 0, 0, out * log(where(a == 0, 1, to(a, out.dtype))))
 
     def samples(r):
         yield (r(3, within=POSITIVE), r(2, 3)), {}
@@ -127,7 +127,7 @@ conj = pointwise("conj(Tensor x) -> Tensor", xp.conjugate,
     "The complex conjugate; of real numbers, a copy.",
     vjp=lambda g: conjugate(g), jvp=lambda t: conjugate(t))  # fmt: skip
 sign = pointwise("sign(Tensor x) -> Tensor", xp.sign,
-    "-1, 0 or 1; its derivative is 0.",
+    "-1, 0 or 1; its derivative is 0.  Of complex numbers there is `sgn`.",
     vjp=lambda g: g * 0)  # fmt: skip
 
 
@@ -141,7 +141,7 @@ def _towards(x):
     if x.dtype.kind != "c":
         return sign(x)
     size = abs(x)
-    return conj(x) / where(size == 0, 1, size)
+    return conj(x) / where(size == 0, math.inf, size)
 
 
 def real_part(x):
@@ -200,9 +200,9 @@ atan = pointwise("atan(Tensor x) -> Tensor", xp.arctan,
 
 
 def _squared_distance(a, b):
-    """a^2 + b^2; 1 at the origin, so that the angle has slope 0 there."""
+    """a^2 + b^2; infinite at the origin, so that the angle has slope 0 there, and that slope too."""
     square = a * a + b * b
-    return where(square == 0, 1, square)
+    return where(square == 0, math.inf, square)
 
 
 atan2 = pointwise("atan2(Tensor a, Tensor b) -> Tensor", xp.arctan2,
@@ -221,9 +221,16 @@ tanh = pointwise("tanh(Tensor x) -> Tensor", xp.tanh,
 asinh = pointwise("asinh(Tensor x) -> Tensor", xp.arcsinh,
     "The inverse hyperbolic sine.",
     vjp=lambda g, x: g * rsqrt(x * x + 1), promotion="float")  # fmt: skip
+
+
+def _acosh_slope(x):
+    """1 / sqrt(x^2 - 1), on the branch of the complex root that acosh is on."""
+    return rsqrt(x + 1) * rsqrt(x - 1) if x.dtype.kind == "c" else rsqrt(x * x - 1)
+
+
 acosh = pointwise("acosh(Tensor x) -> Tensor", xp.arccosh,
     "The inverse hyperbolic cosine, for x of at least 1.",
-    vjp=lambda g, x: g * rsqrt(x * x - 1), promotion="float", domain=(1.2, 3.0))  # fmt: skip
+    vjp=lambda g, x: g * _acosh_slope(x), promotion="float", domain=(1.2, 3.0))  # fmt: skip
 atanh = pointwise("atanh(Tensor x) -> Tensor", xp.arctanh,
     "The inverse hyperbolic tangent, for x between -1 and 1.",
     vjp=lambda g, x: g / (1 - x * x), promotion="float", domain=(-0.9, 0.9))  # fmt: skip

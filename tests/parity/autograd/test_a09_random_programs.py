@@ -42,7 +42,6 @@ VIEWS = [
     "{a}.expand(2, 3)",
     "{a}.view(-1)",
     "{a}.diagonal()",
-    "{a}.detach()",
 ]
 RULED_VIEWS = ["{a}.unbind(0)[0]", "{a}.split(1)[0]"]  # of several at once: not to be written to
 # What is written never shares part of its memory with what is written to: that is undefined in PyTorch.
@@ -62,8 +61,9 @@ WRITES = [
 ]
 START = ["v0 = leaf(2, 3)", "v1 = leaf(3)", "v2 = v0 * v1", "v3 = plain(2, 3)"]
 ALWAYS = [*(f"new = {text}" for text in LEAVES + RESULTS + VIEWS + VIEWS), *WRITES, *WRITES]
-UNRECORDED = [f"with m.no_grad(): {text}" for text in WRITES]
-# Writes without grad are not mixed with these: PyTorch then refuses the views even where nothing was recorded.
+UNRECORDED = ["new = {a}.detach()", *(f"with m.no_grad(): {text}" for text in WRITES)]
+# Writes without grad, or through detach(), are not mixed with these: PyTorch then refuses the views even where
+# nothing was recorded.
 RULED = [
     *(f"new = {text}" for text in RULED_VIEWS * 3),
     *(f"with m.no_grad(): new = {text}" for text in VIEWS[:6]),
@@ -73,9 +73,8 @@ RULED = [
 
 def programs(templates):
     """Lists of steps: a template, and which of the live values it works on, counted from the newest."""
-    return st.lists(
-        st.tuples(st.sampled_from(templates), st.integers(0, 9), st.integers(0, 9)), min_size=6, max_size=16
-    )
+    step = st.tuples(st.sampled_from(templates), st.integers(0, 9), st.integers(0, 9))
+    return st.lists(step, min_size=6, max_size=16)
 
 
 class World:
@@ -106,6 +105,11 @@ class World:
 
         error = outcome(execute)
         return "refused" if error and error.kind in ("RuntimeError", "ValueError", "IndexError") else error
+
+    def refresh(self):
+        """Let views follow their bases: PyTorch's check of leaves forgets to, until someone asks for a grad_fn."""
+        for value in self.values().values():
+            outcome(lambda value=value: value.grad_fn)
 
     def values(self):
         """Every live value."""
@@ -163,6 +167,7 @@ def run(steps):
 
     def perform(line):
         error = their.run(line)
+        their.refresh()
         program.append(f"{line}  # {error}" if error else line)
         check("the last line", our.run(line), error, program)
 

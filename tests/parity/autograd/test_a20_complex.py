@@ -55,6 +55,7 @@ ONE = {
     "sinh": lambda m, z: z.sinh(),
     "cosh": lambda m, z: z.cosh(),
     "tanh": lambda m, z: z.tanh(),
+    "sigmoid": lambda m, z: z.sigmoid(),
     "times a number": lambda m, z: z * (2 - 1j),
     "plus a number": lambda m, z: z + (2 - 1j),
     "times a real tensor": lambda m, z: z * m.tensor([1.0, 2.0, 3.0], dtype=m.float64),

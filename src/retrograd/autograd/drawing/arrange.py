@@ -2,14 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from retrograd.autograd.drawing.fold import Folded, Group
 from retrograd.autograd.drawing.layers import Arrow, Key, Placed, Point, Size, place
 from retrograd.autograd.drawing.read import LEAF
 
 SIDE = 18.0  # between a frame's border and what is inside
-NARROWEST = 96.0  # a frame with room for its badge
+NARROWEST = 190.0  # a frame with room for its badge
 APART = 15.0  # between arrowheads at one box
 LIGHT = 0.1  # how straight arrows from leaves are, against those between operators
 OUT = ("out",)
@@ -18,7 +18,7 @@ OUT = ("out",)
 class Box(NamedTuple):
     """A vertex or a frame (`what`), its top left corner and its size."""
 
-    what: "int | Group"
+    what: Any  # a vertex's number, or a Group
     x: float
     y: float
     width: float

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import pairwise
 from math import inf
+from random import Random
 from typing import NamedTuple
 
 Key = Hashable
@@ -19,6 +20,7 @@ Neighbours = dict[Key, tuple[list[tuple[Key, float]], list[tuple[Key, float]]]] 
 ROW_GAP, BOX_GAP, LINE_GAP = 34.0, 26.0, 18.0
 TALL = 60.0  # higher than a box with two lines of text
 SWEEPS = 24
+TRIES, FEW = 10, 150  # how often a drawing of so few items is begun anew, to find an order with fewer crossings
 MANY = 600  # items, with which swapping neighbours takes too long
 FIRM = 1e6  # how much what must not move resists, against links that pull
 STIFF = 8.0  # how much more it matters that the middle of a long arrow is straight
@@ -157,7 +159,19 @@ class _Drawing:
     # ------------------------------------------------------------------------------------------------- order
 
     def order_rows(self) -> None:
-        """Sort rows by the mean place of the neighbours above, then below, in turns; the best order stays."""
+        """Find an order with few crossings; a small drawing is tried from several beginnings."""
+        best, fewest = self._sweep()
+        tries = TRIES if sum(map(len, self.rows)) <= FEW else 0
+        for seed in range(tries if fewest else 0):
+            for row in self.rows:
+                Random(seed).shuffle(row)
+            found, crossing = self._sweep()
+            if crossing < fewest:
+                best, fewest = found, crossing
+        self.rows = best
+
+    def _sweep(self) -> tuple[list[list[Key]], int]:
+        """Sort rows by the mean place of neighbours above, then below, in turns: the best order, and its crossings."""
         best, fewest = [list(row) for row in self.rows], self.crossings()
         for sweep in range(SWEEPS):
             if not fewest:
@@ -168,7 +182,7 @@ class _Drawing:
             found = self.crossings()
             if found < fewest:
                 best, fewest = [list(row) for row in self.rows], found
-        self.rows = best
+        return best, fewest
 
     def _sort_rows(self, downwards: bool) -> None:
         rows = self.rows if downwards else self.rows[::-1]

@@ -1,0 +1,307 @@
+"""Complex numbers: their parts as views, numbers made of parts, angles, conjugate transposes.
+
+Everything rests on two views of the same memory, `view_as_real` and `view_as_complex`; the rest is composed.
+"""
+
+# complex is Python's name: in this file it is an operator.
+
+import math
+
+from retrograd.core import Aval, Tensor, op, registry
+from retrograd.core import dtype as dtypes
+from retrograd.ops.family import Composite, View
+from retrograd.ops.index import select
+from retrograd.ops.linalg import dot
+from retrograd.ops.pointwise import abs, atan2, conj, conjugate, cos, eq, sign, sin, where
+from retrograd.ops.view import broadcast_tensors, stack, transpose
+
+
+def _samples(r):
+    yield (view_as_complex(r(3, 2)),), {}
+    yield (view_as_complex(r(2, 3, 2)),), {}
+    yield (r(3),), {}
+
+
+# ---------------------------------------------------------------------------------------------------- views
+
+
+@op("view_as_real(Tensor x) -> Tensor")
+class view_as_real(View, linear="x"):
+    """A view of complex numbers as pairs of real ones: shape (...) becomes (..., 2).  RuntimeError for other dtypes.
+
+    >>> import retrograd as rg
+    >>> rg.view_as_real(rg.tensor([1 + 2j, 3 - 1j])).tolist()
+    [[1.0, 2.0], [3.0, -1.0]]
+    """
+
+    def impl(xp, x):
+        return x[..., None].view(_pairs(x).dtype)
+
+    def shape(x):
+        return _pairs(x)
+
+    def vjp_x(g):
+        return conj(view_as_complex(g.contiguous()))
+
+    def samples(r):
+        yield (view_as_complex(r(3, 2)),), {}
+        yield (view_as_complex(r(2)),), {}
+
+    def errors(r):
+        yield (r(3),), {}, RuntimeError, "view_as_real: expected a complex dtype, got float64"
+
+
+def _pairs(x):
+    _check_complex("view_as_real", x)
+    return Aval((*x.shape, 2), dtypes.real_of(x.dtype))
+
+
+def _check_complex(name, x):
+    if x.dtype.kind != "c":
+        raise RuntimeError(f"{name}: expected a complex dtype, got {x.dtype}; convert with .to(rg.complex64) first")
+
+
+@op("view_as_complex(Tensor x) -> Tensor")
+class view_as_complex(View, linear="x"):
+    """A view of pairs of real numbers as complex ones: shape (..., 2) becomes (...).
+
+    x is float32 or float64, and the two of a pair lie next to each other in memory, else RuntimeError.
+
+    >>> import retrograd as rg
+    >>> rg.view_as_complex(rg.tensor([[1.0, 2.0], [3.0, -1.0]])).tolist()
+    [(1+2j), (3-1j)]
+    """
+
+    def impl(xp, x):
+        out = _whole(x)
+        if x.strides[-1] != x.itemsize:
+            raise RuntimeError(
+                "view_as_complex: the last dimension must have stride 1, so that pairs lie next to each other; "
+                "use x.contiguous()"
+            )
+        return x.view(out.dtype)[..., 0]
+
+    def shape(x):
+        return _whole(x)
+
+    def vjp_x(g):
+        return view_as_real(conj(g))
+
+    def samples(r):
+        yield (r(3, 2),), {}
+        yield (r(2),), {}
+
+    def errors(r):
+        yield (r(2, 3),), {}, RuntimeError, r"view_as_complex: the last dimension must have size 2, got shape \(2, 3\)"
+        yield (r.ints(5, (3, 2)),), {}, RuntimeError, "view_as_complex: expected float32 or float64, got int64"
+
+
+def _whole(x):
+    if x.dtype not in (dtypes.float32, dtypes.float64):
+        raise RuntimeError(f"view_as_complex: expected float32 or float64, got {x.dtype}; convert with .to(dtype)")
+    if x.shape[-1:] != (2,):
+        raise RuntimeError(f"view_as_complex: the last dimension must have size 2, got shape {x.shape}")
+    return Aval(x.shape[:-1], dtypes.complex_of(x.dtype))
+
+
+@op("real(Tensor x) -> Tensor")
+class real(Composite):
+    """The real parts, as a view; a real tensor is its own."""
+
+    method = False  # an attribute
+
+    def compose(x):
+        return select(view_as_real(x), -1, 0) if x.dtype.kind == "c" else x
+
+    samples = _samples
+
+
+@op("imag(Tensor x) -> Tensor")
+class imag(Composite):
+    """The imaginary parts, as a view; RuntimeError if the dtype is not complex."""
+
+    method = False  # an attribute
+
+    def compose(x):
+        _check_complex("imag", x)
+        return select(view_as_real(x), -1, 1)
+
+    def samples(r):
+        yield (view_as_complex(r(3, 2)),), {}
+
+    def errors(r):
+        yield (r(3),), {}, RuntimeError, "imag: expected a complex dtype, got float64"
+
+
+# ---------------------------------------------------------------------------------------------------- making
+
+
+@op("complex(Tensor real, Tensor imag) -> Tensor")
+class complex(Composite):
+    """Complex numbers of real and imaginary parts, which broadcast; both float32, or both float64.
+
+    >>> import retrograd as rg
+    >>> rg.complex(rg.tensor([1.0, 2.0]), rg.tensor(0.5)).tolist()
+    [(1+0.5j), (2+0.5j)]
+    """
+
+    method = False
+
+    def compose(real, imag):
+        _check_parts("complex", real, imag)
+        return view_as_complex(stack(broadcast_tensors(real, imag), dim=-1))
+
+    def samples(r):
+        yield (r(3), r(3)), {}
+        yield (r(4, 1), r(3)), {}
+
+    def errors(r):
+        yield (r(3), registry["to"](r(3), "float32")), {}, RuntimeError, "complex: .* got float64 and float32"
+        yield (r.ints(3, (2,)), r.ints(3, (2,))), {}, RuntimeError, "complex: .* got int64 and int64"
+
+
+def _check_parts(name, a, b):
+    if a.dtype != b.dtype or a.dtype not in (dtypes.float32, dtypes.float64):
+        raise RuntimeError(f"{name}: expected both float32 or both float64, got {a.dtype} and {b.dtype}")
+
+
+@op("polar(Tensor abs, Tensor angle) -> Tensor")
+class polar(Composite):
+    """Complex numbers of absolute values and angles in radians, which broadcast; both float32, or both float64."""
+
+    method = False
+
+    def compose(abs, angle):
+        _check_parts("polar", abs, angle)
+        return complex(abs * cos(angle), abs * sin(angle))
+
+    def samples(r):
+        yield (r(3, within=(0.2, 3.0)), r(3)), {}
+        yield (r(4, 1, within=(0.2, 3.0)), r(3)), {}
+
+    def errors(r):
+        yield (r(3), r.ints(3, (3,))), {}, RuntimeError, "polar: .* got float64 and int64"
+
+
+# ------------------------------------------------------------------------------------------- of each element
+
+
+@op("angle(Tensor x) -> Tensor")
+class angle(Composite):
+    """The angle in radians between -pi and pi; of real numbers 0, or pi where negative.  At 0 its derivative is 0."""
+
+    def compose(x):
+        if x.dtype.kind == "c":
+            return atan2(imag(x), real(x))
+        return atan2(0, x + 0)  # which makes 0 of -0, so that its angle is 0 too
+
+    samples = _samples
+
+
+@op("sgn(Tensor x) -> Tensor")
+class sgn(Composite, in_place=True):
+    """x / |x|, and 0 at 0, where its derivative is 0 too; of real numbers `sign`."""
+
+    def compose(x):
+        if x.dtype.kind != "c":
+            return sign(x)
+        size = abs(x)
+        return x / where(size == 0, math.inf, size)
+
+    samples = _samples
+
+
+@op("conj_physical(Tensor x) -> Tensor")
+class conj_physical(Composite, in_place=True):
+    """`conj`, by PyTorch's name for the one that computes at once, as `conj` always does here."""
+
+    def compose(x):
+        return conj(x)
+
+    samples = _samples
+
+
+@op("resolve_conj(Tensor x) -> Tensor")
+class resolve_conj(Composite):
+    """x itself: here no conjugate is ever pending, as it may be in PyTorch."""
+
+    def compose(x):
+        return x
+
+    samples = _samples
+
+
+@op("isreal(Tensor x) -> Tensor")
+class isreal(Composite):
+    """Whether the imaginary part is 0; true for all real numbers, NaN included."""
+
+    def compose(x):
+        return eq(imag(x), 0) if x.dtype.kind == "c" else registry["ones_like"](x, dtype=dtypes.bool_)
+
+    samples = _samples
+
+
+# ----------------------------------------------------------------------------------------- vectors, matrices
+
+
+@op("vdot(Tensor a, Tensor b) -> Tensor")
+class vdot(Composite):
+    """The sum of the products of two vectors of one size, the first conjugated."""
+
+    def compose(a, b):
+        return dot(conjugate(a), b)
+
+    def samples(r):
+        yield (view_as_complex(r(3, 2)), view_as_complex(r(3, 2))), {}
+        yield (r(3), r(3)), {}
+
+
+@op("adjoint(Tensor x) -> Tensor")
+class adjoint(Composite):
+    """The conjugate transpose of matrices, the last two dimensions; of real ones a view."""
+
+    def compose(x):
+        if x.ndim < 2:
+            raise RuntimeError(f"adjoint: expected at least 2 dimensions, got shape {x.shape}")
+        return conjugate(transpose(x, -2, -1))
+
+    def samples(r):
+        yield (view_as_complex(r(2, 3, 4, 2)),), {}
+        yield (r(2, 3),), {}
+
+    def errors(r):
+        yield (r(3),), {}, RuntimeError, r"adjoint: expected at least 2 dimensions, got shape \(3,\)"
+
+
+def _h(x):
+    """The conjugate transpose of a matrix; RuntimeError if x is none."""
+    if x.ndim != 2:
+        raise RuntimeError(f"H: expected a matrix, got shape {x.shape}; for a stack of them there is mH")
+    return adjoint(x)
+
+
+def _mh(x):
+    """The conjugate transpose of matrices, the last two dimensions: `adjoint`."""
+    return adjoint(x)
+
+
+def _real(x):
+    """The real parts, as a view that may be assigned to; a real tensor is its own."""
+    return real(x)
+
+
+def _imag(x):
+    """The imaginary parts, as a view that may be assigned to; RuntimeError if the dtype is not complex."""
+    return imag(x)
+
+
+def _set_real(x, value):
+    real(x).copy_(value)
+
+
+def _set_imag(x, value):
+    imag(x).copy_(value)
+
+
+Tensor.H, Tensor.mH = property(_h), property(_mh)
+Tensor.real, Tensor.imag = property(_real, _set_real), property(_imag, _set_imag)
