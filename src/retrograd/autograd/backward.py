@@ -5,7 +5,6 @@ Inside, cotangents are transposed linear maps; PyTorch's gradients of complex te
 """
 
 import math
-import threading
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -13,10 +12,8 @@ from typing import Any
 from retrograd.autograd.graph import GradientEdge
 from retrograd.core import AccumulateGrad, Tensor, at, current, graph_level, registry
 from retrograd.core.dispatch import answer_of, is_foreign
-from retrograd.core.engine import add_into, edge_of, laid_out, ones, pullback
+from retrograd.core.engine import accumulating, add_into, edge_of, laid_out, ones, pullback
 from retrograd.ops.pointwise import conjugate
-
-_accumulating = threading.Lock()
 
 Inputs = Tensor | GradientEdge | Sequence[Tensor | GradientEdge]
 
@@ -229,7 +226,7 @@ def _receiver(target: Any, inputs: list | None) -> Tensor | None:
 def _accumulate(leaf: Tensor, g: Tensor, owned: bool) -> None:
     """Add to .grad in place; memory that is not owned is copied first."""
     g = conjugate(g)
-    with _accumulating:
+    with accumulating:
         old = leaf._grad
         if old is None:
             leaf._grad = laid_out(g, leaf, owned)
@@ -241,7 +238,7 @@ def _accumulate(leaf: Tensor, g: Tensor, owned: bool) -> None:
 def _accumulate_with_graph(leaf: Tensor, g: Tensor, owned: bool) -> None:
     """Add to .grad as a new tensor, with its graph."""
     g = conjugate(g)
-    with _accumulating:
+    with accumulating:
         old = leaf._grad
         leaf._grad = g if old is None else old + g
 

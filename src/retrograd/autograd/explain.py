@@ -128,7 +128,7 @@ def _told(cut: Cut) -> str:
 
 def _a_leaf(tensor: Tensor) -> Explanation:
     about = f"This tensor, {type_of(tensor)}, is a leaf that requires grad: gradients that reach it are added to .grad."
-    if tensor.grad is not None:
+    if tensor._grad is not None:
         return Explanation(_text([about, ".grad holds the sum of what has reached it so far."]), (tensor,))
     return Explanation(_text([about, *_no_grad_yet(tensor)]), (tensor,))
 
@@ -164,7 +164,7 @@ def _a_result(tensor: Tensor) -> Explanation:
 
 
 def _no_grad_of_result(tensor: Tensor, whose: str = "Its own") -> Iterator[str]:
-    if tensor.grad is None and not tensor.retains_grad:
+    if tensor._grad is None and not tensor.retains_grad:
         yield (
             f"{whose} .grad stays None, because it is no leaf: call .retain_grad() on it before backward() to keep "
             f"its gradient, or ask autograd.grad(result, tensor) for it."
@@ -232,7 +232,7 @@ def _unreached(tensor: Tensor, what: str, root: Any) -> list[str]:
 def _grad_of(leaf: Tensor) -> Iterator[str]:
     if not leaf.is_leaf:
         yield from _no_grad_of_result(leaf, "The result's own")
-    elif leaf.grad is None:
+    elif leaf._grad is None:
         yield "The leaf's .grad is None: no backward pass has reached it yet. Call .backward() on this tensor."
 
 

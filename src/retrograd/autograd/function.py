@@ -143,8 +143,8 @@ class _FunctionOp:
             )
         if result.dtype.kind == "c" and dtype.kind != "c":
             raise RuntimeError(
-                f"Function {self.name}Backward returned an invalid gradient at index {place} - expected type {dtype} but "
-                f"got {result.dtype}"
+                f"Function {self.name}Backward returned an invalid gradient at index {place} - expected type {dtype} "
+                f"but got {result.dtype}"
             )
         return cast_to(sum_to(conjugated(result), shape), dtype)
 
@@ -188,8 +188,8 @@ def _rule(cls: type["Function"]) -> Callable:
         )
     if not has_backward and not has_vjp:
         raise NotImplementedError(
-            f"{cls.__name__}: You must implement either the backward or vjp method for your custom autograd.Function to "
-            f"use it with backward mode AD."
+            f"{cls.__name__}: You must implement either the backward or vjp method for your custom autograd.Function "
+            f"to use it with backward mode AD."
         )
     return cls.vjp if has_vjp else cls.backward
 

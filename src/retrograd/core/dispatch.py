@@ -223,7 +223,7 @@ def wants(t):
 
 
 def requires(t):
-    """Whether a tensor requires a gradient, also for a view that can't be used any more since its base was written to."""
+    """Whether a tensor requires a gradient, also for a view that is of no use since its base was written to."""
     view = t._view
     if view is not None and view.made and view.seen != t.version.rebased:
         return t._requires_grad or view.base._requires_grad

@@ -12,7 +12,7 @@ cdef class Pass:
     cdef public set owned
     cdef public object needed, targets, accumulate, reachable
     cdef public tuple watchers
-    cdef public bint retain, in_place, careful
+    cdef public bint retain, in_place, careful, adds
     cdef object __weakref__
 
     @cython.locals(fn=GradFn)
@@ -35,6 +35,7 @@ cdef class Pass:
     cpdef object watched_step(self, GradFn fn, object g)
     @cython.locals(i=int, last=int, wanted=list)
     cpdef object gradients(self, GradFn fn, object gs)
+    cpdef bint added(self, TensorBase leaf, TensorBase g) except -1
     cpdef object capture(self, GradFn fn, object g)
 
 cpdef bint add_into(TensorBase total, TensorBase term) except -1

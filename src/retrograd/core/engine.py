@@ -1,5 +1,6 @@
 """Reverse mode: one pass over the graph of one level, latest node first."""
 
+import threading
 from functools import partial
 from heapq import heappop, heappush
 
@@ -12,6 +13,7 @@ from retrograd.core.hooks import hooks_of, of_leaves, run_after, run_before, run
 from retrograd.core.level import at, current, graph_level, using
 from retrograd.core.tensor import TensorBase, make, same_kind, touch
 
+accumulating = threading.Lock()  # held while a .grad is added to: passes on several threads may share leaves
 NOTHING = object()  # waits at a node that runs without a gradient
 
 
@@ -28,6 +30,7 @@ class Pass:
     __slots__ = (
         "__weakref__",
         "accumulate",
+        "adds",
         "arrived",
         "callbacks",
         "captured",
@@ -53,6 +56,7 @@ class Pass:
         self.needed = needed  # the nodes on a path to a wanted input; None: every node
         self.targets = targets  # the (node, output number) pairs whose cotangents are wanted
         self.accumulate = accumulate
+        self.adds = accumulate is not None and in_place
         self.watchers = current().watchers
         self.left = edges_to_leaves(roots, needed) if of_leaves else None
         self.careful = self.left is not None or self.watchers is not None
@@ -278,6 +282,8 @@ class Pass:
 
     def arrive(self, leaf, g, fresh):
         """A cotangent reaches a leaf; `fresh` says that nobody else sees its memory."""
+        if self.adds and leaf._grad is not None and not leaf._hooked and self.added(leaf, g):
+            return
         old = self.arrived.get(leaf)
         if old is None:
             self.arrived[leaf] = g
@@ -287,6 +293,13 @@ class Pass:
             total = self.summed(leaf, old, g)
             if total is not old:
                 self.arrived[leaf] = total
+
+    def added(self, leaf, g):
+        """Add to a .grad that is there already, so that nothing has to be kept; whether that was done."""
+        if g.value.dtype.kind == "c":
+            return False  # which .grad shows conjugated
+        with accumulating:
+            return add_into(leaf._grad, g)
 
     def capture(self, fn, g):
         """Keep the cotangent of a node that was asked for."""
