@@ -42,6 +42,7 @@ from retrograd.ops.create import linspace as linspace
 from retrograd.ops.create import ones as ones
 from retrograd.ops.create import tensor as tensor
 from retrograd.ops.create import zeros as zeros
+from retrograd.ops.methods import is_complex as is_complex
 from retrograd.ops.random import Generator as Generator
 from retrograd.ops.random import default_generator as default_generator
 from retrograd.ops.random import get_rng_state as get_rng_state
@@ -85,6 +86,9 @@ def add(a: _Operand, b: _Operand) -> Tensor:
 def addmm(x: _Operand, a: _Operand, b: _Operand, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
     """beta * x + alpha * (a @ b), of matrices a (m, k) and b (k, n); x broadcasts to (m, n)."""
 
+def adjoint(x: _Operand) -> Tensor:
+    """The conjugate transpose of matrices, the last two dimensions; of real ones a view."""
+
 def all(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
     """Whether every element over `dim` (None or (): all) is true (not zero)."""
 
@@ -93,6 +97,9 @@ def amax(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False) -> Tenso
 
 def amin(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
     """The smallest element over `dim` (None or (): all); equals share the gradient.  NaN wins."""
+
+def angle(x: _Operand) -> Tensor:
+    """The angle in radians between -pi and pi; of real numbers 0, or pi where negative.  At 0 its derivative is 0."""
 
 def any(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
     """Whether some element over `dim` (None or (): all) is true (not zero)."""
@@ -166,8 +173,14 @@ def clip(x: _Operand, min: _Number | None = None, max: _Number | None = None) ->
 def clone(x: _Operand) -> Tensor:
     """A copy that gradients pass through."""
 
+def complex(real: _Operand, imag: _Operand) -> Tensor:
+    """Complex numbers of real and imaginary parts, which broadcast; both float32, or both float64."""
+
 def conj(x: _Operand) -> Tensor:
     """The complex conjugate; of real numbers, a copy."""
+
+def conj_physical(x: _Operand) -> Tensor:
+    """`conj`, by PyTorch's name for the one that computes at once, as `conj` always does here."""
 
 def cos(x: _Operand) -> Tensor:
     """The cosine of x radians."""
@@ -259,6 +272,9 @@ def gt(a: _Operand, b: _Operand) -> Tensor:
 def huber_loss(x: _Operand, target: _Operand, reduction: _str = 'mean', delta: _float = 1.0) -> Tensor:
     """With d = abs(x - target): d^2 / 2 where d < delta, delta * (d - delta / 2) elsewhere."""
 
+def imag(x: _Operand) -> Tensor:
+    """The imaginary parts, as a view; RuntimeError if the dtype is not complex."""
+
 def index_add(x: _Operand, dim: _int, index: _Operand, source: _Operand) -> Tensor:
     """x with the slices of `source` added at the places along `dim` that a 1-d integer tensor names."""
 
@@ -273,6 +289,9 @@ def isinf(x: _Operand) -> Tensor:
 
 def isnan(x: _Operand) -> Tensor:
     """Whether x is not a number."""
+
+def isreal(x: _Operand) -> Tensor:
+    """Whether the imaginary part is 0; true for all real numbers, NaN included."""
 
 def kl_div(x: _Operand, target: _Operand, reduction: _str = 'mean', log_target: _bool = False) -> Tensor:
     """target * (log(target) - x), 0 where target is 0: x holds logarithms of probabilities."""
@@ -400,11 +419,17 @@ def outer(a: _Operand, b: _Operand) -> Tensor:
 def permute(x: _Operand, *dims: _Ints) -> Tensor:
     """Dimensions in another order: dimension i of the result is dimension dims[i] of x."""
 
+def polar(abs: _Operand, angle: _Operand) -> Tensor:
+    """Complex numbers of absolute values and angles in radians, which broadcast; both float32, or both float64."""
+
 def pow(a: _Operand, b: _Operand) -> Tensor:
     """a to the power b."""
 
 def prod(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
     """The product over `dim` (None or (): all); derivatives of every order hold where factors are 0."""
+
+def real(x: _Operand) -> Tensor:
+    """The real parts, as a view; a real tensor is its own."""
 
 def reciprocal(x: _Operand) -> Tensor:
     """1 / x."""
@@ -420,6 +445,9 @@ def repeat(x: _Operand, *sizes: _Ints) -> Tensor:
 
 def reshape(x: _Operand, *shape: _Ints) -> Tensor:
     """The same elements in row-major order in another shape; one size may be -1.  A view where strides allow."""
+
+def resolve_conj(x: _Operand) -> Tensor:
+    """x itself: here no conjugate is ever pending, as it may be in PyTorch."""
 
 def roll(x: _Operand, shifts: _int, dim: _int | None = None) -> Tensor:
     """The elements shifted along `dim` (None: in row-major order), those pushed out coming in at the front."""
@@ -439,11 +467,14 @@ def scaled_dot_product_attention(q: _Operand, k: _Operand, v: _Operand, attn_mas
 def select(x: _Operand, dim: _int, index: _int) -> Tensor:
     """The slice at `index` along `dim`, without that dimension; a view."""
 
+def sgn(x: _Operand) -> Tensor:
+    """x / |x|, and 0 at 0, where its derivative is 0 too; of real numbers `sign`."""
+
 def sigmoid(x: _Operand) -> Tensor:
     """1 / (1 + exp(-x))."""
 
 def sign(x: _Operand) -> Tensor:
-    """-1, 0 or 1; its derivative is 0."""
+    """-1, 0 or 1; its derivative is 0.  Of complex numbers there is `sgn`."""
 
 def silu(x: _Operand) -> Tensor:
     """x * sigmoid(x), also called swish."""
@@ -532,8 +563,17 @@ def var(x: _Operand, dim: _Ints | None = None, unbiased: _bool | None = None, ke
 def var_mean(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False, *, correction: _Number = 1) -> tuple[Tensor, Tensor]:
     """`var` and `mean` over the same dimensions, as a named tuple (var, mean)."""
 
+def vdot(a: _Operand, b: _Operand) -> Tensor:
+    """The sum of the products of two vectors of one size, the first conjugated."""
+
 def view(x: _Operand, *shape: _Ints) -> Tensor:
     """`reshape`, by PyTorch's name."""
+
+def view_as_complex(x: _Operand) -> Tensor:
+    """A view of pairs of real numbers as complex ones: shape (..., 2) becomes (...)."""
+
+def view_as_real(x: _Operand) -> Tensor:
+    """A view of complex numbers as pairs of real ones: shape (...) becomes (..., 2).  RuntimeError for other dtypes."""
 
 def where(condition: _Operand, a: _Operand, b: _Operand) -> Tensor:
     """a where the condition holds, b elsewhere; all three broadcast."""

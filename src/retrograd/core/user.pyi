@@ -53,6 +53,9 @@ class Tensor:
     def __pos__(self) -> Tensor: ...
     def __hash__(self) -> _int: ...
     @property
+    def H(self) -> Tensor:
+        """The conjugate transpose of a matrix; RuntimeError if x is none."""
+    @property
     def T(self) -> Tensor:
         """The dimensions in reverse order."""
     def __abs__(self) -> Tensor: ...
@@ -100,12 +103,16 @@ class Tensor:
         """x = x + alpha * other, in place."""
     def addmm(self, a: _Operand, b: _Operand, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """beta * x + alpha * (a @ b), of matrices a (m, k) and b (k, n); x broadcasts to (m, n)."""
+    def adjoint(self) -> Tensor:
+        """The conjugate transpose of matrices, the last two dimensions; of real ones a view."""
     def all(self, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
         """Whether every element over `dim` (None or (): all) is true (not zero)."""
     def amax(self, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
         """The largest element over `dim` (None or (): all); equals share the gradient.  NaN wins."""
     def amin(self, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
         """The smallest element over `dim` (None or (): all); equals share the gradient.  NaN wins."""
+    def angle(self) -> Tensor:
+        """The angle in radians between -pi and pi; of real numbers 0, or pi where negative.  At 0 its derivative is 0."""
     def any(self, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
         """Whether some element over `dim` (None or (): all) is true (not zero)."""
     def argmax(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
@@ -181,6 +188,10 @@ class Tensor:
         """The complex conjugate; of real numbers, a copy."""
     def conj_(self) -> Tensor:
         """`conj`, written into the tensor; returns it."""
+    def conj_physical(self) -> Tensor:
+        """`conj`, by PyTorch's name for the one that computes at once, as `conj` always does here."""
+    def conj_physical_(self) -> Tensor:
+        """`conj_physical`, written into the tensor; returns it."""
     def contiguous(self) -> Tensor:
         """The tensor itself if its elements lie in row-major order, else a copy in which they do."""
     def copy_(self, src: Any, non_blocking: Any = False) -> Tensor:
@@ -294,6 +305,11 @@ class Tensor:
         """`gt`, written into the tensor; returns it."""
     def half(self) -> Tensor:
         """The tensor in float16; itself if it is so already."""
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary parts, as a view that may be assigned to; RuntimeError if the dtype is not complex."""
+    @imag.setter
+    def imag(self, value: Tensor) -> None: ...
     def index_add(self, dim: _int, index: _Operand, source: _Operand) -> Tensor:
         """x with the slices of `source` added at the places along `dim` that a 1-d integer tensor names."""
     def index_add_(self, dim: _int, index: _Operand, source: _Operand) -> Tensor:
@@ -323,6 +339,8 @@ class Tensor:
         """Whether x is not a number."""
     def isnan_(self) -> Tensor:
         """`isnan`, written into the tensor; returns it."""
+    def isreal(self) -> Tensor:
+        """Whether the imaginary part is 0; true for all real numbers, NaN included."""
     def item(self) -> Any:
         """The one element of the tensor as a Python number."""
     def le(self, b: _Operand) -> Tensor:
@@ -379,6 +397,9 @@ class Tensor:
         """Whether a is less than b, element by element."""
     def lt_(self, b: _Operand) -> Tensor:
         """`lt`, written into the tensor; returns it."""
+    @property
+    def mH(self) -> Tensor:
+        """The conjugate transpose of matrices, the last two dimensions: `adjoint`."""
     @property
     def mT(self) -> Tensor:
         """The last two dimensions swapped."""
@@ -450,6 +471,11 @@ class Tensor:
         """`pow`, written into the tensor; returns it."""
     def prod(self, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
         """The product over `dim` (None or (): all); derivatives of every order hold where factors are 0."""
+    @property
+    def real(self) -> Tensor:
+        """The real parts, as a view that may be assigned to; a real tensor is its own."""
+    @real.setter
+    def real(self, value: Tensor) -> None: ...
     def reciprocal(self) -> Tensor:
         """1 / x."""
     def reciprocal_(self) -> Tensor:
@@ -479,6 +505,8 @@ class Tensor:
         """The same elements in row-major order in another shape; one size may be -1.  A view where strides allow."""
     def reshape_as(self, other: Any) -> Tensor:
         """Reshaped as the other tensor."""
+    def resolve_conj(self) -> Tensor:
+        """x itself: here no conjugate is ever pending, as it may be in PyTorch."""
     def retain_grad(self) -> None:
         """Let `backward()` show the gradient of this result in its `.grad`, as it does for leaves."""
     @property
@@ -496,6 +524,10 @@ class Tensor:
         """`rsqrt`, written into the tensor; returns it."""
     def select(self, dim: _int, index: _int) -> Tensor:
         """The slice at `index` along `dim`, without that dimension; a view."""
+    def sgn(self) -> Tensor:
+        """x / |x|, and 0 at 0, where its derivative is 0 too; of real numbers `sign`."""
+    def sgn_(self) -> Tensor:
+        """`sgn`, written into the tensor; returns it."""
     @property
     def shape(self) -> tuple[_int, ...]:
         """Sizes of the dimensions, as a tuple of ints."""
@@ -504,7 +536,7 @@ class Tensor:
     def sigmoid_(self) -> Tensor:
         """`sigmoid`, written into the tensor; returns it."""
     def sign(self) -> Tensor:
-        """-1, 0 or 1; its derivative is 0."""
+        """-1, 0 or 1; its derivative is 0.  Of complex numbers there is `sgn`."""
     def sign_(self) -> Tensor:
         """`sign`, written into the tensor; returns it."""
     def silu(self) -> Tensor:
@@ -589,8 +621,14 @@ class Tensor:
         """sum((x - mean(x))^2) / (n - correction) over `dim` (None: all)."""
     def var_mean(self, dim: _Ints | None = None, keepdim: _bool = False, *, correction: _Number = 1) -> tuple[Tensor, Tensor]:
         """`var` and `mean` over the same dimensions, as a named tuple (var, mean)."""
+    def vdot(self, b: _Operand) -> Tensor:
+        """The sum of the products of two vectors of one size, the first conjugated."""
     def view(self, *shape: _Ints) -> Tensor:
         """`reshape`, by PyTorch's name."""
+    def view_as_complex(self) -> Tensor:
+        """A view of pairs of real numbers as complex ones: shape (..., 2) becomes (...)."""
+    def view_as_real(self) -> Tensor:
+        """A view of complex numbers as pairs of real ones: shape (...) becomes (..., 2).  RuntimeError for other dtypes."""
     def where(self, a: _Operand, b: _Operand) -> Tensor:
         """a where the condition holds, b elsewhere; all three broadcast."""
     def zero_(self) -> Tensor:
