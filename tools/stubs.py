@@ -51,7 +51,7 @@ TYPES = {
 }
 # What attributes hold, by type; the sources do not say.
 HELD = {
-    "Tensor": "T data mT",
+    "Tensor": "H T data imag mH mT real",
     "Tensor | None": "_grad grad",
     "_bool": "_hooked _requires_grad _saved is_leaf requires_grad retains_grad",
     "_int": "ndim output_nr",

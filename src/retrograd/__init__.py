@@ -38,6 +38,7 @@ from retrograd.ops.create import linspace as linspace
 from retrograd.ops.create import ones as ones
 from retrograd.ops.create import tensor as tensor
 from retrograd.ops.create import zeros as zeros
+from retrograd.ops.methods import is_complex as is_complex
 from retrograd.ops.random import Generator as Generator
 from retrograd.ops.random import default_generator as default_generator
 from retrograd.ops.random import get_rng_state as get_rng_state

@@ -44,6 +44,7 @@ from retrograd.ops.create import linspace as linspace
 from retrograd.ops.create import ones as ones
 from retrograd.ops.create import tensor as tensor
 from retrograd.ops.create import zeros as zeros
+from retrograd.ops.methods import is_complex as is_complex
 from retrograd.ops.random import Generator as Generator
 from retrograd.ops.random import default_generator as default_generator
 from retrograd.ops.random import get_rng_state as get_rng_state
@@ -569,6 +570,12 @@ def vdot(a: _Operand, b: _Operand) -> Tensor:
 
 def view(x: _Operand, *shape: _Ints) -> Tensor:
     """The same memory in another shape; where strides do not allow that, `reshape` makes a copy."""
+
+def view_as_complex(x: _Operand) -> Tensor:
+    """A view of pairs of real numbers as complex ones: shape (..., 2) becomes (...)."""
+
+def view_as_real(x: _Operand) -> Tensor:
+    """A view of complex numbers as pairs of real ones: shape (...) becomes (..., 2).  RuntimeError for other dtypes."""
 
 def view_as_complex(x: _Operand) -> Tensor:
     """A view of pairs of real numbers as complex ones: shape (..., 2) becomes (...)."""

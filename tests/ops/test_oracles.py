@@ -446,12 +446,27 @@ BITS = {
     "bitwise_xor": np.bitwise_xor,
     "bitwise_not": np.bitwise_not,
 }
+COMPLEX_NUMBERS = {
+    "real": np.real,
+    "imag": np.imag,
+    "view_as_real": lambda x: np.stack([x.real, x.imag], -1),
+    "view_as_complex": lambda x: x[..., 0] + 1j * x[..., 1],
+    "complex": lambda real, imag: real + 1j * imag,
+    "polar": lambda abs, angle: abs * np.exp(1j * angle),
+    "angle": np.angle,
+    "sgn": lambda x: x / np.abs(x),
+    "conj_physical": np.conj,
+    "resolve_conj": np.array,
+    "isreal": np.isreal,
+    "vdot": np.vdot,
+    "adjoint": lambda x: np.swapaxes(x, -1, -2).conj(),
+}
 GRAPHS = {
     "pick": lambda *outputs, index: outputs[index],
     "guard": lambda x, expected, source: np.array_equal(x, expected),
     "pipe_split": lambda: np.zeros(()),
 }
-ORACLES |= LINEAR_ALGEBRA | NETWORKS | LOSSES | GRAPHS | BITS
+ORACLES |= LINEAR_ALGEBRA | NETWORKS | LOSSES | GRAPHS | BITS | COMPLEX_NUMBERS
 
 # Why an operator is compared with nothing here.
 WITHOUT = dict.fromkeys(["rand", "randn", "randint", "randperm", "bernoulli"], "random: tests/ops/test_random.py")

@@ -6,8 +6,19 @@ from retrograd.ops import complex as complex
 from retrograd.ops import create, index, linalg, losses, methods, mutate, nn, pointwise, random, reduce, view
 
 __all__ = [
-    "complex", "create", "index", "linalg", "losses", "methods", "mutate", "nn", "pointwise", "random", "reduce", "view",
-]  # fmt: skip
+    "complex",
+    "create",
+    "index",
+    "linalg",
+    "losses",
+    "methods",
+    "mutate",
+    "nn",
+    "pointwise",
+    "random",
+    "reduce",
+    "view",
+]
 
 _ARITHMETIC = "add sub mul div matmul pow neg remainder floor_divide lt le gt ge eq ne"
 

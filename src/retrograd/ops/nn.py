@@ -10,6 +10,7 @@ from retrograd.ops.linalg import matmul
 from retrograd.ops.pointwise import (
     abs,
     clamp,
+    conj,
     detach,
     exp,
     ge,
@@ -18,6 +19,7 @@ from retrograd.ops.pointwise import (
     logical_or,
     ne,
     pow,
+    real_part,
     rsqrt,
     square,
     to,

@@ -8,7 +8,7 @@ import math
 
 from retrograd.core import dtype as dtypes
 from retrograd.core import op, xp
-from retrograd.ops.family import Comparison, Composite, Pointwise, pointwise
+from retrograd.ops.family import Comparison, Composite, Pointwise, cast_to, pointwise
 
 POSITIVE = (0.2, 3.0)
 
@@ -88,7 +88,7 @@ class pow(Pointwise):
     def vjp_b(g, a, b, out):
         if isinstance(a, (int, float, complex)):
             return g * out * _logarithm(a, out.dtype)
-        return g * where(a == 0, 0, out * log(where(a == 0, 1, to(a, out.dtype))))
+        return g * where(a == 0, 0, out * log(where(a == 0, 1, cast_to(a, out.dtype))))
 
     def samples(r):
         yield (r(3, within=POSITIVE), r(2, 3)), {}
