@@ -577,12 +577,6 @@ def view_as_complex(x: _Operand) -> Tensor:
 def view_as_real(x: _Operand) -> Tensor:
     """A view of complex numbers as pairs of real ones: shape (...) becomes (..., 2).  RuntimeError for other dtypes."""
 
-def view_as_complex(x: _Operand) -> Tensor:
-    """A view of pairs of real numbers as complex ones: shape (..., 2) becomes (...)."""
-
-def view_as_real(x: _Operand) -> Tensor:
-    """A view of complex numbers as pairs of real ones: shape (...) becomes (..., 2).  RuntimeError for other dtypes."""
-
 def where(condition: _Operand, a: _Operand, b: _Operand) -> Tensor:
     """a where the condition holds, b elsewhere; all three broadcast."""
 

@@ -90,7 +90,7 @@ def test_derivatives_where_real_numbers_meet_complex_ones(name):
 def test_all_derivatives_at_zero_are_zero(f):
     z = leaf([0j, 1j])
     (g,) = rg.autograd.grad(rg.real(f(z)).sum(), z, create_graph=True)
-    (h,) = rg.autograd.grad((g * g.conj()).real.sum(), z)
+    (h,) = rg.autograd.grad((g.real * 2 + g.imag * 3).sum(), z)
     assert g.tolist()[0] == h.tolist()[0] == 0
 
 
@@ -176,6 +176,12 @@ def test_gradients_of_a_write_through_pairs_go_to_complex_numbers():
     rg.view_as_complex(x).copy_(w)
     (x * rg.tensor([5.0, 7.0], dtype=rg.float64)).sum().backward()
     assert w.grad.tolist() == [5 + 7j]
+
+
+def test_a_cotangent_in_other_strides_is_put_together():
+    z = leaf(Z)
+    (rg.view_as_real(z).T * rg.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], dtype=rg.float64)).sum().backward()
+    assert z.grad.tolist() == [1 + 4j, 2 + 5j, 3 + 6j]
 
 
 # ---------------------------------------------------------------------------------------------------- values

@@ -89,3 +89,137 @@ def test_what_can_not_be_written_is_refused_before_anything_changes(write, error
     with pytest.raises(error, match=facts):
         write(x)
     assert x.tolist() == [4.0, 9.0]
+
+
+# --------------------------------------------------------------------------- every operator that writes in place
+
+
+WRITERS = {
+    name: method.writes
+    for name, method in vars(rg.Tensor).items()
+    if hasattr(method, "writes") and method.writes.differentiable and len(method.writes.schema.inputs) <= 2
+}
+COMPARISONS = ["eq_", "ne_", "lt_", "le_", "gt_", "ge_"]
+
+
+def operands(operator):
+    """An input, the other tensors that the operator takes, and its params."""
+    low = 1.5 if operator.name == "acosh" else 0.2  # the domain of the operator
+    x = (low + rg.arange(6) * 0.1).double().view(2, 3)
+    others = [rg.full((2, 3), 0.7, dtype=rg.float64)] * (len(operator.schema.inputs) - 1)
+    return x, others, {"min": 0.35} if operator.name == "clamp" else {}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_an_operator_in_place_has_the_value_and_gradients_of_the_operator(name):
+    x, others, params = operands(WRITERS[name])
+    leaves = [t.clone().requires_grad_() for t in (x, *others)]
+    out = WRITERS[name](*leaves, **params)
+    expected = rg.autograd.grad((out * out).sum(), leaves)
+    y = leaves[0] * 1
+    assert getattr(y, name)(*leaves[1:], **params) is y
+    assert (y._version, y.dtype) == (1, rg.float64)
+    assert y.tolist() == out.tolist()
+    grads = rg.autograd.grad((y * y).sum(), leaves)
+    assert [g.view(-1).tolist() for g in grads] == [pytest.approx(g.view(-1).tolist()) for g in expected]
+
+
+@pytest.mark.parametrize("name", [n for n in WRITERS if n not in ("tril_", "triu_")])  # which want a matrix
+def test_an_operator_in_place_on_a_view_changes_only_its_part_of_the_base_and_of_the_gradient(name):
+    x, others, params = operands(WRITERS[name])
+    others = [t[:, 1] for t in others]
+    leaf = x.clone().requires_grad_()
+    column = WRITERS[name](leaf[:, 1], *others, **params)
+    (expected,) = rg.autograd.grad((column * 3).sum() + leaf[:, 0].sum() + leaf[:, 2].sum(), leaf)
+    y = leaf * 1
+    getattr(y[:, 1], name)(*others, **params)
+    assert y[:, 1].tolist() == column.tolist()
+    assert y[:, ::2].tolist() == leaf[:, ::2].tolist()
+    (grad,) = rg.autograd.grad((y * rg.tensor([1.0, 3.0, 1.0], dtype=rg.float64)).sum(), leaf)
+    assert grad.view(-1).tolist() == pytest.approx(expected.view(-1).tolist())
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_a_comparison_in_place_writes_zeros_and_ones_and_passes_no_gradient(name):
+    x = rg.tensor([0.0, 1.0, 2.0], requires_grad=True)
+    expected = getattr(rg, name[:-1])(x.detach(), rg.ones(3)).float().tolist()
+    plain = x.detach().clone()
+    getattr(plain, name)(rg.ones(3))
+    assert plain.tolist() == expected
+    y = x * 1
+    getattr(y, name)(rg.ones(3))
+    assert y.tolist() == expected
+    (y * 2).sum().backward()
+    assert x.grad.tolist() == [0.0] * 3
+
+
+def test_masked_fill_in_place_passes_gradients_where_nothing_was_filled():
+    x = rg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y = x * 1
+    y.masked_fill_(y > 1.5, 9.0)
+    (y * rg.tensor([2.0, 3.0, 5.0])).sum().backward()
+    assert y.tolist() == [1.0, 9.0, 9.0]
+    assert x.grad.tolist() == [2.0, 0.0, 0.0]
+
+
+def test_index_add_in_place_adds_at_the_places_and_to_the_gradient():
+    x, source = rg.ones(3, requires_grad=True), rg.tensor([10.0, 20.0], requires_grad=True)
+    y = x * 1
+    y.index_add_(0, rg.tensor([2, 2]), source)
+    (y * rg.tensor([2.0, 3.0, 5.0])).sum().backward()
+    assert y.tolist() == [1.0, 1.0, 31.0]
+    assert (x.grad.tolist(), source.grad.tolist()) == ([2.0, 3.0, 5.0], [5.0, 5.0])
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.add_("text"),
+        lambda x: x.pow_(rg.ones(2, dtype=rg.complex64)),
+        lambda x: x.mul_(rg.ones(5)),
+        lambda x: x.__setitem__(5, 1.0),
+        lambda x: x.__setitem__(slice(0, 1), rg.ones(3)),
+        lambda x: x.masked_fill_(rg.ones(7, dtype=rg.bool), 1.0),
+        lambda x: x.bitwise_not_(),
+        lambda x: x.tril_(),
+    ],
+)
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_write_that_fails_changes_neither_value_nor_version_nor_history(write, recorded):
+    x = rg.tensor([1.0, 2.0], requires_grad=recorded)
+    y = x * 1
+    fn = y.grad_fn
+    with pytest.raises((RuntimeError, TypeError, ValueError, IndexError, NotImplementedError)):
+        write(y)
+    assert y.tolist() == [1.0, 2.0]
+    assert (y._version, y.grad_fn) == (0, fn)
+
+
+def test_an_operator_without_a_gradient_refuses_to_write_into_a_graph_before_it_has():
+    y = rg.tensor([1.0, 2.0], requires_grad=True) * 1
+    with pytest.raises(NotImplementedError, match="floor_divide"):
+        y.floor_divide_(0.3).sum().backward()
+    assert y.tolist() == [1.0, 2.0]
+    assert y._version == 0
+
+
+def test_writes_to_memory_that_two_tensors_share_are_seen_by_both_and_counted_once():
+    x = rg.zeros(4)
+    left, right = x[:3], x[1:]
+    left.add_(1)
+    right.mul_(5)
+    assert x.tolist() == [1.0, 5.0, 5.0, 0.0]
+    assert left.tolist() == [1.0, 5.0, 5.0]
+    assert (x._version, left._version, right._version) == (2, 2, 2)
+
+
+def test_a_write_of_overlapping_memory_uses_the_old_values():
+    x = rg.arange(5).float()
+    x[1:] = x[:-1]
+    assert x.tolist() == [0.0, 0.0, 1.0, 2.0, 3.0]
+    x = rg.arange(5).float()
+    x[1:].add_(x[:-1])
+    assert x.tolist() == [0.0, 1.0, 3.0, 5.0, 7.0]
+    x = rg.arange(6).float().view(2, 3)
+    x[:, :2].copy_(x[:, 1:])
+    assert x.tolist() == [[1.0, 2.0, 2.0], [4.0, 5.0, 5.0]]

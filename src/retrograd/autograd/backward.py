@@ -232,7 +232,7 @@ def _accumulate(leaf: Tensor, g: Tensor, owned: bool) -> None:
             leaf._grad = laid_out(g, leaf, owned)
         elif not add_into(old, g):
             with at(current().level, False):
-                leaf._grad = old.detach().add_(g) if old.level is None else old + g
+                leaf._grad = old + g
 
 
 def _accumulate_with_graph(leaf: Tensor, g: Tensor, owned: bool) -> None:
@@ -240,7 +240,7 @@ def _accumulate_with_graph(leaf: Tensor, g: Tensor, owned: bool) -> None:
     g = conjugate(g)
     with accumulating:
         old = leaf._grad
-        leaf._grad = g if old is None else old + g
+        leaf._grad = registry["clone"](g) if old is None else old + g  # leaves may have got the same tensor
 
 
 def _backward(

@@ -31,8 +31,11 @@ cpdef object raw(Op op, object a)
 
 cpdef object show(Op op, TensorBase out, TensorBase source, dict params, State state)
 
+@cython.locals(view=View, base=TensorBase)
 cpdef object follow(TensorBase t)
 cpdef bint wants(TensorBase t) except -1
+
+cpdef object remade(View view)
 
 @cython.locals(view=View, base=TensorBase)
 cpdef object refresh(TensorBase t)

@@ -7,7 +7,7 @@ from retrograd.core.level import at, current
 from retrograd.core.op import OpBase, namespaces
 from retrograd.core.record import record, record2
 from retrograd.core.source import Cut, place
-from retrograd.core.tensor import INFERENCE, TensorBase, View, become_view, floating, make, plain, shows, version_of
+from retrograd.core.tensor import INFERENCE, TensorBase, become_view, floating, make, plain, shows, version_of
 
 compiled = not __file__.endswith(".py")
 if not compiled:  # compiled, this is a cast without a check: see tensor.pxd
@@ -222,37 +222,38 @@ def wants(t):
     return t._requires_grad
 
 
-def requires(t):
-    """Whether a tensor requires a gradient, also for a view that is of no use since its base was written to."""
-    view = t._view
-    if view is not None and view.made and view.seen != t.version.rebased:
-        return t._requires_grad or view.base._requires_grad
-    return wants(t)
-
-
 def follow(t):
-    """A view takes over what its base has become since."""
-    if t._view.seen != t.version.rebased:
-        refresh(t)
+    """A view takes over what its base has become since, unless it was made under other rules."""
+    view: View = t._view
+    if view.seen != t.version.rebased:
+        base: TensorBase = view.base
+        if view.made and base._requires_grad:
+            t._requires_grad = True  # but what records it refuses: see `record.stale`
+        else:
+            refresh(t)
 
 
 def refresh(t):
     """The base has a new history, and above the ground a new value, since the view was made: follow it."""
     view: View = t._view
     base: TensorBase = view.base
-    if view.made and base._requires_grad:
-        refuse_write(view.made, "this tensor is a view and its base or another view of its base was written to")
     view.seen = base.version.rebased
     if t.level is None and not base._requires_grad:
         return
     with at(t.level, base._requires_grad):
-        now = base
-        for op, params in view.chain:
-            now = call(op, (now,), params)
+        now = remade(view)
     if t.level is not None:
         t.value, t.tag = now.value, now.tag
     if base._requires_grad:
         take(t, now)
+
+
+def remade(view):
+    """The view of its base as that is now, as a new tensor."""
+    now = view.base
+    for op, params in view.chain:
+        now = call(op, (now,), params)
+    return now
 
 
 def take(t, new):
@@ -262,19 +263,6 @@ def take(t, new):
     t._requires_grad = new._requires_grad
     if t._grad_fn is not None:
         move_retained(t, old, number)
-
-
-def refuse_write(made, what):
-    """A view that was made under other rules takes no part in recorded writes."""
-    if made in ("no_grad", "inference"):
-        raise RuntimeError(
-            f"{what} in place, with grad mode enabled, but the view was made in {made} mode. Make it outside, or "
-            f"write to it under no_grad(), or use an out-of-place operator."
-        )
-    raise RuntimeError(
-        f"{what} in place, and it is an output of {made}, whose views may not be modified inplace: either it returns "
-        f"several of them, or it has a derivative of its own. Use an out-of-place operator, or take views by indexing."
-    )
 
 
 def how_made(state):

@@ -325,8 +325,8 @@ def materialize(fn, slots):
 
 
 def add_into(total, term):
-    """Add to a tensor's memory, if both are plain arrays of one kind outside every graph; whether that was done."""
-    if total.level is not None or total._requires_grad or not same_kind(total.value, term.value):
+    """Add to a tensor's memory, if both are plain arrays of one kind; whether that was done."""
+    if total.level is not None or not same_kind(total.value, term.value):
         return False
     add(total.value, term.value, total.value)
     touch(total)

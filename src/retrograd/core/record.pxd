@@ -17,6 +17,8 @@ cpdef object record2(OpBase op, object a, object b, TensorBase out, State state)
 @cython.locals(t=TensorBase)
 cpdef object edge_to(OpBase op, int index, object a)
 
+cpdef object stale(TensorBase t)
+
 @cython.locals(t=TensorBase, count=cython.Py_ssize_t)
 cpdef Py_ssize_t kept(object op, object a) except -1
 

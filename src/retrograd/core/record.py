@@ -63,10 +63,31 @@ def edge_to(op, index, a):
     if isinstance(a, TensorBase):
         t: TensorBase = known_tensor(a)  # noqa: F821
         if t._requires_grad:
+            if t._view is not None:
+                stale(t)
             if op.rules[index] is None:
                 missing_rule(op, index)
             return t if t._grad_fn is None else t._grad_fn
     return None
+
+
+def stale(t):
+    """Refuse a view of another's making whose base was written to since: it has no history that would be right."""
+    if t._view.seen != t.version.rebased:
+        refuse_view(t._view.made, "this tensor is a view, and its base or another view of its base has been modified")
+
+
+def refuse_view(made, what):
+    """A view that was made under other rules takes no part in recorded writes."""
+    if made in ("no_grad", "inference"):
+        raise RuntimeError(
+            f"{what} in place with grad mode enabled, but the view was made in {made} mode. Make it outside, or write "
+            f"under no_grad(), or use an out-of-place operator."
+        )
+    raise RuntimeError(
+        f"{what} in place, and it is an output of {made}, whose views may not be modified inplace: either it returns "
+        f"several of them, or it has a derivative of its own. Use an out-of-place operator, or take views by indexing."
+    )
 
 
 def kept(op, a):
@@ -104,6 +125,8 @@ def record(op, args, params, out, level):
         if isinstance(a, TensorBase):
             u: TensorBase = a
             if u._requires_grad and u.level is level:
+                if u._view is not None:
+                    stale(u)
                 edge = u if u._grad_fn is None else u._grad_fn
                 if u.output_nr:
                     numbers = True

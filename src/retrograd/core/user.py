@@ -4,8 +4,9 @@ import warnings
 
 from retrograd.core import dtype as dtypes
 from retrograd.core.arithmetic import Arithmetic
-from retrograd.core.dispatch import requires, wants
+from retrograd.core.dispatch import wants
 from retrograd.core.level import current, graph_level
+from retrograd.core.record import stale
 from retrograd.core.tensor import count_of, set_tensor_class
 
 
@@ -21,7 +22,7 @@ class Tensor(Arithmetic):
     @property
     def requires_grad(self):
         """Whether operators on this tensor are recorded, so that gradients flow to it."""
-        return requires(self)
+        return wants(self)
 
     @requires_grad.setter
     def requires_grad(self, flag):
@@ -47,6 +48,8 @@ class Tensor(Arithmetic):
     def grad_fn(self):
         """The node of the graph that made this tensor; None for leaves."""
         wants(self)  # a view whose base was written to has another by now
+        if self._view is not None and self._requires_grad:
+            stale(self)
         return self._grad_fn
 
     @property

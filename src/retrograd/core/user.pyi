@@ -53,7 +53,7 @@ class Tensor:
     def __pos__(self) -> Tensor: ...
     def __hash__(self) -> _int: ...
     @property
-    def H(self) -> Any:
+    def H(self) -> Tensor:
         """The conjugate transpose of a matrix; RuntimeError if x is none."""
     @property
     def T(self) -> Tensor:
@@ -306,10 +306,10 @@ class Tensor:
     def half(self) -> Tensor:
         """The tensor in float16; itself if it is so already."""
     @property
-    def imag(self) -> Any:
+    def imag(self) -> Tensor:
         """The imaginary parts, as a view that may be assigned to; RuntimeError if the dtype is not complex."""
     @imag.setter
-    def imag(self, value: Any) -> None: ...
+    def imag(self, value: Tensor) -> None: ...
     def index_add(self, dim: _int, index: _Operand, source: _Operand) -> Tensor:
         """x with the slices of `source` added at the places along `dim` that a 1-d integer tensor names."""
     def index_add_(self, dim: _int, index: _Operand, source: _Operand) -> Tensor:
@@ -398,7 +398,7 @@ class Tensor:
     def lt_(self, b: _Operand) -> Tensor:
         """`lt`, written into the tensor; returns it."""
     @property
-    def mH(self) -> Any:
+    def mH(self) -> Tensor:
         """The conjugate transpose of matrices, the last two dimensions: `adjoint`."""
     @property
     def mT(self) -> Tensor:
@@ -472,10 +472,10 @@ class Tensor:
     def prod(self, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
         """The product over `dim` (None or (): all); derivatives of every order hold where factors are 0."""
     @property
-    def real(self) -> Any:
+    def real(self) -> Tensor:
         """The real parts, as a view that may be assigned to; a real tensor is its own."""
     @real.setter
-    def real(self, value: Any) -> None: ...
+    def real(self, value: Tensor) -> None: ...
     def reciprocal(self) -> Tensor:
         """1 / x."""
     def reciprocal_(self) -> Tensor:

@@ -3,7 +3,7 @@
 import operator
 
 from retrograd import backend
-from retrograd.core import Aval, Definition, Tensor, op, registry
+from retrograd.core import Aval, Definition, Tensor, graph_level, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Composite, View, canonical_dim
@@ -158,7 +158,7 @@ def _index_tensor(k):
         i = to(i, dtypes.int64)
     if i.dtype.kind not in "iub":
         raise IndexError(f"index: tensors used as indices must be integer or boolean, got {i.dtype}")
-    if i.ndim == 0 and (i.dtype == dtypes.bool_ or not isinstance(k, Tensor)):
+    if i.ndim == 0 and (i.dtype == dtypes.bool_ or not isinstance(k, Tensor) or graph_level() is None):
         return i.item()
     return i
 

@@ -6,8 +6,8 @@ nothing is overwritten: the tensor gets a new value, and views of the same base 
 
 from retrograd.core import Definition, Tensor, call, current, graph_level, op, operator_named, registry
 from retrograd.core import dtype as dtypes
-from retrograd.core.dispatch import ground, refuse_write, take, wants
-from retrograd.core.record import record
+from retrograd.core.dispatch import ground, remade, take, wants
+from retrograd.core.record import record, refuse_view
 from retrograd.core.tensor import Version, alias, make, plain, touch, version_of
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Comparison, broadcast_shapes, cast_to, sum_to
@@ -121,7 +121,7 @@ def _check_history(x):
     """The rules for what may be part of a graph and be written to."""
     if x._view is not None:
         if x._view.made:
-            refuse_write(x._view.made, "this tensor is a view and is being modified")
+            refuse_view(x._view.made, "this tensor is a view and is being modified")
         if wants(x._view.base) and x._view.base._grad_fn is None:
             raise RuntimeError(
                 "a view of a leaf Variable that requires grad is being used in an in-place operation; write under "
@@ -224,11 +224,11 @@ def _straight(operator, x, others, params):
 
 def _before(operator, x, others):
     """x as it is, for the graph; with a copy of its numbers if a rule will ask for them."""
-    before = alias(x, x._grad_fn)
+    before = alias(x, x._grad_fn) if x._view is None else remade(x._view)  # without the hooks of the old view
     rules = zip(operator.rules, (x, *others), strict=False)
     if any(r is not None and r.needs_values & 1 for r, a in rules if isinstance(a, Tensor) and wants(a)):
         before.value = registry["clone"](x.detach()).value
-        before.version = Version()
+        before.version, before._view = Version(), None
     return before
 
 
@@ -248,8 +248,8 @@ def _through_a_copy(operator, x, others, params):
     """Where the operator has no kernel to write with: compute, then copy."""
     before = x
     if x.level is None and is_recorded(x, *others):
-        before = alias(x, x._grad_fn)
-        before.value, before.version = registry["clone"](x.detach()).value, Version()
+        before = alias(x, x._grad_fn) if x._view is None else remade(x._view)
+        before.value, before.version, before._view = registry["clone"](x.detach()).value, Version(), None
     result = call(operator, (before, *[before if a is x else a for a in others]), params)
     _check_result(f"{operator.name}_", x, result)
     return copy_(x, result)
