@@ -67,8 +67,7 @@ class Library(NamedTuple):
 def retrograd() -> Library:
     """Ours."""
     import retrograd as rg
-    from retrograd.autograd import anomaly_mode, profiler
-    from retrograd.autograd.gradcheck import gradcheck, gradgradcheck
+    from retrograd.autograd import anomaly_mode, gradcheck, gradgradcheck, profiler
 
     tools = {"anomaly": anomaly_mode.detect_anomaly, "profiler": profiler.profile}
     return Library(rg, gradcheck, gradgradcheck, tools)

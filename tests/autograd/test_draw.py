@@ -186,7 +186,7 @@ def test_a_user_s_function_has_the_name_of_its_class():
 def test_drawing_leaves_no_trace_on_leaves():
     w = leaf(3)
     draw((w * w).sum())
-    assert not w._hooked
+    assert w._hooks is None
 
 
 # ----------------------------------------------------------------------------------------------------- folding

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+from retrograd.autograd import GradcheckError, gradcheck, gradgradcheck
 from retrograd.core import Definition, op, registry
 
 

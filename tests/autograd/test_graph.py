@@ -105,6 +105,21 @@ def test_nodes_off_the_path_to_the_inputs_are_not_run_nor_freed():
     assert b.grad.tolist() == [6.0]
 
 
+def test_a_node_whose_gradient_is_asked_for_is_itself_not_run():
+    x, ran = leaf(2.0), []
+    y = x * x
+    handles = [
+        y.grad_fn.register_prehook(lambda _: ran.append("pre")),
+        y.grad_fn.register_hook(lambda *_: ran.append(1)),
+    ]
+    assert rg.autograd.grad((y * 3).sum(), y)[0].tolist() == [3.0]
+    assert ran == []
+    for handle in handles:
+        handle.remove()
+    y.sum().backward()  # nothing that it saved was freed
+    assert x.grad.tolist() == [4.0]
+
+
 def test_later_nodes_run_first():
     x, order = leaf(1.0), []
     branches = [x * i for i in range(4)]

@@ -65,10 +65,10 @@ __all__ = [
 
 
 _LATER = {
-    "GradcheckError": "gradcheck",
+    "GradcheckError": "gradchecks",
     "NestedIOFunction": "nested_io",
-    "gradcheck": "gradcheck",
-    "gradgradcheck": "gradcheck",
+    "gradcheck": "gradchecks",
+    "gradgradcheck": "gradchecks",
     "profiler": "profiler",
 }
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from retrograd.autograd.nodes import is_leaf, origin, saved_values, short_name, sources_of, type_of, walk
 from retrograd.core import Tensor
 from retrograd.core.dtype import is_differentiable
-from retrograd.core.hooks import of_leaves
 from retrograd.core.source import Cut
 
 SHOWN = 12  # leaves of which the way is told
@@ -138,7 +137,7 @@ def _no_grad_yet(leaf: Tensor) -> Iterator[str]:
         ".grad is None: no backward pass has reached it since it was made, or since zero_grad() or .grad = None "
         "cleared it."
     )
-    hooks = of_leaves.get(id(leaf))
+    hooks = leaf._hooks
     if hooks is not None and hooks.accumulated:
         yield "Or one of its post-accumulate-grad hooks has cleared .grad, as optimizers within backward() do."
     yield (

@@ -366,6 +366,7 @@ def _record(
             _attach(fn, number, out, _is_among(out, ctx._dirty))
     if ctx._saved:
         _save(fn, ctx, made)
+    ctx._dirty = ctx._fixed = ctx._saved_for_forward = ()  # which may be the outputs, and they hold the node
     for watcher in current().watchers or ():
         watcher.recorded(fn)
 

@@ -129,7 +129,8 @@ def register_multi_grad_hook(
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode!r}")
     _check_callable(fn)
-    collector = (_All if mode == "all" else _Any)(tuple(edge_of(t)[0] for t in tensors), fn)
+    edges = tuple(weakref.ref(edge_of(t)[0]) for t in tensors)  # which hold the hook, and it must not hold them
+    collector = (_All if mode == "all" else _Any)(edges, fn)
     return _Handles([t.register_hook(collector.hook(i)) for i, t in enumerate(tensors)])
 
 
@@ -152,7 +153,7 @@ class _All(_Collector):
             with self._lock:
                 found = self._passes.setdefault(run, {})
                 found[index] = grad
-                complete = len(found) == sum(run.will_run(edge) for edge in self._edges)
+                complete = len(found) == sum(run.will_run(edge()) for edge in self._edges)
             if complete:
                 self._fn(tuple(found.get(i) for i in range(len(self._edges))))
 

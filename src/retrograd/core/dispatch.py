@@ -7,7 +7,7 @@ from retrograd.core.level import at, current
 from retrograd.core.op import OpBase, namespaces
 from retrograd.core.record import record, record2
 from retrograd.core.source import Cut, place
-from retrograd.core.tensor import INFERENCE, TensorBase, become_view, floating, make, plain, shows, version_of
+from retrograd.core.tensor import INFERENCE, TensorBase, View, become_view, floating, make, plain, shows, version_of
 
 compiled = not __file__.endswith(".py")
 if not compiled:  # compiled, this is a cast without a check: see tensor.pxd
@@ -240,7 +240,7 @@ def refresh(t):
     view.seen = base.version.rebased
     if t.level is None and not base._requires_grad:
         return
-    with at(t.level, base._requires_grad):
+    with at(t.level, base._requires_grad or t.level is not None):
         now = remade(view)
     if t.level is not None:
         t.value, t.tag = now.value, now.tag

@@ -9,7 +9,7 @@ from numpy import ones as one_array
 from numpy import zeros as zero_array
 
 from retrograd.core.gradfn import GradFn
-from retrograd.core.hooks import hooks_of, of_leaves, run_after, run_before, run_tensor_hooks
+from retrograd.core.hooks import LeafHooks, run_after, run_before, run_tensor_hooks
 from retrograd.core.level import at, current, graph_level, using
 from retrograd.core.tensor import TensorBase, make, same_kind, touch
 
@@ -58,7 +58,7 @@ class Pass:
         self.accumulate = accumulate
         self.adds = accumulate is not None and in_place
         self.watchers = current().watchers
-        self.left = edges_to_leaves(roots, needed) if of_leaves else None
+        self.left = edges_to_leaves(roots, needed) if LeafHooks.alive else None
         self.careful = self.left is not None or self.watchers is not None
         self.reachable = None
         self.callbacks = []  # functions to call when the pass is over
@@ -256,7 +256,7 @@ class Pass:
     def settle(self, leaf):
         """A leaf has had its last cotangent: its hooks run, and it is accumulated, or kept for the caller."""
         g = self.arrived.pop(leaf)
-        hooks = hooks_of(leaf) if leaf._hooked else None
+        hooks = leaf._hooks
         if hooks is not None:
             g = run_tensor_hooks(hooks, 0, g)
         if self.accumulate is None:
@@ -282,7 +282,7 @@ class Pass:
 
     def arrive(self, leaf, g, fresh):
         """A cotangent reaches a leaf; `fresh` says that nobody else sees its memory."""
-        if self.adds and leaf._grad is not None and not leaf._hooked and self.added(leaf, g):
+        if self.adds and leaf._grad is not None and leaf._hooks is None and self.added(leaf, g):
             return
         old = self.arrived.get(leaf)
         if old is None:

@@ -3,6 +3,7 @@
 The engine's cotangents are plain transposes; hooks see PyTorch's gradients, which are their conjugates.
 """
 
+import threading
 import weakref
 from itertools import count
 
@@ -58,31 +59,32 @@ class Hooks:
 
 
 class LeafHooks(Hooks):
-    """What hangs on a leaf, as long as that lives, and the node that the graph shows for it."""
+    """What hangs on a leaf, and the node that the graph shows for it.
 
-    __slots__ = ("node", "owner")
+    While there is any such, passes find out when each leaf has had its last gradient.
+    """
 
-    def __init__(self, leaf):
+    __slots__ = ("node",)
+    alive = 0
+
+    def __init__(self):
         super().__init__()
-        key = id(leaf)
-        self.owner = weakref.ref(leaf, lambda _: of_leaves.pop(key, None))
         self.node = None  # a weak reference
+        with _counting:
+            LeafHooks.alive += 1
+
+    def __del__(self):
+        with _counting:
+            LeafHooks.alive -= 1
 
 
-# By the leaf's id; tensors themselves only have a flag.  While there is any, passes find out when each leaf has had
-# its last gradient.
-of_leaves = {}
+_counting = threading.RLock()  # the collector may run __del__ at any time, here too
 
 
 def hooks_of(owner):
     """The hooks of a node or leaf, made when first asked for."""
-    if isinstance(owner, TensorBase):
-        if not owner._hooked:
-            of_leaves[id(owner)] = LeafHooks(owner)
-            owner._hooked = True
-        return of_leaves[id(owner)]
     if owner._hooks is None:
-        owner._hooks = Hooks()
+        owner._hooks = LeafHooks() if isinstance(owner, TensorBase) else Hooks()
     return owner._hooks
 
 

@@ -65,10 +65,10 @@ cdef class View:
 
 @cython.freelist(512)
 cdef class TensorBase:
-    cdef public object value, level, tag, _grad_fn, _grad
+    cdef public object value, level, tag, _grad_fn, _grad, _hooks
     cdef public Version version
     cdef public View _view
-    cdef public bint _requires_grad, _saved, _hooked
+    cdef public bint _requires_grad, _saved
     cdef public int output_nr
     cdef object __weakref__
 

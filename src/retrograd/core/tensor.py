@@ -55,7 +55,7 @@ class TensorBase:
         "__weakref__",
         "_grad",
         "_grad_fn",
-        "_hooked",
+        "_hooks",
         "_requires_grad",
         "_saved",
         "_view",
@@ -76,7 +76,7 @@ class TensorBase:
         self._grad = None
         self.version = None
         self._view = None
-        self._hooked = False
+        self._hooks = None
         self._saved = False  # by a node, while there is no version yet to say so
 
     @property

@@ -14,7 +14,7 @@ class Tensor:
     def __init__(self, value: Any, level: Any = None, tag: Any = None, requires_grad: _bool = ...): ...
     _grad: Tensor | None
     _grad_fn: Any
-    _hooked: _bool
+    _hooks: Any
     _requires_grad: _bool
     _saved: _bool
     _view: Any

@@ -7,7 +7,7 @@ nothing is overwritten: the tensor gets a new value, and views of the same base 
 from retrograd.core import Definition, Tensor, call, current, graph_level, op, operator_named, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import ground, remade, take, wants
-from retrograd.core.record import record, refuse_view
+from retrograd.core.record import missing_rule, record, refuse_view
 from retrograd.core.tensor import Version, alias, make, plain, touch, version_of
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Comparison, broadcast_shapes, cast_to, sum_to
@@ -99,7 +99,8 @@ def copy_(x, src, non_blocking=False) -> Tensor:
 
 def check_write(name, x, *operands):
     """Refuse a write that would go wrong, before anything has changed."""
-    if x.level is not graph_level():
+    base = x if x._view is None else x._view.base
+    if x.level is not graph_level() or base.level is not x.level:
         raise RuntimeError(
             f"{name}: a tensor from outside a function transform or trace can't be written to inside; clone it there"
         )
@@ -189,9 +190,11 @@ def in_place(operator, x, others, params):
     """x = operator(x, *others, **params), written into x."""
     name = f"{operator.name}_"
     check_write(name, x, *others)
-    if x.level is not None or operator.inlined:
+    if x.level is not None or operator.inlined or not operator.differentiable:
         return _through_a_copy(operator, x, others, params)
     recorded = is_recorded(x, *others)
+    if recorded:
+        _check_rules(operator, (x, *others))
     if not recorded and _straight(operator, x, others, params):
         return x
     before = _before(operator, x, others) if recorded else x
@@ -204,6 +207,13 @@ def in_place(operator, x, others, params):
     if recorded:
         _new_history(operator, x, args, params)
     return x
+
+
+def _check_rules(operator, args):
+    """An operand that requires a gradient and has no rule is refused before anything is written."""
+    for i, a in enumerate(args):
+        if isinstance(a, Tensor) and wants(a) and operator.rules[min(i, operator.last)] is None:
+            missing_rule(operator, i)
 
 
 def _straight(operator, x, others, params):
@@ -247,9 +257,11 @@ def _new_history(operator, x, args, params):
 def _through_a_copy(operator, x, others, params):
     """Where the operator has no kernel to write with: compute, then copy."""
     before = x
-    if x.level is None and is_recorded(x, *others):
+    if is_recorded(x, *others):
         before = alias(x, x._grad_fn) if x._view is None else remade(x._view)
-        before.value, before.version, before._view = registry["clone"](x.detach()).value, Version(), None
+        before.version, before._view = Version(), None
+        if x.level is None:  # above the ground values are never overwritten
+            before.value = registry["clone"](x.detach()).value
     result = call(operator, (before, *[before if a is x else a for a in others]), params)
     _check_result(f"{operator.name}_", x, result)
     return copy_(x, result)

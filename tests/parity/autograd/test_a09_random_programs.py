@@ -66,8 +66,6 @@ UNRECORDED = ["new = {a}.detach()", *(f"with m.no_grad(): {text}" for text in WR
 # nothing was recorded.
 RULED = [
     *(f"new = {text}" for text in RULED_VIEWS * 3),
-    *(f"with m.no_grad(): new = {text}" for text in VIEWS[:6]),
-    "{a}.requires_grad_()",
 ]
 
 

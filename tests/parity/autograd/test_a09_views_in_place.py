@@ -120,7 +120,11 @@ def test_a_view_does_not_depend_on_itself_through_its_base(m):
     return outcome(lambda: m.autograd.grad(y.sum(), v)), outcome(lambda: m.autograd.grad(v.sum(), y))
 
 
-@parity
+@parity(
+    known="what a tensor requires does not change behind its back; the write is refused all the same",
+    ours="[[[0.0, 0.0], False, True, True, 0], RuntimeError, [[0.0, 0.0], False, True, True, 0], "
+    "[[0.0, 0.0], True, False, False, 0]]",
+)
 def test_a_view_made_before_the_base_required_gradients(m):
     y = m.zeros(3)
     v = y[1:]
