@@ -351,6 +351,16 @@ def test_a_hook_in_the_middle_finds_the_values_of_later_nodes_gone():
     assert alive["early"]() is None
 
 
+def test_gradients_on_their_way_are_freed_as_the_pass_goes():
+    x, passed, dead = leaf(0.1, 0.2), [], []
+    y = x * 1
+    late = (y * 2).exp() * 3
+    late.register_hook(lambda g: passed.append(weakref.ref(g)))
+    y.register_hook(lambda g: dead.extend(r() is None for r in passed))
+    (late * 5).sum().backward()
+    assert dead == [True]
+
+
 def test_retain_graph_keeps_them():
     x = leaf(0.1)
     late = x * 1

@@ -276,9 +276,16 @@ def test_decorated_asynchronous_generators_keep_their_mode():
             between.append(modes())
         return inside, between
 
+    async def stop_early():
+        running = generator()
+        await anext(running)
+        await running.aclose()
+        return list(closed)
+
     closed = []
     inside, between = asyncio.run(main())
     assert (inside, between, closed) == ([(False, False)] * 3, [(True, False)] * 3, [(False, False)])
+    assert asyncio.run(stop_early()) == [(False, False)] * 2
 
 
 def test_a_cancelled_coroutine_leaves_no_mode_behind():

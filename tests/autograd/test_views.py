@@ -299,6 +299,7 @@ def inference_view(x):
         (lambda x: x[:1].mul_(2), "view of a leaf Variable that requires grad"),
         (lambda x: x.view(2, 1)[0].zero_(), "view of a leaf Variable that requires grad"),
         (lambda x: no_grad_view(x * 1).mul_(x[:1]), "view was made in no_grad mode"),
+        (lambda x: no_grad_view(x * 1)[:1].mul_(x[:1]), "view was made in no_grad mode"),
         (lambda x: inference_view(x * 1).mul_(x[:1]), "view was made in inference mode"),
         (lambda x: (x * 1).expand(3, 2).add_(1), "expanded.*more than one element"),
         (lambda x: rg.mul(x, 2, out=rg.zeros(2, dtype=rg.float64)), "mul.*out=.*automatic differentiation"),

@@ -45,8 +45,7 @@ def backward(
         if grad_tensors is not None:
             raise RuntimeError("backward: give grad_tensors or its old name grad_variables, not both")
         grad_tensors = grad_variables
-    foreign = _foreign(tensors, inputs, grad_tensors)
-    if foreign:
+    if not isinstance(tensors, Tensor) and (foreign := _foreign(tensors, inputs, grad_tensors)):
         answer_of(backward, foreign, (tensors, grad_tensors, retain_graph, create_graph), {"inputs": inputs})
         return
     if graph_level() is not None:
@@ -66,7 +65,15 @@ def backward(
             stacklevel=2,
         )
     accumulate = _accumulate_with_graph if create_graph else _accumulate
-    found = _pull(roots, seeds, wanted, create_graph, retain_graph, accumulate)
+    found = pullback(
+        [_end(root) for root in roots],
+        seeds,
+        level=current().level,
+        inputs=wanted,
+        create_graph=create_graph,
+        retain_graph=create_graph if retain_graph is None else retain_graph,
+        accumulate=accumulate,
+    )
     for target, g in found.items():
         tensor = _receiver(target, targets)
         if tensor is not None and g is not None:
@@ -116,7 +123,14 @@ def grad(
         raise RuntimeError("grad: grad requires non-empty inputs")
     wanted = [_edge(i, index) for index, i in enumerate(targets)]
     seeds = _seeds("grad", roots, _sequence(grad_outputs, len(roots)))
-    found = _pull(roots, seeds, wanted, create_graph, retain_graph, None)
+    found = pullback(
+        [_end(root) for root in roots],
+        seeds,
+        level=current().level,
+        inputs=wanted,
+        create_graph=create_graph,
+        retain_graph=create_graph if retain_graph is None else retain_graph,
+    )
     results = [found.get(edge if isinstance(edge, Tensor) else (edge, number)) for edge, number in wanted]
     return tuple(
         conjugate(g) if g is not None else _unused(index, target, allow_unused, materialize_grads)
@@ -126,8 +140,12 @@ def grad(
 
 def _foreign(*values: Any) -> list:
     """The operands, alone or in sequences, whose classes answer for functions themselves."""
-    members = [m for value in values for m in (value if isinstance(value, (tuple, list)) else (value,))]
-    return [m for m in members if m is not None and is_foreign(m)]
+    found = []
+    for value in values:
+        if value is not None and not isinstance(value, Tensor):
+            members = value if isinstance(value, (tuple, list)) else (value,)
+            found += [m for m in members if m is not None and not isinstance(m, Tensor) and is_foreign(m)]
+    return found
 
 
 def _sequence(value: Any, length: int | None = None) -> list:
@@ -141,10 +159,17 @@ def _sequence(value: Any, length: int | None = None) -> list:
     return values
 
 
-def _edge(target: Any, index: int = 0) -> tuple[Any, int]:
+def _end(target: Tensor | GradientEdge) -> tuple[Any, int]:
+    """Where the gradient of a target arrives, as the engine has it."""
+    if isinstance(target, Tensor):
+        return edge_of(target)
+    node = target.node
+    return (node.variable if isinstance(node, AccumulateGrad) else node), target.output_nr
+
+
+def _edge(target: Any, index: int) -> tuple[Any, int]:
     if isinstance(target, GradientEdge):
-        node = target.node
-        return (node.variable if isinstance(node, AccumulateGrad) else node), target.output_nr
+        return _end(target)
     if not isinstance(target, Tensor):
         raise TypeError(f"inputs[{index}]: expected a Tensor or GradientEdge, got {type(target).__name__}")
     if not target.requires_grad:
@@ -167,7 +192,7 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
             f"went into it, or it was made under no_grad() or detached"
         )
     if g is None:
-        if math.prod(root.shape) != 1:
+        if root.shape != () and math.prod(root.shape) != 1:
             raise RuntimeError(
                 f"{name}: a gradient can be made up only for outputs of one element; output {index} has shape "
                 f"{root.shape}: give its cotangent, or reduce it, for example with .sum()"
@@ -176,7 +201,7 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
             raise RuntimeError(
                 f"{name}: a gradient can be made up only for real outputs; output {index} is {root.dtype}"
             )
-        return ones(root.aval)
+        return ones(root.shape, root.dtype)
     if not isinstance(g, Tensor):
         raise TypeError(f"{name}: gradient {index} must be a Tensor or None, got {type(g).__name__}")
     if g.shape != root.shape:
@@ -184,20 +209,6 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
     if g.dtype.kind not in "fc" or (g.dtype.kind == "c") != (root.dtype.kind == "c"):
         raise RuntimeError(f"{name}: gradient {index} is {g.dtype}, but output {index} is {root.dtype}")
     return conjugate(g if g.dtype == root.dtype else registry["to"](g, root.dtype))
-
-
-def _pull(
-    roots: list, seeds: list, wanted: Any, create_graph: bool, retain_graph: bool | None, accumulate: Any
-) -> dict[Any, Tensor]:
-    return pullback(
-        [_edge(root) for root in roots],
-        seeds,
-        level=current().level,
-        inputs=wanted,
-        create_graph=create_graph,
-        retain_graph=create_graph if retain_graph is None else retain_graph,
-        accumulate=accumulate,
-    )
 
 
 def _unused(index: int, target: Any, allowed: bool, materialize: bool) -> Tensor | None:

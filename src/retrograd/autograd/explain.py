@@ -93,7 +93,7 @@ def _reason(tensor: Tensor) -> tuple[str, str]:
 
 def cut_of(tensor: Tensor) -> Cut | None:
     """Where and why a value was cut off from a graph; inside a transform tags are the transform's."""
-    return tensor.tag if isinstance(tensor.tag, Cut) else None
+    return Cut(*tensor.tag) if tensor.level is None and tensor.tag is not None else None
 
 
 # By the reason of a cut: how users call it, and the way out.  Other reasons are operators without a gradient.

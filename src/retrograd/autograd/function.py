@@ -4,11 +4,12 @@ import functools
 import warnings
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from retrograd.core import Aval, GradFn, Tensor, at, current, registry
 from retrograd.core.dispatch import take, wants
 from retrograd.core.dtype import is_differentiable
+from retrograd.core.engine import edge_of
 from retrograd.core.gradfn import node
 from retrograd.core.hooks import conjugated
 from retrograd.core.record import kept, kept_output, packed
@@ -23,7 +24,9 @@ class FunctionCtx:
     """What forward hands to backward: saved tensors, marks, and any attributes that the user sets."""
 
     needs_input_grad: tuple[bool, ...] = ()
+    _call: Any = None
     _saved: tuple = ()
+    _saved_outputs: dict[int, int] = {}  # noqa: RUF012 (never written to): index among the saved -> number of the output
     _saved_for_forward: tuple = ()
     _dirty: tuple = ()
     _fixed: tuple = ()
@@ -76,6 +79,16 @@ class FunctionCtx:
     saved_variables = saved_tensors
 
 
+class _Call(NamedTuple):
+    """What the node of one call knows of its inputs and outputs, of the tensors among them."""
+
+    inputs: tuple[int, ...]  # their places among the arguments
+    kinds: tuple  # the shape and dtype of each
+    places: tuple[int, ...]  # of outputs, their places among what forward returned
+    out_kinds: tuple
+    returned: int  # how much that was
+
+
 class _FunctionOp:
     """The operator of a user's Function: what the engine asks of one."""
 
@@ -91,11 +104,10 @@ class _FunctionOp:
             fn.value(0)  # which says so
         if fn.saved is None:
             return ()
-        versions = fn.versions or (0,) * len(fn.saved)
-        outputs = fn.params["outputs"]
+        versions, outputs = fn.versions, fn.params["ctx"]._saved_outputs
         found = []
         for index, saved in enumerate(fn.saved):
-            tensor = fn.restored(saved, versions[index])
+            tensor = fn.restored(saved, 0 if versions is None else versions[index])
             if index in outputs:
                 tensor = alias(tensor, fn)
                 tensor.output_nr = outputs[index]
@@ -104,21 +116,25 @@ class _FunctionOp:
 
     def gradients(self, fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
         """Per edge the gradient that the user's backward gives."""
-        known = fn.params
-        ctx = known["ctx"]
+        ctx = fn.params["ctx"]
+        call: _Call = ctx._call
+        shown = [conjugated(g) for g in cotangents]
         if ctx._materializes:
-            cotangents = tuple(
-                _zeros(a) if g is None else g for g, a in zip(cotangents, known["out_avals"], strict=True)
-            )
-        with_none = [None if g is None else conjugated(g) for g in cotangents]
-        results = _rule(self.cls)(ctx, *_spread_out(with_none, known["places"], known["returned"]))
-        results = results if isinstance(results, tuple) else (results,)
-        self._check_count(results, len(ctx.needs_input_grad))
-        grads = []
-        for place, aval, want in zip(known["inputs"], known["avals"], wanted, strict=True):
+            for i, g in enumerate(shown):
+                if g is None:
+                    shape, dtype = call.out_kinds[i]
+                    shown[i] = registry["zeros"](shape, dtype=dtype)
+        results = _rule(self.cls)(ctx, *_spread_out(shown, call.places, call.returned))
+        if not isinstance(results, tuple):
+            results = (results,)
+        if len(results) != len(ctx.needs_input_grad):
+            self._check_count(results, len(ctx.needs_input_grad))
+        if len(results) != len(call.inputs):
+            self._check_others(results, call.inputs)
+        grads: list[Tensor | None] = []
+        for place, kind, want in zip(call.inputs, call.kinds, wanted, strict=True):
             result = results[place]
-            grads.append(None if result is None or not want else self._checked(place, result, aval))
-        self._check_others(results, known["inputs"])
+            grads.append(None if result is None or not want else self._checked(place, result, *kind))
         return grads
 
     def _check_count(self, results: tuple, count: int) -> None:
@@ -129,8 +145,7 @@ class _FunctionOp:
                 f"{len(results)}): one for each argument of forward, None where there is none"
             )
 
-    def _checked(self, place: int, result: Any, aval: tuple) -> Tensor:
-        shape, dtype = aval
+    def _checked(self, place: int, result: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
         if not isinstance(result, Tensor):
             raise TypeError(
                 f"function {self.name}Backward returned a {type(result).__name__} as gradient at position {place}: "
@@ -141,7 +156,7 @@ class _FunctionOp:
                 f"Function {self.name}Backward returned an invalid gradient at index {place} - got "
                 f"{list(result.shape)} but expected shape compatible with {list(shape)}"
             )
-        if result.dtype.kind == "c" and dtype.kind != "c":
+        if result.dtype != dtype and result.dtype.kind == "c" and dtype.kind != "c":
             raise RuntimeError(
                 f"Function {self.name}Backward returned an invalid gradient at index {place} - expected type {dtype} "
                 f"but got {result.dtype}"
@@ -155,10 +170,6 @@ class _FunctionOp:
                     f"function {self.name}Backward returned a gradient different from None at position {place + 1}, "
                     f"but the corresponding forward input was not a Tensor"
                 )
-
-
-def _zeros(aval: Aval | None) -> Tensor | None:
-    return None if aval is None else registry["zeros"](aval.shape, dtype=aval.dtype)
 
 
 def _spread_out(cotangents: list, places: tuple, count: int) -> list:
@@ -275,13 +286,10 @@ class Function:
         """Run forward, and make its outputs one node's."""
         state = current()
         ctx = FunctionCtx()
-        inputs = tuple([i for i, a in enumerate(args) if isinstance(a, Tensor)])
         ctx.needs_input_grad = tuple([isinstance(a, Tensor) and wants(a) for a in args])
-        recorded = state.grad_enabled and any(ctx.needs_input_grad)
-        edges = numbers = None
-        if recorded:  # as the inputs are now: forward may write to them
-            edges = tuple([_edge(args[i]) for i in inputs])
-            numbers = tuple([args[i].output_nr for i in inputs])
+        recorded = state.grad_enabled and True in ctx.needs_input_grad and not state.inference
+        # As the inputs are now: forward may write to them.
+        edges = [_edge(a) for a in args if isinstance(a, Tensor)] if recorded else []
         with at(state.level, False):
             if cls.setup_context is Function.setup_context:
                 result = cls.forward(ctx, *args)
@@ -289,26 +297,28 @@ class Function:
                 result = cls.forward(*args)
                 cls.setup_context(ctx, args, result)
         results = result if isinstance(result, tuple) else (result,)
-        outputs = _outputs(cls, ctx, args, results)
+        if ctx._dirty:
+            _check_returned(cls, ctx, results)
+        outputs = [_output(ctx, args, r) if isinstance(r, Tensor) else r for r in results]
         if recorded:
-            _record(cls, ctx, args, inputs, edges, numbers, outputs)
-        elif ctx._saved:
+            _record(cls, ctx, args, edges, outputs)
+        else:
             ctx._saved = ()
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
 
-def _edge(tensor: Tensor) -> Any:
-    if not tensor._requires_grad:
-        return None
-    return tensor if tensor._grad_fn is None else tensor._grad_fn
+def _edge(tensor: Tensor) -> tuple[Any, int]:
+    return edge_of(tensor) if tensor._requires_grad else (None, 0)
 
 
 def _is_among(tensor: Any, tensors: tuple) -> bool:
-    return any(tensor is other for other in tensors)
+    for other in tensors:  # noqa: SIM110 (twice as quick; `in` would compare elements)
+        if other is tensor:
+            return True
+    return False
 
 
-def _outputs(cls: type[Function], ctx: FunctionCtx, args: tuple, results: tuple) -> list:
-    """The outputs as the caller gets them: an input that is returned as it is becomes a tensor of its own."""
+def _check_returned(cls: type[Function], ctx: FunctionCtx, results: tuple) -> None:
     for tensor in ctx._dirty:
         if not _is_among(tensor, results):
             raise RuntimeError(
@@ -316,17 +326,17 @@ def _outputs(cls: type[Function], ctx: FunctionCtx, args: tuple, results: tuple)
                 f"as output. The inputs that are modified inplace must all be outputs of the Function."
             )
         touch(tensor)
-    outputs = []
-    for result in results:
-        if not isinstance(result, Tensor) or _is_among(result, ctx._dirty):
-            outputs.append(result)
-        elif result._requires_grad or _is_among(result, args):
-            outputs.append(_shown(result))
-        else:
-            if result._view is not None:
-                result._view.made = IN_FUNCTION
-            outputs.append(result)
-    return outputs
+
+
+def _output(ctx: FunctionCtx, args: tuple, result: Tensor) -> Tensor:
+    """An output as the caller gets it: an input that is returned as it is becomes a tensor of its own."""
+    if ctx._dirty and _is_among(result, ctx._dirty):
+        return result
+    if result._requires_grad or _is_among(result, args):
+        return _shown(result)
+    if result._view is not None:
+        result._view.made = IN_FUNCTION
+    return result
 
 
 def _shown(tensor: Tensor) -> Tensor:
@@ -339,36 +349,34 @@ def _shown(tensor: Tensor) -> Tensor:
     return out
 
 
-def _record(
-    cls: type[Function], ctx: FunctionCtx, args: tuple, inputs: tuple, edges: Any, numbers: Any, outputs: list
-) -> None:
+def _record(cls: type[Function], ctx: FunctionCtx, args: tuple, edges: list, outputs: list) -> None:
     """One node for all outputs."""
+    inputs = tuple([i for i, a in enumerate(args) if isinstance(a, Tensor)])
     places = tuple([i for i, o in enumerate(outputs) if isinstance(o, Tensor)])
-    params = {
-        "ctx": ctx,
-        "inputs": inputs,
-        "avals": tuple([(args[i].shape, args[i].dtype) for i in inputs]),
-        "places": places,
-        "returned": len(outputs),
-        "out_avals": tuple([outputs[i].aval if is_differentiable(outputs[i].dtype) else None for i in places]),
-        "outputs": {},
-    }
-    fn = node(cls._operator, None, params, edges, False)
+    out_kinds = tuple([_kind(outputs[i]) for i in places])
+    ctx._call = _Call(inputs, tuple([_kind(args[i]) for i in inputs]), places, out_kinds, len(outputs))
+    fn = node(cls._operator, None, {"ctx": ctx}, tuple([edge for edge, _ in edges]), False)
     ctx._node = weakref.ref(fn)
+    numbers = [number for _, number in edges]
     if any(numbers):
-        fn.numbers = numbers
+        fn.numbers = tuple(numbers)
     if len(places) > 1:
-        fn.out_avals = params["out_avals"]
-    _check_dirty(cls, ctx, args, places)
-    made = [(number, outputs[place]) for number, place in enumerate(places)]
-    for number, out in made:
-        if is_differentiable(out.dtype) and not _is_among(out, ctx._fixed):
-            _attach(fn, number, out, _is_among(out, ctx._dirty))
+        fn.out_avals = tuple([Aval(*kind) for kind in out_kinds])
+    if ctx._dirty:
+        _check_dirty(cls, ctx, args, places)
+    for number, place in enumerate(places):
+        out = outputs[place]
+        if is_differentiable(out.dtype) and not (ctx._fixed and _is_among(out, ctx._fixed)):
+            _attach(fn, number, out, bool(ctx._dirty) and _is_among(out, ctx._dirty))
     if ctx._saved:
-        _save(fn, ctx, made)
+        _save(fn, ctx, [outputs[i] for i in places])
     ctx._dirty = ctx._fixed = ctx._saved_for_forward = ()  # which may be the outputs, and they hold the node
     for watcher in current().watchers or ():
         watcher.recorded(fn)
+
+
+def _kind(tensor: Tensor) -> tuple[tuple[int, ...], Any]:
+    return tensor.shape, tensor.dtype
 
 
 def _check_dirty(cls: type[Function], ctx: FunctionCtx, args: tuple, places: tuple) -> None:
@@ -403,13 +411,15 @@ def _attach(fn: GradFn, number: int, out: Tensor, dirty: bool) -> None:
 
 def _save(fn: GradFn, ctx: FunctionCtx, outputs: list) -> None:
     """Keep what `save_for_backward` named, outputs outside the graph, so that the node does not hold itself."""
-    saved, versions = [], []
-    for index, tensor in enumerate(ctx._saved):
-        number = next((n for n, out in outputs if out is tensor and tensor._grad_fn is fn), None)
-        if number is not None:
-            fn.params["outputs"][index] = number
+    saved: list[Any] = []
+    versions = []
+    for tensor in ctx._saved:
+        if tensor is not None and tensor._grad_fn is fn and _is_among(tensor, tuple(outputs)):
+            ctx._saved_outputs = {**ctx._saved_outputs, len(saved): tensor.output_nr}
+            versions.append(count_of(tensor))
             tensor = kept_output(tensor)
-        versions.append(0 if tensor is None else kept(fn.op, tensor) if number is None else count_of(tensor))
+        else:
+            versions.append(0 if tensor is None else kept(fn.op, tensor))
         saved.append(tensor)
     state = current()
     fn.saved = tuple(saved) if state.saving is None else tuple([packed(state.saving, s) for s in saved])
@@ -443,7 +453,7 @@ def once_differentiable(fn: Callable) -> Callable:
             results = fn(ctx, *args)
         if not twice:
             return results
-        edges = tuple([_edge(a) for a in args if isinstance(a, Tensor)])
+        edges = tuple([_edge(a)[0] for a in args if isinstance(a, Tensor)])
         refusal = node(_Once, None, {}, edges, False)
         if isinstance(results, tuple):
             return tuple([_refusing(r, refusal) for r in results])

@@ -1,12 +1,14 @@
 """Running operators: on arrays at the ground, through the current level above it."""
 
+from sys import _getframe
+
 from numpy import asarray, generic, ndarray
 
 from retrograd.core.hooks import move_retained
 from retrograd.core.level import at, current
 from retrograd.core.op import OpBase, namespaces
 from retrograd.core.record import record, record2
-from retrograd.core.source import Cut, place
+from retrograd.core.source import PACKAGE, user_frame
 from retrograd.core.tensor import INFERENCE, TensorBase, View, become_view, floating, make, plain, shows, version_of
 
 compiled = not __file__.endswith(".py")
@@ -288,7 +290,10 @@ def cut_off(op, out, state):
     """Note where a result has left the graph that its operands are in; a backward pass does so all the time."""
     if state.running is None:
         reason = "inference_mode" if state.inference else op.name if state.grad_enabled else "no_grad"
-        out.tag = Cut(reason, place())
+        frame = _getframe(0)  # compiled, this function has none: it is the user's already
+        if frame.f_code.co_filename.startswith(PACKAGE):
+            frame = user_frame()
+        out.tag = (reason, frame.f_code, frame.f_lasti) if frame is not None else (reason, None, 0)
 
 
 def as_array(result):

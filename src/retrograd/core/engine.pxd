@@ -1,7 +1,7 @@
 cimport cython
 from retrograd.core.array cimport ndarray
 from retrograd.core.gradfn cimport GradFn
-from retrograd.core.level cimport at
+from retrograd.core.level cimport State, at, current
 from retrograd.core.tensor cimport TensorBase, make, same_kind, touch
 
 @cython.final
@@ -24,6 +24,8 @@ cdef class Pass:
     cpdef object deliver_one_of(self, GradFn fn, int number, object g)
     @cython.locals(total=TensorBase, term=TensorBase)
     cpdef object summed(self, object key, object old, object g)
+    @cython.locals(state=State)
+    cpdef object between(self, list roots, list cotangents)
     @cython.locals(fn=GradFn)
     cpdef object run(self)
     @cython.locals(i=int, last=int)

@@ -4,13 +4,12 @@ import threading
 from functools import partial
 from heapq import heappop, heappush
 
-from numpy import add, empty_like, errstate, ndarray
-from numpy import ones as one_array
+from numpy import add, empty, empty_like, errstate, ndarray
 from numpy import zeros as zero_array
 
 from retrograd.core.gradfn import GradFn
 from retrograd.core.hooks import LeafHooks, run_after, run_before, run_tensor_hooks
-from retrograd.core.level import at, current, graph_level, using
+from retrograd.core.level import at, current, graph_level
 from retrograd.core.tensor import TensorBase, make, same_kind, touch
 
 accumulating = threading.Lock()  # held while a .grad is added to: passes on several threads may share leaves
@@ -136,7 +135,9 @@ class Pass:
 
     def between(self, roots, cotangents):
         """The whole pass: from the cotangents of the roots to what was asked for."""
-        with using("running", self):
+        state = current()
+        outer, state.running = state.running, self
+        try:
             for (edge, number), g in zip(roots, cotangents, strict=True):
                 self.deliver(edge, number, g)
                 if self.left is not None and isinstance(edge, TensorBase):
@@ -144,6 +145,8 @@ class Pass:
             self.run()
             while self.callbacks:
                 self.callbacks.pop(0)()
+        finally:
+            state.running = outer
         return self.captured
 
     def run(self):
@@ -344,9 +347,11 @@ def laid_out(g, leaf, owned):
     return make(array, None, None)
 
 
-def ones(aval):
+def ones(shape, dtype):
     """A cotangent of ones on the ground."""
-    return make(one_array(aval.shape, aval.dtype), None, None)
+    array = empty(shape, dtype)
+    array.fill(1)
+    return make(array, None, None)
 
 
 def zeros(aval):

@@ -30,15 +30,9 @@ def user_line():
     return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
 
 
-def place():
-    """What `line_of` needs to tell where the user's code is."""
-    frame = user_frame(2)
-    return None if frame is None else (frame.f_code, frame.f_lasti)
-
-
 def line_of(where):
-    """`file:line in function` of what `place` returned."""
-    if where is None:
+    """`file:line in function` of a code object and the number of its instruction."""
+    if where is None or where[0] is None:
         return "an unknown line"
     code, _ = where
     return f"{code.co_filename}:{_line_number(where)} in {code.co_name}"
@@ -76,13 +70,13 @@ def _line_number(where):
 
 
 class Cut:
-    """Where a value left the graph that made it: the reason, and the line."""
+    """Where a value left the graph that made it, as `tag` says it: the reason, and the line."""
 
     __slots__ = ("_place", "reason")
 
-    def __init__(self, reason, place):
+    def __init__(self, reason, code, instruction):
         self.reason = reason
-        self._place = place
+        self._place = code, instruction
 
     @property
     def line(self):

@@ -48,7 +48,7 @@ class TensorBase:
     """What the compiled core knows of a tensor.  `Tensor`, its one subclass, has the methods.
 
     `value` is an array on the ground and a tensor of the parent level above it; `tag` belongs to the level.  On
-    the ground it is None or a `Cut`: where the value, or one that it was computed from, left its graph.
+    the ground it is None or what a `Cut` is made of: where the value, or one that it came from, left its graph.
     """
 
     __slots__ = (

@@ -52,7 +52,9 @@ def check_floating(name, x, way_out="convert with .to(dtype) first"):
 
 def _back(g, x_aval, dim, keepdim):
     """A cotangent of the reduced tensor, the same for every element that went into it."""
-    return expand(cast_to(kept(g, x_aval, dim, keepdim), x_aval.dtype), x_aval.shape)
+    if dim:  # of everything, a scalar, expands as it is
+        g = kept(g, x_aval, dim, keepdim)
+    return expand(cast_to(g, x_aval.dtype), x_aval.shape)
 
 
 def reduction_samples(r, within=(-2.0, 2.0)):

@@ -91,12 +91,16 @@ class expand(View, linear="x"):
 
 def expanded_shape(old, new):
     """`new` with each -1 replaced by the size that it keeps; a ValueError if old sizes neither fit nor are 1."""
-    lead = len(new) - len(old)
-    padded = (1,) * lead + tuple(old) if lead >= 0 else tuple(old)
-    out = tuple(o if n == -1 else n for o, n in zip(padded, new, strict=False))
-    if lead < 0 or any(o not in (1, n) for o, n in zip(padded, out, strict=True)):
-        raise ValueError(f"expand: shape {tuple(old)} does not expand to {tuple(new)}")
-    return out
+    lead, out = len(new) - len(old), list(new)
+    for i, size in enumerate(old):
+        at = lead + i
+        if at >= 0 and out[at] == -1:
+            out[at] = size
+        if at < 0 or size not in (1, out[at]):
+            raise ValueError(f"expand: shape {tuple(old)} does not expand to {tuple(new)}")
+    if -1 in out:
+        raise ValueError(f"expand: shape {tuple(old)} does not expand to {tuple(new)}: -1 keeps no size in front")
+    return tuple(out)
 
 
 @op("broadcast_to(Tensor x, int... shape) -> Tensor")
