@@ -363,6 +363,7 @@ PLACES = {
     "select": lambda x, dim, index: np.take(x, index, axis=dim),
     "index_put_sum": added_at,
     "index_put": put_at,
+    "filled": lambda x, shape: np.full(shape, x.item()),
     "view_scatter": written,
     "index_select": lambda x, index, dim: np.take(x, index, axis=dim),
     "index_add": added_along,

@@ -145,7 +145,7 @@ def test_an_error_in_the_forward_arrives_and_leaves_no_hooks():
 
 def test_the_reentrant_kind_warns_where_no_argument_requires_a_gradient():
     layer = nn.Linear(2, 2)
-    with pytest.warns(UserWarning, match="None of the inputs have requires_grad=True"):
+    with pytest.warns(UserWarning, match="none has requires_grad=True"):
         assert not checkpoint(layer, rg.ones(1, 2), use_reentrant=True).requires_grad
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -158,10 +158,10 @@ def test_the_smaller_parts():
     assert fresh.requires_grad
     assert fresh.is_leaf
     assert same == 3
-    with pytest.raises(RuntimeError, match="Only tuple of tensors is supported"):
+    with pytest.raises(RuntimeError, match="expected a tuple of tensors, got"):
         detach_variable([x])
     assert check_backward_validity((1, x))
-    with pytest.warns(UserWarning, match="None of the inputs"):
+    with pytest.warns(UserWarning, match="none has requires_grad=True"):
         assert not check_backward_validity((1,))
     assert get_device_states(x) == ([], [])
     set_device_states([], [])

@@ -42,7 +42,7 @@ class _Anomaly:
 
 
 def _nan_error(fn: Any, number: int, cotangents: tuple) -> RuntimeError:
-    text = f"Function '{fn.name()}' returned nan values in its {number}th output. {_forward_line(fn.trace)}"
+    text = f"{fn.name()} returned nan values: the gradient for its input {number}. {_forward_line(fn.trace)}"
     if any(g is not None and has_nan(g) for g in cotangents):
         text += " The gradient that it was given had nan values already."
     error = RuntimeError(text)
@@ -76,21 +76,20 @@ def _forward_line(trace: Trace | None) -> str:
 def _warn(fn: Any, error: Exception) -> None:
     """Warn with forward tracebacks; where warnings are errors, they become a note of the error at hand."""
     trace = fn.trace
-    text = f"Error detected in {fn.name()}. {_traceback('caused the error', trace)}"
+    text = f"Error detected in {_with_traceback(fn.name(), trace)}"
     while trace is not None and trace[1] is not None:
         name, trace = trace[1]
-        text += f"\n\nThat previous calculation was induced by {name}. "
-        text += _traceback("induced the previous calculation", trace)
+        text += f"\n\nThat call was induced by the backward of {_with_traceback(name, trace)}"
     try:
         warnings.warn(text, UserWarning, stacklevel=4)
     except UserWarning:
         error.add_note(text)
 
 
-def _traceback(what: str, trace: Trace | None) -> str:
+def _with_traceback(name: str, trace: Trace | None) -> str:
     if trace is None:
-        return f"No traceback of forward call that {what}: anomaly mode was off then; turn it on before."
-    return f"Traceback of forward call that {what}:\n{format_stack(trace[0])}"
+        return f"{name}. Its forward call has no traceback: anomaly mode was off then; turn it on before."
+    return f"{name}. The traceback of its forward call:\n{format_stack(trace[0])}"
 
 
 def _active() -> _Anomaly | None:
@@ -118,7 +117,7 @@ class detect_anomaly:
     >>> with rg.autograd.anomaly_mode.detect_anomaly(), warnings.catch_warnings(action="ignore"):
     ...     x.sqrt().sum().backward()
     Traceback (most recent call last):
-    RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output. It was made at ...
+    RuntimeError: SqrtBackward0 returned nan values: the gradient for its input 0. It was made at ...
     """
 
     def __init__(self, check_nan: bool = True) -> None:

@@ -4,7 +4,7 @@ import functools
 import warnings
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from retrograd.core import Aval, GradFn, Tensor, at, current, registry
 from retrograd.core.dispatch import take, wants
@@ -24,7 +24,9 @@ class FunctionCtx:
     """What forward hands to backward: saved tensors, marks, and any attributes that the user sets."""
 
     needs_input_grad: tuple[bool, ...] = ()
-    _call: Any = None
+    _inputs: list = []  # noqa: RUF012 (set per call): place, shape and dtype of each tensor among the arguments
+    _outputs: list = []  # noqa: RUF012 (set per call): and among what forward returned
+    _returned = 1  # how much that was
     _saved: tuple = ()
     _saved_outputs: dict[int, int] = {}  # noqa: RUF012 (never written to): index among the saved -> number of the output
     _saved_for_forward: tuple = ()
@@ -79,16 +81,6 @@ class FunctionCtx:
     saved_variables = saved_tensors
 
 
-class _Call(NamedTuple):
-    """What the node of one call knows of its inputs and outputs, of the tensors among them."""
-
-    inputs: tuple[int, ...]  # their places among the arguments
-    kinds: tuple  # the shape and dtype of each
-    places: tuple[int, ...]  # of outputs, their places among what forward returned
-    out_kinds: tuple
-    returned: int  # how much that was
-
-
 class _FunctionOp:
     """The operator of a user's Function: what the engine asks of one."""
 
@@ -117,24 +109,22 @@ class _FunctionOp:
     def gradients(self, fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
         """Per edge the gradient that the user's backward gives."""
         ctx = fn.params["ctx"]
-        call: _Call = ctx._call
         shown = [conjugated(g) for g in cotangents]
         if ctx._materializes:
             for i, g in enumerate(shown):
                 if g is None:
-                    shape, dtype = call.out_kinds[i]
-                    shown[i] = registry["zeros"](shape, dtype=dtype)
-        results = _rule(self.cls)(ctx, *_spread_out(shown, call.places, call.returned))
+                    shown[i] = _zeros(*ctx._outputs[i])
+        results = _rule(self.cls)(ctx, *_spread_out(shown, ctx))
         if not isinstance(results, tuple):
             results = (results,)
         if len(results) != len(ctx.needs_input_grad):
             self._check_count(results, len(ctx.needs_input_grad))
-        if len(results) != len(call.inputs):
-            self._check_others(results, call.inputs)
+        if len(results) != len(wanted):
+            self._check_others(results, [place for place, _, _ in ctx._inputs])
         grads: list[Tensor | None] = []
-        for place, kind, want in zip(call.inputs, call.kinds, wanted, strict=True):
+        for want, (place, shape, dtype) in zip(wanted, ctx._inputs, strict=True):
             result = results[place]
-            grads.append(None if result is None or not want else self._checked(place, result, *kind))
+            grads.append(None if result is None or not want else self._checked(place, result, shape, dtype))
         return grads
 
     def _check_count(self, results: tuple, count: int) -> None:
@@ -163,7 +153,7 @@ class _FunctionOp:
             )
         return cast_to(sum_to(conjugated(result), shape), dtype)
 
-    def _check_others(self, results: tuple, inputs: tuple) -> None:
+    def _check_others(self, results: tuple, inputs: list[int]) -> None:
         for place, result in enumerate(results):
             if result is not None and place not in inputs:
                 raise RuntimeError(
@@ -172,12 +162,16 @@ class _FunctionOp:
                 )
 
 
-def _spread_out(cotangents: list, places: tuple, count: int) -> list:
-    """The cotangents of tensors at the places that these had among all outputs."""
-    if len(places) == count:
+def _zeros(place: int, shape: tuple[int, ...], dtype: Any) -> Tensor:
+    return registry["zeros"](shape, dtype=dtype)
+
+
+def _spread_out(cotangents: list, ctx: FunctionCtx) -> list:
+    """The cotangents of tensors at the places that these had among all that forward returned."""
+    if len(cotangents) == ctx._returned:
         return cotangents
-    row: list = [None] * count
-    for place, g in zip(places, cotangents, strict=True):
+    row: list = [None] * ctx._returned
+    for (place, _, _), g in zip(ctx._outputs, cotangents, strict=True):
         row[place] = g
     return row
 
@@ -288,8 +282,7 @@ class Function:
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple([isinstance(a, Tensor) and wants(a) for a in args])
         recorded = state.grad_enabled and True in ctx.needs_input_grad and not state.inference
-        # As the inputs are now: forward may write to them.
-        edges = [_edge(a) for a in args if isinstance(a, Tensor)] if recorded else []
+        fn = _node(cls, ctx, args) if recorded else None  # of the inputs as they are: forward may write to them
         with at(state.level, False):
             if cls.setup_context is Function.setup_context:
                 result = cls.forward(ctx, *args)
@@ -298,17 +291,29 @@ class Function:
                 cls.setup_context(ctx, args, result)
         results = result if isinstance(result, tuple) else (result,)
         if ctx._dirty:
-            _check_returned(cls, ctx, results)
+            _check_dirty(cls, ctx, args, results, recorded)
         outputs = [_output(ctx, args, r) if isinstance(r, Tensor) else r for r in results]
-        if recorded:
-            _record(cls, ctx, args, edges, outputs)
-        else:
-            ctx._saved = ()
+        if fn is not None:
+            _attach(fn, ctx, outputs)
+        ctx._saved = ctx._dirty = ctx._fixed = ctx._saved_for_forward = ()  # outputs, maybe, and they hold the node
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
 
-def _edge(tensor: Tensor) -> tuple[Any, int]:
-    return edge_of(tensor) if tensor._requires_grad else (None, 0)
+def _node(cls: type[Function], ctx: FunctionCtx, args: tuple) -> GradFn:
+    """The node of a call, with an edge to each tensor among the arguments."""
+    inputs, edges, numbers = [], [], []
+    for place, a in enumerate(args):
+        if isinstance(a, Tensor):
+            inputs.append((place, a.shape, a.dtype))
+            edge, number = edge_of(a) if a._requires_grad else (None, 0)
+            edges.append(edge)
+            numbers.append(number)
+    ctx._inputs = inputs
+    fn = node(cls._operator, None, {"ctx": ctx}, tuple(edges), False)
+    if any(numbers):
+        fn.numbers = tuple(numbers)
+    ctx._node = weakref.ref(fn)
+    return fn
 
 
 def _is_among(tensor: Any, tensors: tuple) -> bool:
@@ -316,16 +321,6 @@ def _is_among(tensor: Any, tensors: tuple) -> bool:
         if other is tensor:
             return True
     return False
-
-
-def _check_returned(cls: type[Function], ctx: FunctionCtx, results: tuple) -> None:
-    for tensor in ctx._dirty:
-        if not _is_among(tensor, results):
-            raise RuntimeError(
-                f"{cls.__name__}: Some elements marked as dirty during the forward method were not returned "
-                f"as output. The inputs that are modified inplace must all be outputs of the Function."
-            )
-        touch(tensor)
 
 
 def _output(ctx: FunctionCtx, args: tuple, result: Tensor) -> Tensor:
@@ -349,59 +344,56 @@ def _shown(tensor: Tensor) -> Tensor:
     return out
 
 
-def _record(cls: type[Function], ctx: FunctionCtx, args: tuple, edges: list, outputs: list) -> None:
-    """One node for all outputs."""
-    inputs = tuple([i for i, a in enumerate(args) if isinstance(a, Tensor)])
-    places = tuple([i for i, o in enumerate(outputs) if isinstance(o, Tensor)])
-    out_kinds = tuple([_kind(outputs[i]) for i in places])
-    ctx._call = _Call(inputs, tuple([_kind(args[i]) for i in inputs]), places, out_kinds, len(outputs))
-    fn = node(cls._operator, None, {"ctx": ctx}, tuple([edge for edge, _ in edges]), False)
-    ctx._node = weakref.ref(fn)
-    numbers = [number for _, number in edges]
-    if any(numbers):
-        fn.numbers = tuple(numbers)
-    if len(places) > 1:
-        fn.out_avals = tuple([Aval(*kind) for kind in out_kinds])
-    if ctx._dirty:
-        _check_dirty(cls, ctx, args, places)
-    for number, place in enumerate(places):
-        out = outputs[place]
-        if is_differentiable(out.dtype) and not (ctx._fixed and _is_among(out, ctx._fixed)):
-            _attach(fn, number, out, bool(ctx._dirty) and _is_among(out, ctx._dirty))
-    if ctx._saved:
-        _save(fn, ctx, [outputs[i] for i in places])
-    ctx._dirty = ctx._fixed = ctx._saved_for_forward = ()  # which may be the outputs, and they hold the node
-    for watcher in current().watchers or ():
-        watcher.recorded(fn)
-
-
-def _kind(tensor: Tensor) -> tuple[tuple[int, ...], Any]:
-    return tensor.shape, tensor.dtype
-
-
-def _check_dirty(cls: type[Function], ctx: FunctionCtx, args: tuple, places: tuple) -> None:
+def _check_dirty(cls: type[Function], ctx: FunctionCtx, args: tuple, results: tuple, recorded: bool) -> None:
+    """What was written to counts as written to, and must be what may be."""
+    tensors = sum(isinstance(r, Tensor) for r in results)
     for tensor in ctx._dirty:
+        if not _is_among(tensor, results):
+            raise RuntimeError(
+                f"{cls.__name__}: Some elements marked as dirty during the forward method were not returned "
+                f"as output. The inputs that are modified inplace must all be outputs of the Function."
+            )
+        touch(tensor)
+        if not recorded:
+            continue
         if not _is_among(tensor, args):
             warnings.warn(
                 f"{cls.__name__}: Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, "
                 f"there is no need to pass it to mark_dirty().",
-                stacklevel=5,
+                stacklevel=4,
             )
         if tensor._requires_grad and tensor._grad_fn is None:
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
-        if tensor._view is not None and len(places) > 1:
+        if tensor._view is not None and tensors > 1:
             raise RuntimeError(
                 f"{cls.__name__}: If your Function modifies inplace an input that is a view of another Tensor, your "
                 f"Function cannot return more than one Tensor."
             )
 
 
-def _attach(fn: GradFn, number: int, out: Tensor, dirty: bool) -> None:
-    """Make a tensor an output of the node; one that was written to gets a new history, a view its base too."""
-    target = make(out.value, out.level, None) if dirty else out
+def _attach(fn: GradFn, ctx: FunctionCtx, outputs: list) -> None:
+    """Make the tensors that forward returned the outputs of the node."""
+    made = [(place, out.shape, out.dtype) for place, out in enumerate(outputs) if isinstance(out, Tensor)]
+    ctx._outputs, ctx._returned = made, len(outputs)
+    if len(made) > 1:
+        fn.out_avals = tuple([Aval(shape, dtype) for _, shape, dtype in made])
+    for number, (place, _, dtype) in enumerate(made):
+        out = outputs[place]
+        if is_differentiable(dtype) and not (ctx._fixed and _is_among(out, ctx._fixed)):
+            if ctx._dirty and _is_among(out, ctx._dirty):
+                _rebase(fn, number, out)
+            else:
+                out._grad_fn, out.output_nr, out._requires_grad = fn, number, True
+    if ctx._saved:
+        _save(fn, ctx, tuple([outputs[place] for place, _, _ in made]))
+    for watcher in current().watchers or ():
+        watcher.recorded(fn)
+
+
+def _rebase(fn: GradFn, number: int, out: Tensor) -> None:
+    """A tensor that was written to gets a new history; of a view, its base does too."""
+    target = make(out.value, out.level, None)
     target._grad_fn, target.output_nr, target._requires_grad = fn, number, True
-    if not dirty:
-        return
     if out._view is not None:
         rebase(out, target)
     else:
@@ -409,12 +401,12 @@ def _attach(fn: GradFn, number: int, out: Tensor, dirty: bool) -> None:
         version_of(out).rebased += 1
 
 
-def _save(fn: GradFn, ctx: FunctionCtx, outputs: list) -> None:
+def _save(fn: GradFn, ctx: FunctionCtx, outputs: tuple) -> None:
     """Keep what `save_for_backward` named, outputs outside the graph, so that the node does not hold itself."""
     saved: list[Any] = []
     versions = []
     for tensor in ctx._saved:
-        if tensor is not None and tensor._grad_fn is fn and _is_among(tensor, tuple(outputs)):
+        if tensor is not None and tensor._grad_fn is fn and _is_among(tensor, outputs):
             ctx._saved_outputs = {**ctx._saved_outputs, len(saved): tensor.output_nr}
             versions.append(count_of(tensor))
             tensor = kept_output(tensor)
@@ -424,7 +416,6 @@ def _save(fn: GradFn, ctx: FunctionCtx, outputs: list) -> None:
     state = current()
     fn.saved = tuple(saved) if state.saving is None else tuple([packed(state.saving, s) for s in saved])
     fn.versions = tuple(versions) if any(versions) else None  # type: ignore[attr-defined]
-    ctx._saved = ()
 
 
 # -------------------------------------------------------------------------------------------------- variations
@@ -453,7 +444,7 @@ def once_differentiable(fn: Callable) -> Callable:
             results = fn(ctx, *args)
         if not twice:
             return results
-        edges = tuple([_edge(a)[0] for a in args if isinstance(a, Tensor)])
+        edges = tuple([edge_of(a)[0] for a in args if isinstance(a, Tensor) and wants(a)])
         refusal = node(_Once, None, {}, edges, False)
         if isinstance(results, tuple):
             return tuple([_refusing(r, refusal) for r in results])

@@ -146,7 +146,7 @@ def _excess(pair: Pair) -> Array:
 
 def _report(wrong: Sequence[Pair]) -> str:
     worst = max(wrong, key=lambda pair: _excess(pair).max())
-    part = f"While considering the {worst.part} part of complex outputs only, " if worst.part else ""
+    part = f"In the {worst.part} part of a complex output: " if worst.part else ""
     others = [f"{p.part} {p.output.name}".strip() + f" by {p.input.name}" for p in wrong if p is not worst]
     return (
         f"{part}Jacobian mismatch for {worst.output.name} with respect to {worst.input.name},\n"

@@ -164,7 +164,7 @@ def _inputs(arguments: tuple) -> list[Input]:
     found = [(name, t) for name, t in named("input", arguments) if isinstance(t, Tensor) and t.requires_grad]
     if not found:
         raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none has requires_grad=True"
+            "gradcheck: there is nothing to check: among the tensors in the inputs none has requires_grad=True"
         )
     return [Input(name, tensor, _memory(name, tensor)) for name, tensor in found]
 

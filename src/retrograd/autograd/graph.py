@@ -109,7 +109,9 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     ('MulBackward0', (2,))
     """
     if not tensor.requires_grad:
-        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+        raise RuntimeError(
+            f"get_gradient_edge: this tensor, of shape {tensor.shape}, does not require gradients, so none arrives at it"
+        )
     owner, number = edge_of(tensor)
     edge = GradientEdge(as_node(owner), number)
     edge.aval = tensor.aval

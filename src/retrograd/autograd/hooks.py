@@ -25,8 +25,7 @@ def register_hook(self: Tensor, hook: Hook) -> RemovableHandle:
     >>> x.grad
     tensor([2., 2.])
     """
-    if not self.requires_grad:
-        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    _check_requires_grad("register_hook", self)
     _check_callable(hook)
     owner, number = edge_of(self)
     return RemovableHandle(hooks_of(owner).tensor.setdefault(number, {}), hook)
@@ -43,12 +42,22 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
     >>> (3 * x).sum().backward()
     tensor([3., 3.])
     """
-    if not self.requires_grad:
-        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    _check_requires_grad("register_post_accumulate_grad_hook", self)
     if not self.is_leaf:
-        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors; see register_hook")
+        raise RuntimeError(
+            f"register_post_accumulate_grad_hook: this tensor is a non-leaf, the result of {self.grad_fn.op.name}, and "
+            f"nothing accumulates there; use register_hook"
+        )
     _check_callable(hook)
     return RemovableHandle(hooks_of(self).accumulated, hook)
+
+
+def _check_requires_grad(name: str, tensor: Tensor) -> None:
+    if not tensor.requires_grad:
+        raise RuntimeError(
+            f"{name}: this tensor, of shape {tensor.shape}, doesn't require gradient (requires_grad=False), so none "
+            f"will reach it; call requires_grad_() before it is used"
+        )
 
 
 def _check_callable(hook: Any) -> None:
@@ -59,6 +68,8 @@ def _check_callable(hook: Any) -> None:
 def retain_grad(self: Tensor) -> None:
     """Let `backward()` show the gradient of this result in its `.grad`, as it does for leaves.
 
+    Raises RuntimeError if the tensor requires no gradient.
+
     >>> import retrograd as rg
     >>> y = rg.ones(2, requires_grad=True) * 3
     >>> y.retain_grad()
@@ -66,8 +77,7 @@ def retain_grad(self: Tensor) -> None:
     >>> y.grad
     tensor([1., 1.])
     """
-    if not self.requires_grad:
-        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    _check_requires_grad("retain_grad", self)
     if not self.is_leaf and not self.retains_grad:
         retain(self, _show_grad)
 
@@ -118,7 +128,8 @@ def register_multi_grad_hook(
     """Call `fn` once per backward pass: with all the gradients when the last of `tensors` has its own, or, in mode
     "any", with the first gradient that any of them gets.
 
-    In mode "all" the gradient of a tensor that the pass does not reach is None.  Raises ValueError for another mode.
+    In mode "all" the gradient of a tensor that the pass does not reach is None.  Raises ValueError for another mode,
+    RuntimeError if one of the tensors requires no gradient.
 
     >>> import retrograd as rg
     >>> x, y = rg.ones(2, requires_grad=True), rg.ones(1, requires_grad=True)
@@ -127,8 +138,10 @@ def register_multi_grad_hook(
     (tensor([1., 1.]), tensor([2.]))
     """
     if mode not in ("all", "any"):
-        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode!r}")
+        raise ValueError(f"register_multi_grad_hook: mode must be 'all' or 'any', got {mode!r}")
     _check_callable(fn)
+    for tensor in tensors:  # before the first of them gets a hook
+        _check_requires_grad("register_multi_grad_hook", tensor)
     edges = tuple(weakref.ref(edge_of(t)[0]) for t in tensors)  # which hold the hook, and it must not hold them
     collector = (_All if mode == "all" else _Any)(edges, fn)
     return _Handles([t.register_hook(collector.hook(i)) for i, t in enumerate(tensors)])
@@ -151,9 +164,11 @@ class _All(_Collector):
         def arrive(grad: Tensor) -> None:
             run = current().running
             with self._lock:
-                found = self._passes.setdefault(run, {})
+                if run not in self._passes:
+                    self._passes[run] = sum(run.will_run(edge()) for edge in self._edges), {}
+                expected, found = self._passes[run]
                 found[index] = grad
-                complete = len(found) == sum(run.will_run(edge()) for edge in self._edges)
+                complete = len(found) == expected
             if complete:
                 self._fn(tuple(found.get(i) for i in range(len(self._edges))))
 

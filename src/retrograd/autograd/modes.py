@@ -10,20 +10,29 @@ from retrograd.core import Tensor, at, current, using
 from retrograd.core.tensor import count_of, version_of
 
 
-class _Mode:
+class Mode:
     """A context manager that nests and may be reused, and a decorator.
 
-    A decorated generator or coroutine is in the mode while it runs, and not while it waits.
+    A decorated generator or coroutine is in the mode while it runs, and not while it waits.  `at_once` is a block that
+    is entered when the mode is made, for modes that hold from then on; entering the mode, or decorating, ends it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, at_once: using | None = None) -> None:
         self._entered: list[Any] = []
+        self._at_once = at_once
+        if at_once is not None:
+            at_once.__enter__()
 
     def _block(self) -> Any:
         """The block that a `with` enters."""
         raise NotImplementedError
 
+    def _end_at_once(self) -> None:
+        if self._at_once is not None:
+            self._at_once.__exit__()
+
     def __enter__(self) -> None:
+        self._end_at_once()
         block = self._block()
         block.__enter__()
         self._entered.append(block)
@@ -32,7 +41,8 @@ class _Mode:
         self._entered.pop().__exit__(*exception)
 
     def __call__(self, function: Callable) -> Callable:
-        """The function, run in this mode; of a class, its constructor."""
+        """The function, run in this mode; of a class, its constructor.  The code around it is not concerned."""
+        self._end_at_once()
         if inspect.isclass(function):
             return self._on_class(function)
         if inspect.isasyncgenfunction(function):
@@ -120,11 +130,11 @@ class _Awaitable:
         return _driven(self._awaited.__await__(), self._block)
 
 
-class _GradMode(_Mode):
+class _GradMode(Mode):
     """Whether operators are recorded."""
 
-    def __init__(self, mode: bool) -> None:
-        super().__init__()
+    def __init__(self, mode: bool, at_once: using | None = None) -> None:
+        super().__init__(at_once)
         self._mode = mode
 
     def _block(self) -> at:
@@ -176,21 +186,10 @@ class set_grad_enabled(_GradMode):
     """
 
     def __init__(self, mode: bool) -> None:
-        super().__init__(bool(mode))
-        self._before = current().grad_enabled
-        current().grad_enabled = self._mode
-
-    def __call__(self, function: Callable) -> Callable:
-        """The function, run in this mode; the code around it is not concerned."""
-        current().grad_enabled = self._before
-        return super().__call__(function)
-
-    def __enter__(self) -> None:
-        current().grad_enabled = self._before
-        super().__enter__()
+        super().__init__(bool(mode), using("grad_enabled", bool(mode)))
 
 
-class inference_mode(_Mode):
+class inference_mode(Mode):
     """Nothing is recorded inside, and what is made there can never take part in a graph.
 
     Such tensors can't be saved for backward, nor written to outside; `clone()` outside makes a normal tensor.
@@ -216,7 +215,7 @@ class inference_mode(_Mode):
             yield
 
 
-class set_multithreading_enabled(_Mode):
+class set_multithreading_enabled(Mode):
     """Accepted as in PyTorch: a backward pass here always runs on the thread that started it.
 
     >>> import retrograd as rg
@@ -226,25 +225,14 @@ class set_multithreading_enabled(_Mode):
     """
 
     def __init__(self, mode: bool) -> None:
-        super().__init__()
+        super().__init__(using("multithreading", bool(mode)))
         self._mode = bool(mode)
-        self._before = current().multithreading
-        current().multithreading = self._mode
-
-    def __call__(self, function: Callable) -> Callable:
-        """The function, run with this setting; the code around it is not concerned."""
-        current().multithreading = self._before
-        return super().__call__(function)
-
-    def __enter__(self) -> None:
-        current().multithreading = self._before
-        super().__enter__()
 
     def _block(self) -> using:
         return using("multithreading", self._mode)
 
 
-class _force_original_view_tracking(_Mode):
+class _force_original_view_tracking(Mode):
     """Accepted as in PyTorch: views here are always remade by replaying what made them.
 
     >>> import retrograd as rg

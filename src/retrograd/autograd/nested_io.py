@@ -72,8 +72,8 @@ class _Flat(Function):
         structures = ctx.structure.children()  # type: ignore[attr-defined]
         if len(result) != len(structures):
             raise RuntimeError(
-                f"function {ctx.cls.__name__}Backward returned an incorrect number of gradients "  # type: ignore[attr-defined]
-                f"(expected {len(structures)}, got {len(result)})"
+                f"{ctx.cls.__name__}: backward_extended must return a gradient or None for each of the "  # type: ignore[attr-defined]
+                f"{len(structures)} arguments of forward_extended, got an incorrect number of them: {len(result)}"
             )
         flat: list = [None, None, None]
         for value, structure in zip(result, structures, strict=True):

@@ -2,9 +2,9 @@
 
 import weakref
 from collections.abc import Callable
-from contextlib import ContextDecorator
 from typing import Any, NamedTuple
 
+from retrograd.autograd.modes import Mode
 from retrograd.core import Tensor, current, registry, using
 from retrograd.core.tensor import count_of
 
@@ -16,7 +16,7 @@ class Pair(NamedTuple):
     unpack: Callable[[Any], Tensor]
 
 
-class saved_tensors_hooks:
+class saved_tensors_hooks(Mode):
     """Inside, every tensor that operators save for backward goes through `pack_hook`, and comes back by `unpack_hook`.
 
     `pack_hook(tensor)` gets the tensor outside its graph and returns anything; `unpack_hook` gets that whenever the
@@ -33,19 +33,14 @@ class saved_tensors_hooks:
     """
 
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        super().__init__()
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
-        self._entered: list[using] = []
 
-    def __enter__(self) -> None:
+    def _block(self) -> using:
         if current().saving_refused is not None:
             raise RuntimeError(current().saving_refused)
-        block = using("saving", Pair(self.pack_hook, self.unpack_hook))
-        block.__enter__()
-        self._entered.append(block)
-
-    def __exit__(self, *exception: Any) -> None:
-        self._entered.pop().__exit__(*exception)
+        return using("saving", Pair(self.pack_hook, self.unpack_hook))
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -64,7 +59,7 @@ class save_on_cpu(saved_tensors_hooks):
         super().__init__(lambda tensor: tensor, lambda tensor: tensor)
 
 
-class disable_saved_tensors_hooks(ContextDecorator):
+class disable_saved_tensors_hooks(Mode):
     """Inside, entering `saved_tensors_hooks` is a RuntimeError with the given message.
 
     >>> import retrograd as rg
@@ -76,18 +71,13 @@ class disable_saved_tensors_hooks(ContextDecorator):
     """
 
     def __init__(self, error_message: str) -> None:
+        super().__init__()
         self._message = error_message
-        self._block: using | None = None
 
-    def __enter__(self) -> None:
+    def _block(self) -> using:
         if current().saving is not None:
             raise RuntimeError(f"{self._message} (disable_saved_tensors_hooks: hooks are in use here already)")
-        self._block = using("saving_refused", self._message)
-        self._block.__enter__()
-
-    def __exit__(self, *exception: Any) -> None:
-        assert self._block is not None
-        self._block.__exit__(*exception)
+        return using("saving_refused", self._message)
 
 
 class _Kept:
@@ -98,13 +88,15 @@ class _Kept:
     def __init__(self, tensor: Tensor) -> None:
         self._tensor = tensor
         self._count = count_of(tensor)
-        self._copy: Tensor | None = None
+        self._copy = None if tensor.level is None else tensor  # above the ground no value is ever overwritten
 
     def save(self) -> None:
+        """The memory is about to be written to."""
         if self._copy is None:
             self._copy = registry["clone"](self._tensor)
 
     def value(self) -> Tensor:
+        """The tensor as it was saved."""
         if self._copy is not None:
             return self._copy
         if count_of(self._tensor) != self._count:
@@ -133,12 +125,12 @@ class allow_mutation_on_saved_tensors:
     """
 
     def __init__(self) -> None:
-        self._kept: dict[int, list[weakref.ref[_Kept]]] = {}  # by the identity of the memory that a tensor shows
+        self._kept: dict[int, weakref.WeakSet[_Kept]] = {}  # by the identity of the memory that a tensor shows
         self._blocks: list[Any] = []
 
     def __enter__(self) -> "allow_mutation_on_saved_tensors":
         if current().on_write is not None:
-            raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+            raise RuntimeError("allow_mutation_on_saved_tensors: another one is entered here; they cannot be nested")
         self._blocks = [saved_tensors_hooks(self._pack, _Kept.value), using("on_write", self._on_write)]
         for block in self._blocks:
             block.__enter__()
@@ -151,14 +143,13 @@ class allow_mutation_on_saved_tensors:
 
     def _pack(self, tensor: Tensor) -> _Kept:
         kept = _Kept(tensor)
-        self._kept.setdefault(_memory(tensor), []).append(weakref.ref(kept))
+        if tensor.level is None:
+            self._kept.setdefault(_memory(tensor), weakref.WeakSet()).add(kept)
         return kept
 
     def _on_write(self, tensor: Tensor) -> None:
-        for reference in self._kept.pop(_memory(tensor), ()):
-            kept = reference()
-            if kept is not None:
-                kept.save()
+        for kept in self._kept.pop(_memory(tensor), ()):
+            kept.save()
 
 
 def _memory(tensor: Tensor) -> int:

@@ -14,7 +14,7 @@ class _Engine:
         """Call a function when the backward pass that runs now is over; it may queue others."""
         run = current().running
         if run is None:
-            raise RuntimeError("Final callbacks can only be installed during backward pass.")
+            raise RuntimeError("queue_callback: no pass runs on this thread; call it during backward, as from a hook")
         run.callbacks.append(callback)
 
     @staticmethod
@@ -42,15 +42,13 @@ class Variable(metaclass=_IsTensor):
     def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: bool | None = None) -> Any:
         """The tensor; `volatile` is an old name for no_grad, and no longer does anything."""
         if not isinstance(data, Tensor):
-            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+            raise TypeError(f"Variable: data must be a Tensor, got {type(data).__name__}; see rg.tensor")
         return data.detach().requires_grad_(requires_grad)
 
 
 def variable(*args: Any, **kwargs: Any) -> Any:
     """Not a function any more."""
-    raise RuntimeError(
-        "autograd.variable(...) is deprecated, use rg.tensor(...) instead: it takes requires_grad=True as well"
-    )
+    raise RuntimeError("autograd.variable is no function any more; use rg.tensor(data, requires_grad=True)")
 
 
 def _is_checkpoint_valid() -> bool:

@@ -15,8 +15,8 @@ class Aval:
     __slots__ = ("dtype", "shape")
 
     def __init__(self, shape, dtype):
-        self.shape = tuple(shape)
-        self.dtype = np.dtype(dtype)
+        self.shape = shape if type(shape) is tuple else tuple(shape)
+        self.dtype = dtype if isinstance(dtype, np.dtype) else np.dtype(dtype)
 
     @property
     def ndim(self):

@@ -35,9 +35,6 @@ class Operator(Op):
     __doc__ = property(lambda self: self.definition.__doc__)
     __name__ = property(lambda self: self.name)
 
-    def __get__(self, instance, owner=None):
-        return self if instance is None else partial(self, instance)
-
     def __repr__(self):
         return f"<op {self.schema}>"
 

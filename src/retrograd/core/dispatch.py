@@ -1,5 +1,6 @@
 """Running operators: on arrays at the ground, through the current level above it."""
 
+from functools import partial
 from sys import _getframe
 
 from numpy import asarray, generic, ndarray
@@ -20,6 +21,9 @@ class Op(OpBase):
     """One operator.  Calling it runs it wherever the call stands."""
 
     __slots__ = ()
+
+    def __get__(self, instance, owner):
+        return self if instance is None else partial(self, instance)  # a method of tensors
 
     def __call__(self, *args, **kwargs):
         if self.simple and not kwargs and len(args) == self.simple:

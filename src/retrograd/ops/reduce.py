@@ -52,9 +52,30 @@ def check_floating(name, x, way_out="convert with .to(dtype) first"):
 
 def _back(g, x_aval, dim, keepdim):
     """A cotangent of the reduced tensor, the same for every element that went into it."""
-    if dim:  # of everything, a scalar, expands as it is
-        g = kept(g, x_aval, dim, keepdim)
-    return expand(cast_to(g, x_aval.dtype), x_aval.shape)
+    if not dim:
+        return filled(cast_to(g, x_aval.dtype), shape=x_aval.shape)
+    return expand(cast_to(kept(g, x_aval, dim, keepdim), x_aval.dtype), x_aval.shape)
+
+
+@op("filled(Tensor x, *, int[] shape) -> Tensor")
+class filled(Definition, linear="x"):
+    """A tensor of `shape` with the one element of x everywhere: what a sum of everything is the transpose of."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, *, shape):
+        return xp.filled(x, shape)
+
+    def shape(x, *, shape):
+        return Aval(shape, x.dtype)
+
+    def vjp_x(g, x_aval):
+        return registry["reshape"](sum(g), x_aval.shape)
+
+    def samples(r):
+        yield (r(),), {"shape": (2, 3)}
+        yield (r(1, 1),), {"shape": (4,)}
 
 
 def reduction_samples(r, within=(-2.0, 2.0)):
@@ -78,6 +99,8 @@ class sum(Reduction, linear="x"):
     """
 
     def impl(xp, x, *, dim, keepdim, dtype):
+        if dim is None and dtype is None and x.dtype.kind == "f":  # most losses end so
+            return xp.sum(x, keepdims=keepdim)
         return xp.sum(x, axis=axes_of(x, dim), dtype=sum_dtype(x, dtype), keepdims=keepdim)
 
     def shape(x, *, dim, keepdim, dtype):

@@ -53,7 +53,7 @@ class view(Composite):
 
     def compose(x, *, shape):
         out = reshape(x, shape)
-        if x.level is None and out.version is not x.version:
+        if x.level is None and out._view is None:
             raise RuntimeError(
                 f"view: the memory of this tensor, of shape {x.shape} and strides {x.value.strides} bytes, can't be "
                 f"shown in shape {out.shape}. Use .reshape(...) instead."

@@ -97,10 +97,9 @@ def checkpoint(
     if not callable(function) and steps is None:
         raise TypeError(f"checkpoint: expected a function, got {type(function).__name__}; a list needs budget_bytes")
     call: Any = function if steps is None else partial(_run, steps)
-    arguments: Any = (args, kwargs)
     if not recording():
         return call(*args, **kwargs)
-    if use_reentrant and not check_backward_validity(optree.tree_leaves(arguments)):
+    if use_reentrant and not check_backward_validity(optree.tree_leaves((args, kwargs))):
         with no_grad():
             return call(*args, **kwargs)
     if steps is not None and budget_bytes is not None:
@@ -175,7 +174,7 @@ def _options(
 ) -> Options:
     if determinism_check not in _DESCRIPTIONS:
         raise ValueError(
-            f"checkpoint: determinism_check should be one of {sorted(_DESCRIPTIONS)}, but got {determinism_check!r}"
+            f"checkpoint: determinism_check must be one of {sorted(_DESCRIPTIONS)}, got {determinism_check!r}"
         )
     forced_stop, forced_debug = _early_stop.get(), _debug.get()
     return Options(
@@ -235,7 +234,11 @@ def check_backward_validity(inputs: Iterable[Any]) -> bool:
     """Warn if none of the inputs is a tensor that requires a gradient; whether one is."""
     if any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
         return True
-    warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", UserWarning, stacklevel=3)
+    warnings.warn(
+        "checkpoint: among the inputs none has requires_grad=True, so no gradient will reach what is computed from them",
+        UserWarning,
+        stacklevel=3,
+    )
     return False
 
 
@@ -247,9 +250,7 @@ def detach_variable(inputs: tuple) -> tuple:
     (tensor([2., 2.], requires_grad=True), 'as it is')
     """
     if not isinstance(inputs, tuple):
-        raise RuntimeError(
-            f"detach_variable: Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}"
-        )
+        raise RuntimeError(f"detach_variable: expected a tuple of tensors, got {type(inputs).__name__}")
     return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
 
 

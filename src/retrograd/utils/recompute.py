@@ -50,7 +50,7 @@ class Kept:
 
     def __init__(self, tensor: Tensor) -> None:
         hooks = current().saving
-        self._tensor = Packed(hooks, tensor) if hasattr(hooks, "pack") else tensor
+        self._tensor = tensor if hooks is None else Packed(hooks, tensor)
         self._version = count_of(tensor)
 
     def load(self) -> Tensor:
@@ -264,7 +264,7 @@ class _Recomputation:
                 raise _EnoughError
         elif frame.complete:
             raise CheckpointError(
-                f"checkpoint: trying to save more tensors during recomputation than during the original forward "
+                f"checkpoint: the function was about to save more tensors during recomputation than in the forward "
                 f"pass, which saved {len(frame.placeholders)}. {HINT}"
             )
         return tensor
@@ -274,24 +274,24 @@ class _Recomputation:
         frame = self.frame
         if self.count < len(frame.placeholders):
             raise CheckpointError(
-                f"checkpoint: A different number of tensors was saved during the original forward and "
-                f"recomputation.\nNumber of tensors saved during forward: {len(frame.placeholders)}\n"
-                f"Number of tensors saved during recomputation: {self.count}\n{HINT}"
+                f"checkpoint: the function saved a different number of tensors when it ran again.\n"
+                f"forward: {len(frame.placeholders)}\nrecomputation: {self.count}\n{HINT}"
             )
         different = [
             line for placeholder, tensor in self.values.items() if (line := self._differs(placeholder, tensor))
         ]
         if different:
             raise CheckpointError(
-                "checkpoint: Recomputed values for the following tensors have different metadata than during the "
-                "forward pass.\n" + "\n".join(different) + f"\n{HINT}"
+                "checkpoint: some tensors came out with different metadata when they were recomputed:\n"
+                + "\n".join(different)
+                + f"\n{HINT}"
             )
 
     def _differs(self, placeholder: Placeholder, tensor: Tensor) -> str:
         before, now = self.frame.descriptions[placeholder.number], self.frame.options.describe(tensor)
         if before == now:
             return ""
-        return f"tensor at position {placeholder.number}: saved metadata: {before}, recomputed metadata: {now}"
+        return f"  position {placeholder.number}: saved metadata: {before}, recomputed metadata: {now}"
 
 
 HINT = (

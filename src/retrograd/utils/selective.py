@@ -108,33 +108,38 @@ class _Saved:
         tensor, version = kept
         if count_of(tensor) != version and not self._allow_mutation:
             raise RuntimeError(
-                f"Tensor cached during selective activation checkpoint has been mutated: the result of {op.name}, of "
-                f"shape {tensor.shape}, is at version {count_of(tensor)}; expected version {version}. Write to a copy, "
+                f"selective checkpoint: a saved tensor has been mutated: the result of {op.name}, of shape "
+                f"{tensor.shape}, is at version {count_of(tensor)}; expected version {version}. Write to a copy, "
                 f"x.clone(), don't save that operator, or pass allow_cache_entry_mutation=True."
             )
         return alias(tensor, None)
 
 
 class _Numbering(Level):
-    """Counts the calls of each operator."""
+    """Counts the calls of each operator, anew each time that it is entered."""
 
     transparent = True
 
+    def __init__(self, saved: _Saved) -> None:
+        self._saved = saved
+        self._calls: Counter[Op] = Counter()
+
     def __enter__(self) -> Any:
-        self.calls: Counter[Op] = Counter()
+        self._calls.clear()
         return super().__enter__()
 
     def key(self, op: Op) -> tuple[Op, int]:
-        self.calls[op] += 1
-        return op, self.calls[op]
+        """Which call of an operator this is."""
+        self._calls[op] += 1
+        return op, self._calls[op]
 
 
 class _Saving(_Numbering):
     """In the forward pass: saves what the policy says."""
 
     def __init__(self, policy: Policy, saved: _Saved) -> None:
+        super().__init__(saved)
         self._policy = policy
-        self._saved = saved
 
     def process(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
         """Run the operator, and save its result if that is wanted."""
@@ -158,9 +163,6 @@ class _Saving(_Numbering):
 
 class _Answering(_Numbering):
     """In recomputation: hands out what was saved."""
-
-    def __init__(self, saved: _Saved) -> None:
-        self._saved = saved
 
     def process(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
         """The saved result, recorded as if the operator had run; else run it."""

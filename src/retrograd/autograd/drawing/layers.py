@@ -129,9 +129,10 @@ class _Drawing:
         for arrow in self.arrows:
             path = [arrow.source, *self.path(arrow), arrow.target]
             for upper, lower in pairwise(path):
-                if isinstance(lower, _Bend) and lower in trunks:
-                    continue
-                trunks.add(lower) if isinstance(lower, _Bend) else None
+                if isinstance(lower, _Bend):
+                    if lower in trunks:
+                        continue
+                    trunks.add(lower)
                 leaves = arrow.leaves_at if upper is arrow.source else 0.0
                 arrives = arrow.arrives_at if lower is arrow.target else 0.0
                 link = Arrow(upper, lower, leaves, arrives, _stiffness(upper, lower, arrow.weight))
