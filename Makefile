@@ -15,7 +15,8 @@ PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2
 help:
 	@echo "make demo    train a small model over four pipeline stages (ARGS='--stages 2' passes options on)"
 	@echo "make test    all tests and doctests, compiled and then as plain Python"
-	@echo "make lint | format | types | bench | parity | mutations | stubs | build | env | clean"
+	@echo "make bench   operators beside PyTorch's; bench-autodiff and bench-memory measure autograd's tools and memory"
+	@echo "make lint | format | types | parity | mutations | stubs | build | env | clean"
 
 demo: $(VENV)/demo.stamp $(COMPILED)
 	$(VENV)/bin/retrograd demo $(ARGS)
@@ -40,8 +41,10 @@ format: $(VENV)/dev.stamp
 types: $(VENV)/dev.stamp
 	$(VENV)/bin/mypy
 
-bench: $(PEERS)/peers.stamp $(COMPILED)
-	OMP_NUM_THREADS=1 $(PEERS)/bin/python benchmarks/overhead.py $(ARGS)
+bench: bench-overhead
+
+bench-%: $(PEERS)/peers.stamp $(COMPILED)
+	OMP_NUM_THREADS=1 $(PEERS)/bin/python benchmarks/$*.py $(ARGS)
 
 parity: $(PEERS)/peers.stamp $(COMPILED)
 	OMP_NUM_THREADS=1 $(PEERS)/bin/python -m pytest tests/parity $(ARGS)

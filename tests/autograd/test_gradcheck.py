@@ -116,7 +116,7 @@ def test_a_gradient_that_is_not_conjugated_is_wrong():
     z = leaf(1 + 2j, 3 - 1j, dtype=rg.complex128)
     with strange(lambda g, x: g * x.conj() * 2, impl=lambda xp, x: x * x) as square:
         text = message(square, z)
-    assert "part of complex outputs only, Jacobian mismatch for output 0 with respect to input 0,\n" in text
+    assert "part of a complex output: Jacobian mismatch for output 0 with respect to input 0,\n" in text
     assert "Wrong too: " in text
 
 

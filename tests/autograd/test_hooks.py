@@ -441,3 +441,11 @@ def test_a_multi_grad_hook_is_removed_from_all_of_its_tensors():
 def test_a_multi_grad_hook_of_another_mode_is_refused_by_name():
     with pytest.raises(ValueError, match=r"'all', 'any'.*'some'"):
         register_multi_grad_hook((leaf(1.0),), print, mode="some")
+
+
+def test_a_multi_grad_hook_that_is_refused_hangs_on_none_of_its_tensors():
+    a, seen = leaf(1.0), []
+    with pytest.raises(RuntimeError, match="doesn't require grad"):
+        register_multi_grad_hook((a, rg.ones(1)), seen.append, mode="any")
+    a.sum().backward()
+    assert seen == []

@@ -1,5 +1,8 @@
 """What a graph saves: hooks that pack and unpack it, writes to it that are noticed, and writes that are allowed."""
 
+import gc
+import weakref
+
 import pytest
 
 import retrograd as rg
@@ -177,6 +180,16 @@ def test_disabled_hooks_refuse_with_the_message_that_was_given_and_only_inside()
         leaf(1.0).exp()
 
 
+def test_a_function_that_disables_hooks_may_call_itself():
+    @disable_saved_tensors_hooks("not in here")
+    def countdown(n):
+        return countdown(n - 1) if n else rg.autograd.is_grad_enabled()
+
+    assert countdown(2)
+    with saved_tensors_hooks(same, same):
+        leaf(1.0).exp()
+
+
 def test_hooks_in_use_can_not_be_disabled():
     with (
         saved_tensors_hooks(same, same),
@@ -338,6 +351,31 @@ def test_a_copy_is_made_by_the_first_write_only_and_only_of_what_is_still_wanted
         y.backward()
     assert x.grad.tolist() == [3.0]
     assert kept is not None
+
+
+def test_writes_are_allowed_inside_a_transform():
+    def doubled_and_overwritten(x):
+        y = x * 2
+        z = (y * y).sum()
+        y.zero_()
+        return z
+
+    with allow_mutation_on_saved_tensors():
+        assert rg.func.grad(doubled_and_overwritten)(rg.tensor([1.0, 3.0])).tolist() == [8.0, 24.0]
+
+
+def test_nothing_is_remembered_of_graphs_that_are_gone():
+    w = leaf(1.0, 2.0)
+    with allow_mutation_on_saved_tensors():
+        (w * w).sum().backward()
+        before = weak_references()
+        for _ in range(50):
+            (w * w).sum().backward()
+        assert weak_references() <= before
+
+
+def weak_references():
+    return sum(isinstance(thing, weakref.ref) for thing in gc.get_objects())
 
 
 def test_contexts_that_allow_writes_are_not_nested():

@@ -15,6 +15,7 @@ EXEMPT = {
         for law in ("shape", "float32", "empty", "no_dimensions")
     },
     ("scatter_sum", "empty"): "the transpose of take_along_dim: its shape parameter fits the sample alone",
+    ("view", "strides"): "as in PyTorch, memory that can't be shown in the shape is refused; reshape copies",
     ("view_as_complex", "strides"): "as in PyTorch, the two of a pair must lie next to each other in memory",
     ("index_put_sum", "no_dimensions"): "the transpose of indexing: its src always has the indexed shape",
 }

@@ -42,7 +42,8 @@ class _Anomaly:
 
 
 def _nan_error(fn: Any, number: int, cotangents: tuple) -> RuntimeError:
-    text = f"{fn.name()} returned nan values: the gradient for its input {number}. {_forward_line(fn.trace)}"
+    where = f"its {number}th output, the gradient for input {number}"
+    text = f"{fn.name()} returned nan values: {where}. {_forward_line(fn.trace)}"
     if any(g is not None and has_nan(g) for g in cotangents):
         text += " The gradient that it was given had nan values already."
     error = RuntimeError(text)
@@ -117,7 +118,7 @@ class detect_anomaly:
     >>> with rg.autograd.anomaly_mode.detect_anomaly(), warnings.catch_warnings(action="ignore"):
     ...     x.sqrt().sum().backward()
     Traceback (most recent call last):
-    RuntimeError: SqrtBackward0 returned nan values: the gradient for its input 0. It was made at ...
+    RuntimeError: SqrtBackward0 returned nan values: its 0th output, the gradient for input 0. It was...
     """
 
     def __init__(self, check_nan: bool = True) -> None:

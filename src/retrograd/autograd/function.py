@@ -376,7 +376,7 @@ def _attach(fn: GradFn, ctx: FunctionCtx, outputs: list) -> None:
     made = [(place, out.shape, out.dtype) for place, out in enumerate(outputs) if isinstance(out, Tensor)]
     ctx._outputs, ctx._returned = made, len(outputs)
     if len(made) > 1:
-        fn.out_avals = tuple([Aval(shape, dtype) for _, shape, dtype in made])
+        fn.out_avals = tuple([Aval(shape, dtype) for _, shape, dtype in made])  # type: ignore[attr-defined]
     for number, (place, _, dtype) in enumerate(made):
         out = outputs[place]
         if is_differentiable(dtype) and not (ctx._fixed and _is_among(out, ctx._fixed)):

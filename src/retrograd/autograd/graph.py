@@ -110,7 +110,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """
     if not tensor.requires_grad:
         raise RuntimeError(
-            f"get_gradient_edge: this tensor, of shape {tensor.shape}, does not require gradients, so none arrives at it"
+            f"get_gradient_edge: this tensor, of shape {tensor.shape}, does not require gradients, so none arrives"
         )
     owner, number = edge_of(tensor)
     edge = GradientEdge(as_node(owner), number)

@@ -138,7 +138,7 @@ def register_multi_grad_hook(
     (tensor([1., 1.]), tensor([2.]))
     """
     if mode not in ("all", "any"):
-        raise ValueError(f"register_multi_grad_hook: mode must be 'all' or 'any', got {mode!r}")
+        raise ValueError(f"register_multi_grad_hook: mode must be one of 'all', 'any', got {mode!r}")
     _check_callable(fn)
     for tensor in tensors:  # before the first of them gets a hook
         _check_requires_grad("register_multi_grad_hook", tensor)

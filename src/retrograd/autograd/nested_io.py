@@ -66,14 +66,15 @@ class _Flat(Function):
 
     @staticmethod
     def backward(ctx: FunctionCtx, *grads: Tensor | None) -> tuple:
+        cls: type[NestedIOFunction] = ctx.cls  # type: ignore[attr-defined]
         nested = optree.tree_unflatten(ctx.output, list(grads))  # type: ignore[attr-defined]
-        result = ctx.cls.backward_extended(ctx, nested)  # type: ignore[attr-defined]
+        result = cls.backward_extended(ctx, nested)
         result = result if isinstance(result, tuple) else (result,)
         structures = ctx.structure.children()  # type: ignore[attr-defined]
         if len(result) != len(structures):
             raise RuntimeError(
-                f"{ctx.cls.__name__}: backward_extended must return a gradient or None for each of the "  # type: ignore[attr-defined]
-                f"{len(structures)} arguments of forward_extended, got an incorrect number of them: {len(result)}"
+                f"{cls.__name__}: backward_extended must return a gradient or None for each of the "
+                f"arguments of forward_extended: expected {len(structures)}, got {len(result)}"
             )
         flat: list = [None, None, None]
         for value, structure in zip(result, structures, strict=True):

@@ -97,9 +97,10 @@ def checkpoint(
     if not callable(function) and steps is None:
         raise TypeError(f"checkpoint: expected a function, got {type(function).__name__}; a list needs budget_bytes")
     call: Any = function if steps is None else partial(_run, steps)
+    arguments: Any = (args, kwargs)
     if not recording():
         return call(*args, **kwargs)
-    if use_reentrant and not check_backward_validity(optree.tree_leaves((args, kwargs))):
+    if use_reentrant and not check_backward_validity(optree.tree_leaves(arguments)):
         with no_grad():
             return call(*args, **kwargs)
     if steps is not None and budget_bytes is not None:
@@ -235,7 +236,7 @@ def check_backward_validity(inputs: Iterable[Any]) -> bool:
     if any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
         return True
     warnings.warn(
-        "checkpoint: among the inputs none has requires_grad=True, so no gradient will reach what is computed from them",
+        "checkpoint: among the inputs none has requires_grad=True, so no gradient goes back through it",
         UserWarning,
         stacklevel=3,
     )
