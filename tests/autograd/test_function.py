@@ -494,3 +494,60 @@ def test_what_is_kept_on_the_context_dies_with_the_graph():
     assert kept[0]() is not None
     del y
     assert kept[0]() is None
+
+
+class Surrogate(rg.autograd.Function):
+    """k x^2, whose derivatives are deliberately other functions, so that a test sees which of them ran."""
+
+    @staticmethod
+    def forward(x, k):
+        return k * x * x
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0])
+        ctx.save_for_forward(inputs[0])
+        ctx.k = inputs[1]
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return grad_output * ctx.k * x**3, None
+
+    @staticmethod
+    def jvp(ctx, tangent, k):
+        assert k is None
+        (x,) = ctx.saved_tensors
+        return tangent * 7 * x
+
+
+def test_every_transform_uses_the_derivatives_of_a_function_that_has_setup_context():
+    def f(x):
+        return Surrogate.apply(x, 2.0)
+
+    x, one = rg.tensor(3.0), rg.tensor(1.0)
+    assert rg.func.grad(f)(x).item() == 54.0
+    assert rg.func.grad(rg.func.grad(f))(x).item() == 54.0  # of 2 x^3, not of 4 x
+    assert [t.item() for t in rg.func.jvp(f, (x,), (one,))] == [18.0, 21.0]
+    assert [t.item() for t in rg.func.jvp(rg.func.grad(f), (x,), (one,))] == [54.0, 54.0]
+    assert rg.func.grad(lambda x: rg.func.jvp(f, (x,), (one,))[1])(x).item() == 7.0
+
+
+def test_a_gradient_taken_by_a_transform_may_be_differentiated_by_backward():
+    x = rg.tensor(3.0, requires_grad=True)
+    rg.func.grad(lambda x: Surrogate.apply(x, 2.0))(x).backward()
+    assert x.grad.item() == 54.0
+
+
+def test_forward_mode_without_jvp_is_refused_by_the_name_of_the_class():
+    class Blind(rg.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+    with pytest.raises(NotImplementedError, match=r"Blind: .* jvp"):
+        rg.func.jvp(Blind.apply, (rg.ones(1),), (rg.ones(1),))

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from retrograd.core import Aval, GradFn, Tensor, at, current, registry
+from retrograd.core import Aval, GradFn, Op, Tensor, at, current, graph_level, registry
 from retrograd.core.dispatch import take, wants
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.engine import edge_of
@@ -81,14 +81,34 @@ class FunctionCtx:
     saved_variables = saved_tensors
 
 
-class _FunctionOp:
-    """The operator of a user's Function: what the engine asks of one."""
-
-    fits = False
+class _FunctionOp(Op):
+    """The operator of a user's Function: what the engine and the levels ask of one."""
 
     def __init__(self, cls: type["Function"]) -> None:
         self.cls = cls
         self.name = cls.__name__
+        self.definition = self
+        self.differentiable = self.inlined = True
+        self.fits = self.several_views = self.view = False
+
+    def compose(self, *args: Any) -> Any:
+        """The function, one level below the one that calls this."""
+        return self.cls.apply(*args)
+
+    def jvp(self, op: Op, primals: tuple, tangents: tuple, out: Any, params: dict) -> Any:
+        """The tangents of the outputs, by the user's jvp."""
+        if self.cls.jvp is Function.jvp:
+            raise NotImplementedError(
+                f"{self.name}: You must implement the jvp function for custom autograd.Function to use it in forward mode"
+            )
+        ctx = FunctionCtx()
+        self.cls.setup_context(ctx, primals, out)
+        pairs = zip(primals, tangents, strict=True)
+        if ctx._materializes:
+            tangents = tuple(
+                [registry["zeros_like"](p) if t is None and isinstance(p, Tensor) else t for p, t in pairs]
+            )
+        return self.cls.jvp(ctx, *tangents)
 
     def saved(self, fn: GradFn) -> tuple[Tensor | None, ...]:
         """The saved tensors of a node, its outputs attached to it again."""
@@ -204,7 +224,9 @@ class Function:
 
     Define static methods `forward(ctx, *args)` and `backward(ctx, *grad_outputs)`, or `forward(*args)` together with
     `setup_context(ctx, inputs, output)`; call the function by `apply`.  backward returns one gradient per argument of
-    forward, None for what has none.  `vjp` is another name of backward.
+    forward, None for what has none.  `vjp` is another name of backward.  With `setup_context`, every function
+    transform uses the derivatives of the class, `jvp(ctx, *tangents)` in forward mode; without, the innermost does, and
+    those around it differentiate what forward does.
 
     Raises RuntimeError, naming the class and the position, when backward returns too few gradients, or one that does
     not fit its input; NotImplementedError when it is needed and not there.
@@ -261,9 +283,7 @@ class Function:
     @staticmethod
     def jvp(ctx: FunctionCtx, *grad_inputs: Tensor | None) -> Any:
         """The tangents of the outputs, given those of the inputs."""
-        raise NotImplementedError(
-            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
-        )
+        raise NotImplementedError("see forward mode")
 
     generate_vmap_rule = False
 
@@ -287,7 +307,7 @@ class Function:
             if cls.setup_context is Function.setup_context:
                 result = cls.forward(ctx, *args)
             else:
-                result = cls.forward(*args)
+                result = _forward(cls, args)
                 cls.setup_context(ctx, args, result)
         results = result if isinstance(result, tuple) else (result,)
         if ctx._dirty:
@@ -297,6 +317,15 @@ class Function:
             _attach(fn, ctx, outputs)
         ctx._saved = ctx._dirty = ctx._fixed = ctx._saved_for_forward = ()  # outputs, maybe, and they hold the node
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
+
+
+def _forward(cls: type[Function], args: tuple) -> Any:
+    """The result: on the ground by forward, above it by the function one level below."""
+    level = graph_level()
+    if level is None or level.opens_functions:
+        return cls.forward(*args)
+    with level.below():
+        return level.process(cls._operator, args, {})
 
 
 def _node(cls: type[Function], ctx: FunctionCtx, args: tuple) -> GradFn:

@@ -144,6 +144,7 @@ class Level:
     parent_grad_enabled = True
     active = False
     transparent = False
+    opens_functions = False  # a user's Function is no operator here: its forward runs at this level
 
     def __enter__(self):
         state = current()

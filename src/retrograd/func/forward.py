@@ -20,7 +20,8 @@ class DualLevel(Level):
             return outputs(out, lambda o: make(o, self, None))
         dots = op.definition.jvp(op, primals, tangents, out, params)
         if isinstance(out, tuple):
-            return tuple(make(o, self, t) for o, t in zip(out, dots, strict=True))
+            pairs = zip(out, dots, strict=True)
+            return tuple(make(o, self, t) if isinstance(o, Tensor) else o for o, t in pairs)
         return make(out, self, dots)
 
 

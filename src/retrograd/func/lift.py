@@ -10,8 +10,10 @@ def value_at(level: Level, x: object) -> object:
 
 
 def outputs(result: object, wrap: object) -> object:
-    """`wrap` over an operator's result: one tensor, or a tuple of them."""
-    return tuple(wrap(r) for r in result) if isinstance(result, tuple) else wrap(result)  # type: ignore[operator]
+    """`wrap` over an operator's result: one tensor, or a tuple of them; what else a user's function returns stays."""
+    if isinstance(result, tuple):
+        return tuple(outputs(r, wrap) for r in result)
+    return wrap(result) if isinstance(result, Tensor) else result  # type: ignore[operator]
 
 
 def lift(level: Level, x: Tensor, tag: object = None) -> Tensor:
