@@ -1,4 +1,4 @@
-"""The build: five compiled modules or none, and the dependencies that the decisions give reasons for."""
+"""The build: all hot modules are compiled, or none, and the dependencies that the decisions give reasons for."""
 
 import os
 import re
@@ -28,7 +28,7 @@ needs_compiler = pytest.mark.skipif(not has_compiler(), reason="needs a C compil
 
 @pytest.fixture
 def tree(tmp_path):
-    """A copy of the project with stand-ins for the five modules, which compile faster than the real ones."""
+    """A copy of the project with stand-ins for the hot modules, which compile faster than the real ones."""
     for name in ("setup.py", "pyproject.toml", "LICENSE", "README.md"):
         if (PROJECT / name).exists():
             shutil.copy(PROJECT / name, tmp_path)

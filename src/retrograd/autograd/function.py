@@ -99,15 +99,14 @@ class _FunctionOp(Op):
         """The tangents of the outputs, by the user's jvp."""
         if self.cls.jvp is Function.jvp:
             raise NotImplementedError(
-                f"{self.name}: You must implement the jvp function for custom autograd.Function to use it in forward mode"
+                f"{self.name}: You must implement the jvp function for a custom Function to use it in forward mode"
             )
         ctx = FunctionCtx()
         self.cls.setup_context(ctx, primals, out)
         pairs = zip(primals, tangents, strict=True)
         if ctx._materializes:
-            tangents = tuple(
-                [registry["zeros_like"](p) if t is None and isinstance(p, Tensor) else t for p, t in pairs]
-            )
+            zeros_like = registry["zeros_like"]
+            tangents = tuple([zeros_like(p) if t is None and isinstance(p, Tensor) else t for p, t in pairs])
         return self.cls.jvp(ctx, *tangents)
 
     def saved(self, fn: GradFn) -> tuple[Tensor | None, ...]:
@@ -299,6 +298,8 @@ class Function:
     def apply(cls, *args: Any) -> Any:
         """Run forward, and make its outputs one node's."""
         state = current()
+        if state.level is not None:
+            _check_place(cls, state.grad_enabled)
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple([isinstance(a, Tensor) and wants(a) for a in args])
         recorded = state.grad_enabled and True in ctx.needs_input_grad and not state.inference
@@ -319,10 +320,19 @@ class Function:
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
 
+def _check_place(cls: type[Function], recording: bool) -> None:
+    level = graph_level()
+    if recording and level is not None and not level.holds_functions:
+        raise NotImplementedError(
+            f"{cls.__name__}: a graph holds registered operators only, and would lose the derivative of this Function. "
+            f"Trace under no_grad() if no gradient is needed, or leave the Function out of what is traced."
+        )
+
+
 def _forward(cls: type[Function], args: tuple) -> Any:
     """The result: on the ground by forward, above it by the function one level below."""
     level = graph_level()
-    if level is None or level.opens_functions:
+    if level is None or not level.holds_functions:
         return cls.forward(*args)
     with level.below():
         return level.process(cls._operator, args, {})

@@ -144,7 +144,7 @@ class Level:
     parent_grad_enabled = True
     active = False
     transparent = False
-    opens_functions = False  # a user's Function is no operator here: its forward runs at this level
+    holds_functions = True  # a user's Function is an operator here as others are
 
     def __enter__(self):
         state = current()
