@@ -1,5 +1,6 @@
 """Functions of the user: forward and backward, what is saved, what is marked, and errors that name class and place."""
 
+import gc
 import weakref
 
 import pytest
@@ -564,3 +565,38 @@ def test_a_trace_refuses_a_function_whose_derivative_the_graph_would_lose():
 
         graph = rg.fx.trace(f, rg.ones(2))
     assert graph(rg.tensor([1.0, 3.0])).tolist() == [2.0, 18.0]
+
+
+class Doubled(rg.autograd.Function):
+    """Writes to its argument, and saves it."""
+
+    @staticmethod
+    def forward(ctx, x):
+        x.mul_(2)
+        ctx.mark_dirty(x)
+        ctx.save_for_backward(x)
+        return x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return 2 * grad_output
+
+
+def test_a_function_that_writes_follows_the_rules_of_writes_to_views():
+    x = rg.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="view of a leaf"):
+        Doubled.apply(x[1:])
+    assert x.is_leaf
+
+
+def test_a_view_that_was_written_to_and_saved_is_freed_without_the_collector():
+    y = rg.ones(3, requires_grad=True) * 1
+    v = y[1:]
+    out = Doubled.apply(v)
+    node = weakref.ref(y.grad_fn)
+    gc.disable()
+    try:
+        del y, v, out
+        assert node() is None
+    finally:
+        gc.enable()

@@ -54,8 +54,8 @@ def backward(
     targets = None if inputs is None else _sequence(inputs)
     wanted = None if targets is None else [_edge(target, index) for index, target in enumerate(targets)]
     if wanted is not None and not wanted:
-        raise RuntimeError("backward: inputs argument to backward cannot be empty; leave it out to reach every leaf")
-    seeds = _seeds("backward", roots, _sequence(grad_tensors, len(roots)))
+        raise RuntimeError("backward: inputs is empty: nothing would get a gradient; without it every leaf does")
+    seeds = _seeds("backward", roots, grad_tensors)
     if create_graph:
         warnings.warn(
             "Using backward() with create_graph=True makes a reference cycle: the leaf holds its .grad, whose graph "
@@ -120,9 +120,9 @@ def grad(
     allow_unused = materialize_grads if allow_unused is None else allow_unused
     roots, targets = _sequence(outputs), _sequence(inputs)
     if not targets:
-        raise RuntimeError("grad: grad requires non-empty inputs")
+        raise RuntimeError("grad: inputs is empty; name the tensors whose gradients are wanted")
     wanted = [_edge(i, index) for index, i in enumerate(targets)]
-    seeds = _seeds("grad", roots, _sequence(grad_outputs, len(roots)))
+    seeds = _seeds("grad", roots, grad_outputs)
     found = pullback(
         [_end(root) for root in roots],
         seeds,
@@ -148,15 +148,8 @@ def _foreign(*values: Any) -> list:
     return found
 
 
-def _sequence(value: Any, length: int | None = None) -> list:
-    if value is None and length is not None:
-        return [None] * length
-    if isinstance(value, (Tensor, GradientEdge)):
-        return [value]
-    values = list(value)
-    if length is not None and len(values) != length:
-        raise RuntimeError(f"backward: got {length} tensors but {len(values)} gradients for them")
-    return values
+def _sequence(value: Any) -> list:
+    return [value] if isinstance(value, (Tensor, GradientEdge)) else list(value)
 
 
 def _end(target: Tensor | GradientEdge) -> tuple[Any, int]:
@@ -177,11 +170,16 @@ def _edge(target: Any, index: int) -> tuple[Any, int]:
     return edge_of(target)
 
 
-def _seeds(name: str, roots: list, gradients: list) -> list:
-    return [_seed(name, index, root, g) for index, (root, g) in enumerate(zip(roots, gradients, strict=True))]
+def _seeds(name: str, roots: list, gradients: Any) -> list:
+    given = [None] * len(roots) if gradients is None else _sequence(gradients)
+    if len(given) != len(roots):
+        raise RuntimeError(f"{name}: got {len(roots)} outputs but {len(given)} gradients for them")
+    return [_seed(name, index, root, g) for index, (root, g) in enumerate(zip(roots, given, strict=True))]
 
 
 def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) -> Tensor:
+    if not isinstance(root, (Tensor, GradientEdge)):
+        raise TypeError(f"{name}: output {index} must be a Tensor or GradientEdge, got {type(root).__name__}")
     if isinstance(root, GradientEdge) and root.aval is None:
         if not isinstance(g, Tensor):
             raise RuntimeError(f"{name}: output {index} is a GradientEdge of unknown shape; give its cotangent")
@@ -265,5 +263,5 @@ def _backward(
     backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
-_backward.__name__ = "backward"
+_backward.__name__, _backward.__qualname__ = "backward", "Tensor.backward"
 setattr(Tensor, "backward", _backward)  # noqa: B010 (a method that another layer adds)

@@ -1,7 +1,6 @@
 """Draw the autograd graph behind a tensor: what a backward pass walks, as a picture."""
 
 import os
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING
 from retrograd.autograd.drawing.read import read
 from retrograd.autograd.drawing.svg import render
 from retrograd.core import Tensor
+from retrograd.core.files import replacing
 
 if TYPE_CHECKING:  # which shows `draw` to users
     from retrograd.autograd.graph import GradientEdge
@@ -33,15 +33,11 @@ class SVG:
 
         Raises ValueError for another ending, and OSError where the file can't be written.
         """
-        target = Path(path)
-        if target.suffix.lower() != ".svg":
-            raise ValueError(f"save: the picture is SVG, so the file's name must end in .svg, got {target.name!r}")
-        unfinished = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.tmp")
-        try:
+        name = Path(path).name
+        if not name.lower().endswith(".svg"):
+            raise ValueError(f"save: the picture is SVG, so the file's name must end in .svg, got {name!r}")
+        with replacing(path) as unfinished:
             unfinished.write_text(self._text, encoding="utf-8")
-            os.replace(unfinished, target)
-        finally:
-            unfinished.unlink(missing_ok=True)
 
     def _repr_svg_(self) -> str:
         return self._text

@@ -103,6 +103,10 @@ CUT_BY = {
         "leave out detach() there (and .data or numpy(), which do the same); x.clone() copies without a cut",
     ),
     "no_grad": ("no_grad()", "compute it outside of no_grad(), or in a block `with rg.enable_grad():` inside"),
+    "mark_non_differentiable": (
+        "a Function, which marked its output as non-differentiable,",
+        "see what its forward gives to ctx.mark_non_differentiable()",
+    ),
     "inference_mode": ("inference_mode()", "compute it outside of inference_mode()"),
 }
 

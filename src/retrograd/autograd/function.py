@@ -1,13 +1,14 @@
 """Custom differentiable functions: a forward and a backward written by the user, as one node of the graph."""
 
 import functools
+import importlib
 import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 from retrograd.core import Aval, GradFn, Op, Tensor, at, current, graph_level, registry
-from retrograd.core.dispatch import take, wants
+from retrograd.core.dispatch import cut, take, wants
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.engine import edge_of
 from retrograd.core.gradfn import node
@@ -15,7 +16,7 @@ from retrograd.core.hooks import conjugated
 from retrograd.core.record import kept, kept_output, packed
 from retrograd.core.tensor import View, alias, count_of, make, touch, version_of
 from retrograd.ops.family import cast_to, sum_to
-from retrograd.ops.mutate import rebase
+from retrograd.ops.mutate import check_history, rebase
 
 IN_FUNCTION = "custom Function"
 
@@ -44,7 +45,7 @@ class FunctionCtx:
         for index, tensor in enumerate(tensors):
             if tensor is not None and not isinstance(tensor, Tensor):
                 raise TypeError(
-                    f"save_for_backward can only save variables, but argument {index} is of type "
+                    f"save_for_backward: expected tensors or None, but argument {index} is of type "
                     f"{type(tensor).__name__}; set an attribute of ctx instead"
                 )
         self._saved = tensors
@@ -54,7 +55,7 @@ class FunctionCtx:
         for index, tensor in enumerate(tensors):
             if tensor is not None and not isinstance(tensor, Tensor):
                 raise TypeError(
-                    f"save_for_forward can only save tensors, but argument {index} is of type {type(tensor).__name__}"
+                    f"save_for_forward: expected tensors, but argument {index} is of type {type(tensor).__name__}"
                 )
         self._saved_for_forward = tensors
 
@@ -150,8 +151,8 @@ class _FunctionOp(Op):
         extra = results[count:]
         if len(results) < count or any(r is not None for r in extra):
             raise RuntimeError(
-                f"function {self.name}Backward returned an incorrect number of gradients (expected {count}, got "
-                f"{len(results)}): one for each argument of forward, None where there is none"
+                f"{self.name}Backward returned an incorrect number of gradients: one for each argument of forward, "
+                f"None where there is none, so expected {count}, got {len(results)}"
             )
 
     def _checked(self, place: int, result: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
@@ -162,12 +163,12 @@ class _FunctionOp(Op):
             )
         if result.shape != shape and not _expandable(shape, result.shape):
             raise RuntimeError(
-                f"Function {self.name}Backward returned an invalid gradient at index {place} - got "
-                f"{list(result.shape)} but expected shape compatible with {list(shape)}"
+                f"{self.name}Backward returned an invalid gradient at index {place}, of shape {list(result.shape)}, "
+                f"which does not fit the argument's shape {list(shape)}"
             )
         if result.dtype != dtype and result.dtype.kind == "c" and dtype.kind != "c":
             raise RuntimeError(
-                f"Function {self.name}Backward returned an invalid gradient at index {place} - expected type {dtype} "
+                f"{self.name}Backward returned an invalid gradient at index {place}: expected {dtype} "
                 f"but got {result.dtype}"
             )
         return cast_to(sum_to(conjugated(result), shape), dtype)
@@ -207,14 +208,10 @@ def _rule(cls: type["Function"]) -> Callable:
     has_vjp = cls.vjp is not Function.vjp
     if has_backward and has_vjp:
         raise RuntimeError(
-            f"{cls.__name__}: implementing both 'backward' and 'vjp' for a custom Function is not allowed; they are "
-            f"two names of one thing"
+            f"{cls.__name__}: defines both 'backward' and 'vjp', which are two names of one thing; keep one"
         )
     if not has_backward and not has_vjp:
-        raise NotImplementedError(
-            f"{cls.__name__}: You must implement either the backward or vjp method for your custom autograd.Function "
-            f"to use it with backward mode AD."
-        )
+        raise NotImplementedError(f"{cls.__name__}: has no gradient: define its static method backward or vjp")
     return cls.vjp if has_vjp else cls.backward
 
 
@@ -255,19 +252,19 @@ class Function:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Functions are not instantiated."""
         raise RuntimeError(
-            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
-            f"function with static forward method: {type(self).__name__}.apply(...)"
+            f"{type(self).__name__}: a Function is not called on an instance (the legacy way), but by "
+            f"{type(self).__name__}.apply(...), with a static forward"
         )
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
         """Compute the result; nothing inside is recorded."""
-        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+        raise NotImplementedError("a Function defines the static method forward")
 
     @staticmethod
     def setup_context(ctx: FunctionCtx, inputs: tuple, output: Any) -> Any:
         """Save what backward needs, where forward takes no ctx."""
-        raise NotImplementedError("setup_context is not implemented.")
+        raise NotImplementedError("a Function whose forward takes no ctx defines setup_context")
 
     @staticmethod
     def backward(ctx: FunctionCtx, *grad_outputs: Tensor | None) -> Any:
@@ -290,8 +287,7 @@ class Function:
     def vmap(info: Any, in_dims: tuple, *args: Any) -> Any:
         """The function over a batch: returns the outputs and the dimensions that are batched in them."""
         raise NotImplementedError(
-            "To use autograd.Function with vmap, you must either override the vmap static method or set "
-            "generate_vmap_rule=True."
+            "a Function that is to run under vmap defines the static method vmap, or sets generate_vmap_rule = True"
         )
 
     @classmethod
@@ -389,24 +385,22 @@ def _check_dirty(cls: type[Function], ctx: FunctionCtx, args: tuple, results: tu
     for tensor in ctx._dirty:
         if not _is_among(tensor, results):
             raise RuntimeError(
-                f"{cls.__name__}: Some elements marked as dirty during the forward method were not returned "
-                f"as output. The inputs that are modified inplace must all be outputs of the Function."
+                f"{cls.__name__}: a tensor of shape {tensor.shape} that forward marked as dirty was not returned; "
+                f"return every input that it writes to"
             )
         touch(tensor)
         if not recorded:
             continue
         if not _is_among(tensor, args):
             warnings.warn(
-                f"{cls.__name__}: Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, "
-                f"there is no need to pass it to mark_dirty().",
+                f"{cls.__name__}: Only input Tensors need ctx.mark_dirty(); that of shape {tensor.shape} is none",
                 stacklevel=4,
             )
-        if tensor._requires_grad and tensor._grad_fn is None:
-            raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+        check_history(tensor)
         if tensor._view is not None and tensors > 1:
             raise RuntimeError(
-                f"{cls.__name__}: If your Function modifies inplace an input that is a view of another Tensor, your "
-                f"Function cannot return more than one Tensor."
+                f"{cls.__name__}: forward writes in place to an input that is a view of another Tensor, so it may not "
+                f"return more than one tensor"
             )
 
 
@@ -418,11 +412,13 @@ def _attach(fn: GradFn, ctx: FunctionCtx, outputs: list) -> None:
         fn.out_avals = tuple([Aval(shape, dtype) for _, shape, dtype in made])  # type: ignore[attr-defined]
     for number, (place, _, dtype) in enumerate(made):
         out = outputs[place]
-        if is_differentiable(dtype) and not (ctx._fixed and _is_among(out, ctx._fixed)):
-            if ctx._dirty and _is_among(out, ctx._dirty):
-                _rebase(fn, number, out)
-            else:
-                out._grad_fn, out.output_nr, out._requires_grad = fn, number, True
+        if not is_differentiable(dtype) or (ctx._fixed and _is_among(out, ctx._fixed)):
+            if out.level is None:
+                cut(out, "mark_non_differentiable")
+        elif ctx._dirty and _is_among(out, ctx._dirty):
+            _rebase(fn, number, out)
+        else:
+            out._grad_fn, out.output_nr, out._requires_grad = fn, number, True
     if ctx._saved:
         _save(fn, ctx, tuple([outputs[place] for place, _, _ in made]))
     for watcher in current().watchers or ():
@@ -445,8 +441,9 @@ def _save(fn: GradFn, ctx: FunctionCtx, outputs: tuple) -> None:
     saved: list[Any] = []
     versions = []
     for tensor in ctx._saved:
-        if tensor is not None and tensor._grad_fn is fn and _is_among(tensor, outputs):
-            ctx._saved_outputs = {**ctx._saved_outputs, len(saved): tensor.output_nr}
+        number = next((n for n, out in enumerate(outputs) if out is tensor), None) if tensor is not None else None
+        if number is not None and (tensor._grad_fn is fn or _is_among(tensor, ctx._dirty)):
+            ctx._saved_outputs = {**ctx._saved_outputs, len(saved): number}
             versions.append(count_of(tensor))
             tensor = kept_output(tensor)
         else:
@@ -469,7 +466,7 @@ class _Once:
     @staticmethod
     def gradients(fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
         """Refuse."""
-        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+        raise RuntimeError("this backward is marked @once_differentiable: it can't be differentiated a second time")
 
 
 def once_differentiable(fn: Callable) -> Callable:
@@ -502,3 +499,10 @@ def _refusing(result: Any, refusal: GradFn) -> Any:
 
 class InplaceFunction(Function):
     """Kept for its name: a Function; what it writes to is said by `ctx.mark_dirty`."""
+
+
+def __getattr__(name: str) -> Any:
+    """PyTorch's place of NestedIOFunction, which takes pytrees apart and so loads optree."""
+    if name == "NestedIOFunction":
+        return importlib.import_module("retrograd.autograd.nested_io").NestedIOFunction
+    raise AttributeError(f"module 'retrograd.autograd.function' has no attribute {name!r}")

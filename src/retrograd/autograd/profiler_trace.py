@@ -2,10 +2,10 @@
 
 import json
 import os
-import threading
 from collections.abc import Iterable, Iterator
-from pathlib import Path as _Path
 from typing import Any
+
+from retrograd.core.files import replacing
 
 Path = str | os.PathLike[str]
 
@@ -15,18 +15,12 @@ def write_trace(path: Path, events: Iterable[Any], thread_name: str) -> None:
 
     Source of the format: "Trace Event Format", the Chromium project.
     """
-    target = _Path(path)
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.tmp")
-    try:
-        with open(unfinished, "w", encoding="utf-8") as file:
-            before = '{"displayTimeUnit": "ms", "traceEvents": [\n'
-            for record in _trace(list(events), thread_name):
-                file.write(before + json.dumps(record))
-                before = ",\n"
-            file.write("\n]}\n")
-        os.replace(unfinished, target)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with replacing(path) as unfinished, open(unfinished, "w", encoding="utf-8") as file:
+        before = '{"displayTimeUnit": "ms", "traceEvents": [\n'
+        for record in _trace(list(events), thread_name):
+            file.write(before + json.dumps(record))
+            before = ",\n"
+        file.write("\n]}\n")
 
 
 def _trace(events: list[Any], thread_name: str) -> Iterator[dict[str, Any]]:

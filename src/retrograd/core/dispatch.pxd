@@ -43,5 +43,6 @@ cpdef object refresh(TensorBase t)
 @cython.locals(number=int)
 cpdef object take(TensorBase t, TensorBase new)
 cpdef object how_made(State state)
+cpdef object cut(TensorBase out, object reason)
 cpdef object cut_off(Op op, TensorBase out, State state)
 cpdef bint is_foreign(object a) except -1

@@ -5,6 +5,7 @@ from sys import _getframe
 
 from numpy import asarray, generic, ndarray
 
+from retrograd.core.dtype import category
 from retrograd.core.hooks import move_retained
 from retrograd.core.level import at, current
 from retrograd.core.op import OpBase, namespaces
@@ -177,7 +178,7 @@ def call(op, args, params):
     else:
         with level.below():
             out = level.process(op, args, params)
-        if op.view:
+        if op.view and isinstance(args[0], TensorBase):
             show(op, out, args[0], params, state)
     if state.inference:
         mark_inference(out)
@@ -293,11 +294,15 @@ def mark_inference(out):
 def cut_off(op, out, state):
     """Note where a result has left the graph that its operands are in; a backward pass does so all the time."""
     if state.running is None:
-        reason = "inference_mode" if state.inference else op.name if state.grad_enabled else "no_grad"
-        frame = _getframe(0)  # compiled, this function has none: it is the user's already
-        if frame.f_code.co_filename.startswith(PACKAGE):
-            frame = user_frame()
-        out.tag = (reason, frame.f_code, frame.f_lasti) if frame is not None else (reason, None, 0)
+        cut(out, "inference_mode" if state.inference else op.name if state.grad_enabled else "no_grad")
+
+
+def cut(out, reason):
+    """Note why, and at which line, a value has left its graph."""
+    frame = _getframe(0)  # compiled, this function has none: it is the user's already
+    if frame.f_code.co_filename.startswith(PACKAGE):
+        frame = user_frame()
+    out.tag = (reason, frame.f_code, frame.f_lasti) if frame is not None else (reason, None, 0)
 
 
 def as_array(result):
@@ -364,16 +369,20 @@ def write_out(op, args, kwargs):
         for a in (*inputs, *outs):
             if isinstance(a, TensorBase) and wants(a):
                 raise RuntimeError(
-                    f"{op.name}: functions with out=... arguments don't support automatic differentiation, but one of "
-                    f"the arguments requires grad. Use x.copy_(result), or no_grad()."
+                    f"{op.name}: out= takes no part in automatic differentiation, but the argument of shape {a.shape} "
+                    f"requires grad; use x.copy_(result), or no_grad()"
                 )
     result = op(*args, **rest)
     results = result if isinstance(result, tuple) else (result,)
+    if len(outs) != len(results):
+        raise TypeError(f"{op.name}: out has {len(outs)} tensors, the result {len(results)}")
     for target, r in zip(outs, results, strict=True):
         if not isinstance(target, TensorBase):
             raise TypeError(f"{op.name}: out must be a Tensor, got {type(target).__name__}")
         if target.shape != r.shape:
             raise RuntimeError(f"{op.name}: out has shape {target.shape}, but the result has shape {r.shape}")
+        if category(r.dtype) > category(target.dtype):
+            raise RuntimeError(f"{op.name}: the result is {r.dtype}, which can't be written into out, {target.dtype}")
     for target, r in zip(outs, results, strict=True):
         target.copy_(r)
     return out

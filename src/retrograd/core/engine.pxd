@@ -12,7 +12,7 @@ cdef class Pass:
     cdef public set owned
     cdef public object needed, targets, accumulate, reachable
     cdef public tuple watchers
-    cdef public bint retain, in_place, careful, adds
+    cdef public bint retain, in_place, careful, adds, counting
     cdef object __weakref__
 
     @cython.locals(fn=GradFn)
@@ -37,9 +37,11 @@ cdef class Pass:
     cpdef object watched_step(self, GradFn fn, object g)
     @cython.locals(i=int, last=int, wanted=list)
     cpdef object gradients(self, GradFn fn, object gs)
-    cpdef bint added(self, TensorBase leaf, TensorBase g) except -1
+    cpdef object count(self)
+    cpdef object secure(self)
     cpdef object capture(self, GradFn fn, object g)
 
+cpdef bint is_large(TensorBase g) except -1
 cpdef bint add_into(TensorBase total, TensorBase term) except -1
 cpdef object laid_out(TensorBase g, TensorBase leaf, bint owned)
 cpdef bint is_fresh(TensorBase result, object g) except -1

@@ -8,10 +8,11 @@ from numpy import add, empty, empty_like, errstate, ndarray
 from numpy import zeros as zero_array
 
 from retrograd.core.gradfn import GradFn
-from retrograd.core.hooks import LeafHooks, run_after, run_before, run_tensor_hooks
+from retrograd.core.hooks import run_after, run_before, run_tensor_hooks, some_leaf_is_watched
 from retrograd.core.level import at, current, graph_level
 from retrograd.core.tensor import TensorBase, make, same_kind, touch
 
+LARGE = 1 << 16  # bytes
 accumulating = threading.Lock()  # held while a .grad is added to: passes on several threads may share leaves
 NOTHING = object()  # waits at a node that runs without a gradient
 
@@ -34,6 +35,7 @@ class Pass:
         "callbacks",
         "captured",
         "careful",
+        "counting",
         "first",
         "heap",
         "in_place",
@@ -57,8 +59,9 @@ class Pass:
         self.accumulate = accumulate
         self.adds = accumulate is not None and in_place
         self.watchers = current().watchers
-        self.left = edges_to_leaves(roots, needed) if LeafHooks.alive else None
+        self.left = edges_to_leaves(roots, needed) if some_leaf_is_watched() else None
         self.careful = self.left is not None or self.watchers is not None
+        self.counting = False
         self.reachable = None
         self.callbacks = []  # functions to call when the pass is over
         self.first = None  # the latest node of all that wait, if it is not in the heap: chains need no heap
@@ -155,6 +158,10 @@ class Pass:
             fn: GradFn = self.next()
             if fn is None:
                 break
+            if self.counting:
+                self.enqueue(fn)
+                self.count()
+                fn = self.next()
             g = self.pending.pop(fn)
             if g is NOTHING:
                 self.run_on_nothing(fn)
@@ -182,6 +189,8 @@ class Pass:
         """The cotangents of a node after its outputs' hooks; those that were asked for are kept."""
         single = fn.out_avals is None
         if fn._hooks is not None:
+            if self.in_place and self.arrived:
+                self.secure()
             gs = [g] if single else g
             for number in range(len(gs)):
                 gs[number] = run_tensor_hooks(fn._hooks, number, gs[number])
@@ -213,6 +222,8 @@ class Pass:
     def watched_step(self, fn, g):
         """Run one node for those who look: its hooks, the watchers, leaves that wait for their last cotangent."""
         gs = (g,) if fn.out_avals is None else tuple(g)
+        if self.in_place and self.arrived and (fn._hooks is not None or fn.rules is None):
+            self.secure()
         if fn._hooks is not None and fn._hooks.before:
             gs = run_before(fn._hooks, gs)
         proceed = self.gradients
@@ -264,6 +275,8 @@ class Pass:
             g = run_tensor_hooks(hooks, 0, g)
         if self.accumulate is None:
             self.captured[leaf] = g
+        elif not leaf._requires_grad:
+            return  # any more
         elif hooks is None:
             self.accumulate(leaf, g, leaf in self.owned)
         else:
@@ -285,8 +298,8 @@ class Pass:
 
     def arrive(self, leaf, g, fresh):
         """A cotangent reaches a leaf; `fresh` says that nobody else sees its memory."""
-        if self.adds and leaf._grad is not None and leaf._hooks is None and self.added(leaf, g):
-            return
+        if self.adds and leaf._grad is not None and self.left is None and is_large(g):
+            self.counting = True
         old = self.arrived.get(leaf)
         if old is None:
             self.arrived[leaf] = g
@@ -297,12 +310,21 @@ class Pass:
             if total is not old:
                 self.arrived[leaf] = total
 
-    def added(self, leaf, g):
-        """Add to a .grad that is there already, so that nothing has to be kept; whether that was done."""
-        if g.value.dtype.kind == "c":
-            return False  # which .grad shows conjugated
-        with accumulating:
-            return add_into(leaf._grad, g)
+    def count(self):
+        """From here on each leaf is settled after its last cotangent: what it waits with takes much memory."""
+        self.counting = False
+        self.left = edges_to_leaves(self.pending, self.needed)
+        self.careful = True
+        for leaf in tuple(self.arrived):
+            if leaf not in self.left:
+                self.settle(leaf)
+
+    def secure(self):
+        """A user's code is about to run, which may write to its gradient: leaves keep copies of what they share."""
+        for leaf in tuple(self.arrived):
+            if leaf not in self.owned:
+                self.arrived[leaf] = laid_out(self.arrived[leaf], leaf, False)
+                self.owned.add(leaf)
 
     def capture(self, fn, g):
         """Keep the cotangent of a node that was asked for."""
@@ -327,11 +349,19 @@ def materialize(fn, slots):
     return tuple([zeros(aval) if g is None else g for aval, g in zip(fn.out_avals, slots, strict=True)])
 
 
+def is_large(g):
+    """Whether a gradient is worth being added to .grad as soon as possible."""
+    return type(g.value) is ndarray and g.value.nbytes >= LARGE
+
+
 def add_into(total, term):
     """Add to a tensor's memory, if both are plain arrays of one kind; whether that was done."""
     if total.level is not None or not same_kind(total.value, term.value):
         return False
-    add(total.value, term.value, total.value)
+    try:
+        add(total.value, term.value, total.value)
+    except ValueError:  # read-only memory, which only the user can have put there
+        return False
     touch(total)
     return True
 

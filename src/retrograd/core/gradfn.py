@@ -1,6 +1,7 @@
 """How a tensor was made: the nodes of the autograd graph and the rules that they run."""
 
 import weakref
+from itertools import count
 
 from retrograd.core.hooks import RemovableHandle, hooks_of
 from retrograd.core.level import at, current
@@ -61,6 +62,7 @@ class Counter:
 
 
 counter = Counter()
+_numbers = count(1)  # the same uncompiled
 
 
 class Packed:
@@ -76,7 +78,8 @@ class Packed:
             self.packed = hooks.pack(shown)
         if count_of(shown) != before:
             raise RuntimeError(
-                "A saved tensor pack hook is modifying its input in place. Pack a copy, tensor.clone(), instead."
+                f"saved_tensors_hooks: the pack hook is modifying its input in place, a tensor of shape {shown.shape} "
+                f"that the graph needs as it is; write to a copy, tensor.clone()"
             )
         self.hooks = hooks
         self.edge = tensor if tensor._grad_fn is None and tensor._requires_grad else tensor._grad_fn
@@ -87,10 +90,7 @@ class Packed:
         """The tensor again, with its place in the graph."""
         tensor = self.hooks.unpack(self.packed)
         if not isinstance(tensor, TensorBase):
-            raise TypeError(
-                f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
-                f"{type(tensor).__name__}"
-            )
+            raise TypeError(f"saved_tensors_hooks: unpack_hook must return a Tensor, got {type(tensor).__name__}")
         if self.edge is None:
             return tensor if not tensor._requires_grad else make(tensor.value, tensor.level, None)
         out = make(tensor.value, tensor.level, None)
@@ -188,9 +188,8 @@ class GradFn:
         """A saved input, if it is what it was."""
         if self.freed:
             raise RuntimeError(
-                f"Trying to backward through the graph a second time: the values that {self.op.name} saved are freed "
-                f"already. To walk the graph again, or read them, pass retain_graph=True to the first backward() or "
-                f"grad()."
+                f"backward a second time: the values that {self.op.name} saved are freed already. To walk the graph "
+                f"again, or read them, pass retain_graph=True to the first backward() or grad()."
             )
         saved = self.saved[index]
         if isinstance(saved, TensorBase):
@@ -219,9 +218,9 @@ class GradFn:
         if count != version:
             where = saved.version.where
             raise RuntimeError(
-                f"backward of {self.op.name} ({self.name()}): one of the variables needed for gradient computation has "
-                f"been modified by an inplace operation: the {saved.dtype} tensor of shape {saved.shape} that it "
-                f"saved is at version {count}; expected version {version} instead."
+                f"backward of {self.op.name} ({self.name()}): a value that it saved has been modified by an inplace "
+                f"operation since: the {saved.dtype} tensor of shape {saved.shape} is at version {count}; expected "
+                f"version {version}."
                 + (f" It was written to at {where}." if where else "")
                 + " Write to a copy, x.clone(), or after the backward pass."
             )
@@ -285,8 +284,11 @@ def node(op, rules, params, edges, listed):
     fn.params = params
     fn.edges = edges
     fn.listed = listed
-    counter.last += 1
-    fn.sequence = counter.last
+    if compiled:
+        counter.last += 1  # in C: no other thread runs in between
+        fn.sequence = counter.last
+    else:
+        fn.sequence = next(_numbers)
     return fn
 
 
@@ -327,13 +329,14 @@ class AccumulateGrad:
         return f"<AccumulateGrad {self.variable.shape}>"
 
 
+_accumulators = weakref.WeakValueDictionary()  # by the id of the leaf, which each of them holds
+
+
 def accumulator(leaf):
     """The node at a leaf: the same one as long as somebody holds it."""
-    hooks = hooks_of(leaf)
-    found = None if hooks.node is None else hooks.node()
+    found = _accumulators.get(id(leaf))
     if found is None:
-        found = AccumulateGrad(leaf)
-        hooks.node = weakref.ref(found)
+        found = _accumulators.setdefault(id(leaf), AccumulateGrad(leaf))
     return found
 
 

@@ -47,7 +47,7 @@ class Hooks:
     show it; `before` and `after` run around the node, a leaf's around the accumulation into `.grad`.
     """
 
-    __slots__ = ("accumulated", "after", "before", "metadata", "retaining", "tensor")
+    __slots__ = ("__weakref__", "accumulated", "after", "before", "metadata", "retaining", "tensor")
 
     def __init__(self):
         self.tensor = {}
@@ -57,35 +57,30 @@ class Hooks:
         self.accumulated = {}
         self.metadata = {}
 
-
-class LeafHooks(Hooks):
-    """What hangs on a leaf, and the node that the graph shows for it.
-
-    While there is any such, passes find out when each leaf has had its last gradient.
-    """
-
-    __slots__ = ("node",)
-    alive = 0
-
-    def __init__(self):
-        super().__init__()
-        self.node = None  # a weak reference
-        with _counting:
-            LeafHooks.alive += 1
-
-    def __del__(self):
-        with _counting:
-            LeafHooks.alive -= 1
+    def any(self):
+        """Whether there is a function to run."""
+        return bool(self.before or self.after or self.accumulated or any(self.tensor.values()))
 
 
-_counting = threading.RLock()  # the collector may run __del__ at any time, here too
+_hanging = threading.Lock()
+_of_leaves = weakref.WeakSet()  # the hooks of all leaves that have had any
 
 
 def hooks_of(owner):
     """The hooks of a node or leaf, made when first asked for."""
     if owner._hooks is None:
-        owner._hooks = LeafHooks() if isinstance(owner, TensorBase) else Hooks()
+        with _hanging:  # two threads may ask at once
+            if owner._hooks is None:
+                hooks = Hooks()
+                if isinstance(owner, TensorBase):
+                    _of_leaves.add(hooks)
+                owner._hooks = hooks
     return owner._hooks
+
+
+def some_leaf_is_watched():
+    """Whether any leaf anywhere has a hook: then passes find out when each leaf has had its last gradient."""
+    return len(_of_leaves) > 0 and any(hooks.any() for hooks in tuple(_of_leaves))
 
 
 def retain(tensor, accumulate):
@@ -131,9 +126,9 @@ def check_replacement(function, result, g):
     if g is None:
         return
     if result.dtype != g.dtype:
-        raise RuntimeError(f"hook {name!r} has changed the type of value: from {g.dtype} to {result.dtype}")
+        raise RuntimeError(f"hook {name!r} must keep the dtype (type of value): got {g.dtype}, returned {result.dtype}")
     if result.shape != g.shape:
-        raise RuntimeError(f"hook {name!r} has changed the size of value: from {g.shape} to {result.shape}")
+        raise RuntimeError(f"hook {name!r} must keep the shape (size of value): got {g.shape}, returned {result.shape}")
 
 
 def run_before(hooks, gs):

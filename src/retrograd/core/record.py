@@ -101,8 +101,8 @@ def kept(op, a):
         count = t.version.count
         if count < 0:
             raise RuntimeError(
-                f"{op.name}: Inference tensors cannot be saved for backward. To work around, you can make a clone "
-                f"outside inference_mode() to get a normal tensor and use it in autograd."
+                f"{op.name}: Inference tensors cannot be saved, and its backward needs the operand of shape "
+                f"{t.value.shape}; use its clone(), made outside inference_mode()"
             )
         return count
     return 0

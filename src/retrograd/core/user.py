@@ -30,9 +30,8 @@ class Tensor(Arithmetic):
             if flag:
                 return  # it does already
             raise RuntimeError(
-                "requires_grad: you can only change requires_grad flags of leaf variables; this tensor is the result "
-                f"of {self._grad_fn.op.name}. If you want to use a computed variable in a subgraph that doesn't "
-                "require differentiation use x.detach()."
+                f"requires_grad: can be switched off for leaf tensors only, and this one is the result of "
+                f"{self._grad_fn.op.name}; x.detach() is its value outside the graph"
             )
         if flag:
             dtypes.check_requires_grad(self.dtype)
@@ -40,7 +39,7 @@ class Tensor(Arithmetic):
                 raise RuntimeError("requires_grad: this tensor belongs to an outer transform; use x.detach() first")
             if self.is_inference() and not current().inference:
                 raise RuntimeError(
-                    "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed: clone it."
+                    "requires_grad=True on inference tensor, which only inference_mode() allows; use its clone()"
                 )
         self._requires_grad = bool(flag)
 
@@ -64,7 +63,7 @@ class Tensor(Arithmetic):
     @property
     def _version(self):
         if self.is_inference():
-            raise RuntimeError("Inference tensors do not track version counter.")
+            raise RuntimeError("_version: an inference tensor has no version counter: its writes are not counted")
         return count_of(self)
 
     @property
@@ -79,8 +78,8 @@ class Tensor(Arithmetic):
         """The gradient that `backward()` accumulated, or None; results show one after `retain_grad()` only."""
         if self._grad is None and self._grad_fn is not None and not self.retains_grad:
             warnings.warn(
-                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. It won't be populated "
-                "during backward(); call .retain_grad() on the tensor before, or look at the leaf that you meant.",
+                f"grad: this tensor is no leaf but the result of {self._grad_fn.op.name}, so backward() leaves its "
+                f".grad None; call .retain_grad() on it before, or look at the leaf that you meant",
                 UserWarning,
                 stacklevel=2,
             )

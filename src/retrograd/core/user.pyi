@@ -64,6 +64,7 @@ class Tensor:
     def __bool__(self) -> _bool: ...
     def __complex__(self) -> _complex: ...
     def __contains__(self, value: Any) -> _bool: ...
+    def __deepcopy__(self, memo: Any) -> Any: ...
     def __float__(self) -> _float: ...
     def __format__(self, spec: Any) -> _str: ...
     def __getitem__(self, key: Any) -> Tensor: ...
@@ -186,8 +187,6 @@ class Tensor:
         """A copy that gradients pass through."""
     def conj(self) -> Tensor:
         """The complex conjugate; of real numbers, a copy."""
-    def conj_(self) -> Tensor:
-        """`conj`, written into the tensor; returns it."""
     def conj_physical(self) -> Tensor:
         """`conj`, by PyTorch's name for the one that computes at once, as `conj` always does here."""
     def conj_physical_(self) -> Tensor:
@@ -279,8 +278,6 @@ class Tensor:
         """`floor_divide`, written into the tensor; returns it."""
     def full_like(self, fill_value: _Number, *, dtype: DTypeLike | None = None) -> Tensor:
         """One value in the shape of x."""
-    def full_like_(self, fill_value: _Number, *, dtype: DTypeLike | None = None) -> Tensor:
-        """`full_like`, written into the tensor; returns it."""
     def gather(self, dim: _int, index: _Operand) -> Tensor:
         """`take_along_dim` with PyTorch's order of arguments; `index` may be smaller than x in the other dimensions."""
     def ge(self, b: _Operand) -> Tensor:
@@ -329,16 +326,10 @@ class Tensor:
         """Whether no recorded operator made this tensor."""
     def isfinite(self) -> Tensor:
         """Whether x is neither infinite nor NaN."""
-    def isfinite_(self) -> Tensor:
-        """`isfinite`, written into the tensor; returns it."""
     def isinf(self) -> Tensor:
         """Whether x is infinite, of either sign."""
-    def isinf_(self) -> Tensor:
-        """`isinf`, written into the tensor; returns it."""
     def isnan(self) -> Tensor:
         """Whether x is not a number."""
-    def isnan_(self) -> Tensor:
-        """`isnan`, written into the tensor; returns it."""
     def isreal(self) -> Tensor:
         """Whether the imaginary part is 0; true for all real numbers, NaN included."""
     def item(self) -> Any:
@@ -459,8 +450,6 @@ class Tensor:
         """Integer classes as rows of zeros with a single one, in a new last dimension of int64."""
     def ones_like(self, *, dtype: DTypeLike | None = None) -> Tensor:
         """Ones in the shape of x."""
-    def ones_like_(self, *, dtype: DTypeLike | None = None) -> Tensor:
-        """`ones_like`, written into the tensor; returns it."""
     def outer(self, b: _Operand) -> Tensor:
         """Every product of an element of one vector and one of another: (m,) and (n,) to (m, n)."""
     def permute(self, *dims: _Ints) -> Tensor:
@@ -635,8 +624,6 @@ class Tensor:
         """Write zeros; returns x."""
     def zeros_like(self, *, dtype: DTypeLike | None = None) -> Tensor:
         """Zeros in the shape of x."""
-    def zeros_like_(self, *, dtype: DTypeLike | None = None) -> Tensor:
-        """`zeros_like`, written into the tensor; returns it."""
 
 _Number = _bool | _int | _float | _complex
 _Operand = Tensor | NDArray[Any] | np.generic | _Number

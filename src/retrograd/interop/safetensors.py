@@ -1,9 +1,7 @@
 """Tensors in safetensors files: named arrays and text, loaded without running code."""
 
 import os
-import threading
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -11,6 +9,7 @@ from safetensors.numpy import save
 
 import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.core import Tensor
+from retrograd.core.files import replacing
 from retrograd.ops.create import from_numpy
 
 __all__ = ["load_file", "load_metadata", "save_file"]
@@ -46,13 +45,8 @@ def save_file(
     """
     arrays = {_checked_name(name): _array(name, tensor) for name, tensor in tensors.items()}
     text = _checked_text(metadata or {})
-    target = Path(path)
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.tmp")
-    try:
-        _write(unfinished, save(arrays, text))
-        os.replace(unfinished, target)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with replacing(path) as unfinished:
+        unfinished.write_bytes(save(arrays, text))
 
 
 def load_file(path: str | os.PathLike[str]) -> dict[str, Tensor]:
@@ -106,11 +100,3 @@ def _checked_text(metadata):
         if not (isinstance(name, str) and isinstance(text, str)):
             raise TypeError(f"save_file: metadata must be text by name, got {name!r}: {text!r}; json.dumps makes text")
     return dict(metadata) or None
-
-
-def _write(path, data):
-    """Write bytes, and wait until they are on the disk, so that a crash after the rename finds them there."""
-    with open(path, "xb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())

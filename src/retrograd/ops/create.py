@@ -133,7 +133,7 @@ class _eye(Factory):
 
 
 
-class _Like(Pointwise, differentiable=False):
+class _Like(Pointwise, differentiable=False, in_place=False):
     """A constant in the shape of x, and in its dtype unless another is given."""
 
     def shape(x, *, dtype=None, **params):

@@ -1,11 +1,12 @@
 """Methods of tensors: every operator of the registry, and what is no operator."""
 
+import copy
 import math
 
 from retrograd import backend
 from retrograd.core import Tensor, graph_level, registry
 from retrograd.core import dtype as dtypes
-from retrograd.core.dispatch import wants
+from retrograd.core.dispatch import cut, wants
 from retrograd.core.tensor import make
 from retrograd.ops.index import index
 
@@ -146,12 +147,20 @@ def _restored(cls, value, requires_grad, grad, attributes):
 
 @method
 def __reduce_ex__(x, protocol):
+    if x.level is not None:
+        raise RuntimeError("a tensor inside a function transform or trace can't be pickled")
+    return _restored, (type(x), x.value, x.requires_grad, x._grad, getattr(x, "__dict__", None))
+
+
+@method
+def __deepcopy__(x, memo):
     if x.grad_fn is not None or x.level is not None:
         raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol and pickling at "
-            "the moment; use x.detach().clone()"
+            "deepcopy: only leaves can be copied with their place in the graph; use x.clone(), or x.detach().clone()"
         )
-    return _restored, (type(x), x.value, x.requires_grad, x.grad, getattr(x, "__dict__", None))
+    made = __reduce_ex__(x, 4)
+    memo[id(x)] = _restored(made[1][0], *copy.deepcopy(made[1][1:], memo))
+    return memo[id(x)]
 
 
 @method
@@ -237,9 +246,11 @@ def device(x):
 
 def _data(x):
     """The same memory outside every graph, with a version counter of its own; may be set to another's memory."""
-    out = make(x.value, x.level, None if x.level is None else x.tag)
+    out = make(x.value, x.level, x.tag)
     if x.is_inference():
         out.version = x.version
+    if x.requires_grad and x.level is None:
+        cut(out, "detach")
     return out
 
 

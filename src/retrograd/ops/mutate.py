@@ -7,10 +7,10 @@ nothing is overwritten: the tensor gets a new value, and views of the same base 
 from retrograd.core import Definition, Tensor, call, current, graph_level, op, operator_named, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import ground, remade, take, wants
-from retrograd.core.record import missing_rule, record, refuse_view
+from retrograd.core.record import kept, missing_rule, record, refuse_view
 from retrograd.core.tensor import Version, alias, make, plain, touch, version_of
 from retrograd.ops.create import as_tensor
-from retrograd.ops.family import Comparison, broadcast_shapes, cast_to, sum_to
+from retrograd.ops.family import broadcast_shapes, cast_to, sum_to
 from retrograd.ops.index import T, fill, index, indexed, static_index
 from retrograd.ops.pointwise import conjugate
 
@@ -90,7 +90,7 @@ def copy_(x, src, non_blocking=False) -> Tensor:
         return _write_above(x, src)
     _announce(x)
     x.value[...] = src.value if src.dtype == x.dtype else registry["to"](src.detach(), x.dtype).value
-    x.tag = x.tag if src.tag is None else src.tag
+    _inherit_cut(x, src)
     touch(x)
     if recorded:
         rebase(x, src)
@@ -106,32 +106,30 @@ def check_write(name, x, *operands):
         )
     if x.is_inference() and not current().inference:
         raise RuntimeError(
-            f"{name}: Inplace update to inference tensor outside InferenceMode is not allowed. Make a clone to get a "
-            f"normal tensor first."
+            f"{name}: Inplace update to inference tensor of shape {x.shape}, which only inference_mode() allows; write "
+            f"to its clone()"
         )
     if is_recorded(x, *operands):
-        _check_history(x)
+        check_history(x)
     if x.level is None and not x.value.flags.writeable:
         raise RuntimeError(
-            f"{name}: this tensor's memory is read-only: it comes from a read-only array, or it is expanded, and more "
-            f"than one element of the written-to tensor refers to a single memory location. Clone it first."
+            f"{name}: this tensor's memory is read-only: it comes from a read-only array, or it is expanded, so that "
+            f"more than one element lies in one place. Clone it first."
         )
 
 
-def _check_history(x):
+def check_history(x):
     """The rules for what may be part of a graph and be written to."""
     if x._view is not None:
         if x._view.made:
             refuse_view(x._view.made, "this tensor is a view and is being modified")
         if wants(x._view.base) and x._view.base._grad_fn is None:
             raise RuntimeError(
-                "a view of a leaf Variable that requires grad is being used in an in-place operation; write under "
-                "no_grad(), or to a clone"
+                "in-place write to a view of a leaf Variable that requires grad; write under no_grad(), or to a clone"
             )
     if wants(x) and x._grad_fn is None:
         raise RuntimeError(
-            "a leaf Variable that requires grad is being used in an in-place operation; write under no_grad(), or to "
-            "x.detach() or x.clone()"
+            "in-place write to a leaf Variable that requires grad; write under no_grad(), or to x.detach() or x.clone()"
         )
 
 
@@ -147,6 +145,15 @@ def is_recorded(x, *operands):
         return False
     wanted = [wants(a) for a in (x, *operands) if isinstance(a, Tensor)]  # of all: views take over their histories
     return any(wanted) or (x._view is not None and wants(x._view.base))
+
+
+def _inherit_cut(x, *operands):
+    """What is written into x brings along where it was cut off from a graph."""
+    for a in operands:
+        if isinstance(a, Tensor) and a.tag is not None:
+            x.tag = a.tag
+            if x._view is not None:
+                x._view.base.tag = a.tag
 
 
 def _announce(x):
@@ -193,6 +200,7 @@ def in_place(operator, x, others, params):
     if x.level is not None or operator.inlined or not operator.differentiable:
         return _through_a_copy(operator, x, others, params)
     recorded = is_recorded(x, *others)
+    _inherit_cut(x, *others)
     if recorded:
         _check_rules(operator, (x, *others))
     if not recorded and _straight(operator, x, others, params):
@@ -210,10 +218,17 @@ def in_place(operator, x, others, params):
 
 
 def _check_rules(operator, args):
-    """An operand that requires a gradient and has no rule is refused before anything is written."""
+    """What recording would refuse is refused before anything is written: no rule, or a value that can't be saved."""
+    needed = 0
     for i, a in enumerate(args):
-        if isinstance(a, Tensor) and wants(a) and operator.rules[min(i, operator.last)] is None:
-            missing_rule(operator, i)
+        if isinstance(a, Tensor) and wants(a):
+            rule = operator.rules[min(i, operator.last)]
+            if rule is None:
+                missing_rule(operator, i)
+            needed |= rule.needs_values
+    for i, a in enumerate(args):
+        if needed >> i & 1:
+            kept(operator, a)
 
 
 def _straight(operator, x, others, params):
@@ -270,19 +285,18 @@ def _through_a_copy(operator, x, others, params):
 def _check_result(name, x, result):
     if result.shape != x.shape:
         raise RuntimeError(
-            f"{name}: output with shape {x.shape} doesn't match the broadcast shape {result.shape}: the other operand "
-            f"may not be larger"
+            f"{name}: shape {x.shape} doesn't match the broadcast shape {result.shape}: the other operand may "
+            f"not be larger"
         )
     if dtypes.category(result.dtype) > dtypes.category(x.dtype):
-        raise RuntimeError(f"{name}: result type {result.dtype} can't be cast to the desired output type {x.dtype}")
+        raise RuntimeError(f"{name}: the result is {result.dtype} and can't be cast to {x.dtype}, the dtype written to")
 
 
 def add_in_place(registered):
     """Every operator that keeps the shape of its first input becomes a method `<name>_` that writes into it."""
     for name, operator in registered.items():
         of = operator.definition
-        keeps = of.result != "bool" or issubclass(of, Comparison) if hasattr(of, "result") else True
-        if of.in_place and keeps and of.public and of.method and not hasattr(Tensor, f"{name}_"):
+        if of.in_place and of.public and of.method and not hasattr(Tensor, f"{name}_"):
             setattr(Tensor, f"{name}_", _method(operator))
 
 
@@ -332,7 +346,7 @@ def zero_(x) -> Tensor:
 def detach_(x) -> Tensor:
     """Take the tensor out of its graph, as if it were a leaf without gradient; returns it."""
     if x._view is not None:
-        raise RuntimeError("Can't detach views in-place; use detach() instead, or clone the view first")
+        raise RuntimeError("detach_: can't detach views in-place, their graph is their base's; use x = x.detach()")
     x._grad_fn, x.output_nr, x._requires_grad = None, 0, False
     return x
 
@@ -354,7 +368,7 @@ def set_item(x, key, value) -> None:
         return
     value = as_tensor(value)
     if x._view is None and wants(x) and x._grad_fn is None and current().grad_enabled:
-        _check_history(x)
+        check_history(x)
     check_write("x[...] = value", x, value)
     if x.level is not None:
         copy_(x, index_put(x, value, ids, spec=spec))

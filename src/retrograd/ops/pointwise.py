@@ -125,7 +125,7 @@ abs = pointwise("abs(Tensor x) -> Tensor", xp.absolute,
     result="real")  # fmt: skip
 conj = pointwise("conj(Tensor x) -> Tensor", xp.conjugate,
     "The complex conjugate; of real numbers, a copy.",
-    vjp=lambda g: conjugate(g), jvp=lambda t: conjugate(t))  # fmt: skip
+    vjp=lambda g: conjugate(g), jvp=lambda t: conjugate(t), in_place=False)  # fmt: skip
 sign = pointwise("sign(Tensor x) -> Tensor", xp.sign,
     "-1, 0 or 1; its derivative is 0.  Of complex numbers there is `sgn`.",
     vjp=lambda g: g * 0)  # fmt: skip
@@ -428,11 +428,11 @@ bitwise_not = pointwise("bitwise_not(Tensor x) -> Tensor", xp.bitwise_not,
     "The bits turned round; of booleans, their opposite.",
     differentiable=False, samples=_bits_of_one)  # fmt: skip
 isnan = pointwise("isnan(Tensor x) -> Tensor", xp.isnan,
-    "Whether x is not a number.", family=Comparison)  # fmt: skip
+    "Whether x is not a number.", family=Comparison, in_place=False)  # fmt: skip
 isinf = pointwise("isinf(Tensor x) -> Tensor", xp.isinf,
-    "Whether x is infinite, of either sign.", family=Comparison)  # fmt: skip
+    "Whether x is infinite, of either sign.", family=Comparison, in_place=False)  # fmt: skip
 isfinite = pointwise("isfinite(Tensor x) -> Tensor", xp.isfinite,
-    "Whether x is neither infinite nor NaN.", family=Comparison)  # fmt: skip
+    "Whether x is neither infinite nor NaN.", family=Comparison, in_place=False)  # fmt: skip
 
 # ------------------------------------------------------------------------------------ identity and conversion
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from retrograd.core.files import replacing
 from retrograd.pipelining.actions import Action, Kind
 from retrograd.pipelining.timeline_page import PAGE
 
@@ -218,7 +219,8 @@ def _draw(path: Path, timelines: Mapping[str, Timeline], title: str, form: str) 
     with matplotlib.rc_context(style):
         figure = Figure(facecolor="white")
         _fill(figure, timelines, title)
-        figure.savefig(path, format=form, dpi=200, metadata={"Date": None} if form == "svg" else None)
+        with replacing(path) as unfinished:
+            figure.savefig(unfinished, format=form, dpi=200, metadata={"Date": None} if form == "svg" else None)
 
 
 def _fill(figure: Any, timelines: Mapping[str, Timeline], title: str) -> None:
@@ -321,5 +323,5 @@ def _label_time(figure: Any) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
+    with replacing(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")

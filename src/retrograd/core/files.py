@@ -1,0 +1,40 @@
+"""Files that are replaced in one step."""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """The path of a new file to be written, which takes the place of the file `path` when the block ends.
+
+    At any moment, after a crash of the machine too, `path` holds the old content or all of the new. If the block
+    raises, the old file stays as it is and the new one is removed. A link stays a link: the file that it leads to
+    is replaced.
+
+    Raises OSError where the file can't be written.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with replacing(f"{folder}/a.txt") as unfinished:
+    ...         _ = unfinished.write_text("whole")
+    ...     [(file.name, file.read_text()) for file in Path(folder).iterdir()]
+    [('a.txt', 'whole')]
+    """
+    target = Path(os.path.realpath(path))
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.tmp")
+    try:
+        yield unfinished
+        _wait_for_disk(unfinished)
+        os.replace(unfinished, target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _wait_for_disk(path: Path) -> None:
+    """A new name may reach the disk before what was written, which a crash would then lose."""
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
