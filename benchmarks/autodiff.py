@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
-from common import ONE_THREAD, Worker, interleaved, seconds, serve, table
+from common import ONE_THREAD, Worker, cells, interleaved, judged, seconds, serve, table, verdict
 
 N = 100  # inputs and outputs of the function that is checked
 CALLS = 200  # of Function.apply per sample
@@ -198,26 +198,15 @@ def worker(name: str) -> Callable[[str], float | None]:
 # ------------------------------------------------------------------------------------------------- measuring
 
 
-def verdict(ok: bool) -> str:
-    """One word."""
-    return "met" if ok else "MISSED"
-
-
-def cells(values: list[float | None], form: str = "{:.1f}") -> list[str]:
-    """Figures as text, nothing for None."""
-    return ["" if v is None else form.format(v) for v in values]
-
-
 def plain_table(medians: dict, names: list[str]) -> tuple[str, bool]:
     """Microseconds, our share of PyTorch's, and whether the budgets are met."""
     lines, fine = [], True
     for title, (_, _, budget) in PLAIN.items():
         found = medians[title]
-        ratio = found["retrograd"] / found["PyTorch"] if {"retrograd", "PyTorch"} <= set(found) else None
-        ok = ratio is None or budget is None or ratio <= budget
+        us = [found[name] * 1e6 if name in found else None for name in names]
+        share, ok = judged(found, budget)
         fine = fine and ok
-        us = [found[n] * 1e6 if n in found else None for n in names]
-        lines.append([title, *cells(us), *cells([ratio, budget], "{:.2f}"), verdict(ok) if budget and ratio else ""])
+        lines.append([title, *cells(us, "{:.1f}"), *share])
     return table(["us", *names, "ratio", "budget", ""], lines), fine
 
 
@@ -232,10 +221,10 @@ def switched_table(medians: dict, names: list[str]) -> tuple[str, bool]:
             ratio, extra = on / off, (on - off) * 1e6
             ok = (row.ratio is None or ratio <= row.ratio) and (row.extra is None or extra <= row.extra)
             budget = f"on/off {row.ratio}" if row.ratio else f"+{row.extra} us" if row.extra else ""
-            judged = name == "retrograd" and budget != ""
-            fine = fine and (ok or not judged)
-            ours = [budget, verdict(ok)] if judged else ["", ""]
-            lines.append([f"{title}: {name}", *cells([off * 1e6, on * 1e6]), f"{ratio:.2f}", f"{extra:.2f}", *ours])
+            ours = name == "retrograd" and budget != ""
+            fine = fine and (ok or not ours)
+            figures = [*cells([off * 1e6, on * 1e6], "{:.1f}"), *cells([ratio, extra], "{:.2f}")]
+            lines.append([f"{title}: {name}", *figures, *([budget, verdict(ok)] if ours else ["", ""])])
     return table(["us per step, operator or node", "off", "on", "on/off", "extra", "budget", ""], lines), fine
 
 

@@ -78,6 +78,23 @@ def interleaved(workers: Iterable[Worker], rows: Iterable[str], rounds: int) -> 
     return {row: {name: statistics.median(t) for name, t in found.items()} for row, found in times.items()}
 
 
+def verdict(ok: bool) -> str:
+    """One word."""
+    return "met" if ok else "MISSED"
+
+
+def cells(values: Iterable[float | None], form: str) -> list[str]:
+    """Figures as text, nothing for None."""
+    return ["" if v is None else form.format(v) for v in values]
+
+
+def judged(found: Mapping[str, float], budget: float | None) -> tuple[list[str], bool]:
+    """Our share of PyTorch's figure, its budget and the verdict as cells; and whether the budget, if any, is met."""
+    ratio = found["retrograd"] / found["PyTorch"] if {"retrograd", "PyTorch"} <= set(found) else None
+    ok = ratio is None or budget is None or ratio <= budget
+    return [*cells([ratio, budget], "{:.2f}"), verdict(ok) if ratio and budget else ""], ok
+
+
 def table(header: list[str], lines: list[list[str]]) -> str:
     """Columns as wide as they need to be; the first is aligned to the left, the others to the right."""
     widths = [max(len(line[i]) for line in [header, *lines]) for i in range(len(header))]

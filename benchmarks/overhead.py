@@ -17,7 +17,7 @@ from functools import partial
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from common import ONE_THREAD, Worker, interleaved, seconds, serve, table
+from common import ONE_THREAD, Worker, cells, interleaved, judged, seconds, serve, table, verdict
 
 VALUES = [1.0, 1.00001, 0.99999, 1.0]  # whose millionth powers are numbers still
 CHAIN = 1000
@@ -177,23 +177,15 @@ def import_time(rounds: int) -> dict[str, float]:
     return {module: statistics.median(taken[1:]) for module, taken in times.items()}
 
 
-def verdict(ok: bool) -> str:
-    """One word."""
-    return "met" if ok else "MISSED"
-
-
 def overhead_table(medians: dict, names: list[str]) -> tuple[str, bool]:
     """Microseconds per operation, our share of PyTorch's, and whether all budgets are met."""
     lines, fine = [], True
     for title, row in ROWS.items():
         found = medians[title]
-        cells = [title, *(f"{found[name] * 1e6:.2f}" if name in found else "" for name in names)]
-        ratio = found["retrograd"] / found["PyTorch"] if {"retrograd", "PyTorch"} <= set(found) else None
-        ok = ratio is None or row.budget is None or ratio <= row.budget
+        us = [found[name] * 1e6 if name in found else None for name in names]
+        share, ok = judged(found, row.budget)
         fine = fine and ok
-        cells.append("" if ratio is None else f"{ratio:.2f}")
-        cells += ["", ""] if ratio is None or row.budget is None else [f"{row.budget:.2f}", verdict(ok)]
-        lines.append(cells)
+        lines.append([title, *cells(us, "{:.2f}"), *share])
     return table(["us per operation", *names, "ratio", "budget", ""], lines), fine
 
 

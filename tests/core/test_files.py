@@ -25,10 +25,14 @@ def test_the_new_content_appears_only_when_all_is_written(old):
 
 
 def test_a_failure_in_the_middle_leaves_the_old_file_and_nothing_else(old):
-    with pytest.raises(ZeroDivisionError), replacing(old) as unfinished, open(unfinished, "w") as file:
-        file.write("ne")
-        file.flush()
-        raise ZeroDivisionError
+    def write_half():
+        with replacing(old) as unfinished, open(unfinished, "w") as file:
+            file.write("ne")
+            file.flush()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write_half()
     assert old.read_text() == "old"
     assert os.listdir(old.parent) == ["file"]
 

@@ -174,7 +174,7 @@ def _seeds(name: str, roots: list, gradients: Any) -> list:
     given = [None] * len(roots) if gradients is None else _sequence(gradients)
     if len(given) != len(roots):
         raise RuntimeError(f"{name}: got {len(roots)} outputs but {len(given)} gradients for them")
-    return [_seed(name, index, root, g) for index, (root, g) in enumerate(zip(roots, given, strict=True))]
+    return [_seed(name, index, roots[index], g) for index, g in enumerate(given)]
 
 
 def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) -> Tensor:
@@ -204,9 +204,12 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
         raise TypeError(f"{name}: gradient {index} must be a Tensor or None, got {type(g).__name__}")
     if g.shape != root.shape:
         raise RuntimeError(f"{name}: gradient {index} has shape {g.shape}, but output {index} has {root.shape}")
-    if g.dtype.kind not in "fc" or (g.dtype.kind == "c") != (root.dtype.kind == "c"):
-        raise RuntimeError(f"{name}: gradient {index} is {g.dtype}, but output {index} is {root.dtype}")
-    return conjugate(g if g.dtype == root.dtype else registry["to"](g, root.dtype))
+    kind, wanted = g.dtype, root.dtype
+    if kind is wanted and kind.kind == "f":
+        return g
+    if kind.kind not in "fc" or (kind.kind == "c") != (wanted.kind == "c"):
+        raise RuntimeError(f"{name}: gradient {index} is {kind}, but output {index} is {wanted}")
+    return conjugate(g if kind == wanted else registry["to"](g, wanted))
 
 
 def _unused(index: int, target: Any, allowed: bool, materialize: bool) -> Tensor | None:
@@ -234,7 +237,8 @@ def _receiver(target: Any, inputs: list | None) -> Tensor | None:
 
 def _accumulate(leaf: Tensor, g: Tensor, owned: bool) -> None:
     """Add to .grad in place; memory that is not owned is copied first."""
-    g = conjugate(g)
+    if g.dtype.kind == "c":
+        g = conjugate(g)
     with accumulating:
         old = leaf._grad
         if old is None:

@@ -33,10 +33,10 @@ class SVG:
 
         Raises ValueError for another ending, and OSError where the file can't be written.
         """
-        name = Path(path).name
-        if not name.lower().endswith(".svg"):
-            raise ValueError(f"save: the picture is SVG, so the file's name must end in .svg, got {name!r}")
-        with replacing(path) as unfinished:
+        target = Path(path)
+        if target.suffix.lower() != ".svg":
+            raise ValueError(f"save: the picture is SVG, so the file's name must end in .svg, got {target.name!r}")
+        with replacing(target) as unfinished:
             unfinished.write_text(self._text, encoding="utf-8")
 
     def _repr_svg_(self) -> str:

@@ -8,7 +8,7 @@ from numpy import add, empty, empty_like, errstate, ndarray
 from numpy import zeros as zero_array
 
 from retrograd.core.gradfn import GradFn
-from retrograd.core.hooks import run_after, run_before, run_tensor_hooks, some_leaf_is_watched
+from retrograd.core.hooks import of_leaves, run_after, run_before, run_tensor_hooks, some_leaf_is_watched
 from retrograd.core.level import at, current, graph_level
 from retrograd.core.tensor import TensorBase, make, same_kind, touch
 
@@ -59,7 +59,7 @@ class Pass:
         self.accumulate = accumulate
         self.adds = accumulate is not None and in_place
         self.watchers = current().watchers
-        self.left = edges_to_leaves(roots, needed) if some_leaf_is_watched() else None
+        self.left = edges_to_leaves(roots, needed) if of_leaves and some_leaf_is_watched() else None
         self.careful = self.left is not None or self.watchers is not None
         self.counting = False
         self.reachable = None

@@ -5,6 +5,7 @@ The engine's cotangents are plain transposes; hooks see PyTorch's gradients, whi
 
 import threading
 import weakref
+from functools import partial
 from itertools import count
 
 from retrograd.core.tensor import TensorBase
@@ -63,7 +64,7 @@ class Hooks:
 
 
 _hanging = threading.Lock()
-_of_leaves = weakref.WeakSet()  # the hooks of all leaves that have had any
+of_leaves = {}  # weak references to the hooks of all leaves that have had any, by the id of these
 
 
 def hooks_of(owner):
@@ -73,14 +74,19 @@ def hooks_of(owner):
             if owner._hooks is None:
                 hooks = Hooks()
                 if isinstance(owner, TensorBase):
-                    _of_leaves.add(hooks)
+                    of_leaves[id(hooks)] = weakref.ref(hooks, partial(_forget, id(hooks)))
                 owner._hooks = hooks
     return owner._hooks
 
 
+def _forget(key, reference):
+    of_leaves.pop(key, None)
+
+
 def some_leaf_is_watched():
     """Whether any leaf anywhere has a hook: then passes find out when each leaf has had its last gradient."""
-    return len(_of_leaves) > 0 and any(hooks.any() for hooks in tuple(_of_leaves))
+    alive = [reference() for reference in tuple(of_leaves.values())]
+    return any(hooks is not None and hooks.any() for hooks in alive)
 
 
 def retain(tensor, accumulate):
