@@ -29,8 +29,10 @@ PLAIN = {
     "gradcheck, tanh(x) sin(x), 100 to 100": ("pointwise gradcheck", 1, 0.5),
     "gradcheck, fast mode, 100 to 100": ("fast gradcheck", 1, None),
     "gradgradcheck, tanh(x) sin(x), 100 to 100": ("gradgradcheck", 1, None),
-    "Function.apply, .sum().backward()": ("function", CALLS, 0.5),
-    "the same without Function": ("operators", CALLS, None),
+    "y = Function.apply(x); y.backward(g)": ("function", CALLS, 0.5),
+    "y = x * x; y.backward(g)": ("operator", CALLS, None),
+    "Function.apply(x).sum().backward()": ("function and sum", CALLS, None),
+    "(x * x).sum().backward()": ("operators", CALLS, None),
 }
 
 
@@ -124,6 +126,17 @@ def function(m: Any) -> Callable:
 
 def repeated(m: Any, square: Callable) -> Callable[[], None]:
     """Many times a function, forward and backward."""
+    x, g = m.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True), m.ones(4)
+
+    def run() -> None:
+        for _ in range(CALLS):
+            square(x).backward(g)
+
+    return run
+
+
+def summed(m: Any, square: Callable) -> Callable[[], None]:
+    """The same with a sum behind it, whose own cost counts too."""
     x = m.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
 
     def run() -> None:
@@ -164,7 +177,9 @@ def work(library: Library) -> dict[str, Callable[[], object]]:
     return {
         **checks(library),
         "function": repeated(m, function(m)),
-        "operators": repeated(m, lambda x: x * x),
+        "operator": repeated(m, lambda x: x * x),
+        "function and sum": summed(m, function(m)),
+        "operators": summed(m, lambda x: x * x),
         "step": step(m),
         "forward chain": partial(forward_chain, m),
         "chain": lambda: forward_chain(m).sum().backward(),

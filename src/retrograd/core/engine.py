@@ -24,7 +24,7 @@ class Pass:
     cotangents.  A sum is made in place only into memory that this pass itself allocated.
 
     `accumulate(leaf, g, owned)` gets what arrives at each leaf; without it, that is kept in `captured`.  It is
-    called when the leaf has had its last cotangent if somebody watches (`careful`), else at the end.
+    called at the end, or, while `left` counts the edges to each leaf, as soon as the leaf has had its last cotangent.
     """
 
     __slots__ = (
@@ -321,9 +321,9 @@ class Pass:
 
     def secure(self):
         """A user's code is about to run, which may write to its gradient: leaves keep copies of what they share."""
-        for leaf in tuple(self.arrived):
-            if leaf not in self.owned:
-                self.arrived[leaf] = laid_out(self.arrived[leaf], leaf, False)
+        for leaf, g in tuple(self.arrived.items()):
+            if leaf not in self.owned and type(g.value) is ndarray:
+                self.arrived[leaf] = laid_out(g, leaf, False)
                 self.owned.add(leaf)
 
     def capture(self, fn, g):
