@@ -65,15 +65,7 @@ def backward(
             stacklevel=2,
         )
     accumulate = _accumulate_with_graph if create_graph else _accumulate
-    found = pullback(
-        [_end(root) for root in roots],
-        seeds,
-        level=current().level,
-        inputs=wanted,
-        create_graph=create_graph,
-        retain_graph=create_graph if retain_graph is None else retain_graph,
-        accumulate=accumulate,
-    )
+    found = _pull(roots, seeds, wanted, create_graph, retain_graph, accumulate)
     for target, g in found.items():
         tensor = _receiver(target, targets)
         if tensor is not None and g is not None:
@@ -93,8 +85,13 @@ def grad(
 ) -> tuple[Tensor | None, ...]:
     """The gradients of `outputs` with respect to `inputs`, as a tuple; nothing is added to any `.grad`.
 
-    An input that the outputs do not depend on is a RuntimeError, unless `allow_unused` (its gradient is None)
-    or `materialize_grads` (it is zeros).
+    `outputs` and `inputs` are tensors, edges, or sequences of them; `grad_outputs` has, per output, a cotangent of its
+    shape and kind, None standing for 1 where the output has a single element.  Each gradient has the shape and dtype
+    of its input.
+
+    Raises RuntimeError for an input that the outputs do not depend on, unless `allow_unused` (its gradient is None) or
+    `materialize_grads` (it is zeros), for missing or unfit cotangents, for no inputs at all, and for a graph whose
+    values are freed; ValueError for `materialize_grads` without `allow_unused`.
 
     >>> import retrograd as rg
     >>> x = rg.tensor(3.0, requires_grad=True)
@@ -123,14 +120,7 @@ def grad(
         raise RuntimeError("grad: inputs is empty; name the tensors whose gradients are wanted")
     wanted = [_edge(i, index) for index, i in enumerate(targets)]
     seeds = _seeds("grad", roots, grad_outputs)
-    found = pullback(
-        [_end(root) for root in roots],
-        seeds,
-        level=current().level,
-        inputs=wanted,
-        create_graph=create_graph,
-        retain_graph=create_graph if retain_graph is None else retain_graph,
-    )
+    found = _pull(roots, seeds, wanted, create_graph, retain_graph, None)
     results = [found.get(edge if isinstance(edge, Tensor) else (edge, number)) for edge, number in wanted]
     return tuple(
         conjugate(g) if g is not None else _unused(index, target, allow_unused, materialize_grads)
@@ -210,6 +200,20 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
     if kind.kind not in "fc" or (kind.kind == "c") != (wanted.kind == "c"):
         raise RuntimeError(f"{name}: gradient {index} is {kind}, but output {index} is {wanted}")
     return conjugate(g if kind == wanted else registry["to"](g, wanted))
+
+
+def _pull(
+    roots: list, seeds: list, wanted: Any, create_graph: bool, retain_graph: bool | None, accumulate: Any
+) -> dict[Any, Tensor]:
+    return pullback(
+        [_end(root) for root in roots],
+        seeds,
+        level=current().level,
+        inputs=wanted,
+        create_graph=create_graph,
+        retain_graph=create_graph if retain_graph is None else retain_graph,
+        accumulate=accumulate,
+    )
 
 
 def _unused(index: int, target: Any, allowed: bool, materialize: bool) -> Tensor | None:
