@@ -1,5 +1,6 @@
 """Grad modes: as context managers, as decorators, nested, and per thread."""
 
+import asyncio
 import threading
 
 import pytest
@@ -209,3 +210,29 @@ def test_set_grad_enabled_and_multithreading_act_at_once_and_are_restored_by_a_b
         rg.autograd.set_multithreading_enabled(True)
     with rg.autograd._force_original_view_tracking(True):
         assert rg.autograd.is_view_replay_enabled()
+
+
+def test_blocks_that_end_in_another_order_leave_the_mode_as_it_was():
+    async def waits(turns):
+        with rg.no_grad():
+            for _ in range(turns):
+                await asyncio.sleep(0)
+
+    async def both():
+        await asyncio.gather(waits(1), waits(3))
+
+    asyncio.run(both())
+    assert rg.is_grad_enabled()
+
+    def generator(mode):
+        with mode:
+            yield rg.is_grad_enabled()
+
+    first, second, third = generator(rg.no_grad()), generator(rg.enable_grad()), generator(rg.inference_mode())
+    assert [next(g) for g in (first, second, third)] == [False, True, False]
+    first.close()
+    assert not rg.is_grad_enabled()  # the last that was entered is still on
+    third.close()
+    assert rg.is_grad_enabled()
+    second.close()
+    assert rg.is_grad_enabled()

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import threading
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
@@ -130,6 +131,43 @@ class _Awaitable:
         return _driven(self._awaited.__await__(), self._block)
 
 
+class _InForce(threading.local):
+    """The grad modes that are on, in the order in which they were entered."""
+
+    def __init__(self) -> None:
+        self.blocks: list[_GradBlock] = []
+
+
+_in_force = _InForce()
+
+
+class _GradBlock:
+    """A grad mode while it is on.
+
+    Blocks within generators and coroutines end in any order.  Each then takes out itself alone: the mode changes only
+    if none was entered after it, and the next one will restore what was before both.
+    """
+
+    def __init__(self, mode: bool) -> None:
+        self._mode = mode
+        self._before = mode
+
+    def __enter__(self) -> None:
+        state = current()
+        self._before, state.grad_enabled = state.grad_enabled, self._mode
+        _in_force.blocks.append(self)
+
+    def __exit__(self, *exception: Any) -> None:
+        blocks = _in_force.blocks
+        later = blocks.index(self) + 1 if self in blocks else 0
+        if 0 < later < len(blocks):
+            blocks[later]._before = self._before
+        else:
+            current().grad_enabled = self._before
+        if later:
+            del blocks[later - 1]
+
+
 class _GradMode(Mode):
     """Whether operators are recorded."""
 
@@ -137,8 +175,8 @@ class _GradMode(Mode):
         super().__init__(at_once)
         self._mode = mode
 
-    def _block(self) -> at:
-        return at(current().level, self._mode)
+    def _block(self) -> _GradBlock:
+        return _GradBlock(self._mode)
 
 
 class no_grad(_GradMode):
@@ -211,7 +249,7 @@ class inference_mode(Mode):
 
     @contextmanager
     def _block(self) -> Any:
-        with using("inference", self._mode), at(current().level, not self._mode):
+        with using("inference", self._mode), _GradBlock(not self._mode):
             yield
 
 
