@@ -279,7 +279,7 @@ class Function:
     @staticmethod
     def jvp(ctx: FunctionCtx, *grad_inputs: Tensor | None) -> Any:
         """The tangents of the outputs, given those of the inputs."""
-        raise NotImplementedError("see forward mode")
+        raise NotImplementedError("a Function defines jvp to be used in forward mode")
 
     generate_vmap_rule = False
 
