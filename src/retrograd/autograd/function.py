@@ -129,7 +129,7 @@ class _FunctionOp(Op):
     def gradients(self, fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
         """Per edge the gradient that the user's backward gives."""
         ctx = fn.params["ctx"]
-        shown = [conjugated(g) for g in cotangents]
+        shown = [g if g is None or g.dtype.kind == "f" else conjugated(g) for g in cotangents]
         if ctx._materializes:
             for i, g in enumerate(shown):
                 if g is None:
@@ -144,7 +144,12 @@ class _FunctionOp(Op):
         grads: list[Tensor | None] = []
         for want, (place, shape, dtype) in zip(wanted, ctx._inputs, strict=True):
             result = results[place]
-            grads.append(None if result is None or not want else self._checked(place, result, shape, dtype))
+            if result is None or not want:
+                grads.append(None)
+            elif isinstance(result, Tensor) and result.dtype is dtype and dtype.kind == "f" and result.shape == shape:
+                grads.append(result)  # as nearly all are
+            else:
+                grads.append(self._fitted(place, result, shape, dtype))
         return grads
 
     def _check_count(self, results: tuple, count: int) -> None:
@@ -155,7 +160,7 @@ class _FunctionOp(Op):
                 f"None where there is none, so expected {count}, got {len(results)}"
             )
 
-    def _checked(self, place: int, result: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
+    def _fitted(self, place: int, result: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
         if not isinstance(result, Tensor):
             raise TypeError(
                 f"function {self.name}Backward returned a {type(result).__name__} as gradient at position {place}: "
