@@ -13,7 +13,7 @@ from retrograd.autograd.graph import GradientEdge
 from retrograd.core import AccumulateGrad, Tensor, at, current, graph_level, registry
 from retrograd.core.dispatch import answer_of, is_foreign
 from retrograd.core.engine import accumulating, add_into, edge_of, laid_out, ones, pullback
-from retrograd.ops.pointwise import conjugate
+from retrograd.core.hooks import conjugate
 
 Inputs = Tensor | GradientEdge | Sequence[Tensor | GradientEdge]
 

@@ -8,15 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.core import Aval, GradFn, Op, Tensor, at, current, graph_level, registry
-from retrograd.core.dispatch import cut, take, wants
+from retrograd.core.dispatch import cut, wants
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.engine import edge_of
 from retrograd.core.gradfn import node
-from retrograd.core.hooks import conjugated
+from retrograd.core.hooks import conjugate
+from retrograd.core.level import is_recording
 from retrograd.core.record import kept, kept_output, packed
 from retrograd.core.tensor import View, alias, count_of, make, touch, version_of
 from retrograd.ops.family import cast_to, sum_to
-from retrograd.ops.mutate import check_history, rebase
+from retrograd.ops.mutate import adopt, check_history
 
 IN_FUNCTION = "custom Function"
 
@@ -129,7 +130,7 @@ class _FunctionOp(Op):
     def gradients(self, fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
         """Per edge the gradient that the user's backward gives."""
         ctx = fn.params["ctx"]
-        shown = [g if g is None or g.dtype.kind == "f" else conjugated(g) for g in cotangents]
+        shown = [g if g is None or g.dtype.kind == "f" else conjugate(g) for g in cotangents]
         if ctx._materializes:
             for i, g in enumerate(shown):
                 if g is None:
@@ -176,7 +177,7 @@ class _FunctionOp(Op):
                 f"{self.name}Backward returned an invalid gradient at index {place}: expected {dtype} "
                 f"but got {result.dtype}"
             )
-        return cast_to(sum_to(conjugated(result), shape), dtype)
+        return cast_to(sum_to(conjugate(result), shape), dtype)
 
     def _check_others(self, results: tuple, inputs: list[int]) -> None:
         for place, result in enumerate(results):
@@ -279,7 +280,7 @@ class Function:
     @staticmethod
     def vjp(ctx: FunctionCtx, *grad_outputs: Tensor | None) -> Any:
         """Another name of backward."""
-        raise NotImplementedError("see backward")
+        raise NotImplementedError("a Function defines vjp, or backward")
 
     @staticmethod
     def jvp(ctx: FunctionCtx, *grad_inputs: Tensor | None) -> Any:
@@ -303,7 +304,7 @@ class Function:
             _check_place(cls, state.grad_enabled)
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple([isinstance(a, Tensor) and wants(a) for a in args])
-        recorded = state.grad_enabled and True in ctx.needs_input_grad and not state.inference
+        recorded = True in ctx.needs_input_grad and is_recording()
         fn = _node(cls, ctx, args) if recorded else None  # of the inputs as they are: forward may write to them
         with at(state.level, False):
             if cls.setup_context is Function.setup_context:
@@ -434,11 +435,7 @@ def _rebase(fn: GradFn, number: int, out: Tensor) -> None:
     """A tensor that was written to gets a new history; of a view, its base does too."""
     target = make(out.value, out.level, None)
     target._grad_fn, target.output_nr, target._requires_grad = fn, number, True
-    if out._view is not None:
-        rebase(out, target)
-    else:
-        take(out, target)
-        version_of(out).rebased += 1
+    adopt(out, target)
 
 
 def _save(fn: GradFn, ctx: FunctionCtx, outputs: tuple) -> None:

@@ -4,10 +4,10 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from retrograd.core import Tensor, at, current, using
+from retrograd.core import Tensor, current, using
 from retrograd.core.tensor import count_of, version_of
 
 
@@ -281,8 +281,8 @@ class _force_original_view_tracking(Mode):
     def __init__(self, mode: bool) -> None:
         super().__init__()
 
-    def _block(self) -> at:
-        return at(current().level, current().grad_enabled)
+    def _block(self) -> nullcontext:
+        return nullcontext()
 
 
 class _unsafe_preserve_version_counter:

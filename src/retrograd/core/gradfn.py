@@ -68,7 +68,7 @@ _numbers = count(1)  # the same uncompiled
 class Packed:
     """A saved tensor as a pack hook left it, and what the tensor was in the graph."""
 
-    __slots__ = ("edge", "hooks", "level", "number", "packed")
+    __slots__ = ("edge", "hooks", "number", "packed")
 
     def __init__(self, hooks, tensor):
         shown = make(tensor.value, tensor.level, tensor.tag)
@@ -84,7 +84,6 @@ class Packed:
         self.hooks = hooks
         self.edge = tensor if tensor._grad_fn is None and tensor._requires_grad else tensor._grad_fn
         self.number = tensor.output_nr
-        self.level = tensor.level
 
     def unpack(self):
         """The tensor again, with its place in the graph."""

@@ -107,19 +107,19 @@ def move_retained(tensor, old, number):
 def run_tensor_hooks(hooks, number, g):
     """The gradient of one output after its hooks; those that replace it are held to its shape and dtype."""
     for function in tuple(hooks.tensor.get(number, {}).values()):
-        result = function(conjugated(g))
+        result = function(conjugate(g))
         if result is not None:
             check_replacement(function, result, g)
-            g = conjugated(result)
+            g = conjugate(result)
     known = hooks.retaining.get(number)
     if known is not None and g is not None:
         tensor = known[0]()
         if tensor is not None:
-            known[1](tensor, conjugated(g))
+            known[1](tensor, conjugate(g))
     return g
 
 
-def conjugated(g):
+def conjugate(g):
     """From the engine's convention to that of users, and back."""
     return g if g is None or g.dtype.kind != "c" else g.conj()
 
@@ -140,7 +140,7 @@ def check_replacement(function, result, g):
 def run_before(hooks, gs):
     """The cotangents of a node after its pre-hooks, each of which may replace them all."""
     for function in tuple(hooks.before.values()):
-        result = function(_all_conjugated(gs))
+        result = function(_all_conjugate(gs))
         if result is not None:
             gs = _replaced(function, result, gs)
     return gs
@@ -149,7 +149,7 @@ def run_before(hooks, gs):
 def run_after(hooks, results, gs):
     """The gradients of a node's inputs after its hooks, each of which may replace them all."""
     for function in tuple(hooks.after.values()):
-        result = function(_all_conjugated(results), _all_conjugated(gs))
+        result = function(_all_conjugate(results), _all_conjugate(gs))
         if result is not None:
             results = _replaced(function, result, results)
     return results
@@ -165,8 +165,8 @@ def _replaced(function, result, values):
     for new, old in zip(given, values, strict=True):
         if new is not None:
             check_replacement(function, new, old)
-    return _all_conjugated(given)
+    return _all_conjugate(given)
 
 
-def _all_conjugated(gs):
-    return tuple([conjugated(g) for g in gs])
+def _all_conjugate(gs):
+    return tuple([conjugate(g) for g in gs])

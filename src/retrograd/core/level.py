@@ -130,6 +130,12 @@ def graph_level():
     return level
 
 
+def is_recording():
+    """Whether operators are recorded now, if an operand requires it."""
+    state = current()
+    return state.grad_enabled and not state.inference
+
+
 class Level:
     """One active transform: how operators are interpreted on its tensors.
 

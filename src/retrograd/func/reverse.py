@@ -5,10 +5,10 @@ from typing import Any
 
 from retrograd.core import Level, Op, Tensor, at, call, registry
 from retrograd.core.engine import edge_of, pullback
+from retrograd.core.hooks import conjugate
 from retrograd.core.tensor import make
 from retrograd.func.lift import lift, outputs, value_at
 from retrograd.ops.create import as_tensor
-from retrograd.ops.pointwise import conjugate
 
 
 class GradLevel(Level):

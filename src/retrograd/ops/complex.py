@@ -9,10 +9,11 @@ import math
 
 from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.hooks import conjugate
 from retrograd.ops.family import Composite, View
 from retrograd.ops.index import select
 from retrograd.ops.linalg import dot
-from retrograd.ops.pointwise import abs, atan2, conj, conjugate, cos, eq, sign, sin, where
+from retrograd.ops.pointwise import abs, atan2, conj, cos, eq, sign, sin, where
 from retrograd.ops.view import broadcast_tensors, stack, transpose
 
 

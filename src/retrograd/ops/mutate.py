@@ -7,12 +7,13 @@ nothing is overwritten: the tensor gets a new value, and views of the same base 
 from retrograd.core import Definition, Tensor, call, current, graph_level, op, operator_named, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import ground, remade, take, wants
+from retrograd.core.hooks import conjugate
+from retrograd.core.level import is_recording
 from retrograd.core.record import kept, missing_rule, record, refuse_view
 from retrograd.core.tensor import Version, alias, make, plain, touch, version_of
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import broadcast_shapes, cast_to, sum_to
-from retrograd.ops.index import T, fill, index, indexed, static_index
-from retrograd.ops.pointwise import conjugate
+from retrograd.ops.index import T, fill, indexed, static_index
 
 
 @op("view_scatter(Tensor base, Tensor src, *, any chain) -> Tensor")
@@ -89,7 +90,7 @@ def copy_(x, src, non_blocking=False) -> Tensor:
     if x.level is not None:
         return _write_above(x, src)
     _announce(x)
-    x.value[...] = src.value if src.dtype == x.dtype else registry["to"](src.detach(), x.dtype).value
+    x.value[...] = _numbers(src, x.dtype)
     _inherit_cut(x, src)
     touch(x)
     if recorded:
@@ -141,7 +142,7 @@ def check_fits(name, x, src):
 
 def is_recorded(x, *operands):
     """Whether a write to x becomes part of a graph."""
-    if not current().grad_enabled or current().inference or not dtypes.is_differentiable(x.dtype):
+    if not is_recording() or not dtypes.is_differentiable(x.dtype):
         return False
     wanted = [wants(a) for a in (x, *operands) if isinstance(a, Tensor)]  # of all: views take over their histories
     return any(wanted) or (x._view is not None and wants(x._view.base))
@@ -154,6 +155,11 @@ def _inherit_cut(x, *operands):
             x.tag = a.tag
             if x._view is not None:
                 x._view.base.tag = a.tag
+
+
+def _numbers(src, dtype):
+    """The array of what is written, in the dtype that it is written in."""
+    return src.value if src.dtype == dtype else registry["to"](src.detach(), dtype).value
 
 
 def _announce(x):
@@ -249,34 +255,48 @@ def _straight(operator, x, others, params):
 
 def _before(operator, x, others):
     """x as it is, for the graph; with a copy of its numbers if a rule will ask for them."""
-    before = alias(x, x._grad_fn) if x._view is None else remade(x._view)  # without the hooks of the old view
+    before = _as_it_was(x)
     rules = zip(operator.rules, (x, *others), strict=False)
     if any(r is not None and r.needs_values & 1 for r, a in rules if isinstance(a, Tensor) and wants(a)):
-        before.value = registry["clone"](x.detach()).value
-        before.version, before._view = Version(), None
+        _keep_numbers(before, x)
     return before
 
 
+def _as_it_was(x):
+    """x for the graph of a write to it, without the hooks on it if it is a view."""
+    return alias(x, x._grad_fn) if x._view is None else remade(x._view)
+
+
+def _keep_numbers(before, x):
+    """The write to x shall not reach what stands for it as it was; above the ground nothing is overwritten."""
+    before.version, before._view = Version(), None
+    if x.level is None:
+        before.value = registry["clone"](x.detach()).value
+
+
 def _new_history(operator, x, args, params):
-    """x was computed from what it was: record that, and for a view how its base has changed."""
+    """x was computed from what it was: record that."""
     shadow = make(x.value, None, x.tag)
     shadow.version = x.version
     record(operator, args, params, shadow, None)
+    adopt(x, shadow)
+
+
+def adopt(x, new):
+    """x, which was written to, gets the history of another tensor; if it is a view, so does its base."""
     if x._view is not None:
-        rebase(x, shadow)
+        rebase(x, new)
     else:
-        take(x, shadow)
-        x.version.rebased += 1
+        take(x, new)
+        version_of(x).rebased += 1
 
 
 def _through_a_copy(operator, x, others, params):
     """Where the operator has no kernel to write with: compute, then copy."""
     before = x
     if is_recorded(x, *others):
-        before = alias(x, x._grad_fn) if x._view is None else remade(x._view)
-        before.version, before._view = Version(), None
-        if x.level is None:  # above the ground values are never overwritten
-            before.value = registry["clone"](x.detach()).value
+        before = _as_it_was(x)
+        _keep_numbers(before, x)
     result = call(operator, (before, *[before if a is x else a for a in others]), params)
     _check_result(f"{operator.name}_", x, result)
     return copy_(x, result)
@@ -363,20 +383,17 @@ def set_item(x, key, value) -> None:
     """x[key] = value."""
     spec, ids = static_index(x, key if isinstance(key, tuple) else (key,))
     if not ids and not any(isinstance(s, bool) for s in spec):
-        window, value = index(x, key), as_tensor(value)
+        window, value = indexed(x, ids, spec), as_tensor(value)
         copy_(window, _without_leading_ones(value, window.ndim))
         return
     value = as_tensor(value)
-    if x._view is None and wants(x) and x._grad_fn is None and current().grad_enabled:
-        check_history(x)
     check_write("x[...] = value", x, value)
     if x.level is not None:
         copy_(x, index_put(x, value, ids, spec=spec))
         return
     recorded = is_recorded(x, value)
     _announce(x)
-    numbers = value.value if value.dtype == x.dtype else registry["to"](value.detach(), x.dtype).value
-    x.value[fill(spec, [i.value for i in ids])] = numbers
+    x.value[fill(spec, [i.value for i in ids])] = _numbers(value, x.dtype)
     touch(x)
     if recorded:
         _new_history(index_put, x, (alias(x, x._grad_fn), value, *ids), {"spec": spec})

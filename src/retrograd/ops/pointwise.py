@@ -8,6 +8,7 @@ import math
 
 from retrograd.core import dtype as dtypes
 from retrograd.core import op, xp
+from retrograd.core.hooks import conjugate
 from retrograd.ops.family import Comparison, Composite, Pointwise, cast_to, pointwise
 
 POSITIVE = (0.2, 3.0)
@@ -129,11 +130,6 @@ conj = pointwise("conj(Tensor x) -> Tensor", xp.conjugate,
 sign = pointwise("sign(Tensor x) -> Tensor", xp.sign,
     "-1, 0 or 1; its derivative is 0.  Of complex numbers there is `sgn`.",
     vjp=lambda g: g * 0)  # fmt: skip
-
-
-def conjugate(x):
-    """The complex conjugate; real tensors pass as they are."""
-    return conj(x) if x.dtype.kind == "c" else x
 
 
 def _towards(x):

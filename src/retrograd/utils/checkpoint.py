@@ -16,8 +16,9 @@ import optree
 
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor
+from retrograd.core.level import is_recording
 from retrograd.utils.chain import run_chain
-from retrograd.utils.recompute import CheckpointError, ContextPair, Options, recomputed, recording
+from retrograd.utils.recompute import CheckpointError, ContextPair, Options, recomputed
 from retrograd.utils.selective import (
     CheckpointPolicy,
     SelectiveCheckpointContext,
@@ -98,7 +99,7 @@ def checkpoint(
         raise TypeError(f"checkpoint: expected a function, got {type(function).__name__}; a list needs budget_bytes")
     call: Any = function if steps is None else partial(_run, steps)
     arguments: Any = (args, kwargs)
-    if not recording():
+    if not is_recording():
         return call(*args, **kwargs)
     if use_reentrant and not check_backward_validity(optree.tree_leaves(arguments)):
         with no_grad():

@@ -309,9 +309,3 @@ def recomputed(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
     """Run a function so that what its operators save is dropped, and computed again when it is read."""
     run = Run(function, generators_of((args, kwargs), options), options)
     return Frame(run, KeptTree((args, kwargs)).load, options).first(args, kwargs)
-
-
-def recording() -> bool:
-    """Whether operators save anything now."""
-    state = current()
-    return state.grad_enabled and not state.inference

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
-from retrograd.core import Level, Op, Tensor, call, current, graph_level
+from retrograd.core import Level, Op, Tensor, call, graph_level
+from retrograd.core.level import is_recording
 from retrograd.core.record import record
 from retrograd.core.tensor import alias, count_of
 
@@ -171,7 +172,7 @@ class _Answering(_Numbering):
             return call(op, args, params)
         out = self._saved.get(key)
         level = graph_level()
-        if current().grad_enabled and op.differentiable and any(_wants_gradient(a, level) for a in args):
+        if is_recording() and op.differentiable and any(_wants_gradient(a, level) for a in args):
             record(op, args, params, out, level)
         return out
 
