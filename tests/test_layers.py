@@ -17,6 +17,7 @@ LEVELS = (
     ("pipelining",),
     ("export", "fx"),
     ("interop", "nn", "optim", "nested", "library", "func", "autograd", "utils"),
+    ("fft", "linalg", "special"),
     ("ops",),
     ("backend", "kernels"),
     ("core",),

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import retrograd as rg
-from retrograd.core import Tensor, registry
+from retrograd import ops
+from retrograd.core import Operator, Tensor
 from retrograd.core.schema import REQUIRED, Parameter, Schema
 
 PACKAGE = Path(rg.__file__).parent
@@ -106,16 +107,17 @@ def function(name: str, arguments: str, result: str, doc: str | None) -> str:
 # ------------------------------------------------------------------------------------------ what is no operator
 
 
-def python_stub(name: str, member: object) -> str:
-    """A method that is written in Python: its own signature, `Any` where nothing is annotated."""
+def python_stub(name: str, member: object, method: bool = True) -> str:
+    """A function or method that is written in Python: its own signature, `Any` where nothing is annotated."""
     signature = inspect.signature(member)
-    parts, starred = ["self"], False
-    for p in list(signature.parameters.values())[1:]:
+    parts, starred = ["self"] if method else [], False
+    for p in list(signature.parameters.values())[method:]:
         if p.kind is p.KEYWORD_ONLY and not starred:
             parts.append("*")
-        starred = starred or p.kind is p.KEYWORD_ONLY
+        stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        starred = starred or p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
         default = "" if p.default is p.empty else f" = {p.default!r}"
-        parts.append(f"{p.name}: {annotation(p.annotation)}{default}")
+        parts.append(f"{stars}{p.name}: {annotation(p.annotation)}{default}")
     return function(name, ", ".join(parts), annotation(signature.return_annotation), member.__doc__)
 
 
@@ -141,7 +143,7 @@ def members() -> Iterator[str]:
     yield "def __neg__(self) -> Tensor: ...\ndef __pos__(self) -> Tensor: ...\ndef __hash__(self) -> _int: ...\n"
     for name in sorted({n for cls in Tensor.__mro__[:-1] for n in vars(cls)} - {f"__{n}__" for n in AUGMENTED}):
         found = inspect.getattr_static(Tensor, name)
-        if name in registry and found is registry[name]:
+        if isinstance(found, Operator):
             yield operator_stub(name, found.schema, found.__doc__, True)
         elif hasattr(found, "writes"):
             yield operator_stub(name, found.writes.schema, found.__doc__, True)
@@ -177,16 +179,33 @@ def imports() -> str:
     return "\n".join(lines + [f"from retrograd import {name} as {name}" for name in later])
 
 
+def public_stub(home: str) -> str:
+    """What has a name in `rg.<home>`, operators and functions."""
+    made = [
+        operator_stub(name, member.schema, member.__doc__, False)
+        if isinstance(member, Operator)
+        else python_stub(name, member, False)
+        for name, member in sorted(ops.public(home).items())
+    ]
+    return "\n".join(made)
+
+
+HOMES = {"linalg": "linalg", "fft": "fft", "special": "special", "nn.functional": "nn/functional"}
+
+
 def stubs() -> dict[Path, str]:
     """Each stub file and what it should say."""
     body = "\n".join("    " + line if line else "" for stub in members() for line in stub.splitlines())
     tensor = f'class Tensor:\n    """{Tensor.__doc__.splitlines()[0]}"""\n\n{body}\n'
-    operators = [(name, op) for name, op in sorted(registry.items()) if op.definition.public]
-    public = "\n".join(operator_stub(name, op.schema, op.__doc__, False) for name, op in operators)
-    return {
+    root = f"{imports()}\n\n{ALIASES}\n__version__: _str\n\n{public_stub('')}"
+    found = {
         PACKAGE / "core" / "user.pyi": f"{HEADER}{BUILTINS}\n{tensor}\n{ALIASES}",
-        PACKAGE / "__init__.pyi": f"{HEADER}{BUILTINS}\n{imports()}\n\n{ALIASES}\n__version__: _str\n\n{public}",
+        PACKAGE / "__init__.pyi": f"{HEADER}{BUILTINS}\n{root}",
     }
+    for home, path in HOMES.items():
+        names = "from retrograd.core.user import Tensor as Tensor\n"
+        found[PACKAGE / f"{path}.pyi"] = f"{HEADER}{BUILTINS}\n{names}\n{ALIASES}\n{public_stub(home)}"
+    return found
 
 
 def main() -> int:

@@ -54,9 +54,11 @@ from retrograd.ops.random import set_rng_state as set_rng_state
 
 __version__ = "0.1.0"
 
-globals().update(ops.public())  # every operator, by its name
+globals().update(ops.public())  # every operator and public function, by its names
 
-_LATER = ("cli", "func", "fx", "interop", "nn", "optim", "pipelining", "testing", "utils")
+_LATER = (
+    "cli", "fft", "func", "fx", "interop", "linalg", "nn", "optim", "pipelining", "special", "testing", "utils",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

@@ -58,12 +58,15 @@ from retrograd.ops.random import randn_like as randn_like
 from retrograd.ops.random import randperm as randperm
 from retrograd.ops.random import set_rng_state as set_rng_state
 from retrograd import cli as cli
+from retrograd import fft as fft
 from retrograd import func as func
 from retrograd import fx as fx
 from retrograd import interop as interop
+from retrograd import linalg as linalg
 from retrograd import nn as nn
 from retrograd import optim as optim
 from retrograd import pipelining as pipelining
+from retrograd import special as special
 from retrograd import testing as testing
 from retrograd import utils as utils
 

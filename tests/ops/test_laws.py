@@ -8,17 +8,10 @@ import retrograd.ops  # noqa: F401 (registers the operators)
 from retrograd.core import registry
 from retrograd.testing import LAWS, errors_of, run, samples_of
 
+from ..tables import merged
+
 # (operator, law): why the law is not asked of the operator.  One that holds after all fails a test.
-EXEMPT = {
-    **{
-        ("nonzero_indices", law): "how many there are depends on the values, so there is no shape rule"
-        for law in ("shape", "float32", "empty", "no_dimensions")
-    },
-    ("scatter_sum", "empty"): "the transpose of take_along_dim: its shape parameter fits the sample alone",
-    ("view", "strides"): "as in PyTorch, memory that can't be shown in the shape is refused; reshape copies",
-    ("view_as_complex", "strides"): "as in PyTorch, the two of a pair must lie next to each other in memory",
-    ("index_put_sum", "no_dimensions"): "the transpose of indexing: its src always has the indexed shape",
-}
+EXEMPT = merged("ops.families", "EXEMPT")
 
 OPERATORS = sorted(registry)
 SAMPLES = {

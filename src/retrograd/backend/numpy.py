@@ -1,16 +1,21 @@
-"""The namespace of NumPy arrays: NumPy's own functions, and those that operators need beside them."""
+"""The namespace of NumPy arrays: those functions that operators need beside NumPy's own, then NumPy's, then SciPy's."""
 
 import math
 
 import numpy as np
 
-from retrograd.backend.special import erf
-
-__all__ = ["erf"]
+from retrograd.backend.conv import *  # noqa: F403
+from retrograd.backend.images import *  # noqa: F403
+from retrograd.backend.matrices import *  # noqa: F403
+from retrograd.backend.places import *  # noqa: F403
+from retrograd.backend.pooling import *  # noqa: F403
+from retrograd.backend.sorting import *  # noqa: F403
+from retrograd.backend.special import *  # noqa: F403
+from retrograd.backend.special import erf, scipy_special
 
 
 def __getattr__(name):
-    return getattr(np, name)
+    return getattr(np, name) if hasattr(np, name) else getattr(scipy_special(), name)
 
 
 def cast(x, dtype):
@@ -287,6 +292,7 @@ def sum_rows(src, ids, size):
 
 def bernoulli_loss(x, target):
     """-(target log x + (1 - target) log(1 - x)), each logarithm at least -100."""
+    real_only("bernoulli_loss", x)
     if np.any((x < 0) | (x > 1)):
         raise ValueError(f"binary_cross_entropy: probabilities must be from 0 to 1, got {x.min()} to {x.max()}")
     with np.errstate(divide="ignore"):

@@ -1,6 +1,18 @@
-"""Special functions that NumPy lacks, as rational approximations."""
+"""Special functions that NumPy lacks: the error function, as rational approximations; the others are SciPy's."""
 
 import numpy as np
+
+__all__ = ["erf"]
+
+
+def scipy_special():
+    """The module scipy.special, imported when an operator first needs it; ImportError names the extra to install."""
+    try:
+        import scipy.special
+    except ImportError as error:
+        raise ImportError("special functions need SciPy: pip install 'retrograd[scipy]'") from error
+    return scipy.special
+
 
 # W. J. Cody, Rational Chebyshev approximations for the error function, Math. Comp. 23 (1969), 631-637:
 # erf on |x| <= 0.46875, and exp(x^2) erfc(x) on the two ranges above.  Each pair is (numerator, denominator),

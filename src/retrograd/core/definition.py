@@ -1,5 +1,6 @@
 """Defining operators: one class holds all rules of one operator; families hold what many share."""
 
+import inspect
 import math
 from functools import partial
 from types import FunctionType
@@ -9,7 +10,7 @@ from retrograd.core.aval import Aval
 from retrograd.core.dispatch import Op, call
 from retrograd.core.gradfn import arguments
 from retrograd.core.op import operator_named, registry
-from retrograd.core.schema import parse
+from retrograd.core.schema import REQUIRED, parse
 
 
 class Function:
@@ -34,6 +35,17 @@ class Operator(Op):
 
     __doc__ = property(lambda self: self.definition.__doc__)
     __name__ = property(lambda self: self.name)
+
+    @property
+    def __signature__(self):
+        """What `help()` and `inspect.signature` show."""
+        return inspect.Signature([_python_parameter(p) for p in self.schema.parameters])
+
+    @property
+    def public_names(self):
+        """The dotted names below `rg.` that the operator goes by: its own, and its aliases."""
+        of = self.definition
+        return (f"{of.home}.{self.name}".lstrip("."), *of.aliases.split()) if of.public else ()
 
     def __repr__(self):
         return f"<op {self.schema}>"
@@ -61,8 +73,10 @@ class Definition:
     several_views = False  # returns views together, each of which then refuses recorded in-place writes
     inlined = False  # defined by other operators: nothing is recorded or interpreted
     impure = False  # does more than compute its result (draws, checks, marks): stays in a graph without users
-    public = True  # has a name in `rg.`
-    method = True  # is a method of tensors too
+    public = True  # has a name in `rg.`, or below it if its name has dots
+    home = ""  # the namespace below `rg.` that its name is in: "nn.functional"
+    method = True  # is a method of tensors too, by its names without dots
+    aliases = ""  # other public names: "multiply", "linalg.det nn.functional.relu"
     impl = None
 
     def __init_subclass__(cls, **traits):
@@ -100,7 +114,7 @@ class Definition:
         for index, t in enumerate(tangents):
             if t is not None:
                 term = cls._jvp_term(op, index, t, primals, out, params)
-                total = term if total is None else total + term
+                total = term if total is None else _sum_of_terms(total, term)
         return total
 
     @classmethod
@@ -140,10 +154,25 @@ def op(schema):
         for name, value in list(vars(cls).items()):
             if isinstance(value, FunctionType):
                 setattr(cls, name, staticmethod(value))
+        cls.__name__ = parsed.name  # the families' errors say it
         registry[parsed.name] = Operator(parsed, cls)
         return registry[parsed.name]
 
     return register
+
+
+def _sum_of_terms(a, b):
+    """The sum of two tangents, None being zero; of several outputs, one by one."""
+    if isinstance(a, tuple):
+        return tuple(_sum_of_terms(x, y) for x, y in zip(a, b, strict=True))
+    return b if a is None else a if b is None else a + b
+
+
+def _python_parameter(parameter):
+    """A schema's parameter as Python has it; `int...` takes its numbers one by one too."""
+    kind = inspect.Parameter.KEYWORD_ONLY if parameter.keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    default = inspect.Parameter.empty if parameter.default is REQUIRED else parameter.default
+    return inspect.Parameter(parameter.name, kind, default=default, annotation=parameter.type)
 
 
 def _zero(operand):

@@ -1,7 +1,7 @@
 """Running operators: on arrays at the ground, through the current level above it."""
 
 from functools import partial
-from sys import _getframe
+from sys import _getframe, exc_info
 
 from numpy import asarray, generic, ndarray
 
@@ -330,8 +330,12 @@ def raw(op, a):
 
 
 def explain(op, args, params):
-    """A kernel failed: let the shape rule say it better, by raising."""
+    """A kernel failed: let the shape rule say it better, by raising; or say which dtypes NumPy has nothing for."""
     op.definition.shape(*[a.aval if isinstance(a, TensorBase) else a for a in args], **params)
+    error = exc_info()[1]
+    if isinstance(error, TypeError) and str(error).startswith("ufunc"):
+        listed = ", ".join([str(a.dtype) for a in args if isinstance(a, TensorBase)])
+        raise TypeError(f"{op.name}: not defined for {listed}") from error
 
 
 # ------------------------------------------------------------------------------------------- other classes, out=

@@ -84,7 +84,7 @@ class Flatten(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, a, b, ...) to (N, a·b·...) as the defaults are."""
-        return F.flatten(input, self.start_dim, self.end_dim)
+        return input.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
         """The first and last dimension."""

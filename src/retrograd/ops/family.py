@@ -166,6 +166,75 @@ def kept(reduced, x_aval, dim, keepdim):
     return registry["reshape"](reduced, reduced_shape(x_aval.shape, dims, True))
 
 
+class Gufunc(Definition, fits=True, promotion="same"):
+    """Acts on the last dimensions, as `core` says, and maps over those in front, which broadcast.
+
+    `core` is NumPy's notation for such functions, "(m,n),(n)->(m)": a letter is a size, the same wherever it stands.
+    Operands have one floating or complex dtype, and so has the result, unless `result` says "real" or "complex".
+    """
+
+    core = ""
+    result = "same"
+
+    @classmethod
+    def promote(cls, arrays):
+        """The arrays as they are, if their dtypes are floating and agree."""
+        for a in arrays:
+            check_floating(cls.__name__, a)
+        same_dtype(cls.__name__, arrays)
+        return arrays
+
+    @classmethod
+    def shape(cls, *avals, **params):
+        """The broadcast dimensions in front, then those of `core`."""
+        cls.promote(avals)
+        inputs, outputs = _core_dims(cls.core)
+        sizes = {}
+        for aval, letters in zip(avals, inputs, strict=True):
+            _match(cls, avals, aval, letters, sizes)
+        batch = [a.shape[: a.ndim - len(letters)] for a, letters in zip(avals, inputs, strict=True)]
+        lead = broadcast_shapes(cls.__name__, batch)
+        dtype = {"same": same, "real": dtypes.real_of, "complex": dtypes.complex_of}[cls.result](avals[0].dtype)
+        made = tuple(Aval((*lead, *(sizes[c] for c in letters)), dtype) for letters in outputs)
+        return made if len(made) > 1 else made[0]
+
+    @classmethod
+    def fit(cls, g, aval):
+        """Undo broadcasting."""
+        return sum_to(g, aval.shape)
+
+    @classmethod
+    def work(cls, avals, out):
+        """The product of the sizes that `core` names, for every matrix in the stack."""
+        sizes = {}
+        for aval, letters in zip(avals, _core_dims(cls.core)[0], strict=True):
+            sizes.update(zip(letters, aval.shape[aval.ndim - len(letters) :], strict=True))
+        first = out if isinstance(out, Aval) else out[0]
+        return math.prod(sizes.values()) * math.prod(first.shape[: first.ndim - len(_core_dims(cls.core)[1][0])])
+
+
+def _core_dims(core):
+    """ "(m,n),(n)->(m)" as ([("m", "n"), ("n",)], [("m",)])."""
+    return [
+        [tuple(c for c in part.split(",") if c) for part in side.strip("()").split("),(")] for side in core.split("->")
+    ]
+
+
+def _match(cls, avals, aval, letters, sizes):
+    """Read the sizes that `letters` stand for off an operand; a ValueError shows all shapes if they do not fit."""
+    own = aval.shape[max(aval.ndim - len(letters), 0) :]
+    if len(own) < len(letters) or any(
+        sizes.setdefault(c, size) != size for c, size in zip(letters, own, strict=True)
+    ):
+        listed = " and ".join(str(tuple(a.shape)) for a in avals)
+        raise ValueError(f"{cls.__name__}: shapes {listed} do not fit {cls.core}")
+
+
+def same(dtype):
+    """The dtype itself."""
+    return dtype
+
+
 class View(Definition, view=True):
     """Shows the memory of its first input in another shape."""
 
@@ -176,6 +245,18 @@ def same_dtype(name, avals):
     if len(kinds) > 1:
         listed = " and ".join(sorted(str(k) for k in kinds))
         raise RuntimeError(f"{name}: operands must have one dtype, got {listed}; convert one with .to(dtype)")
+
+
+def check_floating(name, x, way_out="convert with .to(dtype) first"):
+    """Refuse dtypes that hold no fractions."""
+    if x.dtype.kind not in "fc":
+        raise TypeError(f"{name}: expected a floating or complex dtype, got {x.dtype}; {way_out}")
+
+
+def check_real(name, x, way_out="convert with .to(dtype) first"):
+    """Refuse dtypes that are not real and floating."""
+    if x.dtype.kind != "f":
+        raise TypeError(f"{name}: expected a real floating dtype, got {x.dtype}; {way_out}")
 
 
 class Composite(Definition, inlined=True, differentiable=False):
@@ -232,6 +313,7 @@ def numel(shape):
 __all__ = [
     "Comparison",
     "Composite",
+    "Gufunc",
     "Pointwise",
     "Reduction",
     "Rowwise",
@@ -240,6 +322,8 @@ __all__ = [
     "canonical_dim",
     "canonical_dims",
     "cast_to",
+    "check_floating",
+    "check_real",
     "kept",
     "numel",
     "operator_named",

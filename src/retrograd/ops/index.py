@@ -359,7 +359,7 @@ class masked_select(Composite):
 
 
 @op("one_hot(Tensor x, int num_classes=-1) -> Tensor")
-class one_hot(Definition, differentiable=False):
+class one_hot(Definition, differentiable=False, aliases="nn.functional.one_hot"):
     """Integer classes as rows of zeros with a single one, in a new last dimension of int64."""
 
     def impl(xp, x, *, num_classes):

@@ -145,7 +145,7 @@ class rows_dot(Product, linear="a b"):
 
 
 @op("linear(Tensor x, Tensor weight, Tensor? bias=None) -> Tensor")
-class linear(Product):
+class linear(Product, aliases="nn.functional.linear"):
     """x @ weight.T + bias: x (..., in), weight (out, in), bias (out,) to (..., out), as one matrix product.
 
     >>> import retrograd as rg

@@ -55,7 +55,7 @@ def _reduction_error(r):
 
 
 @op("mse_loss(Tensor x, Tensor target, str reduction='mean') -> Tensor")
-class mse_loss(Composite):
+class mse_loss(Composite, aliases="nn.functional.mse_loss"):
     """(x - target)^2, averaged, added up or as it is.
 
     >>> import retrograd as rg
@@ -75,7 +75,7 @@ class mse_loss(Composite):
 
 
 @op("l1_loss(Tensor x, Tensor target, str reduction='mean') -> Tensor")
-class l1_loss(Composite):
+class l1_loss(Composite, aliases="nn.functional.l1_loss"):
     """abs(x - target), averaged, added up or as it is."""
 
     method = False
@@ -90,7 +90,7 @@ class l1_loss(Composite):
 
 
 @op("smooth_l1_loss(Tensor x, Tensor target, str reduction='mean', float beta=1.0) -> Tensor")
-class smooth_l1_loss(Composite):
+class smooth_l1_loss(Composite, aliases="nn.functional.smooth_l1_loss"):
     """With d = abs(x - target): d^2 / (2 beta) where d < beta, d - beta / 2 elsewhere.
 
     R. Girshick, Fast R-CNN, arXiv 1504.08083.
@@ -116,7 +116,7 @@ class smooth_l1_loss(Composite):
 
 
 @op("huber_loss(Tensor x, Tensor target, str reduction='mean', float delta=1.0) -> Tensor")
-class huber_loss(Composite):
+class huber_loss(Composite, aliases="nn.functional.huber_loss"):
     """With d = abs(x - target): d^2 / 2 where d < delta, delta * (d - delta / 2) elsewhere.
 
     P. J. Huber, Robust estimation of a location parameter, Ann. Math. Statist. 35 (1964).
@@ -175,7 +175,7 @@ def _same_shape(name, x, target):
 
 
 @op("binary_cross_entropy(Tensor x, Tensor target, Tensor? weight=None, str reduction='mean') -> Tensor")
-class binary_cross_entropy(Composite):
+class binary_cross_entropy(Composite, aliases="nn.functional.binary_cross_entropy"):
     """-(target log x + (1 - target) log(1 - x)) times weight, of probabilities x, logarithms at least -100.
 
     Of numbers that are not probabilities yet, take `binary_cross_entropy_with_logits`, which is more exact.
@@ -201,7 +201,7 @@ class binary_cross_entropy(Composite):
     "binary_cross_entropy_with_logits(Tensor x, Tensor target, Tensor? weight=None, str reduction='mean', "
     "Tensor? pos_weight=None) -> Tensor"
 )
-class binary_cross_entropy_with_logits(Composite):
+class binary_cross_entropy_with_logits(Composite, aliases="nn.functional.binary_cross_entropy_with_logits"):
     """`binary_cross_entropy` of sigmoid(x), without overflow; pos_weight weighs the positive part.
 
     >>> import retrograd as rg
@@ -392,7 +392,7 @@ def _weighted_mean(loss, weights):
     "nll_loss(Tensor x, Tensor target, Tensor? weight=None, int ignore_index=-100, str reduction='mean') "
     "-> Tensor"
 )
-class nll_loss(Composite):
+class nll_loss(Composite, aliases="nn.functional.nll_loss"):
     """-x at the target class, times that class's weight: x holds logarithms of probabilities.
 
     x (n, classes, ...) or (classes,), target (n, ...) or () of integers, weight (classes,).  The mean is
@@ -428,7 +428,7 @@ class nll_loss(Composite):
     "cross_entropy(Tensor x, Tensor target, Tensor? weight=None, int ignore_index=-100, "
     "str reduction='mean', float label_smoothing=0.0) -> Tensor"
 )
-class cross_entropy(Composite):
+class cross_entropy(Composite, aliases="nn.functional.cross_entropy"):
     """-sum(p * log softmax(x)) over the classes: x any numbers, p the wanted probabilities.
 
     x: (n, classes, ...) or (classes,).  target: class numbers (n, ...) or (), of which `ignore_index` does
@@ -505,7 +505,7 @@ def _soft_cross_entropy(x, target, weight, reduction, smoothing):
 
 
 @op("kl_div(Tensor x, Tensor target, str reduction='mean', bool log_target=False) -> Tensor")
-class kl_div(Composite):
+class kl_div(Composite, aliases="nn.functional.kl_div"):
     """target * (log(target) - x), 0 where target is 0: x holds logarithms of probabilities.
 
     log_target: the target holds logarithms too.  reduction: "batchmean", the sum over the first size, is the

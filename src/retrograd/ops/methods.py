@@ -11,10 +11,10 @@ from retrograd.core.tensor import make
 from retrograd.ops.index import index
 
 
-def add_operators(registered):
+def add_operators(named):
     """Every operator whose first input is a tensor becomes a method."""
-    for name, operator in registered.items():
-        if operator.definition.public and operator.definition.method and operator.schema.inputs:
+    for name, operator in named.items():
+        if operator.definition.method and operator.schema.inputs:
             setattr(Tensor, name, operator)
 
 

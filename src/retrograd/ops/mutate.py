@@ -312,11 +312,11 @@ def _check_result(name, x, result):
         raise RuntimeError(f"{name}: the result is {result.dtype} and can't be cast to {x.dtype}, the dtype written to")
 
 
-def add_in_place(registered):
+def add_in_place(named):
     """Every operator that keeps the shape of its first input becomes a method `<name>_` that writes into it."""
-    for name, operator in registered.items():
+    for name, operator in named.items():
         of = operator.definition
-        if of.in_place and of.public and of.method and not hasattr(Tensor, f"{name}_"):
+        if of.in_place and of.method and not hasattr(Tensor, f"{name}_"):
             setattr(Tensor, f"{name}_", _method(operator))
 
 

@@ -5,7 +5,7 @@ import math
 from retrograd.core import Aval, Definition, op, registry, xp
 from retrograd.core import dtype as dtypes
 from retrograd.ops.extremes import amax, amin
-from retrograd.ops.family import Composite, Rowwise, canonical_dim
+from retrograd.ops.family import Composite, Rowwise, canonical_dim, check_floating, check_real
 from retrograd.ops.linalg import matmul
 from retrograd.ops.pointwise import (
     abs,
@@ -26,7 +26,7 @@ from retrograd.ops.pointwise import (
     where,
 )
 from retrograd.ops.reduce import any as any_of
-from retrograd.ops.reduce import check_floating, mean, sqrt_or_zero, variance
+from retrograd.ops.reduce import mean, sqrt_or_zero, variance
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import reshape, transpose, tril
 
@@ -45,7 +45,7 @@ def _softmax_errors(r):
 
 
 @op("softmax(Tensor x, int dim) -> Tensor")
-class softmax(Rowwise):
+class softmax(Rowwise, aliases="nn.functional.softmax"):
     """exp(x) / sum(exp(x)) along dim, shifted so that it cannot overflow.
 
     >>> import retrograd as rg
@@ -73,7 +73,7 @@ class softmax(Rowwise):
 
 
 @op("log_softmax(Tensor x, int dim) -> Tensor")
-class log_softmax(Rowwise):
+class log_softmax(Rowwise, aliases="nn.functional.log_softmax"):
     """log(softmax(x)) along dim, exact where the softmax is small.
 
     >>> import retrograd as rg
@@ -134,7 +134,7 @@ class standardize(Definition):
 
 
 def _check_trailing(x, ndim):
-    check_floating("standardize", x)
+    check_real("standardize", x)
     if not 0 < ndim <= x.ndim:
         raise ValueError(
             f"standardize: ndim must be from 1 to {x.ndim} for a tensor of shape {x.shape}, got {ndim}"
@@ -151,7 +151,7 @@ def _standardize_slope(g, x, out, ndim, eps):
     "layer_norm(Tensor x, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) "
     "-> Tensor"
 )
-class layer_norm(Composite):
+class layer_norm(Composite, aliases="nn.functional.layer_norm"):
     """x with mean 0 and variance 1 over its last dimensions, `normalized_shape`; times weight, plus bias.
 
     weight and bias have the shape `normalized_shape`.  J. L. Ba, J. R. Kiros and G. E. Hinton, Layer
@@ -247,7 +247,7 @@ def _general_norm(size, p, dim, keepdim):
 
 
 @op("normalize(Tensor x, number p=2, int dim=1, float eps=1e-12) -> Tensor")
-class normalize(Composite):
+class normalize(Composite, aliases="nn.functional.normalize"):
     """x divided by its p-norm along dim, or by eps where the norm is less.
 
     >>> import retrograd as rg
@@ -266,7 +266,7 @@ class normalize(Composite):
 
 
 @op("cosine_similarity(Tensor a, Tensor b, int dim=1, float eps=1e-08) -> Tensor")
-class cosine_similarity(Composite):
+class cosine_similarity(Composite, aliases="nn.functional.cosine_similarity"):
     """sum(a * b) / (norm(a) * norm(b)) along dim, each norm at least eps; a and b broadcast.
 
     >>> import retrograd as rg
@@ -289,7 +289,7 @@ class cosine_similarity(Composite):
 
 
 @op("dropout(Tensor x, float p=0.5, bool training=True) -> Tensor")
-class dropout(Composite):
+class dropout(Composite, aliases="nn.functional.dropout"):
     """Each element 0 with probability p, else divided by 1 - p; x itself when not training.
 
     N. Srivastava et al., Dropout, JMLR 15 (2014).
@@ -375,7 +375,7 @@ class sum_rows(Definition, linear="src"):
 
 
 @op("embedding(Tensor ids, Tensor weight, int? padding_idx=None) -> Tensor")
-class embedding(Composite):
+class embedding(Composite, aliases="nn.functional.embedding"):
     """The rows of weight (rows, size) that the integers `ids` name: (*ids.shape, size).
 
     padding_idx: a row that is a constant: no gradient flows to it.  IndexError for ids that name no row.
@@ -410,7 +410,7 @@ class embedding(Composite):
     "scaled_dot_product_attention(Tensor q, Tensor k, Tensor v, Tensor? attn_mask=None, float dropout_p=0.0, "
     "bool is_causal=False, *, float? scale=None) -> Tensor"
 )
-class scaled_dot_product_attention(Composite):
+class scaled_dot_product_attention(Composite, aliases="nn.functional.scaled_dot_product_attention"):
     """softmax(scale * q k^T + mask) v: q (..., l, e), k (..., s, e), v (..., s, d) to (..., l, d).
 
     attn_mask: booleans, true where a query may look, or numbers that are added; broadcasts to (..., l, s).

@@ -213,7 +213,7 @@ cosh = pointwise("cosh(Tensor x) -> Tensor", xp.cosh,
     vjp=lambda g, x: g * sinh(x), promotion="float")  # fmt: skip
 tanh = pointwise("tanh(Tensor x) -> Tensor", xp.tanh,
     "The hyperbolic tangent.",
-    vjp=lambda g, out: g * (1 - out * out), promotion="float")  # fmt: skip
+    vjp=lambda g, out: g * (1 - out * out), promotion="float", aliases="nn.functional.tanh")  # fmt: skip
 asinh = pointwise("asinh(Tensor x) -> Tensor", xp.arcsinh,
     "The inverse hyperbolic sine.",
     vjp=lambda g, x: g * rsqrt(x * x + 1), promotion="float")  # fmt: skip
@@ -238,16 +238,16 @@ erf = pointwise("erf(Tensor x) -> Tensor", xp.erf,
 
 sigmoid = pointwise("sigmoid(Tensor x) -> Tensor", xp.sigmoid,
     "1 / (1 + exp(-x)).",
-    vjp=lambda g, out: g * (out * (1 - out)), promotion="float")  # fmt: skip
+    vjp=lambda g, out: g * (out * (1 - out)), promotion="float", aliases="nn.functional.sigmoid")  # fmt: skip
 relu = pointwise("relu(Tensor x) -> Tensor", xp.relu,
     "max(x, 0); its derivative at 0 is 0.",
-    vjp=lambda g, out: g * (out > 0))  # fmt: skip
+    vjp=lambda g, out: g * (out > 0), aliases="nn.functional.relu")  # fmt: skip
 silu = pointwise("silu(Tensor x) -> Tensor", lambda xp, x: x * xp.sigmoid(x),
     "x * sigmoid(x), also called swish.",
-    vjp=lambda g, x: g * _silu_slope(x, sigmoid(x)), promotion="float")  # fmt: skip
+    vjp=lambda g, x: g * _silu_slope(x, sigmoid(x)), promotion="float", aliases="nn.functional.silu")  # fmt: skip
 softplus = pointwise("softplus(Tensor x) -> Tensor", xp.softplus,
     "log(1 + exp(x)), without overflow.",
-    vjp=lambda g, x: g * sigmoid(x), promotion="float")  # fmt: skip
+    vjp=lambda g, x: g * sigmoid(x), promotion="float", aliases="nn.functional.softplus")  # fmt: skip
 
 
 def _silu_slope(x, s):
@@ -255,7 +255,7 @@ def _silu_slope(x, s):
 
 
 @op("gelu(Tensor x, *, str approximate='none') -> Tensor")
-class gelu(Pointwise, promotion="float"):
+class gelu(Pointwise, promotion="float", aliases="nn.functional.gelu"):
     """x times the normal distribution function: exact, or with approximate="tanh" by that formula.
 
     Hendrycks and Gimpel, Gaussian error linear units, arXiv 1606.08415.
@@ -279,10 +279,11 @@ class gelu(Pointwise, promotion="float"):
 
 
 @op("leaky_relu(Tensor x, number negative_slope=0.01) -> Tensor")
-class leaky_relu(Pointwise):
+class leaky_relu(Pointwise, aliases="nn.functional.leaky_relu"):
     """x where positive, negative_slope * x elsewhere."""
 
     def impl(xp, x, *, negative_slope):
+        xp.real_only("leaky_relu", x)
         return xp.where(x > 0, x, x * x.dtype.type(negative_slope))
 
     def vjp_x(g, x, negative_slope):

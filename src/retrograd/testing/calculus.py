@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.core import Op, Tensor, current
+from retrograd.core import dtype as dtypes
 from retrograd.core.engine import edge_of, pullback
 from retrograd.core.tensor import alias, make
 from retrograd.func import DualLevel
@@ -33,8 +34,8 @@ def run(op: Op, args: tuple, params: dict) -> tuple:
 
 
 def is_float(value: Any) -> bool:
-    """Whether this is a tensor of real floating dtype."""
-    return isinstance(value, Tensor) and value.dtype.kind == "f"
+    """Whether this is a tensor of floating or complex dtype."""
+    return isinstance(value, Tensor) and value.dtype.kind in "fc"
 
 
 def replace_floats(args: tuple, xs: tuple) -> tuple:
@@ -60,7 +61,12 @@ def closed(op: Op, args: tuple, params: dict) -> tuple[Callable, tuple]:
 def directions(tensors: tuple, seed: int) -> tuple:
     """A random tensor for each, of its shape and dtype."""
     rng = np.random.default_rng(seed)
-    return tuple(Tensor(np.asarray(rng.uniform(-1, 1, t.shape), t.dtype)) for t in tensors)
+
+    def direction(t):
+        parts = [rng.uniform(-1, 1, t.shape) for _ in range(1 + (t.dtype.kind == "c"))]
+        return Tensor(np.asarray(parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1], t.dtype))
+
+    return tuple(map(direction, tensors))
 
 
 def pull(f: Callable, xs: tuple, gs: tuple, *, wanted: tuple[int, ...] | None = None) -> tuple:
@@ -112,7 +118,7 @@ def difference(f: Callable, xs: tuple, ts: tuple) -> tuple[np.ndarray, ...]:
         shifted = [
             Tensor(np.asarray(x.value + (k * step * t.value).astype(x.dtype))) for x, t in zip(xs, ts, strict=True)
         ]
-        return [out.value.astype(np.float64) for out in f(*shifted)]
+        return [out.value.astype("c16" if out.dtype.kind == "c" else "f8") for out in f(*shifted)]
 
     return tuple(
         (8 * (p1 - m1) - (p2 - m2)) / (12 * step) for p1, m1, p2, m2 in zip(at(1), at(-1), at(2), at(-2), strict=True)
@@ -121,12 +127,12 @@ def difference(f: Callable, xs: tuple, ts: tuple) -> tuple[np.ndarray, ...]:
 
 def precision(tensors: tuple) -> tuple[float, float]:
     """The step of differences, and the tolerance that it allows, for the least precise dtype among these."""
-    return (1e-4, 1e-8) if all(t.dtype.itemsize >= 8 for t in tensors) else (2.0**-5, 1e-4)
+    return (1e-4, 1e-8) if all(dtypes.real_of(t.dtype).itemsize >= 8 for t in tensors) else (2.0**-5, 1e-4)
 
 
 def inner(us: tuple, vs: tuple) -> float:
-    """The sum of all products, None being zero."""
-    return sum(float((array_of(u) * array_of(v)).sum()) for u, v in zip(us, vs, strict=True) if u is not None)
+    """The real part of the sum of all products, None being zero: how cotangents are paired with tangents."""
+    return sum(float((array_of(u) * array_of(v)).sum().real) for u, v in zip(us, vs, strict=True) if u is not None)
 
 
 def dense(gs: tuple, like: tuple) -> tuple:

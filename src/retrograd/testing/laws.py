@@ -7,8 +7,10 @@ import numpy as np
 
 from retrograd import fx
 from retrograd.core import Aval, Op, Tensor
+from retrograd.core.dtype import real_of
 from retrograd.core.engine import is_fresh
 from retrograd.ops.family import Pointwise
+from retrograd.ops.pointwise import real_part
 from retrograd.testing.calculus import (
     agree,
     closed,
@@ -98,14 +100,14 @@ def law_reverse_over_reverse(op: Op, args: tuple, params: dict) -> None:
     def slope(*both):
         """<vjp(g), t> for both = (*inputs, *cotangents), in the graph of all of them."""
         found = gradients(f(*both[:n]), list(both[:n]), both[n:], create_graph=True)
-        terms = [(g * t).sum() for g, t in zip(found, ts, strict=True) if g is not None]
+        terms = [real_part((g * t).sum()) for g, t in zip(found, ts, strict=True) if g is not None]
         return (sum(terms[1:], terms[0]),)
 
     at = (*xs, *directions(outs, 2))
     if not any(out.requires_grad for out in f(*map(leaf, xs))):
         return
     us = directions(at, 3)
-    second = pull(slope, at, (Tensor(np.ones((), xs[0].dtype)),))
+    second = pull(slope, at, (Tensor(np.ones((), real_of(xs[0].dtype))),))
     for i, u in enumerate(us):
         expected = difference(_along(lambda *y: slope(*map(leaf, y)), at, (i,)), (at[i],), (u,))
         actual = inner((second[i],), (u,))
@@ -287,19 +289,56 @@ def _narrowed(a: Any) -> list:
     return [Tensor(np.asarray(a.value[0])), *ones]
 
 
+# -------------------------------------------------------------------------------------------------- dtypes
+
+
 def law_float32(op: Op, args: tuple, params: dict) -> None:
-    """Of float32 comes float32, values and cotangents, unless a dtype is asked for; equal up to rounding."""
-    single = tuple(Tensor(a.value.astype(np.float32)) if is_float(a) else a for a in args)
+    """Single precision in, single precision out, values and cotangents, unless a dtype is asked for."""
+    single = tuple(Tensor(a.value.astype(_SINGLE[a.dtype.kind])) if is_float(a) else a for a in args)
     outs = run(op, single, params)
     law_shape(op, single, params)
     asked = any(isinstance(p, np.dtype) for p in params.values())
     for out, double in zip(outs, run(op, args, params), strict=True):
         if is_float(out) and any(map(is_float, args)):
-            assert asked or out.dtype == np.float32, f"{op.name}: float32 in, {out.dtype} out"
+            assert asked or out.dtype in _SINGLE.values(), f"{op.name}: float32 in, {out.dtype} out"
         agree((out.value,), (double.value,), f"{op.name}: float32 against float64", 2e-4)
     f, xs = closed(op, single, params)
     for x, g in zip(xs, pull(f, xs, directions(f(*xs), 2)), strict=True):
-        assert g is None or g.dtype == np.float32, f"{op.name}: the cotangent of {x.aval} is {g.aval}"
+        assert g is None or g.dtype == x.dtype, f"{op.name}: the cotangent of {x.aval} is {g.aval}"
+
+
+_SINGLE = {"f": np.float32, "c": np.complex64}
+
+
+def law_complex(op: Op, args: tuple, params: dict) -> None:
+    """Complex numbers are refused by name, or every derivative holds for them, in single precision too."""
+    if not any(is_float(a) and a.dtype.kind == "f" for a in args):
+        return
+    args = tuple(_made_complex(a) if is_float(a) else a for a in args)
+    try:
+        run(op, args, params)
+    except REFUSALS as error:
+        assert op.inlined or op.name in str(error), f"{op.name}: the refusal of complex numbers names another: {error}"
+        return
+    for law in (law_shape, law_jvp, law_vjp, law_reverse_over_reverse, law_float32):
+        law(op, args, params)
+
+
+def _made_complex(a: Tensor) -> Tensor:
+    """The same numbers with imaginary parts, as large, in another order."""
+    return Tensor(a.value + 0.5j * a.value.ravel()[::-1].reshape(a.shape))
+
+
+def law_integers(op: Op, args: tuple, params: dict) -> None:
+    """Of integers, where the operator takes them, the shape rule knows the result."""
+    for dtype in (np.int64, np.uint8):
+        other = tuple(Tensor(np.abs(a.value * 3).real.astype(dtype)) if is_float(a) else a for a in args)
+        with np.errstate(all="ignore"):  # rounded, they may leave the domain
+            try:
+                run(op, other, params)
+            except (*REFUSALS, OverflowError):
+                continue
+            law_shape(op, other, params)
 
 
 LAWS = {name[4:]: law for name, law in list(globals().items()) if name.startswith("law_")}

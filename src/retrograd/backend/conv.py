@@ -1,0 +1,3 @@
+"""Kernels of convolutions."""
+
+__all__: list[str] = []

@@ -1,0 +1,3 @@
+"""Kernels of padding, resizing and sampling."""
+
+__all__: list[str] = []

@@ -1,0 +1,3 @@
+"""Kernels of linear algebra that NumPy lacks."""
+
+__all__: list[str] = []

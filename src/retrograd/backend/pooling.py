@@ -1,0 +1,3 @@
+"""Kernels of pooling."""
+
+__all__: list[str] = []

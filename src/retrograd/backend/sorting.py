@@ -1,0 +1,3 @@
+"""Kernels of sorting, searching and statistics."""
+
+__all__: list[str] = []

@@ -1,0 +1,1 @@
+"""Activation functions beyond those in `pointwise`."""

@@ -1,0 +1,1 @@
+"""Bessel functions and their relatives."""

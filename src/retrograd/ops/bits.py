@@ -1,0 +1,1 @@
+"""Bits and integers: shifts, bitwise logic, divisors."""

@@ -1,0 +1,1 @@
+"""Convolutions of any number of dimensions, and their transposes."""

@@ -1,0 +1,1 @@
+"""Factorisations of matrices: Cholesky, QR, LU, eigenvalues, singular values."""

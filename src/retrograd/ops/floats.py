@@ -1,0 +1,1 @@
+"""Floating-point numbers: their signs, parts, neighbours, and what is not finite."""

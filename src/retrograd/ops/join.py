@@ -1,0 +1,1 @@
+"""Joining and cutting tensors, repeating them, grids."""

@@ -1,0 +1,1 @@
+"""Losses that compare scores by margins, and those of distributions."""

@@ -1,0 +1,1 @@
+"""What masks choose, fill and place."""

@@ -1,0 +1,1 @@
+"""Matrices made of vectors, and parts of matrices."""

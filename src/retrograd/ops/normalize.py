@@ -1,0 +1,1 @@
+"""Normalisations: batch, group, instance, root mean square, local response."""

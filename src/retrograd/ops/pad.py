@@ -1,0 +1,1 @@
+"""Padding: constant, reflected, replicated, circular."""

@@ -1,0 +1,1 @@
+"""Pooling: the largest, the mean, the norm of windows, also adaptive ones."""

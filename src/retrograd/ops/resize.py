@@ -1,0 +1,1 @@
+"""Images in other sizes: interpolation, sampling on grids, pixels to channels."""

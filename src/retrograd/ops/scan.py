@@ -1,0 +1,1 @@
+"""What runs along a dimension: sums, extremes, differences, integrals."""

@@ -1,0 +1,1 @@
+"""Writing into places along a dimension: the counterparts of gathering."""

@@ -1,0 +1,1 @@
+"""Linear systems: solving, inverses, determinants, functions of matrices."""

@@ -1,0 +1,1 @@
+"""Sorting, ranking, searching, and sets."""

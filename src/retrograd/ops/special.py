@@ -1,0 +1,1 @@
+"""Special functions: error functions, exponential integrals, entropies."""

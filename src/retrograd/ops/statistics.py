@@ -1,0 +1,1 @@
+"""Statistics: medians, quantiles, moments, histograms, what skips NaN."""

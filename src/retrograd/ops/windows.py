@@ -1,0 +1,1 @@
+"""Window functions, and other tensors made of numbers."""

@@ -1,0 +1,479 @@
+"""What the operators of the first hour compute: arithmetic, reductions, views, products, losses."""
+
+import math
+
+import numpy as np
+
+erf = np.vectorize(math.erf, otypes=[float])
+
+
+def sigmoid(x):
+    return 0.5 * (1 + np.tanh(x / 2))
+
+
+def gelu(x, approximate):
+    if approximate == "none":
+        return x * 0.5 * (1 + erf(x / math.sqrt(2)))
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def axis(dim):
+    return None if dim == () else dim
+
+
+def reduction(function):
+    return lambda x, dim=None, keepdim=False, dtype=None: function(x, axis=axis(dim), keepdims=keepdim)
+
+
+def moments(x, dim, keepdim, correction, unbiased=None):
+    """The variance, by its definition."""
+    away = x - x.mean(axis=axis(dim), keepdims=True)
+    n = x.size / max(away.sum(axis=axis(dim)).size, 1)
+    freedom = n - (correction if unbiased is None else unbiased)
+    return (away**2).sum(axis=axis(dim), keepdims=keepdim) / (freedom or math.nan)
+
+
+def extreme(function, where):
+    """`max` and `min`: of everything, of two, or along one dimension with the place."""
+
+    def oracle(x, other, dim, keepdim):
+        if other is not None or isinstance(dim, np.ndarray):
+            return (np.maximum if function is np.max else np.minimum)(x, dim if other is None else other)
+        if dim is None:
+            return function(x)
+        return function(x, axis=dim, keepdims=keepdim), where(x, axis=dim, keepdims=keepdim)
+
+    return oracle
+
+
+def put_at(x, values, *ids, spec):
+    out, rest = x.copy(), iter(ids)
+    out[tuple(next(rest) if repr(s) == "T" else s for s in spec)] = values
+    return out
+
+
+def written(base, src, chain):
+    out = base.copy()
+    if chain:  # of the one sample: column 1
+        out[:, 1] = src
+    else:
+        out[:] = src
+    return out
+
+
+def sections(x, split_size_or_sections, dim):
+    sizes = split_size_or_sections
+    if isinstance(sizes, int):
+        return np.split(x, range(sizes, x.shape[dim], sizes), axis=dim)
+    return np.split(x, np.cumsum(sizes)[:-1], axis=dim)
+
+
+def filled(ids, spec):
+    """An index, its slots taken by the index arrays."""
+    left = iter(ids)
+    return tuple(next(left) if repr(s) == "T" else s for s in spec)
+
+
+def added_at(src, *ids, shape, spec):
+    out = np.zeros(shape)
+    np.add.at(out, filled(ids, spec), src)
+    return out
+
+
+def scattered(src, indices, shape, dim):
+    out = np.zeros(shape)
+    for place in np.ndindex(src.shape):
+        target = list(place)
+        target[dim] = indices[place]
+        out[tuple(target)] += src[place]
+    return out
+
+
+def added_along(x, index, source, dim):
+    out = np.moveaxis(x, dim, 0).copy()
+    for i, row in zip(index, np.moveaxis(source, dim, 0), strict=True):
+        out[i] += row
+    return np.moveaxis(out, 0, dim)
+
+
+def gathered(x, index, dim):
+    out = np.empty(index.shape)
+    for place in np.ndindex(index.shape):
+        source = list(place)
+        source[dim] = index[place]
+        out[place] = x[tuple(source)]
+    return out
+
+
+def unsqueezed(x, dims):
+    return x if dims is None else np.squeeze(x, tuple(d for d in np.atleast_1d(dims) if x.shape[d] == 1))
+
+
+def like(function):
+    return lambda x, dtype=None: function(x, dtype=dtype)
+
+
+def softmax(x, dim):
+    e = np.exp(x)
+    return e / e.sum(axis=dim, keepdims=True)
+
+
+def diagonals(x, offset, dim1, dim2):
+    return np.diagonal(x, offset, dim1, dim2)
+
+
+def on_diagonal(src, shape, offset, dim1, dim2):
+    out = np.zeros(shape)
+    np.fill_diagonal(out, src)
+    return out
+
+
+def standardized(x, ndim, eps):
+    dims = tuple(range(-ndim, 0))
+    return (x - x.mean(axis=dims, keepdims=True)) / np.sqrt(x.var(axis=dims, keepdims=True) + eps)
+
+
+def layer_norm(x, weight, bias, normalized_shape, eps):
+    out = standardized(x, len(normalized_shape), eps)
+    return out * (1 if weight is None else weight) + (0 if bias is None else bias)
+
+
+def cosine(a, b, dim, eps):
+    a, b = np.broadcast_arrays(a, b)
+    return (a * b).sum(dim) / np.sqrt((a * a).sum(dim) * (b * b).sum(dim))
+
+
+def attention(q, k, v, attn_mask, dropout_p, is_causal, scale):
+    scores = np.einsum("...le,...se->...ls", q, k) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        attn_mask = np.arange(scores.shape[-1]) <= np.arange(scores.shape[-2])[:, None]
+    if attn_mask is not None:
+        scores = np.where(attn_mask, scores, -1e9) if attn_mask.dtype == bool else scores + attn_mask
+    return np.einsum("...ls,...sd->...ld", softmax(scores, -1), v)
+
+
+def summed_rows(src, ids, size):
+    out = np.zeros((size, *src.shape[ids.ndim :]))
+    for place in np.ndindex(ids.shape):
+        out[ids[place]] += src[place]
+    return out
+
+
+FINISH = {
+    "mean": np.mean,
+    "sum": np.sum,
+    "none": np.asarray,
+    "batchmean": lambda loss: loss.sum() / len(loss),
+}
+
+
+def huber(x, target, reduction, edge, height):
+    d = np.abs(x - target)
+    return FINISH[reduction](np.where(d < edge, 0.5 * d * d, edge * (d - 0.5 * edge)) * height)
+
+
+def bernoulli_loss(x, target):
+    return -target * np.log(x) - (1 - target) * np.log(1 - x)
+
+
+def weighed(loss, weight, reduction):
+    return FINISH[reduction](loss if weight is None else loss * weight)
+
+
+def kl_div(x, target, reduction, log_target):
+    p, log_p = (np.exp(target), target) if log_target else (target, np.log(target))
+    return FINISH[reduction](p * (log_p - x))
+
+
+def one_hot(target, classes, ignore_index):
+    """Rows that choose a class, zeros for what is ignored."""
+    return np.eye(classes)[target] * (target != ignore_index)[..., None]
+
+
+def class_loss(x, target, ignore_index):
+    return -(np.log(softmax(x, -1)) * one_hot(target, x.shape[-1], ignore_index)).sum(-1)
+
+
+def class_residual(x, target, ignore_index):
+    return (softmax(x, -1) - one_hot(target, x.shape[-1], ignore_index)) * (target != ignore_index)[..., None]
+
+
+def pick_class(x, target, ignore_index):
+    return (x * one_hot(target, x.shape[-1], ignore_index)).sum(-1)
+
+
+def nll_loss(x, target, weight, ignore_index, reduction):
+    x = np.moveaxis(x, min(1, x.ndim - 1), -1)
+    chosen = one_hot(target, x.shape[-1], ignore_index) * (1 if weight is None else weight)
+    loss = -(x * chosen).sum(-1)
+    return loss.sum() / chosen.sum() if reduction == "mean" else FINISH[reduction](loss)
+
+
+def cross_entropy(x, target, weight, ignore_index, reduction, label_smoothing):
+    x = np.moveaxis(x, min(1, x.ndim - 1), -1)
+    classes, weight = x.shape[-1], np.ones(x.shape[-1]) if weight is None else weight
+    logs = np.log(softmax(x, -1))
+    if target.dtype.kind == "f":
+        wanted = np.moveaxis(target, min(1, target.ndim - 1), -1)
+        share = wanted * (1 - label_smoothing) + label_smoothing / classes
+        return FINISH[reduction](-(logs * share * weight).sum(-1))
+    chosen = one_hot(target, classes, ignore_index)
+    share = chosen * (1 - label_smoothing) + (target != ignore_index)[..., None] * label_smoothing / classes
+    loss = -(logs * share * weight).sum(-1)
+    return loss.sum() / (chosen * weight).sum() if reduction == "mean" else FINISH[reduction](loss)
+
+
+ARITHMETIC = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "neg": np.negative,
+    "floor_divide": lambda a, b: np.floor(a / b),
+    "remainder": lambda a, b: a - np.floor(a / b) * b,
+    "pow": np.float_power,
+    "square": lambda x: x * x,
+    "sqrt": lambda x: x**0.5,
+    "rsqrt": lambda x: x**-0.5,
+    "reciprocal": lambda x: 1.0 / x,
+    "abs": lambda x: np.where(x < 0, -x, x),
+    "sign": lambda x: (x > 0) * 1.0 - (x < 0),
+    "conj": np.conj,
+    "maximum": lambda a, b: np.where(a > b, a, b),
+    "minimum": lambda a, b: np.where(a < b, a, b),
+    "clamp": lambda x, min, max: np.clip(x, min, max),
+    "clip": lambda x, min, max: np.clip(x, min, max),
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round": np.round,
+    "trunc": lambda x: np.sign(x) * np.floor(np.abs(x)),
+    "where": np.where,
+}
+FUNCTIONS = {
+    "exp": np.exp,
+    "exp2": lambda x: 2.0**x,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "logaddexp": lambda a, b: np.log(np.exp(a) + np.exp(b)),
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": lambda x: np.sin(x) / np.cos(x),
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "atan2": lambda a, b: np.angle(b + 1j * a),
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": lambda x: np.sinh(x) / np.cosh(x),
+    "asinh": lambda x: np.log(x + np.sqrt(x * x + 1)),
+    "acosh": lambda x: np.log(x + np.sqrt(x * x - 1)),
+    "atanh": lambda x: 0.5 * np.log((1 + x) / (1 - x)),
+    "erf": erf,
+    "sigmoid": sigmoid,
+    "relu": lambda x: x * (x > 0),
+    "silu": lambda x: x * sigmoid(x),
+    "softplus": lambda x: np.log1p(np.exp(x)),
+    "gelu": gelu,
+    "leaky_relu": lambda x, negative_slope: np.where(x > 0, x, x * negative_slope),
+}
+COMPARISONS = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "logical_and": np.logical_and,
+    "logical_or": np.logical_or,
+    "logical_xor": np.logical_xor,
+    "logical_not": np.logical_not,
+    "isnan": np.isnan,
+    "isinf": np.isinf,
+    "isfinite": np.isfinite,
+}
+REDUCTIONS = {
+    "sum": reduction(np.sum),
+    "mean": reduction(np.mean),
+    "prod": reduction(np.prod),
+    "amax": reduction(np.max),
+    "amin": reduction(np.min),
+    "all": reduction(np.all),
+    "any": reduction(np.any),
+    "argmax": reduction(np.argmax),
+    "argmin": reduction(np.argmin),
+    "count_nonzero": lambda x, dim: np.count_nonzero(x, axis=axis(dim)),
+    "logsumexp": reduction(lambda x, **where: np.log(np.sum(np.exp(x), **where))),
+    "max": extreme(np.max, np.argmax),
+    "min": extreme(np.min, np.argmin),
+    "variance": moments,
+    "var": moments,
+    "std": lambda *args, **params: np.sqrt(moments(*args, **params)),
+    "var_mean": lambda x, dim, keepdim, correction: (
+        moments(x, dim, keepdim, correction),
+        x.mean(axis=axis(dim), keepdims=keepdim),
+    ),
+    "norm": lambda x, p, dim, keepdim: np.linalg.norm(
+        x.ravel() if dim in (None, ()) else x,
+        ord=p,
+        axis=None if dim in (None, ()) else dim[0],
+        keepdims=keepdim,
+    ),
+    "cumsum": lambda x, dim, dtype: np.cumsum(x, axis=dim),
+    "cumprod": lambda x, dim, dtype: np.cumprod(x, axis=dim),
+}
+SHAPES = {
+    "reshape": lambda x, shape: np.reshape(x, shape),
+    "view": lambda x, shape: np.reshape(x, shape),
+    "expand": lambda x, shape: np.broadcast_to(
+        x, [x.shape[i - len(shape)] if s == -1 else s for i, s in enumerate(shape)]
+    ),
+    "broadcast_to": lambda x, shape: np.broadcast_to(x, shape),
+    "broadcast_tensors": np.broadcast_arrays,
+    "squeeze": lambda x, dim: np.squeeze(x) if dim is None else unsqueezed(x, dim),
+    "unsqueeze": lambda x, dim: np.expand_dims(x, dim),
+    "flatten": lambda x, start_dim, end_dim: x.reshape(*x.shape[:start_dim], -1, *x.shape[x.ndim + end_dim + 1 :]),
+    "unflatten": lambda x, dim, sizes: x.reshape(*x.shape[:dim], *sizes, *x.shape[dim + 1 :]),
+    "permute": lambda x, dims: np.transpose(x, dims),
+    "transpose": lambda x, dim0, dim1: np.swapaxes(x, dim0, dim1),
+    "movedim": lambda x, source, destination: np.moveaxis(x, source, destination),
+    "flip": lambda x, dims: np.flip(x, dims),
+    "roll": lambda x, shifts, dim: np.roll(x, shifts, dim),
+    "tril": lambda x, diagonal: np.tril(x, diagonal),
+    "triu": lambda x, diagonal: np.triu(x, diagonal),
+    "cat": lambda *tensors, dim: np.concatenate(tensors, axis=dim),
+    "stack": lambda *tensors, dim: np.stack(tensors, axis=dim),
+    "narrow": lambda x, dim, start, length: np.take(x, range(start, start + length), axis=dim),
+    "split": sections,
+    "chunk": lambda x, chunks, dim: sections(x, -(-x.shape[dim] // chunks), dim),
+    "unbind": lambda x, dim: list(np.moveaxis(x, dim, 0)),
+    "repeat": lambda x, sizes: np.tile(x, sizes),
+}
+PLACES = {
+    "getitem": lambda x, *ids, spec: x[filled(ids, spec)],
+    "slice": lambda x, spec: x[spec],
+    "select": lambda x, dim, index: np.take(x, index, axis=dim),
+    "index_put_sum": added_at,
+    "index_put": put_at,
+    "filled": lambda x, shape: np.full(shape, x.item()),
+    "view_scatter": written,
+    "index_select": lambda x, index, dim: np.take(x, index, axis=dim),
+    "index_add": added_along,
+    "take_along_dim": gathered,
+    "gather": gathered,
+    "scatter_sum": scattered,
+    "masked_fill": lambda x, mask, value: np.where(mask, value, x),
+    "masked_select": lambda x, mask: np.broadcast_to(x, np.broadcast(x, mask).shape)[np.broadcast_to(mask, x.shape)],
+    "nonzero": lambda x, as_tuple: np.nonzero(x) if as_tuple else np.argwhere(x),
+    "nonzero_indices": np.argwhere,
+    "one_hot": lambda x, num_classes: np.eye(x.max() + 1 if num_classes == -1 else num_classes, dtype=int)[x],
+}
+CREATION = {
+    "arange": lambda start, end, step, dtype: np.arange(start, end, step),
+    "linspace": lambda start, end, steps, dtype: np.linspace(start, end, steps),
+    "eye": lambda n, m, dtype: np.eye(n, m),
+    "full": lambda size, fill_value, dtype: np.full(size, fill_value),
+    "ones": lambda size, dtype: np.ones(size),
+    "zeros": lambda size, dtype: np.zeros(size),
+    "full_like": lambda x, fill_value, dtype: np.full_like(x, fill_value),
+    "ones_like": like(np.ones_like),
+    "zeros_like": like(np.zeros_like),
+    "to": lambda x, dtype: x.astype(dtype),
+    "clone": np.array,
+    "detach": np.array,
+}
+LINEAR_ALGEBRA = {
+    "matmul": np.matmul,
+    "mm": lambda a, b: np.einsum("ij,jk->ik", a, b),
+    "bmm": lambda a, b: np.einsum("bij,bjk->bik", a, b),
+    "mv": lambda a, b: (a * b).sum(1),
+    "dot": lambda a, b: (a * b).sum(),
+    "outer": np.outer,
+    "addmm": lambda x, a, b, beta, alpha: beta * x + alpha * np.dot(a, b),
+    "linear": lambda x, weight, bias: np.einsum("...i,oi->...o", x, weight) + (0 if bias is None else bias),
+    "rows_dot": lambda a, b: a.reshape(-1, a.shape[-1]).T @ b.reshape(-1, b.shape[-1]),
+    "diagonal": diagonals,
+    "place_diagonal": on_diagonal,
+    "trace": np.trace,
+    "einsum": lambda *operands, equation: np.einsum(equation, *operands),
+    "contract": lambda *operands, equation: np.einsum(equation, *operands),
+}
+NETWORKS = {
+    "softmax": softmax,
+    "log_softmax": lambda x, dim: np.log(softmax(x, dim)),
+    "standardize": standardized,
+    "layer_norm": layer_norm,
+    "normalize": lambda x, p, dim, eps: x / (np.abs(x) ** p).sum(axis=dim, keepdims=True) ** (1 / p),
+    "cosine_similarity": cosine,
+    "dropout": lambda x, p, training: x if not training else x * (p < 1),
+    "lookup": lambda weight, ids: weight[ids],
+    "sum_rows": summed_rows,
+    "embedding": lambda ids, weight, padding_idx: weight[ids],
+    "scaled_dot_product_attention": attention,
+}
+LOSSES = {
+    "mse_loss": lambda x, target, reduction: FINISH[reduction]((x - target) ** 2),
+    "l1_loss": lambda x, target, reduction: FINISH[reduction](np.abs(x - target)),
+    "smooth_l1_loss": lambda x, target, reduction, beta: huber(x, target, reduction, beta, 1 / beta),
+    "huber_loss": lambda x, target, reduction, delta: huber(x, target, reduction, delta, 1),
+    "bernoulli_loss": bernoulli_loss,
+    "binary_cross_entropy": lambda x, target, weight, reduction: weighed(bernoulli_loss(x, target), weight, reduction),
+    "binary_cross_entropy_with_logits": lambda x, target, weight, pos_weight, reduction: weighed(
+        -(1 if pos_weight is None else pos_weight) * target * np.log(sigmoid(x)) - (1 - target) * np.log(sigmoid(-x)),
+        weight,
+        reduction,
+    ),
+    "class_loss": class_loss,
+    "class_residual": class_residual,
+    "pick_class": pick_class,
+    "place_class": lambda src, target, classes, ignore_index: src[..., None] * one_hot(target, classes, ignore_index),
+    "nll_loss": nll_loss,
+    "cross_entropy": cross_entropy,
+    "kl_div": kl_div,
+}
+ORACLES = ARITHMETIC | FUNCTIONS | COMPARISONS | REDUCTIONS | SHAPES | PLACES | CREATION
+BITS = {
+    "row_major": np.array,
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
+    "bitwise_not": np.bitwise_not,
+}
+COMPLEX_NUMBERS = {
+    "real": np.real,
+    "imag": np.imag,
+    "view_as_real": lambda x: np.stack([x.real, x.imag], -1),
+    "view_as_complex": lambda x: x[..., 0] + 1j * x[..., 1],
+    "complex": lambda real, imag: real + 1j * imag,
+    "polar": lambda abs, angle: abs * np.exp(1j * angle),
+    "angle": np.angle,
+    "sgn": lambda x: x / np.abs(x),
+    "conj_physical": np.conj,
+    "resolve_conj": np.array,
+    "isreal": np.isreal,
+    "vdot": np.vdot,
+    "adjoint": lambda x: np.swapaxes(x, -1, -2).conj(),
+}
+GRAPHS = {
+    "pick": lambda *outputs, index: outputs[index],
+    "guard": lambda x, expected, source: np.array_equal(x, expected),
+    "pipe_split": lambda: np.zeros(()),
+}
+ORACLES |= LINEAR_ALGEBRA | NETWORKS | LOSSES | GRAPHS | BITS | COMPLEX_NUMBERS
+
+# Why an operator is compared with nothing.
+WITHOUT = dict.fromkeys(["rand", "randn", "randint", "randperm", "bernoulli"], "random: tests/ops/test_random.py")
+
+# (operator, law): why the law is not asked of it.
+EXEMPT = {
+    **{
+        ("nonzero_indices", law): "how many there are depends on the values, so there is no shape rule"
+        for law in ("shape", "float32", "integers", "empty", "no_dimensions")
+    },
+    ("scatter_sum", "empty"): "the transpose of take_along_dim: its shape parameter fits the sample alone",
+    ("view", "strides"): "as in PyTorch, memory that can't be shown in the shape is refused; reshape copies",
+    ("view_as_complex", "strides"): "as in PyTorch, the two of a pair must lie next to each other in memory",
+    ("index_put_sum", "no_dimensions"): "the transpose of indexing: its src always has the indexed shape",
+}
