@@ -54,6 +54,7 @@ mutations: $(VENV)/test.stamp
 
 stubs: $(VENV)/dev.stamp
 	$(VENV)/bin/python tools/stubs.py
+	$(VENV)/bin/python tools/catalogue.py
 
 env: $(VENV)/dev.stamp
 

@@ -52,7 +52,7 @@ MUTATIONS = (
         "_back(g / count_over(x_aval.shape, dim), x_aval", "_back(g / numel(x_aval.shape), x_aval"),
     Mutation("ops/view.py", "permute: the vjp applies the permutation, not its inverse",
         "tuple(order.index(i) for i in range(g.ndim))", "tuple(order[i] for i in range(g.ndim))"),
-    Mutation("backend/numpy.py", "getitem: of an element taken twice, one cotangent is lost",
+    Mutation("backend/places.py", "getitem: of an element taken twice, one cotangent is lost",
         "np.add.at(out, where, src)", "out[where] = src"),
     # Families
     Mutation("ops/family.py", "sum_to: the first broadcast dimension of size 1 is not summed over",

@@ -14,10 +14,12 @@ SOURCE = Path(__file__).parents[1] / "src" / ROOT
 # From the top down. A part (a sub-package or module right below the root) imports itself and lower rows.
 LEVELS = (
     ("cli",),
+    ("scipy",),
+    ("numpy",),
     ("pipelining",),
     ("export", "fx"),
     ("interop", "nn", "optim", "nested", "library", "func", "autograd", "utils"),
-    ("fft", "linalg", "special"),
+    ("fft", "linalg", "random", "signal", "special"),
     ("ops",),
     ("backend", "kernels"),
     ("core",),
@@ -32,7 +34,7 @@ EXCEPTIONS = {
     "backend": {"kernels"},
 }
 ABOVE_ALL = {"", "__main__", "testing"}  # the root's __init__ and these two import anything, and nobody them
-NUMPY = {"core", "backend", "kernels", "interop", "testing"}
+NUMPY = {"core", "backend", "kernels", "interop", "numpy", "testing"}
 OPTIONAL = {  # third parties that may be imported inside a function
     "IPython", "awkward", "cupy", "matplotlib", "mpi4py", "pyarrow", "ray", "rich", "scipy", "sklearn",
     "typer",

@@ -43,6 +43,11 @@ def test_stubs_are_up_to_date():
     assert found.returncode == 0, f"run python tools/stubs.py: {found.stdout}{found.stderr}"
 
 
+def test_the_catalogue_is_up_to_date():
+    found = run("tools/catalogue.py", "--check")
+    assert found.returncode == 0, f"run python tools/catalogue.py: {found.stdout}{found.stderr}"
+
+
 def test_a_right_program_passes_the_type_checker(tmp_path):
     found = mypy(tmp_path, RIGHT)
     assert found.returncode == 0, found.stdout + found.stderr

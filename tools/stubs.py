@@ -56,7 +56,7 @@ HELD = {
     "Tensor | None": "_grad grad",
     "_bool": "_requires_grad _saved is_leaf requires_grad retains_grad",
     "_int": "ndim output_nr",
-    "_str": "device",
+    "Any": "device size",
     "np.dtype[Any]": "dtype",
     "tuple[_int, ...]": "shape",
 }
@@ -65,7 +65,7 @@ OWN_FIELDS = (
     "_grad", "_grad_fn", "_hooks", "_requires_grad", "_saved", "_view", "level", "output_nr", "tag", "value", "version"
 )  # fmt: skip
 REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "matmul", "pow")
-AUGMENTED = ("iadd", "isub", "imul", "itruediv")
+AUGMENTED = ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow")
 BINARY = (*REFLECTED, *(f"r{name}" for name in REFLECTED), *AUGMENTED, "lt", "le", "gt", "ge")
 
 # ------------------------------------------------------------------------------------------------- operators
@@ -116,9 +116,14 @@ def python_stub(name: str, member: object, method: bool = True) -> str:
             parts.append("*")
         stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
         starred = starred or p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
-        default = "" if p.default is p.empty else f" = {p.default!r}"
+        default = "" if p.default is p.empty else f" = {shown(p.default)}"
         parts.append(f"{stars}{p.name}: {annotation(p.annotation)}{default}")
     return function(name, ", ".join(parts), annotation(signature.return_annotation), member.__doc__)
+
+
+def shown(default: object) -> str:
+    """A default as the stubs write it: what is no literal is `...`."""
+    return repr(default) if default is None or isinstance(default, (bool, int, float, str, tuple)) else "..."
 
 
 def annotation(value: object) -> str:
@@ -144,7 +149,7 @@ def members() -> Iterator[str]:
     for name in sorted({n for cls in Tensor.__mro__[:-1] for n in vars(cls)} - {f"__{n}__" for n in AUGMENTED}):
         found = inspect.getattr_static(Tensor, name)
         if isinstance(found, Operator):
-            yield operator_stub(name, found.schema, found.__doc__, True)
+            yield operator_stub(name, found.called_as, found.__doc__, True)
         elif hasattr(found, "writes"):
             yield operator_stub(name, found.writes.schema, found.__doc__, True)
         elif inspect.isfunction(found) and (not name.startswith("_") or found.__module__.startswith("retrograd.ops")):
@@ -175,22 +180,32 @@ def imports() -> str:
     """The imports of `retrograd/__init__.py`, and the packages that it imports when they are asked for."""
     tree = ast.parse((PACKAGE / "__init__.py").read_text())
     lines = [ast.unparse(node) for node in tree.body if isinstance(node, ast.ImportFrom)]
-    later = [name for name in dir(rg) if name not in vars(rg)]
-    return "\n".join(lines + [f"from retrograd import {name} as {name}" for name in later])
+    later = {name: getattr(rg, name) for name in dir(rg) if name not in vars(rg)}
+    homes = {name: "retrograd" if inspect.ismodule(found) else found.__module__ for name, found in later.items()}
+    return "\n".join(lines + [f"from {home} import {name} as {name}" for name, home in homes.items()])
 
 
 def public_stub(home: str) -> str:
-    """What has a name in `rg.<home>`, operators and functions."""
-    made = [
-        operator_stub(name, member.schema, member.__doc__, False)
-        if isinstance(member, Operator)
-        else python_stub(name, member, False)
-        for name, member in sorted(ops.public(home).items())
-    ]
-    return "\n".join(made)
+    """What has a name in `rg.<home>`: operators, functions, classes."""
+    return "\n".join(member_stub(name, member) for name, member in sorted(ops.public(home).items()))
 
 
-HOMES = {"linalg": "linalg", "fft": "fft", "special": "special", "nn.functional": "nn/functional"}
+def member_stub(name: str, member: object) -> str:
+    """A public operator, function or class."""
+    if isinstance(member, Operator):
+        return operator_stub(name, member.called_as, member.__doc__, False)
+    if inspect.isclass(member):
+        return f"from {member.__module__} import {member.__name__} as {name}\n"
+    return python_stub(name, member, False)
+
+
+HOMES = {
+    "linalg": "linalg",
+    "signal.windows": "signal/windows",
+    "fft": "fft",
+    "special": "special",
+    "nn.functional": "nn/functional",
+}
 
 
 def stubs() -> dict[Path, str]:

@@ -15,58 +15,80 @@ from retrograd.autograd import no_grad as no_grad
 from retrograd.autograd import set_grad_enabled as set_grad_enabled
 from retrograd.core import Tensor as Tensor
 from retrograd.core.build import show_config as show_config
-from retrograd.core.dtype import bool_ as bool  # noqa: F401
 from retrograd.core.dtype import complex64 as complex64
 from retrograd.core.dtype import complex128 as complex128
+from retrograd.core.dtype import finfo as finfo
 from retrograd.core.dtype import float16 as float16
 from retrograd.core.dtype import float32 as float32
 from retrograd.core.dtype import float64 as float64
 from retrograd.core.dtype import get_default_dtype as get_default_dtype
+from retrograd.core.dtype import iinfo as iinfo
 from retrograd.core.dtype import int8 as int8
 from retrograd.core.dtype import int16 as int16
 from retrograd.core.dtype import int32 as int32
 from retrograd.core.dtype import int64 as int64
 from retrograd.core.dtype import set_default_dtype as set_default_dtype
 from retrograd.core.dtype import uint8 as uint8
-from retrograd.ops.create import arange as arange
-from retrograd.ops.create import as_tensor as as_tensor
-from retrograd.ops.create import empty as empty
-from retrograd.ops.create import eye as eye
-from retrograd.ops.create import from_numpy as from_numpy
-from retrograd.ops.create import full as full
-from retrograd.ops.create import linspace as linspace
-from retrograd.ops.create import ones as ones
-from retrograd.ops.create import tensor as tensor
-from retrograd.ops.create import zeros as zeros
-from retrograd.ops.methods import is_complex as is_complex
-from retrograd.ops.random import Generator as Generator
-from retrograd.ops.random import default_generator as default_generator
-from retrograd.ops.random import get_rng_state as get_rng_state
-from retrograd.ops.random import manual_seed as manual_seed
-from retrograd.ops.random import normal as normal
-from retrograd.ops.random import rand as rand
-from retrograd.ops.random import rand_like as rand_like
-from retrograd.ops.random import randint as randint
-from retrograd.ops.random import randn as randn
-from retrograd.ops.random import randn_like as randn_like
-from retrograd.ops.random import randperm as randperm
-from retrograd.ops.random import set_rng_state as set_rng_state
+from retrograd.core.dtype import uint16 as uint16
+from retrograd.core.dtype import uint32 as uint32
+from retrograd.core.dtype import uint64 as uint64
+from retrograd.core.names import bool as bool
+from retrograd.core.names import cdouble as cdouble
+from retrograd.core.names import cfloat as cfloat
+from retrograd.core.names import double as double
+from retrograd.core.names import dtype as dtype
+from retrograd.core.names import float as float
+from retrograd.core.names import half as half
+from retrograd.core.names import int as int
+from retrograd.core.names import long as long
+from retrograd.core.names import short as short
+from retrograd.interop import array_namespace as _array_namespace  # noqa: F401 (gives tensors their methods)
+from retrograd.interop import numpy_protocol as _numpy_protocol  # noqa: F401
+from retrograd.ops.generators import Generator as Generator
+from retrograd.ops.generators import default_generator as default_generator
+from retrograd.ops.layout import Size as Size
+from retrograd.ops.layout import channels_last as channels_last
+from retrograd.ops.layout import channels_last_3d as channels_last_3d
+from retrograd.ops.layout import contiguous_format as contiguous_format
+from retrograd.ops.layout import device as device
+from retrograd.ops.layout import jagged as jagged
+from retrograd.ops.layout import layout as layout
+from retrograd.ops.layout import memory_format as memory_format
+from retrograd.ops.layout import preserve_format as preserve_format
+from retrograd.ops.layout import strided as strided
+from retrograd.ops.legacy import BoolTensor as BoolTensor
+from retrograd.ops.legacy import ByteTensor as ByteTensor
+from retrograd.ops.legacy import CharTensor as CharTensor
+from retrograd.ops.legacy import DoubleTensor as DoubleTensor
+from retrograd.ops.legacy import FloatTensor as FloatTensor
+from retrograd.ops.legacy import HalfTensor as HalfTensor
+from retrograd.ops.legacy import IntTensor as IntTensor
+from retrograd.ops.legacy import LongTensor as LongTensor
+from retrograd.ops.legacy import ShortTensor as ShortTensor
 
 __version__ = "0.1.0"
 
 globals().update(ops.public())  # every operator and public function, by its names
 
 _LATER = (
-    "cli", "fft", "func", "fx", "interop", "linalg", "nn", "optim", "pipelining", "special", "testing", "utils",
+    "cli", "fft", "func", "fx", "interop", "linalg", "nn", "numpy", "optim", "pipelining", "random", "scipy", "signal",
+    "special", "testing", "utils",
+)  # fmt: skip
+_OF_ARRAYS = (
+    "deriv", "elementwise_grad", "grad", "grad_and_aux", "grad_named", "hessian", "hessian_tensor_product",
+    "hessian_vector_product", "holomorphic_grad", "jacobian", "make_ggnvp", "make_hvp", "make_jvp", "make_vjp",
+    "multigrad_dict", "tensor_jacobian_product", "value_and_grad", "vector_jacobian_product",
 )  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
-    """The packages that not every program needs are imported when first asked for."""
+    """What not every program needs is imported when first asked for: packages, and gradients of plain functions."""
     if name in _LATER:
         return importlib.import_module(f"retrograd.{name}")
+    if name in _OF_ARRAYS:
+        return getattr(importlib.import_module("retrograd.func.arrays"), name)
     raise AttributeError(f"module 'retrograd' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LATER])
+    return sorted([*globals(), *_LATER, *_OF_ARRAYS])

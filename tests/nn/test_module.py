@@ -423,3 +423,10 @@ def test_modules_print_nested_as_in_pytorch():
         ")"
     )
     assert repr(nn.ReLU()) == "ReLU()"
+
+
+def test_modules_are_on_the_cpu_by_any_name_and_go_nowhere_else():
+    layer = rg.nn.Linear(1, 1)
+    assert layer.to("cpu") is layer is layer.to(rg.device("cpu"))
+    with pytest.raises(RuntimeError, match="'cuda'"):
+        layer.to("cuda")

@@ -153,3 +153,42 @@ def test_unsupported_dtypes_say_which_are_supported():
 def test_arrays_keep_their_dtype():
     for dtype in ORDER:
         assert rg.from_numpy(np.ones(2, dtype)).dtype == np.dtype(dtype)
+
+
+# ------------------------------------------------------------------------------------------- names and limits
+
+
+def test_dtypes_go_by_their_other_names():
+    others = {"half": "float16", "float": "float32", "double": "float64", "short": "int16", "int": "int32"}
+    others |= {"long": "int64", "cfloat": "complex64", "cdouble": "complex128"}
+    for name, dtype in others.items():
+        assert getattr(rg, name) is getattr(rg, dtype)
+    assert all(isinstance(np.dtype(name), rg.dtype) for name in ORDER)
+    assert not hasattr(rg, "bfloat16")
+
+
+def test_limits_are_plain_numbers():
+    for dtype in (rg.float16, rg.float32, rg.float64):
+        ours, known = rg.finfo(dtype), np.finfo(dtype)
+        for name in ("eps", "max", "min", "tiny", "smallest_normal", "bits"):
+            assert getattr(ours, name) == getattr(known, name)
+            assert type(getattr(ours, name)) in (int, float)
+    assert rg.finfo().dtype == "float32"
+    assert rg.finfo(rg.complex128).dtype == "float64"
+    assert (rg.iinfo(rg.uint16).min, rg.iinfo(rg.uint16).max, rg.iinfo(rg.uint16).bits) == (0, 65535, 16)
+    assert repr(rg.finfo(rg.float16)).startswith("finfo(resolution=0.001, min=-65504, max=65504")
+
+
+@pytest.mark.parametrize(("make", "dtype"), [("finfo", "int64"), ("iinfo", "float32"), ("iinfo", "bool")])
+def test_limits_of_the_wrong_kind_name_the_right_one(make, dtype):
+    with pytest.raises(TypeError, match=f"{make}: .* got {dtype}; .* {'iinfo' if make == 'finfo' else 'finfo'}"):
+        getattr(rg, make)(np.dtype(dtype))
+
+
+@pytest.mark.parametrize("signed", ["int8", "int64"])
+def test_no_integer_dtype_holds_unsigned_and_signed_ones_of_64_bits(signed):
+    with pytest.raises(TypeError, match=f"no integer dtype holds both uint64 and {signed}"):
+        ones("uint64") + ones(signed)
+    assert (ones("uint32") + ones("int32")).dtype == np.int64
+    assert (ones("uint64") + 1).dtype == np.uint64
+    assert (ones("uint64") + ones("float32")).dtype == np.float32

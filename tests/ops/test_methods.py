@@ -1,6 +1,7 @@
 """Methods that are no operators."""
 
 import copy
+import math
 import pickle
 
 import numpy as np
@@ -22,6 +23,7 @@ def test_arrays_share_memory_unless_a_copy_is_asked_for():
 def test_numpy_refuses_a_tensor_whose_gradients_would_be_lost():
     with pytest.raises(RuntimeError, match="detach"):
         rg.ones(2, requires_grad=True).numpy()
+    assert rg.ones(2, requires_grad=True).numpy(force=True).tolist() == [1.0, 1.0]
 
 
 def test_masks_combine():
@@ -88,3 +90,195 @@ def test_results_of_operators_refuse_to_be_copied_with_their_graph():
     x = rg.ones(2, requires_grad=True)
     assert pickle.loads(pickle.dumps(x)).requires_grad
     assert copy.deepcopy(x).tolist() == [1.0, 1.0]
+
+
+# ------------------------------------------------------------------------------------------------ conversions
+
+
+def test_a_conversion_to_what_it_is_already_is_the_tensor_itself():
+    x = rg.ones(2)
+    same = [x.to(rg.float32), x.to("cpu"), x.to(rg.device("cpu"), rg.float32), x.to(rg.zeros(1)), x.float(), x.cpu()]
+    same += [x.to(dtype=rg.float32), x.to(device="cpu"), x.type(rg.float32), x.type_as(rg.zeros(1)), x.contiguous()]
+    assert all(y is x for y in same)
+
+
+def test_a_copy_is_made_where_it_is_asked_for():
+    x = rg.ones(2)
+    for y in (x.to(rg.float32, copy=True), x.to("cpu", copy=True), x.to(rg.float32, False, True), x.clone()):
+        assert y is not x
+        assert not np.shares_memory(y.numpy(), x.numpy())
+
+
+@pytest.mark.parametrize("target", ["float64", np.float64, float, rg.float64])
+def test_a_dtype_may_be_named_in_several_ways(target):
+    assert rg.ones(2).to(target).dtype == rg.float64
+    assert rg.ones(2).to(dtype=target).dtype == rg.float64
+
+
+def test_gradients_pass_through_conversions():
+    x = rg.ones(2, requires_grad=True)
+    (x.double() * x.to("cpu", rg.float64) + x.clone(memory_format=rg.contiguous_format)).sum().backward()
+    assert (x.grad.dtype, x.grad.tolist()) == (rg.float32, [3.0, 3.0])
+
+
+@pytest.mark.parametrize("move", [lambda x: x.to("cuda"), lambda x: x.to(device="cuda:1"), lambda x: x.cuda()])
+def test_other_devices_are_refused_by_name(move):
+    with pytest.raises(RuntimeError, match="cuda"):
+        move(rg.ones(2))
+
+
+def test_classes_by_dtype_make_tensors_and_know_them():
+    assert rg.FloatTensor(2, 3).aval == rg.FloatTensor(rg.ones(2, 3).shape).aval == rg.ones(2, 3).aval
+    assert rg.LongTensor([1, 2]).tolist() == [1, 2]
+    assert isinstance(rg.ones(2).double(), rg.DoubleTensor)
+    assert not isinstance(rg.ones(2), rg.DoubleTensor)
+    assert rg.ones(1).half().type() == rg.typename(rg.ones(1).half()) == "retrograd.HalfTensor"
+    assert rg.ones(1).cfloat().type() == "retrograd.ComplexFloatTensor"
+    assert rg.typename(rg.nn.Linear(1, 1)) == "retrograd.nn.linear.Linear"
+    with pytest.raises(TypeError, match="LongTensor: expected dtype int64, got float32"):
+        rg.LongTensor(rg.ones(2))
+
+
+# ----------------------------------------------------------------------------------------------------- memory
+
+
+def test_strides_and_offsets_count_elements():
+    x = rg.zeros(4, 6)
+    part = x[1:, ::2]
+    assert (part.stride(), part.storage_offset(), part.stride(-1)) == ((6, 2), 6, 2)
+    assert part.data_ptr() == x.data_ptr() + 6 * x.element_size()
+    assert (x.itemsize, x.nbytes, part.nbytes) == (4, 96, 36)
+
+
+def test_memory_formats_order_the_strides():
+    x = rg.arange(120.0).reshape(2, 3, 4, 5).requires_grad_()
+    y = x.contiguous(memory_format=rg.channels_last)
+    assert (y.stride(), y.tolist()) == ((60, 1, 15, 3), x.tolist())
+    assert y.is_contiguous(memory_format=rg.channels_last)
+    assert not y.is_contiguous()
+    assert y.contiguous(memory_format=rg.channels_last) is y
+    assert y.clone().stride() == y.stride()
+    (y * y).sum().backward()
+    assert x.grad.tolist() == (2 * x).tolist()
+    with pytest.raises(RuntimeError, match="channels_last is for 4 dimensions, got 2"):
+        rg.ones(2, 3).contiguous(memory_format=rg.channels_last)
+
+
+def test_memory_is_neither_pinned_nor_shared():
+    x = rg.ones(2)
+    assert not any([x.is_pinned(), x.is_shared(), x.is_cuda, x.is_sparse, x.is_quantized])
+    for refused in (x.pin_memory, x.share_memory_):
+        with pytest.raises(RuntimeError, match=refused.__name__):
+            refused()
+
+
+def test_python_functions_replace_elements():
+    x = rg.arange(4).reshape(2, 2).T
+    assert x.apply_(lambda v: v * v) is x
+    assert x.tolist() == [[0, 4], [1, 9]]
+    assert x.map_(rg.tensor([1, 2]), lambda a, b: a + b).tolist() == [[1, 6], [2, 11]]
+    with pytest.raises(RuntimeError, match="apply_: gradients"):
+        rg.ones(2, requires_grad=True).apply_(abs)
+
+
+# -------------------------------------------------------------------------------------------- Python's operators
+
+
+def test_augmented_operators_write_into_the_tensor():
+    x = rg.tensor([5, 6, 7])
+    same = x
+    x &= 6
+    x |= 1
+    x ^= 2
+    x <<= 2
+    x >>= 1
+    x //= 3
+    x %= 5
+    x **= 2
+    assert x is same
+    expected = ((((np.array([5, 6, 7]) & 6 | 1) ^ 2) << 2 >> 1) // 3 % 5) ** 2
+    assert x.tolist() == expected.tolist()
+
+
+def test_shifts_divmod_and_reversed():
+    x = rg.tensor([1, 2, 7])
+    assert ((x << 1).tolist(), (x >> 1).tolist()) == ([2, 4, 14], [0, 1, 3])
+    assert ((1 << x).tolist(), (128 >> x).tolist()) == ([2, 4, 128], [64, 32, 1])
+    assert [part.tolist() for part in divmod(x, 2)] == [[0, 1, 3], [1, 0, 1]]
+    assert [part.tolist() for part in divmod(7, x)] == [[7, 3, 1], [0, 1, 0]]
+    assert reversed(x).tolist() == [7, 2, 1]
+
+
+def test_functions_that_write_are_there_for_operators_of_one_tensor():
+    x = rg.ones(2)
+    assert rg.sqrt_(x) is x
+    assert rg.log_(x).tolist() == [0.0, 0.0]
+    assert rg.exp_(x).tolist() == [1.0, 1.0]
+    assert rg.zero_(x).tolist() == [0.0, 0.0]
+    assert rg.fill_(x, 2.0).tolist() == [2.0, 2.0]
+    assert not hasattr(rg, "add_")
+
+
+def test_facts_about_tensors():
+    x = rg.ones(2, 3)
+    assert (rg.numel(x), x.nelement(), x.ndimension()) == (6, 6, 2)
+    assert rg.is_tensor(x)
+    assert not rg.is_tensor(x.numpy())
+    assert rg.is_same_size(x, x * 2)
+    assert rg.is_nonzero(rg.tensor([2.0]))
+    assert not rg.is_conj(x.cfloat().conj())
+    assert x.is_signed()
+    with rg.inference_mode():
+        assert rg.is_inference(x * 2)
+    with pytest.raises(RuntimeError, match="ambiguous"):
+        rg.is_nonzero(x)
+
+
+# ----------------------------------------------------------------------------------------------------- printing
+
+
+@pytest.fixture
+def default_print():
+    yield
+    rg.set_printoptions(profile="default")
+
+
+@pytest.mark.parametrize(
+    ("options", "data", "expected"),
+    [
+        ({"precision": 2}, [1 / 3], "tensor([0.33])"),
+        ({"sci_mode": True}, [1500.0], "tensor([1.5000e+03])"),
+        ({"sci_mode": True, "precision": 1}, [1500.0], "tensor([1.5e+03])"),
+        ({"sci_mode": False}, [1e-9, 1.0], "tensor([0., 1.])"),
+        ({"threshold": 4, "edgeitems": 1}, [1.0] * 9, "tensor([1., ..., 1.])"),
+        ({"linewidth": 20}, [1.0] * 5, "tensor([1., 1., 1.,\n        1., 1.])"),
+        ({"profile": "short"}, [1 / 3], "tensor([0.33])"),
+    ],
+)
+def test_options_change_how_tensors_print(options, data, expected, default_print):
+    before = repr(rg.tensor(data))
+    rg.set_printoptions(**options)
+    assert repr(rg.tensor(data)) == expected != before
+    rg.set_printoptions(profile="default")
+    assert repr(rg.tensor(data)) == before
+
+
+def test_a_profile_that_there_is_not_is_refused(default_print):
+    with pytest.raises(ValueError, match="'long'"):
+        rg.set_printoptions(profile="long")
+
+
+def test_the_warning_setting_is_remembered():
+    rg.set_warn_always(True)
+    assert rg.is_warn_always_enabled()
+    rg.set_warn_always(False)
+    assert not rg.is_warn_always_enabled()
+
+
+@pytest.mark.parametrize("convert", [float, complex, math.sin])
+def test_a_number_made_of_a_tensor_in_a_graph_warns_that_the_gradient_ends(convert):
+    x = rg.tensor(2.0, requires_grad=True)
+    with pytest.warns(UserWarning, match="no gradient flows through"):
+        convert(x)
+    assert convert(x.detach()) == convert(2.0)
+    assert x.item() == 2.0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.nn import functional as F
 from retrograd.ops.nn import attention_weights
 from retrograd.testing import assert_close
 
@@ -175,3 +176,107 @@ def test_attention_weights_of_queries_without_keys_are_zero(added):
     weights = attention_weights(q, rg.ones(2, 3), allowed, added, scale=1.0)
     assert weights.tolist() == [[0.5, 0.5], [0, 0]]
     assert np.isfinite(rg.autograd.grad(weights.sum(), q)[0].numpy()).all()
+
+
+# ------------------------------------------------------------------------------------------ further dropouts
+
+
+@pytest.mark.parametrize(
+    ("f", "shape"),
+    [
+        (F.dropout1d, (50, 40, 3)),
+        (F.dropout2d, (50, 40, 2, 2)),
+        (F.dropout3d, (50, 40, 1, 2, 2)),
+        (F.dropout1d, (999, 3)),
+    ],
+)
+def test_channels_are_dropped_as_a_whole(f, shape):
+    out = f(rg.ones(shape), 0.25).numpy()
+    channels = out.reshape(-1, math.prod(shape[2:]) if len(shape) > 2 else shape[1])
+    assert (channels == channels[:, :1]).all()
+    assert sorted(set(channels[:, 0].tolist())) == [0, pytest.approx(4 / 3)]
+    assert 0.6 < (channels[:, 0] > 0).mean() < 0.9
+
+
+@pytest.mark.parametrize("f", [F.alpha_dropout, F.feature_alpha_dropout])
+def test_alpha_dropout_keeps_mean_and_variance(f, rng):
+    x = rg.tensor(rng.normal(size=(300, 300)))
+    out = f(x, 0.3, training=True).numpy()
+    assert abs(out.mean()) < 0.02
+    assert abs(out.var() - 1) < 0.03
+    assert f(x, 0.3) is x
+
+
+def test_dropout_in_place_writes_zeros():
+    x = rg.ones(200)
+    assert rg.dropout_(x, 0.5) is x
+    assert set(x.tolist()) == {0.0, 2.0}
+
+
+@pytest.mark.parametrize("f", [F.dropout1d, F.dropout2d, F.dropout3d])
+def test_dropouts_of_channels_know_their_dimensions(f):
+    with pytest.raises(ValueError, match=f"{f.name}: expected"):
+        f(rg.ones(3))
+
+
+# ----------------------------------------------------------------------------------------- tables and their bags
+
+
+def test_max_norm_scales_named_rows_of_the_table_down():
+    weight = rg.tensor([[3.0, 4.0], [3.0, 4.0], [0.3, 0.4]], requires_grad=True)
+    out = rg.embedding(rg.tensor([1, 2, 1]), weight, max_norm=1.0)
+    assert_close(out[0].detach().numpy(), np.array([0.6, 0.8], "float32"))
+    assert_close(weight.detach().numpy(), np.array([[3, 4], [0.6, 0.8], [0.3, 0.4]], "float32"))
+    assert weight.is_leaf
+    assert rg.autograd.grad(out.sum(), weight)[0].tolist() == [[0, 0], [2, 2], [1, 1]]
+
+
+def test_gradients_of_rows_may_be_divided_by_how_often_they_are_named():
+    weight = rg.tensor([[1.0], [2.0], [3.0]], requires_grad=True)
+    out = rg.embedding(rg.tensor([0, 2, 2, 2]), weight, scale_grad_by_freq=True)
+    assert out.tolist() == [[1], [3], [3], [3]]
+    g = rg.tensor([[1.0], [1.0], [2.0], [3.0]])
+    assert rg.autograd.grad(out, weight, g)[0].tolist() == [[1], [0], [2]]
+
+
+@pytest.mark.parametrize("name", ["embedding", "embedding_bag"])
+def test_sparse_gradients_are_refused(name):
+    with pytest.raises(NotImplementedError, match=f"{name}: there are no sparse gradients"):
+        getattr(F, name)(rg.tensor([[0]]), rg.ones(2, 2), sparse=True)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_without_ids_are_zero_and_give_no_gradient(mode):
+    weight = rg.tensor([[-1.0], [-2.0]], requires_grad=True)
+    out = F.embedding_bag(rg.tensor([0, 1]), weight, rg.tensor([0, 0, 2]), mode=mode)
+    assert out.flatten().tolist() == {"sum": [0, -3, 0], "mean": [0, -1.5, 0], "max": [0, -1, 0]}[mode]
+    expected = {"sum": [[1], [1]], "mean": [[0.5], [0.5]], "max": [[1], [0]]}[mode]
+    assert rg.autograd.grad(out.sum(), weight)[0].tolist() == expected
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_padding_does_not_count_in_bags(mode):
+    weight = rg.tensor([[5.0], [1.0], [2.0]], requires_grad=True)
+    out = F.embedding_bag(rg.tensor([[0, 1, 2], [0, 0, 0]]), weight, mode=mode, padding_idx=0)
+    assert out.flatten().tolist() == [{"sum": 3, "mean": 1.5, "max": 2}[mode], 0]
+    assert rg.autograd.grad(out.sum(), weight)[0][0].item() == 0
+
+
+def test_the_first_of_equal_rows_in_a_bag_gets_the_gradient():
+    weight = rg.ones(2, 1, requires_grad=True)
+    out = F.embedding_bag(rg.tensor([[1, 0]]), weight, mode="max")
+    assert rg.autograd.grad(out.sum(), weight)[0].tolist() == [[0], [1]]
+
+
+def test_a_bag_may_end_where_the_offsets_say(rng):
+    ids, weight = rg.tensor([2, 0, 1]), rg.tensor(rng.normal(size=(3, 2)))
+    ended = F.embedding_bag(ids, weight, rg.tensor([0, 1, 3]), include_last_offset=True, mode="sum")
+    assert_close(ended, F.embedding_bag(ids, weight, rg.tensor([0, 1]), mode="sum"))
+
+
+def test_heads_of_keys_serve_groups_of_heads_of_queries(rng):
+    q, k, v = (rg.tensor(rng.normal(size=(1, heads, 3, 2))) for heads in (4, 2, 2))
+    grouped = F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+    for head in range(4):
+        alone = F.scaled_dot_product_attention(q[:, head], k[:, head // 2], v[:, head // 2])
+        assert_close(grouped[:, head], alone)

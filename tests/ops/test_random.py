@@ -1,5 +1,7 @@
 """Random numbers: reproducible, from the distribution asked for, refused where they can't be."""
 
+import copy
+import pickle
 import threading
 
 import pytest
@@ -43,6 +45,56 @@ def test_manual_seed_governs_the_default_generator():
     assert rg.rand(4).tolist() == first
 
 
+def test_other_seeds_come_from_the_operating_system():
+    generator = rg.Generator(1)
+    assert generator.seed() == generator.initial_seed() != rg.Generator().seed()
+    before = rg.initial_seed()
+    with rg.random.fork_rng():
+        assert rg.seed() == rg.initial_seed() != before
+    assert rg.initial_seed() == before
+
+
+def test_a_seed_is_a_number_of_64_bits():
+    assert rg.Generator(-1).initial_seed() == 2**64 - 1
+    assert rg.Generator(2**64 - 1).initial_seed() == 2**64 - 1
+
+
+def test_a_generator_lives_on_the_cpu():
+    assert rg.Generator("cpu").device == rg.Generator(device="cpu").device == "cpu"
+    assert rg.Generator("cpu").initial_seed() == rg.Generator().initial_seed()
+    with pytest.raises(RuntimeError, match="'cuda'"):
+        rg.Generator(device="cuda")
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g)), rg.Generator.clone_state])
+def test_a_copy_of_a_generator_goes_on_where_it_was_and_by_itself(copied):
+    generator = rg.Generator(5)
+    rg.rand(3, generator=generator)
+    other = copied(generator)
+    assert other.initial_seed() == 5
+    assert rg.rand(3, generator=other).tolist() == rg.rand(3, generator=generator).tolist()
+    rg.rand(3, generator=other)
+    assert rg.rand(3, generator=other).tolist() != rg.rand(3, generator=generator).tolist()
+
+
+def test_a_fork_leaves_the_default_generator_as_it_was():
+    rg.manual_seed(3)
+    expected = rg.rand(2).tolist()
+    rg.manual_seed(3)
+    with rg.random.fork_rng(devices=[]):
+        rg.rand(100)
+    assert rg.rand(2).tolist() == expected
+    rg.manual_seed(3)
+    with rg.random.fork_rng(enabled=False):
+        rg.rand(2)
+    assert rg.rand(2).tolist() != expected
+
+
+def test_the_module_has_the_functions_of_the_root():
+    for name in ("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state"):
+        assert getattr(rg.random, name) is getattr(rg, name)
+
+
 def moments(x):
     return float(x.mean()), float(x.var())
 
@@ -69,6 +121,35 @@ def test_a_permutation_holds_each_integer_once():
     assert sorted(rg.randperm(100).tolist()) == list(range(100))
 
 
+def test_complex_numbers_have_two_parts():
+    z = rg.randn(40_000, dtype=rg.complex128, generator=rg.Generator(0))
+    assert moments(z.real) == (pytest.approx(0, abs=0.02), pytest.approx(0.5, abs=0.02))
+    assert moments(z.imag) == (pytest.approx(0, abs=0.02), pytest.approx(0.5, abs=0.02))
+    u = rg.rand(1000, dtype=rg.complex64)
+    assert u.dtype == rg.complex64
+    assert float(u.imag.amin()) >= 0
+    assert float(u.imag.amax()) < 1
+    assert float((u.real - u.imag).abs().amin()) > 0
+
+
+def test_normal_takes_a_mean_and_a_deviation_for_each():
+    x = rg.normal(rg.tensor([[0.0], [100.0]]), rg.tensor([0.0, 1.0]))
+    assert x.shape == (2, 2)
+    assert x[:, 0].tolist() == [0.0, 100.0]
+    assert rg.normal(rg.zeros(2), 1.0, dtype=rg.float64).dtype == rg.float64
+    for arguments in ((0.0, 1.0), (rg.zeros(2), 1.0, (2,))):
+        with pytest.raises(TypeError, match="size"):
+            rg.normal(*arguments)
+
+
+def test_integers_keep_to_their_dtype():
+    assert rg.randint(200, 256, (50,), dtype=rg.uint8).amin() >= 200
+    assert rg.randint(2**63, 2**64, (3,), dtype=rg.uint64).dtype == rg.uint64
+    with pytest.raises(ValueError, match="uint8 does not hold"):
+        rg.randint(-1, 2, (3,), dtype=rg.uint8)
+    assert set(rg.randint_like(rg.zeros(60), 2, 4).tolist()) == {2.0, 3.0}
+
+
 @pytest.mark.parametrize("dtype", [rg.float16, rg.float32, rg.float64])
 def test_floating_dtypes_are_drawn_as_asked(dtype):
     assert rg.rand(3, dtype=dtype).dtype == rg.randn(3, dtype=dtype).dtype == dtype
@@ -85,7 +166,8 @@ def test_like_takes_shape_and_dtype():
         (lambda: rg.rand(2, dtype=rg.int64), TypeError, "int64"),
         (lambda: rg.randint(3, 3, (2,)), ValueError, "3 up to but not including 3"),
         (lambda: rg.bernoulli(rg.full((2,), 1.5)), ValueError, "between 0 and 1"),
-        (lambda: rg.manual_seed(-1), ValueError, "-1"),
+        (lambda: rg.manual_seed(2**64), ValueError, "18446744073709551616"),
+        (lambda: rg.manual_seed(1.5), ValueError, "1.5"),
         (lambda: rg.Generator("x"), ValueError, "'x'"),
     ],
 )

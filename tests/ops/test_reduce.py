@@ -223,3 +223,68 @@ def test_variances_without_freedom_have_the_shape_of_others(correction, shape, d
 def test_a_wrong_dimension_is_told_by_the_name_of_the_operator(name):
     with pytest.raises(IndexError, match=f"^{name}: dim 5 is out of range"):
         getattr(rg, name)(rg.ones(2, 3), 5)
+
+
+# ---------------------------------------------------------------------------------------------- without NaN
+
+
+def test_sums_and_means_without_nan_leave_it_out_and_give_it_no_gradient():
+    x = [1.0, math.nan, 3.0]
+    assert rg.nansum(rg.tensor(x)).item() == 4
+    assert rg.nanmean(rg.tensor(x)).item() == 2
+    assert gradient(rg.nansum, x).tolist() == [1, 0, 1]
+    assert gradient(rg.nanmean, x).tolist() == [0.5, 0, 0.5]
+
+
+def test_of_nan_alone_the_sum_is_0_and_the_mean_nan():
+    x = rg.tensor([[math.nan, math.nan], [1.0, 2.0]])
+    assert rg.nansum(x, 1).tolist() == [0, 3]
+    assert_close(rg.nanmean(x, 1).numpy(), np.float32([math.nan, 1.5]), equal_nan=True)
+
+
+def test_infinities_that_cancel_are_no_reason_to_leave_anything_out():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert math.isnan(rg.nansum(rg.tensor([math.inf, -math.inf])).item())
+
+
+def test_the_mean_without_nan_has_the_dtype_of_its_input():
+    for dtype in ("float16", "float32", "float64"):
+        assert rg.nanmean(rg.ones(3, 2, dtype=dtype), 0).dtype == dtype
+
+
+# ------------------------------------------------------------------------------------------ dtypes, dimensions
+
+
+@pytest.mark.parametrize("reduce", [rg.sum, rg.prod, lambda x, dtype: rg.cumsum(x, 0, dtype=dtype)[-1]])
+def test_a_lower_dtype_is_taken_before_adding_up(reduce):
+    assert reduce(rg.tensor([1.7, 1.7]), dtype="int64").item() in (1, 2)
+    assert reduce(rg.tensor([1 + 5j, 2 - 1j]), dtype="float32").dtype == np.float32
+
+
+@pytest.mark.parametrize("name", ["all", "any"])
+def test_no_dimension_means_each_element_on_its_own(name):
+    assert getattr(rg, name)(rg.tensor([[2, 0]]), dim=()).tolist() == [[True, False]]
+    assert getattr(rg, name)(rg.tensor([[2, 1]]), dim=(0, 1)).item() is True
+
+
+def test_aminmax_names_its_results_and_shares_the_gradient_of_equals():
+    low, high = rg.aminmax(rg.tensor([[1.0, 3.0], [2.0, 2.0]]), dim=1, keepdim=True)
+    assert (low.tolist(), high.tolist()) == ([[1], [2]], [[3], [2]])
+    assert gradient(lambda x: rg.aminmax(x).max, [3.0, 1.0, 3.0]).tolist() == [0.5, 0, 0.5]
+
+
+def test_std_mean_names_its_results_and_takes_either_word_for_the_correction():
+    x = rg.tensor([1.0, 2.0, 6.0])
+    assert rg.std_mean(x).std.item() == pytest.approx(math.sqrt(7))
+    assert rg.std_mean(x, unbiased=False).std.item() == rg.std_mean(x, correction=0).std.item()
+    assert rg.std_mean(x).mean.item() == 3
+
+
+def test_a_truth_value_is_no_dimension():
+    with pytest.raises(TypeError, match="dim must be int"):
+        rg.var(rg.ones(3), False)
+
+
+def test_logsumexp_takes_integers_for_floats():
+    assert_close(rg.logsumexp(rg.tensor([0, 0]), 0).numpy(), np.float32(math.log(2)))

@@ -97,7 +97,7 @@ def test_step_runs_a_closure_with_gradients_and_returns_its_loss():
         return loss
 
     with rg.no_grad():
-        assert float(optimizer.step(closure)) == 9.0
+        assert optimizer.step(closure).item() == 9.0
     assert p.tolist() == [0.0]
     assert optimizer.step() is None
 

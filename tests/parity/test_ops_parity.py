@@ -186,6 +186,7 @@ NAMES = sorted(n for n in registry if registry[n].definition.public and counterp
 
 
 @pytest.mark.filterwarnings("ignore:reduction.*'mean' divides:UserWarning")
+@pytest.mark.filterwarnings("ignore:index_reduce.. is in beta:UserWarning")
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("name", NAMES)
 def test_same_as_pytorch(name, dtype, to_torch, plain):

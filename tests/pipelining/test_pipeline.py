@@ -79,13 +79,13 @@ def unsplit(model, loss_fn, x, y):
     model.zero_grad()
     loss = loss_fn(model(x), y)
     loss.backward()
-    return float(loss), {name: p.grad.clone() for name, p in model.named_parameters()}
+    return loss.item(), {name: p.grad.clone() for name, p in model.named_parameters()}
 
 
 def assert_same_gradients(model, expected, factor=1.0):
     for name, p in model.named_parameters():
-        difference = float((p.grad - expected[name] * factor).abs().max())
-        assert difference <= 1e-6 * max(1.0, float(expected[name].abs().max())), name
+        difference = (p.grad - expected[name] * factor).abs().max().item()
+        assert difference <= 1e-6 * max(1.0, expected[name].abs().max().item()), name
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -95,7 +95,7 @@ def test_loss_and_gradients_are_those_of_the_unsplit_step(schedule, micro_batche
     loss, gradients = unsplit(model, cross_entropy, x, y)
     model.zero_grad()
     pipeline = Pipeline(model, schedule=schedule, micro_batches=micro_batches, loss_fn=cross_entropy)
-    assert float(pipeline.step(x, target=y)) == pytest.approx(loss, rel=1e-6)
+    assert pipeline.step(x, target=y).item() == pytest.approx(loss, rel=1e-6)
     assert_same_gradients(model, gradients)
 
 
@@ -125,8 +125,8 @@ def test_any_input_feeds_any_stage_and_outputs_keep_their_structure():
     x, y, ids = rg.randn(6, 3), rg.randn(6, 4), rg.randint(4, (6, 2))
     expected = model(x, y, ids=ids)
     out = Pipeline(model, micro_batches=4).predict(x, y, ids=ids)
-    assert float((out["h"] - expected["h"]).abs().max()) < 1e-6
-    assert float((out["picked"][0] - expected["picked"][0]).abs().max()) < 1e-6
+    assert (out["h"] - expected["h"]).abs().max().item() < 1e-6
+    assert (out["picked"][0] - expected["picked"][0]).abs().max().item() < 1e-6
     assert not out["h"].requires_grad
 
 
@@ -273,7 +273,7 @@ def test_the_captured_model_in_training_and_in_evaluation_differ():
     x = rg.randn(4, 4)
     pipeline.step(x, target=x)
     model.eval()
-    assert float((pipeline.predict(x) - model(x)).abs().max()) < 1e-6
+    assert (pipeline.predict(x) - model(x)).abs().max().item() < 1e-6
 
 
 def test_the_mode_of_every_module_counts_not_only_the_root_s():
@@ -283,7 +283,7 @@ def test_the_mode_of_every_module_counts_not_only_the_root_s():
     pipeline.step(x, target=x)
     model[1].eval()
     assert model.training
-    assert float((pipeline.predict(x) - model(x)).abs().max()) < 1e-6
+    assert (pipeline.predict(x) - model(x)).abs().max().item() < 1e-6
 
 
 class Scaling(nn.Module):
@@ -304,8 +304,8 @@ def test_another_value_of_an_argument_that_is_no_tensor_is_captured_anew(scales)
     model, x = Scaling(), rg.randn(4, 3)
     pipeline = Pipeline(model, micro_batches=2)
     for scale in scales:
-        assert float((pipeline.predict(x, scale) - model(x, scale)).abs().max()) < 1e-6
-        assert float((pipeline.predict(x, scale=scale) - model(x, scale)).abs().max()) < 1e-6
+        assert (pipeline.predict(x, scale) - model(x, scale)).abs().max().item() < 1e-6
+        assert (pipeline.predict(x, scale=scale) - model(x, scale)).abs().max().item() < 1e-6
 
 
 def test_constants_that_have_no_hash_are_told_apart_and_captured_once_each():
@@ -314,7 +314,7 @@ def test_constants_that_have_no_hash_are_told_apart_and_captured_once_each():
             return x * len(chosen)
 
     pipeline, x = Pipeline(Choosing()), rg.ones(2, 2)
-    outputs = [float(pipeline.predict(x, chosen)[0, 0]) for chosen in ({1}, {1, 2}, {1})]
+    outputs = [pipeline.predict(x, chosen)[0, 0].item() for chosen in ({1}, {1, 2}, {1})]
     assert outputs == [1.0, 2.0, 1.0]
     assert len(pipeline._pipes) == 2
 
@@ -334,22 +334,22 @@ def test_a_chunk_spec_of_the_arguments_holds_for_step_and_for_predict():
     model, x, scale, y = Scaled(), rg.randn(4, 2), rg.tensor(3.0), rg.randn(4, 2)
     specs = (TensorChunkSpec(0), Replicate())
     pipeline = Pipeline(model, micro_batches=2, args_chunk_spec=specs, loss_fn=mse_loss)
-    assert float(pipeline.step(x, scale, target=y)) == pytest.approx(float(mse_loss(model(x, scale), y)), rel=1e-6)
-    assert float((pipeline.predict(x, scale) - model(x, scale)).abs().max()) < 1e-6
+    assert pipeline.step(x, scale, target=y).item() == pytest.approx(mse_loss(model(x, scale), y).item(), rel=1e-6)
+    assert (pipeline.predict(x, scale) - model(x, scale)).abs().max().item() < 1e-6
 
 
 def test_the_target_has_a_chunk_spec_of_its_own():
     model, x, y = nn.Linear(2, 2), rg.randn(4, 2), rg.randn(2, 4)
-    expected = float(mse_loss(model(x), y.T))
+    expected = mse_loss(model(x), y.T).item()
 
     def loss_fn(out, y):
         return mse_loss(out, y.T)
 
     options = {"micro_batches": 2, "loss_fn": loss_fn}
     pipeline = Pipeline(model, target_chunk_spec=TensorChunkSpec(1), **options)
-    assert float(pipeline.step(x, target=y)) == pytest.approx(expected, rel=1e-6)
+    assert pipeline.step(x, target=y).item() == pytest.approx(expected, rel=1e-6)
     whole = Pipeline(model, micro_batches=2, loss_fn=lambda out, y: (out * y).mean(), target_chunk_spec=Replicate())
-    assert float(whole.step(x, target=rg.ones(2))) == pytest.approx(float(model(x).mean()), rel=1e-5)
+    assert whole.step(x, target=rg.ones(2)).item() == pytest.approx(model(x).mean().item(), rel=1e-5)
     with pytest.raises(ValueError, match=r"argument 'target': 2"):
         Pipeline(model, **options).step(x, target=y)
 

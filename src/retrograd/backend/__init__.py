@@ -19,11 +19,52 @@ def as_array(data, dtype=None):
     return np.array(np.asarray(data), dtype=dtype)
 
 
+def is_buffer(obj):
+    """Whether an object shows its memory, by Python's buffer protocol."""
+    try:
+        memoryview(obj)
+    except TypeError:
+        return False
+    return True
+
+
+def as_shared(obj):
+    """What knows DLPack, or shows its memory, as an array of the same memory."""
+    if isinstance(obj, np.ndarray):
+        return obj
+    return np.from_dlpack(obj) if hasattr(obj, "__dlpack__") else np.asarray(memoryview(obj))
+
+
+def from_buffer(buffer, dtype, count, offset):
+    """The memory of an object as an array of one dimension."""
+    return np.frombuffer(buffer, dtype, count, offset)
+
+
+def from_dlpack(obj, copy):
+    """Another library's array as an array of the same memory, or of a copy."""
+    return np.from_dlpack(obj, copy=copy)
+
+
+def address(array):
+    """Where the first element lies in memory."""
+    return array.__array_interface__["data"][0]
+
+
+def distance(array):
+    """How many bytes of the memory that an array is part of lie before its first element."""
+    whole = array
+    while isinstance(whole.base, np.ndarray):
+        whole = whole.base
+    return address(array) - np.lib.array_utils.byte_bounds(whole)[0]
+
+
 def random_source(seed):
     """A NumPy generator over Philox, a function of the seed alone."""
     return np.random.Generator(np.random.Philox(seed))
 
 
-def digits(array, prefix):
-    """The elements as text, lines after the first indented by the width of the prefix."""
-    return np.array2string(array, separator=", ", prefix=prefix) if type(array) is np.ndarray else repr(array)
+def digits(array, prefix, **options):
+    """The elements as text, lines after the first indented by the width of the prefix; options are array2string's."""
+    if type(array) is not np.ndarray:
+        return repr(array)
+    return np.array2string(array, separator=", ", prefix=prefix, **options)

@@ -1,3 +1,233 @@
-"""Kernels of padding, resizing and sampling."""
+"""Kernels of padding and resizing: linear maps along one dimension, as tables of places and weights."""
 
-__all__: list[str] = []
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["pad_constant", "resample", "resample_back"]
+
+FEW = 4  # slices are quicker than a list of places
+CUBIC = -0.75  # the coefficient of Keys' cubic convolution, IEEE Trans. ASSP 29 (1981), that PyTorch takes
+
+
+class Table(NamedTuple):
+    """Place i of the result is the sum of weights[j][i] * x[places[j][i]]; no weights are ones."""
+
+    places: np.ndarray
+    weights: np.ndarray | None
+
+
+class Row(NamedTuple):
+    """One j of a table, made ready: `pieces` are slices (of the result, of x) that make x[places], if few do."""
+
+    places: np.ndarray
+    pieces: list | None
+    weights: np.ndarray | None
+    targets: np.ndarray | None  # where in the result these are added; None: everywhere
+
+
+# ------------------------------------------------------------------------------------ the maps, and their tables
+
+# Each takes the size of what it maps, the size of the result, and what else it needs to know.
+
+
+def _reflect(size, out, before):
+    places = np.abs(np.arange(out) - before)
+    return Table(np.minimum(places, 2 * (size - 1) - places)[None], None)
+
+
+def _replicate(size, out, before):
+    return Table(np.clip(np.arange(out) - before, 0, size - 1)[None], None)
+
+
+def _circular(size, out, before):
+    return Table((np.arange(out) - before)[None] % size, None)
+
+
+def _step(size, out, scale):
+    """How far the places of the result lie apart in the source."""
+    return 1.0 / scale if scale > 0 else size / out
+
+
+def _nearest(size, out, scale, shift):
+    """In single precision, as PyTorch computes them: the places jump."""
+    step = np.float32(_step(size, out, scale))
+    at = (np.arange(out, dtype=np.float32) + np.float32(shift)) * step
+    return Table(np.minimum(np.floor(at).astype(np.int64), size - 1)[None], None)
+
+
+def _source(size, out, scale, align):
+    """Where in the source the centres of the result lie."""
+    if align:
+        return np.arange(out) * ((size - 1) / (out - 1) if out > 1 else 0.0)
+    return (np.arange(out) + 0.5) * _step(size, out, scale) - 0.5
+
+
+def _linear(size, out, scale, align):
+    at = np.maximum(_source(size, out, scale, align), 0.0)
+    low = np.minimum(at.astype(np.int64), size - 1)
+    share = np.clip(at - low, 0.0, 1.0)
+    return Table(np.stack([low, np.minimum(low + 1, size - 1)]), np.stack([1 - share, share]))
+
+
+def _cubic(size, out, scale, align):
+    at = _source(size, out, scale, align)
+    low = np.floor(at).astype(np.int64)
+    places = np.clip(low + np.arange(-1, 3)[:, None], 0, size - 1)
+    return Table(places, np.stack([_bump(at - low + 1 - j) for j in range(4)]))
+
+
+def _bump(d):
+    """Keys' cubic convolution kernel at distance d, up to 2."""
+    d, a = np.abs(d), CUBIC
+    near = ((a + 2) * d - (a + 3)) * d * d + 1
+    far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+    return np.where(d <= 1, near, far)
+
+
+def _area(size, out):
+    """The mean of the places from i * size / out, rounded down, to (i + 1) * size / out, rounded up."""
+    start = np.arange(out) * size // out
+    count = -(-np.arange(1, out + 1) * size // out) - start
+    places = start + np.arange(count.max(initial=0))[:, None]
+    weights = np.where(places < start + count, 1 / np.maximum(count, 1), 0.0)
+    return Table(np.minimum(places, size - 1), weights)
+
+
+_MAPS = {
+    "area": _area,
+    "circular": _circular,
+    "cubic": _cubic,
+    "linear": _linear,
+    "nearest": _nearest,
+    "reflect": _reflect,
+    "replicate": _replicate,
+}
+
+
+def _table(how):
+    name, *rest = how
+    return _MAPS[name](*rest)
+
+
+def _transposed(how):
+    """The table of the transposed map, in which places that few places see are filled up with weights of 0."""
+    places, weights = _table(how)
+    weights = np.ones(places.shape) if weights is None else weights
+    kept = weights != 0
+    sources, targets = places[kept], np.broadcast_to(np.arange(places.shape[1]), places.shape)[kept]
+    order = np.argsort(sources, kind="stable")
+    counts = np.bincount(sources, minlength=how[1])
+    row = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    shape = (counts.max(initial=0), how[1])
+    back, shares = np.zeros(shape, np.int64), np.zeros(shape)
+    back[row, sources[order]], shares[row, sources[order]] = targets[order], weights[kept][order]
+    return Table(back, shares)
+
+
+@lru_cache(256)
+def _rows(how, transposed):
+    """The rows of a table."""
+    places, weights = (_transposed if transposed else _table)(how)
+    if weights is None:
+        return [_row(p, None) for p in places]
+    return [_row(p, w) for p, w in zip(places, weights, strict=True)]
+
+
+def _row(places, weights):
+    """A row without what has the weight 0: it sees nothing, not even what is infinite."""
+    targets = None
+    if weights is not None and not weights.all():
+        targets = np.flatnonzero(weights)
+        places, weights = places[targets], weights[targets]
+    return Row(places, _pieces(places), None if weights is None or (weights == 1).all() else weights, targets)
+
+
+def _pieces(places):
+    """Slices (of the result, of the source) that copy the source to these places of it; None if that takes many."""
+    repeated = int(np.argmax(places != places[:1])) if len(places) else 0  # how often the first comes
+    if 1 < repeated <= FEW and np.array_equal(places, np.arange(len(places)) // repeated):
+        return [(slice(i, None, repeated), slice(0, len(places[i::repeated]))) for i in range(repeated)]
+    pieces, start = [], 0
+    while start < len(places) and len(pieces) < FEW:
+        stop = start + _run(places[start:])
+        pieces.append((slice(start, stop), _progression(places[start:stop])))
+        start = stop
+    return pieces if start == len(places) else None
+
+
+def _run(places):
+    """How many of these lie at equal distances, or all at one place."""
+    steps = np.diff(places)
+    other = np.flatnonzero(steps != steps[:1])
+    return int(other[0]) + 1 if len(other) else len(places)
+
+
+def _progression(places):
+    """The slice of places at equal distances; of one place, if all are that."""
+    first, last = int(places[0]), int(places[-1])
+    step = int(places[1]) - first if len(places) > 1 else 1
+    stop = last + 1 if step >= 0 else last - 1
+    return slice(first, None if stop < 0 else stop, step or 1)
+
+
+# ------------------------------------------------------------------------------------------------- the kernels
+
+
+def resample(x, dim, how):
+    """x mapped along one dimension."""
+    return _applied(x, dim, how[2], _rows(how, False))
+
+
+def resample_back(x, dim, how):
+    """x mapped along one dimension by the transposed map."""
+    return _applied(x, dim, how[1], _rows(how, True))
+
+
+def _applied(x, dim, size, rows):
+    if rows and rows[0].targets is None:
+        first, *rows = rows
+        term = _term(x, dim, first)
+        total = term if term.base is None else term.copy()
+    else:
+        total = np.zeros((*x.shape[:dim], size, *x.shape[dim + 1 :]), x.dtype)
+    for row in rows:
+        if row.targets is None:
+            total += _term(x, dim, row)
+        else:
+            total[(slice(None),) * dim + (row.targets,)] += _term(x, dim, row)
+    return total
+
+
+def _term(x, dim, row):
+    """What lies at the places of a row times its weights; perhaps a view."""
+    read = _read(x, dim, row)
+    if row.weights is None:
+        return read
+    return read * row.weights.astype(read.real.dtype).reshape(-1, *(1,) * (x.ndim - dim - 1))
+
+
+def _read(x, dim, row):
+    """What lies at the places of a row; a view if they lie at equal distances."""
+    lead = (slice(None),) * dim
+    if row.pieces is None:
+        return np.take(x, row.places, axis=dim)
+    if len(row.pieces) == 1 and (len(row.places) == 1 or row.places[0] != row.places[1]):
+        return x[(*lead, row.pieces[0][1])]
+    out = np.empty((*x.shape[:dim], len(row.places), *x.shape[dim + 1 :]), x.dtype)
+    for target, source in row.pieces:
+        out[(*lead, target)] = x[(*lead, source)]
+    return out
+
+
+def pad_constant(x, margins, value):
+    """x with (before, after) places of `value` along each dimension; negative margins cut off."""
+    pairs = list(zip(x.shape, margins, strict=True))
+    shape = tuple(size + before + after for size, (before, after) in pairs)
+    taken = tuple(slice(max(0, -before), size - max(0, -after)) for size, (before, after) in pairs)
+    inside = tuple(slice(max(0, b), size - max(0, a)) for size, (b, a) in zip(shape, margins, strict=True))
+    out = np.zeros(shape, x.dtype) if value == 0 else np.full(shape, value, x.dtype)
+    if out.size:
+        out[inside] = x[taken]
+    return out

@@ -1,3 +1,453 @@
-"""Kernels of linear algebra that NumPy lacks."""
+"""Kernels of linear algebra that NumPy lacks, or that fail without saying whose matrix was singular.
 
-__all__: list[str] = []
+SciPy's LAPACK, where it is installed, does large matrices: it keeps LU, and has single precision, for which NumPy
+computes in double.  Small ones go through NumPy, all of a stack at once.
+"""
+
+from functools import cache
+
+import numpy as np
+
+__all__ = [
+    "LinAlgError",
+    "cholesky_lower",
+    "cholesky_or_nan",
+    "cofactors",
+    "eigen",
+    "eigen_hermitian",
+    "eigenvalues",
+    "eigenvalues_hermitian",
+    "factors_for_solving",
+    "euclidean_norm",
+    "first_indefinite_minor",
+    "invert",
+    "invert_or_nan",
+    "determinant",
+    "known",
+    "least_squares",
+    "log_determinant",
+    "lu_factors",
+    "matrix_exponential",
+    "orthogonal_triangular",
+    "pseudo_inverse",
+    "row_order",
+    "singular_values",
+    "singular_vectors",
+    "solve_factored",
+    "solve_triangular",
+]
+
+BLOCK = 32  # up to here NumPy's calls cost more than the arithmetic
+
+
+class LinAlgError(RuntimeError, np.linalg.LinAlgError):
+    """A matrix is singular, or not positive definite, or an iteration did not converge; also NumPy's error."""
+
+
+@cache
+def scipy_linalg():
+    """The module scipy.linalg, imported when first needed; None without SciPy."""
+    try:
+        import scipy.linalg
+    except ImportError:
+        return None
+    return scipy.linalg
+
+
+def lapack():
+    """SciPy's LAPACK and BLAS as (lapack, blas); None without SciPy."""
+    linalg = scipy_linalg()
+    return linalg and (linalg.lapack, linalg.blas)
+
+
+def _routine(of, name, dtype):
+    return getattr(of, "sdcz"["fdFD".index(dtype.char)] + name)
+
+
+def _guarded(name, function, reason):
+    """NumPy's function, whose failures name the operator."""
+
+    def kernel(a, *args, **params):
+        check_precision(name, a)
+        try:
+            return function(a, *args, **params)
+        except np.linalg.LinAlgError as error:
+            raise LinAlgError(f"{name}: {reason}") from error
+
+    return kernel
+
+
+def check_square(name, a):
+    """A stack of square matrices, of a dtype that LAPACK knows."""
+    check_precision(name, a)
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise ValueError(f"{name}: expected square matrices, got shape {a.shape}")
+
+
+def check_precision(name, a):
+    """LAPACK knows four dtypes; of others NumPy would refuse some, and compute with integers in double precision."""
+    if a.dtype.char not in "fdFD":
+        raise TypeError(
+            f"{name}: expected a floating or complex dtype of at least 32 bits, got {a.dtype}; convert with .to(dtype)"
+        )
+
+
+def _single(function, of_scipy):
+    """NumPy's function, or, for large matrices in single precision, SciPy's, which computes in that."""
+
+    def kernel(a, *args):
+        if a.dtype.char not in "fF" or a.ndim < 2 or min(a.shape[-2:]) <= BLOCK or not a.size or not lapack():
+            return function(a, *args)
+        if a.ndim == 2:
+            return of_scipy(scipy_linalg(), a, *args)
+        found = [of_scipy(scipy_linalg(), x, *args) for x in _stack(a)]
+        if isinstance(found[0], tuple):
+            return tuple(_unstack(np.stack(parts), a) for parts in zip(*found, strict=True))
+        return _unstack(np.stack(found), a)
+
+    return kernel
+
+
+def _unstack(x, a):
+    return x.reshape(*a.shape[:-2], *x.shape[1:])
+
+
+def _scipy_qr(linalg, a, mode):
+    return linalg.qr(a, mode="economic" if mode == "reduced" else "full", check_finite=False)
+
+
+_SINGULAR, _STUCK = "the matrix is singular", "the iteration did not converge; is there a NaN?"
+_INDEFINITE = "the matrix is not positive definite"
+_ODD = "the matrix holds inf or NaN, or the iteration did not converge"
+
+_inverse = _single(np.linalg.inv, lambda linalg, a: linalg.inv(a, check_finite=False))
+_cholesky = _single(np.linalg.cholesky, lambda linalg, a: linalg.cholesky(a, lower=True, check_finite=False))
+invert = _guarded("linalg.inv", _inverse, _SINGULAR)
+determinant = _guarded("linalg.det", np.linalg.det, "the matrix is not square")
+cholesky_lower = _guarded("linalg.cholesky", _cholesky, _INDEFINITE)
+eigenvalues_hermitian = _guarded("linalg.eigh", np.linalg.eigvalsh, _STUCK)
+singular_values = _guarded(
+    "linalg.svd",
+    _single(np.linalg.svdvals, lambda linalg, a: linalg.svdvals(a, check_finite=False)),
+    _STUCK,
+)
+_qr = _guarded("linalg.qr", _single(np.linalg.qr, _scipy_qr), "the factorisation failed")
+_eigh = _guarded(
+    "linalg.eigh",
+    _single(
+        np.linalg.eigh, lambda linalg, a, uplo: linalg.eigh(a, lower=uplo == "L", driver="evd", check_finite=False)
+    ),
+    _STUCK,
+)
+_svd = _guarded(
+    "linalg.svd",
+    _single(np.linalg.svd, lambda linalg, a, full: linalg.svd(a, full_matrices=full, check_finite=False)),
+    _STUCK,
+)
+_slogdet = _guarded("linalg.slogdet", np.linalg.slogdet, "the matrix is not square")
+_eig = _guarded("linalg.eig", np.linalg.eig, _ODD)
+_eigvals = _guarded("linalg.eig", np.linalg.eigvals, _ODD)
+_lstsq = _guarded("linalg.lstsq", np.linalg.lstsq, _STUCK)
+_solve = _guarded("linalg.solve", np.linalg.solve, _SINGULAR)
+
+
+def eigen_hermitian(a, uplo):
+    """Eigenvalues in ascending order, and eigenvectors."""
+    return tuple(_eigh(a, uplo))
+
+
+def orthogonal_triangular(a, mode):
+    """The factors Q and R of matrices with at least as many rows as columns."""
+    if a.ndim < 2 or a.shape[-2] < a.shape[-1]:
+        raise ValueError(f"linalg.qr: expected matrices that are not wide, got shape {a.shape}")
+    return tuple(_qr(a, mode))
+
+
+def singular_vectors(a, full_matrices):
+    """The factors U, S and Vh."""
+    return tuple(_svd(a, full_matrices))
+
+
+def log_determinant(a):
+    """The sign of the determinant, and the logarithm of its absolute value."""
+    return tuple(_slogdet(a))
+
+
+def known(a, x):
+    """A copy of a result x that is known of matrices a."""
+    if a.ndim < 2:
+        raise ValueError(f"expected matrices, got shape {a.shape}")
+    return x.copy()
+
+
+def _complex_like(x, a):
+    return x.astype(np.result_type(a.dtype, np.complex64), copy=False)
+
+
+def eigen(a):
+    """Eigenvalues and eigenvectors, always complex."""
+    values, vectors = _eig(a)
+    return _complex_like(values, a), _complex_like(vectors, a)
+
+
+def eigenvalues(a):
+    """Eigenvalues, always complex."""
+    return _complex_like(_eigvals(a), a)
+
+
+def _stack(x):
+    """The matrices as one stack of three dimensions."""
+    return x.reshape(int(np.prod(x.shape[:-2])), *x.shape[-2:])
+
+
+# -------------------------------------------------------------------------------------------------------- LU
+
+
+def lu_factors(a, pivot=True):
+    """LU in one matrix, with partial pivoting; the row that each step swapped in, from 0; which pivot is 0, from 1.
+
+    Nothing fails: the third says 0 where all is well.
+    """
+    stack = _stack(a)
+    steps = min(stack.shape[1:])
+    if pivot and steps > BLOCK and lapack():
+        lu, swaps = _lu_by_lapack(stack)
+    else:
+        lu, swaps = _lu_in_blocks(stack.copy(), steps, pivot)
+    zero = np.diagonal(lu, axis1=1, axis2=2) == 0
+    info = np.where(zero.any(axis=1), zero.argmax(axis=1) + 1, 0) if steps else np.zeros(len(stack))
+    return (
+        lu.reshape(a.shape),
+        swaps.reshape(*a.shape[:-2], steps).astype(np.int32),
+        info.reshape(a.shape[:-2]).astype(np.int32),
+    )
+
+
+def _lu_by_lapack(stack):
+    count, m, n = stack.shape
+    getrf = _routine(lapack()[0], "getrf", stack.dtype)
+    factored = [getrf(x) for x in stack]
+    swaps = np.stack([f[1] for f in factored]) if count else np.zeros((0, min(m, n)))
+    if count == 1:  # LAPACK's layout is kept, which spares copies when it solves
+        return factored[0][0][None], swaps
+    return (np.stack([f[0] for f in factored]) if count else stack.copy()), swaps
+
+
+def _lu_in_blocks(a, steps, pivot):
+    """The factorisation in place, of all matrices of a stack at once: columns of a block, then the rest as products."""
+    swaps = np.zeros((len(a), steps), np.int32)
+    for start in range(0, steps, BLOCK):
+        stop = min(start + BLOCK, steps)
+        for j in range(start, stop):
+            swaps[:, j] = _eliminate(a, j, stop, pivot)
+        a[:, start:stop, stop:] = solve_triangular(
+            a[:, start:stop, start:stop], a[:, start:stop, stop:], upper=False, unit=True
+        )
+        a[:, stop:, stop:] -= a[:, stop:, start:stop] @ a[:, start:stop, stop:]
+    return a, swaps
+
+
+def _eliminate(a, j, stop, pivot):
+    """Step j within the columns up to `stop`; the rows that come to place j."""
+    each = np.arange(len(a))
+    rows = np.full(len(a), j)
+    if pivot:
+        column = a[:, j:, j]
+        size = np.abs(column.real) + np.abs(column.imag) if a.dtype.kind == "c" else np.abs(column)  # as LAPACK does
+        rows = j + size.argmax(axis=1)
+        a[each, rows], a[:, j] = a[:, j].copy(), a[each, rows]
+    head = a[:, j, j]
+    a[:, j + 1 :, j] /= np.where(head == 0, 1, head)[:, None]
+    a[:, j + 1 :, j + 1 : stop] -= a[:, j + 1 :, j, None] * a[:, j, None, j + 1 : stop]
+    return rows
+
+
+def row_order(swaps, rows):
+    """What the swaps make of 0, 1, ..., rows - 1: the order in which rows of the matrix come."""
+    flat = swaps.reshape(int(np.prod(swaps.shape[:-1])), swaps.shape[-1])
+    order = np.tile(np.arange(rows), (len(flat), 1))
+    each = np.arange(len(flat))
+    for j in range(flat.shape[1]):
+        order[:, j], order[each, flat[:, j]] = order[each, flat[:, j]], order[:, j].copy()
+    return order.reshape(*swaps.shape[:-1], rows)
+
+
+# ----------------------------------------------------------------------------------------- systems of equations
+
+
+def factors_for_solving(a):
+    """What to keep for solving with a, and with its transpose, again: LU and swaps, of small matrices themselves."""
+    check_square("linalg.solve", a)
+    if a.shape[-1] <= BLOCK:
+        return a.copy(), np.full(a.shape[:-1], -1, np.int32)
+    lu, swaps, info = lu_factors(a)
+    if info.any():
+        raise LinAlgError(f"linalg.solve: the matrix is singular: pivot {info.max()} is 0")
+    return lu, swaps
+
+
+def solve_factored(lu, swaps, b, transposed):
+    """X with A X = B, or with A^T X = B, of what `factors_for_solving` or `lu_factors` gave, and as many matrices B."""
+    if swaps.size and swaps.flat[0] < 0:
+        return _solve(np.swapaxes(lu, -1, -2) if transposed else lu, b)
+    if lapack() and b.size and lu.shape[-1] > BLOCK:
+        getrs = _routine(lapack()[0], "getrs", lu.dtype)
+        matrices = zip(_stack(lu), _stack(swaps[..., None])[..., 0], _stack(b), strict=True)
+        found = [getrs(f, s, x, trans=int(transposed))[0] for f, s, x in matrices]
+        return found[0].reshape(b.shape) if len(found) == 1 else np.stack(found).reshape(b.shape)
+    return _solve_by_triangles(lu, swaps, b, transposed)
+
+
+def _solve_by_triangles(lu, swaps, b, transposed):
+    order = row_order(swaps, lu.shape[-1])[..., None]
+    if not transposed:
+        y = solve_triangular(lu, np.take_along_axis(b, order, -2), upper=False, unit=True)
+        return solve_triangular(lu, y, upper=True, unit=False)
+    turned = np.swapaxes(lu, -1, -2)
+    y = solve_triangular(turned, b, upper=False, unit=False)
+    x = solve_triangular(turned, y, upper=True, unit=True)
+    return np.take_along_axis(x, np.argsort(order, axis=-2), -2)
+
+
+def solve_triangular(a, b, upper, unit):
+    """X with A X = B, reading one triangle of A, with ones on its diagonal if `unit`; halves, joined by a product."""
+    n = a.shape[-1]
+    if a.ndim == b.ndim == 2 and n > BLOCK and b.size and lapack():
+        return _solve_by_blas(a, b, upper, unit)
+    if n <= BLOCK // 2:
+        return _substitute(a, b, upper, unit)
+    h = n // 2
+    first, second = (slice(h, None), slice(h)) if upper else (slice(h), slice(h, None))
+    x = solve_triangular(a[..., first, first], b[..., first, :], upper, unit)
+    rest = b[..., second, :] - a[..., second, first] @ x
+    y = solve_triangular(a[..., second, second], rest, upper, unit)
+    return np.concatenate([y, x] if upper else [x, y], axis=-2)
+
+
+def _solve_by_blas(a, b, upper, unit):
+    trsm = _routine(lapack()[1], "trsm", a.dtype)
+    if a.flags.c_contiguous:  # BLAS reads columns: it sees the transpose, without a copy
+        return trsm(1, a.T, b, lower=int(upper), trans_a=1, diag=int(unit))
+    return trsm(1, a, b, lower=int(not upper), diag=int(unit))
+
+
+def _substitute(a, b, upper, unit):
+    n = a.shape[-1]
+    out = np.empty((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:]), b.dtype)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # a zero on the diagonal gives inf or NaN
+        for i in reversed(range(n)) if upper else range(n):
+            done = slice(i + 1, None) if upper else slice(i)
+            row = b[..., i, :] - (a[..., i, None, done] @ out[..., done, :])[..., 0, :]
+            out[..., i, :] = row if unit else row / a[..., i, i, None]
+    return out
+
+
+# ------------------------------------------------------------------------------- what exists of singular matrices
+
+
+def _each(function, a):
+    """A function of one matrix over a stack; NaN where it fails."""
+    out = np.empty_like(a)
+    for place in np.ndindex(a.shape[:-2]):
+        try:
+            out[place] = function(a[place])
+        except np.linalg.LinAlgError:
+            out[place] = np.nan
+    return out
+
+
+def invert_or_nan(a):
+    """The inverse; NaN for matrices that are singular."""
+    check_square("linalg.inv_ex", a)
+    try:
+        return np.linalg.inv(a)
+    except np.linalg.LinAlgError:
+        return _each(np.linalg.inv, a)
+
+
+def cholesky_or_nan(a):
+    """The lower factor; NaN for matrices that are not positive definite."""
+    check_square("linalg.cholesky_ex", a)
+    try:
+        return np.linalg.cholesky(a)
+    except np.linalg.LinAlgError:
+        return _each(np.linalg.cholesky, a)
+
+
+def first_indefinite_minor(a):
+    """The order of the first leading minor that is not positive definite; 0 if all are."""
+    out = np.zeros(a.shape[:-2], np.int32)
+    for place in np.ndindex(out.shape):
+        good, bad = 0, a.shape[-1] + 1
+        while bad - good > 1:  # minors are positive definite up to some order
+            middle = (good + bad) // 2
+            known = not np.isnan(cholesky_or_nan(a[place][:middle, :middle])).any()
+            good, bad = (middle, bad) if known else (good, middle)
+        out[place] = bad if bad <= a.shape[-1] else 0
+    return out
+
+
+def cofactors(a):
+    """det(A) inv(A)^T, which is a polynomial: also where A is singular, then by its singular vectors."""
+    check_square("linalg.det", a)
+    try:
+        inverse = _inverse(a)
+    except np.linalg.LinAlgError:
+        return _cofactors_by_svd(a)
+    with np.errstate(all="ignore"):
+        size = np.abs(a).sum(axis=-2).max(axis=-1, initial=0) * np.abs(inverse).sum(axis=-2).max(axis=-1, initial=0)
+    if not (size < np.finfo(a.dtype).eps ** -0.5).all():
+        return _cofactors_by_svd(a)
+    return np.swapaxes(inverse, -1, -2) * np.linalg.det(a)[..., None, None]
+
+
+def _cofactors_by_svd(a):
+    u, s, vh = _svd(a)
+    n = s.shape[-1]
+    others = np.prod(np.where(np.eye(n, dtype=bool), np.ones((), s.dtype), s[..., None, :]), axis=-1)
+    turn = np.linalg.det(u) * np.linalg.det(vh)
+    return (u.conj() * (others * turn[..., None])[..., None, :]) @ vh.conj()
+
+
+def pseudo_inverse(a, atol, rtol, hermitian):
+    """By the singular values above max(atol, rtol * the largest); of Hermitian matrices by their eigenvalues."""
+    if hermitian:
+        s, u = _eigh(a)
+        v = u
+    else:
+        u, s, vh = _svd(a, False)
+        v = np.swapaxes(vh, -1, -2).conj()
+    size = np.abs(s)
+    kept = size > np.maximum(atol, rtol * size.max(axis=-1, keepdims=True, initial=0))
+    inverse = np.where(kept, 1 / np.where(kept, s, 1), 0).astype(s.dtype)
+    return (v * inverse[..., None, :]) @ np.swapaxes(u, -1, -2).conj()
+
+
+def least_squares(a, b, rcond):
+    """The shortest X that minimises |A X - B|, and the rank of A."""
+    x = np.empty((*a.shape[:-2], a.shape[-1], b.shape[-1]), b.dtype)
+    rank = np.empty(a.shape[:-2], np.int64)
+    for place in np.ndindex(rank.shape):
+        x[place], _, rank[place], _ = _lstsq(a[place], b[place], rcond)
+    return x, rank
+
+
+def matrix_exponential(a):
+    """SciPy's: N. J. Higham, The scaling and squaring method for the matrix exponential revisited (2005)."""
+    check_square("linalg.matrix_exp", a)
+    if scipy_linalg() is None:
+        raise ImportError("linalg.matrix_exp needs SciPy: pip install 'retrograd[scipy]'")
+    return scipy_linalg().expm(a).astype(a.dtype, copy=False)
+
+
+def euclidean_norm(x, axis, keepdims):
+    """The square root of the sum of squared absolute values."""
+    if axis is None and x.dtype.char in "fdFD":
+        flat = x.reshape(-1)
+        out = np.sqrt(np.vdot(flat, flat).real)
+        return out.reshape((1,) * x.ndim) if keepdims else out
+    if axis in (-1, x.ndim - 1, (-1,), (x.ndim - 1,)) and x.dtype.char in "fdFD":
+        out = np.sqrt(np.vecdot(x, x).real)
+        return out[..., None] if keepdims else out
+    squares = np.square(x) if x.dtype.kind == "f" else np.square(x.real) + np.square(x.imag)
+    return np.sqrt(np.add.reduce(squares, axis=axis, keepdims=keepdims))

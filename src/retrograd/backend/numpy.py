@@ -8,7 +8,9 @@ from retrograd.backend.conv import *  # noqa: F403
 from retrograd.backend.images import *  # noqa: F403
 from retrograd.backend.matrices import *  # noqa: F403
 from retrograd.backend.places import *  # noqa: F403
+from retrograd.backend.places import check_range
 from retrograd.backend.pooling import *  # noqa: F403
+from retrograd.backend.sampling import *  # noqa: F403
 from retrograd.backend.sorting import *  # noqa: F403
 from retrograd.backend.special import *  # noqa: F403
 from retrograd.backend.special import erf, scipy_special
@@ -69,7 +71,7 @@ def sigmoid(x):
         e = np.exp(np.where(low, x, -x))
         return np.where(low, e, np.ones((), x.dtype)) / (1 + e)
     e = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1, e) / (1 + e)
+    return np.maximum(e, x >= 0) / (1 + e)  # the larger is 1 or e
 
 
 def relu(x):
@@ -78,10 +80,18 @@ def relu(x):
     return np.maximum(x, np.zeros((), x.dtype))
 
 
-def softplus(x):
-    """log(1 + exp(x)), without overflow."""
+def softplus(x, beta, threshold):
+    """log(1 + exp(z)) / beta for z = beta * x, without overflow; x itself where z is more than the threshold."""
     real_only("softplus", x)
-    return np.logaddexp(x, np.zeros((), x.dtype))
+    z = x if beta == 1 else x * beta
+    out = np.asarray(np.abs(z))
+    np.negative(out, out=out)
+    np.exp(out, out=out)
+    np.log1p(out, out=out)
+    out += np.maximum(z, 0)
+    out /= beta
+    np.copyto(out, x, where=z > threshold)
+    return out
 
 
 def gelu(x):
@@ -113,25 +123,6 @@ def logsumexp(x, dim, keepdim):
     with np.errstate(divide="ignore"):
         out = np.log(np.sum(np.exp(x - shift), axis=dim, keepdims=True)) + shift
     return out if keepdim else np.squeeze(out, axis=dim)
-
-
-def scatter_add(src, where, shape):
-    """Zeros of `shape` with `src` added at the index `where`; places named twice get both."""
-    out = np.zeros(shape, src.dtype)
-    if all(isinstance(i, (int, slice, type(None), type(Ellipsis))) for i in where):
-        out[where] = src
-    else:
-        np.add.at(out, where, src)
-    return out
-
-
-def scatter_along(src, indices, shape, dim):
-    """Zeros of `shape` with each element of `src` added at its index along `dim`."""
-    out = np.zeros(shape, src.dtype)
-    where = list(np.ogrid[tuple(slice(s) for s in indices.shape)])
-    where[dim] = indices
-    np.add.at(out, tuple(where), src)
-    return out
 
 
 def one_hot(x, num_classes):
@@ -263,12 +254,6 @@ def standardize(x, ndim, eps):
     scale += eps
     out /= np.sqrt(scale, out=scale)[:, None]
     return out.reshape(x.shape)
-
-
-def check_range(name, ids, size):
-    """Indices must name places that are there; an IndexError says which do not."""
-    if ids.size and (ids.min() < 0 or ids.max() >= size):
-        raise IndexError(f"{name}: {ids.min()} to {ids.max()} are named, but there are 0 to {size - 1}")
 
 
 def lookup(weight, ids):

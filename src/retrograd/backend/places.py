@@ -1,3 +1,243 @@
-"""Kernels that write into places: scattering, masks, windows of memory."""
+"""Kernels that read from places and write into places: gathering, scattering, windows of memory."""
 
-__all__: list[str] = []
+import itertools
+import math
+
+import numpy as np
+
+__all__ = [
+    "add_at",
+    "check_range",
+    "chosen",
+    "gather",
+    "index_select",
+    "index_sum",
+    "moving_windows",
+    "moving_windows_sum",
+    "nonzero_static",
+    "repeat_places",
+    "scatter_add",
+    "scatter_along",
+    "scatter_max",
+    "scatter_min",
+    "scatter_prod",
+    "scatter_set",
+    "strided",
+    "triangle",
+    "wrapped",
+]
+
+_FEW_COLUMNS = 8  # are added one by one: that needs no places of single elements
+_BLOCK = 1 << 16  # so many places of single elements at a time stay in the cache
+
+
+def check_range(name, ids, size):
+    """Indices must name places that are there; an IndexError says which do not."""
+    if ids.size and (ids.min() < 0 or ids.max() >= size):
+        raise IndexError(f"{name}: {ids.min()} to {ids.max()} are named, but there are 0 to {size - 1}")
+
+
+def wrapped(ids, size):
+    """The same places counted from the front, in int64; where none was counted from the end, a view if it can."""
+    ids = ids.astype(np.int64, copy=False)
+    return np.where(ids < 0, ids + size, ids) if ids.size and ids.min() < 0 else ids.view()
+
+
+# ------------------------------------------------------------------------------------- along one dimension
+
+
+def _along(name, index, shape, dim):
+    """The places, in an array of `shape` laid out in rows, that `index` names along `dim`; others match one to one."""
+    shape, index = shape or (1,), index.reshape(index.shape or (1,))
+    at = dim % len(shape)
+    check_range(name, index, shape[at])
+    places = index.astype(np.intp)
+    places *= math.prod(shape[at + 1 :])
+    for d, size in enumerate(index.shape):
+        if d != at:
+            steps = np.arange(size) * math.prod(shape[d + 1 :])
+            places += steps.reshape(-1, *(1,) * (len(shape) - d - 1))
+    return places
+
+
+def gather(x, index, dim):
+    """Per position of `index`, the element of x at that place along `dim`."""
+    if x.flags.c_contiguous or x.size < 2 * index.size:
+        return np.take(x.reshape(-1), _along("gather", index, x.shape, dim)).reshape(index.shape)
+    check_range("gather", index, x.shape[dim])
+    where = list(np.ogrid[tuple(map(slice, index.shape))])
+    where[dim] = index
+    return x[tuple(where)]
+
+
+def scatter_along(src, index, shape, dim):
+    """Zeros of `shape` with each element of `src` added at its place along `dim`."""
+    out = np.zeros(shape, src.dtype)
+    np.add.at(out.reshape(-1), _along("scatter", index, shape, dim).reshape(-1), src.reshape(-1))
+    return out
+
+
+def scatter_set(x, index, src, dim):
+    """x with each element of `src`, an array or a number, at its place along `dim`; of several, the last."""
+    out = np.array(x, order="C")
+    places = _along("scatter", index, x.shape, dim)
+    out.reshape(-1)[places] = src.reshape(places.shape) if np.ndim(src) else src
+    return out
+
+
+def _merging(name, ufunc):
+    """x with each element of `src` merged by a ufunc into what is at its place along `dim`."""
+
+    def merge(x, index, src, dim):
+        if name != "prod" and x.dtype.kind == "c":
+            raise TypeError(f"scatter_reduce: complex numbers have no order, as scatter_{name} needs it; got {x.dtype}")
+        out = np.array(x, order="C")
+        ufunc.at(out.reshape(-1), _along("scatter_reduce", index, x.shape, dim).reshape(-1), src.reshape(-1))
+        return out
+
+    return merge
+
+
+scatter_prod = _merging("prod", np.multiply)
+scatter_max, scatter_min = _merging("max", np.maximum), _merging("min", np.minimum)
+
+
+# -------------------------------------------------------------------------------------------- whole slices
+
+
+def index_select(x, index, dim):
+    """The slices along `dim` that `index` names."""
+    x, index = x.reshape(x.shape or (1,)), index.reshape(-1)
+    check_range("index_select", index, x.shape[dim])
+    return np.take(x, index, axis=dim)
+
+
+def index_sum(src, index, dim, size):
+    """Zeros of `size` slices along `dim`, with each slice of src added at the place that `index` names."""
+    check_range("index_add", index, size)
+    rows = np.moveaxis(src, dim, 0)
+    out = np.zeros((size, *rows.shape[1:]), src.dtype)
+    columns = math.prod(rows.shape[1:])
+    add_rows(out.reshape(size, columns), index.astype(np.intp, copy=False), rows.reshape(len(rows), columns))
+    return np.moveaxis(out, 0, dim)
+
+
+def add_rows(out, index, rows):
+    """Add each row to the row of `out` that `index` names.
+
+    NumPy's `ufunc.at` is several times faster in one dimension than in two: so go by columns, or by elements.
+    """
+    columns = rows.shape[1]
+    if columns <= _FEW_COLUMNS:
+        for c in range(columns):
+            np.add.at(out[:, c], index, rows[:, c])
+        return
+    step = max(_BLOCK // columns, 1)
+    for start in range(0, len(rows), step):
+        places = index[start : start + step, None] * columns + np.arange(columns)
+        np.add.at(out.reshape(-1), places.reshape(-1), rows[start : start + step].reshape(-1))
+
+
+# ---------------------------------------------------------------------------------------------- any index
+
+
+def scatter_add(src, where, shape):
+    """Zeros of `shape` with `src` added at the index `where`; places named twice get both."""
+    out = np.zeros(shape, src.dtype)
+    if all(isinstance(i, (int, slice, type(None), type(Ellipsis))) for i in where):
+        out[where] = src
+    else:
+        add_at(out, where, src)
+    return out
+
+
+def add_at(out, where, src):
+    """Add `src` to `out`, which lies in rows, at the index `where`: in one dimension if it is worth it."""
+    if src.size * 4 > out.size:
+        where, out = (np.arange(out.size).reshape(out.shape)[where].reshape(-1),), out.reshape(-1)
+        src = np.asarray(src).reshape(-1)
+    np.add.at(out, where, src)
+
+
+def nonzero_static(x, size, fill_value):
+    """The first `size` places of elements that are not zero, the rest of the rows filled."""
+    found = np.argwhere(x)[:size]
+    out = np.full((size, x.ndim), fill_value, np.int64)
+    out[: len(found)] = found
+    return out
+
+
+def repeat_places(repeats, output_size):
+    """Each place as often as `repeats` says, one after the other."""
+    if repeats.ndim != 1 or repeats.dtype.kind not in "iu":
+        raise RuntimeError(f"repeat_interleave: repeats must be 1-d integers, got {repeats.dtype} of {repeats.shape}")
+    if repeats.size and repeats.min() < 0:
+        raise RuntimeError(f"repeat_interleave: repeats must not be negative, got {repeats.min()}")
+    out = np.repeat(np.arange(len(repeats)), repeats)
+    if output_size not in (None, len(out)):
+        raise RuntimeError(f"repeat_interleave: output_size is {output_size}, but repeats add up to {len(out)}")
+    return out
+
+
+def chosen(n, r, with_replacement):
+    """The choices of r among n places in order: one row each."""
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    return np.array(list(choose(range(n), r)), np.int64).reshape(-1, r)
+
+
+def triangle(find, row, col, offset, dtype):
+    """The places of a triangle of a matrix, as two rows; `find` is NumPy's function for it."""
+    return np.stack(getattr(np, find)(row, offset, col)).astype(dtype)
+
+
+# ------------------------------------------------------------------------------------------ windows of memory
+
+
+def _shown(x, shape, strides, skip=0):
+    """The memory of x, from `skip` bytes on, in another shape and other strides: a view that NumPy knows as one."""
+    owner = x if x.base is None else x.base
+    memory = owner
+    if isinstance(owner, np.ndarray):  # which may own its memory in any order of dimensions
+        memory = owner.transpose(sorted(range(owner.ndim), key=lambda d: -owner.strides[d]))
+        start = memory.__array_interface__["data"][0]
+    else:
+        start = np.frombuffer(owner, np.uint8).__array_interface__["data"][0]
+    out = np.ndarray(shape, x.dtype, memory, x.__array_interface__["data"][0] - start + skip, strides)
+    out.flags.writeable = x.flags.writeable and _apart(shape, strides, x.itemsize)
+    return out if out.base is owner else out.copy()
+
+
+def _apart(shape, strides, itemsize):
+    """Whether no two elements lie in one place, as far as sizes and strides tell."""
+    reach = itemsize
+    for stride, size in sorted((abs(s), n) for n, s in zip(shape, strides, strict=True) if n > 1):
+        if stride < reach:
+            return False
+        reach += stride * (size - 1)
+    return True
+
+
+def moving_windows(x, dim, size, step):
+    """The windows of `size` elements at every `step` along dim, their elements in a new last dimension: a view."""
+    count = (x.shape[dim] - size) // step + 1
+    shape = (*x.shape[:dim], count, *x.shape[dim + 1 :], size)
+    if 0 in shape:
+        return np.zeros(shape, x.dtype)
+    return _shown(x, shape, (*x.strides[:dim], x.strides[dim] * step, *x.strides[dim + 1 :], x.strides[dim]))
+
+
+def moving_windows_sum(src, dim, length, step):
+    """Zeros of `length` along dim, with each window added where it was seen."""
+    out = np.zeros((*src.shape[:dim], length, *src.shape[dim + 1 : -1]), src.dtype)
+    count, size, before = src.shape[dim], src.shape[-1], (slice(None),) * dim
+    for i in range(size if count else 0):
+        out[(*before, slice(i, i + (count - 1) * step + 1, step))] += src[..., i]
+    return out
+
+
+def strided(x, size, stride, offset):
+    """Elements of a vector in a shape of `size`, where one step along dimension d is `stride[d]` elements."""
+    if 0 in size:
+        return np.zeros(size, x.dtype)
+    apart = x.strides[0]
+    return _shown(x, size, tuple(s * apart for s in stride), offset * apart)

@@ -1,3 +1,380 @@
-"""Kernels of sorting, searching and statistics."""
+"""Kernels of sorting, searching, scans and statistics.
 
-__all__: list[str] = []
+Orders are stable, and total: NaN stands above every number, zeros of either sign are equal.
+"""
+
+import math
+
+import numpy as np
+
+__all__ = [
+    "count_into_bins", "count_into_boxes", "count_values", "distinct_values", "insertion_places", "is_among",
+    "largest_places", "linear_recurrence", "lowest_middle", "middle_places", "modal_places", "nansum_over",
+    "order_statistics", "rank_places", "ranked_places", "row_distances", "run_starts", "running_extremes",
+    "running_logsumexp", "sorted_run_starts", "sorted_values", "sorting_places",
+]  # fmt: skip
+
+LOW_HALF = 2**32 - 1
+FEW = 512  # elements, of which NumPy's stable sort needs less time than the preparations of another
+SEVERAL = 8  # ranks, from which on sorting all takes less time than finding each
+
+
+# ---------------------------------------------------------------------------------------------------- orders
+
+
+def _keys(x, dim, descending=False):
+    """Integers along the last dimension in the order of x along `dim`, or in the opposite one."""
+    x = np.moveaxis(np.atleast_1d(x), dim, -1)
+    keys = _keys_of_floats(x) if x.dtype.kind == "f" else x.view(np.uint8) if x.dtype.kind == "b" else x
+    keys = np.ascontiguousarray(keys)
+    return ~keys if descending else keys
+
+
+def _keys_of_floats(x):
+    """The bits of a float as an integer in the order of the floats: those of negative numbers are inverted."""
+    integer = np.dtype(f"i{x.dtype.itemsize}")
+    bits = np.add(x, 0, order="C").view(integer)  # -0 + 0 is 0
+    keys = bits >> (8 * integer.itemsize - 1)
+    keys &= np.iinfo(integer).max
+    keys ^= bits
+    holes = np.isnan(x)
+    if holes.any():
+        keys[holes] = np.iinfo(integer).max
+    return keys
+
+
+def _order(keys):
+    """Where the elements of the sorted rows come from, equal ones in the order in which they stand."""
+    if keys.size <= FEW or keys.dtype.itemsize <= 2:
+        return np.argsort(keys, axis=-1, kind="stable")
+    if keys.dtype.itemsize == 4 or _span(keys) < 2**31:  # far faster than sorting the places alone
+        low = 0 if keys.dtype.itemsize == 4 else keys.min()
+        return _places_in_low_half(keys - low if low else keys, np.arange(keys.shape[-1]))
+    order = np.argsort(keys, axis=-1)
+    ranked = np.take_along_axis(keys, order, -1)
+    differ = ranked[..., 1:] != ranked[..., :-1]
+    if differ.all():
+        return order
+    groups = np.zeros(keys.shape, np.int64)
+    np.cumsum(differ, axis=-1, out=groups[..., 1:])
+    return _places_in_low_half(groups, order)
+
+
+def _span(keys):
+    return int(keys.max()) - int(keys.min())
+
+
+def _places_in_low_half(keys, places):
+    """The places sorted by key, then by place."""
+    packed = keys.astype(np.int64)
+    packed <<= 32
+    packed |= places
+    packed.sort(axis=-1)
+    packed &= LOW_HALF
+    return packed
+
+
+def _placed(places, x, dim):
+    """Places along the last dimension as places in x along `dim`."""
+    return np.moveaxis(places, -1, dim) if x.ndim else places.reshape(())
+
+
+def sorting_places(x, dim, descending):
+    """Where the elements of x, sorted along `dim`, come from."""
+    return _placed(_order(_keys(x, dim, descending)), x, dim)
+
+
+def sorted_values(x, dim, descending):
+    """x sorted along `dim`."""
+    if x.ndim == 0:
+        return x.copy()
+    out = np.sort(x, axis=dim)
+    return np.flip(out, dim).copy() if descending else out
+
+
+def largest_places(x, k, dim, largest):
+    """Where the k largest, or smallest, elements along `dim` are, in their order; of equals the first ones."""
+    keys = _keys(x, dim, descending=largest)
+    n = keys.shape[-1]
+    if keys.size <= FEW or 8 * k > n or k == 0:
+        return _placed(_order(keys)[..., :k], x, dim)
+    bound = np.partition(keys, k - 1, axis=-1)[..., k - 1 : k]
+    chosen = keys <= bound
+    if (np.count_nonzero(chosen, axis=-1) > k).any():  # the bound comes more often than is wanted
+        below, equal = keys < bound, keys == bound
+        wanted = k - np.count_nonzero(below, axis=-1, keepdims=True)
+        chosen = below | (equal & (np.cumsum(equal, axis=-1) <= wanted))
+    places = np.nonzero(chosen)[-1].reshape(*keys.shape[:-1], k)
+    order = _order(np.take_along_axis(keys, places, -1))
+    return _placed(np.take_along_axis(places, order, -1), x, dim)
+
+
+def rank_places(x, k, dim):
+    """Where the k-th smallest element along `dim` is, as a dimension of size 1: of equals, as if all were sorted."""
+    keys = _keys(x, dim)
+    bound = np.partition(keys, k - 1, axis=-1)[..., k - 1 : k]
+    nth = k - np.count_nonzero(keys < bound, axis=-1, keepdims=True)
+    equal = keys == bound
+    found = equal if (nth == 1).all() else np.cumsum(equal, axis=-1) == nth
+    return _placed(np.argmax(found, axis=-1, keepdims=True), x, dim)
+
+
+def middle_places(x, dim, skip_nan):
+    """Where the lower median along `dim` is, as a dimension of size 1: the first NaN, unless these are skipped."""
+    n = x.shape[dim] if x.ndim else 1
+    holes = np.isnan(x) if x.dtype.kind == "f" else None
+    if holes is None or not holes.any():
+        return rank_places(x, (n + 1) // 2, dim)
+    if not skip_nan:
+        first = np.argmax(holes, axis=dim, keepdims=True)
+        return np.where(holes.any(axis=dim, keepdims=True), first, rank_places(x, (n + 1) // 2, dim))
+    count = n - np.count_nonzero(np.atleast_1d(holes), axis=dim, keepdims=True)
+    order = np.atleast_1d(sorting_places(x, dim, False))
+    places = np.take_along_axis(order, np.maximum(count - 1, 0) // 2, dim)
+    return places if x.ndim else places.reshape(())
+
+
+def lowest_middle(x, skip_nan):
+    """The lower median of all elements: NaN where one is, or if these are skipped, where nothing else is."""
+    x = x.reshape(-1)
+    if x.dtype.kind == "f":
+        holes = np.isnan(x)
+        if holes.any():
+            x = x[~holes] if skip_nan else x[:0]
+        if not x.size:
+            return np.full((), np.nan, x.dtype)
+    middle = (x.size - 1) // 2
+    return np.partition(x, middle)[middle]
+
+
+def modal_places(x, dim):
+    """Where the most frequent value along `dim` was seen last; of equally frequent ones, the smallest."""
+    order = _order(_keys(x, dim))
+    ranked = np.take_along_axis(np.moveaxis(np.atleast_1d(x), dim, -1), order, -1)
+    places = np.arange(order.shape[-1])
+    starts = np.zeros(order.shape, np.int64)
+    np.multiply(ranked[..., 1:] != ranked[..., :-1], places[1:], out=starts[..., 1:])
+    seen = places - np.maximum.accumulate(starts, axis=-1)
+    most = np.argmax(seen, axis=-1, keepdims=True)
+    return _placed(np.take_along_axis(order, most, -1), x, dim)
+
+
+def order_statistics(x, ranks, dim):
+    """The elements that stand at `ranks` (from 0) when x is sorted along `dim`; all NaN where one is."""
+    rows = np.moveaxis(np.atleast_1d(x), dim, -1).copy()
+    wanted = np.unique(ranks)
+    if len(wanted) > SEVERAL:
+        rows.sort(axis=-1)
+    else:
+        for i, rank in enumerate(wanted):
+            start = wanted[i - 1] + 1 if i else 0
+            rows[..., start:].partition(rank - start, axis=-1)
+    out = rows[..., ranks]
+    holes = np.isnan(x)
+    if holes.any():
+        out[holes.any(axis=dim).reshape(out.shape[:-1])] = np.nan
+    return np.moveaxis(out, -1, dim)
+
+
+def ranked_places(x, ranks, dim):
+    """Where `order_statistics` finds its elements; a NaN where one is."""
+    order = np.moveaxis(np.atleast_1d(sorting_places(x, dim, False)), dim, -1)
+    holes = np.isnan(x).any(axis=dim).reshape(*order.shape[:-1], 1)
+    return np.moveaxis(np.where(holes, order[..., -1:], order[..., ranks]), -1, dim)
+
+
+# ----------------------------------------------------------------------------------------- searching, equals
+
+
+def insertion_places(sequence, values, sorter, right):
+    """Before which element of the sorted rows each value belongs; `right`: after those that equal it."""
+    if sorter is not None:
+        sequence = np.take_along_axis(sequence, sorter, -1)
+    side = "right" if right else "left"
+    if sequence.ndim == 1:
+        return np.searchsorted(sequence, values, side)
+    out = np.empty(values.shape, np.int64)
+    for place in np.ndindex(sequence.shape[:-1]):
+        out[place] = np.searchsorted(sequence[place], values[place], side)
+    return out
+
+
+def distinct_values(x, counted):
+    """The different elements of a 1-d array in order, and how often each comes (nothing, unless asked for)."""
+    ranked = np.sort(x)
+    new = np.concatenate([[True] * bool(x.size), ranked[1:] != ranked[:-1]])
+    counts = np.diff(np.flatnonzero(new), append=x.size) if counted else np.empty(0, np.int64)
+    return ranked[new], counts
+
+
+def run_starts(x):
+    """Runs of equal neighbours, of the slices of x along its first dimension: as `_runs` says."""
+    return _runs(x.reshape(len(x), math.prod(x.shape[1:])), None)
+
+
+def sorted_run_starts(x):
+    """Equal slices of x along its first dimension, sorted: as `_runs` says."""
+    rows = x.reshape(len(x), math.prod(x.shape[1:]))
+    if rows.shape[1] == 1:
+        return _runs(rows, _order(_keys(rows[:, 0], 0)))
+    return _runs(rows, np.lexsort(rows.T[::-1]) if rows.size else np.arange(len(rows)))
+
+
+def _runs(rows, order):
+    """Of the rows in that order (None: as they stand): the place of the first of each run, the number of the run that
+    each row is in, and how many are in each run."""
+    ranked = rows if order is None else rows[order]
+    starts = np.flatnonzero(np.concatenate([[True] * bool(len(rows)), (ranked[1:] != ranked[:-1]).any(axis=1)]))
+    counts = np.diff(starts, append=len(rows))
+    numbers = np.repeat(np.arange(len(starts)), counts)
+    if order is None:
+        return starts, numbers, counts
+    inverse = np.empty_like(numbers)
+    inverse[order] = numbers
+    return order[starts], inverse, counts
+
+
+def is_among(x, elements, assume_unique, invert):
+    """Whether each element of x is among others."""
+    return np.isin(x, elements, assume_unique=assume_unique, invert=invert)
+
+
+# ------------------------------------------------------------------------------------------------- counting
+
+
+def count_values(x, weights, minlength):
+    """How often each integer from 0 comes, or how much it weighs."""
+    try:
+        counts = np.bincount(x, weights, minlength)
+    except ValueError as error:
+        raise RuntimeError(f"bincount: expected no negative numbers, got {x.min()}") from error
+    return counts if weights is None or weights.dtype != np.float32 else counts.astype(np.float32)
+
+
+def count_into_bins(x, bins, low, high, weight, density):
+    """How many elements are in each bin, or how much they weigh, and the edges: `bins` of equal width, or as given."""
+    span = None if hasattr(bins, "dtype") else _range(x, low, high)
+    with np.errstate(invalid="ignore"):  # NaN where nothing is to be divided
+        hist, edges = np.histogram(x.reshape(-1), bins, span, density, None if weight is None else weight.reshape(-1))
+    return hist.astype(x.dtype), edges.astype(x.dtype)
+
+
+def _range(x, low, high):
+    """Where bins begin and end: as given, else at the extremes (NumPy moves them apart where these are equal)."""
+    if low == high:
+        low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
+    if not math.isfinite(low) or not math.isfinite(high):
+        raise ValueError(f"histogram: bins from {low} to {high} are not finite; give the range")
+    return low, high
+
+
+def count_into_boxes(x, edges, counts, spans, weight, density):
+    """The histogram of the rows of x, and the edges along each column: as given, or `counts` bins over `spans`."""
+    if not edges:
+        given = spans or [(0.0, 0.0)] * len(counts)
+        spans = [_range(column, *span) for column, span in zip(x.T, given, strict=True)]
+    with np.errstate(invalid="ignore"):
+        hist, edges = np.histogramdd(x, edges or counts, spans, density, weight)
+    return hist.astype(x.dtype), *(e.astype(x.dtype) for e in edges)
+
+
+# ---------------------------------------------------------------------------------------------------- scans
+
+
+def nansum_over(x, dim, keepdim, dtype):
+    """The sum without NaN; only where the plain sum is NaN are they looked for."""
+    with np.errstate(invalid="ignore"):
+        total = np.add.reduce(x, axis=dim, dtype=dtype, keepdims=keepdim)
+        if total.dtype.kind == "f" and np.isnan(total).any():
+            return np.add.reduce(np.where(np.isnan(x), 0, x), axis=dim, dtype=dtype, keepdims=keepdim)
+    return total
+
+
+def running_extremes(x, dim, largest):
+    """The largest, or smallest, element up to each place, and where it is: the last of equals; NaN wins."""
+    rows = np.atleast_1d(x)
+    best = (np.maximum if largest else np.minimum).accumulate(rows, axis=dim)
+    hit = rows == best
+    if x.dtype.kind == "f":
+        hit |= np.isnan(rows)
+    shape = [1] * hit.ndim
+    shape[dim] = -1
+    places = hit * np.arange(hit.shape[dim]).reshape(shape)
+    np.maximum.accumulate(places, axis=dim, out=places)
+    return best.reshape(x.shape), places.reshape(x.shape)
+
+
+def linear_recurrence(b, a, dim):
+    """h[i] = b[i] + a[i] h[i - 1] along `dim`, in two rounds of sqrt(n) steps: within blocks, then from block to block.
+
+    G. E. Blelloch, Prefix sums and their applications, CMU-CS-90-190 (1990), section 1.4.
+    """
+    n = b.shape[dim] if b.ndim else 1
+    if n <= 1 or b.size == 0:
+        return b.copy()
+    width = math.isqrt(n - 1) + 1
+    h, p = (_blocks(x, dim, n, width) for x in (b, a))
+    for j in range(1, width):
+        h[:, j] += p[:, j] * h[:, j - 1]
+        p[:, j] *= p[:, j - 1]
+    for i in range(1, len(h)):
+        h[i] += p[i] * h[i - 1, -1]
+    out = h.reshape(-1, *h.shape[2:])[:n]
+    return np.moveaxis(out, 0, dim)
+
+
+def _blocks(x, dim, n, width):
+    """A copy of x with `dim` in front, in blocks of that width; the last one filled up with zeros."""
+    rows = np.moveaxis(x, dim, 0)
+    out = np.zeros((-(-n // width) * width, *rows.shape[1:]), x.dtype)
+    out[:n] = rows
+    return out.reshape(-1, width, *rows.shape[1:])
+
+
+def running_logsumexp(x, dim):
+    """log(cumsum(exp(x))), each sum relative to the largest term so far, so that nothing overflows."""
+    rows = np.moveaxis(np.atleast_1d(x), dim, 0)
+    top = np.maximum.accumulate(rows.real, axis=0)
+    shift = np.where(np.isfinite(top), top, np.zeros((), top.dtype))
+    decay = np.zeros(rows.shape, x.dtype)
+    decay[1:] = np.exp(np.minimum(shift[:-1] - shift[1:], 0))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        out = np.log(linear_recurrence(np.exp(rows - shift), decay, 0)) + shift
+    return np.moveaxis(out, 0, dim).reshape(x.shape)
+
+
+# ------------------------------------------------------------------------------------------------- distances
+
+BLOCK = 2**22  # elements of a table of differences
+CANCELLED = 1 / 16  # of the squares' sum: below, their difference with the product has lost digits
+
+
+def row_distances(x, y):
+    """The Euclidean distance of each row of x from each row of y.
+
+    By |x|^2 + |y|^2 - 2 x.y, one matrix product; where that cancels, from the differences.
+    """
+    squares, close = _squared_by_products(*_centred(x, y))
+    lead = squares.shape[:-2]
+    x, y = np.broadcast_to(x, (*lead, *x.shape[-2:])), np.broadcast_to(y, (*lead, *y.shape[-2:]))
+    step = max(BLOCK // max(x.shape[-1], 1), 1)
+    for start in range(0, len(close[0]), step):
+        *batch, i, j = (places[start : start + step] for places in close)
+        difference = x[*batch, i] - y[*batch, j]
+        squares[*batch, i, j] = np.vecdot(difference, difference)
+    return np.sqrt(squares, out=squares)
+
+
+def _centred(x, y):
+    """Both without the mean row of x, so that less cancels."""
+    rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+    centre = rows.mean(axis=0) if len(rows) else np.zeros(rows.shape[1], x.dtype)
+    return (x - centre, y - centre) if np.isfinite(centre).all() else (x, y)
+
+
+def _squared_by_products(x, y):
+    """The squared distances, and where they have lost digits."""
+    with np.errstate(invalid="ignore"):
+        size = np.vecdot(x, x)[..., :, None] + np.vecdot(y, y)[..., None, :]
+        squares = size - 2 * np.matmul(x, np.swapaxes(y, -1, -2))
+        return squares, np.nonzero(~(squares > CANCELLED * size))

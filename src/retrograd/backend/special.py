@@ -1,8 +1,23 @@
-"""Special functions that NumPy lacks: the error function, as rational approximations; the others are SciPy's."""
+"""Elementwise functions that NumPy lacks: some of our own, which need no SciPy; the others are SciPy's."""
+
+import math
 
 import numpy as np
 
-__all__ = ["erf"]
+__all__ = [
+    "entr",
+    "erf",
+    "i0",
+    "lerp",
+    "logit",
+    "of_reals",
+    "polygamma",
+    "quotient",
+    "recurrence",
+    "sinc_derivative",
+    "xlog1py",
+    "xlogy",
+]
 
 
 def scipy_special():
@@ -12,6 +27,19 @@ def scipy_special():
     except ImportError as error:
         raise ImportError("special functions need SciPy: pip install 'retrograd[scipy]'") from error
     return scipy.special
+
+
+def of_reals(name, kernel):
+    """The kernel, which refuses complex numbers by name, and answers in the dtype of its operands."""
+
+    def checked(*operands, **params):
+        dtype = next(o.dtype for o in operands if hasattr(o, "dtype"))
+        if dtype.kind == "c":
+            raise TypeError(f"{name}: complex numbers are not supported, got {dtype}")
+        out = kernel(*operands, **params)
+        return out if out.dtype == dtype else out.astype(dtype)
+
+    return checked
 
 
 # W. J. Cody, Rational Chebyshev approximations for the error function, Math. Comp. 23 (1969), 631-637:
@@ -89,3 +117,113 @@ def _polynomial(coefficients, x):
         out *= x
         out += coefficient
     return out
+
+
+# --------------------------------------------------------------------------------------- logarithms of products
+
+
+def xlogy(x, y):
+    """x log(y), and 0 where x is 0, unless y is NaN."""
+    return _times_log(x, y, np.log)
+
+
+def xlog1py(x, y):
+    """x log(1 + y), and 0 where x is 0, unless y is NaN."""
+    return _times_log(x, y, np.log1p)
+
+
+def _times_log(x, y, log):
+    with np.errstate(divide="ignore", invalid="ignore"):  # where x is 0, the logarithm does not matter
+        product = x * log(y)
+    return np.where((x == 0) & ~np.isnan(y), np.zeros((), product.dtype), product)
+
+
+def entr(x):
+    """-x log(x); 0 at 0, -inf below."""
+    return np.where(x < 0, -math.inf, -xlogy(x, x))
+
+
+def logit(x):
+    """log(x / (1 - x)); NaN where x is no probability."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log(x / (1 - x))
+
+
+# --------------------------------------------------------------------------------------------------- sin(x) / x
+
+
+def sinc_derivative(x, order):
+    """The derivative of that order of sin(pi x) / (pi x): for small |pi x| its power series, else a recurrence."""
+    near = np.abs(x) * math.pi <= order + 1
+    out = np.empty_like(x)
+    out[near] = _sinc_series(x[near] * math.pi, order)
+    out[~near] = _sinc_recurrence(x[~near], order)
+    return out
+
+
+def _sinc_series(y, order):
+    """The integral of (pi t)^order cos(y t + order pi/2) over t from 0 to 1, term by term of the cosine."""
+    total = np.zeros_like(y)
+    for power in range(order % 2, 3 * order + 24, 2):
+        sign = 1 - (power + order) % 4
+        total += y**power * (sign * math.pi**order / (power + order + 1) / math.factorial(power))
+    return total
+
+
+def _sinc_recurrence(x, order):
+    """From the product rule for x times sinc; stable where |pi x| > order."""
+    y = x * math.pi
+    out = np.sin(y) / y
+    for k in range(1, order + 1):
+        out = (np.sin(y + k * math.pi / 2) * math.pi ** (k - 1) - out * k) / x
+    return out
+
+
+# ------------------------------------------------------------------------------------------ polynomials by degree
+
+
+def recurrence(x, n, first, step):
+    """p_n(x): p_0 = 1, p_1 = first(x), p_(k+1) = step(k, x, p_k, p_(k-1)), k from 1; 0 where n is negative."""
+    x, n = np.asarray(x, np.result_type(x, n)), np.trunc(n)
+    before, now = np.ones_like(x), first(x)
+    out = np.where(n == 0, before, np.where(n == 1, now, np.zeros((), x.dtype)))
+    for k in range(1, int(np.max(n, initial=0))):
+        before, now = now, step(k, x, now, before)
+        out = np.where(n == k + 1, now, out)
+    return out
+
+
+# ---------------------------------------------------------------------------------------------------- arithmetic
+
+
+def lerp(a, b, weight):
+    """From a to b, as far as weight says: exact at both ends."""
+    way = b - a
+    if isinstance(weight, np.ndarray):
+        return np.where(np.abs(weight) < 0.5, a + weight * way, b - way * (1 - weight))
+    return a + weight * way if abs(weight) < 0.5 else b - way * (1 - weight)
+
+
+def quotient(a, b, rounding_mode):
+    """a / b, rounded down ("floor") or towards 0 ("trunc")."""
+    if rounding_mode == "floor":
+        return np.floor_divide(a, b)
+    if np.result_type(a, b).kind == "f":
+        return np.trunc(np.true_divide(a, b))
+    down = np.floor_divide(a, b)
+    return down + ((down < 0) & (down * b != a))
+
+
+# ------------------------------------------------------------------------------------ SciPy's, in another form
+
+
+def i0(x):
+    """The modified Bessel function of order 0: SciPy's, which is quicker than NumPy's."""
+    return scipy_special().i0(x)
+
+
+def polygamma(x, n):
+    """The derivative of order n of digamma, from the Hurwitz zeta function."""
+    if n == 0:
+        return scipy_special().psi(x)
+    return (-1) ** (n + 1) * float(math.factorial(n)) * scipy_special().zeta(x.dtype.type(n + 1), x)

@@ -39,7 +39,13 @@ class Operator(Op):
     @property
     def __signature__(self):
         """What `help()` and `inspect.signature` show."""
-        return inspect.Signature([_python_parameter(p) for p in self.schema.parameters])
+        return inspect.Signature([_python_parameter(p) for p in self.called_as.parameters])
+
+    @property
+    def called_as(self):
+        """The schema of calls: that of the operator that takes them with keywords, if there is one."""
+        wider = self.definition.wider
+        return registry[wider].schema if wider else self.schema
 
     @property
     def public_names(self):
@@ -77,6 +83,7 @@ class Definition:
     home = ""  # the namespace below `rg.` that its name is in: "nn.functional"
     method = True  # is a method of tensors too, by its names without dots
     aliases = ""  # other public names: "multiply", "linalg.det nn.functional.relu"
+    wider = ""  # the operator that takes calls with keywords: of an operator that is called often, with more params
     impl = None
 
     def __init_subclass__(cls, **traits):

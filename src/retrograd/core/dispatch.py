@@ -8,7 +8,7 @@ from numpy import asarray, generic, ndarray
 from retrograd.core.dtype import category
 from retrograd.core.hooks import move_retained
 from retrograd.core.level import at, current
-from retrograd.core.op import OpBase, namespaces
+from retrograd.core.op import OpBase, namespaces, registry
 from retrograd.core.record import record, record2
 from retrograd.core.source import PACKAGE, user_frame
 from retrograd.core.tensor import INFERENCE, TensorBase, View, become_view, floating, make, plain, shows, version_of
@@ -37,8 +37,12 @@ class Op(OpBase):
             params = self.quick_params(args, kwargs)
             if params is not None:
                 return call(self, args[: self.leading], params)
+        if kwargs and self.definition.wider:
+            return registry[self.definition.wider](*args, **kwargs)
         if "out" in kwargs and "out" not in self.params:
             return write_out(self, args, kwargs)
+        if "inplace" in kwargs and self.definition.in_place and "inplace" not in self.params:
+            return perhaps_in_place(self, args, kwargs)
         inputs, params = self.schema.bind(args, kwargs)
         return call(self, inputs, params)
 
@@ -361,6 +365,17 @@ def answer_of(func, foreign, args, kwargs):
             return result
     names = ", ".join(t.__name__ for t in types)
     raise TypeError(f"no implementation of {func.__name__} for {names}: __tensor_function__ returned NotImplemented")
+
+
+def perhaps_in_place(op, args, kwargs):
+    """`op(x, inplace=True)`: the result is written into x, by the method `<name>_` where there is one."""
+    rest = dict(kwargs)
+    if not rest.pop("inplace"):
+        return op(*args, **rest)
+    x, *others = args
+    if hasattr(x, f"{op.name}_"):
+        return getattr(x, f"{op.name}_")(*others, **rest)
+    return x.copy_(op(x.clone(), *others, **rest))
 
 
 def write_out(op, args, kwargs):

@@ -2,8 +2,13 @@
 
 import numpy as np
 
+DType = np.dtype  # the class of all dtypes
+
 bool_ = np.dtype("bool")
 uint8 = np.dtype("uint8")
+uint16 = np.dtype("uint16")
+uint32 = np.dtype("uint32")
+uint64 = np.dtype("uint64")
 int8 = np.dtype("int8")
 int16 = np.dtype("int16")
 int32 = np.dtype("int32")
@@ -94,12 +99,17 @@ def of_scalar(value):
 def promote(a, b):
     """The dtype that holds both, of two arrays of the same standing: a float wins over any integer.
 
+    TypeError for uint64 with a signed integer, since no integer dtype holds both.
+
     >>> promote(int64, float32), promote(uint8, int8)
     (dtype('float32'), dtype('int16'))
     """
     ca, cb = category(a), category(b)
     if ca == cb or (ca >= 2 and cb >= 2):
-        return np.promote_types(a, b)
+        both = np.promote_types(a, b)
+        if both.kind == "f" and ca == 1:
+            raise TypeError(f"no integer dtype holds both {a} and {b}: convert one with .to(dtype)")
+        return both
     return a if ca > cb else b
 
 
@@ -133,3 +143,50 @@ def check_requires_grad(dtype):
     """Refuse gradients of dtypes that have none."""
     if not is_differentiable(dtype):
         raise RuntimeError(f"only tensors of floating or complex dtype can require gradients, got {dtype}")
+
+
+# ------------------------------------------------------------------------------------------------ limits
+
+
+class finfo:
+    """The limits of a floating dtype (none given: the default dtype) as Python numbers; of a complex one, its parts'.
+
+    >>> finfo(float32).bits, finfo(float32).eps == 2.0**-23, finfo(float64).max
+    (32, True, 1.7976931348623157e+308)
+    """
+
+    __slots__ = ("bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")
+
+    def __init__(self, dtype=None):
+        dtype = _default if dtype is None else np.dtype(dtype)
+        if not is_differentiable(dtype):
+            raise TypeError(f"finfo: expected a floating or complex dtype, got {dtype}; for integers there is iinfo")
+        known = np.finfo(dtype)
+        self.bits, self.dtype = known.bits, str(known.dtype)
+        self.eps, self.resolution = float(known.eps), 10.0**-known.precision
+        self.max, self.min = float(known.max), float(known.min)
+        self.smallest_normal = self.tiny = float(known.smallest_normal)
+
+    def __repr__(self):
+        shown = [f"{name}={getattr(self, name):g}" for name in ("resolution", "min", "max", "eps", "smallest_normal")]
+        return f"finfo({', '.join(shown)}, dtype={self.dtype})"
+
+
+class iinfo:
+    """The limits of an integer dtype.
+
+    >>> iinfo(uint8)
+    iinfo(min=0, max=255, dtype=uint8)
+    """
+
+    __slots__ = ("bits", "dtype", "max", "min")
+
+    def __init__(self, dtype):
+        dtype = np.dtype(dtype)
+        if category(dtype) != 1:
+            raise TypeError(f"iinfo: expected an integer dtype, got {dtype}; for others there is finfo")
+        known = np.iinfo(dtype)
+        self.bits, self.dtype, self.max, self.min = known.bits, str(dtype), int(known.max), int(known.min)
+
+    def __repr__(self):
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

@@ -3,6 +3,7 @@
 import weakref
 from itertools import count
 
+from retrograd.core.dtype import is_differentiable
 from retrograd.core.hooks import RemovableHandle, hooks_of
 from retrograd.core.level import at, current
 from retrograd.core.tensor import TensorBase, alias, count_of, make, version_of
@@ -143,7 +144,7 @@ class GradFn:
         """PyTorch's name of the node: MulBackward0 for `mul`."""
         if self.rules is None:
             return f"{self.op.name}Backward"
-        return "".join(word.capitalize() for word in self.op.name.split("_")) + "Backward0"
+        return "".join(word.capitalize() for word in self.op.name.replace(".", "_").split("_")) + "Backward0"
 
     def __repr__(self):
         return f"<{self.name()} #{self.sequence}>"
@@ -238,8 +239,16 @@ class GradFn:
         if not current().grad_enabled:
             return saved
         if type(saved) is tuple:
-            return tuple([alias(member, self) for member in saved])
+            return tuple([self.output_again(member, number) for number, member in enumerate(saved)])
         return alias(saved, self)
+
+    def output_again(self, member, number):
+        """One of several outputs, back in the graph as that; integers never were in it."""
+        if not is_differentiable(member.dtype):
+            return member
+        out = alias(member, self)
+        out.output_nr = number
+        return out
 
     def release(self):
         """Free the saved values."""

@@ -30,6 +30,8 @@ class Parameter(NamedTuple):
 
 
 def _integers(value):
+    if isinstance(value, bool):  # PyTorch once took `unbiased` where `dim` stands
+        raise TypeError
     if isinstance(value, (int, np.integer)):
         return (operator.index(value),)
     return tuple(operator.index(v) for v in value)
@@ -91,6 +93,7 @@ class Schema:
         self.defaults = {p.name: p.default for p in self.params if p.default is not REQUIRED}
         self.inputs_lead = all(p.is_tensor and not p.keyword_only for p in parameters[: len(self.inputs)])
         self.positional_params = tuple(p.name for p in self.params if not p.keyword_only)
+        self.last_positional = ([None] + [p for p in parameters if not p.keyword_only])[-1]
         self.exact = {p.name: _EXACT.get(p.type.rstrip("?")) for p in self.params}
         self._by_name = {p.name: p for p in parameters}
         if any(p.type == "Tensor[]" for p in self.inputs[:-1]):
@@ -125,7 +128,7 @@ class Schema:
                 given[parameter.name] = args[index:]
                 return given
             listed = parameter.type != "Tensor[]" or isinstance(value, (list, tuple))
-            if not listed and parameter is self.parameters[-1]:  # einsum("ij,jk->ik", a, b)
+            if not listed and parameter is self.last_positional:  # einsum("ij,jk->ik", a, b)
                 given[parameter.name] = args[index:]
                 return given
             given[parameter.name] = value

@@ -7,7 +7,7 @@ from retrograd.core import Level, Op, Tensor, at, call, registry
 from retrograd.core.engine import edge_of, pullback
 from retrograd.core.hooks import conjugate
 from retrograd.core.tensor import make
-from retrograd.func.lift import lift, outputs, value_at
+from retrograd.func.lift import lift, outputs
 from retrograd.ops.create import as_tensor
 
 
@@ -16,8 +16,9 @@ class GradLevel(Level):
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
         """The operator on the values."""
-        out = call(op, tuple(value_at(self, a) for a in args), params)
-        return outputs(out, lambda o: make(o, self, None))
+        below = [a.value if isinstance(a, Tensor) and a.level is self else a for a in args]
+        out = op(*below) if op.simple and op.simple == len(below) else call(op, tuple(below), params)
+        return make(out, self, None) if isinstance(out, Tensor) else outputs(out, lambda o: make(o, self, None))
 
 
 def vjp(func: Callable, *primals: Tensor) -> tuple[Tensor, Callable[[Tensor], tuple[Tensor, ...]]]:

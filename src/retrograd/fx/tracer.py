@@ -135,12 +135,12 @@ class TraceLevel(Level):
     def output(self, result: Any) -> None:
         """End the graph with what the code returned."""
         assert self.graph.signature is not None
-        for node in self.graph.find_nodes(op="call_function", target=PICK):
-            if not node.users:
-                self.graph.erase_node(node)
         leaves = self.graph.signature.learn_result(result)
         results = tuple(self.operand(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves)
         self.graph.output(results[0] if self.graph.signature.single else results)
+        for node in self.graph.find_nodes(op="call_function", target=PICK):
+            if not node.users:
+                self.graph.erase_node(node)
 
     # ------------------------------------------------------------------------------------------ what it meets
 

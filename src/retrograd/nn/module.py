@@ -9,6 +9,7 @@ from retrograd.nn.hooks import Hook, Hooks, RemovableHandle, add, after, before
 from retrograd.nn.parameter import Buffer, Parameter, convert
 from retrograd.nn.state import IncompatibleKeys, load
 from retrograd.ops.create import zeros
+from retrograd.ops.layout import check_device, is_device
 
 PARAMETER, BUFFER, TRANSIENT, MODULE = "parameter", "buffer", "transient buffer", "module"
 _EXPECTED = {
@@ -306,10 +307,11 @@ class Module:
     def to(self: Self, dtype: Any) -> Self:
         """Convert all floating and complex parameters, their gradients and buffers to a dtype, in place.
 
-        Parameters stay the same objects, so an optimizer that has them goes on. "cpu" is accepted and is
-        where everything is.
+        Parameters stay the same objects, so an optimizer that has them goes on. The CPU is accepted, by
+        name or as a device: it is where everything is.
         """
-        if isinstance(dtype, str) and dtype == "cpu":
+        if is_device(dtype):
+            check_device(dtype)
             return self
         wanted = zeros(0, dtype=dtype).dtype
         if not dtypes.is_differentiable(wanted):

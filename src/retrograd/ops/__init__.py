@@ -2,26 +2,41 @@
 
 from retrograd import backend as backend
 from retrograd.core import bind_arithmetic, registry
+from retrograd.core.definition import Operator
 from retrograd.ops import activation as activation
 from retrograd.ops import bessel as bessel
 from retrograd.ops import bits as bits
 from retrograd.ops import complex as complex
 from retrograd.ops import conv as conv
+from retrograd.ops import convert as convert
 from retrograd.ops import create as create
+from retrograd.ops import data as data
 from retrograd.ops import decompose as decompose
 from retrograd.ops import distances as distances
 from retrograd.ops import distributions as distributions
+from retrograd.ops import dropout as dropout
+from retrograd.ops import eigen as eigen
+from retrograd.ops import embedding as embedding
+from retrograd.ops import equations as equations
 from retrograd.ops import fft as fft
 from retrograd.ops import floats as floats
 from retrograd.ops import functions as functions
 from retrograd.ops import gamma as gamma
+from retrograd.ops import generators as generators
+from retrograd.ops import histograms as histograms
 from retrograd.ops import index as index
+from retrograd.ops import inverses as inverses
 from retrograd.ops import join as join
+from retrograd.ops import layout as layout
+from retrograd.ops import legacy as legacy
 from retrograd.ops import linalg as linalg
 from retrograd.ops import losses as losses
+from retrograd.ops import lstsq as lstsq
+from retrograd.ops import lu as lu
 from retrograd.ops import margins as margins
 from retrograd.ops import masked as masked
 from retrograd.ops import matrices as matrices
+from retrograd.ops import memory as memory
 from retrograd.ops import methods as methods
 from retrograd.ops import mutate as mutate
 from retrograd.ops import nn as nn
@@ -31,6 +46,7 @@ from retrograd.ops import pad as pad
 from retrograd.ops import pointwise as pointwise
 from retrograd.ops import polynomials as polynomials
 from retrograd.ops import pool as pool
+from retrograd.ops import printing as printing
 from retrograd.ops import products as products
 from retrograd.ops import random as random
 from retrograd.ops import reduce as reduce
@@ -40,8 +56,10 @@ from retrograd.ops import scatter as scatter
 from retrograd.ops import solve as solve
 from retrograd.ops import sort as sort
 from retrograd.ops import special as special
+from retrograd.ops import split as split
 from retrograd.ops import statistics as statistics
 from retrograd.ops import strides as strides
+from retrograd.ops import svd as svd
 from retrograd.ops import view as view
 from retrograd.ops import windows as windows
 
@@ -57,5 +75,8 @@ def public(home=""):
     return {last: member for where, _, last, member in parts if where == home}
 
 
-methods.add_operators(public())
-mutate.add_in_place(public())
+_operators = {name: member for name, member in public().items() if isinstance(member, Operator)}
+
+methods.add_operators(_operators)
+mutate.add_in_place(_operators)
+legacy.add_writing_functions(_operators)

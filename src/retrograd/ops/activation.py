@@ -1,1 +1,454 @@
-"""Activation functions beyond those in `pointwise`."""
+"""Activations: elementwise functions between the layers of a network, and those that act along one dimension."""
+
+# Kernels write into memory of their own instead of making a temporary for every step, and choose by minima and
+# maxima instead of masks, which cost several times as much.  `asarray` makes an array of a NumPy scalar.
+
+from retrograd.core import dtype as dtypes
+from retrograd.core import op, registry
+from retrograd.ops.extremes import argmax
+from retrograd.ops.family import Composite, Pointwise, canonical_dim, cast_to, pointwise
+from retrograd.ops.functions import function
+from retrograd.ops.mutate import writer
+from retrograd.ops.nn import softmax
+from retrograd.ops.pointwise import (
+    abs,
+    clamp,
+    detach,
+    eq,
+    leaky_relu,
+    log,
+    log1p,
+    logical_and,
+    logical_or,
+    relu,
+    sigmoid,
+    softplus,
+    square,
+    tanh,
+    where,
+)
+from retrograd.ops.view import narrow, reshape
+
+# ---------------------------------------------------------------------------------------------- exponential
+
+ALPHA, SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946  # of Klambauer et al.
+
+
+def _bent(xp, name, x, alpha, scale=1.0, steep=1.0):
+    """scale * (x where positive, alpha * expm1(steep * x) elsewhere)."""
+    xp.real_only(name, x)
+    out = xp.asarray(xp.minimum(x, 0))
+    out *= steep
+    xp.expm1(out, out=out)
+    out *= alpha * scale
+    out += xp.maximum(x, 0) * scale
+    return out
+
+
+@op("elu(Tensor x, float alpha=1.0) -> Tensor")
+class elu(Pointwise, promotion="float", home="nn.functional"):
+    """x where positive, alpha * expm1(x) elsewhere; the derivative at 0 is alpha.
+
+    D.-A. Clevert, T. Unterthiner and S. Hochreiter, Fast and accurate deep network learning by exponential linear
+    units, arXiv 1511.07289.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.elu(rg.tensor([-1000.0, 2.0])).tolist()
+    [-1.0, 2.0]
+    """
+
+    def impl(xp, x, *, alpha):
+        return _bent(xp, "elu", x, alpha)
+
+    def vjp_x(g, x, out, alpha):
+        return where(x <= 0, g * (out + alpha), g)
+
+    def samples(r):
+        yield (r(3, 2),), {}
+        yield (r(4),), {"alpha": 0.5}
+
+
+@op("selu(Tensor x) -> Tensor")
+class selu(Pointwise, promotion="float", method=False, aliases="nn.functional.selu"):
+    """1.0507 * elu(x, 1.6733): layers of it keep mean 0 and variance 1.
+
+    G. Klambauer et al., Self-normalizing neural networks, arXiv 1706.02515, with the constants of its code.
+    """
+
+    def impl(xp, x):
+        return _bent(xp, "selu", x, ALPHA, SCALE)
+
+    def vjp_x(g, x, out):
+        return where(x <= 0, g * (out + ALPHA * SCALE), g * SCALE)
+
+    def samples(r):
+        yield (r(3, 2),), {}
+
+
+@op("celu(Tensor x, float alpha=1.0) -> Tensor")
+class celu(Pointwise, promotion="float", method=False, aliases="nn.functional.celu"):
+    """x where positive, alpha * expm1(x / alpha) elsewhere: `elu` with slope 1 at 0 for every alpha but 0.
+
+    J. T. Barron, Continuously differentiable exponential linear units, arXiv 1704.07483.
+    """
+
+    def impl(xp, x, *, alpha):
+        if alpha == 0:
+            raise RuntimeError("celu: alpha must not be 0")
+        return _bent(xp, "celu", x, alpha, steep=1 / alpha)
+
+    def vjp_x(g, x, out, alpha):
+        return where(x <= 0, g * (out * (1 / alpha) + 1), g)
+
+    def samples(r):
+        yield (r(3, 2),), {}
+        yield (r(4),), {"alpha": 0.5}
+
+    def errors(r):
+        yield (r(3),), {"alpha": 0.0}, RuntimeError, "celu: alpha must not be 0"
+
+
+def _mish(xp, x):
+    """With e = exp(x): tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2), which is 1 long before e * e overflows."""
+    xp.real_only("mish", x)
+    e = xp.asarray(xp.minimum(x, 5.5 if x.dtype == dtypes.float16 else 20.0))
+    xp.exp(e, out=e)
+    out = xp.asarray(e + 2)
+    out *= e
+    out /= xp.add(out, 2, out=e)
+    out *= x
+    return out
+
+
+def _mish_slope(x, t):
+    return t + x * sigmoid(x) * (1 - t * t)
+
+
+mish = pointwise("mish(Tensor x) -> Tensor", _mish,
+    """x * tanh(softplus(x)).  D. Misra, Mish, arXiv 1908.08681.""",
+    vjp=lambda g, x: g * _mish_slope(x, tanh(softplus(x))), promotion="float", home="nn.functional")  # fmt: skip
+
+
+def _logsigmoid(xp, x):
+    xp.real_only("logsigmoid", x)
+    out = xp.asarray(xp.absolute(x))
+    xp.negative(out, out=out)
+    xp.exp(out, out=out)
+    xp.log1p(out, out=out)
+    return xp.minimum(x, 0) - out
+
+
+logsigmoid = pointwise("logsigmoid(Tensor x) -> Tensor", _logsigmoid,
+    "log(1 / (1 + exp(-x))), without overflow.",
+    vjp=lambda g, x: g * sigmoid(-x), promotion="float", home="nn.functional")  # fmt: skip
+tanhshrink = pointwise("tanhshrink(Tensor x) -> Tensor", lambda xp, x: x - xp.tanh(x),
+    "x - tanh(x).",
+    vjp=lambda g, x: g * square(tanh(x)), promotion="float", home="nn.functional", in_place=False)  # fmt: skip
+
+
+@op("softsign(Tensor x) -> Tensor")
+class softsign(Composite, home="nn.functional"):
+    """x / (1 + abs(x))."""
+
+    def compose(x):
+        return x / (abs(x) + 1)
+
+    def samples(r):
+        yield (r(3, 2),), {}
+
+
+# ------------------------------------------------------------------------------------------------- piecewise
+
+
+def _inside(x, low, high):
+    """Whether an element is between two bounds, and is not NaN."""
+    return logical_and(x > low, x < high)
+
+
+def _outside(x, low, high):
+    """Whether an element is beyond one of two bounds, and is not NaN."""
+    return logical_or(x < low, x > high)
+
+
+@op("hardtanh(Tensor x, number min_val=-1.0, number max_val=1.0) -> Tensor")
+class hardtanh(Pointwise, home="nn.functional"):
+    """x, but at least min_val and at most max_val; the derivative at the bounds is 0."""
+
+    def impl(xp, x, *, min_val, max_val):
+        _check_bounds(xp, x, min_val, max_val)
+        return xp.clip(x, x.dtype.type(min_val), x.dtype.type(max_val))
+
+    def vjp_x(g, x, min_val, max_val):
+        return where(_inside(x, min_val, max_val), g, 0)
+
+    def samples(r):
+        yield (r(3, 2),), {}
+        yield (r(4),), {"min_val": -0.3, "max_val": 0.5}
+
+    def errors(r):
+        yield (r(3),), {"min_val": 1.0, "max_val": -1.0}, ValueError, "min_val must not be larger than max_val"
+
+
+def _check_bounds(xp, x, low, high):
+    xp.real_only("hardtanh", x)
+    if low > high:
+        raise ValueError(f"hardtanh: min_val must not be larger than max_val, got {low} and {high}")
+
+
+def _relu6(xp, x):
+    xp.real_only("relu6", x)
+    return xp.clip(x, x.dtype.type(0), x.dtype.type(6))
+
+
+relu6 = pointwise("relu6(Tensor x) -> Tensor", _relu6,
+    "x, but at least 0 and at most 6; the derivative at the bounds is 0.",
+    vjp=lambda g, x: where(_inside(x, 0, 6), g, 0), home="nn.functional", domain=(-3.0, 9.0))  # fmt: skip
+
+
+def _ramp(xp, name, x):
+    """x + 3, but at least 0 and at most 6."""
+    xp.real_only(name, x)
+    out = xp.asarray(x + 3)
+    return xp.clip(out, 0, 6, out=out)
+
+
+def _hardsigmoid(xp, x):
+    out = _ramp(xp, "hardsigmoid", x)
+    out /= 6
+    return out
+
+
+def _hardswish(xp, x):
+    out = _ramp(xp, "hardswish", x)
+    out *= x
+    out /= 6
+    return out
+
+
+hardsigmoid = pointwise("hardsigmoid(Tensor x) -> Tensor", _hardsigmoid,
+    "A sigmoid of straight lines: x / 6 + 1 / 2, but at least 0 and at most 1, where the derivative is 0.",
+    vjp=lambda g, x: where(_inside(x, -3, 3), g / 6, 0), promotion="float",
+    home="nn.functional", domain=(-6.0, 6.0))  # fmt: skip
+hardswish = pointwise("hardswish(Tensor x) -> Tensor", _hardswish,
+    "x * hardsigmoid(x); the derivative is 0 at -3 and 1 at 3.  A. Howard et al., MobileNetV3, arXiv 1905.02244.",
+    vjp=lambda g, x: where(x >= 3, g, where(x <= -3, 0, g * (x / 3 + 0.5))), promotion="float",
+    home="nn.functional", domain=(-6.0, 6.0))  # fmt: skip
+
+
+@op("hardshrink(Tensor x, float lambd=0.5) -> Tensor")
+class hardshrink(Pointwise, promotion="float", in_place=False, aliases="nn.functional.hardshrink"):
+    """x, but 0 from -lambd to lambd, the ends included, where the derivative is 0."""
+
+    def impl(xp, x, *, lambd):
+        xp.real_only("hardshrink", x)
+        return x * (xp.absolute(x) > lambd)
+
+    def vjp_x(g, x, lambd):
+        return where(_outside(x, -lambd, lambd), g, 0)
+
+    def samples(r):
+        yield (r(3, 2),), {}
+        yield (r(4),), {"lambd": 0.1}
+
+
+@op("softshrink(Tensor x, float lambd=0.5) -> Tensor")
+class softshrink(Pointwise, promotion="float", in_place=False, home="nn.functional"):
+    """x moved towards 0 by lambd, and 0 if it was not farther away, where the derivative is 0."""
+
+    def impl(xp, x, *, lambd):
+        xp.real_only("softshrink", x)
+        if not lambd >= 0:
+            raise RuntimeError(f"softshrink: lambd must be at least 0, got {lambd}")
+        return x - xp.clip(x, -lambd, lambd)
+
+    def vjp_x(g, x, lambd):
+        return where(_outside(x, -lambd, lambd), g, 0)
+
+    def samples(r):
+        yield (r(3, 2),), {}
+        yield (r(4),), {"lambd": 0.1}
+
+    def errors(r):
+        yield (r(3),), {"lambd": -1.0}, RuntimeError, "lambd must be at least 0, got -1.0"
+
+
+@op("threshold(Tensor x, number threshold, number value) -> Tensor")
+class threshold(Pointwise, method=False, aliases="nn.functional.threshold"):
+    """x where it is more than the threshold, the value elsewhere, where the derivative is 0."""
+
+    def impl(xp, x, *, threshold, value):
+        xp.real_only("threshold", x)
+        return xp.where(x <= threshold, x.dtype.type(value), x)
+
+    def vjp_x(g, x, threshold):
+        return where(x <= threshold, 0, g)
+
+    def samples(r):
+        yield (r(3, 2),), {"threshold": 0.1, "value": -3.0}
+
+
+# ------------------------------------------------------------------------------- with slopes where negative
+
+
+@op("two_slopes(Tensor x, Tensor weight) -> Tensor")
+class two_slopes(Pointwise, public=False, method=False):
+    """x where positive, weight * x elsewhere; the derivative at 0 is the weight."""
+
+    def impl(xp, x, weight):
+        xp.real_only("two_slopes", x)
+        return xp.where(x > 0, x, x * weight)
+
+    def vjp_x(g, x, weight):
+        return where(x > 0, g, g * weight)
+
+    def vjp_weight(g, x):
+        return where(x > 0, 0, g * x)
+
+    def samples(r):
+        yield (r(3, 4), r(4)), {}
+        yield (r(3), r(3)), {}
+
+
+@op("prelu(Tensor x, Tensor weight) -> Tensor")
+class prelu(Composite, aliases="nn.functional.prelu"):
+    """x where positive, weight * x elsewhere: one weight, or one for each channel, which are dimension 1 of x.
+
+    K. He et al., Delving deep into rectifiers, arXiv 1502.01852.
+
+    >>> import retrograd as rg
+    >>> rg.prelu(rg.tensor([[-2.0, -2.0]]), rg.tensor([0.5, 0.25])).tolist()
+    [[-1.0, -0.5]]
+    """
+
+    def compose(x, weight):
+        _check_prelu(x, weight)
+        if weight.numel() == 1:
+            return two_slopes(x, reshape(weight, ()))
+        return two_slopes(x, reshape(weight, (weight.numel(), *(1,) * (x.ndim - 2))))
+
+    def samples(r):
+        yield (r(3, 2), r(1)), {}
+        yield (r(2, 3, 2), r(3)), {}
+        yield (r(4), r()), {}
+
+    def errors(r):
+        yield (r(3, 2), r(3)), {}, RuntimeError, r"prelu: 3 weights do not fit shape \(3, 2\)"
+        yield (r(3, 2), r(2, 1)), {}, RuntimeError, "prelu: the weight must have at most one dimension"
+
+
+def _check_prelu(x, weight):
+    if x.dtype != weight.dtype:
+        raise RuntimeError(f"prelu: x and weight must have one dtype, got {x.dtype} and {weight.dtype}")
+    if weight.ndim > 1:
+        raise RuntimeError(f"prelu: the weight must have at most one dimension, got shape {weight.shape}")
+    count = weight.numel()
+    if count != 1 and count != (x.shape[1] if x.ndim > 1 else 1):
+        raise RuntimeError(f"prelu: {count} weights do not fit shape {x.shape}: expected 1 or the size of dimension 1")
+
+
+@op("rrelu(Tensor x, float lower=0.125, float upper=0.3333333333333333, bool training=False) -> Tensor")
+class rrelu(Composite, in_place=True, method=False, aliases="nn.functional.rrelu"):
+    """x where positive, slope * x elsewhere; in training each slope is drawn anew between lower and upper.
+
+    Otherwise the slope is their mean.  B. Xu et al., Empirical evaluation of rectified activations, arXiv 1505.00853.
+    """
+
+    def compose(x, *, lower, upper, training):
+        if lower > upper:
+            raise RuntimeError(f"rrelu: lower must not be larger than upper, got {lower} and {upper}")
+        if not training:
+            return leaky_relu(x, (lower + upper) / 2)
+        slopes = registry["rand"](x.shape, dtype=x.dtype) * (upper - lower) + lower
+        return two_slopes(x, slopes)
+
+    def samples(r):
+        yield (r(3, 2),), {}
+        yield (r(4),), {"lower": 0.2, "upper": 0.4}
+
+    def errors(r):
+        yield (r(3),), {"lower": 0.5, "upper": 0.2}, RuntimeError, "lower must not be larger than upper"
+
+
+# --------------------------------------------------------------------------------------- along one dimension
+
+
+@op("glu(Tensor x, int dim=-1) -> Tensor")
+class glu(Composite, home="nn.functional"):
+    """The first half of x along dim, times the sigmoid of the second.
+
+    Y. Dauphin et al., Language modeling with gated convolutional networks, arXiv 1612.08083.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.glu(rg.tensor([3.0, 0.0])).tolist()
+    [1.5]
+    """
+
+    def compose(x, *, dim):
+        at = canonical_dim("glu", dim, x.ndim)
+        if x.ndim == 0 or x.shape[at] % 2:
+            raise RuntimeError(f"glu: dimension {dim} of shape {x.shape} must have an even size, to be halved")
+        half = x.shape[at] // 2
+        return narrow(x, at, 0, half) * sigmoid(narrow(x, at, half, half))
+
+    def samples(r):
+        yield (r(3, 4),), {}
+        yield (r(4, 3),), {"dim": 0}
+
+    def errors(r):
+        yield (r(3, 3),), {}, RuntimeError, "must have an even size"
+
+
+@op("softmin(Tensor x, int dim, dtype? dtype=None) -> Tensor")
+class softmin(Composite, home="nn.functional"):
+    """softmax(-x) along dim."""
+
+    def compose(x, *, dim, dtype):
+        return softmax(-x, dim, dtype)
+
+    def samples(r):
+        yield (r(3, 4),), {"dim": 1}
+        yield (r(4),), {"dim": 0, "dtype": "float64"}
+
+
+@op("gumbel_softmax(Tensor logits, float tau=1.0, bool hard=False, float eps=1e-10, int dim=-1) -> Tensor")
+class gumbel_softmax(Composite, home="nn.functional"):
+    """A random point of the simplex along dim: softmax((logits + Gumbel noise) / tau); close to a corner for small tau.
+
+    hard: the nearest corner, one-hot, with the derivative of that point.  eps: not used, as in PyTorch.
+    E. Jang, S. Gu and B. Poole, Categorical reparameterization with Gumbel-softmax, arXiv 1611.01144.
+    """
+
+    def compose(logits, *, tau, hard, eps, dim):
+        soft = softmax((logits + _gumbel(logits)) / tau, dim)
+        if not hard:
+            return soft
+        at = canonical_dim("gumbel_softmax", dim, soft.ndim)
+        numbers = registry["arange"](0, soft.shape[at] if soft.ndim else 1, 1)
+        numbers = reshape(numbers, [-1 if d == at else 1 for d in range(soft.ndim)])
+        chosen = eq(argmax(soft, at, keepdim=True), numbers) if soft.ndim else eq(soft, soft)
+        return cast_to(chosen, soft.dtype) + (soft - detach(soft))  # the corner exactly: the difference is 0
+
+    def samples(r):
+        yield (r(3, 4),), {"tau": 0.5}
+        yield (r(4, 2),), {"dim": 0}
+
+
+def _gumbel(x):
+    """-log(-log(u)) for u uniform in (0, 1], in the shape and dtype of x."""
+    waiting = -log1p(-registry["rand"](x.shape, dtype=x.dtype))
+    return -log(clamp(waiting, min=1e-30 if x.dtype.itemsize > 2 else 1e-7))
+
+
+# -------------------------------------------------------------------------------------------------- in place
+
+for _operator, _homes in {
+    relu: ("", "nn.functional."),
+    selu: ("", "nn.functional."),
+    celu: ("", "nn.functional."),
+    rrelu: ("", "nn.functional."),
+    threshold: ("", "nn.functional."),
+    elu: ("nn.functional.",),
+    hardtanh: ("nn.functional.",),
+    leaky_relu: ("nn.functional.",),
+}.items():
+    function(*[f"{_home}{_operator.name}_" for _home in _homes])(writer(_operator))

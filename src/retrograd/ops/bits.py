@@ -1,1 +1,68 @@
-"""Bits and integers: shifts, bitwise logic, divisors."""
+"""Operators on integers and booleans: their bits, shifts, common divisors and multiples."""
+
+from retrograd.core import Aval, op, xp
+from retrograd.core import dtype as dtypes
+from retrograd.ops.family import Pointwise, pointwise
+
+
+def _bits(name, impl, doc):
+    def samples(r):
+        yield (r.ints(9, (4, 1)), r.ints(9, (3,))), {}
+        yield (r.booleans(3), r.booleans(3)), {}
+
+    return pointwise(f"{name}(Tensor a, Tensor b) -> Tensor", impl, doc, differentiable=False, samples=samples)
+
+
+def _bits_of_one(r):
+    yield (r.ints(9, (4,)),), {}
+    yield (r.booleans(3),), {}
+
+
+bitwise_and = _bits("bitwise_and", xp.bitwise_and, "The bits that both have; of booleans, whether both are true.")
+bitwise_or = _bits("bitwise_or", xp.bitwise_or, "The bits that one has; of booleans, whether one is true.")
+bitwise_xor = _bits("bitwise_xor", xp.bitwise_xor, "The bits that exactly one has; of booleans, whether they differ.")
+bitwise_not = pointwise("bitwise_not(Tensor x) -> Tensor", xp.bitwise_not,
+    "The bits turned round; of booleans, their opposite.",
+    differentiable=False, samples=_bits_of_one)  # fmt: skip
+
+
+def _shifts(r):
+    yield (r.ints(9, (4, 1)) - 4, r.ints(5, (3,))), {}
+    yield (r.ints(9, (3,)), 2), {}
+
+
+def _integers(r):
+    yield (r.ints(30, (4, 1)) - 15, r.ints(12, (3,))), {}
+    yield (r.ints(30, (3,)), 6), {}
+
+
+bitwise_left_shift = pointwise("bitwise_left_shift(Tensor a, Tensor b) -> Tensor", xp.left_shift,
+    "The bits of a moved up b places: a times 2 to the power b.",
+    differentiable=False, samples=_shifts)  # fmt: skip
+bitwise_right_shift = pointwise("bitwise_right_shift(Tensor a, Tensor b) -> Tensor", xp.right_shift,
+    "The bits of a moved down b places, the sign kept: a divided by 2 to the power b, rounded down.",
+    differentiable=False, samples=_shifts)  # fmt: skip
+gcd = pointwise("gcd(Tensor a, Tensor b) -> Tensor", xp.gcd,
+    "The greatest common divisor of |a| and |b|; gcd(0, b) is |b|.",
+    differentiable=False, samples=_integers)  # fmt: skip
+lcm = pointwise("lcm(Tensor a, Tensor b) -> Tensor", xp.lcm,
+    "The least common multiple of |a| and |b|; 0 where one is 0.",
+    differentiable=False, samples=_integers)  # fmt: skip
+
+
+@op("bitwise_count(Tensor x) -> Tensor")
+class bitwise_count(Pointwise, differentiable=False, in_place=False):
+    """How many bits of |x| are 1, in uint8.
+
+    >>> import retrograd as rg
+    >>> rg.bitwise_count(rg.tensor([0, 5, 255])).tolist()
+    [0, 2, 8]
+    """
+
+    impl = xp.bitwise_count
+
+    def shape(x):
+        return Aval(x.shape, dtypes.uint8)
+
+    def samples(r):
+        yield (r.ints(300, (4,)),), {}

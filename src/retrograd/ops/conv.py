@@ -1,1 +1,513 @@
-"""Convolutions of any number of dimensions, and their transposes."""
+"""Convolutions: one primitive and its two transposes; and windows of images as columns."""
+
+from retrograd.core import Aval, Definition, op, registry
+from retrograd.ops.family import Composite, numel, same_dtype
+from retrograd.ops.linalg import Product
+from retrograd.ops.reduce import sum as sum_over
+from retrograd.ops.view import reshape, squeeze, unsqueeze
+
+# ------------------------------------------------------------------------------------------------- the primitives
+
+# All three are derivatives of one trilinear form: the sum over images n, channels c and o, places p and taps t of
+# x[n, c, p * stride + t * dilation - before] * w[o, c, t] * y[n, o, p], where x is 0 outside.  So the rules of each
+# are the other two.
+
+
+class Convolution(Product, public=False, method=False):
+    """The derivative of the trilinear form by one of its parts: the operands are the other two."""
+
+
+def _multiplications(y, w):
+    """Each number of y meets all taps of the channels that it sees."""
+    return numel(y.shape) * numel(w.shape[1:])
+
+
+def _check_form(name, x, w, y, groups):
+    """The shapes of the three parts must agree."""
+    if not len(x) == len(w) == len(y) or x[0] != y[0] or x[1] != w[1] * groups or w[0] != y[1] or w[0] % groups:
+        raise ValueError(f"{name}: images {x}, weight {w} and images {y} do not fit, groups being {groups}")
+
+
+def _images_out(x, weight, size, groups):
+    """The shape of y."""
+    shape = (*x.shape[:1], *weight.shape[:1], *size)
+    _check_form("convolution", x.shape, weight.shape, shape, groups)
+    return shape
+
+
+@op(
+    "convolution(Tensor x, Tensor weight, Tensor? bias=None, int[] size, int[] stride, int[] before, "
+    "int[] dilation, int groups) -> Tensor"
+)
+class convolution(Convolution):
+    """Images (n, c, *sizes) and a weight (o, c / groups, *kernel) to images (n, o, *size), plus a bias per channel.
+
+    Place p of the result sees the places p * stride + t * dilation - before for all taps t; outside there are zeros.
+    """
+
+    def impl(xp, x, weight, bias=None, *, size, stride, before, dilation, groups):
+        _images_out(x, weight, size, groups)
+        return xp.conv(
+            x, weight, bias, size=size, stride=stride, before=before, dilation=dilation, groups=groups
+        )
+
+    def shape(x, weight, bias=None, *, size, stride, before, dilation, groups):
+        same_dtype("convolution", (x, weight, bias))
+        return Aval(_images_out(x, weight, size, groups), x.dtype)
+
+    def work(avals, out):
+        return _multiplications(out, avals[1])
+
+    def vjp_x(g, weight, x_aval, stride, before, dilation, groups):
+        return convolution_input(g, weight, x_aval.shape[2:], stride, before, dilation, groups)
+
+    def vjp_weight(g, x, weight_aval, stride, before, dilation, groups):
+        return convolution_weight(x, g, weight_aval.shape[2:], stride, before, dilation, groups)
+
+    def vjp_bias(g):
+        return sum_over(g, (0, *range(2, g.ndim)))
+
+    def jvp_x(t, weight, size, stride, before, dilation, groups):
+        return convolution(t, weight, None, size, stride, before, dilation, groups)
+
+    def jvp_weight(t, x, size, stride, before, dilation, groups):
+        return convolution(x, t, None, size, stride, before, dilation, groups)
+
+    def jvp_bias(t, out):
+        return registry["expand"](reshape(t, (-1, *(1,) * (out.ndim - 2))), out.shape)
+
+    def samples(r):
+        yield (r(2, 3, 6), r(4, 3, 2), r(4)), {"size": 3, "stride": 2, "before": 1, "dilation": 2, "groups": 1}
+        yield (
+            (r(2, 4, 5, 4), r(6, 2, 3, 2), None),
+            {"size": (5, 3), "stride": (1, 2), "before": (1, 0), "dilation": (1, 2), "groups": 2},
+        )
+        yield (
+            (r(2, 2, 4, 3), r(2, 1, 3, 2), r(2)),
+            {"size": (4, 3), "stride": (1, 1), "before": (1, 1), "dilation": (1, 1), "groups": 2},
+        )
+        yield (
+            (r(1, 2, 3, 3), r(3, 2, 1, 1), None),
+            {"size": (3, 3), "stride": (1, 1), "before": (0, 0), "dilation": (1, 1), "groups": 1},
+        )
+
+    def errors(r):
+        given = {"size": 3, "stride": 1, "before": 1, "dilation": 1, "groups": 1}
+        yield (r(2, 3, 5), r(4, 2, 3), None), given, ValueError, "convolution: images .* do not fit"
+
+
+@op(
+    "convolution_input(Tensor y, Tensor weight, int[] size, int[] stride, int[] before, int[] dilation, "
+    "int groups) -> Tensor"
+)
+class convolution_input(Convolution, linear="y weight"):
+    """`convolution` transposed as a map of images: (n, o, *out) and (o, c / groups, *kernel) to (n, c, *size)."""
+
+    def impl(xp, y, weight, *, size, stride, before, dilation, groups):
+        _images_in(y, weight, size, groups)
+        return xp.conv_input(
+            y, weight, size=size, stride=stride, before=before, dilation=dilation, groups=groups
+        )
+
+    def shape(y, weight, *, size, stride, before, dilation, groups):
+        return Aval(_images_in(y, weight, size, groups), y.dtype)
+
+    def work(avals, out):
+        return _multiplications(*avals)
+
+    def vjp_y(g, weight, y_aval, stride, before, dilation, groups):
+        return convolution(g, weight, None, y_aval.shape[2:], stride, before, dilation, groups)
+
+    def vjp_weight(g, y, weight_aval, stride, before, dilation, groups):
+        return convolution_weight(g, y, weight_aval.shape[2:], stride, before, dilation, groups)
+
+    def samples(r):
+        yield (r(2, 4, 3), r(4, 3, 2)), {"size": 6, "stride": 2, "before": 1, "dilation": 2, "groups": 1}
+        yield (
+            (r(2, 6, 3, 2), r(6, 2, 3, 2)),
+            {"size": (5, 4), "stride": (1, 1), "before": (1, 0), "dilation": (1, 2), "groups": 2},
+        )
+        yield (
+            (r(2, 2, 3, 3), r(2, 1, 3, 2)),
+            {"size": (6, 5), "stride": (2, 2), "before": (1, 0), "dilation": (1, 1), "groups": 2},
+        )
+
+
+def _images_in(y, weight, size, groups):
+    """The shape of x."""
+    shape = (*y.shape[:1], *(c * groups for c in weight.shape[1:2]), *size)
+    _check_form("convolution_input", shape, weight.shape, y.shape, groups)
+    return shape
+
+
+@op(
+    "convolution_weight(Tensor x, Tensor y, int[] kernel, int[] stride, int[] before, int[] dilation, "
+    "int groups) -> Tensor"
+)
+class convolution_weight(Convolution, linear="x y"):
+    """`convolution` transposed as a map of weights: images (n, c, *sizes) and (n, o, *out) to (o, c / groups, *kernel).
+
+    Entry t of the result for two channels is the sum of all products of places that tap t brings together.
+    """
+
+    def impl(xp, x, y, *, kernel, stride, before, dilation, groups):
+        _weight(x, y, kernel, groups)
+        return xp.conv_weight(
+            x, y, kernel=kernel, stride=stride, before=before, dilation=dilation, groups=groups
+        )
+
+    def shape(x, y, *, kernel, stride, before, dilation, groups):
+        return Aval(_weight(x, y, kernel, groups), x.dtype)
+
+    def work(avals, out):
+        return _multiplications(avals[1], out)
+
+    def vjp_x(g, y, x_aval, stride, before, dilation, groups):
+        return convolution_input(y, g, x_aval.shape[2:], stride, before, dilation, groups)
+
+    def vjp_y(g, x, y_aval, stride, before, dilation, groups):
+        return convolution(x, g, None, y_aval.shape[2:], stride, before, dilation, groups)
+
+    def samples(r):
+        yield (r(2, 3, 6), r(2, 4, 3)), {"kernel": 2, "stride": 2, "before": 1, "dilation": 2, "groups": 1}
+        yield (
+            (r(2, 4, 5, 4), r(2, 6, 3, 2)),
+            {"kernel": (3, 2), "stride": (1, 1), "before": (1, 0), "dilation": (1, 2), "groups": 2},
+        )
+        yield (
+            (r(2, 2, 5, 4), r(2, 2, 3, 2)),
+            {"kernel": (3, 2), "stride": (1, 2), "before": (1, 0), "dilation": (1, 1), "groups": 2},
+        )
+
+
+def _weight(x, y, kernel, groups):
+    """The shape of the weight."""
+    shape = (*y.shape[1:2], *(c // groups for c in x.shape[1:2]), *kernel)
+    _check_form("convolution_weight", x.shape, shape, y.shape, groups)
+    return shape
+
+
+# ------------------------------------------------------------------------------------------------------ arguments
+
+
+def per_dim(name, what, value, ndim, least):
+    """One integer for each spatial dimension, from one for all or a sequence; a ValueError if one is too small."""
+    values = (value,) if isinstance(value, int) else tuple(value)
+    values = values * ndim if len(values) == 1 else values
+    if len(values) != ndim or any(v < least for v in values):
+        raise ValueError(f"{name}: {what} must be an integer from {least} on, or {ndim} of them, got {value}")
+    return values
+
+
+def check_images(name, x, ndim):
+    """Whether images come in a batch; a ValueError if they have another number of dimensions."""
+    if x.ndim not in (ndim + 1, ndim + 2):
+        sizes = ("l", "h, w", "d, h, w")[ndim - 1]
+        raise ValueError(f"{name}: expected images (n, channels, {sizes}) or without n, got shape {x.shape}")
+    return x.ndim == ndim + 2
+
+
+def _check_operands(name, x, weight, bias, channels, ndim, groups):
+    """Say what of input, weight and bias does not fit; `channels` are those of the input that the weight expects."""
+    if weight.ndim != ndim + 2:
+        raise ValueError(f"{name}: the weight must have {ndim + 2} dimensions, got shape {weight.shape}")
+    check_images(name, x, ndim)
+    if x.shape[-ndim - 1] != channels:
+        raise ValueError(
+            f"{name}: the input has {x.shape[-ndim - 1]} channels, the weight expects {channels} (groups={groups})"
+        )
+    if groups < 1 or weight.shape[0] % groups:
+        raise ValueError(f"{name}: the weight's {weight.shape[0]} channels do not divide into groups={groups}")
+    same_dtype(name, (x, weight, bias))
+
+
+def _check_bias(name, bias, channels):
+    if bias is not None and bias.shape != (channels,):
+        raise ValueError(f"{name}: the bias must have shape ({channels},), one number per channel, got {bias.shape}")
+
+
+def _check_size(name, size, what):
+    if any(s < 1 for s in size):
+        raise ValueError(f"{name}: nothing is left: {what} give an output of size {size}")
+
+
+# ------------------------------------------------------------------------------------------------- convolutions
+
+
+def _paddings(name, padding, weight, stride, dilation):
+    """What is padded before and after, along each dimension."""
+    ndim = len(stride)
+    if padding == "valid":
+        return (0,) * ndim, (0,) * ndim
+    if padding == "same":
+        if any(s != 1 for s in stride):
+            raise ValueError(f"{name}: padding='same' needs stride 1, got {stride}")
+        total = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:], strict=True)]
+        return tuple(t // 2 for t in total), tuple(t - t // 2 for t in total)
+    if isinstance(padding, str):
+        raise ValueError(f"{name}: padding must be 'same', 'valid' or integers, got {padding!r}")
+    padding = per_dim(name, "padding", padding, ndim, 0)
+    return padding, padding
+
+
+def _convolve(name, ndim, x, weight, bias, stride, padding, dilation, groups):
+    _check_operands(name, x, weight, bias, weight.shape[1] * groups if weight.ndim > 1 else 0, ndim, groups)
+    _check_bias(name, bias, weight.shape[0])
+    stride, dilation = (per_dim(name, *p, ndim, 1) for p in (("stride", stride), ("dilation", dilation)))
+    before, after = _paddings(name, padding, weight, stride, dilation)
+    extent = [d * (k - 1) + 1 for d, k in zip(dilation, weight.shape[2:], strict=True)]
+    whole = [s + b + a for s, b, a in zip(x.shape[-ndim:], before, after, strict=True)]
+    size = tuple((w - e) // s + 1 for w, e, s in zip(whole, extent, stride, strict=True))
+    _check_size(name, size, f"padded images of size {tuple(whole)} and a kernel that spans {tuple(extent)}")
+    given = {"size": size, "stride": stride, "before": before, "dilation": dilation, "groups": groups}
+    if x.ndim == ndim + 1:
+        return squeeze(convolution(unsqueeze(x, 0), weight, bias, **given), 0)
+    return convolution(x, weight, bias, **given)
+
+
+def _transposed(name, ndim, x, weight, bias, stride, padding, output_padding, groups, dilation):
+    channels = weight.shape[1] * groups if weight.ndim > 1 else 0
+    _check_operands(name, x, weight, bias, weight.shape[0], ndim, groups)
+    _check_bias(name, bias, channels)
+    stride, dilation = (per_dim(name, *p, ndim, 1) for p in (("stride", stride), ("dilation", dilation)))
+    before, extra = (per_dim(name, *p, ndim, 0) for p in (("padding", padding), ("output_padding", output_padding)))
+    if any(e >= max(s, d) for e, s, d in zip(extra, stride, dilation, strict=True)):
+        raise ValueError(
+            f"{name}: output_padding must be less than stride or dilation, got {extra}, {stride} and {dilation}"
+        )
+    per = zip(x.shape[-ndim:], stride, before, dilation, weight.shape[2:], extra, strict=True)
+    size = tuple((n - 1) * s - 2 * b + d * (k - 1) + 1 + e for n, s, b, d, k, e in per)
+    _check_size(name, size, f"images of size {x.shape[-ndim:]}, kernel {weight.shape[2:]} and padding {before}")
+    given = {"size": size, "stride": stride, "before": before, "dilation": dilation, "groups": groups}
+    batch = unsqueeze(x, 0) if x.ndim == ndim + 1 else x
+    out = convolution_input(batch, weight, **given)
+    out = out if bias is None else out + reshape(bias, (channels, *(1,) * ndim))
+    return squeeze(out, 0) if x.ndim == ndim + 1 else out
+
+
+_CONV = """Slides a kernel over images with {n} spatial dimensions: (n, c, *sizes) to (n, o, *size).
+
+    weight: (o, c / groups, *kernel); the kernel is not flipped.  padding: zeros on both sides, an integer for all
+    dimensions or one for each; "same" keeps the size, "valid" pads nothing.  groups: channels of the input and of the
+    output in as many groups that do not see each other.  Without n the images are one image.  Complex numbers too.
+
+    {example}
+    """
+
+_CONV_EXAMPLES = {
+    1: """>>> import retrograd as rg
+    >>> rg.conv1d(rg.tensor([[[1.0, 2.0, 4.0]]]), rg.tensor([[[-1.0, 1.0]]])).tolist()
+    [[[1.0, 2.0]]]""",
+    2: """>>> import retrograd as rg
+    >>> rg.conv2d(rg.ones(8, 3, 32, 32), rg.ones(16, 3, 5, 5), stride=2, padding=2).shape
+    (8, 16, 16, 16)""",
+    3: """>>> import retrograd as rg
+    >>> rg.conv3d(rg.ones(1, 4, 4, 4), rg.ones(2, 1, 3, 3, 3), padding="same").shape
+    (2, 4, 4, 4)""",
+}
+
+
+def _shapes(ndim, *lead):
+    """A shape with small sizes."""
+    return (*lead, *(4, 5, 3)[:ndim])
+
+
+def _conv(ndim):
+    """conv1d, conv2d or conv3d."""
+    name = f"conv{ndim}d"
+
+    @op(
+        f"{name}(Tensor x, Tensor weight, Tensor? bias=None, int[] stride=1, any padding=0, int[] dilation=1, "
+        "int groups=1) -> Tensor"
+    )
+    class conv(Composite, aliases=f"nn.functional.{name}", method=False):
+        __doc__ = _CONV.format(n=ndim, example=_CONV_EXAMPLES[ndim])
+
+        def compose(x, weight, bias, *, stride, padding, dilation, groups):
+            return _convolve(name, ndim, x, weight, bias, stride, padding, dilation, groups)
+
+        def samples(r):
+            small = (3, 2, 2)[:ndim]
+            yield (r(*_shapes(ndim, 2, 2)), r(3, 2, *small), r(3)), {}
+            yield (r(*_shapes(ndim, 2, 2)), r(2, 1, *small), None), {"padding": "same", "groups": 2}
+            yield (r(*_shapes(ndim, 2)), r(2, 2, *small), r(2)), {"stride": 2, "padding": (1,) * ndim}
+            yield (r(*_shapes(ndim, 1, 1)), r(2, 1, *small), None), {"padding": 1, "dilation": 2}
+
+        def errors(r):
+            x, weight = r(*_shapes(ndim, 2, 3)), r(2, 4, *(2,) * ndim)
+            yield (x, weight, None), {}, ValueError, f"{name}: the input has 3 channels, the weight expects 4"
+            yield (x, r(3, *(2,) * ndim), None), {}, ValueError, f"{name}: the weight must have {ndim + 2} dim"
+            yield (r(3), weight, None), {}, ValueError, f"{name}: expected images"
+            weight = r(2, 3, *(2,) * ndim)
+            yield (x, weight, r(3)), {}, ValueError, rf"{name}: the bias must have shape \(2,\)"
+            yield (x, weight, None), {"stride": 0}, ValueError, f"{name}: stride must be an integer from 1"
+            yield (x, weight, None), {"padding": "full"}, ValueError, f"{name}: padding must be 'same'"
+            yield (x, weight, None), {"padding": "same", "stride": 2}, ValueError, "needs stride 1"
+            yield (x, r(2, 3, *(9,) * ndim), None), {}, ValueError, f"{name}: nothing is left"
+
+    return conv
+
+
+_TRANSPOSED = """`conv{n}d` transposed: (n, o, *sizes) to (n, c, *size), every place spread through the kernel.
+
+    weight: (o, c / groups, *kernel).  The size is (sizes - 1) * stride - 2 * padding + dilation * (kernel - 1) + 1 +
+    output_padding: of the sizes that `conv{n}d` maps to `sizes`, output_padding chooses one.
+    """
+
+
+def _conv_transpose(ndim):
+    """conv_transpose1d, conv_transpose2d or conv_transpose3d."""
+    name = f"conv_transpose{ndim}d"
+
+    @op(
+        f"{name}(Tensor x, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, "
+        "int[] output_padding=0, int groups=1, int[] dilation=1) -> Tensor"
+    )
+    class conv_transpose(Composite, aliases=f"nn.functional.{name}", method=False):
+        __doc__ = _TRANSPOSED.format(n=ndim)
+
+        def compose(x, weight, bias, *, stride, padding, output_padding, groups, dilation):
+            return _transposed(name, ndim, x, weight, bias, stride, padding, output_padding, groups, dilation)
+
+        def samples(r):
+            small = (3, 2, 2)[:ndim]
+            yield (r(*_shapes(ndim, 2, 2)), r(2, 3, *small), r(3)), {}
+            yield (
+                (r(*_shapes(ndim, 2, 2)), r(2, 1, *small), None),
+                {"stride": 2, "padding": 1, "output_padding": 1, "groups": 2},
+            )
+            yield (r(*_shapes(ndim, 2)), r(2, 2, *small), r(2)), {"dilation": 2, "stride": 3}
+
+        def errors(r):
+            x, weight = r(*_shapes(ndim, 2, 3)), r(3, 2, *(2,) * ndim)
+            yield (x, r(4, 2, *(2,) * ndim), None), {}, ValueError, f"{name}: the input has 3 channels"
+            yield (x, weight, None), {"output_padding": 1}, ValueError, f"{name}: output_padding must be less"
+            yield (x, weight, None), {"padding": 9}, ValueError, f"{name}: nothing is left"
+
+    return conv_transpose
+
+
+conv1d, conv2d, conv3d = map(_conv, (1, 2, 3))
+conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_conv_transpose, (1, 2, 3))
+
+# ------------------------------------------------------------------------------------------- windows as columns
+
+
+@op("window_columns(Tensor x, *, int[] kernel, int[] stride, int[] before, int[] dilation, int[] size) -> Tensor")
+class window_columns(Definition, linear="x", public=False, method=False):
+    """Images (n, c, *sizes) to what the windows at places `size` see: (n, c, *kernel, *size), zeros outside."""
+
+    def impl(xp, x, *, kernel, stride, before, dilation, size):
+        return xp.window_columns(x, kernel, stride, before, dilation, size)
+
+    def shape(x, *, kernel, stride, before, dilation, size):
+        return Aval((*x.shape[:2], *kernel, *size), x.dtype)
+
+    def vjp_x(g, x_aval, kernel, stride, before, dilation, size):
+        given = {"kernel": kernel, "stride": stride, "before": before, "dilation": dilation}
+        return window_sums(g, size=x_aval.shape[2:], **given)
+
+    def samples(r):
+        given = {"kernel": (2, 1), "stride": (1, 2), "before": (1, 0), "dilation": (2, 1), "size": (3, 2)}
+        yield (r(2, 1, 4, 3),), given
+
+
+@op("window_sums(Tensor x, *, int[] kernel, int[] stride, int[] before, int[] dilation, int[] size) -> Tensor")
+class window_sums(Definition, linear="x", public=False, method=False):
+    """Images (n, c, *size) from windows (n, c, *kernel, *places), which are added where they overlap."""
+
+    def impl(xp, x, *, kernel, stride, before, dilation, size):
+        return xp.window_sums(x, kernel, stride, before, dilation, size)
+
+    def shape(x, *, kernel, stride, before, dilation, size):
+        return Aval((*x.shape[:2], *size), x.dtype)
+
+    def vjp_x(g, x_aval, kernel, stride, before, dilation):
+        places = x_aval.shape[2 + len(kernel) :]
+        return window_columns(g, kernel=kernel, stride=stride, before=before, dilation=dilation, size=places)
+
+    def samples(r):
+        given = {"kernel": (2, 1), "stride": (1, 2), "before": (1, 0), "dilation": (2, 1), "size": (4, 3)}
+        yield (r(2, 1, 2, 1, 3, 2),), given
+
+
+def window_places(name, size, kernel, stride, padding, dilation):
+    """How many windows fit along each dimension; a ValueError if none does."""
+    per = zip(size, kernel, stride, padding, dilation, strict=True)
+    places = tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in per)
+    if any(n < 1 for n in places):
+        raise ValueError(
+            f"{name}: nothing is left: images of size {size} with padding {padding} are less than the kernel {kernel}"
+        )
+    return places
+
+
+def _window(name, kernel_size, stride, padding, dilation):
+    """What determines the windows of images with two dimensions."""
+    given = (("kernel_size", kernel_size, 1), ("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1))
+    kernel, stride, before, dilation = (per_dim(name, what, value, 2, least) for what, value, least in given)
+    return {"kernel": kernel, "stride": stride, "before": before, "dilation": dilation}
+
+
+@op("unfold(Tensor x, int[] kernel_size, int[] dilation=1, int[] padding=0, int[] stride=1) -> Tensor")
+class unfold(Composite, home="nn.functional", method=False):
+    """Images (n, c, h, w) to columns (n, c * kernel_h * kernel_w, places), one for each place of the kernel.
+
+    >>> import retrograd as rg
+    >>> rg.nn.functional.unfold(rg.arange(4.0).reshape(1, 1, 2, 2), kernel_size=2).flatten().tolist()
+    [0.0, 1.0, 2.0, 3.0]
+    """
+
+    def compose(x, *, kernel_size, dilation, padding, stride):
+        batched = check_images("unfold", x, 2)
+        window = _window("unfold", kernel_size, stride, padding, dilation)
+        places = window_places("unfold", x.shape[-2:], *window.values())
+        batch = x if batched else unsqueeze(x, 0)
+        columns = window_columns(batch, size=places, **window)
+        rows = x.shape[-3] * numel(window["kernel"])
+        return reshape(columns, (*x.shape[:-3], rows, numel(places)))
+
+    def samples(r):
+        yield (r(2, 2, 4, 3),), {"kernel_size": (2, 2)}
+        yield (r(2, 4, 3),), {"kernel_size": (3, 1), "dilation": (1, 2), "padding": (1, 0), "stride": (2, 1)}
+
+    def errors(r):
+        yield (r(2, 3),), {"kernel_size": 2}, ValueError, "unfold: expected images"
+        yield (r(1, 2, 3, 3),), {"kernel_size": 4}, ValueError, "unfold: nothing is left"
+
+
+@op(
+    "fold(Tensor x, int[] output_size, int[] kernel_size, int[] dilation=1, int[] padding=0, int[] stride=1) "
+    "-> Tensor"
+)
+class fold(Composite, home="nn.functional", method=False):
+    """Columns (n, c * kernel_h * kernel_w, places) to images (n, c, *output_size), adding where windows overlap.
+
+    The transpose of `unfold`.
+    """
+
+    def compose(x, *, output_size, kernel_size, dilation, padding, stride):
+        if x.ndim not in (2, 3):
+            raise ValueError(f"fold: expected columns (n, rows, places) or without n, got shape {x.shape}")
+        window = _window("fold", kernel_size, stride, padding, dilation)
+        size = per_dim("fold", "output_size", output_size, 2, 1)
+        places = window_places("fold", size, *window.values())
+        channels, left = divmod(x.shape[-2], numel(window["kernel"]))
+        if left or x.shape[-1] != numel(places):
+            raise ValueError(
+                f"fold: columns of shape {x.shape} do not fit: {numel(places)} windows of {numel(window['kernel'])} "
+                f"places per channel are expected"
+            )
+        lead = x.shape[:-2] or (1,)
+        out = window_sums(reshape(x, (*lead, channels, *window["kernel"], *places)), size=size, **window)
+        return out if x.ndim == 3 else squeeze(out, 0)
+
+    def samples(r):
+        yield (r(2, 4, 6),), {"output_size": (4, 3), "kernel_size": (2, 2)}
+        yield (
+            (r(6, 4),),
+            {"output_size": (4, 4), "kernel_size": (3, 1), "dilation": (1, 2), "padding": (1, 0), "stride": (3, 2)},
+        )
+
+    def errors(r):
+        yield (r(1, 4, 5),), {"output_size": 3, "kernel_size": 2}, ValueError, "fold: .* do not fit: 4 windows"

@@ -1,27 +1,97 @@
-"""Making tensors: from data, of one value, in steps."""
+"""Making tensors: of one value, in steps, like others."""
 
-from retrograd import backend
-from retrograd.core import Aval, Definition, Tensor, current, namespaces, op, registry
+import inspect
+
+from retrograd.core import Aval, Definition, Tensor, op
 from retrograd.core import dtype as dtypes
-from retrograd.core.dispatch import mark_inference
+from retrograd.ops.data import as_tensor as as_tensor
+from retrograd.ops.data import from_numpy as from_numpy
+from retrograd.ops.data import tensor as tensor
 from retrograd.ops.family import Pointwise
+from retrograd.ops.functions import function
+from retrograd.ops.layout import arranged, check_keywords
 
 
 class Factory(Definition, differentiable=False):
-    """Makes a tensor from params alone.  Levels see it: what is made in a trace is part of the trace."""
+    """Makes a tensor from params alone.  Levels see it: what is made in a trace is part of the trace.
 
+    The operator has no public name: `factory` gives that to a function with more keywords.
+    """
+
+    public = False
     method = False
 
 
-def _float(dtype):
-    return dtypes.get_default_dtype() if dtype is None else dtype
+# The keywords that every public function that makes tensors takes.
+_SHARED = {
+    "out": None, "device": None, "layout": None, "pin_memory": False, "memory_format": None, "requires_grad": False,
+}  # fmt: skip
+
+
+def factory(make, *names):
+    """The public function of an operator, or of a function, that makes a tensor.
+
+    It takes keywords more: `out=` receives the numbers, `requires_grad=` makes a leaf that collects gradients,
+    `memory_format=` orders the elements in memory, and `device=`, `layout=` and `pin_memory=` may say what is the case.
+    """
+    signature = inspect.signature(make)
+    listed = any(p.annotation == "int..." for p in signature.parameters.values())
+
+    def made(*args, out=None, device=None, layout=None, pin_memory=False, memory_format=None, requires_grad=False,
+             **own) -> Tensor:  # fmt: skip
+        if device is not None or layout is not None or pin_memory:
+            check_keywords(device, layout, pin_memory)
+        if listed and (type(args[0]) is int if args else "size" not in own):
+            args = (args,)  # sizes one by one, or none; a tuple is also quicker to bind
+        if out is not None:
+            return _into(out, make(*args, **{"dtype": out.dtype, **own}))
+        tensor = make(*args, **own)
+        if memory_format is not None:
+            tensor = arranged(tensor, memory_format)
+        if requires_grad:
+            tensor.requires_grad = True
+        return tensor
+
+    made.__name__, made.__doc__, made.__module__ = make.__name__, make.__doc__, __name__
+    made.__signature__ = inspect.Signature(
+        [*map(_python_parameter, signature.parameters.values()), *_shared()], return_annotation=Tensor
+    )
+    return function(*names or (make.__name__,))(made)
+
+
+def _python_parameter(parameter):
+    """A parameter of a schema as Python has it: `zeros(2, 3)` takes its numbers one by one."""
+    if parameter.annotation == "int...":
+        return parameter.replace(kind=inspect.Parameter.VAR_POSITIONAL, annotation="int")
+    return parameter
+
+
+def _shared():
+    return [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=d) for name, d in _SHARED.items()]
+
+
+def _into(out, result):
+    if out.shape != result.shape:
+        raise RuntimeError(f"out has shape {out.shape}, but the result has shape {result.shape}")
+    return out.copy_(result)
+
+
+def _float(dtype, *numbers):
+    """The dtype asked for, else the default one, or its complex companion where a number is complex."""
+    if dtype is not None:
+        return dtype
+    default = dtypes.get_default_dtype()
+    return dtypes.complex_of(default) if any(isinstance(n, complex) for n in numbers) else default
 
 
 @op("full(int[] size, number fill_value, *, dtype? dtype=None) -> Tensor")
 class _full(Factory):
-    """A tensor of one value; without dtype, of that which the value has."""
+    """One value in the given shape; without dtype, of the dtype that the value has.
 
-    public = False
+    >>> import retrograd as rg
+    >>> rg.full((2,), 1.5)
+    tensor([1.5, 1.5])
+    """
 
     def impl(xp, *, size, fill_value, dtype):
         return xp.full(size, fill_value, dtypes.of_scalar(fill_value) if dtype is None else dtype)
@@ -36,9 +106,12 @@ class _full(Factory):
 
 @op("zeros(int... size, *, dtype? dtype=None) -> Tensor")
 class _zeros(Factory):
-    """A tensor of zeros."""
+    """Zeros of the given shape, in the default dtype unless another is given.
 
-    public = False
+    >>> import retrograd as rg
+    >>> rg.zeros(2, 3).shape
+    (2, 3)
+    """
 
     def impl(xp, *, size, dtype):
         return xp.zeros(size, _float(dtype))
@@ -52,9 +125,12 @@ class _zeros(Factory):
 
 @op("ones(int... size, *, dtype? dtype=None) -> Tensor")
 class _ones(Factory):
-    """A tensor of ones."""
+    """Ones of the given shape, in the default dtype unless another is given.
 
-    public = False
+    >>> import retrograd as rg
+    >>> rg.ones(2, dtype=rg.int64)
+    tensor([1, 1])
+    """
 
     def impl(xp, *, size, dtype):
         return xp.ones(size, _float(dtype))
@@ -69,8 +145,6 @@ class _ones(Factory):
 @op("arange(number start, number end, number step, *, dtype? dtype=None) -> Tensor")
 class _arange(Factory):
     """Numbers from start, up to but not including end, in steps."""
-
-    public = False
 
     def impl(xp, *, start, end, step, dtype):
         _check_steps(start, end, step)
@@ -99,27 +173,65 @@ def _step_dtype(numbers, dtype):
 
 @op("linspace(number start, number end, int steps, *, dtype? dtype=None) -> Tensor")
 class _linspace(Factory):
-    """`steps` numbers at equal distances from start to end, both included."""
+    """`steps` numbers at equal distances from start to end, both included; integers are cut off towards 0.
 
-    public = False
+    >>> import retrograd as rg
+    >>> rg.linspace(0, 1, 3)
+    tensor([0. , 0.5, 1. ])
+    """
 
     def impl(xp, *, start, end, steps, dtype):
-        return xp.linspace(start, end, steps, dtype=_float(dtype))
+        return xp.linspace(start, end, steps).astype(_float(dtype, start, end))
 
     def shape(*, start, end, steps, dtype):
-        if steps < 0:
-            raise ValueError(f"linspace: steps must not be negative, got {steps}")
-        return Aval((steps,), _float(dtype))
+        return _steps_aval("linspace", steps, _float(dtype, start, end))
 
     def samples(r):
         yield (), {"start": -1, "end": 1, "steps": 5}
+        yield (), {"start": 0, "end": -10, "steps": 4, "dtype": "int64"}
+
+    def errors(r):
+        yield (), {"start": 0, "end": 1, "steps": -1}, ValueError, "linspace: steps must not be negative, got -1"
+
+
+@op("logspace(number start, number end, int steps, number base=10.0, *, dtype? dtype=None) -> Tensor")
+class _logspace(Factory):
+    """`steps` powers of the base, whose exponents are at equal distances from start to end.
+
+    >>> import retrograd as rg
+    >>> rg.logspace(0, 2, 3)
+    tensor([  1.,  10., 100.])
+    """
+
+    def impl(xp, *, start, end, steps, base, dtype):
+        return xp.power(base, xp.linspace(start, end, steps)).astype(_float(dtype, start, end, base))
+
+    def shape(*, start, end, steps, base, dtype):
+        return _steps_aval("logspace", steps, _float(dtype, start, end, base))
+
+    def samples(r):
+        yield (), {"start": -1, "end": 1, "steps": 5}
+        yield (), {"start": 0, "end": 3, "steps": 4, "base": 2, "dtype": "int64"}
+
+    def errors(r):
+        yield (), {"start": 0, "end": 1, "steps": -1}, ValueError, "logspace: steps must not be negative, got -1"
+
+
+def _steps_aval(name, steps, dtype):
+    if steps < 0:
+        raise ValueError(f"{name}: steps must not be negative, got {steps}")
+    return Aval((steps,), dtype)
 
 
 @op("eye(int n, int? m=None, *, dtype? dtype=None) -> Tensor")
 class _eye(Factory):
-    """Ones on the diagonal of an n x m matrix (m: n), zeros elsewhere."""
+    """Ones on the diagonal of an n x m matrix (m: n), zeros elsewhere.
 
-    public = False
+    >>> import retrograd as rg
+    >>> rg.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
 
     def impl(xp, *, n, m, dtype):
         return xp.eye(n, m, dtype=_float(dtype))
@@ -132,8 +244,38 @@ class _eye(Factory):
         yield (), {"n": 2, "m": 3}
 
 
+@op("empty_strided(int[] size, int[] stride, *, dtype? dtype=None) -> Tensor")
+class _empty_strided(Factory):
+    """A tensor of these strides, counted in elements, whose values nobody promises (they are zeros).
 
-class _Like(Pointwise, differentiable=False, in_place=False):
+    >>> import retrograd as rg
+    >>> rg.empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+    """
+
+    def impl(xp, *, size, stride, dtype):
+        aval = _strided_aval(size, stride, dtype)
+        last = sum((n - 1) * step for n, step in zip(size, stride, strict=True)) if 0 not in size else -1
+        memory = xp.zeros(last + 1, aval.dtype)
+        return xp.ndarray(size, aval.dtype, memory, strides=tuple(step * memory.itemsize for step in stride))
+
+    def shape(*, size, stride, dtype):
+        return _strided_aval(size, stride, dtype)
+
+    def samples(r):
+        yield (), {"size": (2, 3), "stride": (1, 2)}
+
+    def errors(r):
+        yield (), {"size": (2, 3), "stride": (1,)}, ValueError, r"empty_strided: .* \(2, 3\) and \(1,\)"
+
+
+def _strided_aval(size, stride, dtype):
+    if len(size) != len(stride) or any(step < 0 for step in stride):
+        raise ValueError(f"empty_strided: expected a stride of 0 or more per dimension, got {size} and {stride}")
+    return Aval(size, _float(dtype))
+
+
+class _Like(Pointwise, differentiable=False, in_place=False, public=False):
     """A constant in the shape of x, and in its dtype unless another is given."""
 
     def shape(x, *, dtype=None, **params):
@@ -148,24 +290,24 @@ class _Like(Pointwise, differentiable=False, in_place=False):
 
 
 @op("zeros_like(Tensor x, *, dtype? dtype=None) -> Tensor")
-class zeros_like(_Like):
-    """Zeros in the shape of x."""
+class _zeros_like(_Like):
+    """Zeros in the shape of x, and in its dtype unless another is given."""
 
     def impl(xp, x, *, dtype):
         return xp.zeros_like(x, dtype=dtype)
 
 
 @op("ones_like(Tensor x, *, dtype? dtype=None) -> Tensor")
-class ones_like(_Like):
-    """Ones in the shape of x."""
+class _ones_like(_Like):
+    """Ones in the shape of x, and in its dtype unless another is given."""
 
     def impl(xp, x, *, dtype):
         return xp.ones_like(x, dtype=dtype)
 
 
 @op("full_like(Tensor x, number fill_value, *, dtype? dtype=None) -> Tensor")
-class full_like(_Like):
-    """One value in the shape of x."""
+class _full_like(_Like):
+    """One value in the shape of x, and in its dtype unless another is given."""
 
     def impl(xp, x, *, fill_value, dtype):
         return xp.full_like(x, fill_value, dtype=dtype)
@@ -174,62 +316,25 @@ class full_like(_Like):
         yield (r(2, 3),), {"fill_value": 2.5}
 
 
-# ------------------------------------------------------------------------------------- the faces of factories
+# ----------------------------------------------------------------------------------------- the public functions
 
 
-def leaf(tensor, requires_grad):
-    """The tensor, ready to collect gradients if asked to."""
-    if requires_grad:
-        tensor.requires_grad = True
-    return tensor
-
-
-def size_of(size):
-    """A shape given as one sequence or as separate integers."""
-    return size[0] if len(size) == 1 and not isinstance(size[0], int) else size
-
-
-def zeros(*size, dtype=None, requires_grad=False) -> Tensor:
-    """Zeros of the given shape, in the default dtype unless another is given.
-
-    >>> import retrograd as rg
-    >>> rg.zeros(2, 3).shape
-    (2, 3)
-    """
-    return leaf(_zeros(size_of(size), dtype=dtype), requires_grad)
-
-
-def ones(*size, dtype=None, requires_grad=False) -> Tensor:
-    """Ones of the given shape, in the default dtype unless another is given.
-
-    >>> import retrograd as rg
-    >>> rg.ones(2, dtype=rg.int64)
-    tensor([1, 1])
-    """
-    return leaf(_ones(size_of(size), dtype=dtype), requires_grad)
-
-
-def empty(*size, dtype=None, requires_grad=False) -> Tensor:
+def empty(*size, dtype=None) -> Tensor:
     """A tensor of the given shape whose values nobody promises (they are zeros).
 
     >>> import retrograd as rg
     >>> rg.empty(4).shape
     (4,)
     """
-    return zeros(*size, dtype=dtype, requires_grad=requires_grad)
+    return _zeros(*size, dtype=dtype)
 
 
-def full(size, fill_value, *, dtype=None, requires_grad=False) -> Tensor:
-    """One value in the given shape; without dtype, of the dtype that the value has.
-
-    >>> import retrograd as rg
-    >>> rg.full((2,), 1.5)
-    tensor([1.5, 1.5])
-    """
-    return leaf(_full(size, fill_value, dtype=dtype), requires_grad)
+def empty_like(input, *, dtype=None) -> Tensor:
+    """A tensor in the shape of the input whose values nobody promises (they are zeros)."""
+    return _zeros_like(input, dtype=dtype)
 
 
-def arange(start, end=None, step=1, *, dtype=None, requires_grad=False) -> Tensor:
+def arange(start=0, end=None, step=1, *, dtype=None) -> Tensor:
     """Numbers from start (0 if only one is given) up to but not including end.
 
     >>> import retrograd as rg
@@ -237,93 +342,30 @@ def arange(start, end=None, step=1, *, dtype=None, requires_grad=False) -> Tenso
     (tensor([0, 1, 2]), tensor([1. , 1.5]))
     """
     start, end = (0, start) if end is None else (start, end)
-    return leaf(_arange(start, end, step, dtype=dtype), requires_grad)
+    return _arange(start, end, step, dtype=dtype)
 
 
-def linspace(start, end, steps, *, dtype=None, requires_grad=False) -> Tensor:
-    """`steps` numbers at equal distances from start to end, both included.
-
-    >>> import retrograd as rg
-    >>> rg.linspace(0, 1, 3)
-    tensor([0. , 0.5, 1. ])
-    """
-    return leaf(_linspace(start, end, steps, dtype=dtype), requires_grad)
+def scalar_tensor(s, *, dtype=None) -> Tensor:
+    """A number as a tensor without dimensions, in the default dtype unless another is given."""
+    return _full((), s, dtype=_float(dtype, s))
 
 
-def eye(n, m=None, *, dtype=None, requires_grad=False) -> Tensor:
-    """Ones on the diagonal of an n x m matrix (m: n), zeros elsewhere.
-
-    >>> import retrograd as rg
-    >>> rg.eye(2)
-    tensor([[1., 0.],
-            [0., 1.]])
-    """
-    return leaf(_eye(n, m, dtype=dtype), requires_grad)
+zeros, ones, full, eye = factory(_zeros), factory(_ones), factory(_full), factory(_eye)
+linspace, logspace, empty_strided = factory(_linspace), factory(_logspace), factory(_empty_strided)
+zeros_like, ones_like, full_like = factory(_zeros_like), factory(_ones_like), factory(_full_like)
+empty, empty_like, arange, scalar_tensor = map(factory, (empty, empty_like, arange, scalar_tensor))
 
 
-# -------------------------------------------------------------------------------------------------- from data
+def _new(make):
+    """The method that makes a tensor as the function does, in the dtype of another tensor."""
+
+    def new(x, *args, dtype=None, **keywords) -> Tensor:
+        return make(*args, dtype=x.dtype if dtype is None else dtype, **keywords)
+
+    new.__name__ = f"new_{make.__name__}"
+    new.__doc__ = f"`rg.{make.__name__}`, in the dtype of this tensor unless another is given."
+    return new
 
 
-def tensor(data, dtype=None, requires_grad=False) -> Tensor:
-    """A tensor with a copy of the data: a number, nested lists of numbers, an array or a tensor.
-
-    Python floats become the default dtype, arrays keep theirs.
-
-    >>> import retrograd as rg
-    >>> rg.tensor([[1.0, 2.0]], requires_grad=True)
-    tensor([[1., 2.]], requires_grad=True)
-    """
-    if isinstance(data, Tensor):
-        out = registry["clone"](data.detach())
-        return leaf(out if dtype is None else registry["to"](out, dtype), requires_grad)
-    array = backend.as_array(data, dtype)
-    if dtype is None and not hasattr(data, "dtype"):
-        array = array.astype(_dtype_of_lists(data, array.dtype), copy=False)
-    return leaf(_constant(array), requires_grad)
-
-
-def _dtype_of_lists(data, found):
-    """Lists of Python floats take the default dtype; lists of NumPy's numbers keep theirs."""
-    while isinstance(data, (list, tuple)) and data:
-        data = data[0]
-    if hasattr(data, "dtype"):
-        return found
-    if found.kind == "f":
-        return dtypes.get_default_dtype()
-    return dtypes.complex_of(dtypes.get_default_dtype()) if found.kind == "c" else found
-
-
-def _constant(array):
-    """A tensor around an array: at the current level, so that it can become a leaf there."""
-    dtypes.category(array.dtype)
-    out = Tensor(array)
-    if current().inference:
-        mark_inference(out)
-    return out if current().level is None else registry["detach"](out)
-
-
-def from_numpy(array) -> Tensor:
-    """A tensor that shares the array's memory: what is written to one shows in the other.
-
-    >>> import numpy as np
-    >>> import retrograd as rg
-    >>> rg.from_numpy(np.zeros(2))
-    tensor([0., 0.], dtype=float64)
-    """
-    if type(array) not in namespaces:
-        raise TypeError(f"from_numpy: expected an ndarray, got {type(array).__name__}")
-    return _constant(array)
-
-
-def as_tensor(data, dtype=None) -> Tensor:
-    """The data as a tensor, without copying where its memory can be shared.
-
-    >>> import retrograd as rg
-    >>> rg.as_tensor(3)
-    tensor(3)
-    """
-    if isinstance(data, Tensor):
-        return data if dtype is None or data.dtype == dtype else registry["to"](data, dtype)
-    if type(data) in namespaces and dtype is None:
-        return from_numpy(data)
-    return tensor(data, dtype)
+for _make in (zeros, ones, full, empty, empty_strided, tensor):
+    setattr(Tensor, f"new_{_make.__name__}", _new(_make))

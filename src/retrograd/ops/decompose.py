@@ -1,1 +1,285 @@
-"""Factorisations of matrices: Cholesky, QR, LU, eigenvalues, singular values."""
+"""Factorisations of matrices: Cholesky, QR, products of reflections.
+
+Sources: S. F. Walter and L. Lehmann, Algorithmic differentiation of linear algebra functions (2010); I. Murray,
+Differentiation of the Cholesky decomposition, arXiv 1602.07527.
+"""
+
+from typing import NamedTuple
+
+from retrograd.core import Aval, Definition, Tensor, op, registry
+from retrograd.core import dtype as dtypes
+from retrograd.core.hooks import conjugate
+from retrograd.ops.complex import adjoint
+from retrograd.ops.family import Composite, Gufunc
+from retrograd.ops.inverses import check_matrices, check_square, dominant, turned
+from retrograd.ops.linalg import matmul
+from retrograd.ops.solve import check_info, triangular, triangular_right
+from retrograd.ops.view import cat, narrow, tril, triu, unsqueeze
+
+
+def hermitian(A):
+    """The Hermitian matrix whose lower triangle A has."""
+    below, middle = tril(A, -1), tril(triu(A))
+    return below + adjoint(below) + (middle + adjoint(middle)) * 0.5
+
+
+def _half(triangle, x):
+    """One triangle of x, its diagonal halved."""
+    strict = tril(x, -1) if triangle is tril else triu(x, 1)
+    return (triangle(x) + strict) * 0.5
+
+
+def _definite(r):
+    for A in (dominant(r, 3), dominant(r, 2, 2)):
+        yield (hermitian(A),), {}
+
+
+
+# ----------------------------------------------------------------------------------------------------- Cholesky
+
+
+@op("cholesky_factor(Tensor A, *, bool check) -> Tensor")
+class cholesky_factor(Gufunc, fits=False):
+    """The lower factor; of matrices that are not positive definite NaN, or an error."""
+
+    public = False
+    method = False
+    core = "(m,m)->(m,m)"
+
+    def impl(xp, A, *, check):
+        return xp.cholesky_lower(A) if check else xp.cholesky_or_nan(A)
+
+    def vjp_A(g, out):
+        inner = _half(tril, matmul(turned(out), g))
+        inner = (inner + adjoint(inner)) * 0.5
+        left = triangular(turned(out), inner, upper=True, unit=False)
+        return triangular_right(conjugate(out), left, upper=False)
+
+    def jvp_A(t, out):
+        t = (t + adjoint(t)) * 0.5
+        inner = triangular_right(adjoint(out), triangular(out, t, upper=False, unit=False), upper=True)
+        return matmul(out, _half(tril, inner))
+
+    def constrain(A):
+        return (hermitian(A),)
+
+    def samples(r):
+        for args, _ in _definite(r):
+            yield args, {"check": True}
+            yield args, {"check": False}
+
+
+@op("cholesky_info(Tensor A) -> Tensor")
+class cholesky_info(Definition, differentiable=False):
+    """The order of the first leading minor that is not positive definite, 0 if all are."""
+
+    public = False
+    method = False
+
+    def impl(xp, A):
+        return xp.first_indefinite_minor(A)
+
+    def shape(A):
+        check_square("linalg.cholesky_ex", A)
+        return Aval(A.shape[:-2], dtypes.int32)
+
+    def samples(r):
+        yield (dominant(r, 3, 2) * registry["where"](r.booleans(2, 1, 1), 1, -1),), {}
+        yield (hermitian(r(4, 4)),), {}
+
+
+def _cholesky(A, upper, check):
+    """For the upper factor the upper triangle is read."""
+    return adjoint(cholesky_factor(adjoint(A), check=check)) if upper else cholesky_factor(A, check=check)
+
+
+@op("linalg.cholesky(Tensor A, bool upper=False) -> Tensor")
+class linalg_cholesky(Composite, aliases="cholesky"):
+    """The lower triangular L with A = L L^H, or the upper with A = U^H U, of Hermitian positive definite matrices.
+
+    One triangle of A is read; the derivative is Hermitian.  LinAlgError if A is not positive definite.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.cholesky(rg.tensor([[4.0, 2.0], [2.0, 10.0]])).tolist()
+    [[2.0, 0.0], [1.0, 3.0]]
+    """
+
+    def compose(A, *, upper):
+        check_square("linalg.cholesky", A)
+        return _cholesky(A, upper, True)
+
+    def constrain(A):
+        return (hermitian(A),)
+
+    def samples(r):
+        yield from _definite(r)
+        yield (hermitian(dominant(r, 3)),), {"upper": True}
+
+    def errors(r):
+        yield (r(2, 3),), {}, ValueError, r"linalg.cholesky: expected square matrices, got shape \(2, 3\)"
+        yield (-dominant(r, 2),), {}, RuntimeError, "linalg.cholesky: the matrix is not positive definite"
+
+
+class CholeskyEx(NamedTuple):
+    """What `linalg.cholesky_ex` answers."""
+
+    L: Tensor
+    info: Tensor
+
+
+@op("linalg.cholesky_ex(Tensor A, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)")
+class linalg_cholesky_ex(Composite):
+    """`linalg.cholesky` and, in `info`, the order of the leading minor that is not positive definite, 0 if all are.
+
+    What has no factor gives NaN, or with check_errors a LinAlgError.
+    """
+
+    def compose(A, *, upper, check_errors):
+        check_square("linalg.cholesky_ex", A)
+        info = cholesky_info(adjoint(A) if upper else A)
+        check_info("linalg.cholesky_ex", info, check_errors, "the leading minor of order {} is not positive definite")
+        return CholeskyEx(_cholesky(A, upper, False), info)
+
+    def constrain(A):
+        return (hermitian(A),)
+
+    samples = _definite
+
+    def errors(r):
+        yield (-dominant(r, 2),), {"check_errors": True}, RuntimeError, "linalg.cholesky_ex: .* order 1 is not positive"
+
+
+# ----------------------------------------------------------------------------------------------------------- QR
+
+
+@op("qr_factors(Tensor A, *, str mode) -> (Tensor Q, Tensor R)")
+class qr_factors(Definition):
+    """Q and R of matrices with as many rows as columns or more; mode "complete" has no derivative if more."""
+
+    public = False
+    method = False
+
+    def impl(xp, A, *, mode):
+        return xp.orthogonal_triangular(A, mode)
+
+    def shape(A, *, mode):
+        check_matrices("linalg.qr", A)
+        *lead, m, n = A.shape
+        if m < n:
+            raise ValueError(f"linalg.qr: expected matrices that are not wide, got shape {A.shape}")
+        k = m if mode == "complete" else n
+        return Aval((*lead, m, k), A.dtype), Aval((*lead, k, n), A.dtype)
+
+    def vjp_A(g, out, mode):
+        (gQ, gR), (Q, R) = g, out
+        _check_mode(Q, R)
+        inner = _half(triu, matmul(gR, turned(R)) - matmul(turned(Q), gQ))
+        return triangular_right(turned(R), gQ + matmul(conjugate(Q), inner + adjoint(inner)), upper=False)
+
+    def jvp_A(t, out):
+        Q, R = out
+        _check_mode(Q, R)
+        turn = triangular_right(R, t, upper=True)
+        inner = matmul(adjoint(Q), turn)
+        inner = _half(triu, inner + adjoint(inner))
+        return turn - matmul(Q, inner), matmul(inner, R)
+
+    def samples(r):
+        yield (r(4, 3),), {"mode": "reduced"}
+        yield (r(2, 3, 3),), {"mode": "reduced"}
+
+
+def _check_mode(Q, R):
+    if R.shape[-2] > R.shape[-1]:
+        raise NotImplementedError(
+            f"linalg.qr: mode 'complete' has no derivative for matrices with more rows than columns, here "
+            f"{Q.shape[-2]} and {R.shape[-1]}: the last columns of Q are arbitrary; use mode 'reduced'"
+        )
+
+
+class QR(NamedTuple):
+    """What `linalg.qr` answers."""
+
+    Q: Tensor
+    R: Tensor
+
+
+def _qr(A, mode):
+    *_, m, n = A.shape
+    if m >= n:
+        return QR(*qr_factors(A, mode=mode))
+    Q, R = qr_factors(narrow(A, -1, 0, m), mode="reduced")
+    return QR(Q, cat([R, matmul(adjoint(Q), narrow(A, -1, m, n - m))], dim=-1))
+
+
+@op("linalg.qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)")
+class linalg_qr(Composite):
+    """A = Q R with orthonormal columns in Q and an upper triangular R with real diagonal.
+
+    mode: "reduced", Q (..., m, min(m, n)); "complete", Q (..., m, m), for which there is no derivative if m > n; "r",
+    Q is empty.  The derivative needs linearly independent columns.
+
+    >>> import retrograd as rg
+    >>> Q, R = rg.linalg.qr(rg.tensor([[3.0, 1.0], [4.0, 2.0]]))
+    >>> rg.allclose(Q @ R, rg.tensor([[3.0, 1.0], [4.0, 2.0]]), atol=1e-6)
+    True
+    """
+
+    def compose(A, *, mode):
+        check_matrices("linalg.qr", A)
+        if mode not in ("reduced", "complete", "r"):
+            raise ValueError(f"linalg.qr: mode must be reduced, complete or r, got {mode!r}")
+        if mode != "r":
+            return _qr(A, mode)
+        return QR(registry["zeros"](0, dtype=A.dtype), _qr(A, "reduced").R)
+
+    def samples(r):
+        yield (r(4, 3),), {}
+        yield (r(2, 2, 4),), {}
+        yield (r(3, 3),), {"mode": "complete"}
+        yield (r(3, 2),), {"mode": "r"}
+
+    def errors(r):
+        yield (r(3),), {}, ValueError, r"linalg.qr: expected matrices, got shape \(3,\)"
+        yield (r(3, 3),), {"mode": "full"}, ValueError, "linalg.qr: mode must be reduced, complete or r, got 'full'"
+
+
+@op("qr(Tensor x, bool some=True) -> (Tensor Q, Tensor R)")
+class qr(Composite):
+    """`linalg.qr`, with mode "complete" if not `some`."""
+
+    def compose(x, *, some):
+        return linalg_qr(x, "reduced" if some else "complete")
+
+    def samples(r):
+        yield (r(4, 3),), {}
+
+
+@op("linalg.householder_product(Tensor A, Tensor tau) -> Tensor")
+class linalg_householder_product(Composite, aliases="orgqr"):
+    """The first n columns of the product of reflections 1 - tau_i v_i v_i^H, v_i being below the diagonal in A.
+
+    v_i is 0 above the diagonal and 1 on it; A is (..., m, n) with m >= n, tau (..., k) with k <= n.
+    """
+
+    def compose(A, tau):
+        check_matrices("linalg.householder_product", A)
+        *lead, m, n = A.shape
+        k = tau.shape[-1] if tau.ndim else -1
+        if m < n or not 0 <= k <= n or tau.shape[:-1] != tuple(lead):
+            raise ValueError(
+                f"linalg.householder_product: shapes {A.shape} and {tau.shape} do not fit: (m, n), m >= n, and (k,)"
+            )
+        vectors = tril(A, -1) + registry["eye"](m, n, dtype=A.dtype)
+        out = registry["eye"](m, n, dtype=A.dtype)
+        for i in reversed(range(k)):
+            v = narrow(vectors, -1, i, 1)
+            out = out - matmul(v * unsqueeze(narrow(tau, -1, i, 1), -1), matmul(adjoint(v), out))
+        return out if k else registry["expand"](out, A.shape).clone()
+
+    def samples(r):
+        yield (r(4, 3), r(3)), {}
+        yield (r(2, 3, 3), r(2, 2)), {}
+
+    def errors(r):
+        yield (r(2, 3), r(2)), {}, ValueError, r"linalg.householder_product: shapes \(2, 3\) and \(2,\) do not fit"

@@ -1,1 +1,172 @@
-"""Distances between points."""
+"""Distances of points from one another."""
+
+from retrograd.core import op, registry
+from retrograd.ops.family import Composite, Gufunc, check_real, numel
+from retrograd.ops.index import T, getitem, nonzero
+from retrograd.ops.linalg import matmul
+from retrograd.ops.pointwise import detach, eq, where
+from retrograd.ops.reduce import mean
+from retrograd.ops.reduce import sum as sum_over
+from retrograd.ops.view import reshape, transpose, triu, unsqueeze
+
+
+@op("dist(Tensor x, Tensor other, number p=2) -> Tensor")
+class dist(Composite):
+    """The p-norm of x - other, as `norm` takes it of all elements; its derivative where they agree is 0.
+
+    >>> import retrograd as rg
+    >>> rg.dist(rg.tensor([1.0, 5.0]), rg.tensor([4.0, 1.0])).item()
+    5.0
+    """
+
+    def compose(x, other, *, p):
+        return registry["norm"](x - other, p)
+
+    def samples(r):
+        yield (r(3, 4), r(3, 4)), {}
+        yield (r(3), r(2, 1)), {"p": 1}
+        yield (r(3), r(3)), {"p": float("inf")}
+
+
+def _check_points(name, x1, x2):
+    for x in (x1, x2):
+        check_real(name, x)
+        if x.ndim < 2:
+            raise ValueError(f"{name}: expected at least 2 dimensions, got shape {x.shape}")
+    if x1.shape[-1] != x2.shape[-1]:
+        raise ValueError(f"{name}: the rows have {x1.shape[-1]} and {x2.shape[-1]} elements")
+
+
+@op("row_distances(Tensor x1, Tensor x2) -> Tensor")
+class row_distances(Gufunc):
+    """The Euclidean distance of each row of x1 from each row of x2; its derivative at 0 is taken as 0."""
+
+    public = False
+    method = False
+    core = "(m,d),(n,d)->(m,n)"
+
+    def impl(xp, x1, x2):
+        _check_points("row_distances", x1, x2)
+        return xp.row_distances(x1, x2)
+
+    @classmethod
+    def promote(cls, arrays):
+        """The arrays as they are, if their dtypes are real and agree."""
+        _check_points("row_distances", *arrays)
+        return super().promote(arrays)
+
+    # With weights w = g / out, the cotangents are sums of w (x1 - x2), in which x1 and x2 count from anywhere.
+
+    def vjp_x1(g, x1, x2, out):
+        w, (x1, x2) = _over(g, out), _from_mean(x1, x2)
+        return x1 * sum_over(w, -1, keepdim=True) - matmul(w, x2)
+
+    def vjp_x2(g, x1, x2, out):
+        w, (x1, x2) = transpose(_over(g, out), -1, -2), _from_mean(x1, x2)
+        return x2 * sum_over(w, -1, keepdim=True) - matmul(w, x1)
+
+    def jvp_x1(t, x1, x2, out):
+        x1, x2 = _from_mean(x1, x2)
+        return _over(sum_over(x1 * t, -1, keepdim=True) - matmul(t, transpose(x2, -1, -2)), out)
+
+    def jvp_x2(t, x1, x2, out):
+        x1, x2 = _from_mean(x1, x2)
+        return _over(unsqueeze(sum_over(x2 * t, -1), -2) - matmul(x1, transpose(t, -1, -2)), out)
+
+    def samples(r):
+        yield (r(3, 2), r(4, 2)), {}
+        yield (r(2, 1, 3, 2), r(3, 1, 2)), {}
+
+    def errors(r):
+        yield (r(3, 2), r(3, 3)), {}, ValueError, "row_distances: the rows have 2 and 3"
+
+
+def _over(g, out):
+    """g / out, 0 where out is."""
+    zero = eq(out, 0)
+    return where(zero, 0, g / where(zero, 1, out))
+
+
+def _from_mean(x1, x2):
+    """Both less a point among those of x2, so that less cancels."""
+    centre = detach(mean(reshape(x2, (-1, x2.shape[-1])), 0)) if numel(x2.shape) else 0
+    return x1 - centre, x2 - centre
+
+
+@op("cdist(Tensor x1, Tensor x2, float p=2.0, str? compute_mode=None) -> Tensor")
+class cdist(Composite):
+    """The p-norm distance of each row of x1, (..., m, d), from each row of x2, (..., n, d): (..., m, n).
+
+    The derivative at distance 0 is taken as 0.  Euclidean distances are worked out with one matrix product,
+    and again from the differences where digits would be lost; so `compute_mode` has nothing to choose.
+
+    >>> import retrograd as rg
+    >>> rg.cdist(rg.tensor([[0.0, 0.0]]), rg.tensor([[3.0, 4.0], [1.0, 0.0]])).tolist()
+    [[5.0, 1.0]]
+    """
+
+    method = False
+
+    def compose(x1, x2, *, p, compute_mode):
+        _check_points("cdist", x1, x2)
+        if p < 0:
+            raise ValueError(f"cdist: p must not be negative, got {p}")
+        return row_distances(x1, x2) if p == 2 else registry["norm"](unsqueeze(x1, -2) - unsqueeze(x2, -3), p, -1)
+
+    def samples(r):
+        yield (r(3, 2), r(4, 2)), {}
+        yield (r(2, 1, 3, 2), r(3, 1, 2)), {}
+        yield (r(3, 2), r(4, 2)), {"p": 1.0}
+        yield (r(3, 2), r(4, 2)), {"p": 3.0}
+        yield (r(3, 2), r(4, 2)), {"p": float("inf")}
+
+    def errors(r):
+        yield (r(3), r(4, 3)), {}, ValueError, r"cdist: expected at least 2 dimensions, got shape \(3,\)"
+        yield (r(3, 2), r(4, 3)), {}, ValueError, "cdist: the rows have 2 and 3 elements"
+        yield (r(3, 2), r(4, 2)), {"p": -1.0}, ValueError, "cdist: p must not be negative"
+
+
+@op("pdist(Tensor x, float p=2.0) -> Tensor")
+class pdist(Composite, aliases="nn.functional.pdist"):
+    """The p-norm distance of each row of a matrix from each later one: the upper triangle of `cdist`, row by row.
+
+    >>> import retrograd as rg
+    >>> rg.pdist(rg.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])).round().tolist()
+    [5.0, 1.0, 4.0]
+    """
+
+    method = False
+
+    def compose(x, *, p):
+        if x.ndim != 2:
+            raise ValueError(f"pdist: expected a matrix, got shape {x.shape}")
+        check_real("pdist", x)
+        later = triu(registry["ones"]((x.shape[0],) * 2, dtype="bool"), 1)
+        return getitem(cdist(x, x, p), nonzero(later, as_tuple=True), spec=(T, T))
+
+    def samples(r):
+        yield (r(4, 2),), {}
+        yield (r(4, 2),), {"p": 1.0}
+
+    def errors(r):
+        yield (r(4),), {}, ValueError, r"pdist: expected a matrix, got shape \(4,\)"
+
+
+@op("pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False) -> Tensor")
+class pairwise_distance(Composite, aliases="nn.functional.pairwise_distance"):
+    """The p-norm of x1 - x2 + eps along the last dimension; the two broadcast.
+
+    >>> import retrograd as rg
+    >>> rg.pairwise_distance(rg.tensor([[1.0, 5.0]]), rg.tensor([[4.0, 1.0]])).round().tolist()
+    [5.0]
+    """
+
+    method = False
+
+    def compose(x1, x2, *, p, eps, keepdim):
+        return registry["norm"](x1 - x2 + eps, p, -1, keepdim)
+
+    def samples(r):
+        yield (r(3, 4), r(3, 4)), {}
+        yield (r(3, 4), r(4)), {"p": 1.0, "keepdim": True}
+        yield (r(3, 4), r(3, 4)), {"p": 3.0, "eps": 0.1}

@@ -1,1 +1,379 @@
 """Random numbers from distributions; where the parameters shape the numbers, gradients reach them."""
+
+import math
+
+from retrograd.core import Aval, Definition, Tensor, dtype_of, op, registry, shape_of
+from retrograd.core import dtype as dtypes
+from retrograd.ops.family import Composite, Pointwise, broadcast_shapes, cast_to, check_real
+from retrograd.ops.gamma import digamma, polygamma
+from retrograd.ops.generators import chosen
+from retrograd.ops.methods import method
+from retrograd.ops.pointwise import floor, log, log1p, neg, sigmoid, sqrt, tan
+from retrograd.ops.random import _rand, _randint, _randn, bernoulli
+from retrograd.ops.view import broadcast_tensors
+
+# ------------------------------------------------------------------------------------------- gamma, and its kin
+
+
+@op("gamma_cdf_slope(Tensor alpha, Tensor x, int order=1) -> Tensor")
+class gamma_cdf_slope(Pointwise, promotion="float", public=False, in_place=False):
+    """The derivative of an order, by alpha, of the gamma distribution function at x, over the density at x.
+
+    Minus that of order 1 is how fast a draw moves with alpha: the distribution function at it stays the same.
+    NaN where x is so improbable that the tail beyond it underflows.
+    """
+
+    def impl(xp, alpha, x, *, order):
+        if x.dtype.kind == "c":
+            raise TypeError("gamma_cdf_slope: complex numbers are not supported")
+        return xp.gamma_cdf_slope(alpha, x, order)
+
+    def vjp_alpha(g, alpha, x, out, order):
+        return g * (gamma_cdf_slope(alpha, x, order + 1) - out * (log(x) - digamma(alpha)))
+
+    def vjp_x(g, alpha, x, out, order):
+        return g * (_density_slope(alpha, x, order) - out * ((alpha - 1) / x - 1))
+
+    def samples(r):
+        yield (r(3, within=(0.3, 4.0)), r(3, within=(0.2, 3.0))), {}
+        yield (r(2, 1, within=(0.5, 9.0)), r(3, within=(0.5, 9.0))), {}
+
+
+def _density_slope(alpha, x, order):
+    """The derivative of an order, by alpha, of the gamma density at x, over the density itself."""
+    slopes = [log(x) - digamma(alpha), *(neg(polygamma(k, alpha)) for k in range(1, order))]  # of its logarithm
+    made = [1.0]
+    for n in range(order):
+        made.append(sum(math.comb(n, k) * made[n - k] * slopes[k] for k in range(n + 1)))
+    return made[-1]
+
+
+@op("standard_gamma(Tensor alpha, *, any generator=None) -> Tensor")
+class standard_gamma(Pointwise, promotion="float", impure=True, in_place=False, aliases="_standard_gamma"):
+    """Draws from gamma distributions of shape alpha and scale 1.
+
+    Gradients reach alpha: the draw moves so that its place among all draws, the distribution function, stays the same.
+    Figurnov, Mohamed, Mnih, Implicit reparameterization gradients, NeurIPS 2018.  They need SciPy.
+
+    >>> import retrograd as rg
+    >>> alpha = rg.full((1000,), 3.0, requires_grad=True)
+    >>> rg.standard_gamma(alpha).mean().backward()
+    >>> bool((alpha.grad * 1000).mean().round() == 1)  # the mean of the distribution is alpha
+    True
+    """
+
+    method = False
+
+    def impl(xp, alpha, *, generator):
+        if alpha.dtype.kind == "c" or not (alpha >= 0).all():
+            raise ValueError(f"standard_gamma: alpha must be a positive number, got {_worst(alpha)}")
+        drawn = chosen(generator).draw("standard_gamma", alpha.astype(dtypes.float64))
+        return xp.maximum(xp.asarray(drawn).astype(alpha.dtype), alpha.dtype.type(xp.finfo(alpha.dtype).tiny))
+
+    def vjp_alpha(g, alpha, out):
+        return g * neg(gamma_cdf_slope(alpha, out))
+
+    def samples(r):
+        yield (r(2, 3, within=(0.4, 5.0)),), {}
+
+    def errors(r):
+        yield (r(3, within=(-2.0, -1.0)),), {}, ValueError, "standard_gamma: alpha must be a positive number, got -"
+
+
+def _worst(x):
+    return x.dtype if x.dtype.kind == "c" else x.min()
+
+
+@op("_standard_gamma_grad(Tensor alpha, Tensor sample) -> Tensor")
+class standard_gamma_grad(Composite):
+    """How fast a draw of `standard_gamma` moves with alpha."""
+
+    method = False
+
+    def compose(alpha, sample):
+        return neg(gamma_cdf_slope(alpha, sample))
+
+    def samples(r):
+        yield (r(3, within=(0.3, 4.0)), r(3, within=(0.2, 3.0))), {}
+
+
+def _log_gamma(alpha, generator):
+    """The logarithm of a draw from a gamma distribution, also of one that is too small for a number.
+
+    One of shape alpha + 1, times a uniform number to the power 1 / alpha, is one of shape alpha.
+    """
+    uniform = _rand(alpha.shape, generator=generator, dtype=dtypes.float64)
+    return log(standard_gamma(alpha + 1, generator=generator)) + cast_to(log1p(-uniform), alpha.dtype) / alpha
+
+
+@op("sample_dirichlet(Tensor concentration, *, any generator=None) -> Tensor")
+class sample_dirichlet(Composite, impure=True, aliases="_sample_dirichlet"):
+    """Draws from Dirichlet distributions, along the last dimension: positive numbers whose sum is 1.
+
+    Gradients reach the concentration, as those of `standard_gamma` do.
+
+    >>> import retrograd as rg
+    >>> bool(rg.sample_dirichlet(rg.ones(4)).sum().round(decimals=4) == 1)
+    True
+    """
+
+    method = False
+
+    def compose(concentration, generator):
+        check_real("sample_dirichlet", concentration)
+        if not concentration.ndim:
+            raise RuntimeError("sample_dirichlet: expected at least one dimension")
+        return registry["softmax"](_log_gamma(concentration, generator), -1)
+
+    def samples(r):
+        yield (r(2, 3, within=(0.4, 5.0)),), {}
+
+    def errors(r):
+        yield (r(within=(0.5, 1.0)),), {}, RuntimeError, "at least one dimension"
+        yield (r.ints(3, (2,)),), {}, TypeError, "sample_dirichlet: expected a real floating dtype, got int64"
+
+
+@op("sample_beta(Tensor a, Tensor b, *, any generator=None) -> Tensor")
+class sample_beta(Composite, impure=True):
+    """Draws from beta distributions, which gradients reach the parameters of, as those of `standard_gamma` do."""
+
+    method = False
+
+    def compose(a, b, generator):
+        check_real("sample_beta", a)
+        check_real("sample_beta", b)
+        a, b = broadcast_tensors(a, b)
+        return sigmoid(_log_gamma(a, generator) - _log_gamma(b, generator))
+
+    def samples(r):
+        yield (r(2, 1, within=(0.4, 5.0)), r(3, within=(0.4, 5.0))), {}
+
+
+@op("sample_chi2(Tensor df, *, any generator=None) -> Tensor")
+class sample_chi2(Composite, impure=True):
+    """Draws from chi-squared distributions of `df` degrees of freedom; gradients reach these."""
+
+    method = False
+
+    def compose(df, generator):
+        return standard_gamma(df / 2, generator=generator) * 2
+
+    def samples(r):
+        yield (r(3, within=(1.5, 5.0)),), {}
+
+
+@op("sample_student_t(Tensor df, *, any generator=None) -> Tensor")
+class sample_student_t(Composite, impure=True):
+    """Draws from Student's t distributions of `df` degrees of freedom; gradients reach these."""
+
+    method = False
+
+    def compose(df, generator):
+        check_real("sample_student_t", df)
+        noise = _randn(df.shape, generator=generator, dtype=dtypes.float64)
+        return cast_to(noise, df.dtype) * sqrt(df / sample_chi2(df, generator=generator))
+
+    def samples(r):
+        yield (r(3, within=(1.5, 5.0)),), {}
+
+
+# -------------------------------------------------------------------------------------------------- counts
+
+
+@op("poisson(Tensor x, any generator=None) -> Tensor")
+class poisson(Pointwise, differentiable=False, promotion=None, impure=True, in_place=False, method=False):
+    """How many events there are where x are expected: draws from Poisson distributions, in the dtype of x.
+
+    >>> import retrograd as rg
+    >>> rg.poisson(rg.zeros(2))
+    tensor([0., 0.])
+    """
+
+    def impl(xp, x, *, generator):
+        check_real("poisson", x)
+        if not (x >= 0).all():
+            raise RuntimeError(f"poisson: rates must not be negative, got {x.min()}")
+        return xp.asarray(chosen(generator).draw("poisson", x.astype(dtypes.float64))).astype(x.dtype)
+
+    def shape(x, *, generator):
+        check_real("poisson", x)
+        return x
+
+    def samples(r):
+        yield (r(2, 3, within=(0.1, 9.0)),), {}
+
+    def errors(r):
+        yield (r(2, within=(-2.0, -1.0)),), {}, RuntimeError, "poisson: rates must not be negative, got -"
+        yield (r.ints(3, (2,)),), {}, TypeError, "poisson: expected a real floating dtype, got int64"
+
+
+@op("binomial(Tensor count, Tensor prob, any generator=None) -> Tensor")
+class binomial(Pointwise, differentiable=False, promotion=None, impure=True, in_place=False, method=False):
+    """How many of `count` coins, each with probability `prob`, show heads; in the dtype of count, a floating one.
+
+    >>> import retrograd as rg
+    >>> rg.binomial(rg.tensor([3.0, 5.0]), rg.tensor([0.0, 1.0]))
+    tensor([0., 5.])
+    """
+
+    def impl(xp, count, prob, *, generator):
+        out = _binomial_aval(count, prob)
+        count, prob = xp.asarray(count, dtypes.float64), xp.asarray(prob, dtypes.float64)
+        if not ((count >= 0) & (prob >= 0) & (prob <= 1)).all():
+            raise ValueError("binomial: counts must not be negative, and probabilities lie between 0 and 1")
+        drawn = chosen(generator).draw("binomial", count.astype(dtypes.int64), prob)
+        return xp.asarray(drawn).astype(out.dtype)
+
+    def shape(count, prob, *, generator):
+        return _binomial_aval(count, prob)
+
+    def samples(r):
+        yield (r(2, 1, within=(1.0, 9.0)), r(3, within=(0.1, 0.9))), {}
+
+    def errors(r):
+        yield (r(2, within=(1.0, 3.0)), r(2, within=(1.5, 2.0))), {}, ValueError, "binomial: .* between 0 and 1"
+        yield (r.ints(3, (2,)), r(2, within=(0.1, 0.9))), {}, TypeError, "binomial: expected a real floating dtype"
+
+
+def _binomial_aval(count, prob):
+    out = Aval(broadcast_shapes("binomial", [shape_of(count), shape_of(prob)]), dtype_of(count))
+    for operand in (out, Aval((), dtype_of(prob))):
+        check_real("binomial", operand)
+    return out
+
+
+@op("multinomial(Tensor x, int num_samples, bool replacement=False, *, any generator=None) -> Tensor")
+class multinomial(Definition, differentiable=False, impure=True):
+    """Draws the places of `num_samples` entries of each row of x, an entry as often as it is large.
+
+    x is a vector or a matrix of numbers that are not negative, nor all of them 0; they need not sum to 1.  Without
+    replacement no place comes twice: a place is drawn among those left, until there are enough.
+
+    >>> import retrograd as rg
+    >>> rg.multinomial(rg.tensor([[0.0, 2.0], [1.0, 0.0]]), 2, replacement=True)
+    tensor([[1, 1],
+            [0, 0]])
+    """
+
+    def impl(xp, x, *, num_samples, replacement, generator):
+        shape = _multinomial_aval(x, num_samples, replacement).shape
+        rows = x.reshape(-1, x.shape[-1]).astype(dtypes.float64)
+        _check_weights(rows, num_samples, replacement)
+        if replacement:
+            uniform = chosen(generator).draw("random", (len(rows), num_samples))
+            return xp.draw_places(rows, uniform).reshape(shape)
+        times = chosen(generator).draw("standard_exponential", rows.shape)
+        return xp.draw_distinct(rows, times, num_samples).reshape(shape)
+
+    def shape(x, *, num_samples, replacement, generator):
+        return _multinomial_aval(x, num_samples, replacement)
+
+    def samples(r):
+        yield (r(2, 4, within=(0.1, 1.0)),), {"num_samples": 3}
+        yield (r(4, within=(0.1, 1.0)),), {"num_samples": 6, "replacement": True}
+
+    def errors(r):
+        yield (r(3, within=(0.1, 1.0)),), {"num_samples": 4}, RuntimeError, "multinomial: 4 different .* of 3"
+        yield (r(3, within=(-2.0, -0.1)),), {"num_samples": 2}, RuntimeError, "multinomial: .* negative"
+        yield (r.ints(3, (2,)),), {"num_samples": 1}, TypeError, "multinomial: expected a real floating dtype"
+        yield (r(2, 2, 2),), {"num_samples": 1}, RuntimeError, "multinomial: expected a vector or a matrix"
+
+
+def _multinomial_aval(x, num_samples, replacement):
+    check_real("multinomial", x)
+    if x.ndim not in (1, 2):
+        raise RuntimeError(f"multinomial: expected a vector or a matrix, got shape {x.shape}")
+    if num_samples < 1:
+        raise RuntimeError(f"multinomial: expected to draw at least 1, got num_samples={num_samples}")
+    if x.shape[-1] < (1 if replacement else num_samples):
+        raise RuntimeError(f"multinomial: {num_samples} different ones can't be drawn of {x.shape[-1]}")
+    return Aval((*x.shape[:-1], num_samples), dtypes.int64)
+
+
+def _check_weights(rows, num_samples, replacement):
+    if not ((rows >= 0) & (rows < math.inf)).all():
+        raise RuntimeError("multinomial: weights must be finite and not negative")
+    if len(rows) and (rows > 0).sum(-1).min() < (1 if replacement else num_samples):
+        raise RuntimeError("multinomial: a row has too few weights that are not 0")
+
+
+# ----------------------------------------------------------------------------------------- written into tensors
+
+
+def _check_continuous(name, x, good, says):
+    if x.dtype.kind not in "fc":
+        raise RuntimeError(f"{name}: the numbers are not integers, but the tensor has dtype {x.dtype}")
+    if not good:
+        raise RuntimeError(f"{name}: {says}")
+
+
+def _uniform(x, generator):
+    """Numbers uniform in [0, 1), in the shape of x and in double precision."""
+    return _rand(x.shape, generator=generator, dtype=dtypes.float64)
+
+
+@method
+def uniform_(x, start=0.0, to=1.0, *, generator=None) -> Tensor:
+    """Write numbers uniform from start up to `to`; of complex ones both parts are."""
+    _check_continuous("uniform_", x, start <= to, f"no numbers from {start} up to {to}")
+    low = complex(start, start) if x.dtype.kind == "c" else start
+    return x.copy_(_rand(x.shape, generator=generator, dtype=x.dtype) * (to - start) + low)
+
+
+@method
+def normal_(x, mean=0.0, std=1.0, *, generator=None) -> Tensor:
+    """Write numbers from the normal distribution of that mean and standard deviation."""
+    _check_continuous("normal_", x, std >= 0, f"the standard deviation must not be negative, got {std}")
+    return x.copy_(_randn(x.shape, generator=generator, dtype=x.dtype) * std + mean)
+
+
+@method
+def log_normal_(x, mean=1.0, std=2.0, *, generator=None) -> Tensor:
+    """Write numbers whose logarithm is normal, of that mean and standard deviation."""
+    _check_continuous("log_normal_", x, std > 0, f"std must be positive, got {std}")
+    return x.copy_((_randn(x.shape, generator=generator, dtype=dtypes.float64) * std + mean).exp())
+
+
+@method
+def exponential_(x, lambd=1.0, *, generator=None) -> Tensor:
+    """Write numbers from the exponential distribution of that rate."""
+    _check_continuous("exponential_", x, lambd > 0, f"the rate must be positive, got {lambd}")
+    return x.copy_(log1p(-_uniform(x, generator)) / -lambd)
+
+
+@method
+def cauchy_(x, median=0.0, sigma=1.0, *, generator=None) -> Tensor:
+    """Write numbers from the Cauchy distribution of that median and scale."""
+    _check_continuous("cauchy_", x, sigma > 0, f"sigma must be positive, got {sigma}")
+    return x.copy_(tan((_uniform(x, generator) - 0.5) * math.pi) * sigma + median)
+
+
+@method
+def geometric_(x, p, *, generator=None) -> Tensor:
+    """Write how often a coin is thrown until it first shows what it shows with probability p."""
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_: p must lie between 0 and 1, got {p}")
+    return x.copy_(floor(log1p(-_uniform(x, generator)) / math.log1p(-p)) + 1)
+
+
+@method
+def bernoulli_(x, p=0.5, *, generator=None) -> Tensor:
+    """Write ones with probability p, a number or a tensor that broadcasts; zeros otherwise."""
+    if isinstance(p, Tensor):
+        return x.copy_(bernoulli(p.expand(x.shape), generator=generator))
+    return x.copy_(bernoulli(x.detach(), float(p), generator=generator))
+
+
+@method
+def random_(x, start=None, to=None, *, generator=None) -> Tensor:
+    """Write integers: `random_(to)` from 0 to below `to`, `random_(start, to)`, or all that the dtype holds exactly."""
+    if to is None:
+        start, to = None, _integers_of(x.dtype) if start is None else start
+    return x.copy_(_randint(start or 0, to, x.shape, generator=generator, dtype=x.dtype))
+
+
+def _integers_of(dtype):
+    """How many integers from 0 on a dtype holds, one after the other."""
+    if dtype.kind in "iu":
+        return dtypes.iinfo(dtype).max + 1
+    return 2 if dtype.kind == "b" else int(2 / dtypes.finfo(dtype).eps) + 1

@@ -4,11 +4,11 @@
 
 from typing import NamedTuple
 
-from retrograd.core import Tensor, op
+from retrograd.core import Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.family import Composite, Reduction, canonical_dim, cast_to, kept, reduced_shape
 from retrograd.ops.index import take_along_dim
-from retrograd.ops.pointwise import eq, isnan, logical_or, maximum, minimum
+from retrograd.ops.pointwise import eq, isnan, logical_and, logical_or, maximum, minimum
 from retrograd.ops.reduce import axes_of, count_over, reduced, reduction_samples
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import reshape
@@ -22,9 +22,16 @@ def check_nonempty(name, x, dim):
         )
 
 
-def _shares(x, out, dim, keepdim):
-    """What part of the gradient each element gets: the extreme ones equal parts, the others nothing."""
-    chosen = cast_to(logical_or(eq(x, kept(out, x, dim, keepdim)), isnan(x)), x.dtype)
+def check_ordered(name, x):
+    """Refuse complex numbers, which have no order."""
+    if x.dtype.kind == "c":
+        raise TypeError(f"{name}: complex numbers have no order, got {x.dtype}; compare .abs() or .real")
+
+
+def shares(x, out, dim, keepdim):
+    """What part of the gradient each element gets: those that are the result equal parts, the others nothing."""
+    out = kept(out, x, dim, keepdim)
+    chosen = cast_to(logical_or(eq(x, out), logical_and(isnan(x), isnan(out))), x.dtype)
     return chosen / sum_over(chosen, dim, keepdim=True)
 
 
@@ -34,12 +41,12 @@ class Extreme(Reduction):
     @staticmethod
     def vjp_x(g, x, out, dim, keepdim):
         """Each element's share."""
-        return kept(g, x, dim, keepdim) * _shares(x, out, dim, keepdim)
+        return kept(g, x, dim, keepdim) * shares(x, out, dim, keepdim)
 
     @staticmethod
     def jvp_x(t, x, out, dim, keepdim):
         """The mean of the tangents of those that tie."""
-        return sum_over(t * _shares(x, out, dim, keepdim), dim, keepdim)
+        return sum_over(t * shares(x, out, dim, keepdim), dim, keepdim)
 
 
 @op("amax(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
@@ -130,11 +137,51 @@ class argmin(Reduction, differentiable=False):
         yield (r(0),), {}, ValueError, "argmin: nothing to choose from"
 
 
-class Extremes(NamedTuple):
-    """What `max` and `min` along one dimension answer."""
+class MinMax(NamedTuple):
+    """The two results of `aminmax`."""
+
+    min: Tensor
+    max: Tensor
+
+
+@op("aminmax(Tensor x, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)")
+class aminmax(Composite):
+    """`amin` and `amax` along `dim` (None: of all), as a named tuple (min, max).
+
+    >>> import retrograd as rg
+    >>> low, high = rg.aminmax(rg.tensor([3.0, 1.0, 2.0]))
+    >>> low.item(), high.item()
+    (1.0, 3.0)
+    """
+
+    def compose(x, *, dim, keepdim):
+        dim = None if dim is None else (dim,)
+        return MinMax(amin(x, dim, keepdim), amax(x, dim, keepdim))
+
+    def samples(r):
+        yield (r(3, 4),), {}
+        yield (r(3, 4),), {"dim": 1, "keepdim": True}
+
+    def errors(r):
+        yield (r(0, 2),), {"dim": 0}, ValueError, "nothing to choose from"
+
+
+class Chosen(NamedTuple):
+    """Elements and where they are: what `max` along a dimension, `sort`, `topk` and their kin answer."""
 
     values: Tensor
     indices: Tensor
+
+
+def chosen(x, indices, dim, keepdim=True):
+    """The elements of x at these places along `dim`, which get the gradient, and the places."""
+    if x.ndim == 0:
+        return Chosen(registry["clone"](x), indices)
+    values = take_along_dim(x, indices, dim)
+    if keepdim:
+        return Chosen(values, indices)
+    shape = reduced_shape(x.shape, (canonical_dim("chosen", dim, x.ndim),), False)
+    return Chosen(reshape(values, shape), reshape(indices, shape))
 
 
 # PyTorch's max and min are three operators by one name: of two tensors, along a dimension, of everything.
@@ -150,12 +197,7 @@ def _three_faces(x, other, dim, keepdim, pairwise, overall, position):
         raise TypeError(
             f"{position.name[3:]}: dim must be an int, got {dim!r}; for several there is {overall.name}"
         )
-    indices = position(x, dim, keepdim=True)
-    values = take_along_dim(x, indices, dim) if x.ndim else x
-    if not keepdim and x.ndim:
-        shape = reduced_shape(x.shape, (canonical_dim(position.name, dim, x.ndim),), False)
-        return Extremes(reshape(values, shape), reshape(indices, shape))
-    return Extremes(values, indices)
+    return chosen(x, position(x, dim, keepdim=True), dim, keepdim)
 
 
 @op("max(Tensor x, any dim=None, bool keepdim=False, *, Tensor? other=None) -> Tensor")

@@ -5,6 +5,8 @@ looked up by name when a rule runs, since they are defined by families themselve
 """
 
 import math
+import re
+import sys
 
 from retrograd.core import Aval, Definition, dtype_of, op, operator_named, registry, shape_of
 from retrograd.core import dtype as dtypes
@@ -216,7 +218,7 @@ class Gufunc(Definition, fits=True, promotion="same"):
 def _core_dims(core):
     """ "(m,n),(n)->(m)" as ([("m", "n"), ("n",)], [("m",)])."""
     return [
-        [tuple(c for c in part.split(",") if c) for part in side.strip("()").split("),(")] for side in core.split("->")
+        [tuple(c for c in part.split(",") if c) for part in re.findall(r"\((.*?)\)", side)] for side in core.split("->")
     ]
 
 
@@ -274,7 +276,7 @@ def pointwise(schema, impl, doc, *, samples=None, **rules):
     Of one input, `vjp=` and `jvp=` are its rules; of two, `vjp_a=` and `vjp_b=`.  `domain=(low, high)` says
     where its samples lie; what else is given is a trait of the class.
     """
-    body = {"__doc__": doc, "impl": impl}
+    body = {"__doc__": doc, "impl": impl, "__module__": sys._getframe(1).f_globals["__name__"]}
     traits = {}
     first = schema.split("(")[1].split(",")[0].split(")")[0].split()[1]
     domain, base = rules.pop("domain", (-2.0, 2.0)), rules.pop("family", Pointwise)

@@ -1,1 +1,389 @@
-"""Fourier transforms."""
+"""Discrete Fourier transforms, of complex and of real signals, over one dimension or several.
+
+Three operators do the work.  `dft` is a matrix that is its own transpose; the transposes of `half_dft` (real numbers
+to the first half of their spectrum) and `full_dft` (back) are each other, but for weights: all but the ends of the
+half spectrum stand for two numbers of the whole.
+"""
+
+import math
+
+from retrograd.core import Aval, Definition, Tensor, op, registry
+from retrograd.core import dtype as dtypes
+from retrograd.ops.complex import view_as_complex
+from retrograd.ops.create import arange, factory
+from retrograd.ops.family import Composite, canonical_dim, canonical_dims
+from retrograd.ops.index import index_put_sum
+from retrograd.ops.pointwise import logical_and, real_part, to, where
+from retrograd.ops.view import cat, narrow, reshape, roll
+
+NORMS = ("backward", "ortho", "forward")
+
+# ------------------------------------------------------------------------------------------ the three operators
+
+
+def _check(name, x, dims, norm):
+    if norm not in NORMS:
+        raise RuntimeError(f"{name}: norm must be None, 'backward', 'ortho' or 'forward', got {norm!r}")
+    if x.dtype.kind not in "fc" or x.dtype == dtypes.float16:
+        raise RuntimeError(f"{name}: no transform of {x.dtype}; convert with .to(rg.float32) first")
+    if any(x.shape[d] == 0 for d in dims):
+        raise RuntimeError(f"{name}: no transform of 0 numbers: the shape is {x.shape}, the dimensions are {dims}")
+
+
+@op("dft(Tensor x, int[] dim, *, bool inverse=False, str norm='backward') -> Tensor")
+class dft(Definition, linear="x"):
+    """The sums of x * exp(-2 pi i j k / n) over each of the dimensions, or, inverse, of x * exp(2 pi i j k / n).
+
+    The norm says what is divided by n: the "forward" sums, the "backward" (inverse) ones, or "ortho" both by sqrt(n).
+    """
+
+    public = False
+    method = False
+
+    def impl(xp, x, *, dim, inverse, norm):
+        _check("dft", x, dim, norm)
+        if not dim:
+            return x.astype(dtypes.complex_of(x.dtype))
+        return (xp.fft.ifftn if inverse else xp.fft.fftn)(x, axes=dim, norm=norm)
+
+    def shape(x, *, dim, inverse, norm):
+        _check("dft", x, canonical_dims("dft", dim, x.ndim) if dim else (), norm)
+        return Aval(x.shape, dtypes.complex_of(x.dtype))
+
+    def vjp_x(g, x_aval, dim, inverse, norm):
+        out = dft(g, dim, inverse=inverse, norm=norm)
+        return out if x_aval.dtype.kind == "c" else real_part(out)
+
+    def samples(r):
+        yield (view_as_complex(r(3, 2)),), {"dim": (0,)}
+        yield (r(3, 4),), {"dim": (1,), "inverse": True}
+        yield (view_as_complex(r(2, 3, 2)),), {"dim": (0, 1), "norm": "ortho"}
+
+
+@op("half_dft(Tensor x, int dim, *, bool inverse=False, str norm='backward') -> Tensor")
+class half_dft(Definition, linear="x"):
+    """The first n // 2 + 1 numbers of `dft` of n real ones; the others are their conjugates."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, *, dim, inverse, norm):
+        _check_real("half_dft", x)
+        _check("half_dft", x, (dim,), norm)
+        return (xp.fft.ihfft if inverse else xp.fft.rfft)(x, axis=dim, norm=norm)
+
+    def shape(x, *, dim, inverse, norm):
+        _check_real("half_dft", x)
+        at = canonical_dim("half_dft", dim, x.ndim)
+        _check("half_dft", x, (at,), norm)
+        return Aval(_resized(x.shape, at, x.shape[at] // 2 + 1), dtypes.complex_of(x.dtype))
+
+    def vjp_x(g, x_aval, dim, inverse, norm):
+        n = x_aval.shape[dim]
+        return full_dft(_weighed(g, dim, n, 0.5), dim, n, inverse=inverse, norm=norm)
+
+    def samples(r):
+        yield (r(4),), {"dim": 0}
+        yield (r(3, 5),), {"dim": 1, "inverse": True}
+        yield (r(6, 2),), {"dim": 0, "norm": "ortho"}
+
+
+@op("full_dft(Tensor x, int dim, int n, *, bool inverse=True, str norm='backward') -> Tensor")
+class full_dft(Definition, linear="x"):
+    """The n real numbers of `dft` of a spectrum with the first half x, n // 2 + 1 numbers, and its conjugates.
+
+    The imaginary parts of its first number, and if n is even of its last, do not count.
+    """
+
+    public = False
+    method = False
+
+    def impl(xp, x, *, dim, n, inverse, norm):
+        _check_half("full_dft", x, dim, n)
+        _check("full_dft", x, (dim,), norm)
+        return (xp.fft.irfft if inverse else xp.fft.hfft)(x, n, axis=dim, norm=norm)
+
+    def shape(x, *, dim, n, inverse, norm):
+        at = canonical_dim("full_dft", dim, x.ndim)
+        _check_half("full_dft", x, at, n)
+        _check("full_dft", x, (at,), norm)
+        return Aval(_resized(x.shape, at, n), dtypes.real_of(x.dtype))
+
+    def vjp_x(g, dim, n, inverse, norm):
+        return _weighed(half_dft(g, dim, inverse=inverse, norm=norm), dim, n, 2.0)
+
+    def samples(r):
+        yield (view_as_complex(r(3, 2)),), {"dim": 0, "n": 4}
+        yield (view_as_complex(r(2, 3, 2)),), {"dim": 1, "n": 5, "inverse": False}
+        yield (view_as_complex(r(4, 2)),), {"dim": 0, "n": 6, "norm": "ortho"}
+
+
+def _check_real(name, x):
+    if x.dtype.kind == "c":
+        raise RuntimeError(f"{name}: expected real numbers, got {x.dtype}; of complex ones take fft or ifft")
+
+
+def _check_half(name, x, dim, n):
+    if x.dtype.kind != "c":
+        raise RuntimeError(f"{name}: expected complex numbers, got {x.dtype}")
+    if n < 1 or x.shape[dim] != n // 2 + 1:
+        raise RuntimeError(f"{name}: {n} numbers need {n // 2 + 1} of their spectrum, got {x.shape[dim]}")
+
+
+def _resized(shape, dim, size):
+    return (*shape[:dim], size, *shape[dim + 1 :])
+
+
+def _weighed(x, dim, n, weight):
+    """A half spectrum of n numbers times the weight, but for its ends, of which there is only one in the whole."""
+    size, at = x.shape[dim], dim % x.ndim
+    numbers = reshape(registry["arange"](0, size, 1), (size, *(1,) * (x.ndim - 1 - at)))
+    inner = logical_and(numbers > 0, numbers < (size if n % 2 else size - 1))
+    return x * to(where(inner, weight, 1.0), dtypes.real_of(x.dtype))
+
+
+# ------------------------------------------------------------------------------------- sizes and dimensions
+
+
+def _dims_and_sizes(name, shape, s, dim):
+    """The dimensions to transform, counted from the front, and the sizes they are to have (None: not given)."""
+    ndim = len(shape)
+    if dim is None and s is not None and len(s) > ndim:
+        raise RuntimeError(f"{name}: {len(s)} sizes are given for a tensor of {ndim} dimensions")
+    if dim is None:
+        dims = tuple(range(0 if s is None else ndim - len(s), ndim))
+    else:
+        dims = canonical_dims(name, dim, ndim) if dim else ()
+    s = (-1,) * len(dims) if s is None else s
+    if len(s) != len(dims):
+        raise RuntimeError(f"{name}: {len(s)} sizes are given for {len(dims)} dimensions")
+    return dims, [None if size == -1 else size for size in s]
+
+
+def _fitted(x, dim, size):
+    """x with so many numbers along dim: the first ones, or zeros after the last."""
+    if size is None or x.shape[dim] == size:
+        return x
+    if x.shape[dim] > size:
+        return narrow(x, dim, 0, size)
+    spec = (*(slice(None),) * dim, slice(0, x.shape[dim]))
+    return index_put_sum(x, (), shape=_resized(x.shape, dim, size), spec=spec)
+
+
+def _ready(name, x, dims, sizes, norm):
+    """x in a floating dtype and in the sizes that it is transformed in, and the norm."""
+    x = x if x.dtype.kind in "fc" else to(x, dtypes.float_of(x.dtype))
+    for d, size in zip(dims, sizes, strict=True):
+        if size is not None and size < 1:
+            raise RuntimeError(f"{name}: no transform of {size} numbers")
+        x = _fitted(x, d, size)
+    norm = "backward" if norm is None else norm
+    _check(name, x, dims, norm)
+    return x, norm
+
+
+# The three ways to go, over several dimensions.
+
+
+def _whole(name, x, s, dim, norm, inverse):
+    dims, sizes = _dims_and_sizes(name, x.shape, s, dim)
+    x, norm = _ready(name, x, dims, sizes, norm)
+    return dft(x, dims, inverse=inverse, norm=norm)
+
+
+def _at_least_one(name, dims):
+    if not dims:
+        raise RuntimeError(f"{name}: at least one dimension must be transformed")
+
+
+def _real_to_half(name, x, s, dim, norm, inverse):
+    _check_real(name, x)
+    dims, sizes = _dims_and_sizes(name, x.shape, s, dim)
+    _at_least_one(name, dims)
+    x, norm = _ready(name, x, dims, sizes, norm)
+    out = half_dft(x, dims[-1], inverse=inverse, norm=norm)
+    return dft(out, dims[:-1], inverse=inverse, norm=norm) if dims[:-1] else out
+
+
+def _half_to_real(name, x, s, dim, norm, inverse):
+    dims, sizes = _dims_and_sizes(name, x.shape, s, dim)
+    _at_least_one(name, dims)
+    n = 2 * (x.shape[dims[-1]] - 1) if sizes[-1] is None else sizes[-1]
+    if n < 1:
+        raise RuntimeError(f"{name}: no transform of {n} numbers")
+    x, norm = _ready(name, x, dims, [*sizes[:-1], n // 2 + 1], norm)
+    x = x if x.dtype.kind == "c" else to(x, dtypes.complex_of(x.dtype))
+    x = dft(x, dims[:-1], inverse=inverse, norm=norm) if dims[:-1] else x
+    return full_dft(x, dims[-1], n, inverse=inverse, norm=norm)
+
+
+# ------------------------------------------------------------------------------------------------- the names
+
+_ONE = "int? n=None, int dim=-1"
+_TWO = "int[]? s=None, int[] dim=(-2, -1)"
+_MANY = "int[]? s=None, int[]? dim=None"
+
+
+def _transform(name, params, way, inverse, doc, *, real=False):
+    """The operator `fft.<name>`: which dimensions `params` give, and which of the three ways it goes."""
+
+    def one(x, *, n, dim, norm):
+        return way(f"fft.{name}", x, None if n is None else (n,), (dim,), norm, inverse)
+
+    def several(x, *, s, dim, norm):
+        return way(f"fft.{name}", x, s, dim, norm, inverse)
+
+    compose, samples = (one, _samples_of_one) if params is _ONE else (several, _samples_of_several)
+    body = {"__doc__": doc, "compose": compose, "samples": samples(real), "errors": _errors}
+    return op(f"fft.{name}(Tensor x, {params}, str? norm=None) -> Tensor")(type(Composite)(name, (Composite,), body))
+
+
+def _samples_of_one(real):
+    def samples(r):
+        yield (r(6),), {}
+        if not real:
+            yield (view_as_complex(r(3, 4, 2)),), {"n": 3, "dim": 0}
+            yield (view_as_complex(r(3, 2)),), {"n": 5, "norm": "forward"}
+        yield (r(4, 2),), {"n": 7, "dim": 0, "norm": "ortho"}
+
+    return samples
+
+
+def _samples_of_several(real):
+    def samples(r):
+        yield (r(3, 4),), {}
+        if not real:
+            yield (view_as_complex(r(3, 4, 2)),), {"s": (2, 5), "norm": "ortho"}
+        yield (r(2, 3, 4),), {"s": (4, -1), "dim": (0, 2), "norm": "forward"}
+
+    return samples
+
+
+def _errors(r):
+    yield (r(3, 4),), {"norm": "half"}, RuntimeError, "norm must be None, 'backward', 'ortho' or 'forward'"
+    yield (r(0, 0),), {}, RuntimeError, "no transform of "
+    yield (r(3, 4),), {"dim": 5}, IndexError, "dim 5 is out of range"
+
+
+# fmt: off
+fft = _transform("fft", _ONE, _whole, False,
+    """The sums over j of x[j] * exp(-2 pi i j k / n) along dim, for k from 0 to n - 1: complex.
+
+    n: how many numbers are taken, the first ones, or zeros after the last; None: all.  norm: "backward" (None) as
+    above, "forward" divided by n, "ortho" by sqrt(n).  Single precision stays single.
+
+    >>> import retrograd as rg
+    >>> rg.fft.fft(rg.tensor([1.0, 0.0, 0.0])).tolist()
+    [(1+0j), (1+0j), (1+0j)]
+    """)
+ifft = _transform("ifft", _ONE, _whole, True,
+    """The inverse of `fft`: the sums of x[j] * exp(2 pi i j k / n) along dim, divided by n unless norm says otherwise.
+
+    norm: "backward" (None), "forward" not divided, "ortho" divided by sqrt(n).
+    """)
+rfft = _transform("rfft", _ONE, _real_to_half, False,
+    """The first n // 2 + 1 numbers of `fft` of real numbers, of which the others are the conjugates.
+
+    >>> import retrograd as rg
+    >>> rg.fft.rfft(rg.tensor([1.0, 1.0, 1.0, 1.0])).tolist()
+    [(4+0j), 0j, 0j]
+    """, real=True)
+irfft = _transform("irfft", _ONE, _half_to_real, True,
+    """The inverse of `rfft`: n real numbers (None: 2 * (size - 1), an even number) of the first half of a spectrum.
+
+    >>> import retrograd as rg
+    >>> rg.fft.irfft(rg.fft.rfft(rg.tensor([1.0, 2.0, 6.0])), n=3).tolist()
+    [1.0, 2.0, 6.0]
+    """)
+hfft = _transform("hfft", _ONE, _half_to_real, False,
+    "The real `fft` of n numbers (None: 2 * (size - 1)) of which x is the first half, the second its conjugate.")
+ihfft = _transform("ihfft", _ONE, _real_to_half, True,
+    "The inverse of `hfft`: the first n // 2 + 1 numbers of `ifft` of real numbers.", real=True)
+
+fft2 = _transform("fft2", _TWO, _whole, False, "`fft` over two dimensions, brought to the sizes s.")
+ifft2 = _transform("ifft2", _TWO, _whole, True, "`ifft` over two dimensions, brought to the sizes s.")
+rfft2 = _transform("rfft2", _TWO, _real_to_half, False, "`rfft` over the second, `fft` over the first dimension.",
+    real=True)
+irfft2 = _transform("irfft2", _TWO, _half_to_real, True, "The inverse of `rfft2`; s are the sizes of the result.")
+hfft2 = _transform("hfft2", _TWO, _half_to_real, False, "`fft` over the first, `hfft` over the second dimension.")
+ihfft2 = _transform("ihfft2", _TWO, _real_to_half, True, "The inverse of `hfft2`.", real=True)
+
+fftn = _transform("fftn", _MANY, _whole, False,
+    "`fft` over several dimensions (None: all, or as many of the last as s has), brought to the sizes s.")
+ifftn = _transform("ifftn", _MANY, _whole, True, "The inverse of `fftn`.")
+rfftn = _transform("rfftn", _MANY, _real_to_half, False, "`rfft` over the last dimension, `fft` over the others.",
+    real=True)
+irfftn = _transform("irfftn", _MANY, _half_to_real, True, "The inverse of `rfftn`; s are the sizes of the result.")
+hfftn = _transform("hfftn", _MANY, _half_to_real, False, "`fft` over all dimensions but the last, `hfft` over that.")
+ihfftn = _transform("ihfftn", _MANY, _real_to_half, True, "The inverse of `hfftn`.", real=True)
+# fmt: on
+
+
+# ----------------------------------------------------------------------------------------------- frequencies
+
+
+def _rolled(name, x, dim, way):
+    for d in canonical_dims(name, dim, x.ndim):
+        x = roll(x, way * (x.shape[d] // 2), d)
+    return x
+
+
+def _shift_samples(r):
+    yield (r(5),), {}
+    yield (r(3, 4),), {"dim": (1,)}
+    yield (r(3, 4),), {}
+
+
+@op("fft.fftshift(Tensor x, int[]? dim=None) -> Tensor")
+class fftshift(Composite):
+    """Each of the dimensions (None: all) turned round, so that frequency 0 is in its middle.
+
+    >>> import retrograd as rg
+    >>> rg.fft.fftshift(rg.tensor([0, 1, 2, -2, -1])).tolist()
+    [-2, -1, 0, 1, 2]
+    """
+
+    def compose(x, *, dim):
+        return _rolled("fft.fftshift", x, dim, 1)
+
+    samples = _shift_samples
+
+
+@op("fft.ifftshift(Tensor x, int[]? dim=None) -> Tensor")
+class ifftshift(Composite):
+    """The inverse of `fftshift`: frequency 0 in the middle becomes the first."""
+
+    def compose(x, *, dim):
+        return _rolled("fft.ifftshift", x, dim, -1)
+
+    samples = _shift_samples
+
+
+def _frequencies(numbers, n, d, dtype):
+    dtype = dtypes.get_default_dtype() if dtype is None else dtype
+    return to(numbers, dtype) * (1 / (n * d) if n * d else math.inf)
+
+
+def fftfreq(n, d=1.0, *, dtype=None) -> Tensor:
+    """The frequencies that `fft` of n numbers at distances d answers for, in its order: 0, the positive, the negative.
+
+    >>> import retrograd as rg
+    >>> rg.fft.fftfreq(4).tolist()
+    [0.0, 0.25, -0.5, -0.25]
+    """
+    upper = (n + 1) // 2  # from here on k - n
+    return _frequencies(cat([arange(upper), arange(upper - n, 0)]), n, d, dtype)
+
+
+def rfftfreq(n, d=1.0, *, dtype=None) -> Tensor:
+    """The frequencies that `rfft` of n numbers at distances d answers for.
+
+    >>> import retrograd as rg
+    >>> rg.fft.rfftfreq(4).tolist()
+    [0.0, 0.25, 0.5]
+    """
+    return _frequencies(arange(n // 2 + 1), n, d, dtype)
+
+
+factory(fftfreq, "fft.fftfreq")
+factory(rfftfreq, "fft.rfftfreq")

@@ -1,1 +1,435 @@
-"""Floating-point numbers: their signs, parts, neighbours, and what is not finite."""
+"""Elementwise operators on floating numbers: rounding, signs, neighbours, comparison within tolerances, scaled sums."""
+
+import math
+from typing import NamedTuple
+
+from retrograd.core import Aval, Tensor, op, xp
+from retrograd.core import dtype as dtypes
+from retrograd.ops.family import Comparison, Composite, Pointwise, cast_to, check_real, pointwise
+from retrograd.ops.functions import function
+from retrograd.ops.pointwise import (
+    POSITIVE,
+    add,
+    clamp,
+    div,
+    eq,
+    exp2,
+    isfinite,
+    mul,
+    pow,
+    sigmoid,
+    sign,
+    sub,
+    to,
+    trunc,
+    where,
+)
+from retrograd.ops.reduce import all as every
+
+
+class Real(Pointwise):
+    """Of real numbers.  The kernel may answer in another dtype than its operands have."""
+
+    @classmethod
+    def bind(cls, namespace):
+        """The kernel, which refuses complex numbers."""
+        return namespace.of_reals(cls.__name__, super().bind(namespace))
+
+
+# ------------------------------------------------------------------------------------------ arithmetic, scaled
+
+
+def _check_alpha(name, a, b, alpha):
+    """Integers are not scaled by a fraction: RuntimeError, as in PyTorch."""
+    if type(alpha) is not int and dtypes.result_type(a, b).kind in "biu":
+        raise RuntimeError(f"{name}: alpha must be an int for integer tensors, got {alpha!r}")
+
+
+def _scaled_samples(r):
+    yield (r(3), r(3)), {}
+    yield (r(4, 1), r(3)), {"alpha": 2.5}
+    yield (r.ints(5, (3,)), r.ints(5, (3,))), {"alpha": 3}
+
+
+def _integers_by_a_fraction(name):
+    def errors(r):
+        yield (r.ints(5, (3,)), r.ints(5, (3,))), {"alpha": 0.5}, RuntimeError, f"{name}: alpha must be an int"
+
+    return errors
+
+
+@op("scaled_add(Tensor a, Tensor b, *, number alpha=1) -> Tensor")
+class scaled_add(Composite, public=False, in_place=True):
+    """a + alpha * b: `add`, where alpha is given."""
+
+    def compose(a, b, *, alpha):
+        _check_alpha("add", a, b, alpha)
+        return add(a, b if alpha == 1 else mul(b, alpha))
+
+    samples, errors = _scaled_samples, _integers_by_a_fraction("add")
+
+
+@op("subtract(Tensor a, Tensor b, *, number alpha=1) -> Tensor")
+class subtract(Composite, in_place=True):
+    """a - alpha * b."""
+
+    def compose(a, b, *, alpha):
+        _check_alpha("subtract", a, b, alpha)
+        return sub(a, b if alpha == 1 else mul(b, alpha))
+
+    samples, errors = _scaled_samples, _integers_by_a_fraction("subtract")
+
+
+@op("rsub(Tensor a, Tensor b, *, number alpha=1) -> Tensor")
+class rsub(Composite):
+    """b - alpha * a: `subtract` with the operands swapped."""
+
+    def compose(a, b, *, alpha):
+        return subtract(b, a, alpha=alpha)
+
+    samples, errors = _scaled_samples, _integers_by_a_fraction("subtract")
+
+
+@op("rounded_quotient(Tensor a, Tensor b, *, str rounding_mode) -> Tensor")
+class rounded_quotient(Pointwise, public=False):
+    """a / b rounded down ("floor") or towards 0 ("trunc"); its derivatives are 0."""
+
+    def impl(xp, a, b, *, rounding_mode):
+        return xp.quotient(a, b, rounding_mode)
+
+    def vjp_a(g):
+        return g * 0
+
+    def vjp_b(g):
+        return g * 0
+
+    def samples(r):
+        yield (r(4, 1), r(3, within=(0.5, 2.0))), {"rounding_mode": "floor"}
+        yield (r(4), r(4, within=(0.5, 2.0))), {"rounding_mode": "trunc"}
+        yield (r.ints(9, (4,)) - 4, r.ints(3, (4,)) * 2 - 3), {"rounding_mode": "trunc"}
+
+
+@op("divide(Tensor a, Tensor b, *, str? rounding_mode=None) -> Tensor")
+class divide(Composite, in_place=True):
+    """a / b; with rounding_mode="floor" rounded down, with "trunc" towards 0, of the operands' dtype and derivative 0.
+
+    >>> import retrograd as rg
+    >>> rg.divide(rg.tensor([-7, 7]), 2, rounding_mode="trunc").tolist()
+    [-3, 3]
+    """
+
+    def compose(a, b, *, rounding_mode):
+        if rounding_mode is None:
+            return div(a, b)
+        if rounding_mode not in ("floor", "trunc"):
+            raise RuntimeError(f'divide: rounding_mode must be None, "floor" or "trunc", got {rounding_mode!r}')
+        return rounded_quotient(a, b, rounding_mode=rounding_mode)
+
+    def samples(r):
+        yield (r(3), r(3, within=(0.5, 2.0))), {}
+        yield (r(4, 1), r(3, within=(0.5, 2.0))), {"rounding_mode": "trunc"}
+        yield (r.ints(9, (4,)) - 4, 3), {"rounding_mode": "floor"}
+
+    def errors(r):
+        yield (r(2), r(2)), {"rounding_mode": "up"}, RuntimeError, "divide: rounding_mode must be .* got 'up'"
+
+
+@op("addcmul(Tensor x, Tensor tensor1, Tensor tensor2, *, number value=1) -> Tensor")
+class addcmul(Composite, in_place=True):
+    """x + value * tensor1 * tensor2; all three broadcast."""
+
+    def compose(x, tensor1, tensor2, *, value):
+        return x + (tensor1 * tensor2 if value == 1 else tensor1 * value * tensor2)
+
+    def samples(r):
+        yield (r(3), r(3), r(3)), {}
+        yield (r(2, 3), r(2, 1), r(3)), {"value": -0.5}
+
+
+@op("addcdiv(Tensor x, Tensor tensor1, Tensor tensor2, *, number value=1) -> Tensor")
+class addcdiv(Composite, in_place=True):
+    """x + value * tensor1 / tensor2; all three broadcast."""
+
+    def compose(x, tensor1, tensor2, *, value):
+        return x + (tensor1 if value == 1 else tensor1 * value) / tensor2
+
+    def samples(r):
+        yield (r(3), r(3), r(3, within=POSITIVE)), {}
+        yield (r(2, 3), r(2, 1), r(3, within=POSITIVE)), {"value": -0.5}
+
+
+@op("lerp(Tensor x, Tensor end, Tensor weight) -> Tensor")
+class lerp(Pointwise):
+    """x + weight * (end - x): x where weight is 0, and exactly `end` where it is 1.
+
+    >>> import retrograd as rg
+    >>> rg.lerp(rg.tensor([0.0, 10.0]), rg.tensor([1.0, 20.0]), 0.25).tolist()
+    [0.25, 12.5]
+    """
+
+    def impl(xp, x, end, weight):
+        return xp.lerp(x, end, weight)
+
+    def vjp_x(g, weight):
+        return g * (1 - weight)
+
+    def vjp_end(g, weight):
+        return g * weight
+
+    def vjp_weight(g, x, end):
+        return g * (end - x)
+
+    def samples(r):
+        yield (r(3), r(3), 0.3), {}
+        yield (r(4, 1), r(3), r(4, 3)), {}
+
+
+@op("float_power(Tensor x, Tensor exponent) -> Tensor")
+class float_power(Composite):
+    """x to the power exponent in double precision, whatever the operands' dtypes."""
+
+    def compose(x, exponent):
+        wide = dtypes.complex128 if dtypes.result_type(x, exponent).kind == "c" else dtypes.float64
+        return pow(*[cast_to(a, wide) if hasattr(a, "dtype") else a for a in (x, exponent)])
+
+    def samples(r):
+        yield (r(3, within=POSITIVE), r(2, 3)), {}
+        yield (r.ints(5, (3,)) + 1, -2), {}
+        yield (2.0, r(3)), {}
+
+
+@op("ldexp(Tensor x, Tensor exponent) -> Tensor")
+class ldexp(Composite, in_place=True):
+    """x times 2 to the power exponent, which is taken first: it must be in the range of the dtype."""
+
+    def compose(x, exponent):
+        return x * exp2(exponent)
+
+    def samples(r):
+        yield (r(3), r.ints(5, (3,)) - 2), {}
+        yield (r(4, 1), r(3)), {}
+
+
+cbrt = pointwise("cbrt(Tensor x) -> Tensor", xp.cbrt,
+    "The cube root, of the sign of x.",
+    vjp=lambda g, out: g / (3 * out * out), promotion="float", domain=POSITIVE)  # fmt: skip
+hypot = pointwise("hypot(Tensor a, Tensor b) -> Tensor", xp.hypot,
+    "sqrt(a^2 + b^2), without overflow; at the origin, where there is none, the derivative is NaN.",
+    vjp_a=lambda g, a, out: g * (a / out), vjp_b=lambda g, b, out: g * (b / out),
+    promotion="float")  # fmt: skip
+logaddexp2 = pointwise("logaddexp2(Tensor a, Tensor b) -> Tensor", xp.logaddexp2,
+    "log2(2^a + 2^b), without overflow.",
+    vjp_a=lambda g, a, b: g * sigmoid((a - b) * math.log(2)), vjp_b=lambda g, a, b: g * sigmoid((b - a) * math.log(2)),
+    promotion="float")  # fmt: skip
+rad2deg = pointwise("rad2deg(Tensor x) -> Tensor", xp.rad2deg,
+    "Radians in degrees.",
+    vjp=lambda g: g * (180 / math.pi), linear="x", promotion="float")  # fmt: skip
+deg2rad = pointwise("deg2rad(Tensor x) -> Tensor", xp.deg2rad,
+    "Degrees in radians.",
+    vjp=lambda g: g * (math.pi / 180), linear="x", promotion="float")  # fmt: skip
+
+# --------------------------------------------------------------------------------------------------- rounding
+
+
+frac = pointwise("frac(Tensor x) -> Tensor", lambda xp, x: x - xp.trunc(x),
+    "The fraction of x, of its sign: x - trunc(x); its derivative is 1.",
+    vjp=lambda g: g)  # fmt: skip
+fmod = pointwise("fmod(Tensor a, Tensor b) -> Tensor", xp.fmod,
+    "a - trunc(a / b) * b: what is left, with the sign of a.",
+    vjp_a=lambda g: g, vjp_b=lambda g, a, b: -g * trunc(a / b), domain=(0.7, 5.0))  # fmt: skip
+
+
+class Frexp(NamedTuple):
+    """The two results of `frexp`."""
+
+    mantissa: Tensor
+    exponent: Tensor
+
+
+@op("frexp_exponent(Tensor x) -> Tensor")
+class frexp_exponent(Pointwise, differentiable=False, public=False):
+    """The exponent that `frexp` gives, in int32."""
+
+    def impl(xp, x):
+        check_real("frexp_exponent", x)
+        return xp.frexp(x)[1]
+
+    def shape(x):
+        check_real("frexp_exponent", x)
+        return Aval(x.shape, dtypes.int32)
+
+    def samples(r):
+        yield (r(3, 2),), {}
+
+
+@op("frexp_mantissa(Tensor x) -> Tensor")
+class frexp_mantissa(Pointwise, public=False):
+    """The mantissa that `frexp` gives; its derivative is 2 to the power -exponent."""
+
+    def impl(xp, x):
+        check_real("frexp_mantissa", x)
+        return xp.frexp(x)[0]
+
+    def vjp_x(g, x):
+        return g / 2 / exp2(to(frexp_exponent(x) - 1, g.dtype))  # halved: 2 to the largest exponent is infinite
+
+    def samples(r):
+        yield (r(3, 2),), {}
+
+
+@op("frexp(Tensor x) -> (Tensor mantissa, Tensor exponent)")
+class frexp(Composite):
+    """x as mantissa * 2**exponent, a named tuple: |mantissa| is in [0.5, 1), or 0; the exponent is int32.
+
+    >>> import retrograd as rg
+    >>> mantissa, exponent = rg.frexp(rg.tensor([6.0, -0.75]))
+    >>> mantissa.tolist(), exponent.tolist()
+    ([0.75, -0.75], [3, 0])
+    """
+
+    def compose(x):
+        check_real("frexp", x)
+        return Frexp(frexp_mantissa(x), frexp_exponent(x))
+
+    def samples(r):
+        yield (r(3, 2),), {}
+
+    def errors(r):
+        yield (r.ints(5, (2,)),), {}, TypeError, "frexp: expected a real floating dtype, got int64"
+
+
+# ------------------------------------------------------------------------------------------- signs, neighbours
+
+
+copysign = pointwise("copysign(Tensor a, Tensor b) -> Tensor", xp.copysign,
+    "|a| with the sign of b, that of -0.0 too; its derivative by a is 0 where a is 0, that by b is 0.",
+    vjp_a=lambda g, a, b: g * (sign(a) * copysign(1.0, b)), vjp_b=lambda g: g * 0, promotion="float")  # fmt: skip
+nextafter = pointwise("nextafter(Tensor a, Tensor b) -> Tensor", xp.nextafter,
+    "The number next to a in the direction of b; b where they are equal: there the derivative is 0, and by b always.",
+    vjp_a=lambda g, a, b: where(eq(a, b), 0, g), vjp_b=lambda g: g * 0,
+    promotion="float")  # fmt: skip
+heaviside = pointwise("heaviside(Tensor x, Tensor values) -> Tensor", lambda xp, x, v: xp.where(x == 0, v, x > 0),
+    "0 where x is negative, 1 where it is positive, `values` where it is 0.  The derivative by x is 0.",
+    vjp_x=lambda g: g * 0, vjp_values=lambda g, x: where(eq(x, 0), g, 0), family=Real)  # fmt: skip
+signbit = pointwise("signbit(Tensor x) -> Tensor", xp.signbit,
+    "Whether the sign is minus, as that of -0.0 is.", family=Comparison, in_place=False)  # fmt: skip
+
+
+def _is(name, value, doc):
+    def impl(xp, x):
+        xp.real_only(name, x)
+        return x == value
+
+    return pointwise(f"{name}(Tensor x) -> Tensor", impl, doc, family=Comparison, in_place=False)
+
+
+isposinf = _is("isposinf", math.inf, "Whether x is infinite and positive.")
+isneginf = _is("isneginf", -math.inf, "Whether x is infinite and negative.")
+fmax = pointwise("fmax(Tensor a, Tensor b) -> Tensor", xp.fmax,
+    "The larger of the two, the other where one is NaN; of equals, a has the gradient.",
+    vjp_a=lambda g, a, b: where(a >= b, g, where(b == b, 0, g)),
+    vjp_b=lambda g, a, b: where(a >= b, 0, where(b == b, g, 0)), family=Real)  # fmt: skip
+fmin = pointwise("fmin(Tensor a, Tensor b) -> Tensor", xp.fmin,
+    "The smaller of the two, the other where one is NaN; of equals, a has the gradient.",
+    vjp_a=lambda g, a, b: where(a <= b, g, where(b == b, 0, g)),
+    vjp_b=lambda g, a, b: where(a <= b, 0, where(b == b, g, 0)), family=Real)  # fmt: skip
+
+
+@op("positive(Tensor x) -> Tensor")
+class positive(Composite):
+    """x itself; TypeError for booleans, which have no sign."""
+
+    def compose(x):
+        if x.dtype == dtypes.bool_:
+            raise TypeError("positive: expected numbers, got bool")
+        return x
+
+    def samples(r):
+        yield (r(3, 2),), {}
+
+    def errors(r):
+        yield (r.booleans(3),), {}, TypeError, "positive: expected numbers, got bool"
+
+
+@op("nan_to_num(Tensor x, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor")
+class nan_to_num(Pointwise):
+    """x with numbers for NaN (default 0) and for infinities (default the dtype's largest); there the derivative is 0.
+
+    >>> import retrograd as rg
+    >>> rg.nan_to_num(rg.tensor([1.0, float("nan"), float("inf")]), posinf=9.0).tolist()
+    [1.0, 0.0, 9.0]
+    """
+
+    def impl(xp, x, *, nan, posinf, neginf):
+        return xp.nan_to_num(x, nan=nan or 0.0, posinf=posinf, neginf=neginf)
+
+    def vjp_x(g, x):
+        return where(isfinite(x), g, 0)
+
+    def samples(r):
+        yield (r(3, 2),), {}
+        yield (r(4),), {"nan": 1.5, "posinf": 2.5, "neginf": -3.0}
+
+
+# ------------------------------------------------------------------------------------------------- comparison
+
+
+@op("clamp_min(Tensor x, Tensor min) -> Tensor")
+class clamp_min(Composite, in_place=True):
+    """x, but at least min, a number or a tensor: `clamp` with one bound."""
+
+    def compose(x, min):
+        return clamp(x, min, None)
+
+    def samples(r):
+        yield (r(3, 2), -0.3), {}
+        yield (r(4, 3), r(3)), {}
+
+
+@op("clamp_max(Tensor x, Tensor max) -> Tensor")
+class clamp_max(Composite, in_place=True):
+    """x, but at most max, a number or a tensor: `clamp` with one bound."""
+
+    def compose(x, max):
+        return clamp(x, None, max)
+
+    def samples(r):
+        yield (r(3, 2), 0.3), {}
+        yield (r(4, 3), r(3)), {}
+
+
+@op("isclose(Tensor a, Tensor b, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor")
+class isclose(Comparison, in_place=False):
+    """Whether |a - b| <= atol + rtol * |b|; equal infinities are close, and NaN is close to NaN if equal_nan is set."""
+
+    def impl(xp, a, b, *, rtol, atol, equal_nan):
+        return xp.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+    def samples(r):
+        yield (r(4, 1), r(3)), {}
+        yield (r(3), 0.5), {"rtol": 0.5, "atol": 0.1}
+
+
+@function("allclose")
+def allclose(x, other, rtol=1e-05, atol=1e-08, equal_nan=False) -> bool:
+    """Whether all elements are close, as `isclose` says.
+
+    >>> import retrograd as rg
+    >>> rg.allclose(rg.tensor([1.0, 2.0]), rg.tensor([1.0, 2.0 + 1e-9]))
+    True
+    """
+    return bool(every(isclose(x, other, rtol, atol, equal_nan)))
+
+
+@function("equal")
+def equal(x, other) -> bool:
+    """Whether two tensors have the same shape and the same elements, NaN being equal to nothing.
+
+    >>> import retrograd as rg
+    >>> rg.equal(rg.ones(2), rg.ones(3))
+    False
+    """
+    return x.shape == other.shape and bool(every(eq(x, other)))
+
+
+Tensor.allclose, Tensor.equal = allclose, equal

@@ -1,1 +1,157 @@
-"""The gamma function and its relatives: beta, digamma, polygamma, incomplete ones."""
+"""The gamma function and its family: logarithms, derivatives, incomplete integrals, beta functions, zeta."""
+
+import math
+
+from retrograd.core import Tensor, op, xp
+from retrograd.ops.create import arange
+from retrograd.ops.family import Composite
+from retrograd.ops.pointwise import POSITIVE, exp, log1p
+from retrograd.ops.reduce import sum as sum_over
+from retrograd.ops.special import PROBABILITIES, Special, special, xlogy
+from retrograd.ops.view import unsqueeze
+
+# ---------------------------------------------------------------------------------- gamma and its logarithm
+
+lgamma = special("lgamma(Tensor x) -> Tensor", xp.gammaln,
+    "The logarithm of |gamma(x)|; infinite at 0 and the negative integers.",
+    vjp=lambda g, x: g * digamma(x), domain=POSITIVE, aliases="special.gammaln")  # fmt: skip
+digamma = special("digamma(Tensor x) -> Tensor", xp.psi,
+    "The derivative of `lgamma`; NaN at the negative integers, infinite at 0.",
+    vjp=lambda g, x: g * polygamma(1, x), domain=POSITIVE, aliases="special.digamma special.psi")  # fmt: skip
+gamma = special("special.gamma(Tensor x) -> Tensor", xp.gamma,
+    "The gamma function: (x - 1)! for the integers, NaN at the negative ones.",
+    vjp=lambda g, x, out: g * (out * digamma(x)), domain=POSITIVE)  # fmt: skip
+rgamma = special("special.rgamma(Tensor x) -> Tensor", xp.rgamma,
+    "1 / gamma(x), which is 0 at 0 and the negative integers, where the derivative is not defined here.",
+    vjp=lambda g, x, out: g * (-out * digamma(x)), domain=POSITIVE)  # fmt: skip
+gammasgn = special("special.gammasgn(Tensor x) -> Tensor", xp.gammasgn,
+    "The sign of gamma(x), -1 or 1; its derivative is 0.",
+    vjp=lambda g: g * 0)  # fmt: skip
+
+
+@op("polygamma(int n, Tensor x) -> Tensor")
+class polygamma(Special, method=False, aliases="special.polygamma"):
+    """The derivative of `digamma` of order n, at least 0.
+
+    As PyTorch's method has it, `x.polygamma(n)`.
+
+    >>> import retrograd as rg
+    >>> round(rg.polygamma(1, rg.tensor([1.0])).item(), 4)  # pi^2 / 6
+    1.6449
+    """
+
+    def impl(xp, x, *, n):
+        if n < 0:
+            raise RuntimeError(f"polygamma: n must be at least 0, got {n}")
+        return xp.polygamma(x, n)
+
+    def vjp_x(g, x, n):
+        return g * polygamma(n + 1, x)
+
+    def samples(r):
+        yield (r(3, 2, within=(1.0, 3.0)),), {"n": 1}
+        yield (r(4, within=(1.0, 3.0)),), {"n": 0}
+        yield (r(4, within=(1.0, 3.0)),), {"n": 3}
+
+    def errors(r):
+        yield (r(2),), {"n": -1}, RuntimeError, "polygamma: n must be at least 0, got -1"
+
+
+def _polygamma(x, n) -> Tensor:
+    """The derivative of digamma of order n: `polygamma(n, x)`."""
+    return polygamma(n, x)
+
+
+Tensor.polygamma = _polygamma
+
+
+@op("mvlgamma(Tensor x, int p) -> Tensor")
+class mvlgamma(Composite, in_place=True, aliases="special.multigammaln"):
+    """The logarithm of the multivariate gamma function of dimension p: of x in place of (degrees of freedom) / 2.
+
+    It is finite for x above (p - 1) / 2.
+    """
+
+    def compose(x, *, p):
+        if p < 1:
+            raise RuntimeError(f"mvlgamma: p must be at least 1, got {p}")
+        halves = arange(p, dtype=(x + 0.0).dtype) / 2
+        return sum_over(lgamma(unsqueeze(x, -1) - halves), -1) + p * (p - 1) / 4 * math.log(math.pi)
+
+    def samples(r):
+        yield (r(3, 2, within=(2.0, 4.0)),), {"p": 3}
+        yield (r(within=(0.5, 4.0)),), {"p": 1}
+
+    def errors(r):
+        yield (r(2),), {"p": 0}, RuntimeError, "mvlgamma: p must be at least 1, got 0"
+
+
+# --------------------------------------------------------------------------------------- incomplete integrals
+
+
+def _gamma_density(a, x):
+    """x^(a - 1) exp(-x) / gamma(a)."""
+    return exp(xlogy(a - 1, x) - x - lgamma(a))
+
+
+def _incomplete_samples(r):
+    yield (r.ints(4, (4, 1)) + 1, r(3, within=POSITIVE)), {}
+    yield (0.5, r(3, within=POSITIVE)), {}
+
+
+igamma = special("igamma(Tensor a, Tensor x) -> Tensor", xp.gammainc,
+    "The regularized lower incomplete gamma function: a gamma number of shape a is below x with this probability.\n\n"
+    "It is differentiated by x only.",
+    vjp_x=lambda g, a, x: g * _gamma_density(a, x), samples=_incomplete_samples,
+    aliases="special.gammainc")  # fmt: skip
+igammac = special("igammac(Tensor a, Tensor x) -> Tensor", xp.gammaincc,
+    "The regularized upper incomplete gamma function: 1 - igamma(a, x), exact where that is small.\n\n"
+    "It is differentiated by x only.",
+    vjp_x=lambda g, a, x: g * -_gamma_density(a, x), samples=_incomplete_samples,
+    aliases="special.gammaincc")  # fmt: skip
+
+
+@op("special.betainc(Tensor a, Tensor b, Tensor x) -> Tensor")
+class betainc(Special):
+    """The regularized incomplete beta function: a beta number of shapes a and b is below x with this probability.
+
+    It is differentiated by x only.
+    """
+
+    impl = xp.betainc
+
+    def vjp_x(g, a, b, x):
+        return g * exp(xlogy(a - 1, x) + (b - 1) * log1p(-x) - betaln(a, b))
+
+    def samples(r):
+        yield (r.ints(4, (3,)) + 1, r.ints(4, (2, 1)) + 1, r(2, 3, within=PROBABILITIES)), {}
+        yield (2.5, 0.5, r(3, within=PROBABILITIES)), {}
+
+
+# ---------------------------------------------------------------------------------------------- beta and zeta
+
+betaln = special("special.betaln(Tensor a, Tensor b) -> Tensor", xp.betaln,
+    "The logarithm of |beta(a, b)|.",
+    vjp_a=lambda g, a, b: g * (digamma(a) - digamma(a + b)),
+    vjp_b=lambda g, a, b: g * (digamma(b) - digamma(a + b)), domain=POSITIVE)  # fmt: skip
+beta = special("special.beta(Tensor a, Tensor b) -> Tensor", xp.beta,
+    "The beta function: gamma(a) gamma(b) / gamma(a + b).",
+    vjp_a=lambda g, a, b, out: g * (out * (digamma(a) - digamma(a + b))),
+    vjp_b=lambda g, a, b, out: g * (out * (digamma(b) - digamma(a + b))), domain=POSITIVE)  # fmt: skip
+
+
+@op("special.zeta(Tensor x, Tensor q) -> Tensor")
+class zeta(Special):
+    """The Hurwitz zeta function: the sum of (k + q)^-x over k from 0, for x above 1.
+
+    It is differentiated by q only.
+    """
+
+    impl = xp.zeta
+
+    def vjp_q(g, x, q):
+        return g * (-x * zeta(x + 1, q))
+
+    def samples(r):
+        yield (r.ints(3, (4, 1)) + 2, r(3, within=POSITIVE)), {}
+        yield (2.5, r(3, within=POSITIVE)), {}

@@ -6,8 +6,8 @@ from retrograd import backend
 from retrograd.core import Aval, Definition, Tensor, graph_level, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import as_tensor
-from retrograd.ops.family import Composite, View, canonical_dim
-from retrograd.ops.pointwise import to, where
+from retrograd.ops.family import Composite, View, canonical_dim, numel
+from retrograd.ops.pointwise import to
 
 
 class Slot:
@@ -202,15 +202,23 @@ class nonzero_indices(Definition, differentiable=False):
 
 
 @op("nonzero(Tensor x, *, bool as_tuple=False) -> Tensor")
-class nonzero(Composite):
-    """The places of the elements that are not zero, as one (n, ndim) tensor or as one tensor per dimension."""
+class nonzero(Composite, aliases="argwhere"):
+    """The places of the elements that are not zero, as one (n, ndim) tensor or as one tensor per dimension.
+
+    >>> import retrograd as rg
+    >>> rg.nonzero(rg.tensor([[0, 3], [4, 0]])).tolist()
+    [[0, 1], [1, 0]]
+    """
 
     def compose(x, *, as_tuple):
-        places = nonzero_indices(x)
-        return tuple(basic_slice(places, spec=(slice(None), d)) for d in range(x.ndim)) if as_tuple else places
+        if not as_tuple:
+            return nonzero_indices(x)
+        places = nonzero_indices(x if x.ndim else registry["reshape"](x, (1,)))
+        return tuple(basic_slice(places, spec=(slice(None), d)) for d in range(max(x.ndim, 1)))
 
     def samples(r):
         yield (r.booleans(3, 4),), {}
+        yield (r.booleans(3, 4),), {"as_tuple": True}
 
 
 @op("select(Tensor x, int dim, int index) -> Tensor")
@@ -225,137 +233,252 @@ class select(Composite):
         yield (r(2, 3, 4),), {"dim": 1, "index": -1}
 
 
-@op("index_select(Tensor x, int dim, Tensor index) -> Tensor")
-class index_select(Composite):
-    """The slices along `dim` that a 1-d integer tensor names, in its order."""
+@op("take(Tensor x, Tensor index) -> Tensor")
+class take(Composite):
+    """The elements at the places that `index` names in x as one row, in the shape of index; -1 is the last.
 
-    def compose(x, index, *, dim):
-        at = canonical_dim("index_select", dim, x.ndim)
-        if index.dtype.kind not in "iu":
-            raise TypeError(f"index_select: index must hold integers, got {index.dtype}; convert with .to('int64')")
-        if index.ndim != 1:
-            raise ValueError(f"index_select: index must be 1-d, got shape {index.shape}; reshape it with .flatten()")
-        return getitem(x, [index], spec=(*(slice(None),) * at, T))
+    >>> import retrograd as rg
+    >>> rg.take(rg.tensor([[1.0, 2.0], [3.0, 4.0]]), rg.tensor([0, -1])).tolist()
+    [1.0, 4.0]
+    """
+
+    def compose(x, index):
+        check_places("take", index)
+        return getitem(registry["reshape"](x, (-1,)), [index], spec=(T,))
+
+    def samples(r):
+        yield (r(3, 4), r.ints(12, (2, 3)) - 4), {}
+        yield (r(3), r.ints(3, ())), {}
+
+    def errors(r):
+        yield (r(3), r(2)), {}, TypeError, "take: index must hold integers, got float64"
+        yield (r(3), r.ints(1, (2,)) + 3), {}, IndexError, "out of"
+
+
+# ------------------------------------------------------------------------------- along one dimension: slices
+
+
+def check_places(name, index):
+    """Refuse what is no place."""
+    if index.dtype.kind not in "iu":
+        raise TypeError(f"{name}: index must hold integers, got {index.dtype}; convert with .to('int64')")
+
+
+@op("index_select(Tensor x, int dim, Tensor index) -> Tensor")
+class index_select(Definition, linear="x"):
+    """The slices along `dim` that a 1-d integer tensor names, in its order; places count from 0.
+
+    >>> import retrograd as rg
+    >>> rg.index_select(rg.tensor([[1.0, 2.0], [3.0, 4.0]]), 1, rg.tensor([1, 1, 0])).tolist()
+    [[2.0, 2.0, 1.0], [4.0, 4.0, 3.0]]
+    """
+
+    def impl(xp, x, index, *, dim):
+        return xp.index_select(x, index, check_slices("index_select", x, index, dim))
+
+    def shape(x, index, *, dim):
+        at = check_slices("index_select", x, index, dim)
+        return Aval((*x.shape[:at], numel(index.shape), *x.shape[at + 1 :]), x.dtype)
+
+    def vjp_x(g, x_aval, index, dim):
+        return index_sum(g, index, dim=dim, size=x_aval.shape[dim])
 
     def samples(r):
         yield (r(2, 3, 4), r.ints(3, (5,))), {"dim": 1}
+        yield (r(3), r.ints(3, ())), {"dim": -1}
 
     def errors(r):
         yield (r(3, 4), r.ints(3, (2, 2))), {"dim": 0}, ValueError, r"index_select: .* 1-d, got shape \(2, 2\)"
         yield (r(3, 4), r.booleans(3)), {"dim": 0}, TypeError, "index_select: .* integers, got bool"
+        yield (r(3), r.ints(1, (2,)) - 1), {"dim": 0}, IndexError, "index_select: -1 to -1 are named"
 
 
-# ------------------------------------------------------------------------------------- along one dimension
+def check_slices(name, x, index, dim):
+    """`dim` from the front, where `index` can name slices."""
+    check_places(name, index)
+    if index.ndim > 1:
+        raise ValueError(f"{name}: index must be 1-d, got shape {index.shape}; reshape it with .flatten()")
+    if x.ndim == 0:
+        raise ValueError(f"{name}: a tensor without dimensions has no slices")
+    return canonical_dim(name, dim, x.ndim)
 
 
-@op("take_along_dim(Tensor x, Tensor indices, int dim) -> Tensor")
-class take_along_dim(Definition, linear="x"):
-    """Per position of `indices`, the element of x at that place along `dim`; other dimensions match one to one."""
+@op("index_sum(Tensor src, Tensor index, *, int dim, int size) -> Tensor")
+class index_sum(Definition, linear="src"):
+    """Zeros of `size` slices along `dim`, each slice of src added where `index` says: index_select transposed."""
 
-    def impl(xp, x, indices, *, dim):
-        _check_along(x, indices, dim)
-        return xp.take_along_axis(x, indices, axis=dim)
+    public = False
+    method = False
 
-    def shape(x, indices, *, dim):
-        _check_along(x, indices, dim)
-        return Aval(indices.shape, x.dtype)
+    def impl(xp, src, index, *, dim, size):
+        return xp.index_sum(src, index.reshape(-1), _one_each("index_add", src, index, dim), size)
 
-    def vjp_x(g, x_aval, indices, dim):
-        return scatter_sum(g, indices, shape=x_aval.shape, dim=dim)
+    def shape(src, index, *, dim, size):
+        at = _one_each("index_add", src, index, dim)
+        return Aval((*src.shape[:at], size, *src.shape[at + 1 :]), src.dtype)
+
+    def vjp_src(g, index, dim):
+        return index_select(g, dim, index)
+
+    def samples(r):
+        yield (r(2, 3, 4), r.ints(5, (3,))), {"dim": 1, "size": 5}
+        yield (r(4, 10), r.ints(2, (4,))), {"dim": 0, "size": 2}
+
+
+def _one_each(name, src, index, dim):
+    at = check_slices(name, src, index, dim)
+    if src.shape[at] != numel(index.shape):
+        raise ValueError(
+            f"{name}: index of shape {index.shape} does not fit source of shape {src.shape} at dimension {at}"
+        )
+    return at
+
+
+# ----------------------------------------------------------------------------- along one dimension: elements
+
+
+@op("gather(Tensor x, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor")
+class gather(Definition, linear="x"):
+    """Per position of `index`, the element of x at that place along `dim`; places count from 0.
+
+    The index has as many dimensions as x, and is no larger but along `dim`.  Gradients are never sparse.
+
+    >>> import retrograd as rg
+    >>> rg.gather(rg.tensor([[1.0, 2.0], [3.0, 4.0]]), 1, rg.tensor([[0], [1]])).tolist()
+    [[1.0], [4.0]]
+    """
+
+    def impl(xp, x, index, *, dim, sparse_grad):
+        return xp.gather(x, index, check_along("gather", x.shape, index, dim))
+
+    def shape(x, index, *, dim, sparse_grad):
+        check_along("gather", x.shape, index, dim)
+        return Aval(index.shape, x.dtype)
+
+    def vjp_x(g, x_aval, index, dim):
+        return scatter_sum(g, index, shape=x_aval.shape, dim=dim)
+
+    def samples(r):
+        yield (r(3, 4), r.ints(4, (2, 2))), {"dim": 1}
+        yield (r(3, 4), r.ints(3, (5, 4))), {"dim": 0}
+        yield (r(2, 3, 2), r.ints(3, (2, 1, 2))), {"dim": -2}
+
+    def errors(r):
+        yield (r(3, 4), r.ints(4, (4, 2))), {"dim": 1}, ValueError, r"gather: index of shape \(4, 2\) is larger"
+        yield (r(3, 4), r.ints(4, (2,))), {"dim": 1}, ValueError, r"gather: index of shape \(2,\) .* dimensions"
+        yield (r(3, 4), r(3, 2)), {"dim": 1}, TypeError, "gather: index must hold integers, got float64"
+        yield (r(3), r.ints(1, (2,)) - 1), {"dim": 0}, IndexError, "gather: -1 to -1 are named"
+
+
+def check_along(name, shape, index, dim):
+    """`dim` from the front; an error unless `index` has the dimensions of `shape` and is larger at most along it."""
+    at = canonical_dim(name, dim, len(shape))
+    check_places(name, index)
+    if max(index.ndim, 1) != max(len(shape), 1):
+        raise ValueError(
+            f"{name}: index of shape {index.shape} must have as many dimensions as the tensor of shape {tuple(shape)}"
+        )
+    if any(d != at and size > shape[d] for d, size in enumerate(index.shape)):
+        raise ValueError(
+            f"{name}: index of shape {index.shape} is larger than the tensor of shape {tuple(shape)} in another "
+            f"dimension than {at}"
+        )
+    return at
+
+
+@op("scatter_sum(Tensor src, Tensor indices, *, int[] shape, int dim) -> Tensor")
+class scatter_sum(Definition, linear="src"):
+    """Zeros of `shape` with each element of src added at its place along `dim`: gather transposed."""
+
+    public = False
+    method = False
+
+    def impl(xp, src, indices, *, shape, dim):
+        return xp.scatter_along(src, indices, shape, _matching(src, indices, shape, dim))
+
+    def shape(src, indices, *, shape, dim):
+        _matching(src, indices, shape, dim)
+        return Aval(shape, src.dtype)
+
+    def vjp_src(g, indices, dim):
+        return gather(g, dim, indices)
+
+    def samples(r):
+        yield (r(3, 2), r.ints(4, (3, 2))), {"shape": (3, 4), "dim": 1}
+        yield (r(2, 2), r.ints(4, (2, 2))), {"shape": (3, 4), "dim": 1}
+
+
+def _matching(src, index, shape, dim):
+    if src.shape != index.shape:
+        raise ValueError(f"scatter_add: index of shape {index.shape} and src of shape {src.shape} do not match")
+    return check_along("scatter_add", shape, index, dim)
+
+
+@op("from_front(Tensor index, *, int size) -> Tensor")
+class from_front(View):
+    """Places counted from the front, of those that may be counted from the end too; itself if none is."""
+
+    public = False
+    method = False
+
+    def impl(xp, index, *, size):
+        return xp.wrapped(index, size)
+
+    def shape(index, *, size):
+        return Aval(index.shape, dtypes.int64)
+
+    def samples(r):
+        yield (r.ints(6, (4,)) - 3,), {"size": 3}
+
+
+@op("take_along_dim(Tensor x, Tensor indices, int? dim=None) -> Tensor")
+class take_along_dim(Composite):
+    """Per position of `indices`, the element of x at that place along `dim`; the other dimensions broadcast.
+
+    -1 is the last place.  Without dim, x and indices are taken as one row each.
+
+    >>> import retrograd as rg
+    >>> rg.take_along_dim(rg.tensor([[1.0, 5.0], [7.0, 2.0]]), rg.tensor([[-1, 0]]), 1).tolist()
+    [[5.0, 1.0], [2.0, 7.0]]
+    """
+
+    def compose(x, indices, *, dim):
+        if dim is None:
+            x, indices, dim = registry["reshape"](x, (-1,)), registry["reshape"](indices, (-1,)), 0
+        check_places("take_along_dim", indices)
+        at = canonical_dim("take_along_dim", dim, x.ndim)
+        if indices.ndim != x.ndim or _without(indices.shape, at) != _without(x.shape, at):
+            x, indices = _broadcast_along(x, indices, at)
+        return gather(x, at, from_front(indices, size=x.shape[at] if x.ndim else 1))
 
     def samples(r):
         yield (r(3, 4), r.ints(4, (3, 2))), {"dim": 1}
-        yield (r(3, 4), r.ints(3, (5, 4))), {"dim": 0}
+        yield (r(3, 4), r.ints(3, (5, 4)) - 3), {"dim": 0}
+        yield (r(3, 1), r.ints(3, (1, 2))), {"dim": 0}
+        yield (r(3, 2), r.ints(6, (2, 2))), {}
 
     def errors(r):
-        yield (r(3, 4), r.ints(4, (1, 2))), {"dim": 1}, ValueError, r"indices of shape \(1, 2\) do not match"
-        yield (r(3, 4), r(3, 2)), {"dim": 1}, TypeError, "take_along_dim: indices must be integers, got float64"
-
-
-def _check_along(x, indices, dim):
-    at = canonical_dim("take_along_dim", dim, x.ndim)
-    if indices.dtype.kind not in "iu":
-        raise TypeError(f"take_along_dim: indices must be integers, got {indices.dtype}; convert with .to('int64')")
-    if x.ndim == 0 or indices.ndim != x.ndim or _without(indices.shape, at) != _without(x.shape, at):
-        raise ValueError(
-            f"take_along_dim: indices of shape {indices.shape} do not match x of shape {x.shape} outside dimension {at}"
-        )
+        yield (r(3, 4), r.ints(4, (2, 2))), {"dim": 1}, ValueError, r"take_along_dim: indices of shape \(2, 2\)"
+        yield (r(3, 4), r.ints(4, (3,))), {"dim": 1}, ValueError, r"take_along_dim: indices of shape \(3,\)"
+        yield (r(3, 4), r(3, 2)), {"dim": 1}, TypeError, "take_along_dim: index must hold integers, got float64"
 
 
 def _without(shape, at):
     return shape[:at] + shape[at + 1 :]
 
 
-@op("gather(Tensor x, int dim, Tensor index) -> Tensor")
-class gather(Composite):
-    """`take_along_dim` with PyTorch's order of arguments; `index` may be smaller than x in the other dimensions."""
-
-    def compose(x, index, *, dim):
-        at = canonical_dim("gather", dim, x.ndim)
-        for d, size in enumerate(index.shape):
-            x = x if d == at or x.shape[d] == size else registry["narrow"](x, d, 0, size)
-        return take_along_dim(x, index, dim)
-
-    def samples(r):
-        yield (r(3, 4), r.ints(4, (2, 2))), {"dim": 1}
-
-
-@op("scatter_sum(Tensor src, Tensor indices, *, int[] shape, int dim) -> Tensor")
-class scatter_sum(Definition, linear="src"):
-    """Zeros of `shape` with each element of src added at its index along `dim`: take_along_dim transposed."""
-
-    public = False
-    method = False
-
-    def impl(xp, src, indices, *, shape, dim):
-        return xp.scatter_along(src, indices, shape, dim)
-
-    def shape(src, indices, *, shape, dim):
-        return Aval(shape, src.dtype)
-
-    def vjp_src(g, indices, dim):
-        return take_along_dim(g, indices, dim)
-
-    def samples(r):
-        yield (r(3, 2), r.ints(4, (3, 2))), {"shape": (3, 4), "dim": 1}
-
-
-@op("index_add(Tensor x, int dim, Tensor index, Tensor source) -> Tensor")
-class index_add(Composite, in_place=True):
-    """x with the slices of `source` added at the places along `dim` that a 1-d integer tensor names."""
-
-    def compose(x, index, source, *, dim):
-        spec = (*(slice(None),) * canonical_dim("index_add", dim, x.ndim), T)
-        return x + index_put_sum(source, [index], shape=x.shape, spec=spec)
-
-    def samples(r):
-        yield (r(3, 4), r.ints(4, (2,)), r(3, 2)), {"dim": 1}
-
-
-# ----------------------------------------------------------------------------------------------------- masks
-
-
-@op("masked_fill(Tensor x, Tensor mask, number value) -> Tensor")
-class masked_fill(Composite, in_place=True):
-    """`value` where the mask is true, x elsewhere."""
-
-    def compose(x, mask, *, value):
-        return where(mask, value, x)
-
-    def samples(r):
-        yield (r(3, 4), r.booleans(4)), {"value": -1.5}
-
-
-@op("masked_select(Tensor x, Tensor mask) -> Tensor")
-class masked_select(Composite):
-    """The elements of x where the mask is true, as a 1-d tensor; the two broadcast."""
-
-    def compose(x, mask):
-        x, mask = registry["broadcast_tensors"]([x, mask])
-        return index(x, mask)
-
-    def samples(r):
-        yield (r(3, 4), r.booleans(4)), {}
+def _broadcast_along(x, indices, at):
+    """Both in the common shape of their dimensions other than `at`."""
+    if x.ndim != indices.ndim:
+        raise ValueError(f"take_along_dim: indices of shape {indices.shape} and x of shape {x.shape} do not match")
+    sizes = [{a, b} - {1} for a, b in zip(x.shape, indices.shape, strict=True)]
+    if any(len(s) > 1 for i, s in enumerate(sizes) if i != at):
+        raise ValueError(
+            f"take_along_dim: indices of shape {indices.shape} do not match x of shape {x.shape} outside dimension {at}"
+        )
+    common = [s.pop() if len(s) == 1 else 1 for s in sizes]
+    expand = registry["expand"]
+    return tuple(expand(a, (*common[:at], a.shape[at], *common[at + 1 :])) for a in (x, indices))
 
 
 @op("one_hot(Tensor x, int num_classes=-1) -> Tensor")

@@ -1,1 +1,401 @@
-"""Joining and cutting tensors, repeating them, grids."""
+"""Joining tensors, repeating them, and laying them out against each other."""
+
+import math
+
+from retrograd.core import Aval, Definition, op, registry
+from retrograd.core import dtype as dtypes
+from retrograd.ops.create import Factory, as_tensor
+from retrograd.ops.family import Composite, canonical_dim, numel, same_dtype
+from retrograd.ops.index import T, getitem, index_select
+from retrograd.ops.view import cat, expand, narrow, reshape, stack, unsqueeze
+
+# ----------------------------------------------------------------------------------------- at least so many
+
+
+def _one_or_all(tensors, widen):
+    """Each tensor widened; one alone is not put into a tuple."""
+    widened = tuple(map(widen, tensors))
+    return widened[0] if len(widened) == 1 else widened
+
+
+def _wide(x):
+    """With three dimensions at least: a vector's is the second, those of a matrix are the first two."""
+    x = x if x.ndim != 1 else unsqueeze(x, 0)
+    while x.ndim < 3:
+        x = unsqueeze(x, -1)
+    return x
+
+
+@op("atleast_1d(Tensor[] tensors) -> Tensor[]")
+class atleast_1d(Composite):
+    """Tensors without dimensions as vectors, others as they are; one, or a tuple of several."""
+
+    method = False
+
+    def compose(*tensors):
+        return _one_or_all(tensors, lambda x: x if x.ndim else reshape(x, (1,)))
+
+    def samples(r):
+        yield (r(),), {}
+        yield (r(), r(2, 3)), {}
+
+
+@op("atleast_2d(Tensor[] tensors) -> Tensor[]")
+class atleast_2d(Composite):
+    """Vectors as matrices of one row, matrices as they are; one, or a tuple of several."""
+
+    method = False
+
+    def compose(*tensors):
+        return _one_or_all(tensors, lambda x: x if x.ndim > 1 else reshape(x, (1, -1)))
+
+    def samples(r):
+        yield (r(),), {}
+        yield (r(3), r(2, 3)), {}
+
+
+@op("atleast_3d(Tensor[] tensors) -> Tensor[]")
+class atleast_3d(Composite):
+    """Vectors as the middle one of three dimensions, matrices as the first two; one, or a tuple of several.
+
+    >>> import retrograd as rg
+    >>> rg.atleast_3d(rg.ones(2)).shape, rg.atleast_3d(rg.ones(2, 4)).shape
+    ((1, 2, 1), (2, 4, 1))
+    """
+
+    method = False
+
+    def compose(*tensors):
+        return _one_or_all(tensors, _wide)
+
+    def samples(r):
+        yield (r(),), {}
+        yield (r(3), r(2, 3), r(1, 1, 1, 1)), {}
+
+
+# --------------------------------------------------------------------------------------------------- joining
+
+
+@op("hstack(Tensor[] tensors) -> Tensor")
+class hstack(Composite):
+    """Tensors one after the other along the second dimension, or the only one.
+
+    >>> import retrograd as rg
+    >>> rg.hstack((rg.tensor([1, 2]), rg.tensor([3]))).tolist()
+    [1, 2, 3]
+    """
+
+    method = False
+
+    def compose(*tensors):
+        tensors = _several("hstack", [atleast_1d(t) for t in tensors])
+        return cat(tensors, dim=min(tensors[0].ndim - 1, 1))
+
+    def samples(r):
+        yield (r(2, 1), r(2, 3)), {}
+        yield (r(2), r()), {}
+
+    def errors(r):
+        yield (r(2, 1), r(3, 1)), {}, ValueError, "cat: tensor 1 is"
+
+
+def _several(name, tensors):
+    if not tensors:
+        raise ValueError(f"{name}: expected at least one tensor")
+    return tensors
+
+
+@op("vstack(Tensor[] tensors) -> Tensor")
+class vstack(Composite, aliases="row_stack"):
+    """Tensors one below the other; those of one dimension are rows.
+
+    >>> import retrograd as rg
+    >>> rg.vstack((rg.tensor([1, 2]), rg.tensor([[3, 4]]))).tolist()
+    [[1, 2], [3, 4]]
+    """
+
+    method = False
+
+    def compose(*tensors):
+        return cat(_several("vstack", [atleast_2d(t) for t in tensors]))
+
+    def samples(r):
+        yield (r(3), r(2, 3)), {}
+        yield (r(), r(1)), {}
+
+
+@op("dstack(Tensor[] tensors) -> Tensor")
+class dstack(Composite):
+    """Tensors one after the other along the third dimension, which matrices and vectors get as a last one."""
+
+    method = False
+
+    def compose(*tensors):
+        return cat(_several("dstack", [atleast_3d(t) for t in tensors]), dim=2)
+
+    def samples(r):
+        yield (r(2), r(2)), {}
+        yield (r(2, 3), r(2, 3, 2)), {}
+
+
+@op("column_stack(Tensor[] tensors) -> Tensor")
+class column_stack(Composite):
+    """Tensors one beside the other; those of one dimension are columns."""
+
+    method = False
+
+    def compose(*tensors):
+        columns = [t if t.ndim > 1 else reshape(t, (-1, 1)) for t in tensors]
+        return cat(_several("column_stack", columns), dim=1)
+
+    def samples(r):
+        yield (r(2), r(2, 3)), {}
+        yield (r(), r()), {}
+
+
+@op("block_diag(Tensor[] tensors) -> Tensor")
+class block_diag(Composite):
+    """Matrices along the diagonal of a larger one, zeros elsewhere; vectors are rows.
+
+    >>> import retrograd as rg
+    >>> rg.block_diag(rg.tensor([[1, 2]]), rg.tensor(3)).tolist()
+    [[1, 2, 0], [0, 0, 3]]
+    """
+
+    method = False
+
+    def compose(*tensors):
+        if any(t.ndim > 2 for t in tensors):
+            raise ValueError(f"block_diag: expected matrices, got shapes {', '.join(str(t.shape) for t in tensors)}")
+        blocks = [atleast_2d(t) for t in tensors] or [registry["zeros"]((1, 0))]
+        dtype, width, left, rows = dtypes.result_type(*blocks), sum(b.shape[1] for b in blocks), 0, []
+        for block in blocks:
+            n, m = block.shape
+            sides = [registry["zeros"]((n, k), dtype=dtype) for k in (left, width - left - m)]
+            rows.append(cat([sides[0], block, sides[1]], dim=1))
+            left += m
+        return cat(rows)
+
+    def samples(r):
+        yield (r(2, 3), r(1), r(3, 1)), {}
+        yield (r(), r(2)), {}
+
+    def errors(r):
+        yield (r(1, 1, 1),), {}, ValueError, r"block_diag: expected matrices, got shapes \(1, 1, 1\)"
+
+
+# ------------------------------------------------------------------------------------------------- repeating
+
+
+@op("repeat(Tensor x, int... sizes) -> Tensor")
+class repeat(Composite):
+    """The whole tensor repeated sizes[i] times along dimension i; new dimensions come in front.
+
+    >>> import retrograd as rg
+    >>> rg.tensor([1, 2]).repeat(2, 2).tolist()
+    [[1, 2, 1, 2], [1, 2, 1, 2]]
+    """
+
+    def compose(x, *, sizes):
+        return _repeated("repeat", x, sizes)
+
+    def samples(r):
+        yield (r(2, 3),), {"sizes": (2, 1)}
+        yield (r(3),), {"sizes": (2, 2)}
+
+    def errors(r):
+        yield (r(2, 3),), {"sizes": (2,)}, ValueError, "repeat: 1 sizes for 2 dimensions"
+        yield (r(2),), {"sizes": (-1,)}, ValueError, "repeat: sizes must not be negative"
+
+
+def _repeated(name, x, sizes):
+    lead = len(sizes) - x.ndim
+    if lead < 0:
+        raise ValueError(f"{name}: {len(sizes)} sizes for {x.ndim} dimensions")
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"{name}: sizes must not be negative, got {sizes}")
+    shape = (1,) * lead + x.shape
+    pairs = [n for size, s in zip(sizes, shape, strict=True) for n in (size, s)]
+    spread = expand(reshape(x, tuple(n for s in shape for n in (1, s))), tuple(pairs))
+    return reshape(spread, tuple(size * s for size, s in zip(sizes, shape, strict=True)))
+
+
+@op("tile(Tensor x, int... dims) -> Tensor")
+class tile(Composite):
+    """`repeat`, with a size of 1 for each dimension in front that `dims` leaves out.
+
+    >>> import retrograd as rg
+    >>> rg.tile(rg.tensor([[1], [2]]), (2,)).tolist()
+    [[1, 1], [2, 2]]
+    """
+
+    def compose(x, *, dims):
+        return _repeated("tile", x, (1,) * (x.ndim - len(dims)) + dims)
+
+    def samples(r):
+        yield (r(2, 3),), {"dims": (2,)}
+        yield (r(3),), {"dims": (2, 2)}
+
+
+@op("repeat_places(Tensor repeats, *, int? output_size=None) -> Tensor")
+class repeat_places(Definition, differentiable=False):
+    """Place i of a vector of integers as often as its element says."""
+
+    public = False
+    method = False
+
+    def impl(xp, repeats, *, output_size):
+        return xp.repeat_places(repeats, output_size)
+
+    def shape(repeats, *, output_size):
+        if output_size is not None:
+            return Aval((output_size,), dtypes.int64)
+        raise NotImplementedError("repeat_interleave: how many there are depends on the values of repeats")
+
+    def samples(r):
+        yield (r.ints(3, (4,)),), {}
+
+
+@op("repeat_interleave(Tensor x, Tensor? repeats=None, int? dim=None, *, int? output_size=None) -> Tensor")
+class repeat_interleave(Composite):
+    """Each slice along `dim` (None: each element, in row-major order) as often as `repeats`, one or several, says.
+
+    `output_size`, where it is given, must be the sum of the repeats.  Of integers alone: place i as often as they say.
+
+    >>> import retrograd as rg
+    >>> rg.repeat_interleave(rg.tensor([[1, 2], [3, 4]]), rg.tensor([2, 1]), dim=0).tolist()
+    [[1, 2], [1, 2], [3, 4]]
+    """
+
+    def compose(x, repeats, *, dim, output_size):
+        if repeats is None:
+            return repeat_places(x, output_size=output_size)
+        x, at = (reshape(x, (-1,)), 0) if dim is None else (x, canonical_dim("repeat_interleave", dim, x.ndim))
+        repeats = as_tensor(repeats)
+        if numel(repeats.shape) == 1:
+            repeats = expand(reshape(repeats, (1,)), (x.shape[at],))
+        if repeats.shape != x.shape[at : at + 1]:
+            raise ValueError(
+                f"repeat_interleave: repeats of shape {repeats.shape} do not fit dimension {at} of shape {x.shape}"
+            )
+        return index_select(x, at, repeat_places(repeats, output_size=output_size))
+
+    def samples(r):
+        yield (r(2, 3), 2), {}
+        yield (r(2, 3), r.ints(4, (3,))), {"dim": 1}
+        yield (r(3, 2), as_tensor([2])), {"dim": 0, "output_size": 6}
+        yield (r.ints(4, (3,)), None), {}
+
+    def errors(r):
+        yield (r(3), r.ints(3, (2,))), {"dim": 0}, ValueError, r"repeat_interleave: repeats of shape \(2,\)"
+        yield (r(3), -1), {}, RuntimeError, "repeat_interleave: repeats must not be negative"
+        yield (r(3), 2), {"output_size": 5}, RuntimeError, "output_size is 5, but repeats add up to 6"
+
+
+# ---------------------------------------------------------------------------------------------- combinations
+
+
+@op("meshgrid(Tensor[] tensors, *, str indexing='ij') -> Tensor[]")
+class meshgrid(Composite):
+    """Of vectors, as many tensors with a dimension for each: the i-th varies along dimension i, as its vector does.
+
+    With indexing="xy" the first two dimensions change places.  The results are views.
+
+    >>> import retrograd as rg
+    >>> [grid.tolist() for grid in rg.meshgrid(rg.tensor([1, 2]), rg.tensor([3, 4]), indexing="ij")]
+    [[[1, 1], [2, 2]], [[3, 4], [3, 4]]]
+    """
+
+    method = False
+
+    def compose(*tensors, indexing):
+        _check_vectors("meshgrid", tensors)
+        if indexing not in ("ij", "xy"):
+            raise ValueError(f"meshgrid: indexing must be 'ij' or 'xy', got {indexing!r}")
+        order = list(range(len(tensors)))
+        if indexing == "xy":
+            order[:2] = order[:2][::-1]
+        shape = tuple(numel(tensors[i].shape) for i in order)
+        lines = [reshape(t, (-1, *(1,) * (len(order) - 1 - order.index(i)))) for i, t in enumerate(tensors)]
+        return tuple(expand(line, shape) for line in lines)
+
+    def samples(r):
+        yield (r(2), r(3)), {}
+        yield (r(2), r(), r(3)), {"indexing": "xy"}
+
+    def errors(r):
+        yield (r(2), r(2, 2)), {}, ValueError, r"meshgrid: expected vectors, got shapes \(2,\), \(2, 2\)"
+
+
+def _check_vectors(name, tensors):
+    if not tensors or any(t.ndim > 1 for t in tensors):
+        raise ValueError(f"{name}: expected vectors, got shapes {', '.join(str(t.shape) for t in tensors) or 'none'}")
+    same_dtype(name, tensors)
+
+
+@op("cartesian_prod(Tensor[] tensors) -> Tensor")
+class cartesian_prod(Composite):
+    """All choices of one element from each vector, a row for each, the last varying fastest; of one vector, itself.
+
+    >>> import retrograd as rg
+    >>> rg.cartesian_prod(rg.tensor([1, 2]), rg.tensor([3, 4])).tolist()
+    [[1, 3], [1, 4], [2, 3], [2, 4]]
+    """
+
+    method = False
+
+    def compose(*tensors):
+        _check_vectors("cartesian_prod", tensors)
+        if len(tensors) == 1:
+            return tensors[0]
+        return reshape(stack(meshgrid(tensors), dim=-1), (-1, len(tensors)))
+
+    def samples(r):
+        yield (r(2), r(3), r(2)), {}
+        yield (r(2),), {}
+
+
+@op("combination_places(*, int n, int r, bool with_replacement) -> Tensor")
+class combination_places(Factory):
+    """The ways to choose r of n places, in order, one per row."""
+
+    public = False
+
+    def impl(xp, *, n, r, with_replacement):
+        return xp.chosen(n, r, with_replacement)
+
+    def shape(*, n, r, with_replacement):
+        return Aval((math.comb(n + (r - 1) * with_replacement if r else n, r), r), dtypes.int64)
+
+    def samples(r):
+        yield (), {"n": 4, "r": 2, "with_replacement": False}
+        yield (), {"n": 3, "r": 3, "with_replacement": True}
+
+
+@op("combinations(Tensor x, int r=2, bool with_replacement=False) -> Tensor")
+class combinations(Composite):
+    """The ways to choose r elements of a vector, in order, one per row; with replacement, the same ones again too.
+
+    >>> import retrograd as rg
+    >>> rg.combinations(rg.tensor([1, 2, 3])).tolist()
+    [[1, 2], [1, 3], [2, 3]]
+    """
+
+    method = False
+
+    def compose(x, *, r, with_replacement):
+        if x.ndim != 1:
+            raise ValueError(f"combinations: expected a vector, got shape {x.shape}")
+        if r < 0:
+            raise ValueError(f"combinations: r must not be negative, got {r}")
+        if r == 0:
+            return narrow(x, 0, 0, 0)
+        return getitem(x, [combination_places(n=x.shape[0], r=r, with_replacement=with_replacement)], spec=(T,))
+
+    def samples(r):
+        yield (r(4),), {}
+        yield (r(3),), {"r": 3, "with_replacement": True}
+        yield (r(2),), {"r": 0}
+
+    def errors(r):
+        yield (r(2, 2),), {}, ValueError, r"combinations: expected a vector, got shape \(2, 2\)"

@@ -48,7 +48,7 @@ class Product(Definition, promotion="same"):
 
 
 @op("matmul(Tensor a, Tensor b) -> Tensor")
-class matmul(Product, linear="a b", fits=True):
+class matmul(Product, linear="a b", fits=True, aliases="linalg.matmul"):
     """The matrix product: (..., m, k) times (..., k, n) is (..., m, n); the dimensions in front broadcast.
 
     A 1-d operand is a row on the left, a column on the right, and that dimension is not in the result.
@@ -270,7 +270,7 @@ class dot(Composite):
 
 
 @op("outer(Tensor a, Tensor b) -> Tensor")
-class outer(Composite):
+class outer(Composite, aliases="ger linalg.outer"):
     """Every product of an element of one vector and one of another: (m,) and (n,) to (m, n)."""
 
     def compose(a, b):
@@ -284,14 +284,20 @@ class outer(Composite):
         yield (r(3), r(4, 1)), {}, ValueError, "outer: shapes"
 
 
-@op("addmm(Tensor x, Tensor a, Tensor b, *, number beta=1, number alpha=1) -> Tensor")
-class addmm(Composite):
-    """beta * x + alpha * (a @ b), of matrices a (m, k) and b (k, n); x broadcasts to (m, n)."""
+def plus_product(x, product, beta, alpha):
+    """beta * x + alpha * product; with beta 0 x does not matter, even where it is NaN."""
+    product = product if alpha == 1 else alpha * product
+    if beta == 0:
+        return product
+    return x + product if beta == 1 else beta * x + product
 
-    def compose(x, a, b, *, beta, alpha):
-        product = mm(a, b)
-        product = product if alpha == 1 else alpha * product
-        return x + product if beta == 1 else beta * x + product
+
+@op("addmm(Tensor x, Tensor mat1, Tensor mat2, *, number beta=1, number alpha=1) -> Tensor")
+class addmm(Composite, in_place=True):
+    """beta * x + alpha * (mat1 @ mat2), of matrices (m, k) and (k, n); x broadcasts to (m, n)."""
+
+    def compose(x, mat1, mat2, *, beta, alpha):
+        return plus_product(x, mm(mat1, mat2), beta, alpha)
 
     def samples(r):
         yield (r(2), r(3, 4), r(4, 2)), {}

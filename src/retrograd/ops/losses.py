@@ -4,9 +4,11 @@ import math
 import warnings
 
 from retrograd.core import Aval, Definition, op, xp
+from retrograd.ops.activation import logsigmoid
+from retrograd.ops.embedding import lookup
 from retrograd.ops.family import Composite, Pointwise
-from retrograd.ops.nn import log_softmax, lookup, softmax
-from retrograd.ops.pointwise import abs, clamp, exp, isinf, log, logical_and, lt, ne, softplus, square, to, where
+from retrograd.ops.nn import log_softmax, softmax
+from retrograd.ops.pointwise import abs, clamp, exp, isinf, log, logical_and, lt, ne, square, to, where
 from retrograd.ops.reduce import mean
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import movedim, reshape, unsqueeze
@@ -214,7 +216,7 @@ class binary_cross_entropy_with_logits(Composite, aliases="nn.functional.binary_
     def compose(x, target, weight, pos_weight, *, reduction):
         finish = reduction_named("binary_cross_entropy_with_logits", reduction)
         _same_shape("binary_cross_entropy_with_logits", x, target)
-        positive = softplus(-x)
+        positive = -logsigmoid(x)
         if pos_weight is not None:
             positive = positive * (1 + (pos_weight - 1) * target)
         loss = (1 - target) * x + positive

@@ -1,1 +1,510 @@
-"""Losses that compare scores by margins, and those of distributions."""
+"""Losses with margins, of pairs, of counts and of sequences, by the names and rules of torch.nn.functional."""
+
+import math
+
+from retrograd.core import dtype as dtypes
+from retrograd.core import op, registry
+from retrograd.ops.activation import logsigmoid
+from retrograd.ops.create import tensor
+from retrograd.ops.embedding import lookup
+from retrograd.ops.family import Composite, Pointwise
+from retrograd.ops.index import one_hot, select, take_along_dim
+from retrograd.ops.losses import reduction_named
+from retrograd.ops.nn import log_softmax
+from retrograd.ops.norms import norm
+from retrograd.ops.pad import pad
+from retrograd.ops.pointwise import (
+    clamp,
+    eq,
+    exp,
+    log,
+    logical_and,
+    logical_not,
+    minimum,
+    ne,
+    sqrt,
+    square,
+    where,
+)
+from retrograd.ops.reduce import any as any_of
+from retrograd.ops.reduce import logsumexp, mean
+from retrograd.ops.reduce import sum as sum_over
+from retrograd.ops.scan import cumsum
+from retrograd.ops.view import expand, narrow, stack, unsqueeze
+
+
+def _signs(r, *shape):
+    """Targets, each -1 or 1."""
+    return r.ints(2, shape) * 2 - 1
+
+
+def _positive(name, what, value):
+    if not value > 0:
+        raise ValueError(f"{name}: {what} must be more than 0, got {value}")
+
+
+# ---------------------------------------------------------------------------------------------- -1 or 1
+
+
+@op(
+    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, str reduction='mean') "
+    "-> Tensor"
+)
+class margin_ranking_loss(Composite, method=False, aliases="nn.functional.margin_ranking_loss"):
+    """max(0, margin - target * (input1 - input2)): target is 1 where input1 should be the larger, -1 where not."""
+
+    def compose(input1, input2, target, *, margin, reduction):
+        finish = reduction_named("margin_ranking_loss", reduction)
+        if not input1.ndim == input2.ndim == target.ndim:
+            raise RuntimeError(
+                f"margin_ranking_loss: the inputs and the target must have as many dimensions, got shapes "
+                f"{input1.shape}, {input2.shape} and {target.shape}"
+            )
+        return finish(clamp(margin - target * (input1 - input2), min=0))
+
+    def samples(r):
+        yield (r(3), r(3), _signs(r, 3)), {}
+        yield (r(3, 4), r(3, 4), _signs(r, 3, 4)), {"margin": 0.5, "reduction": "none"}
+
+    def errors(r):
+        yield (r(3), r(3, 1), r(3)), {}, RuntimeError, "must have as many dimensions"
+
+
+@op("hinge_embedding_loss(Tensor x, Tensor target, float margin=1.0, str reduction='mean') -> Tensor")
+class hinge_embedding_loss(Composite, method=False, aliases="nn.functional.hinge_embedding_loss"):
+    """x, a distance, where the target is 1; max(0, margin - x) where it is -1."""
+
+    def compose(x, target, *, margin, reduction):
+        finish = reduction_named("hinge_embedding_loss", reduction)
+        return finish(where(ne(target, 1), clamp(margin - x, min=0), 0) + where(ne(target, -1), x, 0))
+
+    def samples(r):
+        yield (r(3, 4), _signs(r, 3, 4)), {}
+        yield (r(5), _signs(r, 5)), {"margin": 0.3, "reduction": "none"}
+
+
+@op("soft_margin_loss(Tensor x, Tensor target, str reduction='mean') -> Tensor")
+class soft_margin_loss(Composite, home="nn.functional"):
+    """log(1 + exp(-target * x)), without overflow; each target is -1 or 1."""
+
+    def compose(x, target, *, reduction):
+        return reduction_named("soft_margin_loss", reduction)(-logsigmoid(target * x))
+
+    def samples(r):
+        yield (r(3, 4), _signs(r, 3, 4)), {}
+        yield (r(5), _signs(r, 5)), {"reduction": "sum"}
+
+
+@op(
+    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, "
+    "str reduction='mean') -> Tensor"
+)
+class cosine_embedding_loss(Composite, method=False, aliases="nn.functional.cosine_embedding_loss"):
+    """With c the cosine of the angle between vectors: 1 - c where the target is 1, max(0, c - margin) where it is -1.
+
+    input1 and input2 (n, size) and target (n,), or (size,) and ().
+    """
+
+    def compose(input1, input2, target, *, margin, reduction):
+        finish = reduction_named("cosine_embedding_loss", reduction)
+        if target.ndim > 1 or not input1.ndim == input2.ndim == target.ndim + 1:
+            raise RuntimeError(
+                f"cosine_embedding_loss: expected inputs (n, size) and target (n,), or (size,) and (), got "
+                f"{input1.shape}, {input2.shape} and {target.shape}"
+            )
+        sizes = [sum_over(square(x), -1) + 1e-12 for x in (input1, input2)]
+        cosine = sum_over(input1 * input2, -1) / sqrt(sizes[0] * sizes[1])
+        return finish(
+            where(eq(target, 1), 1 - cosine, 0) + where(eq(target, -1), clamp(cosine - margin, min=0), 0)
+        )
+
+    def samples(r):
+        yield (r(3, 4), r(3, 4), _signs(r, 3)), {}
+        yield (r(4), r(4), _signs(r)), {"margin": -0.5, "reduction": "sum"}
+
+    def errors(r):
+        yield (r(3, 4), r(3, 4), r(3, 4)), {}, RuntimeError, "cosine_embedding_loss: expected inputs"
+
+
+# ----------------------------------------------------------------------------------------------- of classes
+
+
+@op(
+    "multi_margin_loss(Tensor x, Tensor target, int p=1, float margin=1.0, Tensor? weight=None, "
+    "str reduction='mean') -> Tensor"
+)
+class multi_margin_loss(Composite, home="nn.functional"):
+    """The mean over the classes i other than the target y of max(0, margin - x[y] + x[i])^p, times weight[y].
+
+    x (n, classes) or (classes,), target (n,) or () of class numbers, p 1 or 2.  The mean is over all classes.
+    """
+
+    def compose(x, target, weight, *, p, margin, reduction):
+        finish = reduction_named("multi_margin_loss", reduction)
+        _check_multi_margin(x, target, weight, p)
+        classes = x.shape[-1]
+        chosen = eq(one_hot(target, classes), 1)
+        own = sum_over(where(chosen, x, 0), -1, keepdim=True)
+        loss = clamp(margin - own + x, min=0)
+        loss = sum_over(where(chosen, 0, loss if p == 1 else square(loss)), -1) / classes
+        return finish(loss if weight is None else loss * lookup(weight, target))
+
+    def samples(r):
+        yield (r(3, 4), r.ints(4, (3,)), None), {}
+        yield (r(3, 4), r.ints(4, (3,)), r(4)), {"p": 2, "margin": 0.7, "reduction": "none"}
+        yield (r(4), r.ints(4, ()), None), {"reduction": "sum"}
+
+    def errors(r):
+        yield (r(3, 4), r.ints(4, (3,)), None), {"p": 3}, ValueError, "p must be 1 or 2, got 3"
+        yield (r(3, 4), r.ints(4, (2,)), None), {}, ValueError, "do not fit"
+        yield (r(3, 4), r.ints(1, (3,)) + 4, None), {}, ValueError, "classes 4 to 4 do not fit into 4"
+
+
+def _check_multi_margin(x, target, weight, p):
+    if p not in (1, 2):
+        raise ValueError(f"multi_margin_loss: p must be 1 or 2, got {p}")
+    if x.ndim not in (1, 2) or target.shape != x.shape[:-1]:
+        raise ValueError(
+            f"multi_margin_loss: input {x.shape} and target {target.shape} do not fit: expected (n, classes) and "
+            f"(n,), or (classes,) and ()"
+        )
+    if weight is not None and weight.shape != x.shape[-1:]:
+        raise ValueError(f"multi_margin_loss: weight has shape {weight.shape}, expected {x.shape[-1:]}")
+
+
+@op("multilabel_margin_loss(Tensor x, Tensor target, str reduction='mean') -> Tensor")
+class multilabel_margin_loss(Composite, home="nn.functional"):
+    """The sum over labels y and classes i that are no label of max(0, 1 - x[y] + x[i]), divided by the classes.
+
+    x (n, classes) or (classes,); target of the same shape holds the labels, up to the first -1.
+    """
+
+    def compose(x, target, *, reduction):
+        finish = reduction_named("multilabel_margin_loss", reduction)
+        if x.ndim not in (1, 2) or target.shape != x.shape:
+            raise ValueError(
+                f"multilabel_margin_loss: input {x.shape} and target {target.shape} must agree, with 1 or 2 dimensions"
+            )
+        classes = x.shape[-1]
+        counts = eq(cumsum(target < 0, -1), 0)
+        labels = where(counts, target, 0)
+        marked = logical_and(eq(one_hot(labels, classes), 1), unsqueeze(counts, -1))
+        gaps = clamp(1 - unsqueeze(take_along_dim(x, labels, -1), -1) + unsqueeze(x, -2), min=0)
+        paired = logical_and(unsqueeze(counts, -1), unsqueeze(logical_not(any_of(marked, -2)), -2))
+        return finish(sum_over(where(paired, gaps, 0), (-2, -1)) / max(classes, 1))
+
+    def samples(r):
+        labels = registry["stack"]([r.ints(4, (4,)), r.ints(2, (4,)) * -1, r.ints(4, (4,))])
+        yield (r(3, 4), labels), {}
+        yield (r(4), labels[0]), {"reduction": "sum"}
+        yield (r(3, 4), labels), {"reduction": "none"}
+
+    def errors(r):
+        yield (r(3, 4), r.ints(4, (3,))), {}, ValueError, "must agree, with 1 or 2 dimensions"
+
+
+@op(
+    "multilabel_soft_margin_loss(Tensor x, Tensor target, Tensor? weight=None, str reduction='mean') -> Tensor"
+)
+class multilabel_soft_margin_loss(Composite, home="nn.functional"):
+    """The mean over the classes, the last dimension, of `binary_cross_entropy_with_logits`, times weight."""
+
+    def compose(x, target, weight, *, reduction):
+        finish = reduction_named("multilabel_soft_margin_loss", reduction)
+        loss = -(target * logsigmoid(x) + (1 - target) * logsigmoid(-x))
+        return finish(mean(loss if weight is None else loss * weight, -1))
+
+    def samples(r):
+        yield (r(3, 4), r(3, 4, within=(0.0, 1.0)), None), {}
+        yield (r(3, 4), r(3, 4, within=(0.0, 1.0)), r(4)), {"reduction": "none"}
+
+
+# ----------------------------------------------------------------------------------------------- of triplets
+
+
+def _triplet(name, near, far, between, margin, swap, reduction):
+    """max(0, margin + near - far), far being the smaller of the two distances to the negative if they swap."""
+    finish = reduction_named(name, reduction)
+    far = minimum(far, between()) if swap else far
+    return finish(clamp(margin + near - far, min=0))
+
+
+@op(
+    "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, number p=2, "
+    "float eps=1e-06, bool swap=False, str reduction='mean') -> Tensor"
+)
+class triplet_margin_loss(Composite, method=False, aliases="nn.functional.triplet_margin_loss"):
+    """max(0, margin + d(anchor, positive) - d(anchor, negative)), with d the p-norm of the difference plus eps.
+
+    The vectors are the last dimension.  swap: where the positive is nearer to the negative than the anchor is, its
+    distance counts.  V. Balntas et al., Learning local feature descriptors with triplets, BMVC 2016.
+    """
+
+    def compose(anchor, positive, negative, *, margin, p, eps, swap, reduction):
+        _positive("triplet_margin_loss", "margin", margin)
+        near, far = (norm(anchor - x + eps, p, dim=-1) for x in (positive, negative))
+
+        def between():
+            return norm(positive - negative + eps, p, dim=-1)
+
+        return _triplet("triplet_margin_loss", near, far, between, margin, swap, reduction)
+
+    def samples(r):
+        yield (r(3, 4), r(3, 4), r(3, 4)), {}
+        yield (r(3, 4), r(3, 4), r(3, 4)), {"swap": True, "p": 3, "margin": 2.0, "reduction": "none"}
+        yield (r(4), r(4), r(4)), {"reduction": "sum"}
+
+    def errors(r):
+        yield (r(3, 4), r(3, 4), r(3, 4)), {"margin": 0.0}, ValueError, "margin must be more than 0, got 0.0"
+
+
+@op(
+    "triplet_margin_with_distance_loss(Tensor anchor, Tensor positive, Tensor negative, *, "
+    "any distance_function=None, float margin=1.0, bool swap=False, str reduction='mean') -> Tensor"
+)
+class triplet_margin_with_distance_loss(Composite, home="nn.functional"):
+    """`triplet_margin_loss` with any distance, a function of two tensors; None for the Euclidean one."""
+
+    def compose(anchor, positive, negative, *, distance_function, margin, swap, reduction):
+        name = "triplet_margin_with_distance_loss"
+        _positive(name, "margin", margin)
+        distance = _euclidean if distance_function is None else distance_function
+        near, far = distance(anchor, positive), distance(anchor, negative)
+        return _triplet(name, near, far, lambda: distance(positive, negative), margin, swap, reduction)
+
+    def samples(r):
+        yield (r(3, 4), r(3, 4), r(3, 4)), {}
+        yield (r(3, 4), r(3, 4), r(3, 4)), {"swap": True, "distance_function": _taxi, "reduction": "none"}
+
+
+def _euclidean(a, b):
+    return norm(a - b + 1e-6, 2, dim=-1)
+
+
+def _taxi(a, b):
+    return (a - b).abs().sum(-1)
+
+
+# ------------------------------------------------------------------------------------------ of distributions
+
+
+@op(
+    "poisson_nll_loss(Tensor x, Tensor target, bool log_input=True, bool full=False, float eps=1e-08, "
+    "str reduction='mean') -> Tensor"
+)
+class poisson_nll_loss(Composite, method=False, aliases="nn.functional.poisson_nll_loss"):
+    """exp(x) - target * x, of counts with the logarithm x of their mean; of the mean itself x - target * log(x + eps).
+
+    full: with Stirling's approximation of log(target!) for targets of more than 1.
+    """
+
+    def compose(x, target, *, log_input, full, eps, reduction):
+        finish = reduction_named("poisson_nll_loss", reduction)
+        loss = exp(x) - target * x if log_input else x - target * log(x + eps)
+        return finish(loss + _stirling(target) if full else loss)
+
+    def samples(r):
+        yield (r(3, 4), r(3, 4, within=(0.2, 5.0))), {}
+        yield (r(3, 4), r(3, 4, within=(0.2, 5.0))), {"full": True, "reduction": "none"}
+        yield (r(4, within=(0.2, 3.0)), r(4, within=(0.2, 5.0))), {"log_input": False, "reduction": "sum"}
+
+
+def _stirling(n):
+    """n log n - n + log(2 pi n) / 2 where n is more than 1, 0 elsewhere."""
+    many = n > 1
+    n = where(many, n, 1)
+    return where(many, n * log(n) - n + 0.5 * log(2 * math.pi * n), 0)
+
+
+@op("variance_at_least(Tensor x, float eps) -> Tensor")
+class variance_at_least(Pointwise, promotion="float"):
+    """x, but at least eps, with derivative 1 everywhere; a ValueError for negative x, which is no variance."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, *, eps):
+        xp.real_only("variance_at_least", x)
+        if (x < 0).any():
+            raise ValueError(f"gaussian_nll_loss: a variance is negative: {x.min()}")
+        return xp.maximum(x, eps)
+
+    def vjp_x(g):
+        return g
+
+    def samples(r):
+        yield (r(3, 2, within=(0.5, 2.0)),), {"eps": 0.1}
+
+
+@op(
+    "gaussian_nll_loss(Tensor x, Tensor target, Tensor var, bool full=False, float eps=1e-06, "
+    "str reduction='mean') -> Tensor"
+)
+class gaussian_nll_loss(Composite, home="nn.functional"):
+    """(log(var) + (x - target)^2 / var) / 2: x is the mean, var the variance of a normal distribution.
+
+    var, at least eps as the loss sees it, has the shape of x, or lacks its last dimension or has size 1 there, or
+    is a number.  full: with the constant log(2 pi) / 2.
+    """
+
+    def compose(x, target, var, *, full, eps, reduction):
+        finish = reduction_named("gaussian_nll_loss", reduction)
+        _positive("gaussian_nll_loss", "eps", eps)
+        var = variance_at_least(_fitting(x, var), eps=eps)
+        loss = 0.5 * (log(var) + square(x - target) / var)
+        return finish(loss + 0.5 * math.log(2 * math.pi) if full else loss)
+
+    def samples(r):
+        yield (r(3, 4), r(3, 4), r(3, 4, within=(0.5, 2.0))), {}
+        yield (r(3, 4), r(3, 4), r(3, within=(0.5, 2.0))), {"full": True, "reduction": "none"}
+        yield (r(3, 4), r(3, 4), r(3, 1, within=(0.5, 2.0))), {"reduction": "sum"}
+
+    def errors(r):
+        yield (r(3, 4), r(3, 4), r(4)), {}, ValueError, r"var has shape \(4,\)"
+        yield (r(3), r(3), r(3) * 0 - 1), {}, ValueError, "a variance is negative: -1"
+        yield (r(3), r(3), r(3)), {"eps": 0.0}, ValueError, "eps must be more than 0"
+
+
+def _fitting(x, var):
+    """The variances in a shape that broadcasts against x as it is meant."""
+    if not hasattr(var, "shape"):
+        return registry["full"]((), float(var), dtype=x.dtype)
+    if var.shape == x.shape or (x.ndim and var.shape == (*x.shape[:-1], 1)):
+        return var
+    if x.ndim and var.shape == x.shape[:-1]:
+        return unsqueeze(var, -1)
+    raise ValueError(f"gaussian_nll_loss: var has shape {var.shape}, which is not that of the input, {x.shape}")
+
+
+# --------------------------------------------------------------------------------------------- of sequences
+
+
+@op(
+    "ctc_loss(Tensor log_probs, Tensor targets, any input_lengths, any target_lengths, int blank=0, "
+    "str reduction='mean', bool zero_infinity=False) -> Tensor"
+)
+class ctc_loss(Composite, method=False, aliases="nn.functional.ctc_loss"):
+    """-log of the probability that the steps spell the target, once repeated labels are merged and blanks dropped.
+
+    log_probs (steps, n, classes), logarithms of probabilities, as of `log_softmax`; targets (n, longest), or all
+    labels of the n targets in a row; the lengths of both: n integers each.  Or one sample, without n.  "mean" divides
+    each loss by the length of its target first.  A target that can't be spelled in so few steps costs infinity, or 0
+    if zero_infinity, and has gradient 0.
+
+    The gradient is that by log_probs as they are; PyTorch's has the one of log_softmax in it already.  From there on
+    back they agree.  A. Graves et al., Connectionist temporal classification, ICML 2006.
+
+    >>> import retrograd as rg
+    >>> steps = rg.log_softmax(rg.zeros(2, 1, 2), 2)
+    >>> round(rg.ctc_loss(steps, rg.tensor([[1]]), (2,), (1,)).exp().item(), 4)  # 3 of 4: 11, 01, 10
+    1.3333
+    """
+
+    def compose(log_probs, targets, *, input_lengths, target_lengths, blank, reduction, zero_infinity):
+        finish = reduction_named("ctc_loss", reduction)
+        if log_probs.dtype not in (dtypes.float32, dtypes.float64):
+            raise TypeError(f"ctc_loss: expected log_probs of float32 or float64, got {log_probs.dtype}")
+        alone = log_probs.ndim == 2
+        log_probs = unsqueeze(log_probs, 1) if alone else log_probs
+        steps, labels = _sequences(log_probs, targets, input_lengths, target_lengths, blank)
+        costs = _spelling_costs(log_probs, steps, labels, blank)
+        costs = where(costs > -0.1 * IMPOSSIBLE, 0.0 if zero_infinity else math.inf, costs)
+        if reduction == "mean":
+            costs = costs / tensor([float(max(len(row), 1)) for row in labels], dtype=costs.dtype)
+        return finish(costs[0] if alone else costs)
+
+    def samples(r):
+        logs = log_softmax(r(4, 2, 3), 2)
+        yield (logs, r.ints(2, (2, 2)) + 1), {"input_lengths": (4, 4), "target_lengths": (2, 1)}
+        yield (
+            (log_softmax(r(5, 2, 3), 2), r.ints(2, (3,))),
+            {"input_lengths": (5, 4), "target_lengths": (1, 2), "blank": 2, "reduction": "none"},
+        )
+        yield (logs[:, 0], r.ints(2, (2,)) + 1), {"input_lengths": (4,), "target_lengths": (2,), "reduction": "sum"}
+
+    def errors(r):
+        lengths = {"input_lengths": (4, 4), "target_lengths": (1, 1)}
+        logs, targets = r(4, 2, 3), r.ints(2, (2, 1))
+        yield (logs, targets), {**lengths, "input_lengths": (4,)}, ValueError, "2 lengths of inputs and of targets"
+        yield (logs, targets), {**lengths, "input_lengths": (5, 4)}, ValueError, "from 0 to 4 steps"
+        yield (logs, targets), {**lengths, "target_lengths": (1, 2)}, ValueError, "do not fit the targets"
+        yield (logs, targets + 3), lengths, IndexError, "labels must be from 0 to 2"
+        yield (logs, targets), {**lengths, "blank": 3}, IndexError, "blank must be from 0 to 2"
+
+
+IMPOSSIBLE = -1e30  # the logarithm of no probability: finite, so that differences of two are no NaN
+
+
+def _sequences(log_probs, targets, input_lengths, target_lengths, blank):
+    """Per sample the number of steps, and the list of labels."""
+    steps, n, classes = log_probs.shape
+    inputs, lengths = _integers(input_lengths), _integers(target_lengths)
+    if len(inputs) != n or len(lengths) != n:
+        raise ValueError(f"ctc_loss: expected {n} lengths of inputs and of targets, got {len(inputs)}, {len(lengths)}")
+    if n and not 0 <= min(inputs) <= max(inputs) <= steps:
+        raise ValueError(f"ctc_loss: input_lengths must be from 0 to {steps} steps, got {inputs}")
+    if not 0 <= blank < classes:
+        raise IndexError(f"ctc_loss: blank must be from 0 to {classes - 1}, got {blank}")
+    rows = _rows(targets.tolist(), lengths, targets.ndim)
+    if any(not 0 <= label < classes for row in rows for label in row):
+        raise IndexError(f"ctc_loss: labels must be from 0 to {classes - 1}, got {rows}")
+    return inputs, rows
+
+
+def _integers(lengths):
+    lengths = lengths.tolist() if hasattr(lengths, "tolist") else lengths
+    return [lengths] if isinstance(lengths, int) else list(lengths)
+
+
+def _rows(labels, lengths, ndim):
+    """The labels of each target, from a table of rows or from one row of all."""
+    if ndim == 1:
+        ends = [sum(lengths[: i + 1]) for i in range(len(lengths))]
+        rows = [labels[end - length : end] for end, length in zip(ends, lengths, strict=True)]
+    else:
+        rows = [row[:length] for row, length in zip(labels, lengths, strict=True)]
+    if [len(row) for row in rows] != lengths or (ndim == 1 and sum(lengths) != len(labels)):
+        raise ValueError(f"ctc_loss: target_lengths {lengths} do not fit the targets, {labels}")
+    return rows
+
+
+def _spelling_costs(log_probs, steps, labels, blank):
+    """Per sample, -log of the probability of all ways to spell its labels: the forward recursion, in logarithms.
+
+    State 2k + 1 is label k, state 2k the blank before it.  Each state is reached from itself and from the one
+    before; a label that differs from the last also from that.
+    """
+    total, n, _ = log_probs.shape
+    size = 2 * max(map(len, labels), default=0) + 1
+    spelled = [_with_blanks(row, blank, size) for row in labels]
+    path = expand(unsqueeze(tensor(spelled, dtype="int64"), 0), (total, n, size))
+    emitted = clamp(take_along_dim(log_probs, path, 2), min=IMPOSSIBLE)
+    skips = _penalties([[s > 1 and s % 2 and row[s] != row[s - 2] for s in range(size)] for row in spelled], emitted)
+    state = _penalties([[s == 0 for s in range(size)]] * n, emitted)  # before the first step
+    first = _penalties([[s < 2 for s in range(size)]] * n, emitted)
+    for t in range(total):
+        new = (first if t == 0 else _reached(state, skips)) + select(emitted, 0, t)
+        running = [t < count for count in steps]
+        state = new if all(running) else where(tensor([[r] for r in running]), new, state)
+    ends = tensor([[2 * len(row), max(2 * len(row) - 1, 0)] for row in labels], dtype="int64")
+    last = take_along_dim(state, ends, 1) + _penalties([[True, bool(row)] for row in labels], emitted)
+    return -logsumexp(last, 1)
+
+
+def _with_blanks(row, blank, size):
+    spelled = [blank] * size
+    spelled[1 : 2 * len(row) : 2] = row
+    return spelled
+
+
+def _penalties(allowed, like):
+    """0 where allowed, IMPOSSIBLE elsewhere."""
+    return tensor([[0.0 if a else IMPOSSIBLE for a in row] for row in allowed], dtype=like.dtype)
+
+
+def _reached(state, skips):
+    """log of the sum over the states that each is reached from."""
+    size = state.shape[1]
+    before = pad(state, (2, 0), value=IMPOSSIBLE)
+    ways = [state, narrow(before, 1, 1, size), narrow(before, 1, 0, size) + skips]
+    return logsumexp(stack(ways), 0)

@@ -1,1 +1,164 @@
-"""What masks choose, fill and place."""
+"""Masks: filling, choosing and writing where a boolean tensor is true."""
+
+from retrograd.core import Aval, Definition, Tensor, op, registry
+from retrograd.core import dtype as dtypes
+from retrograd.ops.create import as_tensor
+from retrograd.ops.family import Composite, cast_to, numel
+from retrograd.ops.functions import function
+from retrograd.ops.index import T, basic_slice, index, nonzero
+from retrograd.ops.mutate import index_put
+from retrograd.ops.pointwise import where as choose
+from retrograd.ops.view import broadcast_tensors, reshape
+
+
+def check_mask(name, mask):
+    """Refuse a mask of numbers."""
+    if mask.dtype != dtypes.bool_:
+        raise TypeError(f"{name}: the mask must be boolean, got {mask.dtype}; convert with .bool()")
+
+
+def scalar_like(name, value, x):
+    """A number or a tensor without dimensions as a tensor in the dtype of x."""
+    if not hasattr(value, "dtype"):
+        if isinstance(value, complex) and x.dtype.kind != "c":
+            raise TypeError(f"{name}: the value is complex, which {x.dtype} can't hold")
+        return registry["full"]((), value, dtype=x.dtype)
+    value = as_tensor(value)
+    if value.ndim:
+        raise ValueError(f"{name}: the value must be a number or have no dimensions, got shape {value.shape}")
+    if value.dtype.kind == "c" and x.dtype.kind != "c":
+        raise TypeError(f"{name}: the value is complex, which {x.dtype} can't hold")
+    return cast_to(value, x.dtype)
+
+
+@op("masked_fill(Tensor x, Tensor mask, Tensor value) -> Tensor")
+class masked_fill(Composite, in_place=True):
+    """`value`, a number or a tensor without dimensions, where the mask is true, x elsewhere; the two broadcast.
+
+    >>> import retrograd as rg
+    >>> rg.masked_fill(rg.tensor([1.0, 2.0, 3.0]), rg.tensor([True, False, True]), -1).tolist()
+    [-1.0, 2.0, -1.0]
+    """
+
+    def compose(x, mask, value):
+        check_mask("masked_fill", mask)
+        return choose(mask, scalar_like("masked_fill", value, x), x)
+
+    def samples(r):
+        yield (r(3, 4), r.booleans(4), -1.5), {}
+        yield (r(4), r.booleans(3, 4), r()), {}
+
+    def errors(r):
+        yield (r(3), r.ints(2, (3,)), 1.0), {}, TypeError, "masked_fill: the mask must be boolean, got int64"
+        yield (r(3), r.booleans(3), r(1)), {}, ValueError, r"masked_fill: .* no dimensions, got shape \(1,\)"
+        yield (r(3), r.booleans(3), 1j), {}, TypeError, "masked_fill: the value is complex"
+
+
+@op("masked_select(Tensor x, Tensor mask) -> Tensor")
+class masked_select(Composite):
+    """The elements of x where the mask is true, as a 1-d tensor; the two broadcast.
+
+    >>> import retrograd as rg
+    >>> rg.masked_select(rg.tensor([1.0, 2.0, 3.0]), rg.tensor([True, False, True])).tolist()
+    [1.0, 3.0]
+    """
+
+    def compose(x, mask):
+        check_mask("masked_select", mask)
+        x, mask = broadcast_tensors(x, mask)
+        return index(x, mask) if x.ndim else index(reshape(x, (1,)), reshape(mask, (1,)))
+
+    def samples(r):
+        yield (r(3, 4), r.booleans(4)), {}
+        yield (r(3), r.booleans(2, 3)), {}
+
+    def errors(r):
+        yield (r(3), r(3)), {}, TypeError, "masked_select: the mask must be boolean, got float64"
+
+
+@op("masked_scatter(Tensor x, Tensor mask, Tensor source) -> Tensor")
+class masked_scatter(Composite, in_place=True):
+    """x with the elements of `source`, in their order, where the mask is true; x and the mask broadcast.
+
+    What is left over of source gets no gradient; too few elements are a RuntimeError.
+
+    >>> import retrograd as rg
+    >>> rg.masked_scatter(rg.zeros(3), rg.tensor([True, False, True]), rg.tensor([5.0, 6.0, 7.0])).tolist()
+    [5.0, 0.0, 6.0]
+    """
+
+    def compose(x, mask, source):
+        check_mask("masked_scatter", mask)
+        if source.dtype != x.dtype:
+            raise TypeError(f"masked_scatter: x and source must have one dtype, got {x.dtype} and {source.dtype}")
+        x, mask = broadcast_tensors(x, mask)
+        places = basic_slice(nonzero(reshape(mask, (-1,))), spec=(slice(None), 0))
+        if places.shape[0] > numel(source.shape):
+            raise RuntimeError(
+                f"masked_scatter: the mask has {places.shape[0]} true elements, but source only {numel(source.shape)}"
+            )
+        values = basic_slice(reshape(source, (-1,)), spec=(slice(places.shape[0]),))
+        return reshape(index_put(reshape(x, (-1,)), values, [places], spec=(T,)), x.shape)
+
+    def samples(r):
+        yield (r(3, 4), r.booleans(3, 4), r(8)), {}
+        yield (r(4), r.booleans(2, 4), r(2, 2)), {}
+
+    def errors(r):
+        yield (r(4), r.booleans(4), r(1)), {}, RuntimeError, "masked_scatter: the mask has 2 .* source only 1"
+        yield (r(4), r.booleans(4), r.ints(3, (4,))), {}, TypeError, "masked_scatter: .* float64 and int64"
+
+
+@op("nonzero_static(Tensor x, *, int size, int fill_value=-1) -> Tensor")
+class nonzero_static(Definition, differentiable=False):
+    """The first `size` places of elements that are not zero, one row each, as if filled up with `fill_value`.
+
+    >>> import retrograd as rg
+    >>> rg.nonzero_static(rg.tensor([0, 1, 1]), size=3).tolist()
+    [[1], [2], [-1]]
+    """
+
+    def impl(xp, x, *, size, fill_value):
+        _check_size(size)
+        return xp.nonzero_static(x, size, fill_value)
+
+    def shape(x, *, size, fill_value):
+        _check_size(size)
+        return Aval((size, x.ndim), dtypes.int64)
+
+    def samples(r):
+        yield (r.booleans(3, 4),), {"size": 8, "fill_value": 7}
+        yield (r.booleans(3),), {"size": 1}
+
+    def errors(r):
+        yield (r.booleans(3),), {"size": -1}, ValueError, "nonzero_static: size must not be negative, got -1"
+
+
+def _check_size(size):
+    if size < 0:
+        raise ValueError(f"nonzero_static: size must not be negative, got {size}")
+
+
+@function("where")
+def where(condition, input=None, other=None, *, out=None):
+    """`input` where the condition holds, `other` elsewhere; all three broadcast.  Of a condition alone, its places.
+
+    >>> import retrograd as rg
+    >>> rg.where(rg.tensor([True, False]), rg.tensor([1.0, 2.0]), 0.0).tolist()
+    [1.0, 0.0]
+    >>> rg.where(rg.tensor([False, True]))
+    (tensor([1]),)
+    """
+    if input is None and other is None:
+        return nonzero(condition, as_tuple=True)
+    if input is None or other is None:
+        raise TypeError("where: expected a condition alone, or what to take where it holds and where it does not")
+    return choose(condition, input, other) if out is None else choose(condition, input, other, out=out)
+
+
+def _where(x, condition, other) -> Tensor:
+    """x where the condition holds, `other` elsewhere."""
+    return choose(condition, x, other)
+
+
+Tensor.where = _where

@@ -2,12 +2,12 @@
 
 import copy
 import math
+import warnings
 
-from retrograd import backend
 from retrograd.core import Tensor, graph_level, registry
-from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import cut, wants
 from retrograd.core.tensor import make
+from retrograd.ops.functions import function
 from retrograd.ops.index import index
 
 
@@ -42,9 +42,9 @@ def concrete(x):
 
 
 @method
-def numpy(x):
-    """The array that the tensor holds, not a copy; of a tensor that requires grad, detach it first."""
-    if x.requires_grad:
+def numpy(x, *, force=False):
+    """The array that the tensor holds, not a copy; of a tensor that requires grad only if forced, or detached first."""
+    if x.requires_grad and not force:
         raise RuntimeError("numpy(): this tensor requires grad; use x.detach().numpy()")
     return concrete(x)
 
@@ -82,6 +82,7 @@ def __bool__(x) -> bool:
 
 @method
 def __float__(x) -> float:
+    _warn_of_cut(x)
     return float(item(x))
 
 
@@ -92,7 +93,19 @@ def __int__(x) -> int:
 
 @method
 def __complex__(x) -> complex:
+    _warn_of_cut(x)
     return complex(item(x))
+
+
+def _warn_of_cut(x):
+    """A number has no gradient: `math.sin(x)` and `array[0] = x` lose it on the way."""
+    if wants(x):
+        warnings.warn(
+            "a tensor that requires grad became a Python number, which no gradient flows through; use rg.sin(x) for "
+            "math.sin(x), and x.item() or x.detach() where only the value is wanted",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 @method
@@ -122,7 +135,59 @@ def __invert__(x) -> Tensor:
     return registry["bitwise_not"](x)
 
 
+@method
+def __lshift__(x, other) -> Tensor:
+    return registry["bitwise_left_shift"](x, other)
+
+
+@method
+def __rshift__(x, other) -> Tensor:
+    return registry["bitwise_right_shift"](x, other)
+
+
+@method
+def __rlshift__(x, other) -> Tensor:
+    return registry["bitwise_left_shift"](other, x)
+
+
+@method
+def __rrshift__(x, other) -> Tensor:
+    return registry["bitwise_right_shift"](other, x)
+
+
+@method
+def __divmod__(x, other):
+    return x // other, x % other
+
+
+@method
+def __rdivmod__(x, other):
+    return other // x, other % x
+
+
 Tensor.__rand__, Tensor.__ror__, Tensor.__rxor__ = Tensor.__and__, Tensor.__or__, Tensor.__xor__
+
+
+def _augmented(name):
+    """`x &= other` by the method that writes."""
+
+    def write(x, other) -> Tensor:
+        return getattr(x, name)(other)
+
+    return write
+
+
+for _symbol, _name in {
+    "and": "bitwise_and_",
+    "or": "bitwise_or_",
+    "xor": "bitwise_xor_",
+    "lshift": "bitwise_left_shift_",
+    "rshift": "bitwise_right_shift_",
+    "floordiv": "floor_divide_",
+    "mod": "remainder_",
+    "pow": "pow_",
+}.items():
+    setattr(Tensor, f"__i{_symbol}__", _augmented(_name))
 
 
 @method
@@ -178,6 +243,11 @@ def __iter__(x):
 
 
 @method
+def __reversed__(x) -> Tensor:
+    return registry["flip"](x, (0,)) if x.ndim else x
+
+
+@method
 def __contains__(x, value) -> bool:
     return bool((x == value).any())
 
@@ -187,41 +257,40 @@ def __getitem__(x, key) -> Tensor:
     return index(x, key)
 
 
-@method
-def __repr__(x) -> str:
-    suffix = "" if _dtype_is_obvious(x.dtype) else f", dtype={x.dtype}"
-    if x.grad_fn is not None:
-        suffix += f", grad_fn={x.grad_fn!r}"
-    elif x.requires_grad:
-        suffix += ", requires_grad=True"
-    if x.level is not None:
-        return f"tensor({x.aval}, {type(x.level).__name__}{suffix})"
-    return f"tensor({backend.digits(x.value, 'tensor(')}{suffix})"
-
-
-def _dtype_is_obvious(dtype):
-    return dtype in (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool_)
-
-
 # --------------------------------------------------------------------------------------- shape and identity
 
 
-@method
-def size(x, dim=None):
-    """The shape, or the size of one dimension."""
-    return x.shape if dim is None else x.shape[dim]
+class Elements(int):
+    """The number of elements, which is NumPy's `x.size`; a call answers PyTorch's `x.size()` and `x.size(dim)`."""
+
+    def __new__(cls, shape):
+        self = super().__new__(cls, math.prod(shape))
+        self._shape = shape
+        return self
+
+    def __getnewargs__(self):
+        return (self._shape,)
+
+    def __call__(self, dim=None):
+        return self._shape if dim is None else self._shape[dim]
+
+
+@attribute
+def size(x):
+    """The number of elements, as in NumPy; called, the shape, or the size of one dimension, as in PyTorch.
+
+    >>> import retrograd as rg
+    >>> x = rg.zeros(2, 3)
+    >>> x.size, x.size(), x.size(-1)
+    (6, (2, 3), 3)
+    """
+    return Elements(x.shape)
 
 
 @method
 def dim(x) -> int:
     """Number of dimensions."""
     return x.ndim
-
-
-@method
-def numel(x) -> int:
-    """Number of elements."""
-    return math.prod(x.shape)
 
 
 @attribute
@@ -236,12 +305,6 @@ def mT(x):
     if x.ndim < 2:
         raise ValueError(f"mT: expected at least 2 dimensions, got shape {x.shape}")
     return registry["transpose"](x, -2, -1)
-
-
-@attribute
-def device(x):
-    """Where the array lives: "cpu"."""
-    return "cpu"
 
 
 def _data(x):
@@ -267,22 +330,82 @@ def _set_data(x, new):
 Tensor.data = property(_data, _set_data)
 
 
+@function()
 @method
-def contiguous(x) -> Tensor:
-    """The tensor itself if its elements lie in row-major order, else a copy in which they do."""
-    return x if x.level is None and x.value.flags.c_contiguous else registry["row_major"](x)
+def numel(input) -> int:
+    """Number of elements."""
+    return math.prod(input.shape)
 
 
+Tensor.nelement, Tensor.ndimension = numel, dim
+
+
+@function()
+def is_tensor(obj) -> bool:
+    """Whether an object is a tensor."""
+    return isinstance(obj, Tensor)
+
+
+@function()
 @method
-def is_floating_point(x) -> bool:
+def is_floating_point(input) -> bool:
     """Whether the dtype is a real floating one."""
-    return x.dtype.kind == "f"
+    return input.dtype.kind == "f"
 
 
+@function()
 @method
-def is_complex(x) -> bool:
+def is_complex(input) -> bool:
     """Whether the dtype is complex."""
-    return x.dtype.kind == "c"
+    return input.dtype.kind == "c"
+
+
+@function()
+@method
+def is_signed(input) -> bool:
+    """Whether the dtype has negative numbers."""
+    return input.dtype.kind in "ifc"
+
+
+@function()
+@method
+def is_nonzero(input) -> bool:
+    """Whether the one element of the tensor is not 0; RuntimeError if it has none or several."""
+    return bool(input)
+
+
+@function()
+@method
+def is_same_size(input, other) -> bool:
+    """Whether two tensors have one shape."""
+    return input.shape == other.shape
+
+
+@function()
+@method
+def is_conj(input) -> bool:
+    """Whether a conjugation is pending: never here, where `conj` computes at once."""
+    return False
+
+
+@function()
+@method
+def is_neg(input) -> bool:
+    """Whether a negation is pending: never here, where `imag` of a conjugate is computed at once."""
+    return False
+
+
+@function()
+@method
+def resolve_neg(input) -> Tensor:
+    """The tensor itself: here no negation is ever pending, as it may be in PyTorch."""
+    return input
+
+
+@function()
+def is_inference(input) -> bool:
+    """Whether the tensor was made in inference mode, so that it can't take part in a graph."""
+    return input.is_inference()
 
 
 @method
@@ -302,30 +425,3 @@ def reshape_as(x, other) -> Tensor:
 def expand_as(x, other) -> Tensor:
     """Expanded to the shape of the other tensor."""
     return registry["expand"](x, other.shape)
-
-
-def _convert(name, dtype):
-    def convert(x) -> Tensor:
-        return x if x.dtype == dtype else registry["to"](x, dtype)
-
-    convert.__name__, convert.__doc__ = name, f"The tensor in {dtype}; itself if it is so already."
-    return method(convert)
-
-
-for _name, _dtype in {
-    "float": dtypes.float32,
-    "double": dtypes.float64,
-    "half": dtypes.float16,
-    "int": dtypes.int32,
-    "long": dtypes.int64,
-    "bool": dtypes.bool_,
-}.items():
-    _convert(_name, _dtype)
-
-
-@method
-def type_as(x, other) -> Tensor:
-    """The tensor in the dtype of the other."""
-    return x if x.dtype == other.dtype else registry["to"](x, other.dtype)
-
-

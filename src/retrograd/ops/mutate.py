@@ -27,11 +27,12 @@ class view_scatter(Definition, linear="base,src"):
     method = False
 
     def impl(xp, base, src, *, chain):
-        out = xp.array(base, copy=True)
-        window = out
-        for name, params in chain:
-            window = operator_named(name).kernel_for((window,))(window, **params)
-        window[...] = src
+        out = xp.array(base, copy=True, order="C")
+        window = _shown(out, chain)
+        if xp.may_share_memory(window, out) or not window.size:
+            window[...] = src
+        else:  # the base lay in another order, of which alone a step of the chain shows the memory
+            out.reshape(-1)[_shown(xp.arange(out.size).reshape(out.shape), chain)] = src
         return out
 
     def shape(base, src, *, chain):
@@ -50,6 +51,13 @@ class view_scatter(Definition, linear="base,src"):
         yield (r(2, 3), r(2, 3)), {"chain": ()}
         yield (r(2, 3), r(3)), {"chain": ()}
         yield (r(2, 3), r(2)), {"chain": (("permute", {"dims": (1, 0)}), ("slice", {"spec": (1,)}))}
+
+
+def _shown(array, chain):
+    """What a chain of view operators makes of an array."""
+    for name, params in chain:
+        array = operator_named(name).kernel_for((array,))(array, **params)
+    return array
 
 
 @op("index_put(Tensor x, Tensor values, Tensor[] ids, *, any spec) -> Tensor")
@@ -317,10 +325,12 @@ def add_in_place(named):
     for name, operator in named.items():
         of = operator.definition
         if of.in_place and of.method and not hasattr(Tensor, f"{name}_"):
-            setattr(Tensor, f"{name}_", _method(operator))
+            setattr(Tensor, f"{name}_", writer(operator))
 
 
-def _method(operator):
+def writer(operator):
+    """The function that writes what the operator answers into its first input."""
+
     def write(x, *args, **kwargs) -> Tensor:
         inputs, params = operator.schema.bind((x, *args), kwargs)
         return in_place(operator, x, inputs[1:], params)
@@ -346,8 +356,10 @@ def mul_(x, other) -> Tensor:
     return in_place(registry["mul"], x, (other,), {})
 
 
-def div_(x, other) -> Tensor:
-    """x = x / other, in place."""
+def div_(x, other, *, rounding_mode=None) -> Tensor:
+    """x = x / other, rounded as `div` does, in place."""
+    if rounding_mode is not None:
+        return in_place(registry["divide"], x, (other,), {"rounding_mode": rounding_mode})
     return in_place(registry["div"], x, (other,), {})
 
 

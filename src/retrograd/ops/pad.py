@@ -1,1 +1,114 @@
-"""Padding: constant, reflected, replicated, circular."""
+"""Padding: with a constant, or with what is there already."""
+
+from retrograd.core import Aval, Definition, op
+from retrograd.ops.family import Composite
+from retrograd.ops.resize import resample
+
+
+def margins(name, pad, shape):
+    """(before, after) for each dimension, from PyTorch's list, which begins with the last dimension."""
+    if len(pad) % 2 or len(pad) > 2 * len(shape):
+        raise ValueError(
+            f"{name}: pad must hold a number before and after for each of the last dimensions, of {len(shape)} at "
+            f"most, got {pad}"
+        )
+    pairs = [(0, 0)] * (len(shape) - len(pad) // 2) + list(zip(pad[::2], pad[1::2], strict=True))[::-1]
+    for dim, (size, (before, after)) in enumerate(zip(shape, pairs, strict=True)):
+        if min(before, 0) + min(after, 0) + size < 0 or size + before + after < 0:
+            raise ValueError(f"{name}: dimension {dim} has size {size}, and can't lose {before} and {after}")
+    return pairs
+
+
+@op("constant_pad_nd(Tensor x, int[] pad, number value=0) -> Tensor")
+class constant_pad_nd(Definition, method=False):
+    """x with places of `value` before and after, from the last dimension on; negative numbers cut off.
+
+    >>> import retrograd as rg
+    >>> rg.constant_pad_nd(rg.tensor([1.0, 2.0]), (1, -1), 5.0).tolist()
+    [5.0, 1.0]
+    """
+
+    def impl(xp, x, *, pad, value):
+        return xp.pad_constant(x, margins("constant_pad_nd", pad, x.shape), value)
+
+    def shape(x, *, pad, value):
+        pairs = margins("constant_pad_nd", pad, x.shape)
+        return Aval(tuple(n + b + a for n, (b, a) in zip(x.shape, pairs, strict=True)), x.dtype)
+
+    def vjp_x(g, pad):
+        return constant_pad_nd(g, tuple(-p for p in pad))  # what was cut off gets zeros
+
+    def jvp_x(t, pad):
+        return constant_pad_nd(t, pad)
+
+    def samples(r):
+        yield (r(3, 2),), {"pad": (1, 2)}
+        yield (r(2, 4, 3),), {"pad": (1, -1, -2, 1), "value": 2.5}
+        yield (r(4),), {"pad": (-1, -2)}
+
+    def errors(r):
+        yield (r(3),), {"pad": (1,)}, ValueError, "constant_pad_nd: pad must hold a number before and after"
+        yield (r(3),), {"pad": (-2, -2)}, ValueError, "constant_pad_nd: dimension 0 has size 3, and can't lose"
+        yield (r(3),), {"pad": (-4, 4)}, ValueError, "constant_pad_nd: dimension 0 has size 3, and can't lose"
+
+
+# How many places each mode can take from a dimension of a size.
+_REACH = {"reflect": lambda size: size - 1, "circular": lambda size: size, "replicate": lambda size: size and 1 << 62}
+
+
+@op("pad(Tensor x, int[] pad, str mode='constant', number? value=None) -> Tensor")
+class pad(Composite, home="nn.functional", method=False):
+    """x with so many places more before and after, from the last dimension on; negative numbers cut off.
+
+    mode: "constant", with `value`; "reflect", what lies on the other side of the outermost place; "replicate", the
+    outermost place; "circular", what lies at the other end.
+
+    >>> import retrograd as rg
+    >>> x = rg.tensor([[1.0, 2.0, 3.0]])
+    >>> [rg.nn.functional.pad(x, (2, 1), mode).tolist()[0] for mode in ("constant", "reflect")]
+    [[0.0, 0.0, 1.0, 2.0, 3.0, 0.0], [3.0, 2.0, 1.0, 2.0, 3.0, 2.0]]
+    """
+
+    def compose(x, *, pad, mode, value):
+        if mode == "constant":
+            margins("pad", pad, x.shape)
+            return constant_pad_nd(x, pad, 0 if value is None else value)
+        _check_mode(mode, value)
+        if any(p < 0 for p in pad):
+            margins("pad", pad, x.shape)
+            x, pad = constant_pad_nd(x, tuple(min(p, 0) for p in pad)), tuple(max(p, 0) for p in pad)
+        for dim, (before, after) in enumerate(margins("pad", pad, x.shape)):
+            if before or after:
+                x = _extended(x, dim, before, after, mode)
+        return x
+
+    def samples(r):
+        yield (r(2, 3),), {"pad": (1, 2)}
+        yield (r(2, 3),), {"pad": (1, -1, 0, 2), "value": 1.5}
+        yield (r(1, 2, 3, 4),), {"pad": (2, 1, 1, 2), "mode": "reflect"}
+        yield (r(2, 3, 4),), {"pad": (1, 3), "mode": "replicate"}
+        yield (r(1, 2, 3, 4),), {"pad": (1, -1, 3, 0), "mode": "circular"}
+
+    def errors(r):
+        yield (r(2, 3),), {"pad": (3, 0), "mode": "reflect"}, ValueError, "pad: .* at most 2"
+        yield (r(2, 3),), {"pad": (0, 4), "mode": "circular"}, ValueError, "pad: .* at most 3"
+        yield (r(2, 3),), {"pad": (0, 1), "mode": "mirror"}, ValueError, "pad: mode must be constant"
+        yield (r(2, 3),), {"pad": (0, 1), "mode": "reflect", "value": 1.0}, ValueError, "takes no value"
+        yield (r(3),), {"pad": (1, 1, 1, 1)}, ValueError, "pad: pad must hold"
+
+
+def _check_mode(mode, value):
+    if mode not in _REACH:
+        raise ValueError(f"pad: mode must be constant, {', '.join(_REACH)}, got {mode!r}")
+    if value is not None and value != 0:
+        raise ValueError(f"pad: mode {mode!r} takes no value, got {value}")
+
+
+def _extended(x, dim, before, after, mode):
+    size = x.shape[dim]
+    if max(before, after) > _REACH[mode](size):
+        raise ValueError(
+            f"pad: mode {mode!r} can pad dimension {dim} of shape {x.shape} by at most {max(_REACH[mode](size), 0)}, "
+            f"got {before} and {after}"
+        )
+    return resample(x, dim=dim, how=(mode, size, before + size + after, before))

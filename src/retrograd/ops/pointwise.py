@@ -6,8 +6,8 @@
 import cmath
 import math
 
+from retrograd.core import call, op, xp
 from retrograd.core import dtype as dtypes
-from retrograd.core import op, xp
 from retrograd.core.hooks import conjugate
 from retrograd.ops.family import Comparison, Composite, Pointwise, cast_to, pointwise
 
@@ -17,7 +17,7 @@ POSITIVE = (0.2, 3.0)
 
 
 @op("add(Tensor a, Tensor b) -> Tensor")
-class add(Pointwise, linear="a,b"):
+class add(Pointwise, linear="a,b", wider="scaled_add"):
     """Elementwise sum; operands broadcast."""
 
     impl = xp.add
@@ -35,7 +35,7 @@ class add(Pointwise, linear="a,b"):
 
 
 @op("mul(Tensor a, Tensor b) -> Tensor")
-class mul(Pointwise, linear="a b"):
+class mul(Pointwise, linear="a b", aliases="multiply"):
     """Elementwise product; operands broadcast."""
 
     impl = xp.multiply
@@ -54,14 +54,14 @@ class mul(Pointwise, linear="a b"):
 
 sub = pointwise("sub(Tensor a, Tensor b) -> Tensor", xp.subtract,
     "Elementwise difference a - b.",
-    vjp_a=lambda g: g, vjp_b=lambda g: -g, linear="a,b")  # fmt: skip
+    vjp_a=lambda g: g, vjp_b=lambda g: -g, linear="a,b", wider="subtract")  # fmt: skip
 div = pointwise("div(Tensor a, Tensor b) -> Tensor", xp.true_divide,
     "Elementwise quotient a / b, of floating dtype.",
     vjp_a=lambda g, b: g / b, vjp_b=lambda g, a, b: -g * (a / b) / b,  # not `out`: it may be written to
-    promotion="float", domain=(0.5, 2.0))  # fmt: skip
+    promotion="float", domain=(0.5, 2.0), aliases="true_divide", wider="divide")  # fmt: skip
 neg = pointwise("neg(Tensor x) -> Tensor", xp.negative,
     "Elementwise negation.",
-    vjp=lambda g: -g, linear="x")  # fmt: skip
+    vjp=lambda g: -g, linear="x", aliases="negative")  # fmt: skip
 floor_divide = pointwise("floor_divide(Tensor a, Tensor b) -> Tensor", xp.floor_divide,
     "The quotient rounded down; it has no derivative.",
     differentiable=False, domain=(0.5, 5.0))  # fmt: skip
@@ -71,22 +71,23 @@ remainder = pointwise("remainder(Tensor a, Tensor b) -> Tensor", xp.remainder,
     domain=(0.7, 5.0))  # fmt: skip
 
 
-@op("pow(Tensor a, Tensor b) -> Tensor")
+@op("pow(Tensor a, Tensor exponent) -> Tensor")
 class pow(Pointwise):
-    """a to the power b.
+    """a to the power exponent.
 
-    The derivative with respect to a is 0 where b is 0, and that with respect to b is 0 where a is 0.
+    The derivative by a is 0 where the exponent is 0, and that by the exponent is 0 where a is 0.
     """
 
     def impl(xp, a, b):
         return a**b
 
-    def vjp_a(g, a, b):
+    def vjp_a(g, a, exponent):
+        b = exponent
         if isinstance(b, (int, float, complex)):
             return g * (b * a ** (b - 1)) if b else g * 0
         return g * where(b == 0, 0, b * a ** where(b == 0, 1, b - 1))
 
-    def vjp_b(g, a, b, out):
+    def vjp_exponent(g, a, out):
         if isinstance(a, (int, float, complex)):
             return g * out * _logarithm(a, out.dtype)
         return g * where(a == 0, 0, out * log(where(a == 0, 1, cast_to(a, out.dtype))))
@@ -116,14 +117,14 @@ sqrt = pointwise("sqrt(Tensor x) -> Tensor", xp.sqrt,
     vjp=lambda g, out: g / (2 * out), promotion="float", domain=POSITIVE)  # fmt: skip
 rsqrt = pointwise("rsqrt(Tensor x) -> Tensor", lambda xp, x: 1 / xp.sqrt(x),
     "1 / sqrt(x).",
-    vjp=lambda g, x, out: g * (-0.5 * out / x), promotion="float", domain=POSITIVE)  # fmt: skip
+    vjp=lambda g, out: g * (-0.5 * out * out * out), promotion="float", domain=POSITIVE)  # fmt: skip
 reciprocal = pointwise("reciprocal(Tensor x) -> Tensor", lambda xp, x: 1 / x,
     "1 / x.",
     vjp=lambda g, out: g * -(out * out), promotion="float", domain=POSITIVE)  # fmt: skip
 abs = pointwise("abs(Tensor x) -> Tensor", xp.absolute,
     "The absolute value; its derivative at 0 is 0.",
     vjp=lambda g, x: g * _towards(x), jvp=lambda t, x: real_part(t * _towards(x)),
-    result="real")  # fmt: skip
+    result="real", aliases="absolute")  # fmt: skip
 conj = pointwise("conj(Tensor x) -> Tensor", xp.conjugate,
     "The complex conjugate; of real numbers, a copy.",
     vjp=lambda g: conjugate(g), jvp=lambda t: conjugate(t), in_place=False)  # fmt: skip
@@ -152,10 +153,10 @@ exp = pointwise("exp(Tensor x) -> Tensor", xp.exp,
     vjp=lambda g, out: g * out, promotion="float")  # fmt: skip
 exp2 = pointwise("exp2(Tensor x) -> Tensor", xp.exp2,
     "2 to the power x.",
-    vjp=lambda g, out: g * (out * math.log(2)), promotion="float")  # fmt: skip
+    vjp=lambda g, out: g * (out * math.log(2)), promotion="float", aliases="special.exp2")  # fmt: skip
 expm1 = pointwise("expm1(Tensor x) -> Tensor", xp.expm1,
     "exp(x) - 1, exact for small x.",
-    vjp=lambda g, out: g * (out + 1), promotion="float")  # fmt: skip
+    vjp=lambda g, out: g * (out + 1), promotion="float", aliases="special.expm1")  # fmt: skip
 log = pointwise("log(Tensor x) -> Tensor", xp.log,
     "The natural logarithm.",
     vjp=lambda g, x: g / x, promotion="float", domain=POSITIVE)  # fmt: skip
@@ -167,10 +168,10 @@ log10 = pointwise("log10(Tensor x) -> Tensor", xp.log10,
     vjp=lambda g, x: g / (x * math.log(10)), promotion="float", domain=POSITIVE)  # fmt: skip
 log1p = pointwise("log1p(Tensor x) -> Tensor", xp.log1p,
     "log(1 + x), exact for small x.",
-    vjp=lambda g, x: g / (1 + x), promotion="float", domain=(-0.5, 3.0))  # fmt: skip
+    vjp=lambda g, x: g / (1 + x), promotion="float", domain=(-0.5, 3.0), aliases="special.log1p")  # fmt: skip
 logaddexp = pointwise("logaddexp(Tensor a, Tensor b) -> Tensor", xp.logaddexp,
     "log(exp(a) + exp(b)), without overflow.",
-    vjp_a=lambda g, a, out: g * exp(a - out), vjp_b=lambda g, b, out: g * exp(b - out),
+    vjp_a=lambda g, a, b: g * sigmoid(a - b), vjp_b=lambda g, a, b: g * sigmoid(b - a),
     promotion="float")  # fmt: skip
 
 # ---------------------------------------------------------------------------------------------- trigonometry
@@ -186,13 +187,13 @@ tan = pointwise("tan(Tensor x) -> Tensor", xp.tan,
     vjp=lambda g, out: g * (1 + out * out), promotion="float", domain=(-1.2, 1.2))  # fmt: skip
 asin = pointwise("asin(Tensor x) -> Tensor", xp.arcsin,
     "The angle in radians whose sine is x.",
-    vjp=lambda g, x: g * rsqrt(1 - x * x), promotion="float", domain=(-0.9, 0.9))  # fmt: skip
+    vjp=lambda g, x: g * rsqrt(1 - x * x), promotion="float", domain=(-0.9, 0.9), aliases="arcsin")  # fmt: skip
 acos = pointwise("acos(Tensor x) -> Tensor", xp.arccos,
     "The angle in radians whose cosine is x.",
-    vjp=lambda g, x: g * -rsqrt(1 - x * x), promotion="float", domain=(-0.9, 0.9))  # fmt: skip
+    vjp=lambda g, x: g * -rsqrt(1 - x * x), promotion="float", domain=(-0.9, 0.9), aliases="arccos")  # fmt: skip
 atan = pointwise("atan(Tensor x) -> Tensor", xp.arctan,
     "The angle in radians whose tangent is x.",
-    vjp=lambda g, x: g / (1 + x * x), promotion="float")  # fmt: skip
+    vjp=lambda g, x: g / (1 + x * x), promotion="float", aliases="arctan")  # fmt: skip
 
 
 def _squared_distance(a, b):
@@ -204,7 +205,7 @@ def _squared_distance(a, b):
 atan2 = pointwise("atan2(Tensor a, Tensor b) -> Tensor", xp.arctan2,
     "The angle in radians of the point (b, a).",
     vjp_a=lambda g, a, b: g * (b / _squared_distance(a, b)), vjp_b=lambda g, a, b: g * (-a / _squared_distance(a, b)),
-    promotion="float", domain=POSITIVE)  # fmt: skip
+    promotion="float", domain=POSITIVE, aliases="arctan2")  # fmt: skip
 sinh = pointwise("sinh(Tensor x) -> Tensor", xp.sinh,
     "The hyperbolic sine.",
     vjp=lambda g, x: g * cosh(x), promotion="float")  # fmt: skip
@@ -216,7 +217,7 @@ tanh = pointwise("tanh(Tensor x) -> Tensor", xp.tanh,
     vjp=lambda g, out: g * (1 - out * out), promotion="float", aliases="nn.functional.tanh")  # fmt: skip
 asinh = pointwise("asinh(Tensor x) -> Tensor", xp.arcsinh,
     "The inverse hyperbolic sine.",
-    vjp=lambda g, x: g * rsqrt(x * x + 1), promotion="float")  # fmt: skip
+    vjp=lambda g, x: g * rsqrt(x * x + 1), promotion="float", aliases="arcsinh")  # fmt: skip
 
 
 def _acosh_slope(x):
@@ -226,32 +227,47 @@ def _acosh_slope(x):
 
 acosh = pointwise("acosh(Tensor x) -> Tensor", xp.arccosh,
     "The inverse hyperbolic cosine, for x of at least 1.",
-    vjp=lambda g, x: g * _acosh_slope(x), promotion="float", domain=(1.2, 3.0))  # fmt: skip
+    vjp=lambda g, x: g * _acosh_slope(x), promotion="float", domain=(1.2, 3.0), aliases="arccosh")  # fmt: skip
 atanh = pointwise("atanh(Tensor x) -> Tensor", xp.arctanh,
     "The inverse hyperbolic tangent, for x between -1 and 1.",
-    vjp=lambda g, x: g / (1 - x * x), promotion="float", domain=(-0.9, 0.9))  # fmt: skip
+    vjp=lambda g, x: g / (1 - x * x), promotion="float", domain=(-0.9, 0.9), aliases="arctanh")  # fmt: skip
 erf = pointwise("erf(Tensor x) -> Tensor", xp.erf,
     "The error function.",
-    vjp=lambda g, x: g * (2 / math.sqrt(math.pi) * exp(-x * x)), promotion="float")  # fmt: skip
+    vjp=lambda g, x: g * (2 / math.sqrt(math.pi) * exp(-x * x)), promotion="float", aliases="special.erf")  # fmt: skip
 
 # ---------------------------------------------------------------------------------------------- activations
 
 sigmoid = pointwise("sigmoid(Tensor x) -> Tensor", xp.sigmoid,
     "1 / (1 + exp(-x)).",
-    vjp=lambda g, out: g * (out * (1 - out)), promotion="float", aliases="nn.functional.sigmoid")  # fmt: skip
+    vjp=lambda g, out: g * (out * (1 - out)), promotion="float",
+    aliases="nn.functional.sigmoid special.expit")  # fmt: skip
 relu = pointwise("relu(Tensor x) -> Tensor", xp.relu,
-    "max(x, 0); its derivative at 0 is 0.",
-    vjp=lambda g, out: g * (out > 0), aliases="nn.functional.relu")  # fmt: skip
+    "max(x, 0); its derivative at 0 is 0, and at NaN 1.",
+    vjp=lambda g, out: g * (out != 0), aliases="nn.functional.relu")  # fmt: skip
 silu = pointwise("silu(Tensor x) -> Tensor", lambda xp, x: x * xp.sigmoid(x),
     "x * sigmoid(x), also called swish.",
     vjp=lambda g, x: g * _silu_slope(x, sigmoid(x)), promotion="float", aliases="nn.functional.silu")  # fmt: skip
-softplus = pointwise("softplus(Tensor x) -> Tensor", xp.softplus,
-    "log(1 + exp(x)), without overflow.",
-    vjp=lambda g, x: g * sigmoid(x), promotion="float", aliases="nn.functional.softplus")  # fmt: skip
 
 
 def _silu_slope(x, s):
     return s * (1 + x * (1 - s))
+
+
+@op("softplus(Tensor x, float beta=1.0, float threshold=20.0) -> Tensor")
+class softplus(Pointwise, promotion="float", aliases="nn.functional.softplus"):
+    """log(1 + exp(beta * x)) / beta, without overflow; x itself where beta * x is more than the threshold."""
+
+    def impl(xp, x, *, beta, threshold):
+        return xp.softplus(x, beta, threshold)
+
+    def vjp_x(g, x, beta, threshold):
+        steep = x if beta == 1 else x * beta
+        return where(steep > threshold, g, g * sigmoid(steep))
+
+    def samples(r):
+        yield (r(3, 2),), {}
+        yield (r(4),), {"beta": 2.5, "threshold": 1.0}
+        yield (r(),), {"threshold": -0.5}
 
 
 @op("gelu(Tensor x, *, str approximate='none') -> Tensor")
@@ -297,16 +313,16 @@ class leaky_relu(Pointwise, aliases="nn.functional.leaky_relu"):
 # ----------------------------------------------------------------------------- choosing, bounding, rounding
 
 
-@op("where(Tensor condition, Tensor a, Tensor b) -> Tensor")
-class where(Pointwise, linear="a,b", masks=1, in_place=False):
-    """a where the condition holds, b elsewhere; all three broadcast."""
+@op("where(Tensor condition, Tensor input, Tensor other) -> Tensor")
+class where(Pointwise, linear="input,other", masks=1, in_place=False):
+    """input where the condition holds, other elsewhere; all three broadcast."""
 
     impl = xp.where
 
-    def vjp_a(g, condition):
+    def vjp_input(g, condition):
         return where(condition, g, 0)
 
-    def vjp_b(g, condition):
+    def vjp_other(g, condition):
         return where(condition, 0, g)
 
     def samples(r):
@@ -335,11 +351,12 @@ def _clamp_dtype(x, min, max):
     return dtypes.result_type(x, *[bound for bound in (min, max) if bound is not None])
 
 
-@op("clamp(Tensor x, number? min=None, number? max=None) -> Tensor")
-class clamp(Pointwise):
-    """x, but at least min and at most max; the derivative is 1 within the bounds, the bounds included."""
+@op("clamp_numbers(Tensor x, number? min=None, number? max=None) -> Tensor")
+class clamp_numbers(Pointwise, public=False):
+    """x, but at least min and at most max, which are numbers."""
 
     def impl(xp, x, *, min, max):
+        xp.real_only("clamp_numbers", x)
         if min is None and max is None:
             raise ValueError("clamp: give min, max, or both")
         return xp.clip(xp.cast(x, _clamp_dtype(x, min, max)), min, max)
@@ -357,19 +374,28 @@ class clamp(Pointwise):
         yield (r(4),), {"max": 0.1}
         yield (r.ints(5, (4,)),), {"max": 2.5}
 
-    def errors(r):
-        yield (r(2),), {}, ValueError, "min, max, or both"
 
+@op("clamp(Tensor x, Tensor? min=None, Tensor? max=None) -> Tensor")
+class clamp(Composite, in_place=True, aliases="clip"):
+    """x, but at least min and at most max (which wins over min): numbers, or tensors that broadcast.
 
-@op("clip(Tensor x, number? min=None, number? max=None) -> Tensor")
-class clip(Composite):
-    """NumPy's name of `clamp`."""
+    The derivative by x is 1 within the bounds, the bounds included; beyond one it is that bound's.
+    """
 
-    def compose(x, *, min, max):
-        return clamp(x, min, max)
+    def compose(x, min, max):
+        if not hasattr(min, "dtype") and not hasattr(max, "dtype"):
+            return call(clamp_numbers, (x,), {"min": min, "max": max})
+        low = x if min is None else where(logical_or(x >= min, isnan(x)), x, min)
+        return low if max is None else where(logical_or(low <= max, isnan(low)), low, max)
 
     def samples(r):
-        yield (r(3),), {"min": -0.5, "max": 0.7}
+        yield (r(3, 2), -0.5, 0.7), {}
+        yield (r(4, 3), r(3), None), {}
+        yield (r(4, 3), r(3, within=(-2.0, 0.0)), r(4, 1, within=(0.1, 1.0))), {}
+        yield (r(4), -0.5, r(4)), {}
+
+    def errors(r):
+        yield (r(2),), {}, ValueError, "min, max, or both"
 
 
 floor = pointwise("floor(Tensor x) -> Tensor", xp.floor,
@@ -378,52 +404,45 @@ floor = pointwise("floor(Tensor x) -> Tensor", xp.floor,
 ceil = pointwise("ceil(Tensor x) -> Tensor", xp.ceil,
     "The smallest integer not below x; its derivative is 0.",
     vjp=lambda g: g * 0)  # fmt: skip
-round = pointwise("round(Tensor x) -> Tensor", xp.round,
-    "The nearest integer, halves to even; its derivative is 0.",
-    vjp=lambda g: g * 0)  # fmt: skip
 trunc = pointwise("trunc(Tensor x) -> Tensor", xp.trunc,
     "x without its fraction; its derivative is 0.",
-    vjp=lambda g: g * 0)  # fmt: skip
+    vjp=lambda g: g * 0, aliases="fix")  # fmt: skip
+
+
+@op("round(Tensor x, *, int decimals=0) -> Tensor")
+class round(Pointwise, aliases="special.round"):
+    """The nearest number of so many decimals, halves to even; negative decimals round to tens.  Its derivative is 0."""
+
+    def impl(xp, x, *, decimals):
+        return xp.round(x, decimals)
+
+    def vjp_x(g):
+        return g * 0
+
+    def samples(r):
+        yield (r(3, 2),), {}
+        yield (r(4),), {"decimals": 2}
+        yield (r(4, within=(10.0, 999.0)),), {"decimals": -1}
+
 
 # ------------------------------------------------------------------------------------- comparison and logic
 
 
-def _compare(name, impl, doc):
-    return pointwise(f"{name}(Tensor a, Tensor b) -> Tensor", impl, doc, family=Comparison)
+def _compare(name, impl, doc, aliases=""):
+    return pointwise(f"{name}(Tensor a, Tensor b) -> Tensor", impl, doc, family=Comparison, aliases=aliases)
 
 
 eq = _compare("eq", xp.equal, "Whether a equals b, element by element.")
-ne = _compare("ne", xp.not_equal, "Whether a differs from b, element by element.")
-lt = _compare("lt", xp.less, "Whether a is less than b, element by element.")
-le = _compare("le", xp.less_equal, "Whether a is at most b, element by element.")
-gt = _compare("gt", xp.greater, "Whether a is greater than b, element by element.")
-ge = _compare("ge", xp.greater_equal, "Whether a is at least b, element by element.")
+ne = _compare("ne", xp.not_equal, "Whether a differs from b, element by element.", "not_equal")
+lt = _compare("lt", xp.less, "Whether a is less than b, element by element.", "less")
+le = _compare("le", xp.less_equal, "Whether a is at most b, element by element.", "less_equal")
+gt = _compare("gt", xp.greater, "Whether a is greater than b, element by element.", "greater")
+ge = _compare("ge", xp.greater_equal, "Whether a is at least b, element by element.", "greater_equal")
 logical_and = _compare("logical_and", xp.logical_and, "Whether both are true (not zero).")
 logical_or = _compare("logical_or", xp.logical_or, "Whether at least one is true (not zero).")
 logical_xor = _compare("logical_xor", xp.logical_xor, "Whether exactly one is true (not zero).")
 logical_not = pointwise("logical_not(Tensor x) -> Tensor", xp.logical_not,
     "Whether x is false (zero).", family=Comparison)  # fmt: skip
-
-
-def _bits(name, impl, doc):
-    def samples(r):
-        yield (r.ints(9, (4, 1)), r.ints(9, (3,))), {}
-        yield (r.booleans(3), r.booleans(3)), {}
-
-    return pointwise(f"{name}(Tensor a, Tensor b) -> Tensor", impl, doc, differentiable=False, samples=samples)
-
-
-def _bits_of_one(r):
-    yield (r.ints(9, (4,)),), {}
-    yield (r.booleans(3),), {}
-
-
-bitwise_and = _bits("bitwise_and", xp.bitwise_and, "The bits that both have; of booleans, whether both are true.")
-bitwise_or = _bits("bitwise_or", xp.bitwise_or, "The bits that one has; of booleans, whether one is true.")
-bitwise_xor = _bits("bitwise_xor", xp.bitwise_xor, "The bits that exactly one has; of booleans, whether they differ.")
-bitwise_not = pointwise("bitwise_not(Tensor x) -> Tensor", xp.bitwise_not,
-    "The bits turned round; of booleans, their opposite.",
-    differentiable=False, samples=_bits_of_one)  # fmt: skip
 isnan = pointwise("isnan(Tensor x) -> Tensor", xp.isnan,
     "Whether x is not a number.", family=Comparison, in_place=False)  # fmt: skip
 isinf = pointwise("isinf(Tensor x) -> Tensor", xp.isinf,
@@ -435,7 +454,7 @@ isfinite = pointwise("isfinite(Tensor x) -> Tensor", xp.isfinite,
 
 
 @op("to(Tensor x, dtype dtype) -> Tensor")
-class to(Pointwise, linear="x", promotion=None, in_place=False):
+class to(Pointwise, linear="x", promotion=None, in_place=False, public=False):
     """x in another dtype; from complex to real, its real part."""
 
     def impl(xp, x, *, dtype):
@@ -455,7 +474,7 @@ class to(Pointwise, linear="x", promotion=None, in_place=False):
 
 clone = pointwise("clone(Tensor x) -> Tensor", xp.copy,
     "A copy that gradients pass through.",
-    vjp=lambda g: g, linear="x", in_place=False)  # fmt: skip
+    vjp=lambda g: g, linear="x", public=False, in_place=False)  # fmt: skip
 
 row_major = pointwise("row_major(Tensor x) -> Tensor", lambda xp, x: xp.array(x, order="C", copy=True),
     "A copy whose elements lie in row-major order; `contiguous` calls it.",

@@ -1,1 +1,127 @@
-"""Orthogonal polynomials."""
+"""Orthogonal polynomials by degree: Chebyshev's, Legendre's, Hermite's, Laguerre's.
+
+Degrees n are integers, one number or a tensor that broadcasts; of a negative degree the polynomial is 0.  Values come
+from the recurrence in three terms, in max(n) steps.  The derivative by x of each is made of polynomials of lower
+degree, so that derivatives of every order hold everywhere; by n they are not differentiated.
+"""
+
+# The rules are in M. Abramowitz and I. A. Stegun, Handbook of Mathematical Functions (1964), 22.5, 22.7 and 22.8.
+
+from retrograd.core import op
+from retrograd.ops.family import Composite
+from retrograd.ops.special import Special, special
+
+
+def _samples(r):
+    yield (r(3, 2, within=(-1.5, 1.5)), 4), {}
+    yield (r(4, 1, within=(-1.5, 1.5)), r.ints(6, (3,)) - 1), {}
+    yield (r(3), 0), {}
+
+
+def _polynomial(name, first, step, slope, doc):
+    """The operator whose polynomials follow a recurrence with `first` and `step`; `slope(x, n)` is the derivative."""
+
+    def impl(xp, x, n):
+        return xp.recurrence(x, n, first, step)
+
+    def vjp_x(g, x, n):
+        return g * slope(x, n)
+
+    return special(f"special.{name}(Tensor x, Tensor n) -> Tensor", impl, doc, vjp_x=vjp_x, samples=_samples)
+
+
+# ------------------------------------------------------------------------------------------- families by a parameter
+
+
+@op("gegenbauer_polynomial(Tensor x, Tensor n, *, float order) -> Tensor")
+class gegenbauer(Special, public=False):
+    """Gegenbauer's polynomial of degree n and some order: of order 1 it is `chebyshev_polynomial_u`."""
+
+    def impl(xp, x, n, *, order):
+        def step(k, x, now, before):
+            return (2 * (k + order) * x * now - (k + 2 * order - 1) * before) / (k + 1)
+
+        return xp.recurrence(x, n, lambda x: 2 * order * x, step)
+
+    def vjp_x(g, x, n, order):
+        return g * (2 * order * gegenbauer(x, n - 1, order=order + 1))
+
+    def samples(r):
+        yield (r(3, 2), 4), {"order": 2.0}
+        yield (r(4, 1), r.ints(5, (3,))), {"order": 1.5}
+
+
+@op("associated_laguerre_polynomial(Tensor x, Tensor n, *, float order) -> Tensor")
+class associated_laguerre(Special, public=False):
+    """Laguerre's polynomial of degree n and some order: of order 0 it is `laguerre_polynomial_l`."""
+
+    def impl(xp, x, n, *, order):
+        def step(k, x, now, before):
+            return ((2 * k + 1 + order - x) * now - (k + order) * before) / (k + 1)
+
+        return xp.recurrence(x, n, lambda x: 1 + order - x, step)
+
+    def vjp_x(g, x, n, order):
+        return g * -associated_laguerre(x, n - 1, order=order + 1)
+
+    def samples(r):
+        yield (r(3, 2), 4), {"order": 2.0}
+        yield (r(4, 1), r.ints(5, (3,))), {"order": 1.0}
+
+
+# ---------------------------------------------------------------------------------------------------- Chebyshev's
+
+
+def _chebyshev_step(k, x, now, before):
+    return 2 * x * now - before
+
+
+chebyshev_polynomial_t = _polynomial("chebyshev_polynomial_t", lambda x: x, _chebyshev_step,
+    lambda x, n: n * chebyshev_polynomial_u(x, n - 1),
+    "Chebyshev's polynomial of the first kind: cos(n a) where x is cos(a).")  # fmt: skip
+chebyshev_polynomial_u = _polynomial("chebyshev_polynomial_u", lambda x: 2 * x, _chebyshev_step,
+    lambda x, n: 2 * gegenbauer(x, n - 1, order=2.0),
+    "Chebyshev's polynomial of the second kind: sin((n + 1) a) / sin(a) where x is cos(a).")  # fmt: skip
+chebyshev_polynomial_v = _polynomial("chebyshev_polynomial_v", lambda x: 2 * x - 1, _chebyshev_step,
+    lambda x, n: 2 * (gegenbauer(x, n - 1, order=2.0) - gegenbauer(x, n - 2, order=2.0)),
+    "Chebyshev's polynomial of the third kind: cos((n + 1/2) a) / cos(a / 2) where x is cos(a).")  # fmt: skip
+chebyshev_polynomial_w = _polynomial("chebyshev_polynomial_w", lambda x: 2 * x + 1, _chebyshev_step,
+    lambda x, n: 2 * (gegenbauer(x, n - 1, order=2.0) + gegenbauer(x, n - 2, order=2.0)),
+    "Chebyshev's polynomial of the fourth kind: sin((n + 1/2) a) / sin(a / 2) where x is cos(a).")  # fmt: skip
+
+
+def _shifted(polynomial):
+    """The polynomial on [0, 1] in place of [-1, 1], as an operator of its own."""
+    kind = polynomial.name.rpartition("_")[2]
+
+    class Shifted(Composite):
+        compose = staticmethod(lambda x, n: polynomial(2 * x - 1, n))
+        samples = staticmethod(_samples)
+
+    Shifted.__doc__ = f"`chebyshev_polynomial_{kind}` at 2 x - 1: orthogonal on [0, 1]."
+    return op(f"special.shifted_chebyshev_polynomial_{kind}(Tensor x, Tensor n) -> Tensor")(Shifted)
+
+
+shifted_chebyshev_polynomial_t = _shifted(chebyshev_polynomial_t)
+shifted_chebyshev_polynomial_u = _shifted(chebyshev_polynomial_u)
+shifted_chebyshev_polynomial_v = _shifted(chebyshev_polynomial_v)
+shifted_chebyshev_polynomial_w = _shifted(chebyshev_polynomial_w)
+
+# ------------------------------------------------------------------------------------------------------ the others
+
+legendre_polynomial_p = _polynomial("legendre_polynomial_p", lambda x: x,
+    lambda k, x, now, before: ((2 * k + 1) * x * now - k * before) / (k + 1),
+    lambda x, n: gegenbauer(x, n - 1, order=1.5),
+    "Legendre's polynomial: orthogonal on [-1, 1] with equal weights, and 1 at 1.")  # fmt: skip
+hermite_polynomial_h = _polynomial("hermite_polynomial_h", lambda x: 2 * x,
+    lambda k, x, now, before: 2 * (x * now - k * before),
+    lambda x, n: 2 * n * hermite_polynomial_h(x, n - 1),
+    "Hermite's polynomial as physicists have it: orthogonal with weight exp(-x^2).")  # fmt: skip
+hermite_polynomial_he = _polynomial("hermite_polynomial_he", lambda x: x,
+    lambda k, x, now, before: x * now - k * before,
+    lambda x, n: n * hermite_polynomial_he(x, n - 1),
+    "Hermite's polynomial as probability has it: orthogonal with weight exp(-x^2 / 2).")  # fmt: skip
+laguerre_polynomial_l = _polynomial("laguerre_polynomial_l", lambda x: 1 - x,
+    lambda k, x, now, before: ((2 * k + 1 - x) * now - k * before) / (k + 1),
+    lambda x, n: -associated_laguerre(x, n - 1, order=1.0),
+    "Laguerre's polynomial: orthogonal on [0, inf) with weight exp(-x).")  # fmt: skip

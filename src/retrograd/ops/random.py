@@ -1,204 +1,206 @@
-"""Random numbers: generators over NumPy's Philox, and the operators that draw from them."""
+"""Random numbers: uniform, normal, integers, permutations, coins."""
 
-import threading
-
-from retrograd import backend
-from retrograd.core import Aval, Tensor, op
+from retrograd.core import Aval, Tensor, op, shape_of
 from retrograd.core import dtype as dtypes
-from retrograd.ops.create import Factory, leaf, size_of
-from retrograd.ops.family import Pointwise
+from retrograd.ops.create import Factory, factory
+from retrograd.ops.family import Pointwise, broadcast_shapes, check_real
+from retrograd.ops.generators import Generator as Generator
+from retrograd.ops.generators import chosen
+from retrograd.ops.generators import default_generator as default_generator
+from retrograd.ops.generators import get_rng_state as get_rng_state
+from retrograd.ops.generators import manual_seed as manual_seed
+from retrograd.ops.generators import set_rng_state as set_rng_state
+from retrograd.ops.pointwise import to
 
 
-class Generator:
-    """A seedable source of random numbers: the counter-based Philox 4x64 of Salmon et al., SC 2011.
-
-    >>> g = Generator().manual_seed(7)
-    >>> g.initial_seed()
-    7
-    """
-
-    def __init__(self, seed=0):
-        self._lock = threading.Lock()
-        self.manual_seed(seed)
-
-    def manual_seed(self, seed):
-        """Start anew from a seed, an integer of at least 0; returns the generator itself."""
-        if not isinstance(seed, int) or seed < 0:
-            raise ValueError(f"manual_seed: expected an integer of at least 0, got {seed!r}")
-        self._seed, self._made = seed, None  # made when first drawn from: importing NumPy's takes a while
-        return self
-
-    @property
-    def _source(self):
-        if self._made is None:
-            self._made = backend.random_source(self._seed)
-        return self._made
-
-    def initial_seed(self):
-        """The seed that the generator was started from."""
-        return self._seed
-
-    def get_state(self):
-        """The state as plain data, for `set_state`."""
-        return self._source.bit_generator.state
-
-    def set_state(self, state):
-        """Go on from a state that `get_state` gave."""
-        self._source.bit_generator.state = state
-
-    def draw(self, method, *args, **kwargs):
-        """Numbers from the source's method of that name; one thread draws at a time."""
-        with self._lock:
-            return getattr(self._source, method)(*args, **kwargs)
-
-
-default_generator = Generator()
-
-
-def manual_seed(seed):
-    """Seed the default generator, and return it.
-
-    >>> import retrograd as rg
-    >>> rg.manual_seed(0).initial_seed()
-    0
-    """
-    return default_generator.manual_seed(seed)
-
-
-def get_rng_state():
-    """The default generator's state, for `set_rng_state`."""
-    return default_generator.get_state()
-
-
-def set_rng_state(state):
-    """Put the default generator into a state that `get_rng_state` gave."""
-    default_generator.set_state(state)
-
-
-def _source(generator):
-    return default_generator if generator is None else generator
-
-
-def _drawn(xp, method, generator, size, dtype):
-    """Numbers of a floating dtype; NumPy draws no half precision, so that is rounded from single."""
-    drawn = _source(generator).draw(method, size, dtypes.float32 if dtype == dtypes.float16 else dtype)
-    return xp.asarray(drawn).astype(dtype, copy=False)
+def _drawn(xp, draw, size, dtype):
+    """Numbers of a floating dtype from `draw(size, dtype)`, which knows single and double; complex ones of two each."""
+    if dtype.kind == "c":
+        parts = draw((*size, 2), dtypes.real_of(dtype))
+        return xp.asarray(parts).view(dtype)[..., 0]
+    return xp.asarray(draw(size, dtypes.float32 if dtype == dtypes.float16 else dtype))
 
 
 def _floating(name, dtype):
     dtype = dtypes.get_default_dtype() if dtype is None else dtype
-    if dtype.kind != "f":
-        raise TypeError(f"{name}: expected a real floating dtype, got {dtype}")
+    if not dtypes.is_differentiable(dtype):
+        raise TypeError(f"{name}: expected a floating or complex dtype, got {dtype}")
     return dtype
 
 
 @op("rand(int... size, *, any generator=None, dtype? dtype=None) -> Tensor")
 class _rand(Factory, impure=True):
-    """Numbers uniform in [0, 1)."""
+    """Numbers uniform in [0, 1), of the given shape; of complex ones both parts are.
 
-    public = False
+    >>> import retrograd as rg
+    >>> rg.rand(2, 3).shape
+    (2, 3)
+    """
 
     def impl(xp, *, size, generator, dtype):
-        return _drawn(xp, "random", generator, size, _floating("rand", dtype))
+        dtype = _floating("rand", dtype)
+
+        def draw(size, kind):
+            return chosen(generator).draw("random", size, kind)
+
+        if dtype == dtypes.float16:  # cut off after its 11 bits: rounded, it could be 1
+            return (xp.floor(draw(size, dtypes.float32) * 2048) / 2048).astype(dtype)
+        return _drawn(xp, draw, size, dtype)
 
     def shape(*, size, generator, dtype):
         return Aval(size, _floating("rand", dtype))
 
     def samples(r):
         yield (), {"size": (2, 3)}
+        yield (), {"size": (2,), "dtype": "complex64"}
+
+    def errors(r):
+        yield (), {"size": (2,), "dtype": "int64"}, TypeError, "rand: expected a floating or complex dtype, got int64"
 
 
 @op("randn(int... size, *, any generator=None, dtype? dtype=None) -> Tensor")
 class _randn(Factory, impure=True):
-    """Numbers from the standard normal distribution."""
+    """Numbers from the standard normal distribution, of the given shape; complex ones have variance 1 too.
 
-    public = False
+    >>> import retrograd as rg
+    >>> rg.randn(2, 3).dtype
+    dtype('float32')
+    """
 
     def impl(xp, *, size, generator, dtype):
-        return _drawn(xp, "standard_normal", generator, size, _floating("randn", dtype))
+        dtype = _floating("randn", dtype)
+        out = _drawn(xp, lambda size, kind: chosen(generator).draw("standard_normal", size, kind), size, dtype)
+        return out * dtype.type(0.5**0.5) if dtype.kind == "c" else out.astype(dtype, copy=False)
 
     def shape(*, size, generator, dtype):
         return Aval(size, _floating("randn", dtype))
 
     def samples(r):
         yield (), {"size": (2, 3), "dtype": "float64"}
+        yield (), {"size": (2,), "dtype": "complex128"}
 
 
 @op("randint(int low, int high, int[] size, *, any generator=None, dtype? dtype=None) -> Tensor")
 class _randint(Factory, impure=True):
     """Integers uniform from low up to but not including high."""
 
-    public = False
-
     def impl(xp, *, low, high, size, generator, dtype):
-        dtype = dtypes.int64 if dtype is None else dtype
-        return xp.asarray(_source(generator).draw("integers", low, high, size)).astype(dtype)
+        dtype = _integral(low, high, dtype)
+        wide = dtypes.uint64 if high > 2**63 else dtypes.int64
+        return xp.asarray(chosen(generator).draw("integers", low, high, size, wide)).astype(dtype)
 
     def shape(*, low, high, size, generator, dtype):
-        if low >= high:
-            raise ValueError(f"randint: no integers from {low} up to but not including {high}")
-        return Aval(size, dtypes.int64 if dtype is None else dtype)
+        return Aval(size, _integral(low, high, dtype))
 
     def samples(r):
         yield (), {"low": 0, "high": 5, "size": (3,)}
+        yield (), {"low": -2, "high": 5, "size": (3,), "dtype": "float32"}
 
     def errors(r):
         yield (), {"low": 5, "high": 5, "size": (3,)}, ValueError, "no integers"
+        yield (), {"low": 0, "high": 257, "size": (3,), "dtype": "uint8"}, ValueError, "uint8 does not hold .* 0 to 256"
 
 
-@op("randperm(int n, *, any generator=None) -> Tensor")
+def _integral(low, high, dtype):
+    dtype = dtypes.int64 if dtype is None else dtype
+    if low >= high:
+        raise ValueError(f"randint: no integers from {low} up to but not including {high}")
+    if dtype.kind in "iu" and not dtypes.iinfo(dtype).min <= low < high <= dtypes.iinfo(dtype).max + 1:
+        raise ValueError(f"randint: {dtype} does not hold the integers from {low} to {high - 1}")
+    return dtype
+
+
+@op("randperm(int n, *, any generator=None, dtype? dtype=None) -> Tensor")
 class _randperm(Factory, impure=True):
-    """The integers from 0 up to but not including n, in random order."""
+    """The integers from 0 up to but not including n, in random order.
 
-    public = False
+    >>> import retrograd as rg
+    >>> sorted(rg.randperm(4).tolist())
+    [0, 1, 2, 3]
+    """
 
-    def impl(xp, *, n, generator):
-        return _source(generator).draw("permutation", n)
+    def impl(xp, *, n, generator, dtype):
+        return chosen(generator).draw("permutation", n).astype(dtypes.int64 if dtype is None else dtype)
 
-    def shape(*, n, generator):
-        return Aval((n,), dtypes.int64)
+    def shape(*, n, generator, dtype):
+        return Aval((n,), dtypes.int64 if dtype is None else dtype)
 
     def samples(r):
         yield (), {"n": 5}
 
 
-@op("bernoulli(Tensor p, *, any generator=None) -> Tensor")
-class bernoulli(Pointwise, differentiable=False, impure=True):
-    """Ones with probability p, zeros otherwise, in the shape and dtype of p."""
+@op("bernoulli(Tensor x, float? p=None, *, any generator=None) -> Tensor")
+class bernoulli(Pointwise, differentiable=False, impure=True, promotion=None, in_place=False):
+    """Ones with probability x, zeros otherwise, in the shape and dtype of x.
 
-    def impl(xp, p, *, generator):
-        if p.size and (p.min() < 0 or p.max() > 1):
+    With `p` that is the probability everywhere, and x only gives shape and dtype.  No gradient flows.
+
+    >>> import retrograd as rg
+    >>> rg.bernoulli(rg.tensor([0.0, 1.0]))
+    tensor([0., 1.])
+    """
+
+    def impl(xp, x, *, p, generator):
+        _check_coins(x, p)
+        odds = x if p is None else xp.asarray(p)
+        if odds.size and not (odds.min() >= 0 and odds.max() <= 1):
             raise ValueError("bernoulli: probabilities must lie between 0 and 1")
-        return (_source(generator).draw("random", p.shape) < p).astype(p.dtype)
+        return (chosen(generator).draw("random", x.shape) < odds).astype(x.dtype)
 
-    def shape(p, *, generator):
-        return p
+    def shape(x, *, p, generator):
+        _check_coins(x, p)
+        return x
 
     def samples(r):
         yield (r(3, within=(0.1, 0.9)),), {}
+        yield (r.ints(3, (2, 3)),), {"p": 0.5}
+
+    def errors(r):
+        yield (r(3, within=(1.5, 2.0)),), {}, ValueError, "between 0 and 1"
+        yield (r.ints(2, (3,)),), {}, TypeError, "bernoulli: expected a real floating dtype, got int64"
 
 
-# -------------------------------------------------------------------------------------------------- the faces
+def _check_coins(x, p):
+    if p is None:
+        check_real("bernoulli", x, "it holds the probabilities")
+    elif x.dtype.kind == "c":
+        raise TypeError(f"bernoulli: expected a real dtype, got {x.dtype}")
 
 
-def rand(*size, generator=None, dtype=None, requires_grad=False) -> Tensor:
-    """Numbers uniform in [0, 1), of the given shape.
+@op("normal(Tensor mean, Tensor std, *, any generator=None) -> Tensor")
+class _normal(Pointwise, differentiable=False, impure=True, promotion=None, public=False, in_place=False):
+    """Numbers from normal distributions of these means and standard deviations, which broadcast."""
 
-    >>> import retrograd as rg
-    >>> rg.rand(2, 3).shape
-    (2, 3)
-    """
-    return leaf(_rand(size_of(size), generator=generator, dtype=dtype), requires_grad)
+    def impl(xp, mean, std, *, generator):
+        shape, dtype = _normal_aval(mean, std)
+        if xp.any(xp.asarray(std) < 0):
+            raise RuntimeError("normal: standard deviations must not be negative")
+        wide = dtypes.promote(dtype, dtypes.float64)
+        noise = _drawn(xp, lambda size, kind: chosen(generator).draw("standard_normal", size), shape, wide)
+        return (noise * (std if dtype.kind == "f" else std * 0.5**0.5) + mean).astype(dtype)
+
+    def shape(mean, std, *, generator):
+        return Aval(*_normal_aval(mean, std))
+
+    def samples(r):
+        yield (r(2, 3), r(3, within=(0.5, 2.0))), {}
+        yield (1.5, r(3, within=(0.5, 2.0))), {}
+        yield (r(3), 0.5), {}
+
+    def errors(r):
+        yield (r(3), -1.0), {}, RuntimeError, "normal: standard deviations must not be negative"
+        yield (r.ints(3, (3,)), 1.0), {}, TypeError, "normal: expected a floating or complex dtype, got int64"
 
 
-def randn(*size, generator=None, dtype=None, requires_grad=False) -> Tensor:
-    """Numbers from the standard normal distribution, of the given shape.
+def _normal_aval(mean, std):
+    """The shape and dtype of a draw: the dtype is the mean's if that is a tensor."""
+    dtype = mean.dtype if hasattr(mean, "dtype") else std.dtype
+    if hasattr(std, "dtype") and std.dtype.kind == "c":
+        raise TypeError(f"normal: standard deviations are real, got {std.dtype}")
+    return broadcast_shapes("normal", [shape_of(mean), shape_of(std)]), _floating("normal", dtype)
 
-    >>> import retrograd as rg
-    >>> rg.randn(2, 3).dtype
-    dtype('float32')
-    """
-    return leaf(_randn(size_of(size), generator=generator, dtype=dtype), requires_grad)
+
+# ----------------------------------------------------------------------------------------- the public functions
 
 
 def randint(low, high=None, size=None, *, generator=None, dtype=None) -> Tensor:
@@ -213,26 +215,48 @@ def randint(low, high=None, size=None, *, generator=None, dtype=None) -> Tensor:
     return _randint(low, high, size, generator=generator, dtype=dtype)
 
 
-def randperm(n, *, generator=None) -> Tensor:
-    """The integers from 0 up to but not including n, in random order.
+def normal(mean=0.0, std=1.0, size=None, *, generator=None, dtype=None) -> Tensor:
+    """Numbers from a normal distribution, in the given size; or one from each of those that tensors describe.
+
+    As in PyTorch, no gradient flows to the mean and the deviation; `mean + std * randn_like(mean)` has one.
 
     >>> import retrograd as rg
-    >>> sorted(rg.randperm(4).tolist())
-    [0, 1, 2, 3]
+    >>> rg.normal(rg.tensor([1.0, 2.0]), 0.0), rg.normal(0.0, 2.0, (2, 3)).shape
+    (tensor([1., 2.]), (2, 3))
     """
-    return _randperm(n, generator=generator)
+    if isinstance(mean, Tensor) or isinstance(std, Tensor):
+        if size is not None:
+            raise TypeError("normal: takes a size for numbers only; the shape of tensors says how many to draw")
+        out = _normal(mean, std, generator=generator)
+        return out if dtype is None else to(out, dtype)
+    if size is None:
+        raise TypeError("normal: expected a size, or a tensor as mean or std")
+    if std < 0:
+        raise RuntimeError(f"normal: the standard deviation must not be negative, got {std}")
+    return _randn(size, generator=generator, dtype=dtype) * std + mean
 
 
-def rand_like(x, *, generator=None, dtype=None) -> Tensor:
-    """`rand` in the shape of x, and in its dtype unless another is given."""
-    return rand(x.shape, generator=generator, dtype=x.dtype if dtype is None else dtype)
+def rand_like(input, *, generator=None, dtype=None) -> Tensor:
+    """`rand` in the shape of the input, and in its dtype unless another is given."""
+    return _rand(input.shape, generator=generator, dtype=input.dtype if dtype is None else dtype)
 
 
-def randn_like(x, *, generator=None, dtype=None) -> Tensor:
-    """`randn` in the shape of x, and in its dtype unless another is given."""
-    return randn(x.shape, generator=generator, dtype=x.dtype if dtype is None else dtype)
+def randn_like(input, *, generator=None, dtype=None) -> Tensor:
+    """`randn` in the shape of the input, and in its dtype unless another is given."""
+    return _randn(input.shape, generator=generator, dtype=input.dtype if dtype is None else dtype)
 
 
-def normal(mean, std, size, *, generator=None, dtype=None) -> Tensor:
-    """Numbers from the normal distribution of that mean and standard deviation."""
-    return randn(size, generator=generator, dtype=dtype) * std + mean
+def randint_like(input, low, high=None, *, generator=None, dtype=None) -> Tensor:
+    """Integers from low (0 if left out) to below high, in the shape and dtype of the input.
+
+    >>> import retrograd as rg
+    >>> rg.randint_like(rg.ones(2), 1)
+    tensor([0., 0.])
+    """
+    low, high = (0, low) if high is None else (low, high)
+    return _randint(low, high, input.shape, generator=generator, dtype=input.dtype if dtype is None else dtype)
+
+
+rand, randn, randperm = factory(_rand), factory(_randn), factory(_randperm)
+randint, normal = factory(randint), factory(normal)
+rand_like, randn_like, randint_like = map(factory, (rand_like, randn_like, randint_like))

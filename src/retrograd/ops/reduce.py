@@ -1,4 +1,4 @@
-"""Operators that add up or multiply: over dimensions, or along one."""
+"""Operators that add up or multiply over dimensions, and those that ask whether all are true."""
 
 # The names of several operators are Python's own (sum, any, all): in this file they are operators.
 
@@ -8,19 +8,20 @@ from typing import NamedTuple
 from retrograd.core import Aval, Definition, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
+from retrograd.ops.create import tensor
 from retrograd.ops.family import (
     Composite,
     Reduction,
-    canonical_dim,
     canonical_dims,
     cast_to,
     check_floating,
+    check_real,
     kept,
     numel,
     reduced_shape,
 )
-from retrograd.ops.pointwise import exp, isinf, ne, real_part, sqrt, where
-from retrograd.ops.view import cat, expand, flip, narrow, permute, reshape
+from retrograd.ops.pointwise import exp, isinf, isnan, logical_not, ne, real_part, sqrt, where
+from retrograd.ops.view import cat, expand, narrow, permute, reshape
 
 
 def axes_of(x, dim):
@@ -44,6 +45,12 @@ def count_over(shape, dim, name="reduction"):
 def sum_dtype(x, dtype):
     """The dtype that elements add up in: integers and booleans in int64."""
     return dtype or (dtypes.int64 if x.dtype.kind in "biu" else x.dtype)
+
+
+def in_dtype(xp, x, dtype):
+    """x as it is to be added up: NumPy does not turn to a lower kind of number by itself."""
+    lower = dtype is not None and dtypes.category(dtype) < dtypes.category(x.dtype)
+    return xp.cast(x, dtype) if lower else x
 
 
 def _back(g, x_aval, dim, keepdim):
@@ -97,6 +104,7 @@ class sum(Reduction, linear="x"):
     def impl(xp, x, *, dim, keepdim, dtype):
         if dim is None and dtype is None and x.dtype.kind == "f":  # most losses end so
             return xp.add_up(x, None, None, None, keepdim)
+        x = in_dtype(xp, x, dtype)
         return xp.sum(x, axis=axes_of(x, dim), dtype=sum_dtype(x, dtype), keepdims=keepdim)
 
     def shape(x, *, dim, keepdim, dtype):
@@ -125,6 +133,7 @@ class mean(Reduction, linear="x"):
 
     def impl(xp, x, *, dim, keepdim, dtype):
         check_floating("mean", Aval((), dtype or x.dtype))
+        x = in_dtype(xp, x, dtype)
         return xp.mean(x, axis=axes_of(x, dim), dtype=dtype, keepdims=keepdim)
 
     def shape(x, *, dim, keepdim, dtype):
@@ -138,6 +147,56 @@ class mean(Reduction, linear="x"):
 
     def errors(r):
         yield (r.ints(5, (3,)),), {}, TypeError, "got int64; convert"
+
+
+@op("nansum(Tensor x, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor")
+class nansum(Reduction):
+    """The sum over `dim` (None or (): all) of what is not NaN; real numbers only.
+
+    >>> import retrograd as rg
+    >>> rg.nansum(rg.tensor([1.0, float("nan"), 2.0])).item()
+    3.0
+    """
+
+    def impl(xp, x, *, dim, keepdim, dtype):
+        xp.real_only("nansum", x)
+        return xp.nansum_over(x, axes_of(x, dim), keepdim, sum_dtype(x, dtype))
+
+    def shape(x, *, dim, keepdim, dtype):
+        return reduced("nansum", x, dim, keepdim, sum_dtype(x, dtype))
+
+    def vjp_x(g, x, dim, keepdim):
+        return cast_to(kept(g, x, dim, keepdim), x.dtype) * cast_to(logical_not(isnan(x)), x.dtype)
+
+    def jvp_x(t, x, dim, keepdim, dtype):
+        return sum(t * cast_to(logical_not(isnan(x)), x.dtype), dim, keepdim, dtype=dtype)
+
+    def samples(r):
+        yield from reduction_samples(r)
+        yield (where(tensor([True, False, True]), r(2, 3), math.nan),), {"dim": 1}
+
+
+@op("nanmean(Tensor x, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor")
+class nanmean(Composite):
+    """The mean over `dim` (None or (): all) of what is not NaN; NaN where nothing else is.
+
+    >>> import retrograd as rg
+    >>> rg.nanmean(rg.tensor([1.0, float("nan"), 2.0])).item()
+    1.5
+    """
+
+    def compose(x, *, dim, keepdim, dtype):
+        check_real("nanmean", x)
+        total = nansum(x, dim, keepdim, dtype=dtype)
+        count = cast_to(count_over(x.shape, dim) - sum(isnan(x), dim, keepdim), total.dtype)
+        return total / where(count == 0, math.nan, count)
+
+    def samples(r):
+        yield from reduction_samples(r)
+        yield (where(tensor([True, False, True]), r(2, 3), math.nan),), {"dim": 1, "keepdim": True}
+
+    def errors(r):
+        yield (r.ints(5, (3,)),), {}, TypeError, "nanmean: .*int64"
 
 
 @op("variance(Tensor x, int[]? dim=None, bool keepdim=False, *, number correction=1) -> Tensor")
@@ -222,18 +281,43 @@ class VarMean(NamedTuple):
     mean: Tensor
 
 
-@op(
-    "var_mean(Tensor x, int[]? dim=None, bool keepdim=False, *, number correction=1) "
-    "-> (Tensor var, Tensor mean)"
-)
+@op("var_mean" + _VAR.replace("-> Tensor", "-> (Tensor var, Tensor mean)"))
 class var_mean(Composite):
     """`var` and `mean` over the same dimensions, as a named tuple (var, mean)."""
 
-    def compose(x, *, dim, keepdim, correction):
-        return VarMean(_var("var_mean", x, dim, None, keepdim, correction), mean(x, dim, keepdim))
+    method = False
+
+    def compose(x, *, dim, unbiased, keepdim, correction):
+        return VarMean(_var("var_mean", x, dim, unbiased, keepdim, correction), mean(x, dim, keepdim))
 
     def samples(r):
         yield (r(3, 4),), {"dim": 1}
+        yield (r(3, 4),), {"unbiased": False, "keepdim": True}
+
+
+class StdMean(NamedTuple):
+    """The two results of `std_mean`."""
+
+    std: Tensor
+    mean: Tensor
+
+
+@op("std_mean" + _VAR.replace("-> Tensor", "-> (Tensor std, Tensor mean)"))
+class std_mean(Composite):
+    """`std` and `mean` over the same dimensions, as a named tuple (std, mean)."""
+
+    method = False
+
+    def compose(x, *, dim, unbiased, keepdim, correction):
+        squared = _var("std_mean", x, dim, unbiased, keepdim, correction)
+        return StdMean(sqrt_or_zero(squared), mean(x, dim, keepdim))
+
+    def samples(r):
+        yield (r(3, 4),), {"dim": (0, 1)}
+        yield (r(3, 4),), {"dim": 0, "correction": 0}
+
+    def errors(r):
+        yield (r.ints(5, (3,)),), {}, TypeError, "std_mean: .*int64"
 
 
 def sqrt_or_zero(x):
@@ -255,6 +339,7 @@ class prod(Reduction):
     """
 
     def impl(xp, x, *, dim, keepdim, dtype):
+        x = in_dtype(xp, x, dtype)
         return xp.prod(x, axis=axes_of(x, dim), dtype=sum_dtype(x, dtype), keepdims=keepdim)
 
     def shape(x, *, dim, keepdim, dtype):
@@ -297,24 +382,45 @@ def _others_in_row(x):
 # ------------------------------------------------------------------------------------------- truth, counting
 
 
+def _axes_or_none(x, dim):
+    """Unlike the sum, these two take () for no dimension at all."""
+    return () if dim == () else axes_of(x, dim)
+
+
+def _truth(name, x, dim, keepdim):
+    return Aval(x.shape, dtypes.bool_) if dim == () else reduced(name, x, dim, keepdim, dtypes.bool_)
+
+
+def _truth_samples(r):
+    yield from reduction_samples(r)
+    yield (r.ints(2, (3, 2)),), {"dim": (0, 1)}
+    yield (r.ints(2, (3, 2)),), {"dim": ()}
+
+
 @op("any(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
 class any(Reduction, differentiable=False, result="bool"):
-    """Whether some element over `dim` (None or (): all) is true (not zero)."""
+    """Whether some element over `dim` (None: all, (): each on its own) is true (not zero)."""
 
     def impl(xp, x, *, dim, keepdim):
-        return xp.any(x, axis=axes_of(x, dim), keepdims=keepdim)
+        return xp.any(x, axis=_axes_or_none(x, dim), keepdims=keepdim)
 
-    samples = reduction_samples
+    def shape(x, *, dim, keepdim):
+        return _truth("any", x, dim, keepdim)
+
+    samples = _truth_samples
 
 
 @op("all(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
 class all(Reduction, differentiable=False, result="bool"):
-    """Whether every element over `dim` (None or (): all) is true (not zero)."""
+    """Whether every element over `dim` (None: all, (): each on its own) is true (not zero)."""
 
     def impl(xp, x, *, dim, keepdim):
-        return xp.all(x, axis=axes_of(x, dim), keepdims=keepdim)
+        return xp.all(x, axis=_axes_or_none(x, dim), keepdims=keepdim)
 
-    samples = reduction_samples
+    def shape(x, *, dim, keepdim):
+        return _truth("all", x, dim, keepdim)
+
+    samples = _truth_samples
 
 
 @op("count_nonzero(Tensor x, int[]? dim=None) -> Tensor")
@@ -330,8 +436,10 @@ class count_nonzero(Composite):
 
 
 @op("logsumexp(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
-class logsumexp(Reduction):
+class logsumexp(Reduction, aliases="special.logsumexp"):
     """log(sum(exp(x))) over `dim` (None or (): all), without overflow; -inf where there is nothing.
+
+    Of integers, as of the floats that they become.
 
     >>> import retrograd as rg
     >>> round(rg.logsumexp(rg.tensor([1000.0, 1000.0]), dim=0).item(), 3)
@@ -339,12 +447,10 @@ class logsumexp(Reduction):
     """
 
     def impl(xp, x, *, dim, keepdim):
-        check_floating("logsumexp", x)
-        return xp.logsumexp(x, axes_of(x, dim), keepdim)
+        return xp.logsumexp(xp.cast(x, dtypes.float_of(x.dtype)), axes_of(x, dim), keepdim)
 
     def shape(x, *, dim, keepdim):
-        check_floating("logsumexp", x)
-        return reduced("logsumexp", x, dim, keepdim, x.dtype)
+        return reduced("logsumexp", x, dim, keepdim, dtypes.float_of(x.dtype))
 
     def vjp_x(g, x, out, dim, keepdim):
         return kept(g, x, dim, keepdim) * _softmax_over(x, out, dim, keepdim)
@@ -352,73 +458,12 @@ class logsumexp(Reduction):
     def jvp_x(t, x, out, dim, keepdim):
         return sum(t * _softmax_over(x, out, dim, keepdim), dim, keepdim)
 
-    samples = reduction_samples
-
-    def errors(r):
-        yield (r.ints(5, (3,)),), {"dim": 0}, TypeError, "got int64"
+    def samples(r):
+        yield from reduction_samples(r)
+        yield (r.ints(5, (3,)),), {"dim": 0}
 
 
 def _softmax_over(x, out, dim, keepdim):
     """The softmax, from the logsumexp; where that is infinite, no difference of infinities is taken."""
     out = kept(out, x, dim, keepdim)
     return exp(x - where(isinf(out), 0, out))
-
-
-# ------------------------------------------------------------------------------------------ along a dimension
-
-
-@op("cumsum(Tensor x, int dim, *, dtype? dtype=None) -> Tensor")
-class cumsum(Definition, linear="x"):
-    """The sums of the elements up to each place along `dim`.  Integers and booleans add up in int64.
-
-    >>> import retrograd as rg
-    >>> rg.cumsum(rg.tensor([1, 2, 3]), dim=0).tolist()
-    [1, 3, 6]
-    """
-
-    def impl(xp, x, *, dim, dtype):
-        return xp.cumsum(x, axis=dim, dtype=sum_dtype(x, dtype)).reshape(x.shape)
-
-    def shape(x, *, dim, dtype):
-        canonical_dim("cumsum", dim, x.ndim)
-        return Aval(x.shape, sum_dtype(x, dtype))
-
-    def vjp_x(g, x_aval, dim):
-        g = cast_to(g, x_aval.dtype)
-        return flip(cumsum(flip(g, dim), dim), dim) if g.ndim else g
-
-    def samples(r):
-        yield (r(4),), {"dim": 0}
-        yield (r(2, 3, 4),), {"dim": -2}
-
-    def errors(r):
-        yield (r(2, 3),), {"dim": 2}, IndexError, "dim 2 is out of range"
-
-
-@op("cumprod(Tensor x, int dim, *, dtype? dtype=None) -> Tensor")
-class cumprod(Composite):
-    """The products of the elements up to each place along `dim`; derivatives hold where factors are 0.
-
-    In log2(n) steps, each of which doubles how far back a place reaches: W. D. Hillis and G. L. Steele,
-    Data parallel algorithms, CACM 29 (1986).
-
-    >>> import retrograd as rg
-    >>> rg.cumprod(rg.tensor([1, 2, 3, 4]), dim=0).tolist()
-    [1, 2, 6, 24]
-    """
-
-    def compose(x, *, dim, dtype):
-        dim, x = canonical_dim("cumprod", dim, x.ndim), cast_to(x, sum_dtype(x, dtype))
-        size = x.shape[dim] if x.ndim else 1
-        step = 1
-        while step < size:
-            reach = narrow(x, dim, step, size - step) * narrow(x, dim, 0, size - step)
-            x, step = cat([narrow(x, dim, 0, step), reach], dim=dim), 2 * step
-        return x
-
-    def samples(r):
-        yield (r(5),), {"dim": 0}
-        yield (r(2, 3, 4),), {"dim": 1}
-
-    def errors(r):
-        yield (r(2, 3),), {"dim": 2}, IndexError, "dim 2 is out of range"

@@ -1,1 +1,426 @@
-"""What runs along a dimension: sums, extremes, differences, integrals."""
+"""Scans along a dimension: cumulative sums, products, extremes, integrals; and differences, which undo them."""
+
+from retrograd.core import Aval, Definition, Tensor, op, registry
+from retrograd.core import dtype as dtypes
+from retrograd.ops.data import as_tensor, tensor
+from retrograd.ops.extremes import Chosen, check_ordered
+from retrograd.ops.family import Composite, Rowwise, canonical_dim, canonical_dims, cast_to, check_floating
+from retrograd.ops.index import scatter_sum, select, take_along_dim
+from retrograd.ops.pointwise import detach, exp, isinf, logical_or, logical_xor, where
+from retrograd.ops.reduce import in_dtype, sum_dtype
+from retrograd.ops.reduce import sum as sum_over
+from retrograd.ops.view import cat, flip, narrow, reshape
+
+
+def _dim_errors(r):
+    yield (r(2, 3),), {"dim": 2}, IndexError, "dim 2 is out of range"
+
+
+def _samples(r):
+    yield (r(5),), {"dim": 0}
+    yield (r(2, 3, 4),), {"dim": -2}
+
+
+def check_dimension(name, x, dim):
+    """`dim` counted from the front; a tensor without dimensions has none to go along."""
+    if x.ndim == 0:
+        raise IndexError(f"{name}: expected at least one dimension, got a tensor that has none")
+    return canonical_dim(name, dim, x.ndim)
+
+
+# ------------------------------------------------------------------------------------- linear recurrences
+
+
+@op("linear_recurrence(Tensor b, Tensor a, *, int dim) -> Tensor")
+class linear_recurrence(Definition, linear="b"):
+    """h[i] = b[i] + a[i] h[i - 1] along `dim`: what products and exponentials that add up differentiate to."""
+
+    public = False
+    method = False
+
+    def impl(xp, b, a, *, dim):
+        canonical_dim("linear_recurrence", dim, b.ndim)
+        return xp.linear_recurrence(b, a, dim)
+
+    def shape(b, a, *, dim):
+        if b.shape != a.shape:
+            raise ValueError(f"linear_recurrence: shapes {b.shape} and {a.shape} differ")
+        canonical_dim("linear_recurrence", dim, b.ndim)
+        return b
+
+    def vjp_b(g, a, dim):
+        return transposed_recurrence(g, a, dim)
+
+    def vjp_a(g, a, out, dim):
+        return transposed_recurrence(g, a, dim) * delayed(out, dim, 0)
+
+    def jvp_a(t, a, out, dim):
+        return linear_recurrence(t * delayed(out, dim, 0), a, dim=dim)
+
+    def samples(r):
+        yield (r(5), r(5)), {"dim": 0}
+        yield (r(2, 3, 4), r(2, 3, 4)), {"dim": 1}
+        yield (r(1), r(1)), {"dim": 0}
+
+
+def transposed_recurrence(g, a, dim):
+    """The same from the end: h[i] = g[i] + a[i + 1] h[i + 1]."""
+    return flip(linear_recurrence(flip(g, dim), delayed(flip(a, dim), dim, 0), dim=dim), dim) if g.ndim else g
+
+
+def delayed(x, dim, first):
+    """x one place later along `dim`, with the number `first` in front."""
+    n = x.shape[dim] if x.ndim else 1
+    if n <= 1:
+        return registry["full_like"](x, first)
+    front = registry["full_like"](narrow(x, dim, 0, 1), first)
+    return cat([front, narrow(x, dim, 0, n - 1)], dim=dim)
+
+
+# -------------------------------------------------------------------------------------- sums and products
+
+
+@op("cumsum(Tensor x, int dim, *, dtype? dtype=None) -> Tensor")
+class cumsum(Definition, linear="x", in_place=True):
+    """The sums of the elements up to each place along `dim`.  Integers and booleans add up in int64.
+
+    >>> import retrograd as rg
+    >>> rg.cumsum(rg.tensor([1, 2, 3]), dim=0).tolist()
+    [1, 3, 6]
+    """
+
+    def impl(xp, x, *, dim, dtype):
+        x = in_dtype(xp, x, dtype)
+        return xp.cumsum(x, axis=dim, dtype=sum_dtype(x, dtype)).reshape(x.shape)
+
+    def shape(x, *, dim, dtype):
+        canonical_dim("cumsum", dim, x.ndim)
+        return Aval(x.shape, sum_dtype(x, dtype))
+
+    def vjp_x(g, x_aval, dim):
+        g = cast_to(g, x_aval.dtype)
+        return flip(cumsum(flip(g, dim), dim), dim) if g.ndim else g
+
+    samples = _samples
+    errors = _dim_errors
+
+
+@op("cumprod(Tensor x, int dim, *, dtype? dtype=None) -> Tensor")
+class cumprod(Definition, in_place=True):
+    """The products of the elements up to each place along `dim`; derivatives of every order hold where factors are 0.
+
+    >>> import retrograd as rg
+    >>> rg.cumprod(rg.tensor([1, 2, 3, 4]), dim=0).tolist()
+    [1, 2, 6, 24]
+    """
+
+    def impl(xp, x, *, dim, dtype):
+        x = in_dtype(xp, x, dtype)
+        return xp.cumprod(x, axis=dim, dtype=sum_dtype(x, dtype)).reshape(x.shape)
+
+    def shape(x, *, dim, dtype):
+        canonical_dim("cumprod", dim, x.ndim)
+        return Aval(x.shape, sum_dtype(x, dtype))
+
+    # Factor i is in every product from place i on: out[i - 1] (1 + x[i + 1] + x[i + 1] x[i + 2] + ...).
+
+    def vjp_x(g, x, out, dim):
+        return cast_to(delayed(out, dim, 1) * transposed_recurrence(g, cast_to(x, g.dtype), dim), x.dtype)
+
+    def jvp_x(t, x, out, dim):
+        return linear_recurrence(delayed(out, dim, 1) * t, cast_to(x, out.dtype), dim=dim)
+
+    samples = _samples
+    errors = _dim_errors
+
+
+@op("logcumsumexp(Tensor x, int dim) -> Tensor")
+class logcumsumexp(Rowwise):
+    """log(cumsum(exp(x))) along `dim`, without overflow, in values and in derivatives.
+
+    >>> import retrograd as rg
+    >>> [round(v, 3) for v in rg.logcumsumexp(rg.tensor([1000.0, 1000.0]), dim=0).tolist()]
+    [1000.0, 1000.693]
+    """
+
+    def impl(xp, x, *, dim):
+        check_floating("logcumsumexp", x)
+        return xp.running_logsumexp(x, dim)
+
+    def shape(x, *, dim):
+        check_floating("logcumsumexp", x)
+        canonical_dim("logcumsumexp", dim, x.ndim)
+        return x
+
+    # The weight of x[j] in out[i] is exp(x[j] - out[j]) times all decays from j + 1 to i; none is more than 1.
+
+    def vjp_x(g, x, out, dim):
+        weight, decay = _weights(x, out, dim)
+        return weight * transposed_recurrence(g, decay, dim)
+
+    def jvp_x(t, x, out, dim):
+        weight, decay = _weights(x, out, dim)
+        return linear_recurrence(weight * t, decay, dim=dim)
+
+    def samples(r):
+        yield from _samples(r)
+        yield (r(6) * 100,), {"dim": 0}
+
+    def errors(r):
+        yield (r.ints(5, (3,)),), {"dim": 0}, TypeError, "logcumsumexp: .*int64"
+
+
+def _weights(x, out, dim):
+    """exp(x - out), and what a step leaves of the share of what came before; no difference of infinities is taken."""
+    infinite = isinf(out)
+    cut = logical_or(infinite, delayed(infinite, dim, True))
+    finite = where(infinite, 0, out)
+    decay = exp(where(cut, 0, delayed(finite, dim, 0) - finite))
+    return exp(x - finite), where(cut, 0, decay)
+
+
+# ------------------------------------------------------------------------------------------------ extremes
+
+
+@op("running_extremes(Tensor x, *, int dim, bool largest) -> (Tensor values, Tensor indices)")
+class running_extremes(Rowwise):
+    """The largest, or smallest, element up to each place, and where it is, the last of equals; NaN wins."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, *, dim, largest):
+        check_ordered("running_extremes", x)
+        return xp.running_extremes(x, dim, largest)
+
+    def shape(x, *, dim, largest):
+        check_ordered("running_extremes", x)
+        canonical_dim("cummax" if largest else "cummin", dim, x.ndim)
+        return x, Aval(x.shape, dtypes.int64)
+
+    def vjp_x(g, out, x_aval, dim):
+        return scatter_sum(g[0], detach(out[1]), shape=x_aval.shape, dim=dim) if x_aval.ndim else g[0]
+
+    def jvp_x(t, out, dim):
+        return take_along_dim(t, detach(out[1]), dim) if t.ndim else t, None
+
+    def samples(r):
+        yield (r(3, 4),), {"dim": 1, "largest": True}
+        yield (r(3, 4),), {"dim": 0, "largest": False}
+
+
+@op("cummax(Tensor x, int dim) -> (Tensor values, Tensor indices)")
+class cummax(Composite):
+    """The largest elements up to each place along `dim` and where they are, the last of equals.  NaN wins.
+
+    >>> import retrograd as rg
+    >>> values, indices = rg.cummax(rg.tensor([1.0, 3.0, 2.0]), dim=0)
+    >>> values.tolist(), indices.tolist()
+    ([1.0, 3.0, 3.0], [0, 1, 1])
+    """
+
+    def compose(x, *, dim):
+        check_ordered("cummax", x)
+        return Chosen(*running_extremes(x, dim=dim, largest=True))
+
+    samples = _samples
+    errors = _dim_errors
+
+
+@op("cummin(Tensor x, int dim) -> (Tensor values, Tensor indices)")
+class cummin(Composite):
+    """The smallest elements up to each place along `dim` and where they are, the last of equals.  NaN wins."""
+
+    def compose(x, *, dim):
+        check_ordered("cummin", x)
+        return Chosen(*running_extremes(x, dim=dim, largest=False))
+
+    samples = _samples
+    errors = _dim_errors
+
+
+# ----------------------------------------------------------------------------------------------- integrals
+
+
+@op("trapezoid(Tensor y, Tensor? x=None, *, number? dx=None, int dim=-1) -> Tensor")
+class trapezoid(Composite, aliases="trapz"):
+    """The integral of y along `dim` by the trapezoidal rule, at the places x or at distances dx (default 1).
+
+    x has one dimension, or broadcasts against y.
+
+    >>> import retrograd as rg
+    >>> rg.trapezoid(rg.tensor([1.0, 2.0, 4.0]), rg.tensor([0.0, 1.0, 3.0])).item()
+    7.5
+    """
+
+    method = False
+
+    def compose(y, x, *, dx, dim):
+        at, step = _steps("trapezoid", y, x, dx, dim)
+        n = y.shape[at]
+        if x is not None:
+            return sum_over(_neighbours(y, at) * step, (at - y.ndim,)) / 2
+        ends = [select(y, at, i) for i in (0, n - 1)] if n else [0, 0]
+        return (sum_over(y, (at,)) - (ends[0] + ends[1]) / 2) * step
+
+    def samples(r):
+        yield (r(5), None), {}
+        yield (r(3, 5), r(5)), {}
+        yield (r(3, 4), None), {"dx": 0.5, "dim": 0}
+        yield (r(3, 4), r(3, 4)), {"dim": 0}
+
+    def errors(r):
+        yield (r(3), r(2)), {}, ValueError, "trapezoid: 2 places x for 3 values"
+        yield (r(3), r(3)), {"dx": 1}, TypeError, "trapezoid: .* x or dx"
+        yield (r(), None), {}, IndexError, "trapezoid: expected at least one dimension"
+
+
+@op("cumulative_trapezoid(Tensor y, Tensor? x=None, *, number? dx=None, int dim=-1) -> Tensor")
+class cumulative_trapezoid(Composite):
+    """The integrals of y up to each place but the first, as `trapezoid` takes them.
+
+    >>> import retrograd as rg
+    >>> rg.cumulative_trapezoid(rg.tensor([1.0, 2.0, 4.0])).tolist()
+    [1.5, 4.5]
+    """
+
+    method = False
+
+    def compose(y, x, *, dx, dim):
+        at, step = _steps("cumulative_trapezoid", y, x, dx, dim)
+        return cumsum(_neighbours(y, at) * step, at - y.ndim) / 2
+
+    def samples(r):
+        yield (r(5), None), {"dx": 2}
+        yield (r(3, 4), r(3)), {"dim": 0}
+
+    def errors(r):
+        yield (r(3), r(2)), {}, ValueError, "cumulative_trapezoid: 2 places x for 3 values"
+
+
+def _steps(name, y, x, dx, dim):
+    """The dimension counted from the front, and the distances of neighbours along it."""
+    at = check_dimension(name, y, dim)
+    if x is None:
+        return at, 1 if dx is None else dx
+    if dx is not None:
+        raise TypeError(f"{name}: give x or dx, not both")
+    if x.ndim == 1:
+        if x.shape[0] != y.shape[at]:
+            raise ValueError(f"{name}: {x.shape[0]} places x for {y.shape[at]} values along dimension {at}")
+        x = reshape(x, (-1,) + (1,) * (y.ndim - 1 - at))
+    return at, _differences(x, at - y.ndim)
+
+
+def _pair(x, dim):
+    """x without the last, and without the first place along `dim`."""
+    rest = max(x.shape[dim] - 1, 0)
+    return narrow(x, dim, 0, rest), narrow(x, dim, x.shape[dim] - rest, rest)
+
+
+def _neighbours(y, dim):
+    first, second = _pair(y, dim)
+    return first + second
+
+
+def _differences(x, dim):
+    first, second = _pair(x, dim)
+    return logical_xor(first, second) if x.dtype.kind == "b" else second - first
+
+
+# --------------------------------------------------------------------------------------------- differences
+
+
+@op("diff(Tensor x, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor")
+class diff(Composite):
+    """The differences of neighbours along `dim`, taken n times; before that, x may be lengthened at both ends.
+
+    >>> import retrograd as rg
+    >>> rg.diff(rg.tensor([1, 3, 6])).tolist()
+    [2, 3]
+    """
+
+    def compose(x, prepend, append, *, n, dim):
+        at = check_dimension("diff", x, dim)
+        if n < 0:
+            raise ValueError(f"diff: n must not be negative, got {n}")
+        parts = [part for part in (prepend, x, append) if part is not None]
+        x = cat(parts, dim=at) if len(parts) > 1 else x
+        if n == 0:
+            return registry["clone"](x)
+        for _ in range(min(n, x.shape[at])):
+            x = _differences(x, at)
+        return x
+
+    def samples(r):
+        yield (r(5), None, None), {}
+        yield (r(3, 5), None, None), {"n": 2, "dim": 0}
+        yield (r(3, 5), r(3, 1), r(3, 2)), {}
+
+    def errors(r):
+        yield (r(3), None, None), {"n": -1}, ValueError, "diff: n must not be negative"
+        yield (r(), None, None), {}, IndexError, "diff: expected at least one dimension"
+
+
+@op("gradient(Tensor x, *, any spacing=1, int[]? dim=None, int edge_order=1) -> Tensor[]")
+class gradient(Composite):
+    """The slopes of sampled functions along each of the dimensions, as a tuple: second order inside.
+
+    `spacing` is the distance of neighbours, or a list of one per dimension, each a number or a tensor of all
+    coordinates.  At the ends it is the slope of the line through two places, or with edge_order=2 that of
+    the parabola through three.
+
+    >>> import retrograd as rg
+    >>> rg.gradient(rg.tensor([1.0, 2.0, 4.0]), spacing=2.0)[0].tolist()
+    [0.5, 0.75, 1.0]
+    """
+
+    method = False
+
+    def compose(x, *, spacing, dim, edge_order):
+        dims = canonical_dims("gradient", dim, x.ndim)
+        if edge_order not in (1, 2):
+            raise ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order}")
+        if isinstance(spacing, Tensor) or not isinstance(spacing, (list, tuple)):
+            spacing = [spacing] * len(dims)
+        if len(spacing) != len(dims):
+            raise ValueError(f"gradient: {len(spacing)} spacings for {len(dims)} dimensions")
+        return tuple(_slopes(x, at, h, edge_order) for at, h in zip(dims, spacing, strict=True))
+
+    def samples(r):
+        yield (r(5),), {"spacing": 0.5}
+        yield (r(3, 4),), {"edge_order": 2}
+        yield (r(3, 4),), {"spacing": [2.0], "dim": 1}
+        yield (r(4, 3),), {"spacing": [tensor([0.0, 1.0, 3.0, 3.5])], "dim": 0, "edge_order": 2}
+
+    def errors(r):
+        yield (r(2),), {"edge_order": 2}, ValueError, "gradient: dimension 0 has 2 places, but 3 are needed"
+        yield (r(3),), {"edge_order": 3}, ValueError, "edge_order must be 1 or 2"
+        yield (r(3, 3),), {"spacing": [2.0]}, ValueError, "1 spacings for 2 dimensions"
+
+
+def _slopes(x, at, spacing, edge_order):
+    n = x.shape[at]
+    if n <= edge_order:
+        raise ValueError(f"gradient: dimension {at} has {n} places, but {edge_order + 1} are needed")
+    inside, first, last = (_unequal if getattr(spacing, "ndim", 0) else _equal)(x, at, spacing)
+    if edge_order == 2:  # the slope of a parabola is linear, and over the first step it is `first` on average
+        first, last = 2 * first - narrow(inside, at, 0, 1), 2 * last - narrow(inside, at, n - 3, 1)
+    return cat([first, inside, last], dim=at)
+
+
+def _equal(x, at, step):
+    """The slopes of the parabolas through three places, and those of the first and of the last step."""
+    n = x.shape[at]
+    inside = (narrow(x, at, 2, n - 2) - narrow(x, at, 0, n - 2)) / (2 * step)
+    return inside, *(_differences(narrow(x, at, i, 2), at) / step for i in (0, n - 2))
+
+
+def _unequal(x, at, places):
+    n = x.shape[at]
+    steps = _differences(reshape(as_tensor(places), (n,) + (1,) * (x.ndim - 1 - at)), -(x.ndim - at))
+    slopes = _differences(x, at) / steps
+    before, after = narrow(steps, 0, 0, n - 2), narrow(steps, 0, 1, n - 2)
+    left, right = narrow(slopes, at, 0, n - 2), narrow(slopes, at, 1, n - 2)
+    inside = (after * left + before * right) / (before + after)
+    return inside, narrow(slopes, at, 0, 1), narrow(slopes, at, n - 2, 1)

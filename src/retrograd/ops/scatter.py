@@ -1,1 +1,492 @@
-"""Writing into places along a dimension: the counterparts of gathering."""
+"""Scattering: writing, adding and merging into the places that an index names.
+
+`scatter` and its kin name a place per element along one dimension, `index_add` and its kin whole slices,
+`put` and `index_put` single elements.
+"""
+
+import math
+
+from retrograd.core import Aval, Definition, Tensor, op, registry
+from retrograd.core import dtype as dtypes
+from retrograd.ops.create import as_tensor
+from retrograd.ops.family import Composite, canonical_dim, cast_to, numel, same_dtype
+from retrograd.ops.functions import function
+from retrograd.ops.index import (
+    T,
+    check_along,
+    check_places,
+    check_slices,
+    gather,
+    index_put_sum,
+    index_sum,
+    indexed_shape,
+    scatter_sum,
+    static_index,
+)
+from retrograd.ops.masked import scalar_like
+from retrograd.ops.mutate import copy_, index_put
+from retrograd.ops.pointwise import eq, isnan, logical_or, where
+from retrograd.ops.view import cat, expand, flip, narrow, reshape
+
+
+class Scatter(Definition):
+    """Each element of src goes to the place of x that `index` names along dim; the other dimensions match."""
+
+    public = False
+    method = False
+
+    @classmethod
+    def shape(cls, x, index, src, *, dim):
+        """That of x."""
+        fitting(x, index, src, dim)
+        return x
+
+
+def fitting(x, index, src, dim):
+    """`dim` from the front; an error unless index fits x, and src, an array, an aval or a number, fits both."""
+    at = check_along("scatter", x.shape, index, dim)
+    if hasattr(src, "dtype"):
+        same_dtype("scatter", (x, src))
+        if src.shape != index.shape:
+            raise ValueError(f"scatter: index of shape {index.shape} and src of shape {src.shape} do not match")
+    return at
+
+
+@op("scatter_set(Tensor x, Tensor index, Tensor src, *, int dim) -> Tensor")
+class scatter_set(Scatter, linear="x,src"):
+    """x with src, a tensor or a number, written at the places; of several for one place, the last is there."""
+
+    def impl(xp, x, index, src, *, dim):
+        return xp.scatter_set(x, index, src, fitting(x, index, src, dim))
+
+    def vjp_x(g, index, dim):
+        return scatter_set(g, index, 0.0, dim=dim)
+
+    def vjp_src(g, index, dim):
+        return gather(g, dim, index)
+
+    def samples(r):
+        yield (r(3, 4), as_tensor([[3, 1], [0, 2], [1, 0]]), r(3, 2)), {"dim": 1}
+        yield (r(3, 4), r.ints(3, (5, 2)), 0.0), {"dim": 0}
+
+
+@op("scatter_prod(Tensor x, Tensor index, Tensor src, *, int dim) -> Tensor")
+class scatter_prod(Scatter, linear="x"):
+    """x times the elements of src at their places; derivatives of every order hold where factors are 0."""
+
+    def impl(xp, x, index, src, *, dim):
+        return xp.scatter_prod(x, index, src, fitting(x, index, src, dim))
+
+    def vjp_x(g, index, src, dim):
+        return scatter_prod(g, index, src, dim=dim)
+
+    def vjp_src(g, x, index, src, dim):
+        return gather(g * x, dim, index) * _products_of_others(src, index, dim)
+
+    def jvp_src(t, x, index, src, dim):
+        return x * scatter_sum(t * _products_of_others(src, index, dim), index, shape=x.shape, dim=dim)
+
+    def samples(r):
+        yield (r(3, 4), r.ints(3, (5, 2)), r(5, 2)), {"dim": 0}
+        yield (r(3), as_tensor([1, 1, 1, 0]), r(4) * as_tensor([1, 0, 0, 1])), {"dim": 0}
+
+
+def _products_of_others(src, index, dim):
+    """For each element, the product of all others for the same place; without division, so zeros do no harm."""
+    order = group_order(index, dim=dim)
+    src, groups = gather(src, dim, order), gather(index, dim, order)
+    before = _products_before(src, groups, dim)
+    after = flip(_products_before(flip(src, dim), flip(groups, dim), dim), dim)
+    return gather(before * after, dim, group_order(order, dim=dim))
+
+
+def _products_before(x, groups, dim):
+    """The product of those before each element in its group, doubling in each step how far back it reaches."""
+    out, step = _back(x, groups, dim, 1), 1
+    while step < x.shape[dim]:
+        out, step = out * _back(out, groups, dim, step), 2 * step
+    return out
+
+
+def _back(x, groups, dim, step):
+    """What lies `step` places back in the same group; 1 where that is none of it."""
+    rest = max(x.shape[dim] - step, 0)
+    same = eq(narrow(groups, dim, x.shape[dim] - rest, rest), narrow(groups, dim, 0, rest))
+    first = registry["ones_like"](narrow(x, dim, 0, x.shape[dim] - rest))
+    return cat([first, where(same, narrow(x, dim, 0, rest), 1)], dim=dim)
+
+
+@op("group_order(Tensor index, *, int dim) -> Tensor")
+class group_order(Definition, differentiable=False):
+    """The order along dim in which equal indices lie together; of such an order, what undoes it."""
+
+    public = False
+    method = False
+
+    def impl(xp, index, *, dim):
+        return xp.argsort(index, axis=dim, kind="stable")
+
+    def shape(index, *, dim):
+        canonical_dim("group_order", dim, index.ndim)
+        return Aval(index.shape, dtypes.int64)
+
+    def samples(r):
+        yield (r.ints(3, (2, 6)),), {"dim": 1}
+
+
+class ScatterExtreme(Scatter):
+    """Chooses among x and the elements of src for each place; those that tie share the gradient equally."""
+
+    @staticmethod
+    def vjp_x(g, x, index, src, out, dim):
+        """The share of x."""
+        return g * _shares(x, index, src, out, dim)[0]
+
+    @staticmethod
+    def vjp_src(g, x, index, src, out, dim):
+        """The share of each element of src."""
+        return gather(g, dim, index) * _shares(x, index, src, out, dim)[1]
+
+    @staticmethod
+    def jvp_x(t, x, index, src, out, dim):
+        """x moves its share of the result."""
+        return t * _shares(x, index, src, out, dim)[0]
+
+    @staticmethod
+    def jvp_src(t, x, index, src, out, dim):
+        """So does src."""
+        return scatter_sum(t * _shares(x, index, src, out, dim)[1], index, shape=x.shape, dim=dim)
+
+    @staticmethod
+    def samples(r):
+        """With places that are named once, several times, and not at all."""
+        yield (r(3, 4), r.ints(3, (5, 2)), r(5, 2)), {"dim": 0}
+        yield (r(4), as_tensor([1, 1, 0]), r(3)), {"dim": -1}
+
+
+def _shares(x, index, src, out, dim):
+    """What part of each result comes from x, and from each element of src."""
+    mine = cast_to(logical_or(eq(x, out), isnan(x)), x.dtype)
+    theirs = cast_to(logical_or(eq(src, gather(out, dim, index)), isnan(src)), x.dtype)
+    count = mine + scatter_sum(theirs, index, shape=x.shape, dim=dim)
+    return mine / count, theirs / gather(count, dim, index)
+
+
+@op("scatter_max(Tensor x, Tensor index, Tensor src, *, int dim) -> Tensor")
+class scatter_max(ScatterExtreme):
+    """The largest of x and the elements of src for each place.  NaN wins."""
+
+    def impl(xp, x, index, src, *, dim):
+        return xp.scatter_max(x, index, src, fitting(x, index, src, dim))
+
+
+@op("scatter_min(Tensor x, Tensor index, Tensor src, *, int dim) -> Tensor")
+class scatter_min(ScatterExtreme):
+    """The smallest of x and the elements of src for each place.  NaN wins."""
+
+    def impl(xp, x, index, src, *, dim):
+        return xp.scatter_min(x, index, src, fitting(x, index, src, dim))
+
+
+# -------------------------------------------------------------------------------------- a place per element
+
+
+def _scattered(into, x, index, src, dim, **params):
+    """`into(x, index, src, dim)`, where all have dimensions, and src ends where the index does."""
+    shape = x.shape
+    x, index = (a if a.ndim else reshape(a, (1,)) for a in (x, index))
+    if not hasattr(src, "ndim"):
+        src = expand(scalar_like("scatter", src, x), index.shape)
+    src = src if src.ndim else reshape(src, (1,))
+    for d, size in enumerate(index.shape if src.ndim == index.ndim else ()):
+        src = narrow(src, d, 0, size) if src.shape[d] > size else src
+    out = into(x, index, src, dim, **params)
+    return out if shape else reshape(out, shape)
+
+
+def _set(x, index, src, dim):
+    return scatter_set(x, index, src, dim=dim)
+
+
+def _add(x, index, src, dim):
+    fitting(x.aval, index.aval, src.aval, dim)
+    return x + scatter_sum(src, index, shape=x.shape, dim=dim)
+
+
+def _multiply(x, index, src, dim):
+    return scatter_prod(x, index, src, dim=dim)
+
+
+def _among(choices, name, word):
+    """What a word stands for; a ValueError lists those that are known."""
+    if word not in choices:
+        raise ValueError(f"{name}: reduce must be one of {', '.join(map(repr, choices))}, got {word!r}")
+    return choices[word]
+
+
+@op(
+    "scatter(Tensor x, int dim, Tensor index, Tensor? src=None, *, number? value=None, str? reduce=None) -> Tensor"
+)
+class scatter(Composite, in_place=True):
+    """x with the elements of src, or one value, written where `index` says along `dim`: the opposite of gather.
+
+    `index` has as many dimensions as x and src, is no larger than src, and no larger than x but along dim.  With
+    reduce="add" or "multiply" what is there is kept.  Of several elements for one place the last is there, and
+    the gradient of the place goes to all of them: name each place once.
+
+    >>> import retrograd as rg
+    >>> rg.scatter(rg.zeros(3), 0, rg.tensor([2, 0]), rg.tensor([5.0, 6.0])).tolist()
+    [6.0, 0.0, 5.0]
+    """
+
+    def compose(x, index, src, *, dim, value, reduce):
+        if (src is None) == (value is None):
+            raise TypeError("scatter: expected either src or value")
+        into = _among({None: _set, "add": _add, "multiply": _multiply}, "scatter", reduce)
+        return _scattered(into, x, index, value if src is None else src, dim)
+
+    def samples(r):
+        yield (r(3, 4), as_tensor([[3, 1], [0, 2]]), r(3, 2)), {"dim": 1}
+        yield (r(3, 4), as_tensor([[1, 0, 2, 0]]), -1.5), {"dim": 0}
+        yield (r(4), as_tensor([1, 1, 0]), r(3)), {"dim": 0, "reduce": "add"}
+        yield (r(4), as_tensor([1, 3, 0]), r(3)), {"dim": 0, "reduce": "multiply"}
+
+    def errors(r):
+        yield (r(3), r.ints(3, (2,)), None), {"dim": 0}, TypeError, "scatter: expected either src or value"
+        yield (r(3), r.ints(3, (2,)), r(1)), {"dim": 0}, ValueError, r"scatter: index of shape \(2,\) and src"
+        yield (r(3), r.ints(1, (2,)) - 1, r(2)), {"dim": 0}, IndexError, "scatter: -1 to -1 are named"
+        yield (r(3), r.ints(3, (2,)), r.ints(3, (2,))), {"dim": 0}, RuntimeError, "scatter: operands must have one"
+        yield (r(3), r.ints(3, (2,)), r(2)), {"dim": 0, "reduce": "max"}, ValueError, "reduce must be .*'add'"
+
+
+@op("scatter_add(Tensor x, int dim, Tensor index, Tensor src) -> Tensor")
+class scatter_add(Composite, in_place=True):
+    """x with the elements of src added where `index` says along `dim`; sizes as in `scatter`.
+
+    >>> import retrograd as rg
+    >>> rg.scatter_add(rg.zeros(2), 0, rg.tensor([1, 1, 0]), rg.tensor([1.0, 2.0, 4.0])).tolist()
+    [4.0, 3.0]
+    """
+
+    def compose(x, index, src, *, dim):
+        return _scattered(_add, x, index, src, dim)
+
+    def samples(r):
+        yield (r(3, 4), r.ints(4, (2, 5)), r(2, 5)), {"dim": 1}
+        yield (r(3, 4), r.ints(3, (5, 2)), r(6, 4)), {"dim": -2}
+
+    def errors(r):
+        yield (r(3), r(2), r(2)), {"dim": 0}, TypeError, "scatter: index must hold integers, got float64"
+
+
+@op(
+    "scatter_reduce(Tensor x, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor"
+)
+class scatter_reduce(Composite, in_place=True):
+    """x with the elements of src merged into the places along `dim`: "sum", "prod", "mean", "amax" or "amin".
+
+    Without include_self only elements of src count where there are any; other places keep what is there.  Those
+    that tie for amax and amin share the gradient equally.
+
+    >>> import retrograd as rg
+    >>> x, index, src = rg.ones(2), rg.tensor([1, 1]), rg.tensor([3.0, 5.0])
+    >>> rg.scatter_reduce(x, 0, index, src, "mean", include_self=False).tolist()
+    [1.0, 4.0]
+    """
+
+    def compose(x, index, src, *, dim, reduce, include_self):
+        return _scattered(_among(_MERGING, "scatter_reduce", reduce), x, index, src, dim, include_self=include_self)
+
+    def samples(r):
+        for reduce in _MERGING:
+            yield (r(3, 4), r.ints(3, (5, 2)), r(5, 2)), {"dim": 0, "reduce": reduce}
+            yield (r(4), as_tensor([1, 1, 0]), r(5)), {"dim": 0, "reduce": reduce, "include_self": False}
+
+    def errors(r):
+        yield (r(3), r.ints(3, (2,)), r(2)), {"dim": 0, "reduce": "add"}, ValueError, "scatter_reduce: .* got 'add'"
+
+
+def _summed(x, index, src, dim, include_self):
+    return _add(x if include_self else scatter_set(x, index, 0, dim=dim), index, src, dim)
+
+
+def _mean(x, index, src, dim, include_self):
+    count = _add(registry["ones_like"](x), index, registry["ones_like"](src), dim)
+    if not include_self:
+        count = where(eq(count, 1), count, count - 1)
+    total = _summed(x, index, src, dim, include_self)
+    return total / count if x.dtype.kind in "fc" else registry["floor_divide"](total, count)
+
+
+def _merging(operator, neutral):
+    """How an operator merges; `neutral(dtype)` is what takes the place of what x has there, if that is not to count."""
+
+    def merge(x, index, src, dim, include_self):
+        start = x if include_self else scatter_set(x, index, neutral(x.dtype), dim=dim)
+        return operator(start, index, src, dim=dim)
+
+    return merge
+
+
+_MERGING = {
+    "sum": _summed,
+    "prod": _merging(scatter_prod, lambda dtype: 1),
+    "mean": _mean,
+    "amax": _merging(scatter_max, lambda dtype: -math.inf if dtype.kind == "f" else dtypes.iinfo(dtype).min),
+    "amin": _merging(scatter_min, lambda dtype: math.inf if dtype.kind == "f" else dtypes.iinfo(dtype).max),
+}
+
+
+# ----------------------------------------------------------------------------------------- a place per slice
+
+
+def _check_source(name, x, index, source, dim):
+    """`dim` from the front; an error unless source has a slice like those of x for each place."""
+    same_dtype(name, (x, source))
+    at = check_slices(name, x, index, dim)
+    expected = (*x.shape[:at], numel(index.shape), *x.shape[at + 1 :])
+    if source.shape != expected:
+        raise ValueError(f"{name}: source must have shape {expected}, got {source.shape}")
+    return at
+
+
+@op("index_add(Tensor x, int dim, Tensor index, Tensor source, *, number alpha=1) -> Tensor")
+class index_add(Composite, in_place=True):
+    """x with the slices of source, times alpha, added at the places along `dim` that a 1-d integer tensor names.
+
+    >>> import retrograd as rg
+    >>> rg.index_add(rg.zeros(2, 2), 0, rg.tensor([1, 1]), rg.tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [[0.0, 0.0], [4.0, 6.0]]
+    """
+
+    def compose(x, index, source, *, dim, alpha):
+        at = _check_source("index_add", x, index, source, dim)
+        source = source if alpha == 1 else cast_to(source * alpha, x.dtype)
+        return x + index_sum(source, index, dim=at, size=x.shape[at])
+
+    def samples(r):
+        yield (r(3, 4), r.ints(4, (2,)), r(3, 2)), {"dim": 1}
+        yield (r(3, 4), r.ints(3, (5,)), r(5, 4)), {"dim": 0, "alpha": -0.5}
+
+    def errors(r):
+        yield (r(3, 4), r.ints(3, (2,)), r(2, 1)), {"dim": 0}, ValueError, r"index_add: source must have shape \(2, 4\)"
+        yield (r(3), r.ints(3, (2,)), r.ints(9, (2,))), {"dim": 0}, RuntimeError, "index_add: operands must have one"
+
+
+@op("index_copy(Tensor x, int dim, Tensor index, Tensor source) -> Tensor")
+class index_copy(Composite, in_place=True):
+    """x with the slices of source in the places along `dim` that a 1-d integer tensor names, each once."""
+
+    def compose(x, index, source, *, dim):
+        at = _check_source("index_copy", x, index, source, dim)
+        return index_put(x, source, [reshape(index, (-1,))], spec=(*(slice(None),) * at, T))
+
+    def samples(r):
+        yield (r(3, 4), as_tensor([3, 0]), r(3, 2)), {"dim": 1}
+        yield (r(3), as_tensor([1]), r(1)), {"dim": 0}
+
+    def errors(r):
+        yield (r(3), r.ints(3, (2,)), r(3)), {"dim": 0}, ValueError, r"index_copy: source must have shape \(2,\)"
+        yield (r(3), r.ints(1, (2,)) + 3, r(2)), {"dim": 0}, IndexError, "out of"
+
+
+@op("index_fill(Tensor x, int dim, Tensor index, Tensor value) -> Tensor")
+class index_fill(Composite, in_place=True):
+    """x with a number, or a tensor without dimensions, in the places along `dim` that `index` names; -1 is the last."""
+
+    def compose(x, index, value, *, dim):
+        at = check_slices("index_fill", x, index, dim)
+        value = scalar_like("index_fill", value, x)
+        return index_put(x, value, [reshape(index, (-1,))], spec=(*(slice(None),) * at, T))
+
+    def samples(r):
+        yield (r(3, 4), r.ints(3, (2,)) - 2, -1.5), {"dim": 1}
+        yield (r(3), as_tensor(1), r()), {"dim": 0}
+
+    def errors(r):
+        yield (r(3), r.ints(3, (2,)), r(1)), {"dim": 0}, ValueError, r"index_fill: the value must be a number"
+
+
+@op(
+    "index_reduce(Tensor x, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor"
+)
+class index_reduce(Composite, in_place=True):
+    """x with the slices of source merged into places along `dim`: "prod", "mean", "amax", "amin" as in scatter_reduce.
+
+    >>> import retrograd as rg
+    >>> rg.index_reduce(rg.ones(2), 0, rg.tensor([1, 1]), rg.tensor([3.0, 5.0]), "prod").tolist()
+    [1.0, 15.0]
+    """
+
+    def compose(x, index, source, *, dim, reduce, include_self):
+        at = _check_source("index_reduce", x, index, source, dim)
+        index = expand(reshape(index, (-1, *(1,) * (x.ndim - at - 1))), source.shape)
+        known = {word: merge for word, merge in _MERGING.items() if word != "sum"}
+        return _among(known, "index_reduce", reduce)(x, index, source, at, include_self)
+
+    def samples(r):
+        for reduce in ("prod", "mean", "amax", "amin"):
+            yield (r(3, 4), r.ints(3, (5,)), r(5, 4)), {"dim": 0, "reduce": reduce}
+        yield (r(2, 4), as_tensor([1, 1, 0]), r(2, 3)), {"dim": -1, "reduce": "amax", "include_self": False}
+
+    def errors(r):
+        yield (r(3), r.ints(3, (2,)), r(2)), {"dim": 0, "reduce": "sum"}, ValueError, "index_reduce: .* got 'sum'"
+
+
+# --------------------------------------------------------------------------------------- a place per element
+
+
+@op("put(Tensor x, Tensor index, Tensor source, bool accumulate=False) -> Tensor")
+class put(Composite, in_place=True):
+    """x with the elements of source written, or added, at the places that `index` names in x as one row.
+
+    >>> import retrograd as rg
+    >>> rg.put(rg.zeros(2, 2), rg.tensor([1, -1]), rg.tensor([5.0, 6.0])).tolist()
+    [[0.0, 5.0], [0.0, 6.0]]
+    """
+
+    def compose(x, index, source, *, accumulate):
+        check_places("put", index)
+        same_dtype("put", (x, source))
+        if numel(index.shape) != numel(source.shape):
+            raise ValueError(f"put: index has {numel(index.shape)} elements, source {numel(source.shape)}")
+        row, index, source = (reshape(a, (-1,)) for a in (x, index, source))
+        out = put_or_add(row, source, [index], (T,), accumulate)
+        return reshape(out, x.shape)
+
+    def samples(r):
+        yield (r(3, 4), as_tensor([[11, 0], [-2, 5]]), r(4)), {}
+        yield (r(3, 4), r.ints(12, (7,)), r(7)), {"accumulate": True}
+
+    def errors(r):
+        yield (r(3), r.ints(3, (2,)), r(1)), {}, ValueError, "put: index has 2 elements, source 1"
+
+
+def put_or_add(x, values, ids, spec, accumulate):
+    """x with values written or added at [spec]."""
+    if not accumulate:
+        return index_put(x, values, ids, spec=spec)
+    values = expand(values, indexed_shape(x, ids, spec))
+    return x + index_put_sum(values, ids, shape=x.shape, spec=spec)
+
+
+@function("index_put")
+def index_put_of(input, indices, values, accumulate=False):
+    """`input` with values, which broadcast, written or added at input[indices], a tuple of index tensors.
+
+    >>> import retrograd as rg
+    >>> rg.index_put(rg.zeros(3), (rg.tensor([0, 0]),), rg.tensor(2.0), accumulate=True).tolist()
+    [4.0, 0.0, 0.0]
+    """
+    values = as_tensor(values)
+    same_dtype("index_put", (input, values))
+    spec, ids = static_index(input, tuple(indices))
+    return put_or_add(input, values, ids, spec, accumulate)
+
+
+def _index_put_in_place(x, indices, values, accumulate=False) -> Tensor:
+    """Write or add values at x[indices], a tuple of index tensors; returns x."""
+    return copy_(x, index_put_of(x, indices, values, accumulate))
+
+
+Tensor.index_put, Tensor.index_put_ = index_put_of, _index_put_in_place

@@ -1,1 +1,398 @@
-"""Linear systems: solving, inverses, determinants, functions of matrices."""
+"""Systems of linear equations: general, triangular, of factored matrices.
+
+Of the algebra behind the rules: M. Giles, Collected matrix derivative results for forward and reverse mode (2008).
+"""
+
+from typing import NamedTuple
+
+from retrograd.backend.matrices import LinAlgError
+from retrograd.core import Aval, Definition, Tensor, op, registry
+from retrograd.core import dtype as dtypes
+from retrograd.ops.complex import adjoint
+from retrograd.ops.family import Composite, Gufunc, broadcast_shapes, numel
+from retrograd.ops.functions import function
+from retrograd.ops.index import take_along_dim
+from retrograd.ops.inverses import check_matrices, check_square, dominant, turned
+from retrograd.ops.linalg import matmul
+from retrograd.ops.pointwise import eq
+from retrograd.ops.reduce import all as all_of
+from retrograd.ops.view import expand, movedim, reshape, squeeze, tril, triu, unsqueeze
+
+function("linalg.LinAlgError")(LinAlgError)
+
+
+def check_sides(name, A, B, left=True):
+    """As `check_square`, and B has as many rows as A, or, on the right, as many columns."""
+    check_square(name, A, B)
+    if A.shape[-1] != B.shape[-2 if left else -1]:
+        raise ValueError(f"{name}: shapes {A.shape} and {B.shape} do not fit: {'A X' if left else 'X A'} = B")
+
+
+def broadcast_stacks(name, *tensors):
+    """Stacks of matrices with the same dimensions in front."""
+    lead = broadcast_shapes(name, [x.shape[:-2] for x in tensors])
+    return [x if x.shape[:-2] == lead else expand(x, (*lead, *x.shape[-2:])) for x in tensors]
+
+
+# --------------------------------------------------------------------------------------------- general matrices
+
+# A is factored by an operator without derivative; `solved` has the derivative, and the factors serve that too.
+
+
+@op("solve_factors(Tensor A) -> (Tensor LU, Tensor swaps)")
+class solve_factors(Definition, differentiable=False):
+    """What to keep of square matrices to solve with them, and with their transposes: LU, or small ones themselves."""
+
+    public = False
+    method = False
+
+    def impl(xp, A):
+        return xp.factors_for_solving(A)
+
+    def shape(A):
+        check_square("linalg.solve", A)
+        return Aval(A.shape, A.dtype), Aval(A.shape[:-1], dtypes.int32)
+
+    def samples(r):
+        yield (r(2, 3, 3),), {}
+
+
+@op("lu_parts(Tensor A, *, bool pivot) -> (Tensor LU, Tensor swaps, Tensor info)")
+class lu_parts(Definition, differentiable=False):
+    """L and U in one matrix; for each step the row that it swapped in, from 0; the first pivot that is 0, from 1."""
+
+    public = False
+    method = False
+
+    def impl(xp, A, *, pivot):
+        return xp.lu_factors(A, pivot)
+
+    def shape(A, *, pivot):
+        check_matrices("linalg.lu_factor", A)
+        swaps = Aval((*A.shape[:-2], min(A.shape[-2:])), dtypes.int32)
+        return Aval(A.shape, A.dtype), swaps, Aval(A.shape[:-2], dtypes.int32)
+
+    def samples(r):
+        yield (r(2, 3, 4),), {"pivot": True}
+        yield (r(4, 3),), {"pivot": True}
+        yield (dominant(r, 3),), {"pivot": False}
+
+
+@op("solved(Tensor[] operands, *, bool transposed) -> Tensor")
+class solved(Definition):
+    """X with A X = B, or A^T X = B, of operands A, B, LU, swaps: as many matrices A as B, and A's factors."""
+
+    public = False
+    method = False
+
+    def impl(xp, A, B, LU, swaps, *, transposed):
+        return xp.solve_factored(LU, swaps, B, transposed)
+
+    def shape(A, B, LU, swaps, *, transposed):
+        check_sides("linalg.solve", A, B)
+        return Aval(B.shape, B.dtype)
+
+    def vjp_operands(g, operands, out, transposed):
+        A, _, LU, swaps = operands
+        gB = solved([A, g, LU, swaps], transposed=not transposed)
+        if not A.requires_grad:
+            return None, gB, None, None
+        return -matmul(out, turned(gB)) if transposed else -matmul(gB, turned(out)), gB, None, None
+
+    def jvp(op, primals, tangents, out, params):
+        A, _, LU, swaps = primals
+        tA, tB = tangents[:2]
+        if tA is not None:
+            moved = matmul(turned(tA) if params["transposed"] else tA, out)
+            tB = -moved if tB is None else tB - moved
+        return registry["zeros_like"](out) if tB is None else solved([A, tB, LU, swaps], **params)
+
+    def constrain(A, B, LU):
+        return A, B, solve_factors(A)[0]
+
+    def samples(r):
+        for transposed in (False, True):
+            A = dominant(r, 3, 2)
+            yield (A, r(2, 3, 2), *solve_factors(A)), {"transposed": transposed}
+
+
+def solve_with(name, A, B, left, factors):
+    """X with A X = B, or X A = B; A comes with its factors."""
+    vector = B.ndim == 1 or (B.ndim == A.ndim - 1 and B.shape == A.shape[:-1])
+    if vector and not left:
+        raise ValueError(f"{name}: with left=False B must be matrices, got shape {B.shape}")
+    B = unsqueeze(B, -1) if vector else B
+    check_sides(name, A, B, left)
+    X = _solve_stacks(name, A, B if left else turned(B), factors(A), not left)
+    X = X if left else turned(X)
+    return squeeze(X, -1) if vector else X
+
+
+def _solve_stacks(name, A, B, factors, transposed):
+    LU, swaps = factors
+    if A.ndim == 2 and B.ndim > 2:  # one matrix and many right sides: side by side they are one
+        rows = movedim(B, -2, 0)
+        X = solved([A, reshape(rows, (rows.shape[0], numel(rows.shape[1:]))), LU, swaps], transposed=transposed)
+        return movedim(reshape(X, rows.shape), 0, -2)
+    A, B, LU = broadcast_stacks(name, A, B, LU)
+    return solved([A, B, LU, expand(swaps, A.shape[:-1])], transposed=transposed)
+
+
+@op("linalg.solve(Tensor A, Tensor B, *, bool left=True) -> Tensor")
+class linalg_solve(Composite):
+    """X with A X = B (left=False: X A = B) for square matrices A; LinAlgError if one is singular.
+
+    B is a vector (n,), vectors (..., n) where A is (..., n, n), or matrices (..., n, k); what is in front broadcasts.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.solve(rg.tensor([[2.0, 0.0], [0.0, 4.0]]), rg.tensor([2.0, 2.0])).tolist()
+    [1.0, 0.5]
+    """
+
+    def compose(A, B, *, left):
+        check_square("linalg.solve", A)
+        return solve_with("linalg.solve", A, B, left, solve_factors)
+
+    def samples(r):
+        yield (dominant(r, 3), r(3)), {}
+        yield (dominant(r, 3, 2), r(2, 3)), {}
+        yield (dominant(r, 3), r(2, 3, 2)), {}
+        yield (dominant(r, 3, 2, 1), r(4, 3, 2)), {}
+        yield (dominant(r, 3), r(2, 3)), {"left": False}
+
+    def errors(r):
+        yield (r(2, 3), r(2)), {}, ValueError, r"linalg.solve: expected square matrices, got shape \(2, 3\)"
+        yield (r(3, 3), r(2)), {}, ValueError, r"linalg.solve: shapes \(3, 3\) and \(2, 1\) do not fit"
+        yield (r.ints(3, (2, 2)), r(2)), {}, TypeError, "linalg.solve: expected a floating or complex dtype"
+        yield (r(2, 2) * 0, r(2)), {}, RuntimeError, "linalg.solve: the matrix is singular"
+        yield (r(2, 2), registry["to"](r(2), "float32")), {}, RuntimeError, "linalg.solve: operands must have one dtype"
+
+
+class SolveEx(NamedTuple):
+    """What `linalg.solve_ex` answers."""
+
+    result: Tensor
+    info: Tensor
+
+
+@op("linalg.solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)")
+class linalg_solve_ex(Composite):
+    """`linalg.solve` and, in `info`, which pivot was 0, counted from 1, in int32; 0 means that A is not singular.
+
+    What is singular gives inf and NaN, or with check_errors a LinAlgError.
+    """
+
+    def compose(A, B, *, left, check_errors):
+        check_square("linalg.solve_ex", A)
+        LU, swaps, info = lu_parts(A, pivot=True)
+        check_info("linalg.solve_ex", info, check_errors, "the matrix is singular: pivot {} is 0")
+        return SolveEx(solve_with("linalg.solve_ex", A, B, left, lambda A: (LU, swaps)), info)
+
+    def samples(r):
+        yield (dominant(r, 3), r(3)), {}
+        yield (dominant(r, 3, 2), r(2, 4, 3)), {"left": False, "check_errors": True}
+
+    def errors(r):
+        yield (r(2, 2) * 0, r(2)), {"check_errors": True}, RuntimeError, "linalg.solve_ex: .* pivot 1 is 0"
+
+
+def check_info(name, info, check_errors, reason):
+    """Raise LinAlgError if that is wanted and some `info` is not 0."""
+    if check_errors and not all_of(eq(info, 0)).item():
+        raise LinAlgError(f"{name}: {reason.format(registry['amax'](info).item())}")
+
+
+# ------------------------------------------------------------------------------------------------- triangular
+
+
+@op("triangular(Tensor A, Tensor B, *, bool upper, bool unit) -> Tensor")
+class triangular(Gufunc, linear="B"):
+    """X with A X = B, of which A one triangle is read, with ones on its diagonal if `unit`."""
+
+    public = False
+    method = False
+    core = "(m,m),(m,n)->(m,n)"
+
+    def impl(xp, A, B, *, upper, unit):
+        return xp.solve_triangular(A, B, upper, unit)
+
+    def vjp_A(g, A, out, upper, unit):
+        gB = triangular(turned(A), g, upper=not upper, unit=unit)
+        return -one_triangle(matmul(gB, turned(out)), upper, unit)
+
+    def vjp_B(g, A, upper, unit):
+        return triangular(turned(A), g, upper=not upper, unit=unit)
+
+    def jvp_A(t, A, out, upper, unit):
+        return -triangular(A, matmul(one_triangle(t, upper, unit), out), upper=upper, unit=unit)
+
+    def samples(r):
+        yield (dominant(r, 3), r(3, 2)), {"upper": True, "unit": False}
+        yield (dominant(r, 3, 2), r(3, 2)), {"upper": False, "unit": False}
+        yield (dominant(r, 3), r(2, 3, 2)), {"upper": False, "unit": True}
+
+
+def one_triangle(x, upper, unit=False):
+    """Zeros but in one triangle, its diagonal included unless `unit`."""
+    return triu(x, int(unit)) if upper else tril(x, -int(unit))
+
+
+def triangular_right(A, B, upper, unit=False):
+    """X with X A = B."""
+    return turned(triangular(turned(A), turned(B), upper=not upper, unit=unit))
+
+
+@op("linalg.solve_triangular(Tensor A, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor")
+class linalg_solve_triangular(Composite):
+    """X with A X = B (left=False: X A = B), reading only the upper or only the lower triangle of A.
+
+    unitriangular: the diagonal of A is not read and taken as ones.  A zero on the diagonal gives inf and NaN.
+
+    >>> import retrograd as rg
+    >>> A = rg.tensor([[2.0, 2.0], [9.0, 4.0]])
+    >>> rg.linalg.solve_triangular(A, rg.tensor([[4.0], [4.0]]), upper=True).tolist()
+    [[1.0], [1.0]]
+    """
+
+    def compose(A, B, *, upper, left, unitriangular):
+        check_sides("linalg.solve_triangular", A, B, left)
+        if left:
+            return triangular(A, B, upper=upper, unit=unitriangular)
+        return triangular_right(A, B, upper, unitriangular)
+
+    def samples(r):
+        yield (dominant(r, 3), r(3, 2)), {"upper": True}
+        yield (dominant(r, 3, 2), r(4, 3)), {"upper": False, "left": False}
+        yield (dominant(r, 3), r(2, 3, 2)), {"upper": True, "unitriangular": True}
+
+    def errors(r):
+        yield (r(3, 3), r(3)), {"upper": True}, ValueError, "linalg.solve_triangular: expected matrices"
+        yield (r(3, 3), r(2, 3)), {"upper": True}, ValueError, r"\(3, 3\) and \(2, 3\) do not fit: A X = B"
+
+
+# -------------------------------------------------------------------------------------------- factored matrices
+
+
+@op("cholesky_solve(Tensor x, Tensor L, bool upper=False) -> Tensor")
+class cholesky_solve(Composite):
+    """The solution of L L^H X = x, or with `upper` of L^H L X = x, for triangular L."""
+
+    def compose(x, L, *, upper):
+        check_sides("cholesky_solve", L, x)
+        first, second = (adjoint(L), L) if upper else (L, adjoint(L))
+        return triangular(second, triangular(first, x, upper=False, unit=False), upper=True, unit=False)
+
+    def samples(r):
+        yield (r(3, 2), dominant(r, 3)), {}
+        yield (r(2, 3, 2), dominant(r, 3)), {"upper": True}
+
+    def errors(r):
+        yield (r(3), r(3, 3)), {}, ValueError, "cholesky_solve: expected matrices"
+
+
+@op("cholesky_inverse(Tensor L, bool upper=False) -> Tensor")
+class cholesky_inverse(Composite):
+    """The inverse of L L^H, or with `upper` of L^H L, for triangular L."""
+
+    def compose(L, *, upper):
+        check_square("cholesky_inverse", L)
+        return cholesky_solve(registry["eye"](L.shape[-1], dtype=L.dtype), L, upper)
+
+    def samples(r):
+        yield (dominant(r, 3),), {}
+        yield (dominant(r, 3, 2),), {"upper": True}
+
+
+@op("order_of_rows(Tensor swaps, *, int rows, bool back) -> Tensor")
+class order_of_rows(Definition, differentiable=False):
+    """Which row comes where, after swaps (the rows that steps swap in, from 0); `back` undoes that."""
+
+    public = False
+    method = False
+
+    def impl(xp, swaps, *, rows, back):
+        order = xp.row_order(swaps, rows)
+        return xp.argsort(order, axis=-1) if back else order
+
+    def shape(swaps, *, rows, back):
+        return Aval((*swaps.shape[:-1], rows), dtypes.int64)
+
+    def samples(r):
+        yield (r.ints(3, (2, 3)),), {"rows": 3, "back": False}
+        yield (r.ints(3, (2,)),), {"rows": 4, "back": True}
+
+
+def take_rows(x, order):
+    """The rows of matrices in another order."""
+    lead = broadcast_shapes("linalg.lu", [x.shape[:-2], order.shape[:-1]])
+    x = expand(x, (*lead, *x.shape[-2:]))
+    return take_along_dim(x, expand(unsqueeze(order, -1), (*lead, order.shape[-1], x.shape[-1])), -2)
+
+
+@op("linalg.lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor")
+class linalg_lu_solve(Composite):
+    """X with A X = B, A^H X = B (adjoint), X A = B (left=False), of A's `linalg.lu_factor`: LU and pivots."""
+
+    def compose(LU, pivots, B, *, left, adjoint):
+        check_sides("linalg.lu_solve", LU, B, left)
+        if not left:
+            return _h(_lu_solve(LU, pivots, _h(B), not adjoint))
+        return _lu_solve(LU, pivots, B, adjoint)
+
+    def samples(r):
+        for params in ({}, {"adjoint": True}, {"left": False}, {"left": False, "adjoint": True}):
+            yield (dominant(r, 3, 2), expand(as_rows((2, 3, 3)), (2, 3)), r(2, 3, 3)), params
+        yield (dominant(r, 3), as_rows((3, 3, 3)), r(2, 3, 2)), {}
+
+
+def as_rows(numbers):
+    """Pivots of a sample."""
+    return registry["to"](registry["stack"]([registry["full"]((), n) for n in numbers]), dtypes.int32)
+
+
+def _h(x):
+    return adjoint(x)
+
+
+def _lu_solve(LU, pivots, B, adjointly):
+    order = order_of_rows(pivots - 1, rows=LU.shape[-1], back=adjointly)
+    if not adjointly:
+        y = triangular(LU, take_rows(B, order), upper=False, unit=True)
+        return triangular(LU, y, upper=True, unit=False)
+    y = triangular(_h(LU), B, upper=False, unit=False)
+    return take_rows(triangular(_h(LU), y, upper=True, unit=True), order)
+
+
+@op("lu_solve(Tensor x, Tensor LU_data, Tensor LU_pivots) -> Tensor")
+class lu_solve(Composite):
+    """`linalg.lu_solve`, with the right side first."""
+
+    def compose(x, LU_data, LU_pivots):
+        check_sides("lu_solve", LU_data, x)
+        return _lu_solve(LU_data, LU_pivots, x, False)
+
+    def samples(r):
+        yield (r(3, 2), dominant(r, 3), as_rows((2, 3, 3))), {}
+
+
+# -------------------------------------------------------------------------------------------- tensors as matrices
+
+
+@op("linalg.tensorsolve(Tensor A, Tensor B, int[]? dims=None) -> Tensor")
+class linalg_tensorsolve(Composite):
+    """X with tensordot(A, X, X.ndim) = B: A of shape B.shape + X.shape; `dims` of A are moved to its end first."""
+
+    def compose(A, B, *, dims):
+        if dims:
+            A = movedim(A, dims, tuple(range(A.ndim - len(dims), A.ndim)))
+        shape = A.shape[B.ndim :]
+        if numel(B.shape) != numel(shape) or numel(A.shape[: B.ndim]) != numel(shape):
+            raise ValueError(f"linalg.tensorsolve: shapes {A.shape} and {B.shape} do not fit: B.shape + X.shape")
+        return reshape(linalg_solve(reshape(A, (numel(shape), numel(shape))), reshape(B, (numel(shape),))), shape)
+
+    def samples(r):
+        yield (reshape(dominant(r, 6), (2, 3, 6)), r(2, 3)), {}
+        yield (reshape(dominant(r, 6), (6, 2, 3)), r(2, 3)), {"dims": (0,)}
+
+    def errors(r):
+        yield (r(2, 3, 5), r(2, 3)), {}, ValueError, r"linalg.tensorsolve: shapes \(2, 3, 5\) and \(2, 3\)"

@@ -1,1 +1,460 @@
-"""Sorting, ranking, searching, and sets."""
+"""Sorting, choosing by rank, searching in what is sorted, and what comes more than once."""
+
+# sorted is Python's name, in this file a param of `unique` and `topk`.
+
+from retrograd.core import Aval, Definition, op
+from retrograd.core import dtype as dtypes
+from retrograd.ops.data import tensor
+from retrograd.ops.extremes import check_ordered, chosen
+from retrograd.ops.family import Composite, Rowwise, canonical_dim, reduced_shape, shape_of
+from retrograd.ops.index import T, getitem, index_put_sum, index_select, scatter_sum, take_along_dim
+from retrograd.ops.pointwise import to
+from retrograd.ops.view import movedim, reshape
+
+
+def _samples(r):
+    yield (r(5),), {}
+    yield (r(3, 4),), {"dim": 0}
+    yield (r(3, 4),), {"descending": True}
+
+
+# -------------------------------------------------------------------------------------------------- sorting
+
+
+@op("argsort(Tensor x, int dim=-1, bool descending=False, bool stable=False) -> Tensor")
+class argsort(Rowwise, differentiable=False):
+    """Where the elements of x, sorted along `dim`, come from; equal ones keep their order, NaN counts as the largest.
+
+    >>> import retrograd as rg
+    >>> rg.argsort(rg.tensor([3.0, 1.0, 2.0])).tolist()
+    [1, 2, 0]
+    """
+
+    def impl(xp, x, *, dim, descending, stable):
+        check_ordered("argsort", x)
+        return xp.sorting_places(x, dim, descending)
+
+    def shape(x, *, dim, descending, stable):
+        check_ordered("argsort", x)
+        canonical_dim("argsort", dim, x.ndim)
+        return Aval(x.shape, dtypes.int64)
+
+    samples = _samples
+
+    def errors(r):
+        yield (r(3),), {"dim": 1}, IndexError, "argsort: dim 1 is out of range"
+
+
+@op("sort(Tensor x, int dim=-1, bool descending=False, *, bool stable=False) -> (Tensor values, Tensor indices)")
+class sort(Composite):
+    """The elements in order along `dim`, and where they come from, as a named tuple (values, indices).
+
+    Always stable: equal elements keep their order.  NaN counts as the largest number.
+
+    >>> import retrograd as rg
+    >>> values, indices = rg.sort(rg.tensor([3.0, 1.0, 2.0]))
+    >>> values.tolist(), indices.tolist()
+    ([1.0, 2.0, 3.0], [1, 2, 0])
+    """
+
+    def compose(x, *, dim, descending, stable):
+        check_ordered("sort", x)
+        return chosen(x, argsort(x, dim, descending), dim)
+
+    samples = _samples
+
+
+@op("sorted_values(Tensor x, *, int dim, bool descending=False) -> Tensor")
+class sorted_values(Rowwise):
+    """The elements in order along `dim`; where they come from is found out when derivatives are asked for."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, *, dim, descending):
+        check_ordered("sorted_values", x)
+        return xp.sorted_values(x, dim, descending)
+
+    def vjp_x(g, x, dim, descending):
+        return scatter_sum(g, argsort(x, dim, descending), shape=x.shape, dim=dim) if x.ndim else g
+
+    def jvp_x(t, x, dim, descending):
+        return take_along_dim(t, argsort(x, dim, descending), dim) if x.ndim else t
+
+    def samples(r):
+        yield (r(5),), {"dim": 0}
+        yield (r(3, 4),), {"dim": 0, "descending": True}
+
+
+@op("msort(Tensor x) -> Tensor")
+class msort(Composite):
+    """The elements in order along the first dimension.
+
+    >>> import retrograd as rg
+    >>> rg.msort(rg.tensor([3, 1, 2])).tolist()
+    [1, 2, 3]
+    """
+
+    def compose(x):
+        check_ordered("msort", x)
+        return sorted_values(x, dim=0)
+
+    def samples(r):
+        yield (r(4, 3),), {}
+
+
+# ----------------------------------------------------------------------------------------------- by rank
+
+
+@op("largest_places(Tensor x, *, int k, int dim, bool largest) -> Tensor")
+class largest_places(Definition, differentiable=False):
+    """Where the k largest, or smallest, elements along `dim` are, in their order; of equals the first."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, *, k, dim, largest):
+        _ranked("topk", x, k, dim)
+        return xp.largest_places(x, k, dim, largest)
+
+    def shape(x, *, k, dim, largest):
+        at = _ranked("topk", x, k, dim)
+        return Aval((*x.shape[:at], k, *x.shape[at + 1 :]) if x.ndim else (), dtypes.int64)
+
+    def samples(r):
+        yield (r(5),), {"k": 2, "dim": 0, "largest": True}
+        yield (r(4, 3),), {"k": 3, "dim": 0, "largest": False}
+
+
+def _ranked(name, x, k, dim):
+    """`dim` counted from the front; a ValueError unless there are k elements along it."""
+    at = canonical_dim(name, dim, x.ndim)
+    size = x.shape[at] if x.ndim else 1
+    if not (0 if name == "topk" and x.ndim else 1) <= k <= size:
+        raise ValueError(f"{name}: k={k} elements can't be chosen from {size}, along dimension {at} of shape {x.shape}")
+    return at
+
+
+@op("topk(Tensor x, int k, int? dim=None, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)")
+class topk(Composite):
+    """The k largest (or smallest) elements along `dim` (None: the last), and where they are, in their order.
+
+    Of equal elements the first are chosen.  NaN counts as the largest number.
+
+    >>> import retrograd as rg
+    >>> values, indices = rg.topk(rg.tensor([3.0, 1.0, 2.0]), 2)
+    >>> values.tolist(), indices.tolist()
+    ([3.0, 2.0], [0, 2])
+    """
+
+    def compose(x, *, k, dim, largest, sorted):
+        check_ordered("topk", x)
+        dim = -1 if dim is None else dim
+        return chosen(x, largest_places(x, k=k, dim=dim, largest=largest), dim)
+
+    def samples(r):
+        yield (r(5),), {"k": 2}
+        yield (r(4, 3),), {"k": 3, "dim": 0, "largest": False}
+
+    def errors(r):
+        yield (r(3),), {"k": 4}, ValueError, "topk: k=4 elements can't be chosen from 3"
+
+
+@op("rank_places(Tensor x, *, int k, int dim) -> Tensor")
+class rank_places(Definition, differentiable=False):
+    """Where the k-th smallest element along `dim` is, which is kept as a dimension of size 1."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, *, k, dim):
+        _ranked("kthvalue", x, k, dim)
+        return xp.rank_places(x, k, dim)
+
+    def shape(x, *, k, dim):
+        return Aval(reduced_shape(x.shape, (_ranked("kthvalue", x, k, dim),), True), dtypes.int64)
+
+    def samples(r):
+        yield (r(5),), {"k": 2, "dim": 0}
+        yield (r(4, 3),), {"k": 4, "dim": 0}
+
+
+@op("kthvalue(Tensor x, int k, int? dim=None, bool keepdim=False) -> (Tensor values, Tensor indices)")
+class kthvalue(Composite):
+    """The k-th smallest element (from 1) along `dim` (None: the last), and where it is.
+
+    Equal elements are ranked in the order in which they stand.  NaN counts as the largest number.
+
+    >>> import retrograd as rg
+    >>> rg.kthvalue(rg.tensor([3.0, 1.0, 2.0]), 2).values.item()
+    2.0
+    """
+
+    def compose(x, *, k, dim, keepdim):
+        check_ordered("kthvalue", x)
+        dim = -1 if dim is None else dim
+        return chosen(x, rank_places(x, k=k, dim=dim), dim, keepdim)
+
+    def samples(r):
+        yield (r(5),), {"k": 2}
+        yield (r(4, 3),), {"k": 1, "dim": 0, "keepdim": True}
+
+    def errors(r):
+        yield (r(3),), {"k": 0}, ValueError, "kthvalue: k=0 elements can't be chosen from 3"
+
+
+# ------------------------------------------------------------------------------------------------ searching
+
+
+@op("insertion_places(Tensor sequence, Tensor values, Tensor? sorter, *, bool right) -> Tensor")
+class insertion_places(Definition, differentiable=False):
+    """Before which element of the sorted rows each value belongs."""
+
+    public = False
+    method = False
+
+    def impl(xp, sequence, values, sorter, *, right):
+        _check_rows(sequence, values, sorter)
+        return xp.insertion_places(sequence, values, sorter, right)
+
+    def shape(sequence, values, sorter, *, right):
+        _check_rows(sequence, values, sorter)
+        return Aval(shape_of(values), dtypes.int64)
+
+    def samples(r):
+        yield (tensor([0, 1, 2, 3, 4]), r.ints(5, (2, 3)), None), {"right": False}
+        yield (r(2, 4), r(2, 3), tensor([[0, 1, 2, 3]] * 2)), {"right": True}
+
+
+def _check_rows(sequence, values, sorter):
+    for x in (sequence, values):
+        if hasattr(x, "dtype"):
+            check_ordered("insertion_places", x)
+    if not sequence.ndim:
+        raise ValueError("searchsorted: expected a sorted sequence, got a tensor without dimensions")
+    if sequence.ndim > 1 and sequence.shape[:-1] != shape_of(values)[:-1]:
+        raise ValueError(
+            f"searchsorted: the sequences, of shape {sequence.shape}, and the values, of shape {shape_of(values)}, "
+            "must agree but for the last dimension"
+        )
+    if sorter is not None and (sorter.shape != sequence.shape or sorter.dtype.kind not in "iu"):
+        raise ValueError(
+            f"searchsorted: sorter must hold places in the sequence, of shape {sequence.shape}, "
+            f"got {sorter.dtype} of shape {sorter.shape}"
+        )
+
+
+def _search(sequence, values, sorter, right, out_int32):
+    places = insertion_places(sequence, values, sorter, right=right)
+    return to(places, dtypes.int32) if out_int32 else places
+
+
+@op(
+    "searchsorted(Tensor sorted_sequence, Tensor input, *, bool out_int32=False, bool right=False, "
+    "str? side=None, Tensor? sorter=None) -> Tensor"
+)
+class searchsorted(Composite):
+    """Before which element of a sorted sequence each value belongs; `right`, or side="right": after its equals.
+
+    The sequence has one dimension, or one row for each row of the values.  `sorter` is the order, such as
+    argsort finds, in which the sequence is sorted.
+
+    >>> import retrograd as rg
+    >>> rg.searchsorted(rg.tensor([1.0, 3.0, 5.0]), rg.tensor([0.0, 3.0, 9.0])).tolist()
+    [0, 1, 3]
+    """
+
+    method = False
+
+    def compose(sorted_sequence, input, sorter, *, out_int32, right, side):
+        if side not in (None, "left", "right"):
+            raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
+        for given in (sorted_sequence, input):
+            if hasattr(given, "dtype"):
+                check_ordered("searchsorted", given)
+        if right and side == "left":
+            raise ValueError("searchsorted: right=True and side='left' contradict each other")
+        return _search(sorted_sequence, input, sorter, right or side == "right", out_int32)
+
+    def samples(r):
+        yield (tensor([0, 1, 2, 3, 4]), r.ints(5, (2, 3)), None), {"right": True}
+        yield (tensor([0, 1, 2, 3, 4]), r(2, 3), None), {"out_int32": True}
+        yield (sorted_values(r(2, 4), dim=1), r(2, 3), None), {"side": "right"}
+        yield (r.ints(9, (1,)), r.ints(9, (4,)), r.ints(1, (1,))), {}
+
+    def errors(r):
+        yield (r(3), r(2), None), {"side": "middle"}, ValueError, "side must be 'left' or 'right', got 'middle'"
+        yield (r(3), r(2), None), {"side": "left", "right": True}, ValueError, "contradict"
+        yield (r(2, 3), r(2), None), {}, ValueError, "searchsorted: .* must agree but for the last dimension"
+        yield (r(3), r(2), r.ints(2, (2,))), {}, ValueError, "searchsorted: sorter must hold places"
+
+
+@op("bucketize(Tensor x, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor")
+class bucketize(Composite):
+    """In which of the buckets between sorted boundaries each element of x is: `searchsorted` the other way round.
+
+    >>> import retrograd as rg
+    >>> rg.bucketize(rg.tensor([0.5, 2.0]), rg.tensor([1.0, 2.0, 3.0])).tolist()
+    [0, 1]
+    """
+
+    method = False
+
+    def compose(x, boundaries, *, out_int32, right):
+        if boundaries.ndim != 1:
+            raise ValueError(f"bucketize: boundaries must be 1-d, got shape {boundaries.shape}")
+        return _search(boundaries, x, None, right, out_int32)
+
+    def samples(r):
+        yield (r(2, 3), tensor([0, 1, 2, 3, 4])), {}
+        yield (r.ints(5, (4,)), tensor([0, 1, 2, 3, 4])), {"right": True, "out_int32": True}
+
+    def errors(r):
+        yield (r(3), r(2, 2)), {}, ValueError, r"bucketize: boundaries must be 1-d, got shape \(2, 2\)"
+
+
+# ----------------------------------------------------------------------------------------- what is there twice
+
+
+@op("isin(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor")
+class isin(Definition, differentiable=False):
+    """Whether each of `elements` is (`invert`: is not) among `test_elements`; one of the two may be a number.
+
+    `assume_unique` says that neither has equal elements, which may save time.  NaN is nowhere.
+
+    >>> import retrograd as rg
+    >>> rg.isin(rg.tensor([1, 2, 3]), rg.tensor([2, 9])).tolist()
+    [False, True, False]
+    """
+
+    method = False
+
+    def impl(xp, elements, test_elements, *, assume_unique, invert):
+        return xp.is_among(elements, test_elements, assume_unique, invert)
+
+    def shape(elements, test_elements, *, assume_unique, invert):
+        return Aval(shape_of(elements), dtypes.bool_)
+
+    def samples(r):
+        yield (r.ints(5, (2, 3)), r.ints(5, (2,))), {}
+        yield (r.ints(5, (4,)), 2), {"invert": True}
+        yield (r(3), r(2)), {"assume_unique": True}
+
+
+def _unknown(name):
+    raise NotImplementedError(f"{name}: how many different elements there are depends on their values")
+
+
+@op("unique_values(Tensor x, *, bool counted=False) -> (Tensor values, Tensor counts)")
+class unique_values(Definition):
+    """The different elements of a 1-d tensor in order, and if asked for how often each comes.
+
+    Where they come from is found out when derivatives are.
+    """
+
+    public = False
+    method = False
+
+    def impl(xp, x, *, counted):
+        check_ordered("unique_values", x)
+        return xp.distinct_values(x, counted)
+
+    def shape(x, *, counted):
+        check_ordered("unique_values", x)
+        _unknown("unique")
+
+    def vjp_x(g, x):
+        return index_put_sum(g[0], [unique_places(x)[0]], shape=x.shape, spec=(T,))
+
+    def jvp_x(t, x):
+        return getitem(t, [unique_places(x)[0]], spec=(T,)), None
+
+    def samples(r):
+        yield (r.ints(5, (6,)),), {"counted": True}
+        yield (r(4),), {}
+
+
+@op("unique_places(Tensor x, *, bool consecutive=False) -> (Tensor places, Tensor inverse, Tensor counts)")
+class unique_places(Definition, differentiable=False):
+    """The different slices along the first dimension: the first place of each, which each slice is, how many are."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, *, consecutive):
+        return (xp.run_starts if consecutive else xp.sorted_run_starts)(x)
+
+    def shape(x, *, consecutive):
+        _unknown("unique_consecutive" if consecutive else "unique")
+
+    def samples(r):
+        yield (r.ints(5, (6,)),), {}
+        yield (r.ints(2, (6, 2)),), {}
+        yield (r.ints(2, (6,)),), {"consecutive": True}
+
+
+@op(
+    "unique(Tensor x, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) "
+    "-> Tensor"
+)
+class unique(Composite):
+    """The different elements in order; with `dim`, the different slices along it.
+
+    `return_inverse` asks for the place in the result of each element too, `return_counts` for how often each
+    comes; the results are then a tuple.  Of equal elements the first has the derivative.  NaN equals nothing.
+
+    >>> import retrograd as rg
+    >>> values, counts = rg.unique(rg.tensor([3, 1, 3]), return_counts=True)
+    >>> values.tolist(), counts.tolist()
+    ([1, 3], [1, 2])
+    """
+
+    def compose(x, *, sorted, return_inverse, return_counts, dim):
+        check_ordered("unique", x)
+        if dim is None and not return_inverse:
+            values, counts = unique_values(reshape(x, (-1,)), counted=return_counts)
+            return (values, counts) if return_counts else values
+        return _distinct("unique", x, False, return_inverse, return_counts, dim)
+
+    def samples(r):
+        yield (r.ints(5, (2, 3)),), {}
+        yield (r(4),), {}
+        yield (r.ints(5, (2, 3)),), {"return_inverse": True, "return_counts": True}
+        yield (r.ints(2, (5, 2)),), {"dim": 0, "return_inverse": True}
+        yield (r(2, 3),), {"dim": -1}
+
+    def errors(r):
+        yield (r(3),), {"dim": 1}, IndexError, "unique: dim 1 is out of range"
+
+
+@op(
+    "unique_consecutive(Tensor x, bool return_inverse=False, bool return_counts=False, int? dim=None) "
+    "-> Tensor"
+)
+class unique_consecutive(Composite):
+    """The elements without those that equal the one before; with `dim`, the slices along it.
+
+    The other results and the derivative are as those of `unique`.
+
+    >>> import retrograd as rg
+    >>> rg.unique_consecutive(rg.tensor([1, 1, 3, 1])).tolist()
+    [1, 3, 1]
+    """
+
+    def compose(x, *, return_inverse, return_counts, dim):
+        return _distinct("unique_consecutive", x, True, return_inverse, return_counts, dim)
+
+    def samples(r):
+        yield (r.ints(2, (8,)),), {"return_counts": True}
+        yield (r.ints(2, (6, 2)),), {"dim": 0, "return_inverse": True}
+        yield (r(3, 2),), {}
+
+
+def _distinct(name, x, consecutive, return_inverse, return_counts, dim):
+    at = 0 if dim is None else canonical_dim(name, dim, x.ndim)
+    slices = reshape(x, (-1,)) if dim is None else movedim(x, at, 0)
+    places, inverse, counts = unique_places(slices, consecutive=consecutive)
+    values = index_select(x if dim is not None else slices, at, places)
+    inverse = reshape(inverse, x.shape) if dim is None else inverse
+    asked = (values, *[inverse] * return_inverse, *[counts] * return_counts)
+    return asked if len(asked) > 1 else values

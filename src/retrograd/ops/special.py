@@ -1,1 +1,247 @@
-"""Special functions: error functions, exponential integrals, entropies."""
+"""Special functions: error functions and the normal distribution, exponential integrals, entropies, sin(x) / x."""
+
+import math
+from typing import NamedTuple
+
+from retrograd.core import Tensor, op, xp
+from retrograd.ops.family import Composite, Pointwise, pointwise
+from retrograd.ops.floats import Real
+from retrograd.ops.pointwise import POSITIVE, clamp, cos, eq, exp, log, log1p, logical_and, where
+
+PROBABILITIES = (0.05, 0.95)
+
+
+class Special(Real, promotion="float"):
+    """A special function of real numbers."""
+
+
+def special(schema, impl, doc, **rules):
+    """The short form of a plain special function."""
+    return pointwise(schema, impl, doc, family=Special, **rules)
+
+
+# ------------------------------------------------------------------------- error functions, normal distribution
+
+erfc = special("erfc(Tensor x) -> Tensor", xp.erfc,
+    "1 - erf(x), exact where erf(x) is near 1.",
+    vjp=lambda g, x: g * (-2 / math.sqrt(math.pi) * exp(-x * x)), aliases="special.erfc")  # fmt: skip
+erfcx = special("special.erfcx(Tensor x) -> Tensor", xp.erfcx,
+    "exp(x^2) erfc(x), which falls like 1 / x.",
+    vjp=lambda g, x, out: g * (2 * x * out - 2 / math.sqrt(math.pi)))  # fmt: skip
+erfinv = special("erfinv(Tensor x) -> Tensor", xp.erfinv,
+    "The inverse of erf, from (-1, 1): infinite at the ends, NaN beyond.",
+    vjp=lambda g, out: g * (math.sqrt(math.pi) / 2 * exp(out * out)), aliases="special.erfinv",
+    domain=(-0.9, 0.9))  # fmt: skip
+erfcinv = special("special.erfcinv(Tensor x) -> Tensor", xp.erfcinv,
+    "The inverse of erfc, from (0, 2): infinite at the ends, NaN beyond.",
+    vjp=lambda g, out: g * (-math.sqrt(math.pi) / 2 * exp(out * out)), domain=(0.1, 1.9))  # fmt: skip
+ndtr = special("special.ndtr(Tensor x) -> Tensor", xp.ndtr,
+    "The normal distribution function: the probability that a standard normal number is less than x.",
+    vjp=lambda g, x: g * (exp(-x * x / 2) / math.sqrt(2 * math.pi)))  # fmt: skip
+ndtri = special("special.ndtri(Tensor x) -> Tensor", xp.ndtri,
+    "The inverse of `ndtr`, from (0, 1): infinite at the ends, NaN beyond.",
+    vjp=lambda g, out: g * (math.sqrt(2 * math.pi) * exp(out * out / 2)), domain=PROBABILITIES)  # fmt: skip
+log_ndtr = special("special.log_ndtr(Tensor x) -> Tensor", xp.log_ndtr,
+    "The logarithm of `ndtr`, exact far into the left tail.",
+    vjp=lambda g, x: g * (math.sqrt(2 / math.pi) / erfcx(x * -math.sqrt(0.5))))  # fmt: skip
+
+# --------------------------------------------------------------------------------- logarithms and entropies
+
+
+@op("xlogy(Tensor a, Tensor b) -> Tensor")
+class xlogy(Special, aliases="special.xlogy"):
+    """a log(b), and 0 where a is 0, whatever b is but NaN.
+
+    The derivative by a is log(b), and taken as 0 where a is 0 and b is 0 or less.
+
+    >>> import retrograd as rg
+    >>> rg.xlogy(rg.tensor([0.0, 2.0]), rg.tensor([0.0, 1.0])).tolist()
+    [0.0, 0.0]
+    """
+
+    impl = xp.xlogy
+
+    def vjp_a(g, a, b):
+        nothing = logical_and(eq(a, 0), b <= 0)
+        return g * where(nothing, 0, log(where(nothing, 1, b)))
+
+    def vjp_b(g, a, b):
+        return g * (a / b)
+
+    def samples(r):
+        yield (r(4, 1), r(3, within=POSITIVE)), {}
+        yield (2.5, r(3, within=POSITIVE)), {}
+
+
+@op("special.xlog1py(Tensor a, Tensor b) -> Tensor")
+class xlog1py(Special):
+    """a log(1 + b), and 0 where a is 0, whatever b is but NaN.
+
+    The derivative by a is log(1 + b), and taken as 0 where a is 0 and b is -1 or less.
+    """
+
+    impl = xp.xlog1py
+
+    def vjp_a(g, a, b):
+        nothing = logical_and(eq(a, 0), b <= -1)
+        return g * where(nothing, 0, log1p(where(nothing, 0, b)))
+
+    def vjp_b(g, a, b):
+        return g * (a / (b + 1))
+
+    def samples(r):
+        yield (r(4, 1), r(3, within=(-0.5, 2.0))), {}
+        yield (2.5, r(3, within=(-0.5, 2.0))), {}
+
+
+entr = special("special.entr(Tensor x) -> Tensor", xp.entr,
+    "-x log(x), the share of one outcome in the entropy: 0 at 0, -inf below.",
+    vjp=lambda g, x: g * (-log(x) - 1), domain=POSITIVE)  # fmt: skip
+
+
+@op("special.rel_entr(Tensor a, Tensor b) -> Tensor")
+class rel_entr(Composite):
+    """a log(a / b), the share of one outcome in the relative entropy: 0 where a is 0, inf where a or b is negative."""
+
+    def compose(a, b):
+        return where(logical_and(a >= 0, b >= 0), xlogy(a, a) - xlogy(a, b), math.inf)
+
+    def samples(r):
+        yield (r(4, 1, within=POSITIVE), r(3, within=POSITIVE)), {}
+
+
+@op("special.kl_div(Tensor a, Tensor b) -> Tensor")
+class special_kl_div(Composite):
+    """a log(a / b) - a + b, element by element: `rel_entr` made never negative."""
+
+    def compose(a, b):
+        return rel_entr(a, b) - a + b
+
+    def samples(r):
+        yield (r(4, 1, within=POSITIVE), r(3, within=POSITIVE)), {}
+
+
+@op("log_odds(Tensor x) -> Tensor")
+class log_odds(Special, public=False):
+    """log(x / (1 - x)); NaN, and the derivative too, outside [0, 1]."""
+
+    impl = xp.logit
+
+    def vjp_x(g, x):
+        return g / where(logical_and(x >= 0, x <= 1), x * (1 - x), math.nan)
+
+    def samples(r):
+        yield (r(3, 2, within=PROBABILITIES),), {}
+
+
+@op("logit(Tensor x, float? eps=None) -> Tensor")
+class logit(Composite, in_place=True, aliases="special.logit"):
+    """log(x / (1 - x)), the inverse of sigmoid; with eps, x is first clamped to [eps, 1 - eps].
+
+    Without eps, x outside [0, 1] gives NaN.
+
+    >>> import retrograd as rg
+    >>> rg.logit(rg.tensor([0.5, 2.0]), eps=0.5).tolist()
+    [0.0, 0.0]
+    """
+
+    def compose(x, *, eps):
+        return log_odds(x if eps is None else clamp(x, eps, 1 - eps))
+
+    def samples(r):
+        yield (r(3, 2, within=PROBABILITIES),), {}
+        yield (r(5, within=(-0.5, 1.5)),), {"eps": 0.3}
+
+
+# ------------------------------------------------------------------------------------------------ sin(x) / x
+
+
+@op("sinc(Tensor x) -> Tensor")
+class sinc(Pointwise, promotion="float", aliases="special.sinc"):
+    """sin(pi x) / (pi x), and 1 at 0; derivatives of every order hold there too.
+
+    >>> import retrograd as rg
+    >>> rg.sinc(rg.tensor([0.0, 0.5])).tolist()
+    [1.0, 0.6366197466850281]
+    """
+
+    impl = xp.sinc
+
+    def vjp_x(g, x):
+        return g * sinc_derivative(x, order=1)
+
+    def samples(r):
+        yield (r(3, 2),), {}
+        yield (r(4) * 0.1,), {}
+
+
+@op("sinc_derivative(Tensor x, *, int order) -> Tensor")
+class sinc_derivative(Pointwise, promotion="float", public=False):
+    """The derivative of `sinc` of some order."""
+
+    def impl(xp, x, *, order):
+        return xp.sinc_derivative(x, order)
+
+    def vjp_x(g, x, order):
+        return g * sinc_derivative(x, order=order + 1)
+
+    def samples(r):
+        yield (r(3, 2),), {"order": 1}
+        yield (r(5) * 0.5,), {"order": 2}
+
+
+# ------------------------------------------------------------------------------------- exponential integrals
+
+exp1 = special("special.exp1(Tensor x) -> Tensor", xp.exp1,
+    "The exponential integral E1: of exp(-t) / t over t from x to infinity; NaN for negative x.",
+    vjp=lambda g, x: g * (-exp(-x) / x), domain=POSITIVE)  # fmt: skip
+expi = special("special.expi(Tensor x) -> Tensor", xp.expi,
+    "The exponential integral Ei: of exp(t) / t over t from -infinity to x, by its principal value.",
+    vjp=lambda g, x: g * (exp(x) / x), domain=POSITIVE)  # fmt: skip
+
+
+@op("special.expn(int n, Tensor x) -> Tensor")
+class expn(Special):
+    """The exponential integral of order n, at least 0: of exp(-x t) / t**n over t from 1 to infinity."""
+
+    def impl(xp, x, *, n):
+        if n < 0:
+            raise ValueError(f"special.expn: n must be at least 0, got {n}")
+        return xp.expn(n, x)
+
+    def vjp_x(g, x, n):
+        return g * (-expn(n - 1, x) if n else -exp(-x) * (1 + 1 / x) / x)
+
+    def samples(r):
+        yield (r(3, 2, within=POSITIVE),), {"n": 3}
+        yield (r(4, within=POSITIVE),), {"n": 1}
+        yield (r(4, within=POSITIVE),), {"n": 0}
+
+    def errors(r):
+        yield (r(2),), {"n": -1}, ValueError, "special.expn: n must be at least 0, got -1"
+
+
+sine_integral = special("sine_integral(Tensor x) -> Tensor", lambda xp, x: xp.sici(x)[0],
+    "The integral of sin(t) / t over t from 0 to x.",
+    vjp=lambda g, x: g * sinc(x / math.pi), public=False)  # fmt: skip
+cosine_integral = special("cosine_integral(Tensor x) -> Tensor", lambda xp, x: xp.sici(x)[1],
+    "Minus the integral of cos(t) / t over t from x to infinity; NaN for negative x.",
+    vjp=lambda g, x: g * (cos(x) / x), domain=POSITIVE, public=False)  # fmt: skip
+
+
+class SineCosineIntegrals(NamedTuple):
+    """The two results of `sici`."""
+
+    si: Tensor
+    ci: Tensor
+
+
+@op("special.sici(Tensor x) -> (Tensor si, Tensor ci)")
+class sici(Composite):
+    """The sine and the cosine integral, as a named tuple (si, ci)."""
+
+    def compose(x):
+        return SineCosineIntegrals(sine_integral(x), cosine_integral(x))
+
+    def samples(r):
+        yield (r(3, 2, within=POSITIVE),), {}

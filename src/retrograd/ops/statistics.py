@@ -1,1 +1,467 @@
-"""Statistics: medians, quantiles, moments, histograms, what skips NaN."""
+"""Medians, modes, quantiles, covariances."""
+
+# round is Python's name: in this file it is an operator.
+
+import math
+
+from retrograd.core import Aval, Definition, op
+from retrograd.core import dtype as dtypes
+from retrograd.ops.data import as_tensor, tensor
+from retrograd.ops.diagonal import diagonal
+from retrograd.ops.extremes import check_nonempty, check_ordered, chosen, shares
+from retrograd.ops.family import Composite, Reduction, canonical_dim, cast_to, check_real, reduced_shape
+from retrograd.ops.floats import lerp
+from retrograd.ops.index import scatter_sum, take_along_dim
+from retrograd.ops.linalg import matmul
+from retrograd.ops.pointwise import (
+    ceil,
+    clamp,
+    conj,
+    detach,
+    eq,
+    floor,
+    isnan,
+    logical_not,
+    real_part,
+    round,
+    sqrt,
+    to,
+    where,
+)
+from retrograd.ops.reduce import mean
+from retrograd.ops.reduce import sum as sum_over
+from retrograd.ops.sort import sorted_values
+from retrograd.ops.view import cat, movedim, narrow, reshape, transpose, unsqueeze
+
+
+@op("within(Tensor x, *, str what, number low, number high) -> Tensor")
+class within(Definition):
+    """x itself, if all of it is from low to high; else a ValueError says what is not."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, *, what, low, high):
+        xp.real_only("within", x)
+        if not ((x >= low) & (x <= high)).all():
+            raise ValueError(f"{what} must be from {low} to {high}, got {x.min()} to {x.max()}")
+        return x.copy()
+
+    def shape(x, *, what, low, high):
+        return x
+
+    def vjp_x(g):
+        return g
+
+    jvp_x = vjp_x
+
+    def samples(r):
+        yield (r(3, within=(0.05, 0.95)),), {"what": "parts", "low": 0, "high": 1}
+
+
+# -------------------------------------------------------------------------------------------- medians, modes
+
+
+@op("middle(Tensor x, *, bool skip_nan=False) -> Tensor")
+class middle(Reduction):
+    """The lower median of all elements; equals share the gradient.  NaN wins, unless it is skipped."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, *, skip_nan):
+        check_ordered("middle", x)
+        if not x.size and x.dtype.kind != "f":
+            check_nonempty("median", x, None)
+        return xp.lowest_middle(x, skip_nan)
+
+    def shape(x, *, skip_nan):
+        check_ordered("middle", x)
+        if x.dtype.kind != "f":
+            check_nonempty("median", x, None)
+        return Aval((), x.dtype)
+
+    def vjp_x(g, x, out):
+        return g * shares(x, out, None, False)
+
+    def jvp_x(t, x, out):
+        return sum_over(t * shares(x, out, None, False))
+
+    def samples(r):
+        yield (r(5),), {}
+        yield (r(3, 4),), {"skip_nan": True}
+        yield (r(),), {}
+
+
+@op("middle_places(Tensor x, *, int dim, bool skip_nan=False) -> Tensor")
+class middle_places(Reduction, differentiable=False):
+    """Where the lower median along `dim` is, which is kept as a dimension of size 1; of NaN, the first."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, *, dim, skip_nan):
+        check_nonempty("median", x, (dim,))
+        return xp.middle_places(x, dim, skip_nan)
+
+    def shape(x, *, dim, skip_nan):
+        return _place("median", x, dim)
+
+    def samples(r):
+        yield (r(3, 4),), {"dim": 1}
+        yield (r(3, 4),), {"dim": 0, "skip_nan": True}
+
+
+def _place(name, x, dim):
+    check_nonempty(name, x, (dim,))
+    return Aval(reduced_shape(x.shape, (canonical_dim(name, dim, x.ndim),), True), dtypes.int64)
+
+
+def _median(name, x, dim, keepdim, skip_nan):
+    check_ordered(name, x)
+    if dim is None:
+        return middle(x, skip_nan=skip_nan)
+    return chosen(x, middle_places(x, dim=dim, skip_nan=skip_nan), dim, keepdim)
+
+
+@op("median(Tensor x, int? dim=None, bool keepdim=False) -> Tensor")
+class median(Composite):
+    """The median, the lower of two in the middle; along `dim`, a named tuple (values, indices).  NaN wins.
+
+    Of all, equal elements share the gradient; along a dimension it goes to the element at `indices`, equal
+    ones being ranked in the order in which they stand.
+
+    >>> import retrograd as rg
+    >>> rg.median(rg.tensor([4.0, 1.0, 3.0, 2.0])).item()
+    2.0
+    >>> rg.median(rg.tensor([[3.0, 1.0, 2.0]]), dim=1).indices.tolist()
+    [2]
+    """
+
+    def compose(x, *, dim, keepdim):
+        return _median("median", x, dim, keepdim, False)
+
+    def samples(r):
+        yield (r(5),), {}
+        yield (r(3, 4),), {"dim": 1}
+        yield (r(3, 4),), {"dim": 0, "keepdim": True}
+
+    def errors(r):
+        yield (r(0, 3),), {"dim": 0}, ValueError, "median: nothing to choose from"
+
+
+@op("nanmedian(Tensor x, int? dim=None, bool keepdim=False) -> Tensor")
+class nanmedian(Composite):
+    """`median` of what is not NaN; NaN where nothing else is.
+
+    >>> import retrograd as rg
+    >>> rg.nanmedian(rg.tensor([1.0, float("nan"), 2.0])).item()
+    1.0
+    """
+
+    def compose(x, *, dim, keepdim):
+        return _median("nanmedian", x, dim, keepdim, True)
+
+    def samples(r):
+        yield (r(5),), {}
+        yield (_with_holes(r),), {}
+        yield (_with_holes(r),), {"dim": 1}
+
+
+def _with_holes(r):
+    return where(tensor([[True, False, True, True], [True] * 4, [False, True, True, False]]), r(3, 4), math.nan)
+
+
+@op("modal_places(Tensor x, *, int dim) -> Tensor")
+class modal_places(Reduction, differentiable=False):
+    """Where the most frequent value along `dim` comes last, as a dimension of size 1."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, *, dim):
+        check_nonempty("mode", x, (dim,))
+        return xp.modal_places(x, dim)
+
+    def shape(x, *, dim):
+        return _place("mode", x, dim)
+
+    def samples(r):
+        yield (r.ints(3, (3, 7)),), {"dim": 1}
+
+
+@op("mode(Tensor x, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)")
+class mode(Composite):
+    """The most frequent value along `dim`, the smallest of several, and where it comes last.  NaN equals nothing.
+
+    >>> import retrograd as rg
+    >>> values, indices = rg.mode(rg.tensor([3, 1, 3, 2]))
+    >>> values.item(), indices.item()
+    (3, 2)
+    """
+
+    def compose(x, *, dim, keepdim):
+        check_ordered("mode", x)
+        return chosen(x, modal_places(x, dim=dim), dim, keepdim)
+
+    def samples(r):
+        yield (r.ints(3, (3, 7)),), {}
+        yield (r(4, 3),), {"dim": 0, "keepdim": True}
+
+    def errors(r):
+        yield (r(3, 0),), {}, ValueError, "mode: nothing to choose from"
+
+
+# ------------------------------------------------------------------------------------------------ quantiles
+
+
+@op("order_statistics(Tensor x, Tensor ranks, *, int dim) -> Tensor")
+class order_statistics(Definition):
+    """The elements at `ranks` (from 0) of x sorted along `dim`; all NaN where one is."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, ranks, *, dim):
+        _check_ranks(x, dim)
+        return xp.order_statistics(x, ranks, dim)
+
+    def shape(x, ranks, *, dim):
+        at = _check_ranks(x, dim)
+        return Aval((*x.shape[:at], *ranks.shape, *x.shape[at + 1 :]), x.dtype)
+
+    def vjp_x(g, x, ranks, dim):
+        return scatter_sum(g, ranked_places(x, ranks, dim=dim), shape=x.shape, dim=dim)
+
+    def jvp_x(t, x, ranks, dim):
+        return take_along_dim(t, ranked_places(x, ranks, dim=dim), dim)
+
+    def samples(r):
+        yield (r(3, 5), as_tensor([0, 3])), {"dim": 1}
+        yield (r(12), as_tensor([9, 0, 8, 1, 7, 2, 6, 3, 5])), {"dim": 0}
+
+
+@op("ranked_places(Tensor x, Tensor ranks, *, int dim) -> Tensor")
+class ranked_places(Definition, differentiable=False):
+    """Where `order_statistics` finds its elements."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, ranks, *, dim):
+        return xp.ranked_places(x, ranks, dim)
+
+    def shape(x, ranks, *, dim):
+        at = _check_ranks(x, dim)
+        return Aval((*x.shape[:at], *ranks.shape, *x.shape[at + 1 :]), dtypes.int64)
+
+    def samples(r):
+        yield (r(3, 5), as_tensor([0, 3])), {"dim": 1}
+
+
+def _check_ranks(x, dim):
+    check_nonempty("quantile", x, (dim,))
+    return canonical_dim("quantile", dim, x.ndim)
+
+
+_INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
+_QUANTILE = '(Tensor x, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation="linear") -> Tensor'
+
+
+@op("quantile" + _QUANTILE)
+class quantile(Composite):
+    """The values below which the parts `q` (from 0 to 1) of the elements along `dim` (None: of all) lie.
+
+    Where that is between two elements, `interpolation` decides: "linear", "lower", "higher", "nearest" (the
+    even rank of two equally near), "midpoint".  Each q of a 1-d tensor has its place in a new first dimension.
+    NaN wins.  Differentiable in x and, between elements, in q.
+
+    >>> import retrograd as rg
+    >>> rg.quantile(rg.tensor([1.0, 2.0, 4.0]), 0.75).item()
+    3.0
+    """
+
+    def compose(x, q, *, dim, keepdim, interpolation):
+        return _quantile("quantile", x, q, dim, keepdim, interpolation, _at_ranks)
+
+    def samples(r):
+        yield (r(5), 0.4), {}
+        yield (r(3, 4), r(2, within=(0.05, 0.95))), {"dim": 1}
+        yield (r(3, 4), r(within=(0.05, 0.95))), {"dim": 0, "keepdim": True, "interpolation": "midpoint"}
+        yield (r(3, 4), 0.3), {"keepdim": True, "interpolation": "lower"}
+        yield (r(6), 0.3), {"interpolation": "nearest"}
+        yield (r(6), 0.3), {"interpolation": "higher"}
+
+    def errors(r):
+        yield (r(3), 1.5), {}, ValueError, "quantile: q must be from 0 to 1, got 1.5 to 1.5"
+        yield (r(3), 0.5), {"interpolation": "cubic"}, ValueError, "quantile: interpolation must be one of .*'cubic'"
+        yield (r.ints(5, (3,)), 0.5), {}, TypeError, "quantile: expected a real floating dtype, got int64"
+        yield (r(0), 0.5), {}, ValueError, "quantile: nothing to choose from"
+
+
+@op("nanquantile" + _QUANTILE)
+class nanquantile(Composite):
+    """`quantile` of what is not NaN; NaN where nothing else is.
+
+    >>> import retrograd as rg
+    >>> rg.nanquantile(rg.tensor([1.0, float("nan"), 2.0]), 0.5).item()
+    1.5
+    """
+
+    def compose(x, q, *, dim, keepdim, interpolation):
+        return _quantile("nanquantile", x, q, dim, keepdim, interpolation, _at_ranks_of_numbers)
+
+    def samples(r):
+        yield (r(5), 0.4), {}
+        yield (_with_holes(r), r(2, within=(0.05, 0.95))), {"dim": 1}
+        yield (_with_holes(r), 0.4), {"keepdim": True}
+
+
+def _quantile(name, x, q, dim, keepdim, interpolation, at_ranks):
+    check_real(name, x)
+    if interpolation not in _INTERPOLATIONS:
+        raise ValueError(f"{name}: interpolation must be one of {', '.join(_INTERPOLATIONS)}, got {interpolation!r}")
+    q = within(_as_parts(name, x, q), what=f"{name}: q", low=0, high=1)
+    rows = reshape(x, (-1,)) if dim is None or not x.ndim else x
+    at = canonical_dim(name, dim or 0, rows.ndim)
+    check_nonempty(name, rows, (at,))
+    values = at_ranks(rows, reshape(q, (-1,)), at, interpolation)
+    kept = reduced_shape(x.shape, range(x.ndim) if dim is None or not x.ndim else (at,), keepdim)
+    return reshape(values, q.shape + kept)
+
+
+def _as_parts(name, x, q):
+    """q as a tensor; a number stays as exact as it is."""
+    if not hasattr(q, "dtype"):
+        return as_tensor(float(q), dtypes.float64)
+    if q.dtype != x.dtype or q.ndim > 1:
+        raise TypeError(f"{name}: q must be a number, or {x.dtype} with one dimension at most, got {q.dtype}{q.shape}")
+    return as_tensor(q)
+
+
+def _at_ranks(x, q, dim, interpolation):
+    """The quantiles along `dim`, in the first dimension."""
+    low, high, weight = _between(q * (x.shape[dim] - 1), interpolation)
+    if low is high:
+        return movedim(order_statistics(x, low, dim=dim), dim, 0)
+    found = movedim(order_statistics(x, cat([low, high]), dim=dim), dim, 0)
+    n = low.shape[0]
+    return _mixed(narrow(found, 0, 0, n), narrow(found, 0, n, n), reshape(weight, (n,) + (1,) * (x.ndim - 1)))
+
+
+def _at_ranks_of_numbers(x, q, dim, interpolation):
+    """The same without NaN, which are sorted to the end, so that each row has a number of ranks of its own."""
+    count = sum_over(logical_not(isnan(x)), dim)
+    ranks = reshape(q, (-1,) + (1,) * (x.ndim - 1)) * clamp(count - 1, 0)
+    low, high, weight = _between(ranks, interpolation)
+    ordered = movedim(sorted_values(x, dim=dim), dim, 0)
+    return _mixed(take_along_dim(ordered, low, 0), take_along_dim(ordered, high, 0), weight)
+
+
+def _between(ranks, interpolation):
+    """The ranks on both sides, and the weight of the second."""
+    if interpolation in ("lower", "higher", "nearest"):
+        rank = to({"lower": floor, "higher": ceil, "nearest": round}[interpolation](detach(ranks)), dtypes.int64)
+        return rank, rank, 0
+    low = detach(floor(ranks))
+    weight = ranks - low if interpolation == "linear" else ranks * 0 + 0.5
+    return to(low, dtypes.int64), to(ceil(detach(ranks)), dtypes.int64), weight
+
+
+def _mixed(low, high, weight):
+    return lerp(low, high, cast_to(weight, low.dtype)) if hasattr(weight, "dtype") else low
+
+
+# --------------------------------------------------------------------------------------------- covariances
+
+
+@op("cov(Tensor x, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor")
+class cov(Composite):
+    """The covariances of variables, one per row of x, observed in its columns; of one row, the variance.
+
+    fweights: how often each column was observed; aweights: how much it weighs.  The sums are divided by
+    n - correction, n being the number of observations (see numpy.cov for the one with aweights).
+
+    >>> import retrograd as rg
+    >>> rg.cov(rg.tensor([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]])).tolist()
+    [[1.0, 2.0], [2.0, 4.0]]
+    """
+
+    def compose(x, fweights, aweights, *, correction):
+        return _covariances("cov", x, fweights, aweights, correction)
+
+    def samples(r):
+        yield (r(3, 5), None, None), {}
+        yield (r(5), None, None), {"correction": 0}
+        yield (r(3, 5), r.ints(3, (5,)) + 1, None), {}
+        yield (r(3, 5), r.ints(3, (5,)) + 1, r(5, within=(0.2, 2.0))), {}
+
+    def errors(r):
+        yield (r(2, 2, 2), None, None), {}, ValueError, "cov: expected at most 2 dimensions, got 3"
+        yield (r(3, 4), r(4), None), {}, TypeError, "cov: fweights must hold integers, got float64"
+        yield (r(3, 4), r.ints(3, (4,)) - 9, None), {}, ValueError, "cov: weights must be from 0 to inf, got -"
+        yield (r(3, 4), None, r(3)), {}, ValueError, r"cov: aweights has shape \(3,\), but there are 4 observations"
+
+
+def _covariances(name, x, fweights, aweights, correction):
+    if x.ndim > 2:
+        raise ValueError(f"{name}: expected at most 2 dimensions, got {x.ndim}")
+    rows = cast_to(x if x.ndim == 2 else reshape(x, (1, -1)), dtypes.float_of(x.dtype))
+    fweights, aweights = _checked_weights(name, rows, fweights, aweights)
+    weights = fweights if aweights is None else aweights if fweights is None else fweights * aweights
+    if weights is None:
+        freedom, away = rows.shape[1] - correction, rows - mean(rows, 1, keepdim=True)
+    else:
+        weights = cast_to(weights, dtypes.real_of(rows.dtype))
+        total = sum_over(weights)
+        lost = correction
+        if aweights is not None and correction:
+            lost = correction * _divided(sum_over(weights * aweights), total)
+        freedom, away = total - lost, rows - _divided(sum_over(rows * weights, 1, keepdim=True), total)
+    out = matmul(away if weights is None else away * weights, conj(transpose(away, 0, 1)))
+    dtype = dtypes.real_of(out.dtype)
+    out = _divided(out, as_tensor(freedom, dtype), to(where(eq(out, 0), math.nan, math.inf), dtype))
+    return reshape(out, ()) if x.ndim < 2 or x.shape[0] == 1 else out
+
+
+def _divided(x, by, otherwise=math.nan):
+    """x / by where that is positive, elsewhere x * otherwise."""
+    positive = by > 0
+    return x * where(positive, 1 / where(positive, by, 1), otherwise)
+
+
+def _checked_weights(name, rows, fweights, aweights):
+    if fweights is not None and fweights.dtype.kind not in "iu":
+        raise TypeError(f"{name}: fweights must hold integers, got {fweights.dtype}")
+    if aweights is not None and aweights.dtype.kind != "f":
+        raise TypeError(f"{name}: aweights must be of a floating dtype, got {aweights.dtype}")
+    for word, given in (("fweights", fweights), ("aweights", aweights)):
+        if given is not None and given.shape != rows.shape[1:]:
+            raise ValueError(
+                f"{name}: {word} has shape {given.shape}, but there are {rows.shape[1]} observations"
+            )
+    return (
+        None if w is None else within(w, what=f"{name}: weights", low=0, high=math.inf) for w in (fweights, aweights)
+    )
+
+
+@op("corrcoef(Tensor x) -> Tensor")
+class corrcoef(Composite):
+    """Pearson's coefficients of correlation of variables, one per row of x: their covariances, divided by the
+    standard deviations.  NaN where one of these is 0.
+
+    >>> import retrograd as rg
+    >>> rg.corrcoef(rg.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])).tolist()
+    [[1.0, -1.0], [-1.0, 1.0]]
+    """
+
+    def compose(x):
+        c = _covariances("corrcoef", x, None, None, 1)
+        if not c.ndim:
+            return _divided(c, real_part(c))
+        deviation = sqrt(real_part(diagonal(c)))
+        return _divided(_divided(c, unsqueeze(deviation, 1)), deviation)
+
+    def samples(r):
+        yield (r(3, 5),), {}
+        yield (r(5),), {}

@@ -1,1 +1,446 @@
-"""Views by strides and sliding windows."""
+"""Views of memory in other strides: windows, reinterpreted elements; and writing as a function into what views show."""
+
+from retrograd.core import Aval, Definition, Tensor, op, registry
+from retrograd.core import dtype as dtypes
+from retrograd.ops.diagonal import diagonal
+from retrograd.ops.family import Composite, View, canonical_dim, numel
+from retrograd.ops.family import broadcast_shapes as common_shape
+from retrograd.ops.functions import function
+from retrograd.ops.index import T, check_places, index_put_sum
+from retrograd.ops.mutate import view_scatter
+from retrograd.ops.pointwise import floor_divide, remainder
+
+# --------------------------------------------------------------------------------------------------- windows
+
+
+@op("unfold_dim(Tensor x, int dimension, int size, int step) -> Tensor")
+class unfold_dim(View, linear="x", aliases="unfold"):
+    """A view of the windows of `size` elements at every `step` along a dimension; their elements are the last one.
+
+    PyTorch's name for it is `unfold`, here too.  Windows that overlap can't be written to.
+
+    >>> import retrograd as rg
+    >>> rg.arange(5).unfold(0, 3, 2).tolist()
+    [[0, 1, 2], [2, 3, 4]]
+    """
+
+    def impl(xp, x, *, dimension, size, step):
+        at = _check_windows(x, dimension, size, step)
+        return xp.moving_windows(x.reshape(x.shape or (1,)), at, size, step) if x.ndim else x.reshape(1)[:size]
+
+    def shape(x, *, dimension, size, step):
+        at = _check_windows(x, dimension, size, step)
+        if x.ndim == 0:
+            return Aval((size,), x.dtype)
+        return Aval((*x.shape[:at], (x.shape[at] - size) // step + 1, *x.shape[at + 1 :], size), x.dtype)
+
+    def vjp_x(g, x_aval, dimension, step):
+        if x_aval.ndim == 0:
+            return registry["sum"](g)
+        at = canonical_dim("unfold", dimension, x_aval.ndim)
+        return windows_sum(g, dimension=at, length=x_aval.shape[at], step=step)
+
+    def samples(r):
+        yield (r(7),), {"dimension": 0, "size": 3, "step": 2}
+        yield (r(2, 5, 2),), {"dimension": -2, "size": 2, "step": 1}
+        yield (r(2, 5),), {"dimension": 1, "size": 2, "step": 3}
+
+    def errors(r):
+        yield (r(3),), {"dimension": 0, "size": 4, "step": 1}, ValueError, "unfold: windows of 4 .* of size 3"
+        yield (r(3),), {"dimension": 0, "size": 2, "step": 0}, ValueError, "unfold: step must be positive, got 0"
+
+
+def _check_windows(x, dimension, size, step):
+    at = canonical_dim("unfold", dimension, x.ndim)
+    total = x.shape[at] if x.ndim else 1
+    if not 0 <= size <= total:
+        raise ValueError(f"unfold: windows of {size} elements do not fit dimension {at} of size {total}")
+    if step < 1:
+        raise ValueError(f"unfold: step must be positive, got {step}")
+    return at
+
+
+@op("windows_sum(Tensor src, *, int dimension, int length, int step) -> Tensor")
+class windows_sum(Definition, linear="src"):
+    """Zeros of `length` along a dimension with each window added where it was seen: unfold transposed."""
+
+    public = False
+    method = False
+
+    def impl(xp, src, *, dimension, length, step):
+        _check_sum(src, dimension, length, step)
+        return xp.moving_windows_sum(src, dimension, length, step)
+
+    def shape(src, *, dimension, length, step):
+        _check_sum(src, dimension, length, step)
+        return Aval((*src.shape[:dimension], length, *src.shape[dimension + 1 : -1]), src.dtype)
+
+    def vjp_src(g, src_aval, dimension, step):
+        return unfold_dim(g, dimension, src_aval.shape[-1], step)
+
+    def samples(r):
+        yield (r(3, 3),), {"dimension": 0, "length": 7, "step": 2}
+        yield (r(2, 4, 2, 2),), {"dimension": 1, "length": 5, "step": 1}
+
+
+def _check_sum(src, dimension, length, step):
+    if not 0 <= dimension < src.ndim - 1 or (length - src.shape[-1]) // step + 1 != src.shape[dimension]:
+        raise ValueError(f"windows_sum: windows {src} in steps of {step} do not come from {length} places")
+
+
+@op("sliding_window_view(Tensor x, int[] window_shape, int[]? dim=None) -> Tensor")
+class sliding_window_view(Composite):
+    """A view of all windows of a shape, whose dimensions come last, over the dimensions `dim` (None: all), as in NumPy.
+
+    >>> import retrograd as rg
+    >>> rg.sliding_window_view(rg.arange(4), 2).tolist()
+    [[0, 1], [1, 2], [2, 3]]
+    """
+
+    method = False
+
+    def compose(x, *, window_shape, dim):
+        dims = range(x.ndim) if dim is None else [canonical_dim("sliding_window_view", d, x.ndim) for d in dim]
+        if len(dims) != len(window_shape):
+            raise ValueError(f"sliding_window_view: {len(window_shape)} sizes for {len(dims)} dimensions")
+        for at, size in zip(dims, window_shape, strict=True):
+            x = unfold_dim(x, at, size, 1)
+        return x
+
+    def samples(r):
+        yield (r(4, 5),), {"window_shape": (2, 3)}
+        yield (r(4, 5),), {"window_shape": 2, "dim": -1}
+
+    def errors(r):
+        yield (r(4, 5),), {"window_shape": 2}, ValueError, "sliding_window_view: 1 sizes for 2 dimensions"
+
+
+# --------------------------------------------------------------------------------------------------- strides
+
+
+@op("strided(Tensor x, *, int[] size, int[] stride, int offset) -> Tensor")
+class strided(View, linear="x"):
+    """Elements of a vector in a shape of `size`: from `offset` on, along dimension d in steps of stride[d]."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, *, size, stride, offset):
+        _check_reach(x, size, stride, offset)
+        return xp.strided(x, size, stride, offset)
+
+    def shape(x, *, size, stride, offset):
+        _check_reach(x, size, stride, offset)
+        return Aval(size, x.dtype)
+
+    def vjp_x(g, x_aval, size, stride, offset):
+        places = strided(registry["arange"](0, x_aval.shape[0], 1), size=size, stride=stride, offset=offset)
+        return index_put_sum(g, [places], shape=x_aval.shape, spec=(T,))
+
+    def samples(r):
+        yield (r(6),), {"size": (2, 3), "stride": (1, 2), "offset": 0}
+        yield (r(6),), {"size": (3, 2), "stride": (0, 3), "offset": 1}
+        yield (r(3),), {"size": (), "stride": (), "offset": 2}
+
+    def errors(r):
+        yield (r(4),), {"size": (3, 2), "stride": (1, 2), "offset": 0}, RuntimeError, "as_strided: .* up to 4 of 4"
+
+
+def _check_reach(x, size, stride, offset):
+    if x.ndim != 1 or len(size) != len(stride):
+        raise ValueError(f"as_strided: size {tuple(size)} and stride {tuple(stride)} must have one length")
+    if any(step < 0 for step in stride) or any(n < 0 for n in size):
+        raise ValueError(f"as_strided: size {tuple(size)} and stride {tuple(stride)} must not be negative")
+    last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+    if 0 not in size and not 0 <= offset <= last < x.shape[0]:
+        raise RuntimeError(
+            f"as_strided: size {tuple(size)} and stride {tuple(stride)} from {offset} on reach places up to {last} of "
+            f"{x.shape[0]}"
+        )
+
+
+@op("as_strided(Tensor x, int[] size, int[] stride, int? storage_offset=None) -> Tensor")
+class as_strided(Composite):
+    """The memory of x in another shape and other strides, counted in elements, from an offset on: a view.
+
+    If it leads out of what x shows, it is a view of the tensor that x is a view of, and so is its gradient.  Places
+    that are shown more than once collect their gradients, and can't be written to.  Above the ground, in function
+    transforms and traces, the elements count as lying in row-major order.
+
+    >>> import retrograd as rg
+    >>> rg.as_strided(rg.arange(4), (2, 3), (1, 1)).tolist()
+    [[0, 1, 2], [1, 2, 3]]
+    """
+
+    def compose(x, *, size, stride, storage_offset):
+        source, offset = _storage(x, size, stride, storage_offset)
+        for step, params in strided_chain(source, size, stride, offset):
+            source = registry[step](source, **params)
+        return source
+
+    def samples(r):
+        yield (r(6),), {"size": (2, 3), "stride": (1, 2)}
+        yield (r(2, 3),), {"size": (2, 2), "stride": (3, 1), "storage_offset": 1}
+
+    def errors(r):
+        yield (r(4),), {"size": (3, 2), "stride": (1, 2)}, RuntimeError, "as_strided: .* up to 4 of 4"
+        yield (r(4),), {"size": (2,), "stride": (-1,)}, ValueError, "as_strided: .* must not be negative"
+
+
+def _storage(x, size, stride, offset):
+    """The tensor whose memory is shown, and at which of its elements that begins: x, or if need be its base."""
+    if x.level is not None:
+        return x, offset or 0
+    start = x.storage_offset()
+    offset = start if offset is None else offset
+    last = offset - start + sum((n - 1) * step for n, step in zip(size, stride, strict=False))
+    if x._view is None or (_order(x) is not None and start <= offset and last < numel(x.shape)):
+        return x, offset - start
+    return x._view.base, offset - x._view.base.storage_offset()
+
+
+def _order(x):
+    """The dimensions in the order in which they lie in memory, the outermost first; None if there are gaps."""
+    if x.level is not None:
+        return tuple(range(x.ndim))
+    steps, expected = x.stride(), 1
+    order = sorted(range(x.ndim), key=lambda d: (steps[d], x.shape[d], -d))
+    for d in order:
+        if steps[d] != expected and x.shape[d] > 1:
+            return None
+        expected *= x.shape[d]
+    return tuple(reversed(order))
+
+
+def strided_chain(x, size, stride, offset):
+    """The views that lead from x to those strides: its elements as they lie in memory, as one row, in steps."""
+    order = _order(x)
+    if order is None:
+        raise RuntimeError(
+            f"as_strided: the memory of this tensor, of shape {x.shape} and strides {x.stride()}, has gaps; use "
+            f".contiguous() first"
+        )
+    return (
+        ("permute", {"dims": order}),
+        ("reshape", {"shape": (numel(x.shape),)}),
+        ("strided", {"size": size, "stride": stride, "offset": offset}),
+    )
+
+
+@op("view_as_dtype(Tensor x, dtype dtype) -> Tensor")
+class view_as_dtype(View, differentiable=False):
+    """The bytes of x read as another dtype, a view; the last dimension gets longer or shorter as the bytes fill it."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, *, dtype):
+        _reread(x, dtype)
+        return x.view(dtype)
+
+    def shape(x, *, dtype):
+        return _reread(x, dtype)
+
+    def samples(r):
+        yield (r(2, 3),), {"dtype": "int64"}
+        yield (r(2, 3),), {"dtype": "float32"}
+        yield (registry["to"](r(2, 4), "float32"),), {"dtype": "int64"}
+
+    def errors(r):
+        yield (r(),), {"dtype": "float32"}, RuntimeError, "view: a tensor without dimensions"
+        yield (registry["to"](r(3), "float32"),), {"dtype": "float64"}, RuntimeError, "view: .* does not divide"
+
+
+def _reread(x, dtype):
+    dtypes.category(dtype)
+    if dtype.itemsize == x.dtype.itemsize:
+        return Aval(x.shape, dtype)
+    if x.ndim == 0:
+        raise RuntimeError(f"view: a tensor without dimensions of {x.dtype} can't be read as {dtype}, of another size")
+    if x.shape[-1] * x.dtype.itemsize % dtype.itemsize:
+        raise RuntimeError(f"view: {dtype} does not divide the last dimension of {x.dtype} of shape {x.shape}")
+    if hasattr(x, "strides") and x.size and x.strides[-1] != x.itemsize:
+        raise RuntimeError("view: the elements along the last dimension do not lie together; use .contiguous()")
+    return Aval((*x.shape[:-1], x.shape[-1] * x.dtype.itemsize // dtype.itemsize), dtype)
+
+
+def view(x, *shape, dtype=None) -> Tensor:
+    """The same memory in another shape, RuntimeError if strides do not allow that; or its bytes read as another dtype.
+
+    >>> import retrograd as rg
+    >>> rg.ones(2, 3).view(3, -1).shape, rg.ones(1).view(rg.int32).tolist()
+    ((3, 2), [1065353216])
+    """
+    if len(shape) == 1 and (isinstance(shape[0], (str, type)) or hasattr(shape[0], "kind")):
+        dtype = shape[0]
+    if dtype is None:
+        return registry["view"](x, *shape)
+    return x if x.dtype == dtype else view_as_dtype(x, dtype)
+
+
+@op("ravel(Tensor x) -> Tensor")
+class ravel(Composite):
+    """The elements in row-major order as one dimension: a view where strides allow."""
+
+    def compose(x):
+        return registry["reshape"](x, (-1,))
+
+    def samples(r):
+        yield (r(2, 3),), {}
+        yield (r(),), {}
+
+
+@op("view_as(Tensor x, Tensor other) -> Tensor")
+class view_as(Composite):
+    """The same memory in the shape of another tensor."""
+
+    def compose(x, other):
+        return view(x, other.shape)
+
+    def samples(r):
+        yield (r(2, 6), r(3, 4)), {}
+
+
+@op("resolve_neg(Tensor x) -> Tensor")
+class resolve_neg(Composite):
+    """x itself: here no negation is ever pending, as it may be in PyTorch."""
+
+    def compose(x):
+        return x
+
+    def samples(r):
+        yield (r(3),), {}
+
+
+Tensor.view = view
+
+
+# ---------------------------------------------------------------------------------------- what a view shows
+
+
+def scattered_into(name, x, src, chain):
+    """x with src in the place that a chain of view operators shows; a ValueError unless src has its shape."""
+    shown = x.aval
+    for step, params in chain:
+        shown = registry[step].definition.shape(shown, **params)
+    if src.shape != shown.shape:
+        raise ValueError(f"{name}: src must have the shape of what it replaces, {shown.shape}, got {src.shape}")
+    return view_scatter(x, src, chain=chain)
+
+
+@op("select_scatter(Tensor x, Tensor src, int dim, int index) -> Tensor")
+class select_scatter(Composite):
+    """x with src in the place of x.select(dim, index).
+
+    >>> import retrograd as rg
+    >>> rg.select_scatter(rg.zeros(2, 2), rg.ones(2), 0, 1).tolist()
+    [[0.0, 0.0], [1.0, 1.0]]
+    """
+
+    def compose(x, src, *, dim, index):
+        spec = (*(slice(None),) * canonical_dim("select_scatter", dim, x.ndim), index)
+        return scattered_into("select_scatter", x, src, (("slice", {"spec": spec}),))
+
+    def samples(r):
+        yield (r(3, 4), r(3)), {"dim": 1, "index": -1}
+
+    def errors(r):
+        yield (r(3, 4), r(4)), {"dim": 1, "index": 0}, ValueError, r"select_scatter: src .* \(3,\), got \(4,\)"
+
+
+@op("slice_scatter(Tensor x, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor")
+class slice_scatter(Composite):
+    """x with src in the place of x[start:end:step] along `dim`.
+
+    >>> import retrograd as rg
+    >>> rg.slice_scatter(rg.zeros(4), rg.ones(2), start=1, step=2).tolist()
+    [0.0, 1.0, 0.0, 1.0]
+    """
+
+    def compose(x, src, *, dim, start, end, step):
+        if step < 1:
+            raise ValueError(f"slice_scatter: step must be positive, got {step}")
+        spec = (*(slice(None),) * canonical_dim("slice_scatter", dim, x.ndim), slice(start, end, step))
+        return scattered_into("slice_scatter", x, src, (("slice", {"spec": spec}),))
+
+    def samples(r):
+        yield (r(3, 4), r(3, 2)), {"dim": 1, "start": 1, "step": 2}
+        yield (r(4), r(2)), {"end": -2}
+
+    def errors(r):
+        yield (r(4), r(2)), {}, ValueError, r"slice_scatter: src .* \(4,\), got \(2,\)"
+
+
+@op("diagonal_scatter(Tensor x, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor")
+class diagonal_scatter(Composite):
+    """x with src on the diagonal that x.diagonal(offset, dim1, dim2) shows."""
+
+    def compose(x, src, *, offset, dim1, dim2):
+        params = {"offset": offset, "dim1": dim1, "dim2": dim2}
+        return scattered_into("diagonal_scatter", x, src, ((diagonal.name, params),))
+
+    def samples(r):
+        yield (r(3, 4), r(3)), {}
+        yield (r(3, 2, 3), r(2, 2)), {"offset": 1, "dim1": 0, "dim2": 2}
+
+    def errors(r):
+        yield (r(3, 3), r(2)), {}, ValueError, r"diagonal_scatter: src .* \(3,\), got \(2,\)"
+
+
+@op(
+    "as_strided_scatter(Tensor x, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> Tensor"
+)
+class as_strided_scatter(Composite):
+    """x with src in the place of x.as_strided(size, stride, storage_offset).
+
+    >>> import retrograd as rg
+    >>> rg.as_strided_scatter(rg.zeros(2, 2), rg.ones(2), (2,), (3,)).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+
+    def compose(x, src, *, size, stride, storage_offset):
+        start = x.storage_offset() if x.level is None else 0
+        offset = 0 if storage_offset is None else storage_offset - start
+        return scattered_into("as_strided_scatter", x, src, strided_chain(x, size, stride, offset))
+
+    def samples(r):
+        yield (r(2, 2), r(2)), {"size": (2,), "stride": (3,)}
+        yield (r(2, 3), r(2, 2)), {"size": (2, 2), "stride": (1, 2), "storage_offset": 1}
+
+
+# --------------------------------------------------------------------------------------------------- shapes
+
+
+@op("unravel_index(Tensor indices, int[] shape) -> Tensor[]")
+class unravel_index(Composite):
+    """Places in a tensor of `shape` as one row, as a tuple of their coordinates; what is beyond begins anew.
+
+    >>> import retrograd as rg
+    >>> [x.tolist() for x in rg.unravel_index(rg.tensor([1, 5]), (2, 3))]
+    [[0, 1], [1, 2]]
+    """
+
+    method = False
+
+    def compose(indices, *, shape):
+        check_places("unravel_index", indices)
+        steps = [numel(shape[d + 1 :]) for d in range(len(shape))]
+        return tuple(remainder(floor_divide(indices, n), size) for n, size in zip(steps, shape, strict=True))
+
+    def samples(r):
+        yield (r.ints(24, (2, 2)),), {"shape": (2, 3, 4)}
+
+    def errors(r):
+        yield (r(2),), {"shape": (2, 3)}, TypeError, "unravel_index: index must hold integers, got float64"
+
+
+@function()
+def broadcast_shapes(*shapes):
+    """The common shape of tensors of these shapes (a number is a shape of one dimension); a ValueError if none.
+
+    >>> import retrograd as rg
+    >>> rg.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
+    shapes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    return common_shape("broadcast_shapes", shapes) if shapes else ()

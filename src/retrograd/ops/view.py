@@ -1,4 +1,4 @@
-"""Operators that show, join or rearrange elements without computing with them."""
+"""Operators that show, join or rearrange elements without computing with them; `split` and `join` have more."""
 
 from retrograd.core import Aval, Definition, op, registry, xp
 from retrograd.core import dtype as dtypes
@@ -8,6 +8,7 @@ from retrograd.ops.family import (
     broadcast_shapes,
     canonical_dim,
     canonical_dims,
+    cast_to,
     numel,
     sum_to,
 )
@@ -50,6 +51,8 @@ class reshape(View, linear="x"):
 @op("view(Tensor x, int... shape) -> Tensor")
 class view(Composite):
     """The same memory in another shape; where strides do not allow that, `reshape` makes a copy."""
+
+    method = False  # that one knows dtypes too: see strides
 
     def compose(x, *, shape):
         out = reshape(x, shape)
@@ -229,7 +232,7 @@ def permutation(name, dims, ndim):
 
 
 @op("transpose(Tensor x, int dim0, int dim1) -> Tensor")
-class transpose(View, linear="x"):
+class transpose(View, linear="x", aliases="swapdims"):
     """Two dimensions swapped."""
 
     def impl(xp, x, *, dim0, dim1):
@@ -250,7 +253,7 @@ class transpose(View, linear="x"):
 
 
 @op("movedim(Tensor x, int[] source, int[] destination) -> Tensor")
-class movedim(Composite):
+class movedim(Composite, aliases="moveaxis"):
     """Dimensions moved to other places, the rest in their old order."""
 
     def compose(x, *, source, destination):
@@ -285,24 +288,40 @@ class flip(Definition, linear="x"):
         yield (r(4),), {"dims": 0}
 
 
-@op("roll(Tensor x, int shifts, int? dim=None) -> Tensor")
+@op("roll(Tensor x, int[] shifts, int[]? dim=None) -> Tensor")
 class roll(Definition, linear="x"):
-    """The elements shifted along `dim` (None: in row-major order), those pushed out coming in at the front."""
+    """The elements shifted along each of `dim` (None: in row-major order); those pushed out come in at the front.
+
+    >>> import retrograd as rg
+    >>> rg.roll(rg.tensor([[1, 2, 3], [4, 5, 6]]), (1, -1), (0, 1)).tolist()
+    [[5, 6, 4], [2, 3, 1]]
+    """
 
     def impl(xp, x, *, shifts, dim):
-        return xp.roll(x, shifts, dim)
+        _check_shifts(x, shifts, dim)
+        return xp.roll(x, shifts, dim) if dim else xp.roll(x, shifts[0])
 
     def shape(x, *, shifts, dim):
-        if dim is not None:
-            canonical_dim("roll", dim, x.ndim)
+        _check_shifts(x, shifts, dim)
         return x
 
     def vjp_x(g, shifts, dim):
-        return roll(g, -shifts, dim)
+        return roll(g, tuple(-s for s in shifts), dim)
 
     def samples(r):
         yield (r(2, 3),), {"shifts": 1}
         yield (r(2, 3),), {"shifts": -2, "dim": 1}
+        yield (r(2, 3),), {"shifts": (1, 2, -1), "dim": (0, -1, 0)}
+
+    def errors(r):
+        yield (r(2, 3),), {"shifts": (1, 1)}, ValueError, "roll: 2 shifts for 0 dimensions"
+
+
+def _check_shifts(x, shifts, dim):
+    if len(shifts) != (len(dim) if dim else 1):
+        raise ValueError(f"roll: {len(shifts)} shifts for {len(dim or ())} dimensions")
+    for d in dim or ():
+        canonical_dim("roll", d, x.ndim)
 
 
 @op("tril(Tensor x, int diagonal=0) -> Tensor")
@@ -310,7 +329,7 @@ class tril(Definition, linear="x", in_place=True):
     """The lower triangle of the last two dimensions, zeros above the given diagonal."""
 
     def impl(xp, x, *, diagonal):
-        return xp.tril(x, diagonal)
+        return xp.tril(_at_least_2d("tril", x), diagonal)
 
     def shape(x, *, diagonal):
         return _at_least_2d("tril", x)
@@ -322,13 +341,16 @@ class tril(Definition, linear="x", in_place=True):
         yield (r(3, 4),), {}
         yield (r(2, 3, 3),), {"diagonal": -1}
 
+    def errors(r):
+        yield (r(3),), {}, ValueError, r"tril: expected at least 2 dimensions, got shape \(3,\)"
+
 
 @op("triu(Tensor x, int diagonal=0) -> Tensor")
 class triu(Definition, linear="x", in_place=True):
     """The upper triangle of the last two dimensions, zeros below the given diagonal."""
 
     def impl(xp, x, *, diagonal):
-        return xp.triu(x, diagonal)
+        return xp.triu(_at_least_2d("triu", x), diagonal)
 
     def shape(x, *, diagonal):
         return _at_least_2d("triu", x)
@@ -343,46 +365,66 @@ class triu(Definition, linear="x", in_place=True):
 
 def _at_least_2d(name, x):
     if x.ndim < 2:
-        raise ValueError(f"{name}: expected at least 2 dimensions, got {x}")
+        raise ValueError(f"{name}: expected at least 2 dimensions, got shape {x.shape}")
     return x
 
 
-# ------------------------------------------------------------------------------------- joining and splitting
+# -------------------------------------------------------------------------------------- joining and cutting
 
 
 @op("cat(Tensor[] tensors, int dim=0) -> Tensor")
-class cat(Definition, linear="tensors,"):
-    """The tensors one after the other along an existing dimension; their other sizes agree."""
+class cat(Definition, linear="tensors,", aliases="concat concatenate"):
+    """The tensors one after the other along an existing dimension; their other sizes agree.
+
+    Tensors of shape (0,) fit to everything, and add nothing.
+
+    >>> import retrograd as rg
+    >>> rg.cat((rg.tensor([[1, 2]]), rg.tensor([[3, 4]])), dim=1).tolist()
+    [[1, 2, 3, 4]]
+    """
 
     method = False
 
     def impl(xp, *tensors, dim):
-        return xp.concatenate(tensors, axis=dim, dtype=dtypes.result_type(*tensors))
+        return xp.concatenate(_joined(tensors), axis=dim, dtype=dtypes.result_type(*tensors))
 
     def shape(*tensors, dim):
         if not tensors:
             raise ValueError("cat: expected at least one tensor")
-        first = tensors[0]
+        joined = _joined(tensors)
+        first = joined[0]
         at = canonical_dim("cat", dim, first.ndim)
-        for i, t in enumerate(tensors):
-            if t.ndim != first.ndim or _without(t.shape, at) != _without(first.shape, at):
-                raise ValueError(f"cat: tensor {i} is {t}, which does not fit {first} but for dimension {at}")
+        for i, x in enumerate(joined):
+            if x.ndim != first.ndim or x.ndim == 0 or _without(x.shape, at) != _without(first.shape, at):
+                raise ValueError(f"cat: tensor {i} is {x}, which does not fit {first} but for dimension {at}")
         dtype = dtypes.result_type(*tensors)
-        return Aval((*first.shape[:at], sum(t.shape[at] for t in tensors), *first.shape[at + 1 :]), dtype)
+        return Aval((*first.shape[:at], sum(x.shape[at] for x in joined), *first.shape[at + 1 :]), dtype)
 
     def vjp_tensors(g, tensors_aval, dim):
         parts, start = [], 0
         for aval in tensors_aval:
-            parts.append(registry["to"](narrow(g, dim, start, aval.shape[dim]), aval.dtype))
-            start += aval.shape[dim]
+            if len(aval.shape) == g.ndim:
+                parts.append(cast_to(narrow(g, dim, start, aval.shape[dim]), aval.dtype))
+                start += aval.shape[dim]
+            else:
+                parts.append(registry["zeros"](aval.shape, dtype=aval.dtype))
         return parts
 
     def samples(r):
         yield (r(2, 3), r(2, 1)), {"dim": -1}
         yield (r(2, 3), r(1, 3), r(2, 3)), {}
+        yield (r(0), r(2, 3), r(1, 3)), {}
 
     def errors(r):
         yield (r(2, 3), r(3, 2)), {}, ValueError, "tensor 1 is"
+        yield (r(), r()), {}, ValueError, "cat: tensor 0 is"
+
+
+def _joined(tensors):
+    """Those that count: not the vectors without elements, unless there is nothing else."""
+    if all(x.ndim == 1 for x in tensors):
+        return tensors
+    return [x for x in tensors if x.shape != (0,)]
 
 
 def _without(shape, at):
@@ -407,7 +449,7 @@ class stack(Composite):
 
 @op("narrow(Tensor x, int dim, int start, int length) -> Tensor")
 class narrow(View, linear="x"):
-    """`length` places from `start` on, along `dim`."""
+    """`length` places from `start` on, which may be counted from the end, along `dim`."""
 
     def impl(xp, x, *, dim, start, length):
         return x[_window(x.shape, dim, start, length)]
@@ -419,70 +461,31 @@ class narrow(View, linear="x"):
 
     def vjp_x(g, x_aval, dim, start):
         before, after = list(x_aval.shape), list(x_aval.shape)
-        before[dim], after[dim] = start, x_aval.shape[dim] - start - g.shape[dim]
+        before[dim] = start + x_aval.shape[dim] * (start < 0)
+        after[dim] = x_aval.shape[dim] - before[dim] - g.shape[dim]
         zeros = registry["zeros"]
         return cat([zeros(before, dtype=g.dtype), g, zeros(after, dtype=g.dtype)], dim=dim)
 
     def samples(r):
         yield (r(2, 5),), {"dim": 1, "start": 1, "length": 3}
         yield (r(4),), {"dim": -1, "start": 0, "length": 2}
+        yield (r(4),), {"dim": 0, "start": -3, "length": 2}
 
     def errors(r):
         yield (r(4),), {"dim": 0, "start": 3, "length": 2}, IndexError, "3 to 5"
+        yield (r(4),), {"dim": 0, "start": -5, "length": 2}, IndexError, "narrow: start -5 is out of range"
 
 
 def _window(shape, dim, start, length):
     at = canonical_dim("narrow", dim, len(shape))
-    if start < 0 or length < 0 or start + length > shape[at]:
+    if not shape:
+        raise ValueError("narrow: a tensor without dimensions has no places")
+    if start < -shape[at]:
+        raise IndexError(f"narrow: start {start} is out of range for dimension {at}, which has {shape[at]} places")
+    start += shape[at] * (start < 0)
+    if length < 0 or start + length > shape[at]:
         raise IndexError(f"narrow: places {start} to {start + length} of dimension {at}, which has {shape[at]}")
     return (*(slice(None),) * at, slice(start, start + length))
-
-
-@op("split(Tensor x, any split_size_or_sections, int dim=0) -> Tensor[]")
-class split(Composite, several_views=True):
-    """A tuple of views along `dim`: of one size (the last may be smaller), or of the sizes listed."""
-
-    def compose(x, *, split_size_or_sections, dim):
-        size, at = split_size_or_sections, canonical_dim("split", dim, x.ndim)
-        total = x.shape[at]
-        if isinstance(size, int):
-            if size < 1:
-                raise ValueError(f"split: the size must be at least 1, got {size}")
-            size = [min(size, total - start) for start in range(0, total, size)] or [0]
-        if sum(size) != total:
-            raise ValueError(f"split: sizes {list(size)} add up to {sum(size)}, but dimension {at} has {total}")
-        starts = [sum(size[:i]) for i in range(len(size))]
-        return tuple(narrow(x, at, start, length) for start, length in zip(starts, size, strict=True))
-
-    def samples(r):
-        yield (r(5, 2),), {"split_size_or_sections": 2}
-        yield (r(2, 5),), {"split_size_or_sections": (1, 4), "dim": 1}
-
-
-@op("chunk(Tensor x, int chunks, int dim=0) -> Tensor[]")
-class chunk(Composite, several_views=True):
-    """At most `chunks` views of equal size along `dim`, the last one possibly smaller."""
-
-    def compose(x, *, chunks, dim):
-        if chunks < 1:
-            raise ValueError(f"chunk: expected at least 1 chunk, got {chunks}")
-        size = -(-x.shape[dim] // chunks)
-        return split(x, max(size, 1), dim)
-
-    def samples(r):
-        yield (r(5, 2),), {"chunks": 2}
-
-
-@op("unbind(Tensor x, int dim=0) -> Tensor[]")
-class unbind(Composite, several_views=True):
-    """A tuple of the slices along `dim`, without that dimension."""
-
-    def compose(x, *, dim):
-        return tuple(registry["select"](x, dim, i) for i in range(x.shape[canonical_dim("unbind", dim, x.ndim)]))
-
-    def samples(r):
-        yield (r(3, 2),), {}
-        yield (r(3, 2),), {"dim": -1}
 
 
 @op("broadcast_tensors(Tensor[] tensors) -> Tensor[]")
@@ -497,21 +500,3 @@ class broadcast_tensors(Composite):
 
     def samples(r):
         yield (r(3, 1), r(2)), {}
-
-
-@op("repeat(Tensor x, int... sizes) -> Tensor")
-class repeat(Composite):
-    """The whole tensor repeated sizes[i] times along dimension i; new dimensions come in front."""
-
-    def compose(x, *, sizes):
-        lead = len(sizes) - x.ndim
-        if lead < 0:
-            raise ValueError(f"repeat: {len(sizes)} sizes for {x.ndim} dimensions")
-        shape = (1,) * lead + x.shape
-        pairs = [n for size, s in zip(sizes, shape, strict=True) for n in (size, s)]
-        spread = expand(reshape(x, tuple(n for s in shape for n in (1, s))), tuple(pairs))
-        return reshape(spread, tuple(size * s for size, s in zip(sizes, shape, strict=True)))
-
-    def samples(r):
-        yield (r(2, 3),), {"sizes": (2, 1)}
-        yield (r(3),), {"sizes": (2, 2)}

@@ -47,15 +47,23 @@ def replace_floats(args: tuple, xs: tuple) -> tuple:
 def closed(op: Op, args: tuple, params: dict) -> tuple[Callable, tuple]:
     """The operator as a map from its floating inputs to its floating outputs, and the inputs.
 
-    An operator without derivatives has no inputs as such a map.
+    An operator without derivatives has no inputs as such a map.  One may say `constrain(*inputs)`, which makes of any
+    inputs such as it is defined for (a matrix Hermitian), and `observe(*outputs)`, what of its outputs is determined
+    (not the phases of eigenvectors): then the map is from what is constrained to what is observed.
     """
     if not (op.differentiable or op.inlined):
         return lambda: (), ()
+    constrain = getattr(op.definition, "constrain", _as_they_are)
+    observe = getattr(op.definition, "observe", _as_they_are)
 
     def f(*xs):
-        return tuple(out for out in run(op, replace_floats(args, xs), params) if is_float(out))
+        return tuple(filter(is_float, observe(*run(op, replace_floats(args, constrain(*xs)), params))))
 
     return f, tuple(a for a in args if is_float(a))
+
+
+def _as_they_are(*tensors):
+    return tensors
 
 
 def directions(tensors: tuple, seed: int) -> tuple:

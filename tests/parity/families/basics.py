@@ -32,7 +32,6 @@ CALLS = {
 # PyTorch's counterpart differs in purpose, or gives random numbers.
 NO_COUNTERPART = {
     "bernoulli": "random",
-    "dropout": "random",
 }
 
 # Inputs that only ours differentiates by.

@@ -1,0 +1,127 @@
+"""What images cost: convolutions, pooling and resizing, forward and backward, against PyTorch.
+
+    python benchmarks/convolution.py [--rounds 9] [--json FILE] [--check]
+
+retrograd and PyTorch, each a process with one thread, take turns.  A sample is one forward and backward pass in single
+precision, with gradients of images and weight.  Figures are medians over the rounds, in milliseconds.
+
+What convolutions can reach is set by the matrix product of NumPy's BLAS, which is the last row.  An OpenBLAS that does
+not know a processor falls back to kernels for older ones; OPENBLAS_CORETYPE=SKYLAKEX chooses those with AVX-512.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+from common import Worker, cells, interleaved, judged, seconds, serve, table
+
+# Title: images, weight, params, budget.
+CONVOLUTIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, int], float]] = {
+    "3x3, 64 channels, 56x56": ((32, 64, 56, 56), (64, 64, 3, 3), {"padding": 1}, 2.0),
+    "7x7 by 2, 3 channels, 224x224": ((16, 3, 224, 224), (64, 3, 7, 7), {"stride": 2, "padding": 3}, 2.0),
+    "3x3, 256 channels, 14x14": ((32, 256, 14, 14), (256, 256, 3, 3), {"padding": 1}, 2.0),
+    "3x3 by 2, 64 channels, 56x56": ((32, 64, 56, 56), (128, 64, 3, 3), {"stride": 2, "padding": 1}, 2.0),
+    "1x1, 128 channels, 28x28": ((32, 128, 28, 28), (128, 128, 1, 1), {}, 2.0),
+    "3x3 by channel, 64, 56x56": ((32, 64, 56, 56), (64, 1, 3, 3), {"padding": 1, "groups": 64}, 2.0),
+    "3x3, 16 groups, 64 channels": ((32, 64, 56, 56), (64, 4, 3, 3), {"padding": 1, "groups": 16}, 2.0),
+    "5x5, 1 channel, 28x28": ((256, 1, 28, 28), (8, 1, 5, 5), {}, 2.0),
+}
+IMAGES = (32, 64, 56, 56)
+OTHERS: dict[str, Callable[[Any, Any], Any]] = {
+    "max_pool2d 2x2": lambda F, x: F.max_pool2d(x, 2),
+    "max_pool2d 3x3 by 2": lambda F, x: F.max_pool2d(x, 3, 2, 1),
+    "avg_pool2d 2x2": lambda F, x: F.avg_pool2d(x, 2),
+    "adaptive_avg_pool2d to 1x1": lambda F, x: F.adaptive_avg_pool2d(x, 1),
+    "pad, reflect": lambda F, x: F.pad(x, (1, 1, 1, 1), mode="reflect"),
+    "interpolate by 2, nearest": lambda F, x: F.interpolate(x, scale_factor=2),
+    "interpolate by 2, bilinear": lambda F, x: F.interpolate(x, scale_factor=2, mode="bilinear"),
+}
+PRODUCT = "1000x1000 matrix product"
+
+
+def retrograd() -> ModuleType:
+    """Our library."""
+    import retrograd
+
+    return retrograd
+
+
+def torch() -> ModuleType:
+    """PyTorch, on one thread."""
+    import torch as pytorch
+
+    pytorch.set_num_threads(1)
+    return pytorch
+
+
+SUBJECTS: dict[str, Callable[[], ModuleType]] = {"retrograd": retrograd, "PyTorch": torch}
+
+
+def passes(m: ModuleType, function: Callable[..., Any], *shapes: tuple[int, ...]) -> float:
+    """Seconds for one forward and backward pass of a function of tensors of these shapes."""
+    inputs = [m.randn(*shape).requires_grad_() for shape in shapes]
+    g = m.ones_like(function(*inputs))
+    return seconds(lambda: function(*inputs).backward(g))
+
+
+def worker(name: str) -> Callable[[str], float | None]:
+    """The function from a row's name to seconds."""
+    m = SUBJECTS[name]()
+    functional = m.nn.functional
+
+    def sample(row: str) -> float | None:
+        if row == PRODUCT:
+            a, b = m.randn(1000, 1000), m.randn(1000, 1000)
+            return seconds(lambda: a @ b)
+        if row in OTHERS:
+            return passes(m, partial(OTHERS[row], functional), IMAGES)
+        images, weight, params, _ = CONVOLUTIONS[row]
+        return passes(m, partial(functional.conv2d, **params), images, weight, weight[:1])
+
+    return sample
+
+
+def report(rounds: int, file: str | None) -> bool:
+    """Run everything; returns whether every budget is met."""
+    started = [Worker(__file__, name, {}) for name in SUBJECTS]
+    for absent in [w for w in started if w.ready is not True]:
+        print(f"{absent.name} is left out: {absent.ready}")
+    workers = [w for w in started if w.ready is True]
+    rows = [*CONVOLUTIONS, *OTHERS, PRODUCT]
+    medians = interleaved(workers, rows, rounds)
+    for w in started:
+        w.close()
+    lines, fine = [], True
+    for row, found in medians.items():
+        share, ok = judged(found, CONVOLUTIONS[row][3] if row in CONVOLUTIONS else None)
+        fine = fine and ok
+        ms = [found[name] * 1e3 if name in found else None for name in SUBJECTS]
+        lines.append([row, *cells(ms, "{:.1f}"), *share])
+    print(table(["ms, forward and backward", *SUBJECTS, "ratio", "budget", ""], lines))
+    if file:
+        with open(file, "w") as f:
+            json.dump({"seconds": medians}, f, indent=1)
+    return fine
+
+
+def main() -> int:
+    """Measure, print, and say with the exit status whether a budget is missed if that is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--worker", choices=SUBJECTS, help=argparse.SUPPRESS)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--json", metavar="FILE", help="write the medians, in seconds")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a budget is missed")
+    options = parser.parse_args()
+    if options.worker:
+        serve(partial(worker, options.worker))
+        return 0
+    fine = report(options.rounds, options.json)
+    return 1 if options.check and not fine else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,209 @@
+"""What operators cost where arithmetic dominates: elementwise and reductions beside NumPy, gradients beside PyTorch.
+
+    python benchmarks/operators.py [--rounds 15] [--json FILE] [--check]
+
+Everything runs on one thread and is measured in one run, subjects taking turns; figures are medians.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from common import Worker, cells, interleaved, seconds, serve, table, verdict
+
+SIZE = 4_000_000
+BUDGET_NUMPY = 1.1  # of NumPy's own time
+BUDGET_PYTORCH, BUDGET_CONVOLUTION = 1.3, 2.0  # of PyTorch's time
+LEAST_SECONDS = 0.02  # a sample repeats its row until it takes about so long
+
+# name here: (NumPy's name, operands, keywords of NumPy); the operands are vectors of SIZE, positive where named so.
+ELEMENTWISE = {
+    "add": ("add", 2), "mul": ("multiply", 2), "div": ("true_divide", 2), "maximum": ("maximum", 2),
+    "neg": ("negative", 1), "abs": ("absolute", 1), "square": ("square", 1), "sqrt": ("sqrt", 1), "exp": ("exp", 1),
+    "expm1": ("expm1", 1), "log": ("log", 1), "log1p": ("log1p", 1), "sin": ("sin", 1), "cos": ("cos", 1),
+    "tanh": ("tanh", 1), "atan": ("arctan", 1), "floor": ("floor", 1), "round": ("round", 1), "sign": ("sign", 1),
+    "isnan": ("isnan", 1), "reciprocal": ("reciprocal", 1), "lt": ("less", 2), "hypot": ("hypot", 2),
+    "logaddexp": ("logaddexp", 2), "atan2": ("arctan2", 2), "pow": ("power", 2), "exp2": ("exp2", 1),
+    "log2": ("log2", 1),
+}  # fmt: skip
+REDUCTIONS = {
+    "sum": "sum", "mean": "mean", "prod": "prod", "amax": "max", "amin": "min", "var": "var", "std": "std",
+    "argmax": "argmax", "any": "any", "all": "all", "nansum": "nansum", "count_nonzero": "count_nonzero",
+    "cumsum": "cumsum", "cumprod": "cumprod", "sort": "sort", "median": "median",
+}  # fmt: skip
+DIMS = {"of all": None, "along rows": 1, "along columns": 0}
+
+
+def vectors() -> list[np.ndarray]:
+    """Two vectors of positive float32 around 1."""
+    rng = np.random.default_rng(0)
+    return [rng.uniform(0.5, 1.5, SIZE).astype(np.float32) for _ in range(2)]
+
+
+def elementwise(library: ModuleType, name: str) -> Callable[[], Any]:
+    """A call of one elementwise function."""
+    its, count = ELEMENTWISE[name]
+    if library is np:
+        return partial(getattr(np, its), *vectors()[:count])
+    return partial(getattr(library, name), *[library.from_numpy(v) for v in vectors()[:count]])
+
+
+def reduction(library: ModuleType, name: str, dim: int | None) -> Callable[[], Any]:
+    """A call of one reduction, of all, or of a matrix of 2,000 rows along one dimension."""
+    array = vectors()[0].reshape(2000, -1)
+    if library is np:
+        options = {"ddof": 1} if name in ("var", "std") else {}
+        return partial(getattr(np, REDUCTIONS[name]), array, axis=dim, **options)
+    x = library.from_numpy(array)
+    if name in ("cumsum", "cumprod", "sort"):
+        return (
+            (lambda: getattr(library, name)(x.flatten(), 0)) if dim is None else partial(getattr(library, name), x, dim)
+        )
+    return partial(getattr(library, name), x) if dim is None else partial(getattr(library, name), x, dim)
+
+
+# ---------------------------------------------------------------------------------------------------- gradients
+
+
+def normal(library: ModuleType, *shape: int, dtype: str = "float32") -> Any:
+    """A leaf of normal numbers."""
+    array = np.random.default_rng(len(shape)).normal(size=shape).astype(dtype)
+    return library.from_numpy(array).requires_grad_(True)
+
+
+def well_conditioned(library: ModuleType, n: int) -> Any:
+    """A square matrix that solving does not trouble."""
+    array = np.random.default_rng(1).normal(size=(n, n)).astype(np.float32) + n**0.5 * 2 * np.eye(n, dtype=np.float32)
+    return library.from_numpy(array).requires_grad_(True)
+
+
+def einsum_of_matrices(m: ModuleType) -> Callable[[], Any]:
+    """Two matrices of 1,024 rows."""
+    a, b = normal(m, 1024, 1024), normal(m, 1024, 1024)
+    return lambda: m.einsum("ij,jk->ik", a, b).sum().backward()
+
+
+def einsum_of_stacks(m: ModuleType) -> Callable[[], Any]:
+    """Attention's product: stacks of matrices, contracted along the last."""
+    a, b = normal(m, 8, 256, 8, 64), normal(m, 8, 256, 8, 64)
+    return lambda: m.einsum("bqhd,bkhd->bhqk", a, b).sum().backward()
+
+
+def convolution(m: ModuleType) -> Callable[[], Any]:
+    """A layer of 64 channels on images of 32 x 32."""
+    x, w = normal(m, 16, 64, 32, 32), normal(m, 64, 64, 3, 3)
+    return lambda: m.conv2d(x, w, padding=1).sum().backward()
+
+
+def solve(m: ModuleType) -> Callable[[], Any]:
+    """A system of 512 unknowns with 64 right sides."""
+    a, b = well_conditioned(m, 512), normal(m, 512, 64)
+    return lambda: m.linalg.solve(a, b).sum().backward()
+
+
+def svd(m: ModuleType) -> Callable[[], Any]:
+    """All three factors of a matrix of 256 rows and columns."""
+    a = normal(m, 256, 256)
+
+    def step() -> None:
+        u, s, vh = m.linalg.svd(a)
+        (u.abs().sum() + s.sum() + vh.abs().sum()).backward()
+
+    return step
+
+
+GRADIENTS = {
+    "einsum ij,jk->ik": (einsum_of_matrices, BUDGET_PYTORCH),
+    "einsum bqhd,bkhd->bhqk": (einsum_of_stacks, BUDGET_PYTORCH),
+    "linalg.solve": (solve, BUDGET_PYTORCH),
+    "linalg.svd": (svd, BUDGET_PYTORCH),
+    "conv2d": (convolution, BUDGET_CONVOLUTION),
+}
+
+# ----------------------------------------------------------------------------------------------------- subjects
+
+ROWS: dict[str, Callable[[ModuleType], Callable[[], Any]]] = {
+    **{f"{name}": partial(elementwise, name=name) for name in ELEMENTWISE},
+    **{f"{n} {where}": partial(reduction, name=n, dim=d) for n in REDUCTIONS for where, d in DIMS.items()},
+}
+
+
+def the_library(name: str) -> ModuleType:
+    """The subject's module, on one thread."""
+    if name == "NumPy":
+        return np
+    if name == "PyTorch":
+        import torch
+
+        torch.set_num_threads(1)
+        return torch
+    import retrograd
+
+    return retrograd
+
+
+def subject(name: str) -> Callable[[str], float | None]:
+    """The function from row to seconds of one subject."""
+    library = the_library(name)
+    made: dict[str, tuple[Callable[[], Any], int]] = {}
+
+    def sample(row: str) -> float | None:
+        peers = {"NumPy"} if row in ROWS else {"PyTorch"}
+        if name not in peers | {"retrograd"}:
+            return None
+        if row not in made:
+            call = ROWS[row](library) if row in ROWS else GRADIENTS[row][0](library)
+            call()
+            made[row] = call, max(1, round(LEAST_SECONDS / seconds(call)))
+        call, times = made[row]
+        return seconds(lambda: [call() for _ in range(times)]) / times
+
+    return sample
+
+
+def report(found: dict[str, dict[str, float]], rows: dict[str, float], peer: str) -> tuple[str, bool]:
+    """A table of milliseconds beside a peer's, and whether every budget is met."""
+    lines, fine = [], True
+    for row, budget in rows.items():
+        ours, its = found[row].get("retrograd"), found[row].get(peer)
+        ratio = ours / its if ours and its else None
+        fine = fine and (ratio is None or ratio <= budget)
+        times = cells([t and t * 1e3 for t in (ours, its)], "{:.2f}")
+        lines.append([row, *times, *cells([ratio, budget], "{:.2f}"), verdict(ratio <= budget) if ratio else ""])
+    return table([f"ms, beside {peer}", "retrograd", peer, "ratio", "budget", ""], lines), fine
+
+
+def main() -> int:
+    """Measure, print, and say with the exit status whether a budget is missed if that is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--only", default="", help="rows whose name contains this")
+    parser.add_argument("--json", metavar="FILE", help="write the medians in seconds")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a budget is missed")
+    options = parser.parse_args()
+    if options.worker:
+        serve(partial(subject, options.worker))
+        return 0
+    workers = [Worker(__file__, name, {}) for name in ("retrograd", "NumPy", "PyTorch")]
+    ready = [w for w in workers if w.ready is True]
+    rows = [row for row in [*ROWS, *GRADIENTS] if options.only in row]
+    found = interleaved(ready, rows, options.rounds)
+    for worker in workers:
+        worker.close()
+    first, small = report(found, {r: BUDGET_NUMPY for r in rows if r in ROWS}, "NumPy")
+    second, fast = report(found, {r: GRADIENTS[r][1] for r in rows if r in GRADIENTS}, "PyTorch")
+    print(f"{SIZE:,} float32\n{first}\n\nforward + backward\n{second}")
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(found, file, indent=1)
+    return 1 if options.check and not (small and fast) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""Kernels of random numbers: how they move with the parameters of their distributions, and drawing of places."""
+
+import functools
+import math
+
+import numpy as np
+
+from retrograd.backend.special import scipy_special
+
+__all__ = ["draw_distinct", "draw_places", "gamma_cdf_slope"]
+
+_NODES = np.cos(np.pi * (np.arange(12) + 0.5) / 12)  # Chebyshev's, in (-1, 1)
+
+
+@functools.cache
+def _weights(order):
+    """What the values at the nodes count in the derivative of that order, at 0, of the polynomial through them."""
+    basis = np.polynomial.chebyshev.chebvander(_NODES, 11) * (2 / 12)  # node, degree: a discrete cosine transform
+    basis[:, 0] /= 2
+    at_zero = np.polynomial.chebyshev.chebder(np.eye(12), order)
+    return basis @ np.polynomial.chebyshev.chebval(0.0, at_zero)
+
+
+def gamma_cdf_slope(alpha, x, order):
+    """The derivative of that order, by alpha, of the gamma distribution function at x, over the density there.
+
+    Of the logarithm of the smaller of the two tails, which SciPy knows to full precision, derivatives are those of the
+    polynomial through its values at 12 points around alpha, near enough for its singularities to be far away.
+    """
+    a, z = (np.asarray(v, np.float64) for v in np.broadcast_arrays(alpha, x))
+    with np.errstate(all="ignore"):  # NaN outside the domain, and where even the tail underflows
+        lower = scipy_special().gammainc(a, z) < 0.5
+        slopes = _log_tail_slopes(a, z, lower, order)
+        tail = np.where(lower, scipy_special().gammainc(a, z), -scipy_special().gammaincc(a, z))
+        out = np.exp(np.log(np.abs(tail)) - _log_density(a, z)) * np.sign(tail) * _bell(slopes)
+    return np.where(z == 0, 0.0, out).astype(np.result_type(alpha, x))
+
+
+def _log_tail_slopes(a, z, lower, order):
+    """The derivatives of orders 1, 2, ... of the logarithm of the lower tail, or of the upper one."""
+    radius = 0.2 * a / np.sqrt(1 + a)
+    around = a + np.multiply.outer(_NODES, radius)
+    tails = np.empty_like(around)
+    tails[:, lower] = scipy_special().gammainc(around[:, lower], z[lower])
+    tails[:, ~lower] = scipy_special().gammaincc(around[:, ~lower], z[~lower])
+    logs = np.log(tails)
+    return [np.tensordot(_weights(k), logs, 1) / radius**k for k in range(1, order + 1)]
+
+
+def _bell(slopes):
+    """A function's derivative over the function, from the derivatives of its logarithm."""
+    made = [1.0]
+    for n in range(len(slopes)):
+        made.append(sum(math.comb(n, k) * made[n - k] * slopes[k] for k in range(n + 1)))
+    return made[-1]
+
+
+def _log_density(a, z):
+    """The logarithm of the gamma density; for large a by Stirling's series, without the large terms that cancel."""
+    plain = (a - 1) * np.log(z) - z - scipy_special().gammaln(a)
+    away, square = (z - a) / a, a * a
+    rest = (1 / 12 - (1 / 360 - (1 / 1260 - 1 / (1680 * square)) / square) / square) / a
+    stirling = a * (np.log1p(away) - away) - np.log(z) + 0.5 * np.log(a / (2 * math.pi)) - rest
+    return np.where(a > 16, stirling, plain)
+
+
+def draw_places(weights, uniform):
+    """Per row, the places where numbers uniform in [0, 1) fall if places are as wide as their weights."""
+    edges = np.cumsum(weights, axis=-1, dtype=np.float64)
+    edges /= edges[..., -1:]
+    rows = [np.searchsorted(e, u, side="right") for e, u in zip(edges, uniform, strict=True)]
+    return np.minimum(np.array(rows, np.int64).reshape(uniform.shape), weights.shape[-1] - 1)
+
+
+def draw_distinct(weights, exponential, count):
+    """Per row, `count` different places: those with the smallest of exponential times, each faster by its weight.
+
+    Efraimidis and Spirakis, Weighted random sampling with a reservoir, Inf. Process. Lett. 97 (2006), 181-185.
+    """
+    with np.errstate(divide="ignore"):
+        times = exponential / weights
+    return np.argsort(times, axis=-1, kind="stable")[..., :count]

@@ -1,0 +1,9 @@
+"""PyTorch's other names of dtypes.  They are Python's and C's, so they have a module of their own."""
+
+from retrograd.core.dtype import DType, bool_, complex64, complex128, float16, float32, float64, int16, int32, int64
+
+dtype = DType
+bool = bool_
+half, float, double = float16, float32, float64
+short, int, long = int16, int32, int64
+cfloat, cdouble = complex64, complex128

@@ -1,0 +1,142 @@
+"""One run of a plain function at a level of its own: trees of arrays and numbers in, and cotangents back to them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import optree
+
+from retrograd.core import Tensor, at, registry
+from retrograd.core import dtype as dtypes
+from retrograd.core.engine import edge_of, pullback
+from retrograd.core.tensor import make
+from retrograd.func.forward import DualLevel
+from retrograd.func.lift import value_at
+from retrograd.func.reverse import GradLevel
+from retrograd.ops.create import as_tensor
+
+
+def has_tensor(*trees: Any) -> bool:
+    """Whether a tensor is among the leaves: then answers are tensors, and else arrays."""
+    together: Any = trees
+    leaves: list = optree.tree_leaves(together)
+    return any(isinstance(leaf, Tensor) for leaf in leaves)
+
+
+def differentiable(name: str, x: Any) -> Tensor:
+    """A leaf of an argument as a tensor; Python's numbers are float64 or complex128, as in NumPy."""
+    if isinstance(x, (bool, int, str)) or not (hasattr(x, "dtype") or isinstance(x, (float, complex))):
+        raise TypeError(
+            f"{name}: can't differentiate with respect to {x!r}, which is no floating number or array; convert with "
+            f"float(), or leave the argument out of argnum"
+        )
+    if not hasattr(x, "dtype"):
+        return as_tensor(x, dtypes.complex128 if isinstance(x, complex) else dtypes.float64)
+    if not dtypes.is_differentiable(x.dtype):
+        raise TypeError(f"{name}: can't differentiate with respect to {x.dtype} numbers; convert with .astype(float)")
+    return as_tensor(x)
+
+
+def answer(tensors: Sequence[Tensor], plain: bool) -> list:
+    """Tensors as arrays of their own memory, numbers as NumPy's scalars; those in a graph or a transform stay."""
+    out: list = []
+    roots: set[int] = set()
+    for t in tensors:
+        if not plain or t.level is not None or t.requires_grad:
+            out.append(t)
+            continue
+        array = t.value
+        root = id(array if array.base is None else array.base)
+        shared = root in roots or not array.flags.writeable  # cotangents may show one memory, or one number repeated
+        roots.add(root)
+        out.append(array[()] if not array.ndim else array.copy() if shared else array)
+    return out
+
+
+def answer_tree(tree: Any, plain: bool) -> Any:
+    """The same for a tree of anything."""
+    return optree.tree_map(lambda x: answer([x], plain)[0] if isinstance(x, Tensor) else x, tree)
+
+
+class Run:
+    """A function that has run on a tree of leaves, with its graph."""
+
+    def __init__(self, name: str, fun: Callable, x: Any) -> None:
+        self.name = name
+        leaves, self.spec = optree.tree_flatten(x)
+        values = [differentiable(name, leaf) for leaf in leaves]
+        self.level = GradLevel()
+        with self.level:
+            self.leaves = [self._leaf(value) for value in values]
+            self.out = fun(optree.tree_unflatten(self.spec, self.leaves))
+        self.outs = optree.tree_leaves(self.out)
+
+    def _leaf(self, value: Tensor) -> Tensor:
+        leaf = make(value, self.level, None)
+        leaf.requires_grad = True
+        return leaf
+
+    @property
+    def value(self) -> Any:
+        """What the function returned, as it is one level below."""
+        return optree.tree_map(lambda x: value_at(self.level, x), self.out)
+
+    def one_output(self) -> Tensor:
+        """The function's one result as a tensor, one level below."""
+        if len(self.outs) != 1 or not (hasattr(self.outs[0], "dtype") or isinstance(self.outs[0], (float, complex))):
+            raise TypeError(f"{self.name}: the function must return one number or array, got {self.out!r}")
+        return differentiable(self.name, value_at(self.level, self.outs[0]))
+
+    def pull(self, cotangents: Sequence[Tensor]) -> list[Tensor]:
+        """Cotangents of the outputs, one for each, as those of the leaves; zeros where nothing flows."""
+        return pulled_back(self.level, self.outs, cotangents, self.leaves)
+
+    def tree(self, leaves: Sequence[Any]) -> Any:
+        """Answers, one for each leaf, in the shape of the argument."""
+        return optree.tree_unflatten(self.spec, leaves)
+
+
+def pulled_back(level: GradLevel, outs: list, cotangents: Sequence[Tensor], leaves: list[Tensor]) -> list[Tensor]:
+    """Cotangents of a level's outputs as those of its leaves, both one level below."""
+    with level:
+        reached = [isinstance(o, Tensor) and o.level is level and o.requires_grad for o in outs]
+        roots = [edge_of(o) for o, r in zip(outs, reached, strict=True) if r]
+        seeds = [make(g, level, None) for g, r in zip(cotangents, reached, strict=True) if r]
+        found: dict = {}
+        if roots:
+            inputs = [edge_of(leaf) for leaf in leaves]
+            found = pullback(roots, seeds, level=level, inputs=inputs, retain_graph=True)
+        with at(level, False):
+            return [(found[leaf] if leaf in found else registry["zeros_like"](leaf)).value for leaf in leaves]
+
+
+def pushed(name: str, fun: Callable, x: Any, tangent: Any) -> tuple[Any, Any]:
+    """The function's value and its derivative along a tangent, a tree like x; both one level below."""
+    leaves, spec = optree.tree_flatten(x)
+    tangents = optree.tree_leaves(tangent)
+    if len(leaves) != len(tangents):
+        raise ValueError(f"{name}: the tangent has {len(tangents)} leaves, the argument {len(leaves)}")
+    with DualLevel() as level:
+        duals = [make(p, level, t) for p, t in _pairs(name, level, leaves, tangents)]
+        out = fun(optree.tree_unflatten(spec, duals))
+    value = optree.tree_map(lambda o: value_at(level, o), out)
+    return value, optree.tree_map(lambda o: _tangent_of(level, o), out)
+
+
+def _pairs(name: str, level: DualLevel, leaves: list, tangents: list) -> list[tuple[Tensor, Tensor]]:
+    """Primals and their tangents, in one dtype each."""
+    pairs = []
+    with level.below():
+        for leaf, t in zip(leaves, tangents, strict=True):
+            primal = differentiable(name, leaf)
+            tangent = as_tensor(t, primal.dtype)
+            if tangent.shape != primal.shape:
+                raise ValueError(f"{name}: a tangent has shape {tangent.shape}, its primal {primal.shape}")
+            pairs.append((primal, tangent))
+    return pairs
+
+
+def _tangent_of(level: DualLevel, out: Any) -> Tensor:
+    """The tangent that an output carries; of what does not depend on the input, zeros."""
+    if isinstance(out, Tensor) and out.level is level:
+        return registry["zeros_like"](out.value) if out.tag is None else out.tag
+    return registry["zeros_like"](as_tensor(out))

@@ -1,0 +1,115 @@
+"""Dtypes: which there are, what they hold, and which becomes which."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from retrograd.core import Tensor
+from retrograd.core import dtype as dtypes
+from retrograd.interop.array_api.promotion import cast, dtype_of
+from retrograd.interop.array_api.promotion import result_type as result_type
+from retrograd.ops.create import as_tensor
+from retrograd.ops.layout import check_device
+
+DTYPES = {
+    "bool": dtypes.bool_,
+    **{name: np.dtype(name) for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
+    **{name: np.dtype(name) for name in ("float32", "float64", "complex64", "complex128")},
+}
+KINDS = {
+    "bool": "b",
+    "signed integer": "i",
+    "unsigned integer": "u",
+    "integral": "iu",
+    "real floating": "f",
+    "complex floating": "c",
+    "numeric": "iufc",
+}
+
+
+class FloatInfo(NamedTuple):
+    """What a floating dtype holds; of a complex one, its parts."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: Any
+
+
+class IntegerInfo(NamedTuple):
+    """What an integer dtype holds."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: Any
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
+    """x in another dtype; a copy, unless copy is False and the dtype is its own."""
+    check_device(device)
+    if np.dtype(dtype).kind != "c" and x.dtype.kind == "c":
+        raise TypeError(f"astype: complex numbers do not become {dtype}; choose real(x) or abs(x)")
+    out = cast(x, np.dtype(dtype))
+    return out.clone() if copy and out is x else out
+
+
+def can_cast(from_: Any, to: Any, /) -> bool:
+    """Whether promotion leads from one dtype (an array's, or a dtype) to the other."""
+    return dtypes.promote(dtype_of(from_), np.dtype(to)) == np.dtype(to)
+
+
+def finfo(type: Any, /) -> FloatInfo:
+    """Bits and limits of a floating dtype, or of the parts of a complex one."""
+    found = np.finfo(dtype_of(type))
+    limits = (float(found.eps), float(found.max), float(found.min), float(found.smallest_normal))
+    return FloatInfo(found.bits, *limits, np.dtype(found.dtype))
+
+
+def iinfo(type: Any, /) -> IntegerInfo:
+    """Bits and limits of an integer dtype."""
+    found = np.iinfo(dtype_of(type))
+    return IntegerInfo(found.bits, found.max, found.min, np.dtype(found.dtype))
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether a dtype is another, or of a kind such as "real floating", or of one of several such."""
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, k) for k in kind)
+    if isinstance(kind, str) and kind not in KINDS:
+        raise ValueError(f"isdtype: expected one of {', '.join(KINDS)}, got {kind!r}")
+    return np.dtype(dtype).kind in KINDS[kind] if isinstance(kind, str) else np.dtype(dtype) == kind
+
+
+class Info:
+    """What the namespace can do, as the standard asks for it."""
+
+    def capabilities(self) -> dict:
+        """What depends on the library: all of it is there."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+
+    def default_device(self) -> Any:
+        """The one device."""
+        return as_tensor(0).device
+
+    def devices(self) -> list:
+        """All devices."""
+        return [self.default_device()]
+
+    def default_dtypes(self, *, device: Any = None) -> dict:
+        """What numbers without a dtype become."""
+        check_device(device)
+        real = dtypes.get_default_dtype()
+        return {
+            "real floating": real,
+            "complex floating": dtypes.complex_of(real),
+            "integral": dtypes.int64,
+            "indexing": dtypes.int64,
+        }
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict:
+        """The dtypes by name, all or those of a kind."""
+        check_device(device)
+        return {name: dtype for name, dtype in DTYPES.items() if kind is None or isdtype(dtype, kind)}

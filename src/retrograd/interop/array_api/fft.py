@@ -1,0 +1,61 @@
+"""The extension for Fourier transforms."""
+
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.core import Tensor, operator_named
+from retrograd.ops.functions import functions
+from retrograd.ops.layout import check_device
+
+
+def _of_one_axis(name: str) -> Callable:
+    operator = operator_named(f"fft.{name}")
+
+    def function(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+        return operator(x, n=n, dim=axis, norm=norm)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = operator.__doc__
+    return function
+
+
+def _of_several(name: str) -> Callable:
+    operator = operator_named(f"fft.{name}")
+
+    def function(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
+        return operator(x, s=s, dim=axes, norm=norm)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = operator.__doc__
+    return function
+
+
+fft, ifft, rfft = _of_one_axis("fft"), _of_one_axis("ifft"), _of_one_axis("rfft")
+irfft, hfft, ihfft = _of_one_axis("irfft"), _of_one_axis("hfft"), _of_one_axis("ihfft")
+fftn, ifftn, rfftn, irfftn = (_of_several(name) for name in ("fftn", "ifftn", "rfftn", "irfftn"))
+
+
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """The frequencies of the places of `fft`, for n samples at a distance of d."""
+    check_device(device)
+    return _frequencies("fftfreq", n, d, dtype)
+
+
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """The frequencies of the places of `rfft`, for n samples at a distance of d."""
+    check_device(device)
+    return _frequencies("rfftfreq", n, d, dtype)
+
+
+def _frequencies(name: str, n: int, d: float, dtype: Any) -> Tensor:
+    return functions[f"fft.{name}"](n, d, dtype=dtype)
+
+
+def fftshift(x: Any, /, *, axes: Any = None) -> Tensor:
+    """The zero frequency moved to the middle."""
+    return operator_named("fft.fftshift")(x, dim=axes)
+
+
+def ifftshift(x: Any, /, *, axes: Any = None) -> Tensor:
+    """The inverse of `fftshift`."""
+    return operator_named("fft.ifftshift")(x, dim=axes)

@@ -1,0 +1,164 @@
+"""The extension for linear algebra."""
+
+from typing import Any, NamedTuple
+
+from retrograd.core import Tensor, operator_named
+from retrograd.interop.array_api.promotion import cast, promoted
+from retrograd.interop.array_api.reductions import sum as _sum
+
+_op = operator_named
+
+
+class Eigh(NamedTuple):
+    """Eigenvalues in ascending order, and eigenvectors as columns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class QR(NamedTuple):
+    """An orthogonal and an upper triangular matrix."""
+
+    Q: Tensor
+    R: Tensor
+
+
+class Slogdet(NamedTuple):
+    """The sign of a determinant and the logarithm of its absolute value."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+class SVD(NamedTuple):
+    """Left singular vectors, singular values in descending order, right singular vectors as rows."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
+    """The triangular factor of a positive definite matrix."""
+    return _op("linalg.cholesky")(x, upper=upper)
+
+
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
+    """The vector product along an axis of size 3."""
+    return _op("linalg.cross")(*promoted(x1, x2), dim=axis)
+
+
+def det(x: Any, /) -> Tensor:
+    """The determinant."""
+    return _op("linalg.det")(x)
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
+    """A diagonal of the last two axes."""
+    return _op("diagonal")(x, offset, -2, -1)
+
+
+def eigh(x: Any, /) -> Eigh:
+    """Eigenvalues and eigenvectors of a Hermitian matrix."""
+    return Eigh(*_op("linalg.eigh")(x))
+
+
+def eigvalsh(x: Any, /) -> Tensor:
+    """Eigenvalues of a Hermitian matrix."""
+    return _op("linalg.eigvalsh")(x)
+
+
+def inv(x: Any, /) -> Tensor:
+    """The inverse."""
+    return _op("linalg.inv")(x)
+
+
+def matmul(x1: Any, x2: Any, /) -> Tensor:
+    """The matrix product."""
+    return _op("matmul")(*promoted(x1, x2))
+
+
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
+    """A norm of the matrices in the last two axes."""
+    return _op("linalg.matrix_norm")(x, ord, keepdim=keepdims)
+
+
+def matrix_power(x: Any, n: int, /) -> Tensor:
+    """A square matrix to an integer power."""
+    return _op("linalg.matrix_power")(x, n)
+
+
+def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
+    """How many singular values are larger than rtol times the largest."""
+    return _op("linalg.matrix_rank")(x, rtol=rtol)
+
+
+def matrix_transpose(x: Any, /) -> Tensor:
+    """The last two axes swapped."""
+    return _op("transpose")(x, -2, -1)
+
+
+def outer(x1: Any, x2: Any, /) -> Tensor:
+    """All products of the elements of two vectors."""
+    return _op("outer")(*promoted(x1, x2))
+
+
+def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
+    """The pseudo-inverse."""
+    return _op("linalg.pinv")(x, rtol=rtol)
+
+
+def qr(x: Any, /, *, mode: str = "reduced") -> QR:
+    """An orthogonal times an upper triangular matrix."""
+    return QR(*_op("linalg.qr")(x, mode=mode))
+
+
+def slogdet(x: Any, /) -> Slogdet:
+    """The sign of the determinant and the logarithm of its absolute value."""
+    return Slogdet(*_op("linalg.slogdet")(x))
+
+
+def solve(x1: Any, x2: Any, /) -> Tensor:
+    """The solution of x1 @ x = x2; x2 is a vector only if it has one axis, else matrices."""
+    x1, x2 = promoted(x1, x2)
+    if x2.ndim == 1:
+        return _op("squeeze")(_op("linalg.solve")(x1, x2[:, None]), -1)
+    lead = broadcast_lead(x1, x2)
+    return _op("linalg.solve")(x1, _op("expand")(x2, (*lead, *x2.shape[-2:])))
+
+
+def broadcast_lead(x1: Any, x2: Any) -> tuple[int, ...]:
+    """The common shape of the axes in front of two stacks of matrices."""
+    return _op("broadcast_tensors")([_op("zeros_like")(a[..., 0, 0]) for a in (x1, x2)])[0].shape
+
+
+def svd(x: Any, /, *, full_matrices: bool = True) -> SVD:
+    """The singular value decomposition."""
+    return SVD(*_op("linalg.svd")(x, full_matrices=full_matrices))
+
+
+def svdvals(x: Any, /) -> Tensor:
+    """The singular values, in descending order."""
+    return _op("linalg.svdvals")(x)
+
+
+def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
+    """The sum of products over the axes named, or over the last of x1 and the first of x2."""
+    return _op("tensordot")(*promoted(x1, x2), dims=axes)
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
+    """The sum of a diagonal of the last two axes."""
+    return _sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
+
+
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
+    """The sum of products along an axis, the first factor conjugated."""
+    return _op("linalg.vecdot")(*promoted(x1, x2), dim=axis)
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Tensor:
+    """A norm of the vectors along the axes (None: of everything)."""
+    if axis == ():
+        return cast(_op("abs")(x) if ord else x != 0, _op("abs")(x).dtype)
+    return _op("linalg.vector_norm")(x, ord, dim=axis, keepdim=keepdims)

@@ -1,0 +1,105 @@
+"""Shapes, joining, and choosing along an axis."""
+
+from typing import Any
+
+from retrograd.core import Tensor, operator_named
+from retrograd.interop.array_api.promotion import cast, result_type
+from retrograd.ops.family import broadcast_shapes as _broadcast
+
+_op = operator_named
+
+
+def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
+    """The arrays in their common shape."""
+    return tuple(_op("broadcast_tensors")(list(arrays)))
+
+
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The common shape of arrays of these shapes."""
+    return _broadcast("broadcast_shapes", list(shapes)) if shapes else ()
+
+
+def broadcast_to(x: Any, /, shape: tuple[int, ...]) -> Tensor:
+    """x in another shape, by repeating it along new axes and those of size 1."""
+    return _op("expand")(x, tuple(shape))
+
+
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
+    """The arrays one after the other along an axis; None: flattened."""
+    dtype = result_type(*arrays)
+    parts = [cast(a, dtype) for a in arrays]
+    return _op("cat")([a.reshape(-1) for a in parts] if axis is None else parts, dim=axis or 0)
+
+
+def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
+    """The arrays, all of one shape, side by side along a new axis."""
+    dtype = result_type(*arrays)
+    return _op("stack")([cast(a, dtype) for a in arrays], dim=axis)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """The slices along an axis."""
+    return tuple(_op("unbind")(x, axis))
+
+
+def expand_dims(x: Any, /, axis: int) -> Tensor:
+    """A new axis of size 1."""
+    return _op("unsqueeze")(x, axis)
+
+
+def squeeze(x: Any, /, axis: int | tuple[int, ...]) -> Tensor:
+    """Without the axes named; ValueError if one of them is not of size 1."""
+    for a in (axis,) if isinstance(axis, int) else axis:
+        if not -x.ndim <= a < x.ndim or x.shape[a] != 1:
+            raise ValueError(f"squeeze: axis {a} of shape {x.shape} is not of size 1")
+    return _op("squeeze")(x, axis)
+
+
+def flip(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
+    """The elements in reverse order along the axes (None: all)."""
+    return _op("flip")(x, tuple(range(x.ndim)) if axis is None else axis)
+
+
+def moveaxis(x: Any, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Tensor:
+    """Axes moved to other places, the rest in their old order."""
+    return _op("movedim")(x, source, destination)
+
+
+def permute_dims(x: Any, /, axes: tuple[int, ...]) -> Tensor:
+    """The axes in another order."""
+    return _op("permute")(x, tuple(axes))
+
+
+def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
+    """Each element several times along an axis (None: of the flattened array)."""
+    return _op("repeat_interleave")(x, repeats, dim=axis)
+
+
+def reshape(x: Any, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Tensor:
+    """The same elements in another shape; copy=False raises ValueError where the memory can't be shown so."""
+    out = _op("reshape")(x, tuple(shape))
+    if copy is False and x.level is None and not out._is_view():
+        raise ValueError(f"reshape: an array of shape {x.shape} can't be shown in shape {tuple(shape)} without a copy")
+    return _op("clone")(out) if copy else out
+
+
+def roll(x: Any, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Tensor:
+    """The elements shifted along axes (None: of the flattened array), those pushed out coming in at the front."""
+    return _op("roll")(x, shift, axis)
+
+
+def tile(x: Any, repetitions: tuple[int, ...], /) -> Tensor:
+    """The whole array several times along each axis."""
+    return _op("tile")(x, tuple(repetitions))
+
+
+def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
+    """The slices along an axis that a vector of integers names; axis may be left out for a vector."""
+    if axis is None and x.ndim != 1:
+        raise ValueError(f"take: axis is needed for an array of {x.ndim} axes")
+    return _op("index_select")(x, axis or 0, indices)
+
+
+def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
+    """Per place of `indices`, the element of x at that index along the axis; other axes broadcast."""
+    return _op("take_along_dim")(x, indices, axis)

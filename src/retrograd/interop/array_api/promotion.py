@@ -1,0 +1,52 @@
+"""The standard's rules of promotion: by dtype alone, whatever the number of dimensions; Python's numbers adapt."""
+
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from retrograd.core import Tensor, operator_named
+from retrograd.core import dtype as dtypes
+
+NUMBERS = (bool, int, float, complex)
+
+
+def result_type(*arrays_and_dtypes: Any) -> Any:
+    """The dtype that arrays, dtypes and Python numbers meet in.
+
+    Raises ValueError if there is neither an array nor a dtype.
+
+    >>> from retrograd import float32, zeros
+    >>> result_type(zeros((), dtype="float64"), zeros(3))
+    dtype('float64')
+    >>> result_type(float32, 2)
+    dtype('float32')
+    """
+    numbers = [a for a in arrays_and_dtypes if isinstance(a, NUMBERS)]
+    fixed = [dtype_of(a) for a in arrays_and_dtypes if not isinstance(a, NUMBERS)]
+    if not fixed:
+        raise ValueError("result_type: expected at least one array or dtype")
+    return reduce(_with_number, numbers, reduce(dtypes.promote, fixed))
+
+
+def dtype_of(a: Any) -> Any:
+    """The dtype of an array; a dtype is its own."""
+    return a.dtype if hasattr(a, "dtype") else np.dtype(a)
+
+
+def _with_number(dtype: Any, number: Any) -> Any:
+    own = dtypes.of_scalar(number)
+    if dtypes.category(own) <= dtypes.category(dtype):
+        return dtype
+    return dtypes.complex_of(dtype) if dtype.kind == "f" else own
+
+
+def promoted(*operands: Any) -> tuple[Any, ...]:
+    """The operands in one dtype; a number beside an array stays a number, which adapts to it."""
+    dtype = result_type(*operands)
+    return tuple(cast(a, dtype) if isinstance(a, Tensor) else a for a in operands)
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    """x in another dtype; itself if it has that already."""
+    return x if x.dtype == dtype else operator_named("to")(x, dtype)

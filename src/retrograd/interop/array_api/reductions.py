@@ -1,0 +1,212 @@
+"""Statistics, truth, sums along axes, searching, sorting and sets."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from retrograd.core import Tensor, operator_named
+from retrograd.core import dtype as dtypes
+from retrograd.interop.array_api.promotion import cast, promoted, result_type
+
+# The names of several functions are Python's own: the standard has them so.
+_op = operator_named
+
+
+def _over(name: str, x: Any, axis: Any, keepdims: bool, **params: Any) -> Tensor:
+    """Reduce; over no axis at all where `axis` is (), which PyTorch takes for all of them."""
+    if axis == ():
+        return _op("squeeze")(_op(name)(_op("unsqueeze")(x, 0), (0,), keepdim=True, **params), 0)
+    return _op(name)(x, axis, keepdim=keepdims, **params)
+
+
+def _sum_dtype(x: Any, dtype: Any) -> Any:
+    """What elements add up in: unsigned integers in uint64, signed ones in int64."""
+    if dtype is not None:
+        return np.dtype(dtype)
+    return {"u": np.dtype("uint64"), "i": dtypes.int64, "b": dtypes.int64}.get(x.dtype.kind, x.dtype)
+
+
+def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """The sum over `axis` (None: all)."""
+    return _over("sum", cast(x, _sum_dtype(x, dtype)), axis, keepdims, dtype=_sum_dtype(x, dtype))
+
+
+def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """The product over `axis` (None: all)."""
+    return _over("prod", cast(x, _sum_dtype(x, dtype)), axis, keepdims, dtype=_sum_dtype(x, dtype))
+
+
+def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The mean over `axis` (None: all)."""
+    return _over("mean", x, axis, keepdims)
+
+
+def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """The mean squared distance from the mean, over n - correction."""
+    return _over("var", x, axis, keepdims, correction=correction)
+
+
+def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """The square root of `var`."""
+    return _over("std", x, axis, keepdims, correction=correction)
+
+
+def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The largest element over `axis` (None: all); NaN wins."""
+    return _over("amax", x, axis, keepdims)
+
+
+def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The smallest element over `axis` (None: all); NaN wins."""
+    return _over("amin", x, axis, keepdims)
+
+
+def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Whether every element over `axis` (None: all) is true."""
+    return _over("all", x, axis, keepdims)
+
+
+def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Whether some element over `axis` (None: all) is true."""
+    return _over("any", x, axis, keepdims)
+
+
+def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """How many elements over `axis` (None: all) are not zero."""
+    return _over("sum", x != 0, axis, keepdims)
+
+
+def _along(name: str, x: Any, axis: int | None, dtype: Any, include_initial: bool, initial: int) -> Tensor:
+    if axis is None and x.ndim != 1:
+        raise ValueError(f"cumulative_{name}: axis is needed for an array of {x.ndim} axes")
+    axis, dtype = axis or 0, _sum_dtype(x, dtype)
+    out = _op(f"cum{name}")(cast(x, dtype), axis)
+    if not include_initial:
+        return out
+    first = [1 if i == axis % x.ndim else s for i, s in enumerate(x.shape)]
+    return _op("cat")([_op("full")(first, initial, dtype=dtype), out], dim=axis)
+
+
+def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+    """The sums of the elements up to each place along `axis`; include_initial puts the sum of none in front."""
+    return _along("sum", x, axis, dtype, include_initial, 0)
+
+
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+    """The products of the elements up to each place along `axis`; include_initial puts that of none in front."""
+    return _along("prod", x, axis, dtype, include_initial, 1)
+
+
+def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Tensor:
+    """Differences of neighbours along `axis`, taken n times."""
+    return _op("diff")(x, n=n, dim=axis, prepend=prepend, append=append)
+
+
+# ------------------------------------------------------------------------------------------------- searching
+
+
+def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Where the largest element along `axis` is; None: in the flattened array."""
+    return _op("argmax")(x, axis, keepdim=keepdims)
+
+
+def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Where the smallest element along `axis` is; None: in the flattened array."""
+    return _op("argmin")(x, axis, keepdim=keepdims)
+
+
+def nonzero(x: Any, /) -> tuple[Tensor, ...]:
+    """The places of the elements that are not zero, an array of indices per axis."""
+    if not x.ndim:
+        raise ValueError("nonzero: expected at least one axis")
+    return _op("nonzero")(x, as_tuple=True)
+
+
+def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
+    """Where each element of x2 belongs in the sorted x1."""
+    x1, x2 = promoted(x1, x2)
+    return _op("searchsorted")(x1, x2, side=side, sorter=sorter)
+
+
+def where(condition: Any, x1: Any, x2: Any, /) -> Tensor:
+    """x1 where the condition holds, x2 elsewhere."""
+    return _op("where")(condition, *promoted(x1, x2))
+
+
+def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The places of the elements along `axis`, in their order."""
+    return _op("argsort")(x, dim=axis, descending=descending, stable=stable)
+
+
+def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The elements along `axis` in order."""
+    return _op("sort")(x, dim=axis, descending=descending, stable=stable)[0]
+
+
+# ------------------------------------------------------------------------------------------------------ sets
+
+
+class UniqueAll(NamedTuple):
+    """The distinct values, where each comes first, and which of them each element is, and how often each comes."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    """The distinct values, and how often each comes."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    """The distinct values, and which of them each element is."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def unique_all(x: Any, /) -> UniqueAll:
+    """The distinct values in order, each NaN for itself, and what belongs to them."""
+    flat = x.reshape(-1)
+    order = argsort(flat)
+    ranked = flat[order]
+    first = _op("cat")([ranked[:1] == ranked[:1], ranked[1:] != ranked[:-1]])
+    first = first | (create_places(first) == 0)
+    starts = _op("nonzero")(first, as_tuple=True)[0]
+    group = cumulative_sum(first) - 1
+    inverse = _op("zeros_like")(order).scatter(0, order, group).reshape(x.shape)
+    ends = _op("cat")([starts[1:], _op("full")([1], x.numel(), dtype=dtypes.int64)])[: starts.shape[0]]
+    return UniqueAll(ranked[starts], order[starts], inverse, ends - starts)
+
+
+def create_places(x: Any) -> Tensor:
+    """0, 1, 2, ... for the elements of a vector."""
+    return cumulative_sum(_op("ones_like")(x, dtype=dtypes.int64)) - 1
+
+
+def unique_counts(x: Any, /) -> UniqueCounts:
+    """The distinct values in order, and how often each comes."""
+    found = unique_all(x)
+    return UniqueCounts(found.values, found.counts)
+
+
+def unique_inverse(x: Any, /) -> UniqueInverse:
+    """The distinct values in order, and which of them each element is."""
+    found = unique_all(x)
+    return UniqueInverse(found.values, found.inverse_indices)
+
+
+def unique_values(x: Any, /) -> Tensor:
+    """The distinct values in order."""
+    return unique_all(x).values
+
+
+def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
+    """Whether each element of x1 is among those of x2; with invert, whether it is not."""
+    dtype = result_type(x1, x2)
+    x1, x2 = (a if isinstance(a, Tensor) else _op("full")([], a, dtype=dtype) for a in promoted(x1, x2))
+    return _op("isin")(x1, x2, invert=invert)

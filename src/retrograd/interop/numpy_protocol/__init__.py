@@ -1,0 +1,61 @@
+"""NumPy's functions, and Python's operators between arrays and tensors: `np.sin(t)`, `np.stack([t, a])`, `a * t`.
+
+Importing this package gives tensors NumPy's two protocols.  What each function does stands in the modules beside this
+one, which are imported when the first of them is asked for.
+"""
+
+import importlib
+from collections.abc import Callable
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from numpy import ndarray
+
+from retrograd.core import Tensor
+from retrograd.interop.numpy_protocol import array_methods as array_methods
+
+_MODULES = (
+    "calculus", "creation", "fft", "joins", "linalg", "nans", "ordering", "places", "products", "questions",
+    "reductions", "shapes", "special", "statistics", "table", "ufuncs",
+)  # fmt: skip
+
+
+@cache
+def _loaded() -> tuple[ModuleType, ModuleType]:
+    """The table of functions and that of universal functions, filled."""
+    modules = {name: importlib.import_module(f"{__name__}.{name}") for name in _MODULES}
+    return modules["table"], modules["ufuncs"]
+
+
+def functions() -> dict[str, Callable]:
+    """NumPy's functions on tensors, by dotted name."""
+    return _loaded()[0].functions
+
+
+asked_for: dict[Callable, Callable] = {}  # universal functions by NumPy's object, so that they are found at once
+
+
+def _array_ufunc(x: Tensor, ufunc: Callable, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """`ufunc(...)`, or its method of that name, where an operand is a tensor."""
+    function = asked_for.get(ufunc)
+    if function is None or kwargs or method != "__call__":
+        return _loaded()[1].apply(ufunc, method, inputs, kwargs)
+    return function(*inputs)
+
+
+def _array_function(x: Tensor, function: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
+    """A function of NumPy's, where an argument is a tensor or a list of tensors."""
+    if not all(issubclass(t, (Tensor, ndarray)) for t in types):
+        return NotImplemented  # another library's class may know what to do
+    table = _loaded()[0]
+    name = table.dotted_name(function)
+    if name not in table.functions:
+        raise TypeError(f"np.{name} has no counterpart for tensors; x.detach().numpy() leaves the graph for it")
+    return table.functions[name](*args, **kwargs)
+
+
+_PROTOCOLS = {"__array_ufunc__": _array_ufunc, "__array_function__": _array_function}
+
+for _name, _function in _PROTOCOLS.items():
+    setattr(Tensor, _name, _function)

@@ -1,0 +1,308 @@
+"""Elementwise functions that are no ufuncs, differences, interpolation, polynomials, convolution."""
+
+import numpy as np
+
+from retrograd.core import registry
+from retrograd.interop.numpy_protocol.joins import concatenate
+from retrograd.interop.numpy_protocol.table import (
+    O,
+    agreeing,
+    axes,
+    cast,
+    floating,
+    implements,
+    only_default,
+    operand,
+    refuse,
+    tensor,
+    values,
+)
+from retrograd.ops.create import as_tensor
+from retrograd.ops.index import T
+
+_NONE = np._NoValue
+
+
+@implements()
+def clip(a, a_min=_NONE, a_max=_NONE, out=None, *, min=_NONE, max=_NONE, **kwargs):
+    """Between bounds, each of which may be None, a number or a tensor."""
+    only_default("clip", **{name: (value, None) for name, value in kwargs.items()})
+    bounds = (min if a_min is _NONE else a_min, max if a_max is _NONE else a_max)
+    low, high = (None if b is _NONE else b for b in bounds)
+    x = tensor(a)
+    if all(b is None or (np.ndim(b) == 0 and isinstance(b, (int, float, np.generic))) for b in (low, high)):
+        return x if low is high is None else O.clamp(x, low, high)
+    x = x if low is None else O.maximum(x, operand(low))
+    return x if high is None else O.minimum(x, operand(high))
+
+
+@implements("round", "around")
+def round_(a, decimals=0, out=None):
+    """Rounded to so many decimals; the derivative is 0."""
+    x, scale = tensor(a), 10.0 ** abs(decimals)
+    if decimals == 0 or (x.dtype.kind in "iub" and decimals > 0):
+        return O.round(x)
+    scaled = O.round(x * scale if decimals > 0 else x / scale)
+    return cast(scaled / scale if decimals > 0 else scaled * scale, x.dtype)
+
+
+@implements()
+def fix(x, out=None):
+    """Rounded towards 0."""
+    return O.trunc(tensor(x))
+
+
+@implements()
+def sinc(x):
+    """sin(pi x) / (pi x), and 1 at 0."""
+    x = floating(x)
+    zero = x == 0
+    scaled = O.where(zero, 1, x) * np.pi
+    return O.where(zero, 1 - (x * np.pi) ** 2 / 6, O.sin(scaled) / scaled)  # the series has the derivatives at 0
+
+
+@implements()
+def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
+    """With numbers in the place of NaN and of the infinities, and derivative 0 there."""
+    x = tensor(x)
+    if x.dtype.kind not in "fc":
+        return x
+    if x.dtype.kind == "c":
+        return O.complex(*[nan_to_num(part, copy, nan, posinf, neginf) for part in (O.real(x), O.imag(x))])
+    limits = np.finfo(x.dtype)
+    high, low = (float(d) if v is None else v for v, d in ((posinf, limits.max), (neginf, limits.min)))
+    return O.where(O.isnan(x), nan, O.where(x == np.inf, high, O.where(x == -np.inf, low, x)))
+
+
+@implements()
+def angle(z, deg=False):
+    """The argument of complex numbers, in radians or degrees."""
+    found = O.angle(floating(z))
+    return found * (180 / np.pi) if deg else found
+
+
+@implements()
+def real(val):
+    """The real part; a real tensor is its own."""
+    return O.real(tensor(val))
+
+
+@implements()
+def imag(val):
+    """The imaginary part; that of a real tensor is 0."""
+    x = tensor(val)
+    return O.imag(x) if x.dtype.kind == "c" else O.zeros_like(x)
+
+
+@implements()
+def real_if_close(a, tol=100):
+    """The real part, if all imaginary parts are below `tol` (times the precision, if it is above 1)."""
+    x = tensor(a)
+    if x.dtype.kind != "c":
+        return x
+    limit = tol * np.finfo(x.dtype).eps if tol > 1 else tol
+    return O.real(x) if np.all(np.abs(values(x).imag) < limit) else x
+
+
+@implements()
+def i0(x):
+    """The modified Bessel function of the first kind, of order 0."""
+    return O.special.i0(floating(x))
+
+
+# ------------------------------------------------------------------------------------------------- differences
+
+
+def _at(x, axis, part):
+    """A part of x along an axis."""
+    return x[(*(slice(None),) * axis, part)]
+
+
+@implements()
+def diff(a, n=1, axis=-1, prepend=_NONE, append=_NONE):
+    """The differences of neighbours, n times over."""
+    x = tensor(a)
+    (axis,) = axes(axis, x.ndim)
+    ends = [None if end is _NONE else _end(end, x, axis) for end in (prepend, append)]
+    parts = [part for part in (ends[0], x, ends[1]) if part is not None]
+    x = concatenate(parts, axis) if len(parts) > 1 else x
+    for _ in range(n):
+        after, before = _at(x, axis, slice(1, None)), _at(x, axis, slice(None, -1))
+        x = after != before if x.dtype == np.bool_ else after - before
+    return x
+
+
+def _end(value, x, axis):
+    """What stands before or behind x: a number becomes one slice of it."""
+    value = tensor(value)
+    shape = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
+    return value if value.ndim else O.broadcast_to(value, shape)
+
+
+@implements()
+def ediff1d(ary, to_end=None, to_begin=None):
+    """The differences of neighbours, all in a row, with numbers in front and behind."""
+    parts = [to_begin, diff(O.reshape(tensor(ary), (-1,))), to_end]
+    return concatenate([O.reshape(tensor(part), (-1,)) for part in parts if part is not None])
+
+
+@implements()
+def gradient(f, *varargs, axis=None, edge_order=1):
+    """Slopes at every place, from the neighbours on both sides; at the ends from one side."""
+    x = floating(f)
+    over = axes(axis, x.ndim)
+    steps = varargs * len(over) if len(varargs) == 1 else varargs or (1.0,) * len(over)
+    if len(steps) != len(over):
+        raise TypeError("np.gradient: expected one distance, or one for each axis")
+    slopes = [_slope(O.movedim(x, at, -1), step, edge_order) for at, step in zip(over, steps, strict=True)]
+    made = tuple(O.movedim(s, -1, at) for s, at in zip(slopes, over, strict=True))
+    return made[0] if len(made) == 1 else made
+
+
+def _slope(x, step, edge_order):
+    """The slopes along the last axis; `step` is one distance, or the coordinates."""
+    if x.shape[-1] < edge_order + 1:
+        raise ValueError("np.gradient: shape too small to calculate a numerical gradient")
+    h = tensor(step)
+    h = diff(h) if h.ndim else O.broadcast_to(h, (x.shape[-1] - 1,))
+    rise = (x[..., 1:] - x[..., :-1]) / h
+    left, right = h[:-1], h[1:]
+    inner = (right * rise[..., :-1] + left * rise[..., 1:]) / (left + right)
+    first, last = rise[..., :1], rise[..., -1:]
+    if edge_order == 2:
+        first = first + (first - rise[..., 1:2]) * h[0] / (h[0] + h[1])
+        last = last + (last - rise[..., -2:-1]) * h[-1] / (h[-1] + h[-2])
+    return O.cat([first, inner, last], -1)
+
+
+@implements()
+def trapezoid(y, x=None, dx=1.0, axis=-1):
+    """The integral by the trapezoidal rule, over coordinates or one distance."""
+    y = tensor(y)
+    (axis,) = axes(axis, y.ndim)
+    steps = operand(dx)
+    if x is not None:
+        steps = diff(x, axis=-1 if tensor(x).ndim == 1 else axis)
+        steps = O.reshape(steps, (-1,) + (1,) * (y.ndim - axis - 1)) if steps.ndim == 1 else steps
+    pairs = _at(y, axis, slice(1, None)) + _at(y, axis, slice(None, -1))
+    return O.sum(steps * pairs / 2, axis)
+
+
+@implements()
+def unwrap(p, discont=None, axis=-1, *, period=2 * np.pi):
+    """With multiples of the period added, so that neighbours lie close together; they have no derivative."""
+    x = tensor(p)
+    return x + as_tensor(np.unwrap(values(x), discont, axis, period=period) - values(x))
+
+
+# ------------------------------------------------------------------------------- interpolation and polynomials
+
+
+@implements()
+def interp(x, xp, fp, left=None, right=None, period=None):
+    """Straight lines between the points (xp, fp), xp ascending; beyond them `left` and `right`."""
+    only_default("interp", period=(period, None))
+    x, xp, fp = agreeing(floating(x), floating(xp), floating(fp))
+    right_of = np.clip(np.searchsorted(values(xp), values(x), "right"), 1, xp.shape[0] - 1)
+    start, end = xp[right_of - 1], xp[right_of]
+    low, high = fp[right_of - 1], fp[right_of]
+    made = low + (high - low) * (x - start) / (end - start)
+    made = O.where(x < xp[0], operand(fp[0] if left is None else left), made)
+    return O.where(x > xp[-1], operand(fp[-1] if right is None else right), made)
+
+
+@implements()
+def polyval(p, x):
+    """The polynomial whose coefficients are p, the highest power first."""
+    x = tensor(x)
+    total = O.zeros_like(x)
+    for coefficient in p:
+        total = total * x + operand(coefficient)
+    return total
+
+
+def _lengthened(a, b):
+    """Two lists of coefficients, the shorter one with zeros in front."""
+    a, b = agreeing(a, b)
+    size = max(a.shape[0], b.shape[0])
+    return [concatenate([np.zeros(size - x.shape[0], x.dtype), x]) for x in (a, b)]
+
+
+@implements()
+def polyadd(a1, a2):
+    """The sum of two polynomials."""
+    a, b = _lengthened(a1, a2)
+    return a + b
+
+
+@implements()
+def polysub(a1, a2):
+    """The difference of two polynomials."""
+    a, b = _lengthened(a1, a2)
+    return a - b
+
+
+@implements()
+def polymul(a1, a2):
+    """The product of two polynomials."""
+    return convolve(a1, a2)
+
+
+@implements()
+def polyder(p, m=1):
+    """The m-th derivative of a polynomial."""
+    x = tensor(p)
+    for _ in range(m):
+        x = x[:-1] * np.arange(x.shape[0] - 1, 0, -1)
+    return x
+
+
+@implements()
+def polyint(p, m=1, k=None):
+    """The m-th integral of a polynomial, with constants k."""
+    x, constants = floating(p), np.broadcast_to(0 if k is None else k, (m,))
+    for constant in constants:
+        x = concatenate([x / np.arange(x.shape[0], 0, -1), np.array([constant], x.dtype)])
+    return x
+
+
+# -------------------------------------------------------------------------------------------------- convolution
+
+
+@implements()
+def convolve(a, v, mode="full"):
+    """The sums of a[i] v[j] over i + j = n, for every n ("full"), or fewer of them ("same", "valid")."""
+    a, v = agreeing(a, v)
+    if a.ndim != 1 or v.ndim != 1:
+        raise ValueError("np.convolve: object too deep for desired array")
+    a, v = (a, v) if a.shape[0] >= v.shape[0] else (v, a)
+    n, m = a.shape[0], v.shape[0]
+    places = as_tensor(np.add.outer(np.arange(n), np.arange(m)))
+    whole = registry["index_put_sum"](_outer(a, v), (places,), shape=(n + m - 1,), spec=(T,))
+    return _part(whole, n, m, mode)
+
+
+def _outer(a, v):
+    return O.unsqueeze(a, 1) * O.unsqueeze(v, 0)
+
+
+def _part(whole, n, m, mode):
+    """Of a full convolution of n and m elements what the mode asks for."""
+    if mode == "full":
+        return whole
+    if mode == "same":
+        return whole[(m - 1) // 2 : (m - 1) // 2 + n]
+    if mode == "valid":
+        return whole[m - 1 : n]
+    return refuse("convolve", f"mode must be 'full', 'same' or 'valid', got {mode!r}")
+
+
+@implements()
+def correlate(a, v, mode="valid"):
+    """The sums of a[n + k] conj(v[n]), for every k ("full"), or fewer of them."""
+    a, v = agreeing(a, v)
+    turned = O.conj(O.flip(v, 0))
+    if a.shape[0] >= v.shape[0] or mode != "same":
+        return convolve(a, turned, mode)
+    n, m = v.shape[0], a.shape[0]
+    return convolve(a, turned, "full")[m // 2 : m // 2 + n]

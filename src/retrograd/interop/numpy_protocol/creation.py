@@ -1,0 +1,176 @@
+"""Making tensors: from parts, like others, in steps, as matrices of a pattern."""
+
+import numpy as np
+
+from retrograd.core import Tensor, registry
+from retrograd.interop.numpy_protocol.table import O, agreeing, cast, floating, implements, operand, tensor, values
+from retrograd.ops.create import as_tensor
+
+
+@implements()
+def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, ndmax=0):
+    """A tensor of numbers, arrays and tensors in nested lists; in the graph of those that it is made of."""
+    x = cast(tensor(object), dtype)
+    x = O.clone(x) if x is object and copy else x
+    return O.reshape(x, (1,) * (ndmin - x.ndim) + x.shape) if ndmin > x.ndim else x
+
+
+@implements("asarray", "asanyarray")
+def asarray(a, dtype=None, order=None, *, device=None, copy=None):
+    """A tensor as it is, and anything else as `array` makes it."""
+    return array(a, dtype, copy=bool(copy))
+
+
+@implements()
+def asarray_chkfinite(a, dtype=None, order=None):
+    """The same, if all elements are finite numbers."""
+    x = asarray(a, dtype)
+    if not np.all(np.isfinite(values(x))):
+        raise ValueError("array must not contain infs or NaNs")
+    return x
+
+
+@implements("ascontiguousarray", "asfortranarray")
+def ascontiguousarray(a, dtype=None):
+    """A tensor with at least one axis; its order in memory is not the program's business."""
+    return array(a, dtype, copy=False, ndmin=1)
+
+
+def _shape(shape):
+    return (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+
+
+@implements("zeros", "empty")
+def zeros(shape, dtype=float, order="C", *, device=None):
+    """Zeros, in float64 as NumPy's."""
+    return as_tensor(np.zeros(_shape(shape), dtype))
+
+
+@implements()
+def ones(shape, dtype=None, order="C", *, device=None):
+    """Ones, in float64 as NumPy's."""
+    return as_tensor(np.ones(_shape(shape), dtype))
+
+
+@implements()
+def full(shape, fill_value, dtype=None, order="C", *, device=None):
+    """One value everywhere, which may be a tensor."""
+    return O.clone(O.broadcast_to(cast(tensor(fill_value), dtype), _shape(shape)))
+
+
+@implements()
+def arange(*args, dtype=None, device=None):
+    """Numbers at equal steps; tensors among the bounds and the step take no gradient."""
+    return as_tensor(np.arange(*[x.item() if isinstance(x, Tensor) else x for x in args], dtype=dtype))
+
+
+@implements()
+def eye(N, M=None, k=0, dtype=float, order="C", *, device=None):
+    """Ones on a diagonal."""
+    return as_tensor(np.eye(N, M, k, dtype))
+
+
+@implements()
+def identity(n, dtype=None):
+    """The unit matrix."""
+    return as_tensor(np.identity(n, dtype))
+
+
+@implements()
+def empty_like(prototype, /, dtype=None, order="K", subok=True, shape=None, *, device=None):
+    """Zeros, though nobody should count on that."""
+    return full_like(prototype, 0, dtype, shape=shape)
+
+
+@implements()
+def zeros_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
+    """Zeros in the shape and dtype of another."""
+    return full_like(a, 0, dtype, shape=shape)
+
+
+@implements()
+def ones_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
+    """Ones in the shape and dtype of another."""
+    return full_like(a, 1, dtype, shape=shape)
+
+
+@implements()
+def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
+    """One value in the shape and dtype of another."""
+    x = tensor(a)
+    value = cast(tensor(fill_value), x.dtype if dtype is None else dtype)
+    return O.clone(O.broadcast_to(value, x.shape if shape is None else _shape(shape)))
+
+
+# ----------------------------------------------------------------------------------------------------- in steps
+
+
+@implements()
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
+    """`num` numbers at equal distances; both ends may be tensors, and take gradients."""
+    start, stop = agreeing(floating(start), floating(stop))
+    share, parts = np.linspace(0, 1, num, endpoint=endpoint), num - 1 if endpoint else num
+    ndim = max(start.ndim, stop.ndim)
+    share = cast(O.reshape(tensor(share), (num,) + (1,) * ndim), start.real.dtype)
+    made = cast(O.movedim(start * (1 - share) + stop * share, 0, axis), dtype)
+    return (made, (stop - start) / parts if parts > 0 else np.nan) if retstep else made
+
+
+@implements()
+def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
+    """Powers of a base whose exponents are at equal distances."""
+    return cast(O.pow(operand(base), linspace(start, stop, num, endpoint, axis=axis)), dtype)
+
+
+@implements()
+def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
+    """Numbers with equal ratios, both ends of one sign."""
+    start, stop = agreeing(floating(start), floating(stop))
+    sign = O.sign(start)
+    made = O.exp(linspace(O.log(start * sign), O.log(stop * sign), num, endpoint, axis=axis))
+    return cast(made * (O.unsqueeze(sign, axis) if sign.ndim else sign), dtype)
+
+
+# ------------------------------------------------------------------------------------------- matrices of a pattern
+
+
+@implements()
+def diag(v, k=0):
+    """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
+    x = tensor(v)
+    if x.ndim == 2:
+        return O.diagonal(x, k)
+    return diagflat(x, k)
+
+
+@implements()
+def diagflat(v, k=0):
+    """The matrix with all elements on a diagonal."""
+    x = O.reshape(tensor(v), (-1,))
+    size = x.shape[0] + abs(k)
+    return registry["place_diagonal"](x, shape=(size, size), offset=k, dim1=0, dim2=1)
+
+
+@implements()
+def tril(m, k=0):
+    """Zeros above a diagonal; of a vector, copies of it below each other first."""
+    return O.tril(_matrix(m), k)
+
+
+@implements()
+def triu(m, k=0):
+    """Zeros below a diagonal; of a vector, copies of it below each other first."""
+    return O.triu(_matrix(m), k)
+
+
+def _matrix(m):
+    x = tensor(m)
+    return O.broadcast_to(x, (x.shape[0], x.shape[0])) if x.ndim == 1 else x
+
+
+@implements()
+def vander(x, N=None, increasing=False):
+    """The powers of each number in a row."""
+    x = tensor(x)
+    powers = np.arange(x.shape[0] if N is None else N)
+    return O.pow(O.unsqueeze(x, -1), tensor(powers if increasing else powers[::-1].copy()))

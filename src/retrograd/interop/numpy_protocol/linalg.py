@@ -1,0 +1,236 @@
+"""`numpy.linalg` on tensors."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from retrograd.core import Tensor
+from retrograd.interop.numpy_protocol.products import dot
+from retrograd.interop.numpy_protocol.reductions import squared
+from retrograd.interop.numpy_protocol.table import O, agreeing, axes, floating, implements, only_default, refuse, tensor
+
+_NONE = np._NoValue
+
+
+class EigResult(NamedTuple):
+    """Eigenvalues and the columns of eigenvectors."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class EighResult(NamedTuple):
+    """Eigenvalues in ascending order and the columns of eigenvectors."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class QRResult(NamedTuple):
+    """Orthonormal columns and an upper triangle."""
+
+    Q: Tensor
+    R: Tensor
+
+
+class SlogdetResult(NamedTuple):
+    """The sign of a determinant, and the logarithm of its size."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+class SVDResult(NamedTuple):
+    """Left vectors, singular values, right vectors as rows."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+def linalg(*names):
+    """Decorator: the function is NumPy's of `numpy.linalg`."""
+    return lambda function: implements(*names, home="linalg")(function)
+
+
+@linalg()
+def solve(a, b):
+    """x with a x = b; b is a vector only if it has one axis."""
+    a, b = agreeing(floating(a), floating(b))
+    return O.linalg.solve(a, O.unsqueeze(b, -1))[..., 0] if b.ndim == 1 else O.linalg.solve(a, b)
+
+
+@linalg()
+def inv(a):
+    """The inverse."""
+    return O.linalg.inv(floating(a))
+
+
+@linalg()
+def det(a):
+    """The determinant."""
+    return O.linalg.det(floating(a))
+
+
+@linalg()
+def slogdet(a):
+    """The sign of the determinant, and the logarithm of its size."""
+    return SlogdetResult(*O.linalg.slogdet(floating(a)))
+
+
+@linalg()
+def cholesky(a, /, *, upper=False):
+    """The triangle L with L L^H = a, or its adjoint."""
+    return O.linalg.cholesky(floating(a), upper=upper)
+
+
+@linalg()
+def qr(a, mode="reduced"):
+    """Orthonormal columns times an upper triangle."""
+    if mode == "raw":
+        refuse("linalg.qr", "mode 'raw' is not supported for tensors")
+    q, r = O.linalg.qr(floating(a), "reduced" if mode == "r" else mode)
+    return r if mode == "r" else QRResult(q, r)
+
+
+@linalg()
+def eigh(a, UPLO="L"):
+    """Eigenvalues and eigenvectors of Hermitian matrices, of which one triangle is read."""
+    return EighResult(*O.linalg.eigh(floating(a), UPLO))
+
+
+@linalg()
+def eigvalsh(a, UPLO="L"):
+    """Eigenvalues of Hermitian matrices."""
+    return O.linalg.eigvalsh(floating(a), UPLO)
+
+
+@linalg()
+def eig(a):
+    """Eigenvalues and eigenvectors; complex, also where NumPy finds that all are real."""
+    return EigResult(*O.linalg.eig(floating(a)))
+
+
+@linalg()
+def eigvals(a):
+    """Eigenvalues; complex, also where NumPy finds that all are real."""
+    return O.linalg.eigvals(floating(a))
+
+
+@linalg()
+def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
+    """The singular value decomposition, or the singular values alone."""
+    x = floating(a)
+    return SVDResult(*O.linalg.svd(x, full_matrices)) if compute_uv else O.linalg.svdvals(x)
+
+
+@linalg()
+def svdvals(x, /):
+    """The singular values."""
+    return O.linalg.svdvals(floating(x))
+
+
+@linalg()
+def pinv(a, rcond=None, hermitian=False, *, rtol=_NONE):
+    """The pseudo-inverse; singular values below a share of the largest count as 0."""
+    x = floating(a)
+    share = rcond if rtol is _NONE else rtol
+    share = 1e-15 if share is None and rtol is _NONE else share
+    return O.linalg.pinv(x, rtol=float(share)) if share is not None else O.linalg.pinv(x)
+
+
+@linalg()
+def matrix_power(a, n):
+    """The n-th power of square matrices; below 0, of the inverse."""
+    return O.linalg.matrix_power(tensor(a), n)
+
+
+@linalg()
+def multi_dot(arrays, *, out=None):
+    """The product of several matrices; the first may be a row and the last a column."""
+    product, *rest = arrays
+    for factor in rest:
+        product = dot(product, factor)
+    return product
+
+
+@linalg()
+def tensorsolve(a, b, axes=None):
+    """x with tensordot(a, x, x.ndim) = b."""
+    only_default("linalg.tensorsolve", axes=(axes, None))
+    a, b = agreeing(floating(a), floating(b))
+    shape = a.shape[b.ndim :]
+    size = int(np.prod(shape, dtype=int))
+    return O.reshape(solve(O.reshape(a, (size, size)), O.reshape(b, (size,))), shape)
+
+
+@linalg()
+def tensorinv(a, ind=2):
+    """The inverse with respect to `tensordot(..., ind)`."""
+    x = floating(a)
+    size = int(np.prod(x.shape[ind:], dtype=int))
+    return O.reshape(inv(O.reshape(x, (size, size))), (*x.shape[ind:], *x.shape[:ind]))
+
+
+# ----------------------------------------------------------------------------------------------------------- norms
+
+
+@linalg()
+def norm(x, ord=None, axis=None, keepdims=False):
+    """The norm of vectors along one axis, of matrices along two, or of all elements."""
+    x = floating(x)
+    if axis is None and ord is None:
+        return vector_norm(x, keepdims=keepdims)
+    axis = tuple(range(x.ndim)) if axis is None else axes(axis, x.ndim)
+    if len(axis) == 1:
+        return vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
+    if len(axis) > 2:
+        raise ValueError("np.linalg.norm: Improper number of dimensions to norm.")
+    return O.linalg.matrix_norm(x, "fro" if ord is None else ord, axis, keepdims)
+
+
+@linalg()
+def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
+    """The norm of vectors along axes, or of all elements."""
+    return O.linalg.vector_norm(floating(x), ord, axis, keepdims)
+
+
+@linalg()
+def matrix_norm(x, /, *, keepdims=False, ord="fro"):
+    """The norm of the matrices in the last two axes."""
+    return O.linalg.matrix_norm(floating(x), ord, (-2, -1), keepdims)
+
+
+@linalg()
+def cond(x, p=None):
+    """The ratio of the largest to the smallest singular value, or the norms of a matrix and its inverse multiplied."""
+    x = floating(x)
+    if p in (None, 2, -2):
+        sizes = svdvals(x)
+        ratio = sizes[..., 0] / sizes[..., -1]
+        return 1 / ratio if p == -2 else ratio
+    return matrix_norm(x, ord=p) * matrix_norm(inv(x), ord=p)
+
+
+@linalg()
+def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
+    """How many singular values are not 0."""
+    x = tensor(A)
+    if x.ndim < 2:
+        return O.any(x != 0).long()
+    sizes = svdvals(x)
+    share = max(x.shape[-2:]) * np.finfo(sizes.dtype).eps if rtol is None else rtol
+    limit = sizes.amax(-1, keepdim=True) * share if tol is None else tensor(tol)
+    return O.sum(sizes > limit, -1)
+
+
+@linalg()
+def lstsq(a, b, rcond=None):
+    """The x for which a x comes closest to b, the squared distances, the rank and the singular values of a."""
+    a, b = agreeing(floating(a), floating(b))
+    share = max(a.shape) * np.finfo(a.dtype).eps if rcond is None else rcond
+    x = dot(pinv(a, share), b)
+    sizes, rank = svdvals(a), matrix_rank(a, rtol=share)
+    missed = O.sum(squared(b - dot(a, x)), 0)
+    whole = rank.item() == a.shape[1] < a.shape[0]
+    return x, O.reshape(missed, (-1,))[: None if whole else 0], rank, sizes

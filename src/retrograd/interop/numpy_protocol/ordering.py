@@ -1,0 +1,158 @@
+"""Sorting, and what rests on it: partitions, medians, quantiles, sets."""
+
+import numpy as np
+
+from retrograd.interop.numpy_protocol.table import (
+    O,
+    agreeing,
+    axes,
+    floating,
+    functions,
+    implements,
+    only_default,
+    refuse,
+    tensor,
+    values,
+)
+from retrograd.ops.create import as_tensor
+
+
+def _row_or(x, axis):
+    """x and the axis; without one, all elements in a row."""
+    x = tensor(x)
+    return (O.reshape(x, (-1,)), 0) if axis is None else (x, axis)
+
+
+@implements()
+def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
+    """The places of the elements in ascending order."""
+    only_default("argsort", order=(order, None))
+    x, axis = _row_or(a, axis)
+    return as_tensor(np.argsort(values(x), axis, "stable" if kind == "mergesort" or stable else kind))
+
+
+def _ordered(x, axis, places):
+    """The elements along an axis in the order that NumPy has found for them."""
+    return O.take_along_dim(x, as_tensor(places), axis) if x.ndim else x
+
+
+@implements()
+def sort(a, axis=-1, kind=None, order=None, *, stable=None):
+    """The elements in ascending order along an axis."""
+    x, axis = _row_or(a, axis)
+    return _ordered(x, axis, argsort(x, axis, kind, order, stable=stable)) if x.ndim else x
+
+
+@implements()
+def sort_complex(a):
+    """The elements as complex numbers, in ascending order of their real parts."""
+    x = tensor(a)
+    return sort(x if x.dtype.kind == "c" else O.complex(floating(x), O.zeros_like(floating(x))))
+
+
+@implements()
+def partition(a, kth, axis=-1, kind="introselect", order=None):
+    """What belongs at place kth is there, smaller elements before it and larger ones behind."""
+    only_default("partition", order=(order, None))
+    x, axis = _row_or(a, axis)
+    return _ordered(x, axis, np.argpartition(values(x), kth, axis, kind))
+
+
+# --------------------------------------------------------------------------------------------- quantiles
+
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+@implements()
+def quantile(
+    a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None
+):  # fmt: skip
+    """The value below which the share q of the elements lies; several shares stand along a new first axis."""
+    only_default("quantile", weights=(weights, None))
+    if method not in _METHODS:
+        refuse("quantile", f"method {method!r} is not supported for tensors; there are {', '.join(_METHODS)}")
+    x, shares = floating(a), np.asarray(values(q), float)
+    if np.any((shares < 0) | (shares > 1)):
+        raise ValueError("Quantiles must be in the range [0, 1]")
+    over = axes(axis, x.ndim)
+    rows = O.reshape(O.movedim(x, over, tuple(range(-len(over), 0))), (*_left(x, over), -1)) if x.ndim else x.reshape(1)
+    found = _between(sort(rows), shares.ravel() * (rows.shape[-1] - 1), method)
+    shape = tuple(1 if i in over else n for i, n in enumerate(x.shape)) if keepdims else _left(x, over)
+    return O.reshape(O.movedim(found, -1, 0), (*shares.shape, *shape))
+
+
+def _left(x, over):
+    """The sizes of the axes that stay."""
+    return tuple(n for i, n in enumerate(x.shape) if i not in over)
+
+
+def _between(rows, spots, method):
+    """Sorted rows at places between their elements; a row with NaN, which sorts last, is NaN."""
+    low, high = np.floor(spots).astype(int), np.ceil(spots).astype(int)
+    share = {
+        "linear": spots - low,
+        "lower": np.zeros_like(spots),
+        "higher": np.ones_like(spots),
+        "midpoint": np.where(low == high, 0.0, 0.5),
+        "nearest": np.rint(spots) - low,
+    }[method]
+    below, above = rows[..., low], rows[..., high]
+    made = below + (above - below) * as_tensor(share.astype(rows.dtype))
+    return O.where(O.isnan(rows[..., -1:]), np.nan, made)
+
+
+@implements()
+def percentile(
+    a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None
+):  # fmt: skip
+    """`quantile` of q / 100."""
+    return quantile(a, np.true_divide(values(q), 100), axis, None, False, method, keepdims, weights=weights)
+
+
+@implements()
+def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
+    """The middle element, or the mean of the two in the middle."""
+    return quantile(a, 0.5, axis, keepdims=keepdims)
+
+
+# ------------------------------------------------------------------------------------------------------- sets
+
+
+@implements()
+def unique(
+    ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, sorted=True
+):  # fmt: skip
+    """The different elements, sorted; of equal ones the first has the gradient.  Then places and counts."""
+    x = tensor(ar)
+    _, first, *rest = np.unique(values(x), True, return_inverse, return_counts, axis, equal_nan=equal_nan)
+    chosen = O.reshape(x, (-1,))[first] if axis is None else O.index_select(x, axis, as_tensor(first))
+    extra = [as_tensor(y) for y in ([first] if return_index else []) + rest]
+    return (chosen, *extra) if extra else chosen
+
+
+@implements()
+def unique_values(x):
+    """The different elements, sorted."""
+    return unique(x)
+
+
+@implements()
+def union1d(ar1, ar2):
+    """The different elements of both, sorted."""
+    a, b = agreeing(ar1, ar2)
+    return unique(O.cat([O.reshape(a, (-1,)), O.reshape(b, (-1,))], 0))
+
+
+@implements()
+def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
+    """The different elements that are in both, sorted; the gradient is that of the first."""
+    only_default("intersect1d", return_indices=(return_indices, False))
+    mine = unique(ar1)
+    return mine[functions["isin"](mine, ar2)]
+
+
+@implements()
+def setdiff1d(ar1, ar2, assume_unique=False):
+    """The different elements of the first that are not in the second, sorted."""
+    mine = unique(ar1)
+    return mine[~functions["isin"](mine, ar2)]

@@ -1,0 +1,278 @@
+"""Choosing elements by conditions and places, and writing to such places."""
+
+import numpy as np
+
+from retrograd.core import Tensor
+from retrograd.interop.numpy_protocol.joins import concatenate
+from retrograd.interop.numpy_protocol.table import (
+    NUMBERS,
+    O,
+    axes,
+    cast,
+    implements,
+    only_default,
+    operand,
+    rearranged,
+    refuse,
+    tensor,
+    values,
+)
+from retrograd.ops.create import as_tensor
+
+
+@implements()
+def where(condition, x=None, y=None, /):
+    """x where the condition holds, else y; without these, the places where it holds."""
+    mask = _truth(condition)
+    if x is None and y is None:
+        return O.nonzero(mask, as_tuple=True)
+    alone = type(x) in NUMBERS and type(y) in NUMBERS  # then nothing but NumPy says what their dtype is
+    return O.where(mask, tensor(x) if alone else operand(x), tensor(y) if alone else operand(y))
+
+
+def _truth(condition):
+    mask = tensor(condition)
+    return mask if mask.dtype == np.bool_ else mask != 0
+
+
+@implements()
+def nonzero(a):
+    """The places of the elements that are not 0, one tensor per axis."""
+    return O.nonzero(tensor(a), as_tuple=True)
+
+
+@implements()
+def argwhere(a):
+    """The places of the elements that are not 0, one row each."""
+    return O.nonzero(tensor(a))
+
+
+@implements()
+def flatnonzero(a):
+    """The places of the elements that are not 0, all being in a row."""
+    return O.nonzero(O.reshape(tensor(a), (-1,)), as_tuple=True)[0]
+
+
+@implements()
+def select(condlist, choicelist, default=0):
+    """At each place the first choice whose condition holds."""
+    chosen = operand(default)
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        chosen = where(condition, choice, chosen)
+    return tensor(chosen)
+
+
+@implements()
+def piecewise(x, condlist, funclist, *args, **kw):
+    """At each place the value of the function whose condition holds last; one function more is for the rest."""
+    x, conditions = tensor(x), condlist if isinstance(condlist, (list, tuple)) else [condlist]
+    conditions, pieces = [_truth(c) for c in conditions], list(funclist)
+    extra = pieces.pop() if len(pieces) == len(conditions) + 1 else 0
+    out = O.zeros_like(x)
+    rest = ~np.logical_or.reduce([values(c) for c in conditions])
+    for mask, piece in [(tensor(rest), extra), *zip(conditions, pieces, strict=True)]:
+        out[mask] = cast(tensor(piece(x[mask], *args, **kw) if callable(piece) else piece), x.dtype)
+    return out
+
+
+@implements()
+def choose(a, choices, out=None, mode="raise"):
+    """At each place the element of the choice whose number stands there."""
+    only_default("choose", mode=(mode, "raise"))
+    stacked = O.stack(list(O.broadcast_tensors([tensor(c) for c in choices])), 0)
+    numbers = O.broadcast_to(tensor(a), stacked.shape[1:])
+    return O.take_along_dim(stacked, O.unsqueeze(numbers, 0), 0)[0]
+
+
+# -------------------------------------------------------------------------------------------------- by places
+
+
+@implements()
+def take(a, indices, axis=None, out=None, mode="raise"):
+    """The elements at places along an axis, or of all in a row."""
+    return rearranged(np.take, tensor(a), values(indices), axis, mode=mode)
+
+
+@implements()
+def take_along_axis(arr, indices, axis=-1):
+    """For each place of `indices`, the element at that place along the axis."""
+    x, ids = tensor(arr), tensor(indices)
+    if axis is None:
+        return O.reshape(x, (-1,))[ids]
+    (at,) = axes(axis, x.ndim)
+    lead = [np.broadcast_shapes((m,), (n,))[0] for m, n in zip(x.shape, ids.shape, strict=True)]
+    shape = lambda y: tuple(y.shape[i] if i == at else n for i, n in enumerate(lead))  # noqa: E731
+    return O.take_along_dim(O.broadcast_to(x, shape(x)), O.broadcast_to(ids, shape(ids)), at)
+
+
+@implements()
+def compress(condition, a, axis=None, out=None):
+    """The slices along an axis, or the elements of all in a row, for which a condition holds."""
+    x = tensor(a)
+    chosen = np.flatnonzero(values(condition))
+    return rearranged(np.take, x, chosen, axis)
+
+
+@implements()
+def extract(condition, arr):
+    """The elements for which a condition holds."""
+    return compress(np.ravel(values(condition)), O.reshape(tensor(arr), (-1,)))
+
+
+@implements()
+def diagonal(a, offset=0, axis1=0, axis2=1):
+    """The elements whose places along two axes differ by the offset; a view."""
+    return O.diagonal(tensor(a), offset, axis1, axis2)
+
+
+@implements("linalg.diagonal")
+def _diagonal_of_matrices(x, /, *, offset=0):
+    """The diagonals of a stack of matrices."""
+    return O.diagonal(tensor(x), offset, -2, -1)
+
+
+@implements()
+def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
+    """The sum along a diagonal."""
+    return O.sum(cast(diagonal(a, offset, axis1, axis2), dtype), -1)
+
+
+@implements("linalg.trace")
+def _trace_of_matrices(x, /, *, offset=0, dtype=None):
+    """The traces of a stack of matrices."""
+    return trace(x, offset, -2, -1, dtype)
+
+
+@implements()
+def ix_(*args):
+    """Index tensors for the rows, columns and so on that are named."""
+    return tuple(as_tensor(x) for x in np.ix_(*map(values, args)))
+
+
+@implements()
+def unravel_index(indices, shape, order="C"):
+    """Places among all elements in a row as places along each axis."""
+    return tuple(as_tensor(x) for x in np.unravel_index(values(indices), shape, order))
+
+
+@implements()
+def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
+    """Places along each axis as places among all elements in a row."""
+    return tensor(np.ravel_multi_index(tuple(map(values, multi_index)), dims, mode, order))
+
+
+@implements()
+def diag_indices_from(arr):
+    """The places of the main diagonal, as arrays."""
+    return np.diag_indices(arr.shape[0], arr.ndim)
+
+
+@implements()
+def tril_indices_from(arr, k=0):
+    """The places below a diagonal and on it, as arrays."""
+    return np.tril_indices(arr.shape[-2], k, arr.shape[-1])
+
+
+@implements()
+def triu_indices_from(arr, k=0):
+    """The places above a diagonal and on it, as arrays."""
+    return np.triu_indices(arr.shape[-2], k, arr.shape[-1])
+
+
+# --------------------------------------------------------------------------------------------------- in place
+
+
+def _written(name, x):
+    if not isinstance(x, Tensor):
+        refuse(name, f"{type(x).__name__} can't take up a tensor without losing its gradient; make it a tensor first")
+    return x
+
+
+@implements()
+def copyto(dst, src, casting="same_kind", where=True):
+    """Write into a tensor, where the mask is true."""
+    x = _written("copyto", dst)
+    x.copy_(src if where is True else O.where(tensor(where), tensor(src), x))
+
+
+@implements()
+def put(a, ind, v, mode="raise"):
+    """Write to places among all elements in a row."""
+    only_default("put", mode=(mode, "raise"))
+    ids = np.ravel(values(ind))
+    _written("put", a)[np.unravel_index(ids, a.shape)] = rearranged(np.resize, tensor(v), ids.shape)
+
+
+@implements()
+def place(arr, mask, vals):
+    """Write values one after the other where the mask is true."""
+    chosen = values(mask).astype(bool)
+    _written("place", arr)[chosen] = rearranged(np.resize, tensor(vals), (int(chosen.sum()),))
+
+
+@implements()
+def putmask(a, /, mask, values):
+    """Write values where the mask is true, each at the place that it has itself."""
+    x = _written("putmask", a)
+    x.copy_(O.where(_truth(mask), rearranged(np.resize, tensor(values), x.shape), x))
+
+
+@implements()
+def put_along_axis(arr, indices, values, axis):
+    """Write to places along an axis, one for each place of `indices`."""
+    x, ids = _written("put_along_axis", arr), tensor(indices)
+    (at,) = axes(axis, x.ndim)
+    spots = list(np.ogrid[tuple(slice(n) for n in ids.shape)])
+    spots[at] = ids
+    x[tuple(spots)] = tensor(values)
+
+
+@implements()
+def fill_diagonal(a, val, wrap=False):
+    """Write to the main diagonal of a matrix."""
+    only_default("fill_diagonal", wrap=(wrap, False))
+    size = min(_written("fill_diagonal", a).shape)
+    a[(np.arange(size),) * a.ndim] = tensor(val)
+
+
+# ------------------------------------------------------------------------------------------------- functions of rows
+
+
+@implements()
+def apply_along_axis(func1d, axis, arr, *args, **kwargs):
+    """A function of vectors, on each vector along an axis."""
+    x = O.movedim(tensor(arr), axis, -1)
+    rows = [func1d(row, *args, **kwargs) for row in O.reshape(x, (-1, x.shape[-1]))]
+    made = O.stack([tensor(row) for row in rows], 0)
+    return _back_along(O.reshape(made, (*x.shape[:-1], *made.shape[1:])), x.ndim - 1, axis)
+
+
+def _back_along(made, lead, axis):
+    """The axes that the function's results have go where the vector was."""
+    own = made.ndim - lead
+    start = axis if axis >= 0 else axis + lead + 1
+    return O.movedim(made, tuple(range(lead, made.ndim)), tuple(range(start, start + own))) if own else made
+
+
+@implements()
+def apply_over_axes(func, a, axes):
+    """A reduction along one axis after the other, each kept with size 1."""
+    x = tensor(a)
+    for axis in (axes,) if isinstance(axes, int) else axes:
+        reduced = func(x, axis)
+        x = reduced if reduced.ndim == x.ndim else O.unsqueeze(reduced, axis)
+    return x
+
+
+@implements()
+def trim_zeros(filt, trim="fb", axis=None):
+    """Without the zeros at the front and at the back."""
+    x = tensor(filt)
+    only_default("trim_zeros", axis=(axis, None))
+    (full_,) = np.nonzero(values(x))
+    start = full_[0] if "f" in trim and len(full_) else 0
+    end = full_[-1] + 1 if "b" in trim and len(full_) else x.shape[0]
+    return x[int(start) : int(end)] if len(full_) else x[:0]
+
+
+implements("concat")(concatenate)

@@ -1,0 +1,145 @@
+"""Products of vectors, matrices and stacks of them, as NumPy defines them; operands are promoted first."""
+
+import numpy as np
+
+from retrograd.interop.numpy_protocol.table import O, agreeing, axes, implements, only_default, refuse, tensor
+
+
+def matmul(a, b):
+    """The matrix product over the last two axes; vectors are rows on the left and columns on the right."""
+    return O.matmul(*agreeing(a, b))
+
+
+def vecdot(a, b, axis=-1):
+    """The sum of conj(a) * b along an axis."""
+    a, b = agreeing(a, b)
+    return O.sum(O.conj(a) * b, axis)
+
+
+def matvec(a, b):
+    """Matrices times vectors."""
+    return matmul(a, O.unsqueeze(tensor(b), -1))[..., 0]
+
+
+def vecmat(a, b):
+    """Conjugated vectors times matrices."""
+    return matmul(O.unsqueeze(O.conj(tensor(a)), -2), b)[..., 0, :]
+
+
+@implements()
+def dot(a, b, out=None):
+    """The product of numbers, vectors and matrices; of more axes, over a's last and b's last but one."""
+    a, b = agreeing(a, b)
+    if a.ndim == 0 or b.ndim == 0:
+        return a * b
+    if a.ndim <= 2 and b.ndim <= 2:
+        return O.matmul(a, b)
+    return tensordot(a, b, ([-1], [max(b.ndim - 2, 0)]))
+
+
+@implements()
+def vdot(a, b, /):
+    """The sum of conj(a) * b over all elements."""
+    a, b = agreeing(a, b)
+    return O.sum(O.conj(O.reshape(a, (-1,))) * O.reshape(b, (-1,)))
+
+
+@implements()
+def inner(a, b, /):
+    """The sum over the last axes of both."""
+    a, b = agreeing(a, b)
+    return a * b if a.ndim == 0 or b.ndim == 0 else tensordot(a, b, ([-1], [-1]))
+
+
+@implements()
+def outer(a, b, out=None):
+    """The products of each element of a with each of b, both flattened."""
+    a, b = agreeing(a, b)
+    return O.reshape(a, (-1, 1)) * O.reshape(b, (1, -1))
+
+
+@implements()
+def tensordot(a, b, axes=2):
+    """The sum over pairs of axes: over the last of a and the first of b, or over those that are listed."""
+    a, b = agreeing(a, b)
+    return O.tensordot(a, b, _pairs_of_axes(axes, a.ndim, b.ndim))
+
+
+def _pairs_of_axes(pairs, ndim_a, ndim_b):
+    """What `axes` of tensordot says: the axes of a and those of b, in the order in which they meet."""
+    if isinstance(pairs, (int, np.integer)):
+        return tuple(range(ndim_a - pairs, ndim_a)), tuple(range(pairs))
+    return axes(pairs[0], ndim_a), axes(pairs[1], ndim_b)
+
+
+@implements()
+def kron(a, b):
+    """The product of each element of a with all of b, in blocks."""
+    return O.kron(*agreeing(a, b))
+
+
+@implements()
+def einsum(*operands, out=None, optimize=False, **kwargs):
+    """Sums of products by Einstein's notation, as a string or as lists of axis numbers after each operand."""
+    only_default("einsum", **{name: (value, None) for name, value in kwargs.items()})
+    if isinstance(operands[0], str):
+        equation, *rest = operands
+    else:
+        equation, rest = _equation_of_lists(operands)
+    return O.einsum(equation.replace(" ", ""), list(agreeing(*rest)))
+
+
+def _equation_of_lists(operands):
+    """`einsum(a, [0, 1], b, [1, 2], [0, 2])` as a string and its operands."""
+    pairs = len(operands) // 2
+    words = [_letters(axes_of) for axes_of in operands[1 : 2 * pairs : 2]]
+    equation = ",".join(words) + ("->" + _letters(operands[-1]) if len(operands) % 2 else "")
+    return equation, operands[0 : 2 * pairs : 2]
+
+
+def _letters(numbers):
+    """Axis numbers as letters, in their order, so that an implied result has its axes sorted."""
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+    return "".join("..." if n is Ellipsis else alphabet[n] for n in numbers)
+
+
+@implements()
+def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+    """The cross product of vectors of three components."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = agreeing(a, b)
+    a, b = O.movedim(a, axisa, -1), O.movedim(b, axisb, -1)
+    if a.shape[-1] != 3 or b.shape[-1] != 3:
+        refuse("cross", f"vectors must have 3 components, got {a.shape[-1]} and {b.shape[-1]}")
+    return O.movedim(O.linalg.cross(a, b, dim=-1), -1, axisc)
+
+
+@implements("linalg.outer")
+def _outer(x1, x2, /):
+    """`outer` under the name of the array standard."""
+    return outer(x1, x2)
+
+
+@implements("linalg.tensordot")
+def _tensordot(x1, x2, /, *, axes=2):
+    """`tensordot` under the name of the array standard."""
+    return tensordot(x1, x2, axes)
+
+
+@implements("linalg.cross")
+def _cross_along(x1, x2, /, *, axis=-1):
+    """The cross product along an axis."""
+    return cross(x1, x2, axis=axis)
+
+
+@implements("linalg.matmul")
+def _matmul(x1, x2, /):
+    """`matmul` under the name of the array standard."""
+    return matmul(x1, x2)
+
+
+@implements("linalg.vecdot")
+def _vecdot(x1, x2, /, *, axis=-1):
+    """`vecdot` under the name of the array standard."""
+    return vecdot(x1, x2, axis)

@@ -1,0 +1,211 @@
+"""Reductions along axes: sums, products, extremes, moments, truth, and running ones."""
+
+import numpy as np
+
+from retrograd.interop.numpy_protocol.table import O, cast, floating, implements, only_default, operand, refuse, tensor
+
+_NONE = np._NoValue  # what NumPy's signatures have where None means something else
+
+
+def masked(x, where, rest):
+    """x where the mask is true, elsewhere a number that does not count."""
+    return x if where is _NONE or where is True else O.where(tensor(where), x, rest)
+
+
+def given(value, default):
+    """An argument, or its default if it was not given."""
+    return default if value is _NONE else value
+
+
+@implements()
+def sum(a, axis=None, dtype=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
+    """The sum over axes (None: all; (): none)."""
+    total = _over(O.sum, masked(tensor(a), where, 0), axis, given(keepdims, False), dtype)
+    return total if initial is _NONE else total + operand(initial)
+
+
+@implements()
+def prod(a, axis=None, dtype=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
+    """The product over axes."""
+    product = _over(O.prod, masked(tensor(a), where, 1), axis, given(keepdims, False), dtype)
+    return product if initial is _NONE else product * operand(initial)
+
+
+def _over(operator, x, axis, keepdims, dtype=None):
+    """A reducing operator; over no axes at all it leaves x as it is, where the operator would take all of them."""
+    if axis == () and x.ndim:
+        return cast(O.clone(x), dtype)
+    params = {} if dtype is None else {"dtype": dtype}
+    if axis is None and not keepdims:
+        return operator(x, **params)
+    return operator(x, (axis,) if type(axis) is int else axis, keepdims, **params)
+
+
+@implements("max", "amax")
+def max(a, axis=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
+    """The largest element; those that share it share the gradient."""
+    return _extreme("max", O.amax, O.maximum, a, axis, keepdims, initial, where)
+
+
+@implements("min", "amin")
+def min(a, axis=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
+    """The smallest element; those that share it share the gradient."""
+    return _extreme("min", O.amin, O.minimum, a, axis, keepdims, initial, where)
+
+
+def _extreme(name, operator, pairwise, a, axis, keepdims, initial, where):
+    x = tensor(a)
+    if where is not _NONE and where is not True:
+        if initial is _NONE:
+            raise ValueError(f"np.{name}: where= needs initial=, the result where nothing is chosen")
+        x = O.where(tensor(where), x, operand(initial))
+    found = _over(operator, x, axis, given(keepdims, False))
+    return found if initial is _NONE else pairwise(found, cast(tensor(initial), found.dtype))
+
+
+@implements()
+def ptp(a, axis=None, out=None, keepdims=_NONE):
+    """The largest element less the smallest."""
+    return max(a, axis, None, keepdims) - min(a, axis, None, keepdims)
+
+
+@implements("all")
+def all_(a, axis=None, out=None, keepdims=_NONE, *, where=_NONE):
+    """Whether every element is true."""
+    return _over(O.all, masked(tensor(a) != 0, where, True), axis, given(keepdims, False))
+
+
+@implements("any")
+def any_(a, axis=None, out=None, keepdims=_NONE, *, where=_NONE):
+    """Whether some element is true."""
+    return _over(O.any, masked(tensor(a) != 0, where, False), axis, given(keepdims, False))
+
+
+@implements()
+def count_nonzero(a, axis=None, *, keepdims=False):
+    """How many elements are not 0."""
+    return O.sum(tensor(a) != 0, axis, keepdims)
+
+
+# ------------------------------------------------------------------------------------------------- moments
+
+
+@implements()
+def mean(a, axis=None, dtype=None, out=None, keepdims=_NONE, *, where=_NONE):
+    """The arithmetic mean."""
+    x = cast(floating(a), dtype)
+    if where is _NONE:
+        return O.mean(x, axis, given(keepdims, False))
+    return O.sum(masked(x, where, 0), axis, given(keepdims, False)) / _counted(x, axis, keepdims, where)
+
+
+def _counted(x, axis, keepdims, where):
+    """How many elements a mask leaves, in the dtype of x."""
+    chosen = O.broadcast_to(tensor(True if where is _NONE else where), x.shape)
+    return O.sum(cast(chosen, x.real.dtype), axis, given(keepdims, False))
+
+
+@implements()
+def var(
+    a, axis=None, dtype=None, out=None, ddof=0, keepdims=_NONE, *, where=_NONE, mean=_NONE, correction=_NONE
+):  # fmt: skip
+    """The mean squared distance from the mean, over n - ddof."""
+    return _variance("var", a, axis, dtype, ddof, keepdims, where, mean, correction)
+
+
+@implements()
+def std(
+    a, axis=None, dtype=None, out=None, ddof=0, keepdims=_NONE, *, where=_NONE, mean=_NONE, correction=_NONE
+):  # fmt: skip
+    """The square root of the variance; where that is 0, the derivative is taken as 0."""
+    squared = _variance("std", a, axis, dtype, ddof, keepdims, where, mean, correction)
+    zero = squared == 0
+    return O.where(zero, 0, O.sqrt(O.where(zero, 1, squared)))
+
+
+def _variance(name, a, axis, dtype, ddof, keepdims, where, known_mean, correction):
+    only_default(name, mean=(known_mean, _NONE))
+    x, ddof = cast(floating(a), dtype), given(correction, ddof)
+    if where is _NONE:
+        return O.var(x, axis, keepdim=given(keepdims, False), correction=ddof)
+    distance = masked(x - mean(x, axis, keepdims=True, where=where), where, 0)
+    size = _counted(x, axis, keepdims, where) - ddof
+    return O.sum(squared(distance), axis, given(keepdims, False)) / size
+
+
+def squared(x):
+    """|x|^2, with all derivatives also at 0."""
+    return O.square(x) if x.dtype.kind != "c" else O.real(x * O.conj(x))
+
+
+@implements()
+def average(a, axis=None, weights=None, returned=False, *, keepdims=_NONE):
+    """The mean, weighted if weights are given: of the shape of a, or one for each place along the axis."""
+    x = floating(a)
+    w = O.ones_like(x) if weights is None else _spread_weights(tensor(weights), x, axis)
+    total = O.sum(O.broadcast_to(w, x.shape), axis, given(keepdims, False))
+    found = O.sum(x * w, axis, given(keepdims, False)) / total
+    return (found, total) if returned else found
+
+
+def _spread_weights(w, x, axis):
+    if w.shape == x.shape or axis is None:
+        return w
+    at = tuple(np.lib.array_utils.normalize_axis_tuple(axis, x.ndim))
+    return O.reshape(w, tuple(x.shape[i] if i in at else 1 for i in range(x.ndim)))
+
+
+# ------------------------------------------------------------------------------------- places and running ones
+
+
+@implements()
+def argmax(a, axis=None, out=None, *, keepdims=_NONE):
+    """The place of the largest element, the first of several."""
+    return O.argmax(tensor(a), axis, given(keepdims, False))
+
+
+@implements()
+def argmin(a, axis=None, out=None, *, keepdims=_NONE):
+    """The place of the smallest element, the first of several."""
+    return O.argmin(tensor(a), axis, given(keepdims, False))
+
+
+def _running(operator, a, axis, dtype):
+    x = tensor(a)
+    x = O.reshape(x, (-1,)) if axis is None else x
+    return operator(x, 0 if axis is None else axis, **({} if dtype is None else {"dtype": dtype}))
+
+
+@implements()
+def cumsum(a, axis=None, dtype=None, out=None):
+    """The sums up to each place along an axis, or of all elements in a row."""
+    return _running(O.cumsum, a, axis, dtype)
+
+
+@implements()
+def cumprod(a, axis=None, dtype=None, out=None):
+    """The products up to each place along an axis, or of all elements in a row."""
+    return _running(O.cumprod, a, axis, dtype)
+
+
+@implements()
+def cumulative_sum(x, /, *, axis=None, dtype=None, out=None, include_initial=False):
+    """`cumsum`, with a 0 in front if the initial value is to be included."""
+    return _cumulative("cumulative_sum", O.cumsum, x, axis, dtype, include_initial, 0)
+
+
+@implements()
+def cumulative_prod(x, /, *, axis=None, dtype=None, out=None, include_initial=False):
+    """`cumprod`, with a 1 in front if the initial value is to be included."""
+    return _cumulative("cumulative_prod", O.cumprod, x, axis, dtype, include_initial, 1)
+
+
+def _cumulative(name, operator, x, axis, dtype, include_initial, first):
+    x = tensor(x)
+    if axis is None and x.ndim > 1:
+        refuse(name, "axis must be given for more than one dimension")
+    made = _running(operator, x, axis or 0, dtype)
+    if not include_initial:
+        return made
+    front = O.full_like(made.narrow(axis or 0, 0, 1), first)
+    return O.cat([front, made], axis or 0)

@@ -1,0 +1,203 @@
+"""Functions that show the same elements in another shape or order."""
+
+import numpy as np
+
+from retrograd.interop.numpy_protocol.table import O, axes, cast, implements, only_default, rearranged, tensor
+
+
+def _only_c(name, order):
+    only_default(name, order=(order if order not in ("A", "K") else "C", "C"))
+
+
+@implements()
+def reshape(a, /, shape, order="C", *, copy=None):
+    """The elements in another shape, in row-major order ("C") or column-major ("F")."""
+    x = tensor(a)
+    shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    if order == "F":
+        return _reversed(O.reshape(_reversed(x), shape[::-1]))
+    _only_c("reshape", order)
+    return O.clone(O.reshape(x, shape)) if copy else O.reshape(x, shape)
+
+
+def _reversed(x):
+    return O.permute(x, tuple(range(x.ndim))[::-1])
+
+
+@implements()
+def ravel(a, order="C"):
+    """All elements in a row."""
+    return reshape(a, (-1,), order)
+
+
+@implements()
+def transpose(a, axes=None):
+    """The axes in reverse, or in the order that is given."""
+    x = tensor(a)
+    return _reversed(x) if axes is None else O.permute(x, tuple(axes))
+
+
+@implements("matrix_transpose", "linalg.matrix_transpose")
+def matrix_transpose(x, /):
+    """The last two axes swapped."""
+    return O.transpose(tensor(x), -2, -1)
+
+
+@implements()
+def swapaxes(a, axis1, axis2):
+    """Two axes swapped."""
+    return O.transpose(tensor(a), axis1, axis2)
+
+
+@implements()
+def moveaxis(a, source, destination):
+    """Axes moved to other places, the rest in their order."""
+    return O.movedim(tensor(a), source, destination)
+
+
+@implements()
+def rollaxis(a, axis, start=0):
+    """One axis moved to before another."""
+    x = tensor(a)
+    axis, start = axis % x.ndim, start + x.ndim if start < 0 else start
+    return O.movedim(x, axis, start - 1 if axis < start else start)
+
+
+@implements()
+def squeeze(a, axis=None):
+    """Without axes of size 1; those that are named must be so."""
+    x = tensor(a)
+    for at in () if axis is None else axes(axis, x.ndim):
+        if x.shape[at] != 1:
+            raise ValueError(f"np.squeeze: axis {at} has size {x.shape[at]}, not 1")
+    return O.squeeze(x, axis)
+
+
+@implements()
+def expand_dims(a, axis):
+    """With axes of size 1 at the places that are given in the result."""
+    x = tensor(a)
+    axis = axis if isinstance(axis, (tuple, list)) else (axis,)
+    at = axes(axis, x.ndim + len(axis))
+    sizes = iter(x.shape)
+    return O.reshape(x, tuple(1 if i in at else next(sizes) for i in range(x.ndim + len(at))))
+
+
+@implements()
+def broadcast_to(array, shape, subok=False):
+    """Repeated along new axes and those of size 1, without a copy."""
+    return O.broadcast_to(tensor(array), (shape,) if isinstance(shape, int) else tuple(shape))
+
+
+@implements()
+def broadcast_arrays(*args, subok=False):
+    """All in their common shape."""
+    return tuple(O.broadcast_tensors([tensor(x) for x in args]))
+
+
+def _each(function, arrays):
+    made = tuple(function(tensor(x)) for x in arrays)
+    return made[0] if len(made) == 1 else made
+
+
+@implements()
+def atleast_1d(*arys):
+    """With at least one axis."""
+    return _each(lambda x: x if x.ndim else O.reshape(x, (1,)), arys)
+
+
+@implements()
+def atleast_2d(*arys):
+    """With at least two axes, new ones in front."""
+    return _each(lambda x: x if x.ndim >= 2 else O.reshape(x, (1,) * (2 - x.ndim) + x.shape), arys)
+
+
+@implements()
+def atleast_3d(*arys):
+    """With at least three axes: one behind a matrix, one on each side of a vector."""
+
+    def deepened(x):
+        shape = {0: (1, 1, 1), 1: (1, *x.shape, 1), 2: (*x.shape, 1)}.get(x.ndim)
+        return x if shape is None else O.reshape(x, shape)
+
+    return _each(deepened, arys)
+
+
+# --------------------------------------------------------------------------------------------- order and repetition
+
+
+@implements()
+def flip(m, axis=None):
+    """The elements in reverse along axes (None: all)."""
+    x = tensor(m)
+    return O.flip(x, axes(axis, x.ndim))
+
+
+@implements()
+def flipud(m):
+    """The rows in reverse."""
+    return flip(m, 0)
+
+
+@implements()
+def fliplr(m):
+    """The columns in reverse."""
+    return flip(m, 1)
+
+
+@implements()
+def rot90(m, k=1, axes=(0, 1)):
+    """Turned by 90 degrees k times, from the first of the axes towards the second."""
+    x, (first, second) = tensor(m), axes
+    turned = {0: x, 2: flip(x, tuple(axes))}
+    if k % 4 in turned:
+        return turned[k % 4]
+    if k % 4 == 1:
+        return swapaxes(flip(x, second), first, second)
+    return flip(swapaxes(x, first, second), second)
+
+
+@implements()
+def roll(a, shift, axis=None):
+    """Shifted along axes, round the end; without an axis, all elements in a row."""
+    return rearranged(np.roll, tensor(a), shift, axis)
+
+
+@implements()
+def tile(A, reps):
+    """Copies side by side, so many along each axis."""
+    return rearranged(np.tile, tensor(A), reps)
+
+
+@implements()
+def repeat(a, repeats, axis=None):
+    """Each element several times, one after the other."""
+    return rearranged(np.repeat, tensor(a), repeats, axis)
+
+
+@implements()
+def resize(a, new_shape):
+    """In another shape, filled with the elements again and again."""
+    return rearranged(np.resize, tensor(a), new_shape)
+
+
+@implements()
+def delete(arr, obj, axis=None):
+    """Without the elements at the places that are named."""
+    return rearranged(np.delete, tensor(arr), obj, axis)
+
+
+# ---------------------------------------------------------------------------------------------- dtype and copies
+
+
+@implements()
+def astype(x, dtype, /, *, copy=True, device=None):
+    """In another dtype."""
+    made = cast(tensor(x), dtype)
+    return O.clone(x) if made is x and copy else made
+
+
+@implements()
+def copy(a, order="K", subok=False):
+    """A copy, in the same graph."""
+    return O.clone(tensor(a))

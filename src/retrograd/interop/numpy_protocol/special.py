@@ -1,0 +1,81 @@
+"""The universal functions of `scipy.special` on tensors: SciPy's functions ask tensors through NumPy's protocol.
+
+The operators of `rg.special` that have the name of one of SciPy's are that on tensors.
+"""
+
+from retrograd.interop.numpy_protocol.table import O, operand, ufuncs
+from retrograd.interop.numpy_protocol.ufuncs import elementwise
+
+
+def _ufunc(*names):
+    """Decorator: the function is SciPy's of these names, by default of its own."""
+
+    def register(function):
+        ufuncs.update(dict.fromkeys(names or (function.__name__,), elementwise(function)))
+        return function
+
+    return register
+
+
+for _name, _operator in vars(O.special).items():
+    ufuncs.setdefault(_name, elementwise(_operator))
+
+
+@_ufunc("_zeta")
+def zeta(x, q):
+    """What `scipy.special.zeta(x, q)` calls."""
+    return O.special.zeta(x, q)
+
+
+@_ufunc("_riemann_zeta")
+def riemann_zeta(x):
+    """What `scipy.special.zeta(x)` calls."""
+    return O.special.zeta(x, 1.0)
+
+
+@_ufunc()
+def log_expit(x):
+    """The logarithm of `expit`."""
+    return -O.logaddexp(-x, 0.0)
+
+
+@_ufunc()
+def exp10(x):
+    """Powers of 10."""
+    return O.pow(10.0, x)
+
+
+@_ufunc()
+def betaincc(a, b, x):
+    """1 - betainc(a, b, x)."""
+    return O.special.betainc(b, a, 1 - x)
+
+
+@_ufunc()
+def loggamma(x):
+    """The logarithm of the gamma function, of positive numbers."""
+    return O.special.gammaln(x)
+
+
+@_ufunc()
+def poch(z, m):
+    """gamma(z + m) / gamma(z)."""
+    return O.special.gamma(z + m) * O.special.rgamma(operand(z))
+
+
+@_ufunc()
+def binom(n, k):
+    """The binomial coefficient, as a function of real numbers."""
+    return 1 / ((n + 1) * O.special.beta(n - k + 1, k + 1))
+
+
+@_ufunc()
+def chdtr(v, x):
+    """The chi-square distribution's cumulative function."""
+    return O.special.gammainc(v / 2, x / 2)
+
+
+@_ufunc()
+def chdtrc(v, x):
+    """1 - chdtr(v, x)."""
+    return O.special.gammaincc(v / 2, x / 2)

@@ -1,0 +1,165 @@
+"""NumPy's functions on tensors, by dotted name: how the table is filled, and what its functions share."""
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from retrograd import ops
+from retrograd.core import Tensor
+from retrograd.core import dtype as dtypes
+from retrograd.core.dispatch import wants
+from retrograd.core.dtype import category
+from retrograd.core.level import current
+from retrograd.ops.create import as_tensor
+from retrograd.ops.family import cast_to
+from retrograd.ops.methods import concrete
+
+functions: dict[str, Callable] = {}  # "concatenate", "linalg.solve"
+ufuncs: dict[str, Callable] = {}  # NumPy's and SciPy's universal functions, by the name that each has itself
+
+_HOMES = ("fft", "linalg", "special")
+O = SimpleNamespace(  # noqa: E741 (the operators, by their public names; `O.linalg.det`)
+    **{home: SimpleNamespace(**ops.public(home)) for home in _HOMES},
+    nn=SimpleNamespace(**ops.public("nn.functional")),
+    **{name: member for name, member in ops.public().items() if name not in _HOMES},
+)
+
+NUMBERS = (bool, int, float, complex)
+DIRECT = {*NUMBERS, np.ndarray, np.float64, np.float32, Tensor}  # what operators take as it is
+
+
+def implements(*names: str, home: str = "") -> Callable[[Callable], Callable]:
+    """Decorator: the function is NumPy's of these names, by default of its own, on tensors."""
+
+    def register(function: Callable) -> Callable:
+        own = names or (f"{home}.{function.__name__}".lstrip("."),)
+        code = function.__code__
+        takes_out = "out" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        made = _with_out(own[0], function) if takes_out else function
+        functions.update(dict.fromkeys(own, made))
+        return function
+
+    return register
+
+
+def dotted_name(function: Callable) -> str:
+    """NumPy's function by the name of the table: np.linalg.solve is "linalg.solve", also if it came as an alias."""
+    home = (getattr(function, "__module__", None) or "").removeprefix("numpy").lstrip(".")
+    return f"{home}.{getattr(function, '__name__', '')}".lstrip(".")
+
+
+def holds_tensor(value: Any) -> bool:
+    """Whether a value is a tensor, or a list or tuple that has one inside."""
+    if isinstance(value, (list, tuple)):
+        return any(map(holds_tensor, value))
+    return isinstance(value, Tensor)
+
+
+# ------------------------------------------------------------------------------------------------ operands
+
+
+def tensor(x: Any) -> Tensor:
+    """An array, number or nested list as a tensor, in the dtype that NumPy gives it; lists of tensors are stacked."""
+    if isinstance(x, Tensor):
+        return x
+    if holds_tensor(x):
+        return O.stack(list(agreeing(*[tensor(member) for member in x])))
+    return as_tensor(np.asarray(x))
+
+
+def operand(x: Any) -> Any:
+    """An operand of an elementwise operator: Python's numbers stay, since they take the dtype that they meet."""
+    return x if type(x) in NUMBERS else tensor(x)
+
+
+def agreeing(*xs: Any) -> tuple[Tensor, ...]:
+    """Operands as tensors of one dtype, the promoted one."""
+    known = [tensor(x) for x in xs]
+    dtype = dtypes.result_type(*known)
+    return tuple(cast(x, dtype) for x in known)
+
+
+def floating(x: Any) -> Tensor:
+    """An operand as a tensor of floating or complex dtype."""
+    x = tensor(x)
+    return cast(x, dtypes.float_of(x.dtype))
+
+
+def cast(x: Tensor, dtype: Any) -> Tensor:
+    """x in the dtype, None being its own."""
+    return x if dtype is None else cast_to(x, np.dtype(dtype))
+
+
+def values(x: Any) -> np.ndarray:
+    """The numbers alone, for a question whose answer has no derivative."""
+    if isinstance(x, (list, tuple)):
+        return np.asarray([values(member) for member in x]) if holds_tensor(x) else np.asarray(x)
+    return concrete(x) if isinstance(x, Tensor) else x
+
+
+def axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    """The axes that `axis` names, counted from the front; None names all."""
+    if axis is None:
+        return tuple(range(ndim))
+    return np.lib.array_utils.normalize_axis_tuple(axis, ndim)
+
+
+def rearranged(function: Callable, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """`function(x, ...)` for a function that only moves, repeats and drops elements: it moves their places."""
+    places = function(np.arange(x.numel()).reshape(x.shape), *args, **kwargs)
+    return O.reshape(x, (-1,))[places]
+
+
+# ------------------------------------------------------------------------------------------------- out=, errors
+
+
+def _with_out(name: str, function: Callable) -> Callable:
+    """The function with `out=`, given by name or by position, as a tensor that is written into."""
+    positional = function.__code__.co_varnames[: function.__code__.co_argcount]
+    position = positional.index("out") if "out" in positional else sys.maxsize
+
+    @wraps(function)
+    def writing(*args: Any, **kwargs: Any) -> Any:
+        out = kwargs.pop("out", None)
+        if len(args) > position:
+            out, args = args[position], (*args[:position], None, *args[position + 1 :])
+        result = function(*args, **kwargs)
+        return result if out is None else write_into(name, out, result, (*args, *kwargs.values()))
+
+    return writing
+
+
+def write_into(name: str, out: Any, result: Any, operands: tuple) -> Any:
+    """Write what NumPy's function `name` has given into its `out=`, and return that."""
+    target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    if not isinstance(target, Tensor):
+        raise TypeError(
+            f"np.{name}: out= must be a tensor where an operand is one, got {type(target).__name__}, which would lose "
+            f"the gradient; for `array += tensor` write `array = array + tensor`"
+        )
+    if current().grad_enabled and any(isinstance(a, Tensor) and wants(a) for a in (result, target, *operands)):
+        raise RuntimeError(
+            f"np.{name}: out= takes no part in automatic differentiation, but an operand requires grad; "
+            f"use x.copy_(result), or no_grad()"
+        )
+    if target.shape != result.shape:
+        raise RuntimeError(f"np.{name}: out has shape {target.shape}, but the result has shape {result.shape}")
+    if category(result.dtype) > category(target.dtype):
+        raise RuntimeError(f"np.{name}: the result is {result.dtype}, which can't be written into out, {target.dtype}")
+    return target.copy_(result)
+
+
+def refuse(name: str, why: str) -> None:
+    """Say which of NumPy's functions can't do something on tensors."""
+    raise TypeError(f"np.{name}: {why}")
+
+
+def only_default(name: str, **given: Any) -> None:
+    """Refuse arguments that have no counterpart: `name=(value, default)`."""
+    for argument, (value, default) in given.items():
+        if value is not default and value != default:
+            refuse(name, f"{argument}={value!r} is not supported for tensors")

@@ -1,0 +1,195 @@
+"""NumPy's universal functions on tensors, and their methods `reduce`, `accumulate`, `outer` and `at`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from retrograd.core import Operator, Tensor, registry
+from retrograd.interop.numpy_protocol import asked_for
+from retrograd.interop.numpy_protocol.products import matmul, matvec, vecdot, vecmat
+from retrograd.interop.numpy_protocol.table import (
+    DIRECT,
+    NUMBERS,
+    O,
+    cast,
+    functions,
+    operand,
+    refuse,
+    tensor,
+    ufuncs,
+    values,
+    write_into,
+)
+from retrograd.ops.index import fill, static_index
+
+# NumPy's name, and the operator's where that is another.
+_SAME = """
+    absolute=abs add arccos=acos arccosh=acosh arcsin=asin arcsinh=asinh arctan2=atan2 arctan=atan arctanh=atanh
+    bitwise_and bitwise_count bitwise_or bitwise_xor cbrt ceil clip=clamp conjugate=conj copysign cos cosh
+    deg2rad degrees=rad2deg divide=div equal=eq exp exp2 expm1 fabs=abs float_power floor floor_divide fmax fmin
+    fmod frexp gcd greater=gt greater_equal=ge heaviside hypot invert=bitwise_not isfinite isinf isnan lcm ldexp
+    left_shift=bitwise_left_shift less=lt less_equal=le log log10 log1p log2 logaddexp logaddexp2 logical_and
+    logical_not logical_or logical_xor maximum minimum multiply=mul negative=neg nextafter not_equal=ne positive
+    power=pow rad2deg radians=deg2rad reciprocal remainder right_shift=bitwise_right_shift rint=round sign=sgn
+    signbit sin sinh sqrt square subtract=sub tan tanh trunc
+"""
+ufuncs |= {"matmul": matmul, "matvec": matvec, "vecdot": vecdot, "vecmat": vecmat}
+
+
+def elementwise(operator: Callable) -> Callable:
+    """The operator, on whatever NumPy takes as an operand."""
+    inlined = not isinstance(operator, Operator) or operator.definition.inlined
+    taken = {*NUMBERS, Tensor} if inlined else DIRECT
+
+    def on_operands(*inputs: Any) -> Any:
+        for x in inputs:
+            if type(x) not in taken:
+                break
+        else:
+            return operator(*inputs)
+        if any(_answers_itself(x) for x in inputs):
+            return NotImplemented
+        return operator(*[x if type(x) in taken else operand(x) for x in inputs])
+
+    return on_operands
+
+
+def _answers_itself(x):
+    """Whether an operand is of another library's class, which may know what to do."""
+    known = getattr(type(x), "__array_ufunc__", None)
+    return known is not None and not isinstance(x, (Tensor, np.ndarray, np.generic))
+
+
+def add_operators(listed: str, home: str = "") -> None:
+    """Put operators into the table; those that are not there (yet) are left out."""
+    for word in listed.split():
+        name, _, ours = word.partition("=")
+        operator = getattr(getattr(O, home) if home else O, ours or name, None)
+        if operator is not None:
+            ufuncs[name] = elementwise(operator)
+
+
+def _ufunc(function: Callable) -> Callable:
+    ufuncs[function.__name__] = elementwise(function)
+    return function
+
+
+add_operators(_SAME)
+
+
+@_ufunc
+def divmod(a, b):
+    """The quotient, rounded down, and the remainder."""
+    return O.floor_divide(a, b), O.remainder(a, b)
+
+
+@_ufunc
+def modf(x):
+    """The fraction and the whole part of x, both with its sign."""
+    whole = O.trunc(x)
+    return x - whole, whole
+
+
+# --------------------------------------------------------------------------------------------- calls and methods
+
+REDUCE = {
+    "add": "sum",
+    "multiply": "prod",
+    "maximum": "max",
+    "minimum": "min",
+    "logical_and": "all",
+    "logical_or": "any",
+}
+ACCUMULATE = {"add": "cumsum", "multiply": "cumprod", "maximum": "cummax", "minimum": "cummin"}
+
+
+def apply(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any:
+    """What `Tensor.__array_ufunc__` answers."""
+    function = ufuncs.get(ufunc.__name__)
+    if function is not None:
+        asked_for[ufunc] = function
+    if any(_answers_itself(x) for x in inputs):
+        return NotImplemented
+    if method == "__call__" and function is not None:
+        return _call(ufunc, function, inputs, **kwargs)
+    if function is None or method not in _METHODS:
+        named = ufunc.__name__ + ("" if method == "__call__" else f".{method}")
+        refuse(named, "no counterpart for tensors; x.detach().numpy() leaves the graph for it")
+    return _METHODS[method](ufunc, *inputs, **kwargs)
+
+
+def _call(ufunc, function, inputs, out=None, where=True, dtype=None, casting=None, order=None, subok=None, **rest):
+    """`ufunc(...)` with arguments; memory order and subclasses mean nothing to tensors."""
+    if rest:
+        refuse(ufunc.__name__, f"{', '.join(rest)} not supported for tensors")
+    if dtype is not None:
+        inputs = [cast(tensor(x), dtype) for x in inputs]
+    result = function(*inputs)
+    if where is not True:
+        result = _only_where(ufunc, where, result, out)
+    return result if out is None else _written(ufunc, out, result, inputs)
+
+
+def _only_where(ufunc, where, result, out):
+    """The result where the mask is true, elsewhere what `out` holds, or 0."""
+    if isinstance(result, tuple):
+        refuse(ufunc.__name__, "where= is not supported for several results")
+    rest = out[0] if out is not None and isinstance(out[0], Tensor) else 0
+    return O.where(tensor(where), result, rest)
+
+
+def _written(ufunc, out, result, inputs):
+    if not isinstance(result, tuple):
+        return write_into(ufunc.__name__, out, result, inputs)
+    pairs = zip(out, result, strict=True)
+    return tuple([r if o is None else write_into(ufunc.__name__, o, r, inputs) for o, r in pairs])
+
+
+def _reduce(ufunc, x, axis=0, dtype=None, out=None, keepdims=False, **initial_and_where):
+    """`ufunc.reduce`: along the first axis unless told."""
+    x = tensor(x) if dtype is None else cast(tensor(x), dtype)
+    if ufunc.__name__ == "logaddexp" and not initial_and_where:
+        result = O.logsumexp(x, axis, keepdims)
+        return result if out is None else write_into("logaddexp.reduce", out, result, (x,))
+    reducing = functions[_method_name(ufunc, "reduce", REDUCE)]
+    return reducing(x, axis=axis, out=out, keepdims=keepdims, **initial_and_where)
+
+
+def _accumulate(ufunc, x, axis=0, dtype=None, out=None):
+    """`ufunc.accumulate`: the reductions of the elements up to each place."""
+    x = tensor(x) if dtype is None else cast(tensor(x), dtype)
+    scan = {**ACCUMULATE, "logaddexp": "logcumsumexp"}
+    result = getattr(O, _method_name(ufunc, "accumulate", scan))(x, axis)
+    result = result[0] if isinstance(result, tuple) else result
+    return result if out is None else write_into(f"{ufunc.__name__}.accumulate", out, result, (x,))
+
+
+def _method_name(ufunc, method, known):
+    if ufunc.__name__ not in known:
+        refuse(f"{ufunc.__name__}.{method}", "no counterpart for tensors")
+    return known[ufunc.__name__]
+
+
+def _outer(ufunc, a, b, **kwargs):
+    """`ufunc.outer`: of each element of a with each of b."""
+    a, b = tensor(a), tensor(b)
+    column = O.reshape(a, (*a.shape, *(1,) * b.ndim))
+    return apply(ufunc, "__call__", (column, b), kwargs)
+
+
+def _at(ufunc, x, indices, *operands):
+    """`ufunc.at`: x changes in place; a place that is named twice changes twice.  Sums and differences only."""
+    sign = {"add": 1, "subtract": -1}.get(ufunc.__name__)
+    if sign is None:
+        refuse(f"{ufunc.__name__}.at", "only add.at and subtract.at are there for tensors")
+    if not isinstance(x, Tensor):
+        refuse(f"{ufunc.__name__}.at", "an array can't take up a tensor without losing its gradient; use rg.tensor")
+    spec, ids = static_index(x, indices if isinstance(indices, tuple) else (indices,))
+    window = np.broadcast_to(False, x.shape)[fill(spec, [values(i) for i in ids])].shape
+    added = O.broadcast_to(cast(tensor(operands[0]), x.dtype), window)
+    total = registry["index_put_sum"](added, ids, shape=x.shape, spec=spec)
+    x.add_(total, alpha=sign)
+
+
+_METHODS: dict[str, Callable] = {"reduce": _reduce, "accumulate": _accumulate, "outer": _outer, "at": _at}

@@ -1,0 +1,90 @@
+"""How a module of NumPy's is reflected: what has a counterpart on tensors asks for tensors first."""
+
+import importlib
+from collections.abc import Callable
+from functools import wraps
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from retrograd.core import current
+from retrograd.interop.numpy_protocol import functions
+from retrograd.interop.numpy_protocol.table import dotted_name, holds_tensor
+
+_MODULES = ("fft", "linalg", "random")
+# What has no protocol of its own in NumPy, or makes what is to be written to.
+_WRITTEN_TO = ("zeros", "ones", "empty", "full")
+
+
+def names(module: ModuleType) -> list[str]:
+    """The public names of a module of NumPy's."""
+    return list(module.__all__)
+
+
+def submodule(name: str) -> ModuleType | None:
+    """Our module of that name, if there is one."""
+    return importlib.import_module(f"retrograd.numpy.{name}") if name in _MODULES else None
+
+
+def reflected(module: ModuleType, name: str) -> Any:
+    """A member of a module of NumPy's, which takes tensors if these have a counterpart."""
+    member = getattr(module, name)
+    if module is np and name in _INDEX_TRICKS:
+        return _INDEX_TRICKS[name]
+    if not callable(member) or isinstance(member, (type, np.ufunc)):
+        return member  # ufuncs ask their operands themselves
+    on_tensors = functions().get(dotted_name(member))
+    if on_tensors is None:
+        return member
+    return (_made_here if name in _WRITTEN_TO else _for_tensors)(member, on_tensors)
+
+
+def _for_tensors(member: Callable, on_tensors: Callable) -> Callable:
+    """NumPy's function, or ours if an argument is a tensor or holds one."""
+
+    @wraps(member)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if holds_tensor(args) or (kwargs and holds_tensor(tuple(kwargs.values()))):
+            return on_tensors(*args, **kwargs)
+        return member(*args, **kwargs)
+
+    return function
+
+
+def _made_here(member: Callable, on_tensors: Callable) -> Callable:
+    """The same; inside of a transform ours always, so that the program may write what it computes into the result."""
+
+    @wraps(member)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if current().level is not None or holds_tensor((*args, *kwargs.values())):
+            return on_tensors(*args, **kwargs)
+        return member(*args, **kwargs)
+
+    return function
+
+
+class _Concatenator:
+    """`r_[...]` and `c_[...]`: NumPy's, and for numbers, vectors and matrices with tensors among them `concatenate`."""
+
+    def __init__(self, plain: Any, joined: Callable) -> None:
+        self._plain = plain
+        self._joined = joined
+
+    def __getitem__(self, key: Any) -> Any:
+        parts = key if isinstance(key, tuple) else (key,)
+        if not holds_tensor(parts):
+            return self._plain[key]
+        return self._joined([self._plain[part] if isinstance(part, slice) else part for part in parts])
+
+
+def _in_a_row(parts: list) -> Any:
+    known = functions()
+    return known["concatenate"](known["atleast_1d"](*parts) if len(parts) > 1 else parts)
+
+
+def _as_columns(parts: list) -> Any:
+    return functions()["column_stack"](parts)
+
+
+_INDEX_TRICKS = {"r_": _Concatenator(np.r_, _in_a_row), "c_": _Concatenator(np.c_, _as_columns)}

@@ -1,0 +1,112 @@
+"""Tensors in another dtype, or on another device, which is to say the CPU."""
+
+from retrograd.core import Tensor, call
+from retrograd.core import dtype as dtypes
+from retrograd.ops.functions import function
+from retrograd.ops.layout import arranged, check_device, copied, is_device, preserve_format
+from retrograd.ops.methods import method
+from retrograd.ops.pointwise import to as to_dtype
+
+
+def cast(x, dtype):
+    """The operator `to`; a dtype needs no conversion."""
+    return call(to_dtype, (x,), {"dtype": dtype}) if isinstance(dtype, dtypes.DType) else to_dtype(x, dtype)
+
+
+@method
+def to(x, *target, dtype=None, device=None, other=None, non_blocking=False, copy=False,
+       memory_format=preserve_format) -> Tensor:  # fmt: skip
+    """The tensor in another dtype; itself if it has that already and no copy is asked for.
+
+    `x.to(dtype)`, `x.to(device)`, `x.to(device, dtype)` or `x.to(other)`, which gives the dtype of another tensor;
+    then perhaps `non_blocking` (which changes nothing here) and `copy`.  The one device is the CPU.
+
+    >>> import retrograd as rg
+    >>> rg.tensor([1.5, 2.0]).to(rg.int64), rg.arange(2).to("cpu", rg.float32)
+    (tensor([1, 2]), tensor([0., 1.]))
+    """
+    if len(target) == 1 and isinstance(target[0], dtypes.DType) and not copy and memory_format is preserve_format:
+        return x if x.dtype is target[0] or x.dtype == target[0] else cast(x, target[0])
+    rest = list(target)
+    if rest and isinstance(rest[0], Tensor):
+        other = rest.pop(0)
+    elif rest and is_device(rest[0]):
+        device = rest.pop(0)
+    if other is not None:
+        dtype = other.dtype
+    elif rest and not isinstance(rest[0], bool):
+        dtype = rest.pop(0)
+    check_device(device)
+    return _converted(x, dtype, copy or (len(rest) > 1 and rest[1]), memory_format)
+
+
+def _converted(x, dtype, copy, memory_format):
+    if dtype is not None and x.dtype != dtype:
+        return arranged(cast(x, dtype), memory_format)
+    return copied(x, memory_format) if copy else arranged(x, memory_format)
+
+
+def _conversion(name, dtype):
+    def convert(x, memory_format=preserve_format) -> Tensor:
+        return arranged(x if x.dtype == dtype else cast(x, dtype), memory_format)
+
+    convert.__name__, convert.__doc__ = name, f"The tensor in {dtype}; itself if it is so already."
+    return method(convert)
+
+
+for _name, _dtype in {
+    "float": dtypes.float32,
+    "double": dtypes.float64,
+    "half": dtypes.float16,
+    "byte": dtypes.uint8,
+    "char": dtypes.int8,
+    "short": dtypes.int16,
+    "int": dtypes.int32,
+    "long": dtypes.int64,
+    "bool": dtypes.bool_,
+    "cfloat": dtypes.complex64,
+    "cdouble": dtypes.complex128,
+}.items():
+    _conversion(_name, _dtype)
+
+
+@method
+def type_as(x, other) -> Tensor:
+    """The tensor in the dtype of the other."""
+    return x if x.dtype == other.dtype else cast(x, other.dtype)
+
+
+# ------------------------------------------------------------------------------------------------- dtypes
+
+
+@function()
+def can_cast(from_, to) -> bool:
+    """Whether a dtype may become another where results are written: not complex numbers real, nor floats integers.
+
+    >>> import retrograd as rg
+    >>> rg.can_cast(rg.float64, rg.int32), rg.can_cast(rg.int64, rg.float16)
+    (False, True)
+    """
+    return dtypes.category(dtypes.DType(from_)) <= dtypes.category(dtypes.DType(to))
+
+
+@function()
+def promote_types(type1, type2):
+    """The dtype in which tensors of two dtypes meet.
+
+    >>> import retrograd as rg
+    >>> rg.promote_types(rg.int64, rg.float32)
+    dtype('float32')
+    """
+    return dtypes.promote(dtypes.DType(type1), dtypes.DType(type2))
+
+
+@function()
+def result_type(tensor1, tensor2):
+    """The dtype in which two tensors or numbers meet; numbers, and tensors without dimensions, give way.
+
+    >>> import retrograd as rg
+    >>> rg.result_type(rg.arange(2), 1.5)
+    dtype('float32')
+    """
+    return dtypes.result_type(tensor1, tensor2)

@@ -1,0 +1,139 @@
+"""Tensors from data: numbers, nested lists, arrays, buffers, other libraries' arrays."""
+
+from retrograd import backend
+from retrograd.core import Tensor, current, namespaces, registry
+from retrograd.core import dtype as dtypes
+from retrograd.core.dispatch import mark_inference
+from retrograd.ops.functions import function
+from retrograd.ops.layout import check_device, check_keywords
+
+
+@function()
+def tensor(data, dtype=None, requires_grad=False, *, device=None, pin_memory=False) -> Tensor:
+    """A tensor with a copy of the data: a number, nested lists of numbers, an array or a tensor.
+
+    Python floats become the default dtype, arrays keep theirs.
+
+    >>> import retrograd as rg
+    >>> rg.tensor([[1.0, 2.0]], requires_grad=True)
+    tensor([[1., 2.]], requires_grad=True)
+    """
+    check_keywords(device, pin_memory=pin_memory)
+    if isinstance(data, Tensor):
+        copy = registry["clone"](data.detach())
+        out = copy if dtype is None else registry["to"](copy, dtype)
+    else:
+        out = _constant(_array_of(data, dtype))
+    if requires_grad:
+        out.requires_grad = True
+    return out
+
+
+def _array_of(data, dtype):
+    array = backend.as_array(data, dtype)
+    if dtype is None and not hasattr(data, "dtype"):
+        array = array.astype(_dtype_of_lists(data, array.dtype), copy=False)
+    return array
+
+
+def _dtype_of_lists(data, found):
+    """Lists of Python floats take the default dtype; lists of NumPy's numbers keep theirs."""
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    if hasattr(data, "dtype"):
+        return found
+    if found.kind == "f":
+        return dtypes.get_default_dtype()
+    return dtypes.complex_of(dtypes.get_default_dtype()) if found.kind == "c" else found
+
+
+def _constant(array):
+    """A tensor around an array: at the current level, so that it can become a leaf there."""
+    dtypes.category(array.dtype)
+    out = Tensor(array)
+    if current().inference:
+        mark_inference(out)
+    return out if current().level is None else registry["detach"](out)
+
+
+@function()
+def from_numpy(array) -> Tensor:
+    """A tensor that shares the array's memory: what is written to one shows in the other.
+
+    >>> import numpy as np
+    >>> import retrograd as rg
+    >>> rg.from_numpy(np.zeros(2))
+    tensor([0., 0.], dtype=float64)
+    """
+    if type(array) not in namespaces:
+        raise TypeError(f"from_numpy: expected an ndarray, got {type(array).__name__}")
+    return _constant(array)
+
+
+@function()
+def as_tensor(data, dtype=None, device=None) -> Tensor:
+    """The data as a tensor, without copying where its memory can be shared.
+
+    >>> import retrograd as rg
+    >>> rg.as_tensor(3)
+    tensor(3)
+    """
+    check_device(device)
+    if isinstance(data, Tensor):
+        return data if dtype is None or data.dtype == dtype else registry["to"](data, dtype)
+    if type(data) in namespaces and (dtype is None or data.dtype == dtype):
+        return from_numpy(data)
+    return tensor(data, dtype)
+
+
+@function()
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None) -> Tensor:
+    """Anything with numbers as a tensor: data as for `tensor`, what knows DLPack, or a buffer of Python's.
+
+    Memory is shared where it can be; with copy=True never, and with copy=False a ValueError says that it can't.  A
+    tensor stays in its graph, unless `requires_grad` says otherwise.
+
+    >>> import retrograd as rg
+    >>> rg.asarray(memoryview(bytearray(b"ab")))
+    tensor([97, 98], dtype=uint8)
+    """
+    check_device(device)
+    shares = isinstance(obj, Tensor) or hasattr(obj, "__dlpack__") or backend.is_buffer(obj)
+    source = obj if isinstance(obj, Tensor) or not shares else _constant(backend.as_shared(obj))
+    out = as_tensor(source, dtype)
+    if copy is False and (not shares or out.dtype != source.dtype):
+        raise ValueError(f"asarray: {type(obj).__name__} can't become a tensor of dtype {out.dtype} without a copy")
+    if copy and out is source:
+        out = registry["clone"](out)
+    if requires_grad in (None, out.requires_grad):
+        return out
+    return out.detach().requires_grad_(requires_grad)
+
+
+@function()
+def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Tensor:
+    """The memory of a Python object as a tensor of one dimension, not copied; read-only where the object is.
+
+    `count` numbers of the dtype (-1: as many as there are) from byte `offset` on.
+
+    >>> import retrograd as rg
+    >>> rg.frombuffer(b"abcd", dtype=rg.uint8, offset=2)
+    tensor([ 99, 100], dtype=uint8)
+    """
+    out = _constant(backend.from_buffer(buffer, dtype, count, offset))
+    if requires_grad:
+        out.requires_grad = True
+    return out
+
+
+@function()
+def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
+    """The memory of another library's array as a tensor, by the protocol DLPack.
+
+    >>> import numpy as np
+    >>> import retrograd as rg
+    >>> rg.from_dlpack(np.arange(3))
+    tensor([0, 1, 2])
+    """
+    check_device(device)
+    return _constant(backend.from_dlpack(ext_tensor, copy))

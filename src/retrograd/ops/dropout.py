@@ -1,0 +1,181 @@
+"""Dropout: zeros at random, and what is left scaled so that the mean stays."""
+
+from retrograd.core import op, registry
+from retrograd.ops.family import Composite
+from retrograd.ops.functions import function
+from retrograd.ops.mutate import writer
+from retrograd.ops.pointwise import ge, to
+from retrograd.ops.view import squeeze, unsqueeze
+
+
+def _dropped(name, x, p, training, shape):
+    """x with elements, or, where shape has size 1, whole slices 0 with probability p, the others divided by 1 - p."""
+    if not 0 <= p <= 1:
+        raise ValueError(f"{name}: p must be from 0 to 1, got {p}")
+    if not training or p == 0:
+        return x
+    if p == 1:
+        return x * 0
+    return x * (to(_kept(shape, p), x.dtype) / (1 - p))
+
+
+def _kept(shape, p):
+    """True with probability 1 - p."""
+    return ge(registry["rand"](shape), p)
+
+
+def _features(name, x):
+    """The shape of a mask of whole channels."""
+    if x.ndim < 2:
+        raise RuntimeError(f"{name}: expected at least 2 dimensions, (n, channels, ...), got shape {x.shape}")
+    return (*x.shape[:2], *(1,) * (x.ndim - 2))
+
+
+def _sure(keyword, *shape):
+    """Samples without chance."""
+
+    def samples(r):
+        yield (r(*shape),), {"p": 0.5, keyword: False}
+        yield (r(*shape),), {"p": 1.0, keyword: True}
+
+    return samples
+
+
+def _errors(r):
+    yield (r(3, 4, 2),), {"p": 1.5}, ValueError, "p must be from 0 to 1, got 1.5"
+
+
+@op("dropout(Tensor x, float p=0.5, bool training=True) -> Tensor")
+class dropout(Composite, in_place=True, aliases="nn.functional.dropout"):
+    """Each element 0 with probability p, else divided by 1 - p; x itself when not training.
+
+    N. Srivastava et al., Dropout, JMLR 15 (2014).
+
+    >>> import retrograd as rg
+    >>> rg.dropout(rg.tensor([1.0, 2.0]), 0.5, training=False).tolist()
+    [1.0, 2.0]
+    """
+
+    method = False
+
+    def compose(x, *, p, training):
+        return _dropped("dropout", x, p, training, x.shape)
+
+    samples = _sure("training", 3, 4)
+    errors = _errors
+
+
+@op("feature_dropout(Tensor x, float p, bool train) -> Tensor")
+class feature_dropout(Composite, in_place=True, method=False):
+    """Each channel of x (n, channels, ...) 0 with probability p, else divided by 1 - p; x itself when not training."""
+
+    def compose(x, *, p, train):
+        return _dropped("feature_dropout", x, p, train, _features("feature_dropout", x))
+
+    samples = _sure("train", 3, 4, 2)
+
+    def errors(r):
+        yield (r(3),), {"p": 0.5, "train": True}, RuntimeError, "expected at least 2 dimensions"
+
+
+def _by_dimensions(name, x, p, training, ndim):
+    """`feature_dropout` of x with ndim dimensions, or one fewer: then there is no n."""
+    if x.ndim not in (ndim - 1, ndim):
+        raise ValueError(f"{name}: expected {ndim - 1} or {ndim} dimensions, got shape {x.shape}")
+    if x.ndim == ndim:
+        return _dropped(name, x, p, training, _features(name, x))
+    x = unsqueeze(x, 0)
+    return squeeze(_dropped(name, x, p, training, _features(name, x)), 0)
+
+
+@op("dropout1d(Tensor x, float p=0.5, bool training=True) -> Tensor")
+class dropout1d(Composite, in_place=True, home="nn.functional"):
+    """`feature_dropout` of x (n, channels, l), or (channels, l)."""
+
+    def compose(x, *, p, training):
+        return _by_dimensions("dropout1d", x, p, training, 3)
+
+    samples = _sure("training", 3, 4, 2)
+
+    def errors(r):
+        yield (r(3),), {}, ValueError, "dropout1d: expected 2 or 3 dimensions"
+
+
+@op("dropout2d(Tensor x, float p=0.5, bool training=True) -> Tensor")
+class dropout2d(Composite, in_place=True, home="nn.functional"):
+    """`feature_dropout` of x (n, channels, h, w); three dimensions are (n, channels, l), as in PyTorch.
+
+    J. Tompson et al., Efficient object localization using convolutional networks, arXiv 1411.4280.
+    """
+
+    def compose(x, *, p, training):
+        if x.ndim not in (3, 4):
+            raise ValueError(f"dropout2d: expected 3 or 4 dimensions, got shape {x.shape}")
+        return _dropped("dropout2d", x, p, training, _features("dropout2d", x))
+
+    samples = _sure("training", 3, 4, 2, 2)
+
+    def errors(r):
+        yield (r(3),), {}, ValueError, "dropout2d: expected 3 or 4 dimensions"
+
+
+@op("dropout3d(Tensor x, float p=0.5, bool training=True) -> Tensor")
+class dropout3d(Composite, in_place=True, home="nn.functional"):
+    """`feature_dropout` of x (n, channels, d, h, w), or (channels, d, h, w)."""
+
+    def compose(x, *, p, training):
+        return _by_dimensions("dropout3d", x, p, training, 5)
+
+    samples = _sure("training", 2, 3, 1, 2, 2)
+
+    def errors(r):
+        yield (r(3),), {}, ValueError, "dropout3d: expected 4 or 5 dimensions"
+
+
+# --------------------------------------------------------------------------------- towards where selu saturates
+
+SATURATED = -1.7580993408473766  # where `selu` ends for very negative numbers: -alpha * scale
+
+
+def _alpha_dropped(name, x, p, training, shape):
+    """Elements at SATURATED with probability p; then all scaled and moved so that mean 0 and variance 1 stay."""
+    if not 0 <= p <= 1:
+        raise ValueError(f"{name}: p must be from 0 to 1, got {p}")
+    if not training or p == 0:
+        return x
+    if p == 1:
+        return x * 0
+    scale = ((1 - p) * (1 + p * SATURATED**2)) ** -0.5
+    kept = to(_kept(shape, p), x.dtype)
+    return x * (kept * scale) + ((1 - kept) * (SATURATED * scale) - SATURATED * scale * p)
+
+
+@op("alpha_dropout(Tensor x, float p=0.5, bool training=False) -> Tensor")
+class alpha_dropout(Composite, in_place=True, method=False, aliases="nn.functional.alpha_dropout"):
+    """Each element where `selu` saturates with probability p; scaled and moved so that mean 0 and variance 1 stay.
+
+    x itself when not training, 0 where p is 1.  G. Klambauer et al., Self-normalizing neural networks,
+    arXiv 1706.02515.
+    """
+
+    def compose(x, *, p, training):
+        return _alpha_dropped("alpha_dropout", x, p, training, x.shape)
+
+    samples = _sure("training", 3, 4)
+    errors = _errors
+
+
+@op("feature_alpha_dropout(Tensor x, float p=0.5, bool training=False) -> Tensor")
+class feature_alpha_dropout(Composite, in_place=True, method=False, aliases="nn.functional.feature_alpha_dropout"):
+    """`alpha_dropout` of whole channels of x (n, channels, ...)."""
+
+    def compose(x, *, p, training):
+        shape = _features("feature_alpha_dropout", x)
+        return _alpha_dropped("feature_alpha_dropout", x, p, training, shape)
+
+    samples = _sure("training", 3, 4, 2)
+    errors = _errors
+
+
+for _operator in (dropout, feature_dropout, alpha_dropout, feature_alpha_dropout):
+    function(f"{_operator.name}_")(writer(_operator))

@@ -1,0 +1,386 @@
+"""Eigenvalues and eigenvectors.
+
+The factors are computed at once by an operator without derivative; one more operator for each result has the
+derivative of that alone.  So a loss of the eigenvalues asks nothing of the eigenvectors, whose derivative is
+infinite where eigenvalues are equal.  Derivatives of complex eigenvectors, and in `svd` of singular vectors, are those
+of vectors whose phases do not turn: use them in functions for which the phase makes no difference.
+
+Sources: S. F. Walter and L. Lehmann, Algorithmic differentiation of linear algebra functions (2010); C. Boeddeker et
+al., On the computation of complex-valued gradients, arXiv 1701.00392.
+"""
+
+import math
+from typing import NamedTuple
+
+from retrograd.core import Aval, Definition, Tensor, op, registry
+from retrograd.core import dtype as dtypes
+from retrograd.core.hooks import conjugate
+from retrograd.core.level import is_recording
+from retrograd.ops.complex import adjoint
+from retrograd.ops.decompose import hermitian
+from retrograd.ops.diagonal import diagonal
+from retrograd.ops.family import Composite, cast_to
+from retrograd.ops.inverses import check_square, turned
+from retrograd.ops.linalg import matmul
+from retrograd.ops.pointwise import real_part, where
+from retrograd.ops.reduce import sum as sum_over
+from retrograd.ops.solve import linalg_solve
+from retrograd.ops.view import unsqueeze
+
+
+def needs_vectors(A):
+    """Whether someone may want derivatives: else eigenvalues and singular values are computed alone."""
+    return A.level is not None or (A.requires_grad and is_recording())
+
+
+def across(values):
+    """values[j] in column j of a row that broadcasts."""
+    return unsqueeze(values, -2)
+
+
+def down(values):
+    """values[i] in row i of a column that broadcasts."""
+    return unsqueeze(values, -1)
+
+
+def diagonal_sample(r, m, n, *lead):
+    """Matrices whose values come out the same, to the last bit, with and without vectors."""
+    return r(*lead, m, n) * registry["eye"](m, n, dtype=dtypes.float64)
+
+
+def _symmetric(r, n, *lead):
+    return hermitian(r(*lead, n, n))
+
+
+# ----------------------------------------------------------------------------------- eigenvalues, Hermitian
+
+
+@op("eigh_factors(Tensor A, *, str UPLO) -> (Tensor values, Tensor vectors)")
+class eigh_factors(Definition, differentiable=False):
+    """Eigenvalues, ascending, and eigenvectors, of the Hermitian matrices of which one triangle is read."""
+
+    public = False
+    method = False
+
+    def impl(xp, A, *, UPLO):
+        return xp.eigen_hermitian(A, UPLO)
+
+    def shape(A, *, UPLO):
+        check_square("linalg.eigh", A)
+        return Aval(A.shape[:-1], dtypes.real_of(A.dtype)), Aval(A.shape, A.dtype)
+
+    def samples(r):
+        yield (_symmetric(r, 3, 2),), {"UPLO": "L"}
+
+
+@op("eigenvalues_hermitian(Tensor A, *, str UPLO) -> Tensor")
+class eigenvalues_hermitian(Definition, differentiable=False):
+    """The eigenvalues alone, where nobody asks for derivatives."""
+
+    public = False
+    method = False
+
+    def impl(xp, A, *, UPLO):
+        return xp.eigenvalues_hermitian(A, UPLO)
+
+    def shape(A, *, UPLO):
+        return eigh_factors.definition.shape(A, UPLO=UPLO)[0]
+
+    def samples(r):
+        yield (_symmetric(r, 3, 2),), {"UPLO": "U"}
+
+
+class OfHermitian(Definition):
+    """One result of the eigendecomposition of Hermitian matrices A, whose factors are known."""
+
+    public = False
+    method = False
+
+    @staticmethod
+    def constrain(A, values, vectors):
+        """Laws move A among Hermitian matrices, and the factors with it."""
+        A = hermitian(A)
+        return A, *eigh_factors(A, UPLO="L")
+
+    @staticmethod
+    def samples(r):
+        """Of distinct eigenvalues."""
+        for A in (_symmetric(r, 3), _symmetric(r, 2, 2)):
+            yield (A, *eigh_factors(A, UPLO="L")), {}
+
+
+@op("eigh_values(Tensor A, Tensor values, Tensor vectors) -> Tensor")
+class eigh_values(OfHermitian):
+    """The eigenvalues of Hermitian matrices, of known factors."""
+
+    def impl(xp, A, values, vectors):
+        return xp.known(A, values)
+
+    def shape(A, values, vectors):
+        return Aval(values.shape, values.dtype)
+
+    def vjp_A(g, A, values, vectors):
+        V = eigh_vectors(A, values, vectors)
+        return matmul(conjugate(V) * across(g), turned(V))
+
+    def jvp_A(t, A, values, vectors):
+        V = eigh_vectors(A, values, vectors)
+        return real_part(sum_over(conjugate(V) * matmul(_hermitian_part(t), V), -2))
+
+
+@op("eigh_vectors(Tensor A, Tensor values, Tensor vectors) -> Tensor")
+class eigh_vectors(OfHermitian):
+    """The eigenvectors of Hermitian matrices, of known factors."""
+
+    def impl(xp, A, values, vectors):
+        return xp.known(A, vectors)
+
+    def shape(A, values, vectors):
+        return Aval(vectors.shape, vectors.dtype)
+
+    def vjp_A(g, A, out, values, vectors):
+        inner = _hermitian_part(matmul(turned(out), g) * _inverse_gaps(eigh_values(A, values, vectors)))
+        return matmul(conjugate(out), matmul(inner, turned(out)))
+
+    def jvp_A(t, A, out, values, vectors):
+        inner = matmul(adjoint(out), matmul(_hermitian_part(t), out))
+        return matmul(out, inner * _inverse_gaps(eigh_values(A, values, vectors)))
+
+    def observe(V):
+        return (weighted(V, adjoint(V)),)
+
+
+def _hermitian_part(x):
+    return (x + adjoint(x)) * 0.5
+
+
+def _inverse_gaps(values):
+    """1 / (values[j] - values[i]) at i, j, and 0 on the diagonal; infinite where values are equal."""
+    gaps = across(values) - down(values)
+    return 1 / where(registry["eye"](values.shape[-1], dtype=dtypes.bool_), math.inf, gaps)
+
+
+def weighted(left, right):
+    """What does not depend on phases: left times right with weights between, which tell the vectors apart."""
+    weights = registry["arange"](1, left.shape[-1] + 1, 1, dtype=left.dtype)
+    return matmul(left * weights, right)
+
+
+class Eigh(NamedTuple):
+    """What `linalg.eigh` answers."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+def _check_uplo(name, A, UPLO):
+    check_square(name, A)
+    if UPLO not in ("L", "U"):
+        raise ValueError(f"{name}: UPLO must be 'L' or 'U', got {UPLO!r}")
+
+
+@op("linalg.eigh(Tensor A, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)")
+class linalg_eigh(Composite):
+    """Eigenvalues, real and ascending, and orthonormal eigenvectors, as columns, of Hermitian matrices.
+
+    Only the lower triangle is read, or the upper with UPLO="U".  The gradient of the eigenvectors is infinite or NaN
+    where eigenvalues are equal; that of the eigenvalues is not.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.eigh(rg.tensor([[3.0, 0.0], [0.0, 1.0]])).eigenvalues.tolist()
+    [1.0, 3.0]
+    """
+
+    def compose(A, *, UPLO):
+        _check_uplo("linalg.eigh", A, UPLO)
+        factors = eigh_factors(A, UPLO=UPLO)
+        return Eigh(eigh_values(A, *factors), eigh_vectors(A, *factors))
+
+    def constrain(A):
+        return (hermitian(A),)
+
+    def observe(values, vectors):
+        return values, weighted(vectors, adjoint(vectors))
+
+    def samples(r):
+        yield (_symmetric(r, 3),), {}
+        yield (_symmetric(r, 2, 2),), {"UPLO": "U"}
+
+    def errors(r):
+        yield (r(2, 3),), {}, ValueError, r"linalg.eigh: expected square matrices, got shape \(2, 3\)"
+        yield (r(2, 2),), {"UPLO": "X"}, ValueError, "linalg.eigh: UPLO must be 'L' or 'U', got 'X'"
+
+
+@op("linalg.eigvalsh(Tensor A, str UPLO='L') -> Tensor")
+class linalg_eigvalsh(Composite):
+    """The eigenvalues of Hermitian matrices, ascending; their gradient is finite where they are equal, too."""
+
+    def compose(A, *, UPLO):
+        _check_uplo("linalg.eigvalsh", A, UPLO)
+        if needs_vectors(A):
+            return eigh_values(A, *eigh_factors(A, UPLO=UPLO))
+        return eigenvalues_hermitian(A, UPLO=UPLO)
+
+    def constrain(A):
+        return (hermitian(A),)
+
+    def samples(r):
+        yield (diagonal_sample(r, 3, 3),), {}
+        yield (diagonal_sample(r, 2, 2, 2),), {"UPLO": "U"}
+
+
+# -------------------------------------------------------------------------------------- eigenvalues, general
+
+
+@op("eig_factors(Tensor A) -> (Tensor values, Tensor vectors)")
+class eig_factors(Definition, differentiable=False):
+    """Eigenvalues and eigenvectors, complex, of square matrices."""
+
+    public = False
+    method = False
+
+    def impl(xp, A):
+        return xp.eigen(A)
+
+    def shape(A):
+        check_square("linalg.eig", A)
+        dtype = dtypes.complex_of(A.dtype)
+        return Aval(A.shape[:-1], dtype), Aval(A.shape, dtype)
+
+    def samples(r):
+        yield (r(2, 3, 3),), {}
+
+
+@op("eigenvalues_general(Tensor A) -> Tensor")
+class eigenvalues_general(Definition, differentiable=False):
+    """The eigenvalues alone, where nobody asks for derivatives."""
+
+    public = False
+    method = False
+
+    def impl(xp, A):
+        return xp.eigenvalues(A)
+
+    def shape(A):
+        return eig_factors.definition.shape(A)[0]
+
+    def samples(r):
+        yield (r(2, 3, 3),), {}
+
+
+class OfGeneral(Definition):
+    """One result of the eigendecomposition of square matrices A, whose factors are known."""
+
+    public = False
+    method = False
+
+    @staticmethod
+    def constrain(A, values, vectors):
+        """The factors move with A."""
+        return A, *eig_factors(A)
+
+    @staticmethod
+    def samples(r):
+        """With pairs of complex eigenvalues, and without."""
+        for A in (r(3, 3), r(2, 2, 2)):
+            yield (A, *eig_factors(A)), {}
+
+
+def _like(x, A):
+    """Real where A is real."""
+    return real_part(x) if A.dtype.kind != "c" else x
+
+
+@op("eig_values(Tensor A, Tensor values, Tensor vectors) -> Tensor")
+class eig_values(OfGeneral):
+    """The eigenvalues of square matrices, of known factors."""
+
+    def impl(xp, A, values, vectors):
+        return xp.known(A, values)
+
+    def shape(A, values, vectors):
+        return Aval(values.shape, values.dtype)
+
+    def vjp_A(g, A, values, vectors):
+        Vt = turned(eig_vectors(A, values, vectors))
+        return _like(linalg_solve(Vt, down(g) * Vt), A)
+
+    def jvp_A(t, A, values, vectors):
+        V = eig_vectors(A, values, vectors)
+        return diagonal(linalg_solve(V, matmul(cast_to(t, V.dtype), V)), 0, -2, -1).clone()
+
+
+@op("eig_vectors(Tensor A, Tensor values, Tensor vectors) -> Tensor")
+class eig_vectors(OfGeneral):
+    """The eigenvectors of square matrices, of length 1, of known factors."""
+
+    def impl(xp, A, values, vectors):
+        return xp.known(A, vectors)
+
+    def shape(A, values, vectors):
+        return Aval(vectors.shape, vectors.dtype)
+
+    def vjp_A(g, A, out, values, vectors):
+        g = g - conjugate(out) * _lengths(conjugate(out), g)
+        inner = matmul(turned(out), g) * _inverse_gaps(eig_values(A, values, vectors))
+        return _like(linalg_solve(turned(out), matmul(inner, turned(out))), A)
+
+    def jvp_A(t, A, out, values, vectors):
+        inner = linalg_solve(out, matmul(cast_to(t, out.dtype), out))
+        moved = matmul(out, inner * _inverse_gaps(eig_values(A, values, vectors)))
+        return moved - out * _lengths(out, moved)
+
+    def observe(V):
+        return (real_part(V * conjugate(V)),)
+
+
+def _lengths(V, x):
+    """How much the columns of x point along those of V, real, in V's dtype."""
+    return cast_to(real_part(sum_over(conjugate(V) * x, -2, keepdim=True)), V.dtype)
+
+
+class Eig(NamedTuple):
+    """What `linalg.eig` answers."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+@op("linalg.eig(Tensor A) -> (Tensor eigenvalues, Tensor eigenvectors)")
+class linalg_eig(Composite):
+    """Eigenvalues and eigenvectors, as columns of length 1, of square matrices: both complex.
+
+    The gradient of the eigenvectors is infinite or NaN where eigenvalues are equal; of the eigenvalues it needs a
+    matrix that can be diagonalised.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.eig(rg.tensor([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues.tolist()
+    [1j, -1j]
+    """
+
+    def compose(A):
+        check_square("linalg.eig", A)
+        factors = eig_factors(A)
+        return Eig(eig_values(A, *factors), eig_vectors(A, *factors))
+
+    def observe(values, vectors):
+        return values, real_part(vectors * conjugate(vectors))
+
+    def samples(r):
+        yield (r(3, 3),), {}
+        yield (r(2, 2, 2),), {}
+
+    def errors(r):
+        yield (r(2, 3),), {}, ValueError, r"linalg.eig: expected square matrices, got shape \(2, 3\)"
+
+
+@op("linalg.eigvals(Tensor A) -> Tensor")
+class linalg_eigvals(Composite):
+    """The eigenvalues of square matrices, complex, in no particular order."""
+
+    def compose(A):
+        check_square("linalg.eigvals", A)
+        return eig_values(A, *eig_factors(A)) if needs_vectors(A) else eigenvalues_general(A)
+
+    def samples(r):
+        yield (r(2, 2, 2),), {}

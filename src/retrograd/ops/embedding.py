@@ -1,0 +1,235 @@
+"""Embeddings: rows of a table by number, and sums, means and maxima of them."""
+
+import math
+
+from retrograd.core import Aval, Definition, op, registry, xp
+from retrograd.ops.extremes import max as largest
+from retrograd.ops.family import Composite, canonical_dim
+from retrograd.ops.mutate import set_item
+from retrograd.ops.norms import norm
+from retrograd.ops.pointwise import clamp, detach, eq, gt, ne, to, where
+from retrograd.ops.scan import cumsum
+from retrograd.ops.view import cat, expand, narrow, reshape, unsqueeze
+
+# -------------------------------------------------------------------------------------- rows by number
+
+
+@op("lookup(Tensor weight, Tensor ids) -> Tensor")
+class lookup(Definition, linear="weight"):
+    """The rows of weight (rows, ...) that the integers `ids` name: (*ids.shape, ...)."""
+
+    public = False
+    method = False
+
+    impl = xp.lookup
+
+    def shape(weight, ids):
+        if ids.dtype.kind not in "iu":
+            raise TypeError(f"embedding: ids must be integers, got {ids.dtype}; convert with .to('int64')")
+        if weight.ndim == 0:
+            raise ValueError("embedding: the weight has no rows: it is 0-d")
+        return Aval((*ids.shape, *weight.shape[1:]), weight.dtype)
+
+    def vjp_weight(g, ids, weight_aval):
+        return sum_rows(g, ids, weight_aval.shape[0])
+
+    def samples(r):
+        yield (r(5, 3), r.ints(5, (4,))), {}
+        yield (r(5, 3), r.ints(5, (2, 2))), {}
+        yield (r(5), r.ints(5, ())), {}
+
+    def errors(r):
+        yield (r(5, 3), r(2)), {}, TypeError, "ids must be integers, got float64"
+        yield (r(5, 3), r.ints(1, (2,)) + 5), {}, IndexError, "5 to 5 are named, but there are 0 to 4"
+
+
+@op("sum_rows(Tensor src, Tensor ids, int size) -> Tensor")
+class sum_rows(Definition, linear="src"):
+    """`size` rows: row i is the sum of the rows of src whose id is i.  The transpose of `lookup`."""
+
+    public = False
+    method = False
+
+    def impl(xp, src, ids, *, size):
+        return xp.sum_rows(src, ids, size)
+
+    def shape(src, ids, *, size):
+        if src.shape[: ids.ndim] != ids.shape:
+            raise ValueError(f"sum_rows: shapes {src.shape} and {ids.shape} do not agree in front")
+        return Aval((size, *src.shape[ids.ndim :]), src.dtype)
+
+    def vjp_src(g, ids):
+        return lookup(g, ids)
+
+    def samples(r):
+        yield (r(4, 3), r.ints(5, (4,))), {"size": 5}
+        yield (r(2, 2, 3), r.ints(3, (2, 2))), {"size": 3}
+        yield (r(4), r.ints(2, (4,))), {"size": 2}
+
+# ------------------------------------------------------------------------------------------------- one by one
+
+
+def _no_sparse(name, sparse):
+    if sparse:
+        raise NotImplementedError(f"{name}: there are no sparse gradients here; leave sparse=False")
+
+
+def _renormalize(name, weight, ids, max_norm, norm_type):
+    """Scale down, in place, those of the named rows whose norm is more than max_norm."""
+    if max_norm is None:
+        return
+    weight, ids = detach(weight), reshape(ids, (-1,))
+    rows = lookup(weight, ids)
+    sizes = norm(rows, norm_type, -1, keepdim=True)
+    set_item(weight, ids, rows * where(sizes > max_norm, max_norm / (sizes + 1e-7), 1))
+
+
+def _looked_up(weight, ids, scale_grad_by_freq):
+    """The rows; their gradients divided by how often each is named, if asked for."""
+    out = lookup(weight, ids)
+    if not scale_grad_by_freq:
+        return out
+    counts = sum_rows(to(eq(ids, ids), out.dtype), ids, weight.shape[0])
+    shared = out / reshape(lookup(counts, ids), (*ids.shape, *(1,) * (out.ndim - ids.ndim)))
+    return detach(out) + (shared - detach(shared))  # the value is that of `out`: the difference is 0
+
+
+@op(
+    "embedding(Tensor ids, Tensor weight, int? padding_idx=None, float? max_norm=None, float norm_type=2.0, "
+    "bool scale_grad_by_freq=False, bool sparse=False) -> Tensor"
+)
+class embedding(Composite, method=False, aliases="nn.functional.embedding"):
+    """The rows of weight (rows, size) that the integers `ids` name: (*ids.shape, size).
+
+    padding_idx: a row that is a constant: no gradient flows to it.  IndexError for ids that name no row.
+    max_norm: named rows with a larger norm_type-norm are first scaled down to it, in place.
+    scale_grad_by_freq: the gradient of a row is divided by how often it is named.
+
+    >>> import retrograd as rg
+    >>> rg.embedding(rg.tensor([2, 0]), rg.tensor([[0.0], [1.0], [2.0]])).tolist()
+    [[2.0], [0.0]]
+    """
+
+    def compose(ids, weight, *, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse):
+        _no_sparse("embedding", sparse)
+        _renormalize("embedding", weight, ids, max_norm, norm_type)
+        out = _looked_up(weight, ids, scale_grad_by_freq)
+        if padding_idx is None:
+            return out
+        padding = canonical_dim("embedding", padding_idx, weight.shape[0])
+        flag = reshape(ids == padding, (*ids.shape, *(1,) * (out.ndim - ids.ndim)))
+        return where(flag, detach(out), out)
+
+    def samples(r):
+        yield (r.ints(5, (2, 3)), r(5, 4)), {}
+        yield (r.ints(3, (6,)), r(3, 4)), {"padding_idx": 1}
+
+    def errors(r):
+        yield (r.ints(5, (2,)), r(5, 4)), {"padding_idx": 5}, IndexError, "embedding"
+        yield (r.ints(5, (2,)), r(5, 4)), {"sparse": True}, NotImplementedError, "embedding: there are no sparse"
+
+
+# ---------------------------------------------------------------------------------------------------- in bags
+
+
+@op(
+    "embedding_bag(Tensor ids, Tensor weight, Tensor? offsets=None, float? max_norm=None, float norm_type=2.0, "
+    "bool scale_grad_by_freq=False, str mode='mean', bool sparse=False, Tensor? per_sample_weights=None, "
+    "bool include_last_offset=False, int? padding_idx=None) -> Tensor"
+)
+class embedding_bag(Composite, home="nn.functional"):
+    """The sum, mean or maximum ("sum", "mean", "max") of the rows of weight in each bag of ids: (bags, size).
+
+    ids (bags, n), a bag in each row; or (n,), with the offsets where each bag begins (include_last_offset: and where
+    the last one ends).  A bag without ids gives 0.  per_sample_weights, of the shape of ids, multiply the rows before
+    they are summed.  padding_idx: an id that does not count.  max_norm, scale_grad_by_freq: as in `embedding`.
+
+    >>> import retrograd as rg
+    >>> ids, weight = rg.tensor([0, 1, 2]), rg.tensor([[1.0], [2.0], [4.0]])
+    >>> rg.nn.functional.embedding_bag(ids, weight, rg.tensor([0, 1]), mode="sum").tolist()
+    [[1.0], [6.0]]
+    """
+
+    def compose(ids, weight, offsets, per_sample_weights, *, max_norm, norm_type, scale_grad_by_freq, mode, sparse,
+                include_last_offset, padding_idx):  # fmt: skip
+        _no_sparse("embedding_bag", sparse)
+        _check_bags(ids, weight, offsets, per_sample_weights, mode, scale_grad_by_freq)
+        _renormalize("embedding_bag", weight, ids, max_norm, norm_type)
+        bag, starts = _bags(ids, offsets, include_last_offset)
+        ids = reshape(ids, (-1,))
+        counted = eq(ids, ids)
+        if padding_idx is not None:
+            counted = ne(ids, canonical_dim("embedding_bag", padding_idx, weight.shape[0]))
+        rows = _looked_up(weight, ids, scale_grad_by_freq)
+        if mode == "max":
+            return _bag_maxima(rows, bag, starts, counted)
+        if per_sample_weights is not None:
+            rows = rows * reshape(per_sample_weights, (-1, 1))
+        count = starts.shape[0]
+        total = sum_rows(where(unsqueeze(counted, 1), rows, 0), bag, count)
+        if mode == "sum":
+            return total
+        return total / unsqueeze(clamp(sum_rows(to(counted, rows.dtype), bag, count), min=1), 1)
+
+    def samples(r):
+        yield (r.ints(5, (3, 2)), r(5, 4), None, None), {}
+        yield (r.ints(5, (6,)), r(5, 4), _starts(0, 2, 2, 5), None), {"padding_idx": 1}
+        yield (r.ints(5, (3, 2)), r(5, 4), None, r(3, 2)), {"mode": "sum"}
+        ended = {"mode": "max", "include_last_offset": True}
+        yield (r.ints(5, (6,)), r(5, 4), _starts(0, 2, 2, 6), None), ended
+
+    def errors(r):
+        ids, weight = r.ints(5, (6,)), r(5, 4)
+        yield (ids, weight, None, None), {}, ValueError, "offsets"
+        yield (ids, weight, _starts(0), None), {"mode": "median"}, ValueError, "mode must be 'sum', 'mean' or 'max'"
+        yield (ids, weight, _starts(0), r(6)), {}, NotImplementedError, "per_sample_weights .* 'sum'"
+        yield (ids, weight, _starts(0), r(5)), {"mode": "sum"}, ValueError, "must have the shape of ids"
+
+
+def _starts(*offsets):
+    return registry["stack"]([registry["full"]((), n) for n in offsets])
+
+
+def _check_bags(ids, weight, offsets, per_sample_weights, mode, scale_grad_by_freq):
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError(f"embedding_bag: mode must be 'sum', 'mean' or 'max', got {mode!r}")
+    if weight.ndim != 2 or ids.ndim not in (1, 2) or (ids.ndim == 1) != (offsets is not None and offsets.ndim == 1):
+        raise ValueError(
+            f"embedding_bag: expected weight (rows, size) and ids (bags, n), or (n,) and offsets (bags,), got "
+            f"{weight.shape}, {ids.shape} and {None if offsets is None else offsets.shape}"
+        )
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError(f"embedding_bag: per_sample_weights are for mode 'sum', got {mode!r}")
+    if per_sample_weights is not None and per_sample_weights.shape != ids.shape:
+        raise ValueError(
+            f"embedding_bag: per_sample_weights {per_sample_weights.shape} must have the shape of ids, {ids.shape}"
+        )
+    if scale_grad_by_freq and mode == "max":
+        raise RuntimeError("embedding_bag: scale_grad_by_freq is not for mode 'max'")
+
+
+def _bags(ids, offsets, include_last_offset):
+    """For each id the number of its bag, and for each bag where it begins."""
+    if offsets is None:
+        n, size = ids.shape
+        numbers = registry["arange"](0, n, 1)
+        return reshape(expand(unsqueeze(numbers, 1), (n, size)), (-1,)), numbers * size
+    starts = narrow(offsets, 0, 0, offsets.shape[0] - 1) if include_last_offset else offsets
+    begun = sum_rows(to(eq(starts, starts), "int64"), starts, ids.shape[0] + 1)
+    return narrow(cumsum(begun, 0), 0, 0, ids.shape[0]) - 1, starts
+
+
+def _bag_maxima(rows, bag, starts, counted):
+    """The largest of each bag's rows, the first of equals: its rows, and rows of -inf, in a table (bags, n, size)."""
+    n, count = rows.shape[0], starts.shape[0]
+    held = sum_rows(to(eq(bag, bag), "int64"), bag, count)
+    longest = held.max().item() if n else 0
+    if longest == 0:
+        return registry["zeros"]((count, rows.shape[1]), dtype=rows.dtype)
+    places = registry["arange"](0, n, 1)
+    cells = bag * longest + (places - lookup(starts, bag))
+    table = sum_rows(places - n, cells, count * longest) + n  # n where nothing lies
+    nothing = registry["full"]((1, rows.shape[1]), -math.inf, dtype=rows.dtype)
+    padded = cat([where(unsqueeze(counted, 1), rows, -math.inf), nothing])
+    values = largest(lookup(padded, reshape(table, (count, longest))), 1).values
+    return where(unsqueeze(gt(sum_rows(to(counted, "int64"), bag, count), 0), 1), values, 0)

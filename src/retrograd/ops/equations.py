@@ -1,0 +1,103 @@
+"""Matrix equations and functions of matrices whose kernels are SciPy's."""
+
+from retrograd.core import Aval, Definition, op, registry
+from retrograd.core import dtype as dtypes
+from retrograd.ops.family import check_floating, same_dtype
+from retrograd.ops.view import transpose
+
+_MISSING = "pip install 'retrograd[scipy]'"
+
+
+def _kernel(name):
+    try:
+        import scipy.linalg
+    except ImportError as error:
+        raise ImportError(f"linalg.{name} needs SciPy: {_MISSING}") from error
+    return getattr(scipy.linalg, name)
+
+
+def _check_square(name, *avals):
+    for aval in avals:
+        check_floating(name, aval)
+        if aval.ndim != 2 or aval.shape[0] != aval.shape[1]:
+            raise ValueError(f"{name}: expected a square matrix, got shape {aval.shape}")
+
+
+@op("solve_sylvester(Tensor A, Tensor B, Tensor Q) -> Tensor")
+class solve_sylvester(Definition, public=False, method=False, linear="Q"):
+    """X with A X + X B = Q, for square A and B without a common eigenvalue of A and -B.
+
+    R. H. Bartels and G. W. Stewart, Solution of the matrix equation AX + XB = C, CACM 15 (1972).
+    """
+
+    def impl(xp, A, B, Q):
+        solve_sylvester.definition.shape(A, B, Q)
+        return _kernel("solve_sylvester")(A, B, Q).astype(Q.dtype, copy=False)
+
+    def shape(A, B, Q):
+        _check_square("solve_sylvester", A, B)
+        same_dtype("solve_sylvester", (A, B, Q))
+        if Q.shape != (A.shape[0], B.shape[0]):
+            raise ValueError(f"solve_sylvester: shapes {A.shape}, {B.shape} and {Q.shape} do not fit A X + X B = Q")
+        return Aval(Q.shape, Q.dtype)
+
+    def vjp_A(g, A, B, out):
+        return -(_pulled(g, A, B) @ transpose(out, 0, 1))
+
+    def vjp_B(g, A, B, out):
+        return -(transpose(out, 0, 1) @ _pulled(g, A, B))
+
+    def vjp_Q(g, A, B):
+        return _pulled(g, A, B)
+
+    def jvp_A(t, A, B, out):
+        return solve_sylvester(A, B, -(t @ out))
+
+    def jvp_B(t, A, B, out):
+        return solve_sylvester(A, B, -(out @ t))
+
+    def samples(r):
+        yield (r(3, 3, within=(0.2, 2.0)) + 3 * _unit(3), r(2, 2) + 3 * _unit(2), r(3, 2)), {}
+
+    def errors(r):
+        yield (r(2, 3), r(2, 2), r(2, 2)), {}, ValueError, r"solve_sylvester: expected a square matrix"
+        yield (r(3, 3), r(2, 2), r(2, 2)), {}, ValueError, r"solve_sylvester: shapes .* do not fit"
+
+
+def _pulled(g, A, B):
+    return solve_sylvester(transpose(A, 0, 1), transpose(B, 0, 1), g)
+
+
+@op("sqrtm(Tensor A) -> Tensor")
+class sqrtm(Definition, public=False, method=False):
+    """The principal square root of a matrix; of a real one it must be real, else convert to complex first.
+
+    A. Bjorck and S. Hammarling, A Schur method for the square root of a matrix, Lin. Alg. Appl. 52/53 (1983).
+    """
+
+    def impl(xp, A):
+        _check_square("sqrtm", A)
+        root = _kernel("sqrtm")(A)
+        if root.dtype.kind == "c" and A.dtype.kind != "c":
+            raise ValueError("sqrtm: the root of this real matrix is not real; convert it to a complex dtype first")
+        return root.astype(A.dtype, copy=False)
+
+    def shape(A):
+        _check_square("sqrtm", A)
+        return Aval(A.shape, A.dtype)
+
+    def vjp_A(g, out):
+        return _pulled(g, out, out)
+
+    def jvp_A(t, out):
+        return solve_sylvester(out, out, t)
+
+    def samples(r):
+        yield (r(3, 3, within=(0.1, 0.9)) + 3 * _unit(3),), {}
+
+    def errors(r):
+        yield (r(2, 3),), {}, ValueError, r"sqrtm: expected a square matrix, got shape \(2, 3\)"
+
+
+def _unit(n):
+    return registry["eye"](n, dtype=dtypes.float64)

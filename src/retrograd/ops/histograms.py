@@ -1,0 +1,223 @@
+"""Counting: how often integers come, and how many numbers are in each bin."""
+
+# range, min and max are Python's names, in this file arguments as PyTorch has them.
+
+from typing import NamedTuple
+
+from retrograd.core import Aval, Definition, Tensor, op
+from retrograd.ops.data import as_tensor
+from retrograd.ops.family import Composite, cast_to, check_real
+from retrograd.ops.functions import function
+from retrograd.ops.index import T, getitem
+
+
+@op("bincount(Tensor x, Tensor? weights=None, int minlength=0) -> Tensor")
+class bincount(Definition, linear="weights"):
+    """How often each integer from 0 to the largest in x comes, or how much it weighs; `minlength` places at least.
+
+    Weights of float32 add up to float32, others to float64.
+
+    >>> import retrograd as rg
+    >>> rg.bincount(rg.tensor([1, 2, 1])).tolist()
+    [0, 2, 1]
+    """
+
+    def impl(xp, x, weights, *, minlength):
+        _check_counted(x, weights, minlength)
+        return xp.count_values(x, weights, minlength)
+
+    def shape(x, weights, *, minlength):
+        _check_counted(x, weights, minlength)
+        raise NotImplementedError("bincount: how many places there are depends on the values")
+
+    def vjp_weights(g, x, weights_aval):
+        return cast_to(getitem(g, [x], spec=(T,)), weights_aval.dtype)
+
+    def samples(r):
+        yield (r.ints(5, (6,)), None), {"minlength": 7}
+        yield (r.ints(5, (6,)), r(6)), {}
+
+    def errors(r):
+        yield (r(3), None), {}, TypeError, "bincount: expected integers, got float64"
+        yield (r.ints(5, (3, 2)), None), {}, ValueError, "bincount: expected one dimension"
+        yield (r.ints(5, (3,)) - 9, None), {}, RuntimeError, "bincount: expected no negative numbers, got -"
+        yield (r.ints(5, (3,)), r(2)), {}, ValueError, r"bincount: weights has shape \(2,\), x has shape \(3,\)"
+
+
+def _check_counted(x, weights, minlength):
+    if x.dtype.kind not in "iu":
+        raise TypeError(f"bincount: expected integers, got {x.dtype}")
+    if x.ndim != 1:
+        raise ValueError(f"bincount: expected one dimension, got shape {x.shape}")
+    if weights is not None and weights.shape != x.shape:
+        raise ValueError(f"bincount: weights has shape {weights.shape}, x has shape {x.shape}")
+    if weights is not None and weights.dtype.kind == "c":
+        raise TypeError(f"bincount: weights must be real, got {weights.dtype}")
+    if minlength < 0:
+        raise ValueError(f"bincount: minlength must not be negative, got {minlength}")
+
+
+@op(
+    "count_into_bins(Tensor x, Tensor? edges, Tensor? weight, *, int bins=0, number low=0, number high=0, "
+    "bool density=False) -> (Tensor hist, Tensor bin_edges)"
+)
+class count_into_bins(Definition, differentiable=False):
+    """A histogram and its edges: those given, or of `bins` equal bins from low to high, by default the extremes."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, edges, weight, *, bins, low, high, density):
+        _check_histogram("count_into_bins", x, edges, weight)
+        return xp.count_into_bins(x, bins if edges is None else edges, low, high, weight, density)
+
+    def shape(x, edges, weight, *, bins, low, high, density):
+        _check_histogram("count_into_bins", x, edges, weight)
+        n = bins if edges is None else edges.shape[0] - 1
+        return Aval((n,), x.dtype), Aval((n + 1,), x.dtype)
+
+    def samples(r):
+        yield (r(9), None, None), {"bins": 4}
+        yield (r(3, 3), as_tensor([-1.0, 0.5, 2.0]), r(3, 3)), {"density": True}
+
+
+def _check_histogram(name, x, edges, weight):
+    check_real(name, x)
+    if edges is not None and (edges.ndim != 1 or edges.shape[0] < 2):
+        raise ValueError(f"histogram: expected at least two edges in one dimension, got shape {edges.shape}")
+    if weight is not None and weight.shape != x.shape:
+        raise ValueError(f"histogram: weight has shape {weight.shape}, x has shape {x.shape}")
+
+
+def _check_bins(name, bins):
+    if not isinstance(bins, int) or bins < 1:
+        raise ValueError(f"{name}: bins must be a positive integer, got {bins!r}")
+
+
+@op("histc(Tensor x, int bins=100, number min=0, number max=0) -> Tensor")
+class histc(Composite):
+    """How many elements are in each of `bins` equal bins from min to max; if these are equal, from the extremes of x.
+
+    Elements outside count nowhere.
+
+    >>> import retrograd as rg
+    >>> rg.histc(rg.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3).tolist()
+    [0.0, 2.0, 1.0, 0.0]
+    """
+
+    def compose(x, *, bins, min, max):
+        check_real("histc", x)
+        _check_bins("histc", bins)
+        if max < min:
+            raise ValueError(f"histc: max must not be less than min, got {max} and {min}")
+        return count_into_bins(x, None, None, bins=bins, low=min, high=max)[0]
+
+    def samples(r):
+        yield (r(9),), {"bins": 3}
+        yield (r(3, 3),), {"bins": 5, "min": -1, "max": 1}
+
+    def errors(r):
+        yield (r(3),), {"bins": 0}, ValueError, "histc: bins must be a positive integer, got 0"
+        yield (r(3),), {"min": 2, "max": 1}, ValueError, "histc: max must not be less than min"
+
+
+class Histogram(NamedTuple):
+    """What `histogram` answers."""
+
+    hist: Tensor
+    bin_edges: Tensor
+
+
+@op(
+    "histogram(Tensor x, any bins, *, any range=None, Tensor? weight=None, bool density=False) "
+    "-> (Tensor hist, Tensor bin_edges)"
+)
+class histogram(Composite):
+    """How many elements are in each bin, and the edges of the bins, as a named tuple (hist, bin_edges).
+
+    bins: how many there are, of equal width over `range` (low, high) (default: the extremes of x), or a tensor of
+    their edges.  A bin includes its left edge, the last one its right edge too.  `weight` says how much each
+    element counts; density=True divides by the total and by the widths.
+
+    >>> import retrograd as rg
+    >>> rg.histogram(rg.tensor([1.0, 2.0, 1.0]), 2).hist.tolist()
+    [2.0, 1.0]
+    """
+
+    def compose(x, weight, *, bins, range, density):
+        check_real("histogram", x)
+        if isinstance(bins, Tensor):
+            return Histogram(*count_into_bins(x, bins, weight, density=density))
+        _check_bins("histogram", bins)
+        low, high = range or (0, 0)
+        return Histogram(*count_into_bins(x, None, weight, bins=bins, low=low, high=high, density=density))
+
+    def samples(r):
+        yield (r(9), None), {"bins": 4}
+        yield (r(9), r(9, within=(0.2, 2.0))), {"bins": 4, "range": (-1.0, 1.0), "density": True}
+
+    def errors(r):
+        yield (r(3), None), {"bins": 0}, ValueError, "histogram: bins must be a positive integer, got 0"
+        yield (r(3), r(2)), {"bins": 2}, ValueError, r"histogram: weight has shape \(2,\)"
+
+
+@op(
+    "count_into_boxes(Tensor x, Tensor? weight, Tensor[] edges, *, any counts=None, any spans=None, "
+    "bool density=False) -> (Tensor hist, Tensor[] bin_edges)"
+)
+class count_into_boxes(Definition, differentiable=False):
+    """The histogram of the rows of a matrix, then the edges along each of its columns."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, weight, *edges, counts, spans, density):
+        _check_rows(x, weight, edges or counts)
+        return xp.count_into_boxes(x, edges, counts, spans, weight, density)
+
+    def shape(x, weight, *edges, counts, spans, density):
+        _check_rows(x, weight, edges or counts)
+        sizes = [e.shape[0] - 1 for e in edges] if edges else counts
+        return Aval(tuple(sizes), x.dtype), *(Aval((n + 1,), x.dtype) for n in sizes)
+
+    def samples(r):
+        yield (r(9, 2), None), {"counts": (2, 3)}
+        yield (r(9, 2), r(9), as_tensor([-1.0, 0.5, 2.0]), as_tensor([-2.0, 2.0])), {"density": True}
+
+
+def _check_rows(x, weight, bins):
+    check_real("count_into_boxes", x)
+    if x.ndim != 2 or len(bins) != x.shape[1]:
+        raise ValueError(f"histogramdd: expected a matrix with a column per bins, got shape {x.shape} and {len(bins)}")
+    if weight is not None and weight.shape != x.shape[:1]:
+        raise ValueError(f"histogramdd: weight has shape {weight.shape}, x has {x.shape[0]} rows")
+
+
+class HistogramDD(NamedTuple):
+    """What `histogramdd` answers."""
+
+    hist: Tensor
+    bin_edges: tuple
+
+
+@function("histogramdd")
+def histogramdd(input, bins, *, range=None, weight=None, density=False):
+    """`histogram` of points, the rows of a matrix, as a named tuple (hist, bin_edges).
+
+    bins: how many there are along every column, or a list of one number, or of one tensor of edges, per column;
+    `range` lists the lower and upper end for one column after the other.
+
+    >>> import retrograd as rg
+    >>> rg.histogramdd(rg.tensor([[0.0, 1.0], [1.0, 0.0]]), [2, 2]).hist.tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    check_real("histogramdd", input)
+    bins = [bins] * input.shape[-1] if isinstance(bins, int) else list(bins)
+    if all(isinstance(b, Tensor) for b in bins):
+        hist, *edges = count_into_boxes(input, weight, bins, density=density)
+    else:
+        for b in bins:
+            _check_bins("histogramdd", b)
+        spans = list(zip(range[::2], range[1::2], strict=True)) if range else None
+        hist, *edges = count_into_boxes(input, weight, [], counts=tuple(bins), spans=spans, density=density)
+    return HistogramDD(hist, tuple(edges))

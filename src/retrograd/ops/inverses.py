@@ -1,0 +1,366 @@
+"""Functions of one matrix: inverses, determinants, the exponential."""
+
+import math
+from typing import NamedTuple
+
+from retrograd.core import Aval, Definition, Tensor, op, registry, xp
+from retrograd.core import dtype as dtypes
+from retrograd.core.hooks import conjugate
+from retrograd.ops.complex import adjoint, complex, imag
+from retrograd.ops.family import Composite, Gufunc, check_floating, numel, same_dtype
+from retrograd.ops.linalg import matmul
+from retrograd.ops.pointwise import log, where
+from retrograd.ops.reduce import sum as sum_over
+from retrograd.ops.view import cat, narrow, reshape, transpose, unsqueeze
+
+
+def turned(x):
+    """Matrices transposed, not conjugated."""
+    return transpose(x, -2, -1)
+
+
+def over_matrices(x):
+    """Numbers, one for each matrix, so that they broadcast against the matrices."""
+    return unsqueeze(unsqueeze(x, -1), -1)
+
+
+def precision_of(dtype):
+    """The distance from 1 to the next number: of complex dtypes, that of their parts."""
+    return math.ldexp(1.0, -23 if dtypes.real_of(dtype) == dtypes.float32 else -52)
+
+
+def check_matrices(name, *tensors):
+    """Matrices in float32, float64 or their complex kinds, all of one dtype; else an error by the operator's name."""
+    for x in tensors:
+        check_floating(name, x)
+        if x.ndim < 2:
+            raise ValueError(f"{name}: expected matrices, got shape {x.shape}")
+        if x.dtype == dtypes.float16:
+            raise TypeError(f"{name}: float16 is not supported; convert with .to(dtype) first")
+    same_dtype(name, tensors)
+
+
+def check_square(name, A, *others):
+    """As `check_matrices`, and the first is square."""
+    check_matrices(name, A, *others)
+    if A.shape[-1] != A.shape[-2]:
+        raise ValueError(f"{name}: expected square matrices, got shape {A.shape}")
+
+
+def dominant(r, n, *lead):
+    """A sample of matrices with a large diagonal, which are far from singular."""
+    return r(*lead, n, n) + 5 * registry["eye"](n, dtype=dtypes.float64)
+
+
+def _square(r):
+    yield (dominant(r, 3),), {}
+    yield (dominant(r, 2, 2),), {}
+
+
+class Inverse(Gufunc, fits=False):
+    """The inverse of square matrices; `impl` says what becomes of singular ones."""
+
+    core = "(m,m)->(m,m)"
+
+    @staticmethod
+    def vjp_A(g, out):
+        """-A^-T g A^-T."""
+        return -matmul(turned(out), matmul(g, turned(out)))
+
+    @staticmethod
+    def jvp_A(t, out):
+        """-A^-1 t A^-1."""
+        return -matmul(out, matmul(t, out))
+
+    samples = staticmethod(_square)
+
+
+@op("linalg.inv(Tensor A) -> Tensor")
+class linalg_inv(Inverse, aliases="inverse"):
+    """The inverse of square matrices; LinAlgError if one is singular.  To solve A X = B, `linalg.solve` does better.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.inv(rg.tensor([[2.0, 0.0], [0.0, 4.0]])).tolist()
+    [[0.5, 0.0], [0.0, 0.25]]
+    """
+
+    impl = xp.invert
+
+    def errors(r):
+        yield (r(2, 3),), {}, ValueError, r"linalg.inv: shapes \(2, 3\) do not fit \(m,m\)->\(m,m\)"
+        yield (r(2, 2) * 0,), {}, RuntimeError, "linalg.inv: the matrix is singular"
+        yield (r.ints(3, (2, 2)),), {}, TypeError, "linalg.inv: expected a floating or complex dtype"
+
+
+@op("inverse_or_nan(Tensor A) -> Tensor")
+class inverse_or_nan(Inverse):
+    """The inverse of square matrices; NaN in place of that of a singular one."""
+
+    public = False
+    method = False
+    impl = xp.invert_or_nan
+
+
+class InvEx(NamedTuple):
+    """What `linalg.inv_ex` answers."""
+
+    inverse: Tensor
+    info: Tensor
+
+
+@op("linalg.inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)")
+class linalg_inv_ex(Composite):
+    """`linalg.inv` and, in `info`, which pivot was 0, counted from 1, in int32; 0 means that A is not singular.
+
+    The inverse of what is singular is NaN, or with check_errors a LinAlgError.
+    """
+
+    def compose(A, *, check_errors):
+        inverse = linalg_inv(A) if check_errors else inverse_or_nan(A)
+        return InvEx(inverse, registry["lu_parts"](A, pivot=True)[2])
+
+    samples = _square
+
+
+# ------------------------------------------------------------------------------------------------- pseudo-inverses
+
+
+def pinv_pullback(A, P, g):
+    """The cotangent of A for that of its pseudo-inverse P.
+
+    G. H. Golub and V. Pereyra, The differentiation of pseudo-inverses, SIAM J. Numer. Anal. 10 (1973).
+    """
+    Ph, Pt, Gh = adjoint(P), turned(P), turned(g)  # G being PyTorch's gradient, the conjugate of g
+    out = -matmul(Pt, matmul(g, Pt))
+    rows = matmul(matmul(Gh - matmul(A, matmul(P, Gh)), P), Ph)
+    columns = matmul(Ph, matmul(P, Gh - matmul(matmul(Gh, P), A)))
+    return out + conjugate(rows + columns)
+
+
+@op(
+    "linalg.pinv(Tensor A, number? rcond=None, bool hermitian=False, *, number? atol=None, number? rtol=None) "
+    "-> Tensor"
+)
+class linalg_pinv(Gufunc, fits=False):
+    """The pseudo-inverse by E. H. Moore and R. Penrose, of matrices of any shape.
+
+    Singular values of at most max(atol, rtol * the largest) count as 0; rtol (or rcond) is the precision times the
+    larger size unless it or atol is given.  hermitian: A is, and eigenvalues of its lower triangle serve.  The
+    derivative holds where the rank does not change.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.pinv(rg.tensor([[2.0, 0.0], [0.0, 0.0]])).tolist()
+    [[0.5, 0.0], [0.0, 0.0]]
+    """
+
+    core = "(m,n)->(n,m)"
+
+    def impl(xp, A, *, rcond, hermitian, atol, rtol):
+        rtol = rcond if rtol is None else rtol
+        if rtol is None:
+            rtol = 0.0 if atol else precision_of(A.dtype) * max(A.shape[-2:])
+        return xp.pseudo_inverse(A, atol or 0.0, rtol, hermitian)
+
+    def vjp_A(g, A, out):
+        return pinv_pullback(A, out, g)
+
+    def jvp_A(t, A, out):
+        P, Ph, th = out, adjoint(out), adjoint(t)
+        rows = matmul(P, matmul(Ph, th - matmul(matmul(th, A), P)))
+        columns = matmul(matmul(th - matmul(P, matmul(A, th)), Ph), P)
+        return rows + columns - matmul(P, matmul(t, P))
+
+    def samples(r):
+        yield (r(4, 3),), {}
+        yield (r(2, 2, 3),), {}
+        yield (r(3, 3),), {"rtol": 1e-3}
+
+    def errors(r):
+        yield (r(3),), {}, ValueError, r"linalg.pinv: shapes \(3,\) do not fit"
+
+
+@op("pinverse(Tensor x, number rcond=1e-15) -> Tensor")
+class pinverse(Composite):
+    """`linalg.pinv`, under its older name."""
+
+    def compose(x, *, rcond):
+        return linalg_pinv(x, rcond)
+
+    def samples(r):
+        yield (r(4, 3),), {}
+
+
+@op("linalg.tensorinv(Tensor A, int ind=2) -> Tensor")
+class linalg_tensorinv(Composite):
+    """The inverse of A as a map: the first `ind` dimensions of A are rows, the others columns."""
+
+    def compose(A, *, ind):
+        check_floating("linalg.tensorinv", A)
+        if not 0 < ind <= A.ndim or numel(A.shape[:ind]) != numel(A.shape[ind:]):
+            raise ValueError(f"linalg.tensorinv: the first {ind} sizes of {A.shape} must have the others' product")
+        n = numel(A.shape[:ind])
+        return reshape(linalg_inv(reshape(A, (n, n))), A.shape[ind:] + A.shape[:ind])
+
+    def samples(r):
+        yield (reshape(dominant(r, 6), (6, 2, 3)),), {"ind": 1}
+        yield (reshape(dominant(r, 6), (2, 3, 6)),), {}
+
+    def errors(r):
+        yield (r(2, 3, 5),), {}, ValueError, r"linalg.tensorinv: the first 2 sizes of \(2, 3, 5\)"
+
+
+# --------------------------------------------------------------------------------------------------- determinants
+
+
+@op("linalg.det(Tensor A) -> Tensor")
+class linalg_det(Gufunc, fits=False, aliases="det"):
+    """The determinants of square matrices; the derivative holds for singular ones too.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.det(rg.tensor([[1.0, 2.0], [3.0, 5.0]])).round().item()
+    -1.0
+    """
+
+    core = "(m,m)->()"
+    impl = xp.determinant
+
+    def vjp_A(g, A):
+        return over_matrices(g) * cofactor(A)
+
+    def jvp_A(t, A):
+        return sum_over(cofactor(A) * t, (-2, -1))
+
+    samples = _square
+
+    def errors(r):
+        yield (r(2, 3),), {}, ValueError, r"linalg.det: shapes \(2, 3\) do not fit"
+        yield (r.ints(3, (2, 2)),), {}, TypeError, "linalg.det: expected a floating or complex dtype"
+
+
+@op("cofactor(Tensor A) -> Tensor")
+class cofactor(Gufunc, fits=False):
+    """det(A) A^-T, the derivative of the determinant, also of singular matrices; its own is not for these."""
+
+    public = False
+    method = False
+    core = "(m,m)->(m,m)"
+    impl = xp.cofactors
+
+    def vjp_A(g, A, out):
+        inverse = turned(linalg_inv(A))
+        return inverse * sum_over(g * out, (-2, -1), keepdim=True) - matmul(inverse, matmul(turned(g), out))
+
+    def jvp_A(t, A, out):
+        inverse = turned(linalg_inv(A))
+        return out * sum_over(inverse * t, (-2, -1), keepdim=True) - matmul(out, matmul(turned(t), inverse))
+
+    samples = _square
+
+
+class SignLogDet(NamedTuple):
+    """What `linalg.slogdet` answers."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+@op("log_determinant(Tensor A) -> (Tensor sign, Tensor logabsdet)")
+class log_determinant(Definition):
+    """The two results of `linalg.slogdet`."""
+
+    public = False
+    method = False
+    impl = xp.log_determinant
+
+    def shape(A):
+        check_square("linalg.slogdet", A)
+        return Aval(A.shape[:-2], A.dtype), Aval(A.shape[:-2], dtypes.real_of(A.dtype))
+
+    def vjp_A(g, A, out):
+        g_sign, g_size = g
+        if A.dtype.kind == "c":
+            g_size = complex(g_size, imag(out[0] * g_sign))
+        return over_matrices(g_size) * turned(linalg_inv(A))
+
+    def jvp_A(t, A, out):
+        turn = sum_over(turned(linalg_inv(A)) * t, (-2, -1))
+        if A.dtype.kind != "c":
+            return registry["zeros_like"](turn), turn
+        return out[0] * complex(registry["zeros_like"](imag(turn)), imag(turn)), registry["real"](turn)
+
+    samples = _square
+
+
+@op("linalg.slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)")
+class linalg_slogdet(Composite, aliases="slogdet"):
+    """The determinants of square matrices as sign and logarithm of the absolute value, which can't overflow.
+
+    Of complex matrices the sign is a complex number of absolute value 1.  A singular matrix gives 0 and -inf.
+
+    >>> import retrograd as rg
+    >>> sign, logabsdet = rg.linalg.slogdet(rg.eye(100) * 0.01)
+    >>> sign.item(), round(logabsdet.item(), 2)
+    (1.0, -460.52)
+    """
+
+    def compose(A):
+        return SignLogDet(*log_determinant(A))
+
+    samples = _square
+
+    def errors(r):
+        yield (r(2, 3),), {}, ValueError, r"linalg.slogdet: expected square matrices, got shape \(2, 3\)"
+
+
+@op("logdet(Tensor A) -> Tensor")
+class logdet(Composite):
+    """The logarithms of the determinants of square matrices: NaN where negative, -inf where 0."""
+
+    def compose(A):
+        sign, size = log_determinant(A)
+        if A.dtype.kind == "c":
+            return log(sign) + size
+        return where(sign < 0, math.nan, size)
+
+    samples = _square
+
+
+# --------------------------------------------------------------------------------------------------- exponential
+
+
+@op("linalg.matrix_exp(Tensor A) -> Tensor")
+class linalg_matrix_exp(Gufunc, fits=False, aliases="matrix_exp"):
+    """The exponential of square matrices, the sum of A^n / n!.  Needs SciPy.
+
+    The derivative is a block of the exponential of a matrix of twice the size: I. Najfeld and T. F. Havel,
+    Derivatives of the matrix exponential and their computation, Adv. Appl. Math. 16 (1995).
+
+    >>> import retrograd as rg
+    >>> rg.linalg.matrix_exp(rg.tensor([[0.0, 1.0], [0.0, 0.0]])).tolist()
+    [[1.0, 1.0], [0.0, 1.0]]
+    """
+
+    core = "(m,m)->(m,m)"
+    impl = xp.matrix_exponential
+
+    def vjp_A(g, A):
+        return _change_of_exp(turned(A), g)
+
+    def jvp_A(t, A):
+        return _change_of_exp(A, t)
+
+    def samples(r):
+        yield (r(3, 3),), {}
+        yield (r(2, 2, 2),), {}
+
+    def errors(r):
+        yield (r(2, 3),), {}, ValueError, r"linalg.matrix_exp: shapes \(2, 3\) do not fit"
+
+
+def _change_of_exp(A, t):
+    """How the exponential of A changes along t: the upper right block of exp([[A, t], [0, A]])."""
+    n = A.shape[-1]
+    upper = cat([A, t], dim=-1)
+    lower = cat([registry["zeros_like"](A), A], dim=-1)
+    whole = linalg_matrix_exp(cat([upper, lower], dim=-2))
+    return narrow(narrow(whole, -2, 0, n), -1, n, n)

@@ -1,0 +1,202 @@
+"""Where tensors live and how they lie in memory: PyTorch's words for it, of which the CPU's are understood."""
+
+import math
+import operator
+
+from retrograd.core import registry
+from retrograd.ops.functions import function
+
+_KINDS = "cpu cuda mps xpu xla meta hpu mtia"  # of devices that programs may name, to find out that they are not there
+
+
+class device:
+    """A place for tensors, as `device("cpu")`, `device("cuda:1")` or `device("cuda", 1)`.
+
+    NumPy's arrays live on the CPU: other devices can be named, and are refused where a tensor is asked for there.
+    A device equals its name.
+
+    >>> device("cpu").type, device("cpu") == "cpu", device("cuda:1")
+    ('cpu', True, device(type='cuda', index=1))
+    """
+
+    __slots__ = ("index", "type")
+
+    def __init__(self, type, index=None):
+        kind, _, number = str(type).partition(":")
+        if kind not in _KINDS.split() or (number and (index is not None or not number.isdigit())):
+            raise RuntimeError(f"device: expected one of {_KINDS}, perhaps with a number as in 'cuda:1', got {type!r}")
+        self.type = kind
+        self.index = int(number) if number else index
+
+    def __str__(self):
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __repr__(self):
+        index = "" if self.index is None else f", index={self.index}"
+        return f"device(type={self.type!r}{index})"
+
+    def __eq__(self, other):
+        return str(self) == str(other) if isinstance(other, (device, str)) else NotImplemented
+
+    def __hash__(self):
+        return hash(str(self))
+
+
+CPU = device("cpu")
+
+
+class _Word:
+    """A constant that prints as it is written."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name):
+        self._name = name
+
+    def __repr__(self):
+        return f"retrograd.{self._name}"
+
+    def __reduce__(self):
+        return self._name  # pickled by name: the same object again
+
+
+class layout(_Word):
+    """How a tensor keeps its elements."""
+
+    __slots__ = ()
+
+
+class memory_format(_Word):
+    """The order in which the elements of a tensor lie in memory."""
+
+    __slots__ = ()
+
+
+strided, jagged = layout("strided"), layout("jagged")
+contiguous_format, preserve_format = memory_format("contiguous_format"), memory_format("preserve_format")
+channels_last, channels_last_3d = memory_format("channels_last"), memory_format("channels_last_3d")
+
+_ORDERS = {channels_last: (0, 2, 3, 1), channels_last_3d: (0, 2, 3, 4, 1)}
+
+
+class _SizeType(type):
+    def __instancecheck__(cls, value):
+        return isinstance(value, tuple) and all(isinstance(s, int) for s in value)
+
+
+class Size(tuple, metaclass=_SizeType):
+    """A shape that knows its number of elements.  The shapes of tensors are plain tuples, and instances of it too.
+
+    >>> import retrograd as rg
+    >>> rg.Size([2, 3]).numel(), isinstance(rg.ones(2, 3).shape, rg.Size)
+    (6, True)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, sizes=()):
+        return super().__new__(cls, [_size(i, s) for i, s in enumerate(sizes)])
+
+    def numel(self):
+        """The number of elements of a tensor of this shape."""
+        return math.prod(self)
+
+    def __getitem__(self, key):
+        part = super().__getitem__(key)
+        return Size(part) if isinstance(key, slice) else part
+
+    def __add__(self, other):
+        return Size(super().__add__(other))
+
+    def __mul__(self, times):
+        return Size(super().__mul__(times))
+
+    __rmul__ = __mul__
+
+    def __repr__(self):
+        return f"Size({list(self)})"
+
+
+def _size(place, size):
+    try:
+        return operator.index(size)
+    except TypeError:
+        raise TypeError(f"Size: expected integers, got {size!r} at place {place}") from None
+
+
+# --------------------------------------------------------------------------------------------------- checks
+
+
+def is_device(value):
+    """Whether a value names a device."""
+    return isinstance(value, device) or (isinstance(value, str) and value.partition(":")[0] in _KINDS.split())
+
+
+def check_device(where):
+    """None and the CPU are fine; a RuntimeError refuses other devices."""
+    if where is not None and (where if isinstance(where, device) else device(where)).type != "cpu":
+        raise RuntimeError(f"device: tensors are NumPy's arrays and live on the CPU, got {str(where)!r}")
+
+
+def check_keywords(where=None, kept=None, pin_memory=False):
+    """The keywords `device`, `layout` and `pin_memory` may say what is the case anyway."""
+    check_device(where)
+    if kept not in (None, strided):
+        raise RuntimeError(f"layout: this function makes strided tensors, got {kept!r}")
+    if pin_memory:
+        raise RuntimeError("pin_memory: there is no accelerator that memory could be pinned for")
+
+
+@function()
+def get_default_device():
+    """Where new tensors are made: on the CPU.
+
+    >>> get_default_device()
+    device(type='cpu')
+    """
+    return CPU
+
+
+@function()
+def set_default_device(device):
+    """Accepts the CPU, where new tensors are made anyway; RuntimeError for other devices."""
+    check_device(device)
+
+
+# ------------------------------------------------------------------------------------------ orders in memory
+
+
+def order_of(kept, ndim):
+    """The dimensions as a format orders them, slowest first; RuntimeError if it is for another number of them."""
+    if not isinstance(kept, memory_format):
+        raise TypeError(f"memory_format: expected e.g. rg.contiguous_format, got {kept!r}")
+    order = _ORDERS.get(kept, tuple(range(ndim)))
+    if len(order) != ndim:
+        raise RuntimeError(f"memory_format: {kept!r} is for {len(order)} dimensions, got {ndim}")
+    return order
+
+
+def copied(x, kept=preserve_format):
+    """A copy of x, which gradients pass through, in a memory format; strides are preserved unless it says otherwise."""
+    if kept is None or kept is preserve_format:
+        return registry["clone"](x)
+    order = order_of(kept, x.ndim)
+    if kept is contiguous_format:
+        return registry["row_major"](x)
+    back = tuple(order.index(d) for d in range(x.ndim))
+    return registry["permute"](registry["row_major"](registry["permute"](x, order)), back)
+
+
+def lies_in(x, kept):
+    """Whether the elements of x lie in memory as the format says; above the ground nobody knows: no."""
+    if x.level is not None:
+        return False
+    array = x.value if kept is contiguous_format else x.value.transpose(order_of(kept, x.ndim))
+    return bool(array.flags.c_contiguous)
+
+
+def arranged(x, kept):
+    """x in a memory format: itself if it lies so already, or if none is asked for."""
+    if kept is None or kept is preserve_format or lies_in(x, kept):
+        return x
+    return copied(x, kept)

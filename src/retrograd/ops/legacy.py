@@ -1,0 +1,111 @@
+"""PyTorch's older ways: classes of tensors by dtype, names of types, functions that write."""
+
+import builtins
+
+from retrograd.core import Tensor
+from retrograd.core import dtype as dtypes
+from retrograd.ops.create import zeros
+from retrograd.ops.data import tensor
+from retrograd.ops.functions import function, functions
+from retrograd.ops.layout import Size
+from retrograd.ops.methods import method
+
+
+class _OfOneDtype(builtins.type):
+    """The class of a class whose instances are the tensors of one dtype."""
+
+    def __instancecheck__(cls, value):
+        return isinstance(value, Tensor) and value.dtype == cls.dtype
+
+    def __call__(cls, *data):
+        if len(data) == 1 and not isinstance(data[0], (int, Size)):
+            if isinstance(data[0], Tensor) and data[0].dtype != cls.dtype:
+                raise TypeError(f"{cls.__name__}: expected dtype {cls.dtype}, got {data[0].dtype}; use .to(dtype)")
+            return data[0].detach() if isinstance(data[0], Tensor) else tensor(_sequence(cls, data[0]), cls.dtype)
+        return zeros(*(data or (0,)), dtype=cls.dtype)
+
+    def __repr__(cls):
+        return f"<class 'retrograd.{cls.__name__}'>"
+
+
+def _sequence(cls, data):
+    if not hasattr(data, "__len__"):
+        raise TypeError(f"{cls.__name__}: expected a shape or a sequence of numbers, got {data!r}")
+    return data
+
+
+def _of(name, dtype):
+    doc = f"The tensors of {dtype}: `{name}([1, 2])` makes one of data, `{name}(2, 3)` or `{name}(x.shape)` of a shape."
+    return _OfOneDtype(name, (), {"dtype": dtype, "__doc__": doc, "__module__": "retrograd"})
+
+
+FloatTensor, DoubleTensor = _of("FloatTensor", dtypes.float32), _of("DoubleTensor", dtypes.float64)
+HalfTensor, BoolTensor = _of("HalfTensor", dtypes.float16), _of("BoolTensor", dtypes.bool_)
+ByteTensor, CharTensor = _of("ByteTensor", dtypes.uint8), _of("CharTensor", dtypes.int8)
+ShortTensor, IntTensor = _of("ShortTensor", dtypes.int16), _of("IntTensor", dtypes.int32)
+LongTensor = _of("LongTensor", dtypes.int64)
+_TYPES = (
+    FloatTensor, DoubleTensor, HalfTensor, BoolTensor, ByteTensor, CharTensor, ShortTensor, IntTensor, LongTensor,
+)  # fmt: skip
+
+
+@method
+def type(x, dtype=None, non_blocking=False):
+    """The name of the tensor's class by dtype, "retrograd.FloatTensor"; or the tensor in another dtype.
+
+    That may be a dtype, such a class or its name, also with "torch." in front.
+
+    >>> import retrograd as rg
+    >>> rg.ones(1).type(), rg.ones(1).type("torch.LongTensor")
+    ('retrograd.FloatTensor', tensor([1]))
+    """
+    if dtype is None:
+        return f"retrograd.{_type_name(x.dtype)}"
+    named = {cls.__name__: cls for cls in _TYPES}
+    if isinstance(dtype, str):
+        dtype = named.get(dtype.rpartition(".")[2], dtype)
+    return x.to(getattr(dtype, "dtype", dtype))
+
+
+def _type_name(dtype):
+    if dtype.kind == "c":
+        return f"Complex{_type_name(dtypes.real_of(dtype))}"
+    return next((cls.__name__ for cls in _TYPES if cls.dtype == dtype), f"{dtype.name.capitalize()}Tensor")
+
+
+@function()
+def typename(obj) -> str:
+    """The name of an object's class with its module, of tensors that by dtype.
+
+    >>> import retrograd as rg
+    >>> rg.typename(rg.ones(1)), rg.typename(3)
+    ('retrograd.FloatTensor', 'int')
+    """
+    if isinstance(obj, Tensor):
+        return type(obj)
+    of = obj if isinstance(obj, builtins.type) else obj.__class__
+    return of.__qualname__ if of.__module__ == "builtins" else f"{of.__module__}.{of.__qualname__}"
+
+
+_warn_always = False
+
+
+@function()
+def set_warn_always(b) -> None:
+    """Kept for programs that call it: warnings here are Python's, shown as its filters say."""
+    global _warn_always
+    _warn_always = bool(b)
+
+
+@function()
+def is_warn_always_enabled() -> bool:
+    """What `set_warn_always` was last told; it changes nothing."""
+    return _warn_always
+
+
+def add_writing_functions(named):
+    """The methods that write into their tensor and take no other are functions too: `rg.exp_(x)`."""
+    of = {f"{name}_": operator for name, operator in named.items() if len(operator.schema.inputs) == 1}
+    found = [name for name, operator in of.items() if operator.definition.in_place and operator.definition.method]
+    for name in {*found, "detach_", "fill_", "zero_"} - functions.keys():
+        function(name)(getattr(Tensor, name))

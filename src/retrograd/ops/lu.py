@@ -1,0 +1,223 @@
+"""The LU factorisation: matrices as products of a permutation and two triangular ones."""
+
+from typing import NamedTuple
+
+from retrograd.core import Aval, Definition, Tensor, op, registry
+from retrograd.core import dtype as dtypes
+from retrograd.ops.family import Composite, cast_to
+from retrograd.ops.inverses import check_matrices, dominant, turned
+from retrograd.ops.linalg import matmul
+from retrograd.ops.pointwise import eq
+from retrograd.ops.solve import check_info, lu_parts, order_of_rows, take_rows, triangular, triangular_right
+from retrograd.ops.view import cat, narrow, tril, triu, unsqueeze
+
+
+def _columns(x, size):
+    """The first so many _columns."""
+    return narrow(x, -1, 0, size) if x.shape[-1] != size else x
+
+
+def _rows(x, size):
+    """The first so many rows."""
+    return narrow(x, -2, 0, size) if x.shape[-2] != size else x
+
+
+def _eye(n, dtype):
+    """Ones on the diagonal of a square matrix."""
+    return registry["eye"](n, dtype=dtype)
+
+
+@op("lu_of(Tensor A, Tensor LU) -> Tensor")
+class lu_of(Definition):
+    """LU, which is known to be L and U in one matrix with A = L U, and its derivative."""
+
+    public = False
+    method = False
+
+    def impl(xp, A, LU):
+        return xp.known(A, LU)
+
+    def shape(A, LU):
+        return Aval(LU.shape, LU.dtype)
+
+    def vjp_A(g, out):
+        k = min(out.shape[-2:])
+        square, right, below = _parts(out, k)
+        g_square, g_right, g_below = _parts(g, k)
+        L = tril(square, -1) + _eye(k, out.dtype)
+        inner_L = matmul(turned(L), tril(g_square, -1)) - matmul(g_right, turned(right))
+        inner_U = matmul(triu(g_square), turned(triu(square))) - matmul(turned(below), g_below)
+        inner = tril(inner_L, -1) + triu(inner_U)
+        whole = cat([cat([inner, g_right], -1), _padded(g_below, out)], -2)
+        return _undo_L(_undo_U(whole, square, k), square, k)
+
+    def jvp_A(t, out):
+        k = min(out.shape[-2:])
+        square, right, below = _parts(out, k)
+        t_square, t_right, t_below = _parts(t, k)
+        inner = triangular_right(square, triangular(square, t_square, upper=False, unit=True), upper=True)
+        moved_L, moved_U = tril(inner, -1), triu(inner)
+        dU = matmul(moved_U, triu(square))
+        dL = matmul(tril(square, -1) + _eye(k, out.dtype), moved_L)
+        d_below = triangular_right(square, t_below - matmul(below, dU), upper=True)
+        d_right = triangular(square, t_right - matmul(dL, right), upper=False, unit=True)
+        return cat([cat([dL + dU, d_right], -1), _padded(d_below, out)], -2)
+
+    def constrain(A, LU):
+        return A, lu_parts(A, pivot=False)[0]
+
+    def samples(r):
+        for A in (dominant(r, 3), dominant(r, 3, 2)):
+            for some in (A, narrow(A, -1, 0, 2), narrow(A, -2, 0, 2)):
+                some = some.clone()
+                yield (some, lu_parts(some, pivot=False)[0]), {}
+
+
+def _parts(x, k):
+    """The leading square of size k, what is right of it, what is below; one of these two is empty."""
+    top = narrow(x, -2, 0, k)
+    return narrow(top, -1, 0, k), narrow(top, -1, k, x.shape[-1] - k), _columns(narrow(x, -2, k, x.shape[-2] - k), k)
+
+
+def _padded(below, out):
+    """Rows below the square, as wide as the matrix; where the matrix is wider than the square, there are none."""
+    shape = (*out.shape[:-2], 0, out.shape[-1])
+    return below if below.shape[-1] == out.shape[-1] else registry["zeros"](shape, dtype=out.dtype)
+
+
+def _undo_U(x, square, k):
+    """The first k columns times U^-T."""
+    first = triangular_right(turned(square), narrow(x, -1, 0, k), upper=False)
+    return first if x.shape[-1] == k else cat([first, narrow(x, -1, k, x.shape[-1] - k)], -1)
+
+
+def _undo_L(x, square, k):
+    """L^-T times the first k rows."""
+    first = triangular(turned(square), narrow(x, -2, 0, k), upper=True, unit=True)
+    return first if x.shape[-2] == k else cat([first, narrow(x, -2, k, x.shape[-2] - k)], -2)
+
+
+def _lu(name, A, pivot):
+    """LU, which rows came where, and what went wrong."""
+    check_matrices(name, A)
+    LU, swaps, info = lu_parts(A, pivot=pivot)
+    order = order_of_rows(swaps, rows=A.shape[-2], back=False)
+    return lu_of(take_rows(A, order) if pivot else A, LU), order, swaps, info
+
+
+class LU(NamedTuple):
+    """What `linalg.lu` answers."""
+
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+
+class LUFactor(NamedTuple):
+    """What `linalg.lu_factor` answers."""
+
+    LU: Tensor
+    pivots: Tensor
+
+
+class LUFactorEx(NamedTuple):
+    """What `linalg.lu_factor_ex` answers."""
+
+    LU: Tensor
+    pivots: Tensor
+    info: Tensor
+
+
+def _tall(r):
+    yield (dominant(r, 3),), {}
+    yield (r(2, 4, 3),), {}
+    yield (r(3, 4),), {}
+    yield (dominant(r, 3),), {"pivot": False}
+
+
+def _triangles(packed):
+    *_, m, n = packed.shape
+    k = min(m, n)
+    L = tril(_columns(packed, k), -1) + registry["eye"](m, k, dtype=packed.dtype)
+    return L, triu(_rows(packed, k))
+
+
+def _permutation(order, dtype):
+    """The matrix P that brings row i of L U to where it was in A."""
+    rows = registry["arange"](0, order.shape[-1], 1)
+    return cast_to(eq(unsqueeze(order, -2), unsqueeze(rows, -1)), dtype)
+
+
+@op("linalg.lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)")
+class linalg_lu(Composite):
+    """A = P L U: a permutation, a lower triangular matrix with ones on its diagonal, an upper triangular one.
+
+    Without `pivot`, P is empty and A = L U.  The derivative keeps the permutation, and needs the leading square to
+    be invertible.
+
+    >>> import retrograd as rg
+    >>> P, L, U = rg.linalg.lu(rg.tensor([[1.0, 2.0], [2.0, 2.0]]))
+    >>> L.tolist(), U.tolist()
+    ([[1.0, 0.0], [0.5, 1.0]], [[2.0, 2.0], [0.0, 1.0]])
+    """
+
+    def compose(A, *, pivot):
+        packed, order, _, _ = _lu("linalg.lu", A, pivot)
+        P = _permutation(order, A.dtype) if pivot else registry["zeros"](0, dtype=A.dtype)
+        return LU(P, *_triangles(packed))
+
+    samples = _tall
+
+
+@op("linalg.lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)")
+class linalg_lu_factor(Composite):
+    """`linalg.lu` in short: L and U in one matrix; for each step which row it brought up, counted from 1, in int32.
+
+    A LinAlgError says that a pivot was 0.
+    """
+
+    def compose(A, *, pivot):
+        packed, _, swaps, info = _lu("linalg.lu_factor", A, pivot)
+        check_info("linalg.lu_factor", info, True, "the matrix is singular: pivot {} is 0")
+        return LUFactor(packed, swaps + 1)
+
+    samples = _tall
+
+    def errors(r):
+        yield (r(2, 2) * 0,), {}, RuntimeError, "linalg.lu_factor: the matrix is singular: pivot 1 is 0"
+
+
+@op(
+    "linalg.lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) "
+    "-> (Tensor LU, Tensor pivots, Tensor info)"
+)
+class linalg_lu_factor_ex(Composite):
+    """`linalg.lu_factor` and, in `info`, which pivot is 0, counted from 1; 0 if none is."""
+
+    def compose(A, *, pivot, check_errors):
+        packed, _, swaps, info = _lu("linalg.lu_factor_ex", A, pivot)
+        check_info("linalg.lu_factor_ex", info, check_errors, "the matrix is singular: pivot {} is 0")
+        return LUFactorEx(packed, swaps + 1, info)
+
+    samples = _tall
+
+
+@op(
+    "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) "
+    "-> (Tensor P, Tensor L, Tensor U)"
+)
+class lu_unpack(Composite):
+    """P, L and U of what `linalg.lu_factor` gives; empty where not asked for."""
+
+    method = False
+
+    def compose(LU_data, LU_pivots, *, unpack_data, unpack_pivots):
+        empty = registry["zeros"](0, dtype=LU_data.dtype)
+        order = order_of_rows(LU_pivots - 1, rows=LU_data.shape[-2], back=False)
+        P = _permutation(order, LU_data.dtype) if unpack_pivots else empty
+        return LU(P, *(_triangles(LU_data) if unpack_data else (empty, empty)))
+
+    def samples(r):
+        pivots = registry["to"](r.ints(3, (3,)) * 0 + 3, dtypes.int32)
+        yield (r(3, 4), pivots), {}
+        yield (r(4, 3), pivots), {"unpack_pivots": False}

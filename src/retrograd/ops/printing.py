@@ -1,0 +1,67 @@
+"""How tensors print."""
+
+from typing import Any
+
+from retrograd import backend
+from retrograd.core import Tensor
+from retrograd.core import dtype as dtypes
+from retrograd.ops.functions import function
+
+# One setting for the process, as in PyTorch; None is NumPy's own, 8 digits and 75 columns.
+_UNSET: dict[str, Any] = {"precision": None, "threshold": None, "edgeitems": None, "linewidth": None, "sci_mode": None}
+_PROFILES = {
+    "default": _UNSET,
+    "short": {**_UNSET, "precision": 2, "edgeitems": 2},
+    "full": {**_UNSET, "threshold": 2**62},
+}
+_options = dict(_UNSET)
+
+
+@function()
+def set_printoptions(
+    precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None
+) -> None:
+    """Choose how tensors print from now on; what is not given stays as it is.
+
+    `precision` digits, from `threshold` elements on a summary with `edgeitems` at each end, lines of `linewidth`
+    characters.  `sci_mode` asks for, or forbids, scientific notation.  `profile` sets all: "default", "short", "full".
+
+    >>> import retrograd as rg
+    >>> rg.set_printoptions(precision=2)
+    >>> rg.tensor([1 / 3])
+    tensor([0.33])
+    >>> rg.set_printoptions(profile="default")
+    """
+    if profile is not None:
+        if profile not in _PROFILES:
+            raise ValueError(f"set_printoptions: profile must be one of {list(_PROFILES)}, got {profile!r}")
+        _options.update(_PROFILES[profile])
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    _options.update({name: value for name, value in {**given, "sci_mode": sci_mode}.items() if value is not None})
+
+
+def _array_options():
+    """The settings as NumPy's array2string takes them."""
+    settings = {**_options, "max_line_width": _options["linewidth"], "suppress_small": _options["sci_mode"] is False}
+    if _options["sci_mode"]:
+        digits = 4 if _options["precision"] is None else _options["precision"]
+        settings["formatter"] = {"float_kind": lambda v: f"{v:.{digits}e}"}
+    return {name: value for name, value in settings.items() if name not in ("linewidth", "sci_mode")}
+
+
+def _shown(x) -> str:
+    suffix = "" if _dtype_is_obvious(x.dtype) else f", dtype={x.dtype}"
+    if x.grad_fn is not None:
+        suffix += f", grad_fn={x.grad_fn!r}"
+    elif x.requires_grad:
+        suffix += ", requires_grad=True"
+    if x.level is not None:
+        return f"tensor({x.aval}, {type(x.level).__name__}{suffix})"
+    return f"tensor({backend.digits(x.value, 'tensor(', **_array_options())}{suffix})"
+
+
+Tensor.__repr__ = _shown
+
+
+def _dtype_is_obvious(dtype):
+    return dtype in (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool_)

@@ -1,0 +1,235 @@
+"""Splitting tensors into views along a dimension."""
+
+from retrograd.core import op, registry
+from retrograd.ops.family import Composite, canonical_dim
+from retrograd.ops.view import narrow
+
+
+def parts(name, x, sizes, dim):
+    """A tuple of views of these sizes, one after the other along `dim`."""
+    total = x.shape[dim]
+    if sum(sizes) != total or any(size < 0 for size in sizes):
+        raise ValueError(f"{name}: sizes {list(sizes)} add up to {sum(sizes)}, but dimension {dim} has {total}")
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    return tuple(narrow(x, dim, start, size) for start, size in zip(starts, sizes, strict=True))
+
+
+def split_dim(name, x, dim):
+    """`dim` from the front; a ValueError if there is none to split."""
+    if x.ndim == 0:
+        raise ValueError(f"{name}: a tensor without dimensions can't be split")
+    return canonical_dim(name, dim, x.ndim)
+
+
+def equal_sizes(name, total, size):
+    """Sizes that add up to the total, all equal but perhaps the last."""
+    if size < 0 or (size == 0 and total):
+        raise ValueError(f"{name}: the size must be at least 1, got {size}")
+    return [min(size, total - start) for start in range(0, total, size or 1)] or [0]
+
+
+def _split(name, x, size, dim):
+    at = split_dim(name, x, dim)
+    return parts(name, x, equal_sizes(name, x.shape[at], size) if isinstance(size, int) else size, at)
+
+
+def chunk_sizes(name, x, chunks, dim):
+    """Sizes of at most so many equal parts, the last one perhaps smaller; of nothing, exactly so many."""
+    if chunks < 1:
+        raise ValueError(f"{name}: expected at least 1 chunk, got {chunks}")
+    total = x.shape[split_dim(name, x, dim)]
+    return equal_sizes(name, total, -(-total // chunks)) if total else [0] * chunks
+
+
+def _chunk_samples(r):
+    yield (r(5, 2),), {"chunks": 2}
+    yield (r(2, 3),), {"chunks": 4, "dim": -1}
+
+
+@op("split(Tensor x, any split_size_or_sections, int dim=0) -> Tensor[]")
+class split(Composite, several_views=True):
+    """A tuple of views along `dim`: of one size (the last may be smaller), or of the sizes listed.
+
+    >>> import retrograd as rg
+    >>> [part.tolist() for part in rg.split(rg.arange(5), 2)]
+    [[0, 1], [2, 3], [4]]
+    """
+
+    def compose(x, *, split_size_or_sections, dim):
+        return _split("split", x, split_size_or_sections, dim)
+
+    def samples(r):
+        yield (r(5, 2),), {"split_size_or_sections": 2}
+        yield (r(2, 5),), {"split_size_or_sections": (1, 4), "dim": 1}
+
+    def errors(r):
+        yield (r(5),), {"split_size_or_sections": (2, 2)}, ValueError, r"split: sizes \[2, 2\] add up to 4"
+        yield (r(5),), {"split_size_or_sections": 0}, ValueError, "split: the size must be at least 1"
+        yield (r(),), {"split_size_or_sections": 1}, ValueError, "split: a tensor without dimensions"
+
+
+@op("split_with_sizes(Tensor x, int[] split_sizes, int dim=0) -> Tensor[]")
+class split_with_sizes(Composite, several_views=True):
+    """A tuple of views of the sizes listed along `dim`."""
+
+    def compose(x, *, split_sizes, dim):
+        return _split("split_with_sizes", x, split_sizes, dim)
+
+    def samples(r):
+        yield (r(2, 5),), {"split_sizes": (1, 4), "dim": 1}
+
+
+@op("chunk(Tensor x, int chunks, int dim=0) -> Tensor[]")
+class chunk(Composite, several_views=True):
+    """At most `chunks` views of equal size along `dim`, the last one possibly smaller.
+
+    >>> import retrograd as rg
+    >>> [part.tolist() for part in rg.chunk(rg.arange(5), 3)]
+    [[0, 1], [2, 3], [4]]
+    """
+
+    def compose(x, *, chunks, dim):
+        return split(x, chunk_sizes("chunk", x, chunks, dim), dim)
+
+    samples = _chunk_samples
+
+    def errors(r):
+        yield (r(5),), {"chunks": 0}, ValueError, "chunk: expected at least 1 chunk"
+
+
+@op("unsafe_split(Tensor x, int split_size, int dim=0) -> Tensor[]")
+class unsafe_split(Composite):
+    """`split` into views of one size that may be written to one by one; here their histories stay right."""
+
+    def compose(x, *, split_size, dim):
+        return _split("unsafe_split", x, split_size, dim)
+
+    def samples(r):
+        yield (r(2, 5),), {"split_size": 2, "dim": 1}
+
+
+@op("unsafe_split_with_sizes(Tensor x, int[] split_sizes, int dim=0) -> Tensor[]")
+class unsafe_split_with_sizes(Composite):
+    """`split_with_sizes` into views that may be written to one by one; here their histories stay right."""
+
+    def compose(x, *, split_sizes, dim):
+        return _split("unsafe_split_with_sizes", x, split_sizes, dim)
+
+    def samples(r):
+        yield (r(2, 5),), {"split_sizes": (1, 4), "dim": 1}
+
+
+@op("unsafe_chunk(Tensor x, int chunks, int dim=0) -> Tensor[]")
+class unsafe_chunk(Composite):
+    """`chunk` into views that may be written to one by one; here their histories stay right."""
+
+    def compose(x, *, chunks, dim):
+        return _split("unsafe_chunk", x, chunk_sizes("unsafe_chunk", x, chunks, dim), dim)
+
+    samples = _chunk_samples
+
+
+@op("tensor_split(Tensor x, any indices_or_sections, int dim=0) -> Tensor[]")
+class tensor_split(Composite, several_views=True):
+    """A tuple of views along `dim`: so many, of nearly equal size, or those between the places listed, as slices go.
+
+    >>> import retrograd as rg
+    >>> [part.tolist() for part in rg.tensor_split(rg.arange(5), (1, 3))]
+    [[0], [1, 2], [3, 4]]
+    """
+
+    def compose(x, *, indices_or_sections, dim):
+        return _tensor_split("tensor_split", x, indices_or_sections, dim)
+
+    def samples(r):
+        yield (r(7, 2),), {"indices_or_sections": 3}
+        yield (r(2, 7),), {"indices_or_sections": (2, -1, 9), "dim": 1}
+
+    def errors(r):
+        yield (r(5),), {"indices_or_sections": 0}, ValueError, "tensor_split: expected at least 1 section"
+
+
+def _tensor_split(name, x, places, dim):
+    at = split_dim(name, x, dim)
+    places = places.tolist() if hasattr(places, "tolist") else places
+    if isinstance(places, int):
+        if places < 1:
+            raise ValueError(f"{name}: expected at least 1 section, got {places}")
+        least, more = divmod(x.shape[at], places)
+        return parts(name, x, [least + (i < more) for i in range(places)], at)
+    edges = [slice(a, b).indices(x.shape[at]) for a, b in zip((0, *places), (*places, None), strict=True)]
+    return tuple(narrow(x, at, start, max(stop - start, 0)) for start, stop, _ in edges)
+
+
+def _equal_sections(name, x, places, dim, ndim):
+    if x.ndim < ndim:
+        raise ValueError(f"{name}: expected at least {ndim} dimensions, got shape {x.shape}")
+    if isinstance(places, int) and (places < 1 or x.shape[dim] % places):
+        raise ValueError(f"{name}: dimension {dim} of shape {x.shape} does not divide into {places} equal sections")
+    return _tensor_split(name, x, places, dim)
+
+
+@op("hsplit(Tensor x, any indices_or_sections) -> Tensor[]")
+class hsplit(Composite, several_views=True):
+    """`tensor_split` along the second dimension, or the only one; a number must divide it."""
+
+    def compose(x, *, indices_or_sections):
+        return _equal_sections("hsplit", x, indices_or_sections, min(x.ndim - 1, 1), 1)
+
+    def samples(r):
+        yield (r(2, 4),), {"indices_or_sections": 2}
+        yield (r(4),), {"indices_or_sections": (1, 2)}
+
+    def errors(r):
+        yield (r(2, 3),), {"indices_or_sections": 2}, ValueError, "hsplit: dimension 1 of .* 2 equal sections"
+
+
+@op("vsplit(Tensor x, any indices_or_sections) -> Tensor[]")
+class vsplit(Composite, several_views=True):
+    """`tensor_split` along the first of two dimensions or more; a number must divide it."""
+
+    def compose(x, *, indices_or_sections):
+        return _equal_sections("vsplit", x, indices_or_sections, 0, 2)
+
+    def samples(r):
+        yield (r(4, 2),), {"indices_or_sections": 2}
+
+    def errors(r):
+        yield (r(4),), {"indices_or_sections": 2}, ValueError, "vsplit: expected at least 2 dimensions"
+
+
+@op("dsplit(Tensor x, any indices_or_sections) -> Tensor[]")
+class dsplit(Composite, several_views=True):
+    """`tensor_split` along the third of three dimensions or more; a number must divide it."""
+
+    def compose(x, *, indices_or_sections):
+        return _equal_sections("dsplit", x, indices_or_sections, 2, 3)
+
+    def samples(r):
+        yield (r(2, 1, 4),), {"indices_or_sections": (3,)}
+
+    def errors(r):
+        yield (r(4, 4),), {"indices_or_sections": 2}, ValueError, "dsplit: expected at least 3 dimensions"
+
+
+@op("unbind(Tensor x, int dim=0) -> Tensor[]")
+class unbind(Composite, several_views=True):
+    """A tuple of the slices along `dim`, without that dimension."""
+
+    def compose(x, *, dim):
+        return tuple(registry["select"](x, dim, i) for i in range(x.shape[split_dim("unbind", x, dim)]))
+
+    def samples(r):
+        yield (r(3, 2),), {}
+        yield (r(3, 2),), {"dim": -1}
+
+
+@op("narrow_copy(Tensor x, int dim, int start, int length) -> Tensor")
+class narrow_copy(Composite):
+    """`narrow`, as a copy."""
+
+    def compose(x, *, dim, start, length):
+        return registry["clone"](narrow(x, dim, start, length))
+
+    def samples(r):
+        yield (r(2, 5),), {"dim": 1, "start": 1, "length": 3}

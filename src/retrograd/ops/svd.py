@@ -1,0 +1,285 @@
+"""The singular value decomposition.  As in `eigen`, factors come first, then each result with a derivative of its own.
+
+J. Townsend, Differentiating the singular value decomposition (2016); Z.-Q. Wan and S.-X. Zhang, Automatic
+differentiation for complex valued SVD, arXiv 1909.02659.
+"""
+
+import math
+from typing import NamedTuple
+
+from retrograd.core import Aval, Definition, Tensor, op, registry
+from retrograd.core import dtype as dtypes
+from retrograd.core.hooks import conjugate
+from retrograd.ops.complex import adjoint, complex, imag
+from retrograd.ops.diagonal import diagonal, place_diagonal
+from retrograd.ops.eigen import across, diagonal_sample, down, needs_vectors, weighted
+from retrograd.ops.family import Composite
+from retrograd.ops.inverses import check_matrices
+from retrograd.ops.linalg import matmul
+from retrograd.ops.pointwise import real_part, where
+from retrograd.ops.reduce import sum as sum_over
+from retrograd.ops.view import cat, narrow
+
+
+def _columns(x, size):
+    """The first so many _columns."""
+    return narrow(x, -1, 0, size) if x.shape[-1] != size else x
+
+
+def _rows(x, size):
+    """The first so many rows."""
+    return narrow(x, -2, 0, size) if x.shape[-2] != size else x
+
+
+@op("svd_factors(Tensor A, *, bool full_matrices) -> (Tensor U, Tensor S, Tensor Vh)")
+class svd_factors(Definition, differentiable=False):
+    """U, S and V^H; U and V have as many columns as there are singular values, or with full_matrices all."""
+
+    public = False
+    method = False
+
+    def impl(xp, A, *, full_matrices):
+        return xp.singular_vectors(A, full_matrices)
+
+    def shape(A, *, full_matrices):
+        check_matrices("linalg.svd", A)
+        *lead, m, n = A.shape
+        k = min(m, n)
+        U, Vh = ((m, m), (n, n)) if full_matrices else ((m, k), (k, n))
+        return Aval((*lead, *U), A.dtype), Aval((*lead, k), dtypes.real_of(A.dtype)), Aval((*lead, *Vh), A.dtype)
+
+    def samples(r):
+        yield (r(2, 4, 3),), {"full_matrices": True}
+        yield (r(2, 3),), {"full_matrices": False}
+
+
+@op("singular_values_alone(Tensor A) -> Tensor")
+class singular_values_alone(Definition, differentiable=False):
+    """The singular values, where nobody asks for derivatives."""
+
+    public = False
+    method = False
+
+    def impl(xp, A):
+        return xp.singular_values(A)
+
+    def shape(A):
+        return svd_factors.definition.shape(A, full_matrices=False)[1]
+
+    def samples(r):
+        yield (r(2, 4, 3),), {}
+
+
+class OfSVD(Definition):
+    """Some result of the singular value decomposition of matrices A, whose factors are known."""
+
+    public = False
+    method = False
+
+    @staticmethod
+    def constrain(A, U, S, Vh):
+        """The factors move with A."""
+        return A, *svd_factors(A, full_matrices=U.shape[-1] != S.shape[-1] or Vh.shape[-2] != S.shape[-1])
+
+    @staticmethod
+    def samples(r):
+        """Square, tall, wide and whole."""
+        for A, full_matrices in ((r(3, 3), False), (r(2, 4, 3), False), (r(2, 3), False), (r(4, 2), True)):
+            yield (A, *svd_factors(A, full_matrices=full_matrices)), {}
+
+
+@op("svd_values(Tensor A, Tensor U, Tensor S, Tensor Vh) -> Tensor")
+class svd_values(OfSVD):
+    """The singular values of matrices, of known factors."""
+
+    def impl(xp, A, U, S, Vh):
+        return xp.known(A, S)
+
+    def shape(A, U, S, Vh):
+        return Aval(S.shape, S.dtype)
+
+    def vjp_A(g, A, U, S, Vh):
+        U, Vh = _thin(A, U, S, Vh)
+        return conjugate(matmul(U * across(g), Vh))
+
+    def jvp_A(t, A, U, S, Vh):
+        U, Vh = _thin(A, U, S, Vh)
+        return real_part(sum_over(conjugate(U) * matmul(t, adjoint(Vh)), -2))
+
+
+@op("svd_vectors(Tensor A, Tensor U, Tensor S, Tensor Vh) -> (Tensor U, Tensor Vh)")
+class svd_vectors(OfSVD):
+    """The singular vectors of matrices, of known factors.  Those beyond the singular values have no derivative."""
+
+    def impl(xp, A, U, S, Vh):
+        return xp.known(A, U), xp.known(A, Vh)
+
+    def shape(A, U, S, Vh):
+        return Aval(U.shape, U.dtype), Aval(Vh.shape, Vh.dtype)
+
+    def vjp_A(g, A, out, U, S, Vh):
+        s, k = svd_values(A, U, S, Vh), S.shape[-1]
+        u, vh = _columns(out[0], k), _rows(out[1], k)
+        gu, gvh = conjugate(_columns(g[0], k)), conjugate(_rows(g[1], k))
+        p, q = matmul(adjoint(u), gu), matmul(vh, adjoint(gvh))
+        left = matmul(u, _core(p, q, s))
+        if u.shape[-2] > k:
+            left = left + (gu - matmul(u, p)) / across(s)
+        whole = matmul(left, vh)
+        if vh.shape[-1] > k:
+            whole = whole + matmul(u / across(s), gvh - matmul(adjoint(q), vh))
+        return conjugate(whole)
+
+    def jvp_A(t, A, out, U, S, Vh):
+        s, k = svd_values(A, U, S, Vh), S.shape[-1]
+        u, vh = _columns(out[0], k), _rows(out[1], k)
+        right, left = matmul(t, adjoint(vh)), matmul(adjoint(u), t)
+        x = matmul(left, adjoint(vh))
+        turn_u, turn_v = _turns(x, s)
+        du = matmul(u, turn_u) + (right - matmul(u, x)) / across(s)
+        dvh = matmul(adjoint(turn_v), vh) + (left - matmul(x, vh)) / down(s)
+        return _with_zeros(du, out[0], -1), _with_zeros(dvh, out[1], -2)
+
+    def observe(U, Vh):
+        k = min(U.shape[-1], Vh.shape[-2])
+        return (weighted(_columns(U, k), _rows(Vh, k)),)
+
+
+def _thin(A, U, S, Vh):
+    """The singular vectors, differentiable, as many as there are singular values."""
+    U, Vh = svd_vectors(A, U, S, Vh)
+    return _columns(U, S.shape[-1]), _rows(Vh, S.shape[-1])
+
+
+def _with_zeros(x, whole, dim):
+    missing = list(whole.shape)
+    missing[dim] -= x.shape[dim]
+    return cat([x, registry["zeros"](tuple(missing), dtype=x.dtype)], dim) if missing[dim] else x
+
+
+def _inverse_gaps_of_squares(s):
+    """1 / (s_j^2 - s_i^2) at i, j, and 0 on the diagonal; infinite where values are equal."""
+    gaps = (across(s) - down(s)) * (across(s) + down(s))
+    return 1 / where(registry["eye"](s.shape[-1], dtype=dtypes.bool_), math.inf, gaps)
+
+
+def _core(p, q, s):
+    """What stands between U and V^H, of U^H gU and V^H gV."""
+    gaps = _inverse_gaps_of_squares(s)
+    core = (p - adjoint(p)) * (gaps * across(s)) + (q - adjoint(q)) * (gaps * down(s))
+    if p.dtype.kind != "c":
+        return core
+    return core + _imaginary_diagonal(imag(_diagonal(p)) - imag(_diagonal(q)), s)
+
+
+def _turns(x, s):
+    """How U and V turn when U^H A V changes by x."""
+    gaps, xh = _inverse_gaps_of_squares(s), adjoint(x)
+    turn_u = (x * across(s) + xh * down(s)) * gaps
+    turn_v = (x * down(s) + xh * across(s)) * gaps
+    if x.dtype.kind != "c":
+        return turn_u, turn_v
+    phases = _imaginary_diagonal(imag(_diagonal(x)), s)
+    return turn_u + phases, turn_v - phases
+
+
+def _imaginary_diagonal(values, s):
+    """i values / (2 s), on the diagonal: half of a phase goes to each side."""
+    half = values / (2 * s)
+    shape = (*s.shape, s.shape[-1])
+    whole = complex(registry["zeros_like"](half), half)
+    return place_diagonal(whole, shape=shape, offset=0, dim1=-2, dim2=-1)
+
+
+def _diagonal(x):
+    return diagonal(x, 0, -2, -1)
+
+
+class SVD(NamedTuple):
+    """What `linalg.svd` answers."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+class OlderSVD(NamedTuple):
+    """What `svd` answers."""
+
+    U: Tensor
+    S: Tensor
+    V: Tensor
+
+
+def _observed(U, S, Vh):
+    k = S.shape[-1]
+    return S, weighted(_columns(U, k), _rows(Vh, k))
+
+
+@op("linalg.svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)")
+class linalg_svd(Composite):
+    """A = U diag(S) Vh: orthonormal columns in U, singular values S, descending, orthonormal rows in Vh.
+
+    Of a matrix m x n there are k = min(m, n) singular values.  U is (m, m) and Vh (n, n), or without full_matrices
+    (m, k) and (k, n).  What is beyond k is arbitrary, and its gradient is taken as 0.  The gradient of U and Vh is
+    infinite or NaN where singular values are equal, and, if m and n differ, where one is 0; that of S is not.
+    driver: for PyTorch's sake; LAPACK's gesdd does it.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.svd(rg.tensor([[0.0, 3.0], [2.0, 0.0]])).S.tolist()
+    [3.0, 2.0]
+    """
+
+    def compose(A, *, full_matrices, driver):
+        check_matrices("linalg.svd", A)
+        factors = svd_factors(A, full_matrices=full_matrices)
+        U, Vh = svd_vectors(A, *factors)
+        return SVD(U, svd_values(A, *factors), Vh)
+
+    observe = _observed
+
+    def samples(r):
+        yield (r(3, 3),), {}
+        yield (r(4, 3),), {}
+        yield (r(2, 4, 3),), {"full_matrices": False}
+        yield (r(2, 4),), {"full_matrices": False}
+
+    def errors(r):
+        yield (r(3),), {}, ValueError, r"linalg.svd: expected matrices, got shape \(3,\)"
+        yield (r.ints(3, (2, 2)),), {}, TypeError, "linalg.svd: expected a floating or complex dtype"
+        yield (r(2, 2) * float("nan"),), {}, RuntimeError, "linalg.svd: the iteration did not converge"
+
+
+@op("linalg.svdvals(Tensor A, *, str? driver=None) -> Tensor")
+class linalg_svdvals(Composite):
+    """The singular values of matrices, descending; their gradient is finite where they are equal, too."""
+
+    def compose(A, *, driver):
+        check_matrices("linalg.svdvals", A)
+        if needs_vectors(A):
+            return svd_values(A, *svd_factors(A, full_matrices=False))
+        return singular_values_alone(A)
+
+    def samples(r):
+        yield (diagonal_sample(r, 3, 3),), {}
+        yield (diagonal_sample(r, 3, 4, 2),), {}
+
+
+@op("svd(Tensor x, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)")
+class svd(Composite):
+    """x = U diag(S) V^H, as `linalg.svd`, with V in place of its conjugate transpose; without compute_uv zeros."""
+
+    def compose(x, *, some, compute_uv):
+        check_matrices("svd", x)
+        if compute_uv:
+            U, S, Vh = linalg_svd(x, not some)
+            return OlderSVD(U, S, adjoint(Vh))
+        zeros = [registry["zeros"]((*x.shape[:-2], size, size), dtype=x.dtype) for size in x.shape[-2:]]
+        return OlderSVD(zeros[0], linalg_svdvals(x), zeros[1])
+
+    def observe(U, S, V):
+        return _observed(U, S, adjoint(V))
+
+    def samples(r):
+        yield (r(4, 3),), {}
+        yield (r(2, 3),), {"some": False}

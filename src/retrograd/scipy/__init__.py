@@ -1,0 +1,9 @@
+"""SciPy under another name: the same functions, which differentiate where a tensor comes in.
+
+`from retrograd.scipy import special, stats` in the place of SciPy, or of `autograd.scipy`.  What stands in the modules
+below takes tensors; everything else in them is SciPy's own.
+"""
+
+from retrograd.scipy import integrate, linalg, signal, special, stats
+
+__all__ = ["integrate", "linalg", "signal", "special", "stats"]

@@ -1,0 +1,117 @@
+"""`scipy.integrate`: `odeint` takes tensors, and differentiates; the rest is SciPy's own."""
+
+from retrograd.autograd import Function
+from retrograd.core import Tensor
+from retrograd.func.arrays import make_jvp, make_vjp
+from retrograd.interop.numpy_protocol.table import O, floating, holds_tensor, only_default, tensor, values
+from retrograd.scipy._mirror import rest_of, scipy_member
+
+
+def odeint(func, y0, t, args=(), **kwargs):
+    """The solution of dy/dt = func(y, t, *args) at the times t, one row for each, from y = y0 at the first.
+
+    `func` returns one array of the shape of y.  Derivatives are solutions of differential equations too: reverse mode
+    solves the adjoint equation from the last time back to the first, forward mode one for the tangent (L. S. Pontryagin
+    et al., The Mathematical Theory of Optimal Processes, 1962), each by `odeint` itself, so to any order.
+    """
+    args = args if isinstance(args, tuple) else (args,)
+    if not holds_tensor((y0, t, args)):
+        return scipy_member("scipy.integrate").odeint(func, y0, t, args, **kwargs)
+    only_default("odeint", **{name: (kwargs.get(name, False), False) for name in ("full_output", "tfirst", "Dfun")})
+    y0, t = floating(y0), floating(t)
+    if t.ndim != 1 or y0.ndim != 1:
+        raise ValueError(f"odeint: y0 and t must be vectors, got shapes {y0.shape} and {t.shape}")
+    moving = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+    problem = _Problem(func, args, moving, kwargs)
+    return _Solution.apply(problem, y0, t, *[floating(args[i]) for i in moving])
+
+
+class _Problem:
+    """The right-hand side as a function of y, t and those arguments that are tensors, and the solver's options."""
+
+    def __init__(self, func, args, moving, options):
+        self._func = func
+        self._args = args
+        self._moving = moving
+        self.options = options
+
+    def slope(self, y, t, *moving):
+        """dy/dt, as a tensor."""
+        args = list(self._args)
+        for i, value in zip(self._moving, moving, strict=True):
+            args[i] = value
+        return tensor(self._func(y, t, *args))
+
+
+class _Solution(Function):
+    """The solution of a problem from y0 at the times t."""
+
+    @staticmethod
+    def forward(problem, y0, t, *args):
+        known = tuple(values(a) for a in (y0, t, *args))
+        solved = scipy_member("scipy.integrate").odeint(
+            lambda y, now, *rest: values(problem.slope(y, now, *rest)), *known[:2], known[2:], **problem.options
+        )
+        return tensor(solved)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.problem, *tensors = inputs
+        ctx.save_for_backward(output, *tensors[1:])
+        ctx.save_for_forward(output, *tensors[1:])
+
+    @staticmethod
+    def backward(ctx, g):
+        y, t, *args = ctx.saved_tensors
+        slope = ctx.problem.slope
+        adjoint, totals = g[-1], [O.zeros_like(a) for a in args]
+        at_start, times = O.zeros_like(adjoint), []
+        for i in range(t.shape[0] - 1, 0, -1):
+            times.append(O.sum(g[i] * slope(y[i], t[i], *args)))
+            at_start, totals = _back(ctx.problem, y[i], adjoint, totals, O.stack([t[i], t[i - 1]]), args)
+            adjoint = at_start + g[i - 1]
+        times.append(-O.sum(at_start * slope(y[0], t[0], *args)))
+        return (None, adjoint, O.stack(times[::-1]), *totals)
+
+    @staticmethod
+    def jvp(ctx, _, dy0, dt, *dargs):
+        y, t, *args = ctx.saved_tensors
+        dargs = [O.zeros_like(a) if d is None else d for a, d in zip(args, dargs, strict=True)]
+        dt = O.zeros_like(t) if dt is None else dt
+        start = -ctx.problem.slope(y[0], t[0], *args) * dt[0]
+        moved = _along(ctx.problem, y[0], start if dy0 is None else start + dy0, t, args, dargs)
+        slopes = [ctx.problem.slope(y[i], t[i], *args) for i in range(t.shape[0])]
+        return moved + O.stack(slopes) * O.unsqueeze(dt, 1)
+
+
+def _back(problem, y, adjoint, totals, interval, args):
+    """From the end of an interval to its start: the adjoint, and the arguments' gradients, which add up on the way."""
+    size, places = y.shape[0], range(2, 2 + len(args))
+
+    def augmented(state, now, *args):
+        pull, slope = make_vjp(problem.slope, (0, *places))(state[:size], now, *args)
+        slopes = [tensor(g) for g in pull(state[size : 2 * size])]
+        return O.cat([tensor(slope), *[-O.reshape(g, (-1,)) for g in slopes]], 0)
+
+    state = O.cat([y, adjoint, *[O.reshape(total, (-1,)) for total in totals]], 0)
+    end = odeint(augmented, state, interval, tuple(args), **problem.options)[-1]
+    sizes = [a.numel() for a in args]
+    parts = O.split(end, [size, size, *sizes], 0)
+    return parts[1], [O.reshape(part, a.shape) for part, a in zip(parts[2:], args, strict=True)]
+
+
+def _along(problem, y0, dy0, t, args, dargs):
+    """The tangent of the solution at all times."""
+    size, count = y0.shape[0], len(args)
+    places = (0, *range(2, 2 + count))
+
+    def augmented(state, now, *both):
+        push = make_jvp(problem.slope, places)(state[:size], now, *both[:count])
+        slope, along = push((state[size:], *both[count:]))
+        return O.cat([tensor(slope), tensor(along)], 0)
+
+    both = odeint(augmented, O.cat([y0, dy0], 0), t, (*args, *dargs), **problem.options)
+    return both[:, size:]
+
+
+__getattr__, __dir__ = rest_of("scipy.integrate")

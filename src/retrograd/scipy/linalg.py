@@ -1,0 +1,114 @@
+"""`scipy.linalg`: what of it takes tensors; the rest is SciPy's own."""
+
+from retrograd.core import registry
+from retrograd.interop.numpy_protocol import functions
+from retrograd.interop.numpy_protocol.table import O, agreeing, floating, only_default, refuse, tensor
+from retrograd.scipy._mirror import on_tensors, rest_of
+
+_linalg = on_tensors("scipy.linalg")
+
+
+def _defaults(name, check_finite=True, **given):
+    """Flags that only say what may be overwritten or left unchecked mean nothing here; others must be as they are."""
+    given = {key: value for key, value in given.items() if not key.startswith("overwrite_")}
+    only_default(f"linalg.{name}", **{key: (value, None) for key, value in given.items()})
+
+
+@_linalg
+def sqrtm(A, **kwargs):
+    """The principal square root of a matrix."""
+    _defaults("sqrtm", **kwargs)
+    return registry["sqrtm"](floating(A))
+
+
+@_linalg
+def solve_sylvester(a, b, q):
+    """x with a x + x b = q."""
+    return registry["solve_sylvester"](*agreeing(floating(a), floating(b), floating(q)))
+
+
+@_linalg
+def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, **kwargs):
+    """x with a x = b, where only one triangle of a is read; trans=1 or 2 takes its transpose or adjoint."""
+    _defaults("solve_triangular", **kwargs)
+    a, b = agreeing(floating(a), floating(b))
+    if trans in (1, "T", 2, "C"):
+        a = O.conj(a.mT) if trans in (2, "C") else a.mT
+        lower = not lower
+    columns = O.unsqueeze(b, -1) if b.ndim == 1 else b
+    x = O.linalg.solve_triangular(a, columns, upper=not lower, unitriangular=unit_diagonal)
+    return x[..., 0] if b.ndim == 1 else x
+
+
+@_linalg
+def solve_banded(l_and_u, ab, b, **kwargs):
+    """x with a x = b, where the rows of `ab` are the diagonals of a, the highest first; by way of the whole matrix."""
+    _defaults("solve_banded", **kwargs)
+    below, above = l_and_u
+    ab = floating(ab)
+    size = ab.shape[1]
+    if ab.shape[0] != below + above + 1:
+        raise ValueError(f"solve_banded: {l_and_u} bands need {below + above + 1} rows, got {ab.shape[0]}")
+    diagonals = [O.diag(_band(ab[row], above - row, size), above - row) for row in range(ab.shape[0])]
+    return functions()["linalg.solve"](sum(diagonals[1:], diagonals[0]), b)
+
+
+def _band(row, offset, size):
+    """The part of a row of `ab` that lies inside of the matrix."""
+    return row[offset:] if offset > 0 else row[: size + offset]
+
+
+@_linalg
+def solve(a, b, lower=False, assume_a="gen", transposed=False, **kwargs):
+    """x with a x = b; what is assumed of a is not made use of."""
+    _defaults("solve", **kwargs)
+    if assume_a not in (None, "gen", "general"):
+        refuse("linalg.solve", f"assume_a={assume_a!r}, which reads one triangle, is not supported for tensors")
+    return functions()["linalg.solve"](tensor(a).T if transposed else a, b)
+
+
+@_linalg
+def inv(a, **kwargs):
+    """The inverse."""
+    _defaults("inv", **kwargs)
+    return O.linalg.inv(floating(a))
+
+
+@_linalg
+def det(a, **kwargs):
+    """The determinant."""
+    _defaults("det", **kwargs)
+    return O.linalg.det(floating(a))
+
+
+@_linalg
+def cholesky(a, lower=False, **kwargs):
+    """The triangle R with R^H R = a, or with lower=True L with L L^H = a."""
+    _defaults("cholesky", **kwargs)
+    return O.linalg.cholesky(floating(a), upper=not lower)
+
+
+@_linalg
+def expm(A):
+    """The exponential of a matrix."""
+    return O.linalg.matrix_exp(floating(A))
+
+
+@_linalg
+def norm(a, ord=None, axis=None, keepdims=False, check_finite=True):
+    """The norm of vectors or matrices, as `numpy.linalg.norm` has it."""
+    return functions()["linalg.norm"](a, ord, axis, keepdims)
+
+
+@_linalg
+def block_diag(*arrs):
+    """The matrix with blocks on its diagonal."""
+    blocks = agreeing(*[functions()["atleast_2d"](tensor(x)) for x in arrs])
+    width, rows, start = sum(x.shape[1] for x in blocks), [], 0
+    for x in blocks:
+        rows.append(functions()["pad"](x, ((0, 0), (start, width - start - x.shape[1]))))
+        start += x.shape[1]
+    return O.cat(rows, 0)
+
+
+__getattr__, __dir__ = rest_of("scipy.linalg")

@@ -1,0 +1,81 @@
+"""`scipy.signal`: convolution takes tensors; the rest is SciPy's own."""
+
+from math import prod
+
+from retrograd.interop.numpy_protocol.table import O, agreeing, floating, holds_tensor
+from retrograd.interop.numpy_protocol.table import axes as axes_of
+from retrograd.scipy._mirror import rest_of, scipy_member
+
+_CONVOLUTIONS = {1: "conv1d", 2: "conv2d", 3: "conv3d"}
+
+
+def convolve(in1, in2, mode="full", method="auto", *, axes=None, dot_axes=((), ())):
+    """The convolution of two arrays along all axes, or along pairs of axes.
+
+    `axes` are two lists: which axes of the first array meet which of the second; `dot_axes` likewise pairs axes that
+    are summed over.  The result has the other axes of the first, those of the second, and then the convolved ones.
+    `mode` is "full", "same" (the middle, of the size of the first array) or "valid" (where both overlap wholly).
+    """
+    if isinstance(mode, (list, tuple)) or mode is None:
+        raise TypeError("signal.convolve: give axes= by name; the third argument is the mode")
+    if not holds_tensor((in1, in2)):
+        if axes is None and not any(dot_axes):
+            return scipy_member("scipy.signal").convolve(in1, in2, mode, method)
+        return _convolve(in1, in2, mode, axes, dot_axes).numpy()
+    return _convolve(in1, in2, mode, axes, dot_axes)
+
+
+def _convolve(in1, in2, mode, axes, dot_axes):
+    a, b = agreeing(floating(in1), floating(in2))
+    if axes is None:
+        axes = tuple(range(a.ndim - len(dot_axes[0]))), tuple(range(b.ndim - len(dot_axes[1])))
+    (a, own_a, sizes_a), (b, own_b, sizes_b) = (
+        _arranged(x, at, dot) for x, at, dot in zip((a, b), axes, dot_axes, strict=True)
+    )
+    if len(sizes_a) not in _CONVOLUTIONS or len(sizes_a) != len(sizes_b):
+        raise ValueError("signal.convolve: one to three axes are convolved, as many of each array")
+    made = _modes(mode)(a, b, sizes_a, sizes_b)
+    return O.reshape(made, (*own_a, *own_b, *made.shape[2:]))
+
+
+def _arranged(x, at, dot):
+    """x as (other axes, summed axes, convolved axes), the sizes of the first and of the last."""
+    at, dot = axes_of(at, x.ndim), axes_of(dot, x.ndim) if dot else ()
+    own = [i for i in range(x.ndim) if i not in at and i not in dot]
+    sizes = [tuple(x.shape[i] for i in part) for part in (own, dot, at)]
+    rows = O.reshape(O.permute(x, (*own, *dot, *at)), (prod(sizes[0]), prod(sizes[1]), *sizes[2]))
+    return rows, sizes[0], sizes[2]
+
+
+def _modes(mode):
+    known = {"full": _full, "same": _same, "valid": _valid}
+    if mode not in known:
+        raise ValueError(f"signal.convolve: mode must be 'full', 'same' or 'valid', got {mode!r}")
+    return known[mode]
+
+
+def _slid(a, b, padding):
+    """b, turned round, slid over a."""
+    turned = O.flip(b, tuple(range(2, b.ndim)))
+    return getattr(O.nn, _CONVOLUTIONS[a.ndim - 2])(a, turned, None, 1, padding)
+
+
+def _full(a, b, sizes_a, sizes_b):
+    return _slid(a, b, tuple(n - 1 for n in sizes_b))
+
+
+def _same(a, b, sizes_a, sizes_b):
+    made = _full(a, b, sizes_a, sizes_b)
+    middle = [slice((m - 1) // 2, (m - 1) // 2 + n) for n, m in zip(sizes_a, sizes_b, strict=True)]
+    return made[(slice(None), slice(None), *middle)]
+
+
+def _valid(a, b, sizes_a, sizes_b):
+    if all(n >= m for n, m in zip(sizes_a, sizes_b, strict=True)):
+        return _slid(a, b, 0)
+    if all(n <= m for n, m in zip(sizes_a, sizes_b, strict=True)):
+        return O.transpose(_slid(b, a, 0), 0, 1)
+    raise ValueError("signal.convolve: for mode 'valid' one array must be as large as the other along every axis")
+
+
+__getattr__, __dir__ = rest_of("scipy.signal")

@@ -1,0 +1,56 @@
+"""`scipy.special`: its universal functions take tensors themselves; here are those that are none."""
+
+from retrograd.interop.numpy_protocol.table import O, floating, only_default, tensor
+from retrograd.scipy._mirror import on_tensors, rest_of
+
+_special = on_tensors("scipy.special")
+
+
+@_special
+def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
+    """log(sum(b exp(a))) without overflow; b scales each term, and may not make the sum negative."""
+    only_default("special.logsumexp", return_sign=(return_sign, False))
+    x = floating(a)
+    if b is None:
+        return O.logsumexp(x, axis, keepdims)
+    top = O.amax(x, axis, True).detach()
+    top = O.where(O.isfinite(top), top, 0)
+    total = O.sum(tensor(b) * O.exp(x - top), axis, True)
+    found = O.log(total) + top
+    return found if keepdims else O.sum(found, axis)
+
+
+@_special
+def softmax(x, axis=None):
+    """exp(x) over its sum along axes (None: all)."""
+    return O.exp(log_softmax(x, axis))
+
+
+@_special
+def log_softmax(x, axis=None):
+    """The logarithm of `softmax`."""
+    x = floating(x)
+    return x - O.logsumexp(x, axis, True)
+
+
+@_special
+def multigammaln(a, d):
+    """The logarithm of the multivariate gamma function of dimension d."""
+    return O.special.multigammaln(floating(a), int(d))
+
+
+@_special
+def polygamma(n, x):
+    """The n-th derivative of `psi`."""
+    return O.special.polygamma(int(n), floating(x))
+
+
+@_special
+def factorial(n, exact=False, extend="zero"):
+    """gamma(n + 1), as a function of real numbers."""
+    only_default("special.factorial", exact=(exact, False), extend=(extend, "zero"))
+    x = floating(n)
+    return O.where(x < 0, 0.0, O.special.gamma(O.where(x < 0, 0.0, x) + 1))
+
+
+__getattr__, __dir__ = rest_of("scipy.special")

@@ -1,0 +1,72 @@
+"""Continuous distributions with shapes, a location and a scale: what they share."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.core import Tensor
+from retrograd.interop.numpy_protocol.table import O, agreeing, floating
+from retrograd.scipy._mirror import on_tensors
+
+
+class Continuous:
+    """The functions of one distribution, from those of its standard form, of (z, *shapes).
+
+    `logpdf` is the logarithm of the density inside of the support (low, high), where the standard form has `middle`;
+    `cdf` and `sf` are the probabilities below and above, `logcdf` and `logsf` their logarithms where there is a better
+    way than to take these.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        shapes: str = "",
+        *,
+        logpdf: Callable,
+        cdf: Callable,
+        sf: Callable,
+        logcdf: Callable | None = None,
+        logsf: Callable | None = None,
+        support: tuple[float, float] = (-math.inf, math.inf),
+        middle: float = 0.0,
+    ) -> None:
+        self.name = name
+        self.shapes = shapes.split()
+        self.support = support
+        self.middle = middle
+        log_of = lambda function: lambda *args: O.log(function(*args))  # noqa: E731
+        self.logpdf = self._function("logpdf", logpdf, -math.inf, -math.inf)
+        self.cdf = self._function("cdf", cdf, 0.0, 1.0)
+        self.sf = self._function("sf", sf, 1.0, 0.0)
+        self.logcdf = self._function("logcdf", logcdf or log_of(cdf), -math.inf, 0.0)
+        self.logsf = self._function("logsf", logsf or log_of(sf), 0.0, -math.inf)
+        self.pdf = self._function("pdf", lambda *args: O.exp(logpdf(*args)), 0.0, 0.0)
+
+    def _function(self, name: str, standard: Callable, below: float, above: float) -> Callable:
+        """One of the distribution's functions, with what it is on both sides of the support."""
+        is_density = name in ("pdf", "logpdf")
+
+        def function(x: Any, *args: Any, **kwargs: Any) -> Tensor:
+            z, scale, shapes = self._standardized(x, args, kwargs)
+            low, high = self.support
+            inside = O.logical_and(z > low, z < high)
+            value = standard(O.where(inside, z, self.middle), *shapes)
+            if name == "pdf":
+                value = value / scale
+            elif is_density:
+                value = value - O.log(scale)
+            return O.where(inside, value, O.where(z <= low, below, above))
+
+        function.__name__ = name
+        function.__doc__ = f"`scipy.stats.{self.name}.{name}` of (x, {', '.join([*self.shapes, 'loc=0', 'scale=1'])})."
+        return on_tensors(f"scipy.stats.{self.name}")(function)
+
+    def _standardized(self, x: Any, args: tuple, kwargs: dict) -> tuple[Tensor, Tensor, list[Tensor]]:
+        """(x - loc) / scale, the scale, and the shapes."""
+        names = [*self.shapes, "loc", "scale"]
+        given = {"loc": 0.0, "scale": 1.0, **dict(zip(names, args, strict=False)), **kwargs}
+        if len(args) > len(names) or given.keys() != set(names):
+            raise TypeError(f"stats.{self.name}: expected x, {', '.join(names)}; got {', '.join(['x', *given])}")
+        x, *rest = agreeing(*[floating(value) for value in (x, *[given[n] for n in names])])
+        *shapes, loc, scale = rest
+        return (x - loc) / scale, scale, shapes

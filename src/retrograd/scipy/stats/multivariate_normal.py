@@ -1,0 +1,54 @@
+"""`scipy.stats.multivariate_normal`, by the Cholesky factor of the covariance."""
+
+import math
+
+from retrograd.interop.numpy_protocol.table import O, agreeing, floating, only_default
+from retrograd.scipy._mirror import on_tensors, rest_of
+
+_normal = on_tensors("scipy.stats.multivariate_normal")
+
+
+def _parameters(mean, cov):
+    """The mean as a vector and the covariance as a matrix: a number times the unit, a vector the diagonal."""
+    cov = floating(cov)
+    zero = O.zeros_like(O.reshape(cov, (-1,))[:1])
+    known = zero if mean is None else O.reshape(floating(mean), (-1,))
+    size = cov.shape[0] if mean is None and cov.ndim else known.shape[0]
+    matrix = cov if cov.ndim == 2 else O.diag(O.broadcast_to(cov, (size,)))
+    return agreeing(O.broadcast_to(known, (size,)), matrix)
+
+
+def _points(x, size):
+    """x with the components along its last axis."""
+    x = floating(x)
+    return O.unsqueeze(x, -1) if x.ndim == 0 or (x.ndim == 1 and size == 1) else x
+
+
+@_normal
+def logpdf(x, mean=None, cov=1, allow_singular=False):
+    """The logarithm of the density at x, whose last axis has the components."""
+    only_default("stats.multivariate_normal.logpdf", allow_singular=(allow_singular, False))
+    mean, cov = _parameters(mean, cov)
+    size = mean.shape[0]
+    x, mean, cov = agreeing(_points(x, size), mean, cov)
+    factor = O.linalg.cholesky(cov)
+    solved = O.linalg.solve_triangular(factor, O.reshape(x - mean, (-1, size)).T, upper=False)
+    distance = O.reshape(O.sum(solved * solved, 0), x.shape[:-1])
+    return -(distance + size * math.log(2 * math.pi)) / 2 - O.sum(O.log(O.diagonal(factor)))
+
+
+@_normal
+def pdf(x, mean=None, cov=1, allow_singular=False):
+    """The density at x."""
+    return O.exp(logpdf(x, mean, cov, allow_singular))
+
+
+@_normal
+def entropy(mean=None, cov=1):
+    """The entropy, in units of the natural logarithm."""
+    _, matrix = _parameters(mean, cov)
+    size = matrix.shape[0]
+    return O.sum(O.log(O.diagonal(O.linalg.cholesky(matrix)))) + size * (1 + math.log(2 * math.pi)) / 2
+
+
+__getattr__, __dir__ = rest_of("scipy.stats.multivariate_normal")

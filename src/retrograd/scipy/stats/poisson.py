@@ -1,0 +1,60 @@
+"""`scipy.stats.poisson`, the Poisson distribution with mean mu."""
+
+import math
+
+from retrograd.interop.numpy_protocol.table import O, agreeing, floating
+from retrograd.scipy._mirror import on_tensors, rest_of
+
+_poisson = on_tensors("scipy.stats.poisson")
+
+
+def _counted(k, mu, loc):
+    """k - loc rounded down, and the mean; both floating."""
+    k, mu, loc = agreeing(floating(k), floating(mu), floating(loc))
+    return k - loc, mu
+
+
+@_poisson
+def logpmf(k, mu, loc=0):
+    """The logarithm of the probability of k; -inf where k is no count."""
+    k, mu = _counted(k, mu, loc)
+    possible = O.logical_and(k >= 0, k == O.floor(k))
+    known = O.where(possible, k, 0.0)
+    return O.where(possible, O.special.xlogy(known, mu) - O.special.gammaln(known + 1) - mu, -math.inf)
+
+
+@_poisson
+def pmf(k, mu, loc=0):
+    """The probability of k."""
+    return O.exp(logpmf(k, mu, loc))
+
+
+@_poisson
+def cdf(k, mu, loc=0):
+    """The probability of k or less."""
+    k, mu = _counted(k, mu, loc)
+    known = O.where(k >= 0, O.floor(k), 0.0)
+    return O.where(k >= 0, O.special.gammaincc(known + 1, mu), 0.0)
+
+
+@_poisson
+def sf(k, mu, loc=0):
+    """The probability of more than k."""
+    k, mu = _counted(k, mu, loc)
+    known = O.where(k >= 0, O.floor(k), 0.0)
+    return O.where(k >= 0, O.special.gammainc(known + 1, mu), 1.0)
+
+
+@_poisson
+def logcdf(k, mu, loc=0):
+    """The logarithm of `cdf`."""
+    return O.log(cdf(k, mu, loc))
+
+
+@_poisson
+def logsf(k, mu, loc=0):
+    """The logarithm of `sf`."""
+    return O.log(sf(k, mu, loc))
+
+
+__getattr__, __dir__ = rest_of("scipy.stats.poisson")

@@ -1,0 +1,244 @@
+"""SciPy's functions on tensors: what SciPy answers, and the derivatives of that."""
+
+import importlib
+
+import numpy as np
+import pytest
+import scipy
+
+import retrograd as rg
+import retrograd.scipy
+from retrograd.core import Tensor
+from retrograd.func.arrays import grad, make_jvp
+
+from .harness import along, difference, directions_for
+
+X = np.array([0.3, 0.55, 0.9])
+A, B = np.array([1.5, 2.3, 4.0]), np.array([0.7, 1.2, 3.1])
+_r = np.random.default_rng(5)
+SQUARE = _r.normal(size=(3, 3))
+POSITIVE = SQUARE @ SQUARE.T + np.eye(3)
+TRIANGLE = np.tril(SQUARE) + 2 * np.eye(3)
+
+_ONE = """
+    digamma psi erf erfc erfcinv erfinv expit gamma gammaln i0 i1 j0 j1 logit rgamma y0 y1 entr ndtr log_ndtr ndtri
+    exp10 log_expit loggamma erfcx i0e i1e k0 k1
+"""
+# function, arguments; those that are arrays of floats have derivatives
+SPECIAL = {
+    **{name: [(X,)] for name in _ONE.split()},
+    **{name: [(A, B), (2.5, B), (A, 1.3)] for name in ("beta", "betaln")},
+    "betainc": [(2.0, 1.5, X)], "betaincc": [(2.0, 1.5, X)],
+    "gammainc": [(2.0, X)], "gammaincc": [(2.0, X)], "chdtr": [(3.0, X)], "chdtrc": [(3.0, X)],
+    "iv": [(1, X)], "ive": [(1, X)], "jn": [(2, X)], "jv": [(2, X)], "yn": [(1, X)], "kv": [(1, X)],
+    "polygamma": [(1, X)], "multigammaln": [(A, 2)], "factorial": [(X,)], "poch": [(A, B)], "binom": [(A, B)],
+    "logsumexp": [(X,), (SQUARE, 1), (SQUARE, 0, X), (SQUARE, None, np.abs(SQUARE), True)],
+    "softmax": [(SQUARE,), (SQUARE, 1)], "log_softmax": [(SQUARE,), (SQUARE, 0)],
+    "xlogy": [(A, B)], "xlog1py": [(A, B)], "rel_entr": [(A, B)], "kl_div": [(A, B)], "zeta": [(3.0, X)],
+}  # fmt: skip
+_DENSITIES = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf")
+STATS = {
+    **{f"norm.{f}": [(X,), (X, A, B), (X, 0.5, 1.5)] for f in _DENSITIES},
+    **{f"t.{f}": [(X - 0.5, 3.0), (X, 3.0, A, B)] for f in _DENSITIES},
+    **{f"beta.{f}": [(X, 2.0, 1.5), (X, 2.0, 1.5, -0.2, 1.4)] for f in _DENSITIES},
+    **{f"gamma.{f}": [(X, 2.0), (X, 2.0, -1.0, B)] for f in _DENSITIES},
+    **{f"chi2.{f}": [(X, 3.0)] for f in _DENSITIES},
+    "beta.logpdf of shapes": [(X, A, B)], "gamma.logpdf of shapes": [(X, A)], "t.logpdf of shapes": [(X, A)],
+    "chi2.logpdf of shapes": [(X, A)],
+    **{f"poisson.{f}": [(np.array([0, 2, 5]), A)] for f in ("pmf", "logpmf", "cdf", "sf", "logcdf", "logsf")},
+    "dirichlet.pdf": [(np.array([0.2, 0.3, 0.5]), A)],
+    "dirichlet.logpdf": [(np.array([0.2, 0.3, 0.5]), A), (np.array([[0.2, 0.6], [0.3, 0.1], [0.5, 0.3]]), A)],
+    "multivariate_normal.pdf": [(X, A, POSITIVE), (SQUARE, A, POSITIVE)],
+    "multivariate_normal.logpdf": [(X, A, POSITIVE), (SQUARE, A, POSITIVE), (X, 0.5, 2.0), (X, A, B), (X,)],
+    "multivariate_normal.entropy": [(A, POSITIVE)],
+}  # fmt: skip
+LINALG = {
+    "sqrtm": [(POSITIVE,)], "inv": [(POSITIVE,)], "det": [(POSITIVE,)], "expm": [(SQUARE,)], "norm": [(SQUARE,)],
+    "cholesky": [(POSITIVE,), (POSITIVE, True)], "solve": [(POSITIVE, X), (POSITIVE, SQUARE)],
+    "solve_sylvester": [(POSITIVE, TRIANGLE, SQUARE)],
+    "solve_triangular": [(TRIANGLE, X, 0, True), (TRIANGLE, SQUARE, 1, True), (TRIANGLE.T, X), (TRIANGLE.T, X, 2)],
+    "solve_banded": [((1, 1), np.array([[0.0, 0.3, 0.4], [2.0, 2.5, 3.0], [0.2, 0.1, 0.0]]), X)],
+    "block_diag": [(SQUARE, X)],
+}  # fmt: skip
+SIGNAL = {"convolve": [(X, A), (X, A[:2], "same"), (A, X[:2], "valid"), (X[:2], A, "valid"), (SQUARE, POSITIVE[:2])]}
+CASES = [
+    (module, name, args)
+    for module, table in {"special": SPECIAL, "stats": STATS, "linalg": LINALG, "signal": SIGNAL}.items()
+    for name in table
+    for args in table[name]
+]
+IDS = [f"{module}.{name}-{i}" for i, (module, name, _) in enumerate(CASES)]
+
+
+def function(package, module, name):
+    """`module.name` of a package; words after the name only tell cases apart."""
+    found = importlib.import_module(f"{package}.{module}")
+    for part in name.split()[0].split("."):
+        found = getattr(found, part)
+    return found
+
+
+def moving(args):
+    """The places of the arguments that have derivatives."""
+    return [i for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.dtype.kind == "f"]
+
+
+def on_tensors(args):
+    return [rg.tensor(a) if isinstance(a, np.ndarray) else a for a in args]
+
+
+@pytest.mark.parametrize(("module", "name", "args"), CASES, ids=IDS)
+def test_values_are_those_of_scipy(module, name, args):
+    expected = function("scipy", module, name)(*args)
+    ours = function("retrograd.scipy", module, name)
+    found = ours(*on_tensors(args))
+    assert isinstance(found, Tensor)
+    assert found.shape == np.shape(expected)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-10, atol=1e-14)
+    plain = ours(*args)
+    assert type(plain) is type(expected)
+    np.testing.assert_array_equal(plain, expected)
+
+
+def allowed(name, example, value):
+    """The value as the function's domain has it: symmetric, or shares of a whole."""
+    if name.startswith(("cholesky", "multivariate_normal")) and example is POSITIVE:
+        return (value + value.T) / 2
+    if name.startswith("dirichlet") and example is not A:
+        return value / value.sum(0)
+    return value
+
+
+@pytest.mark.parametrize(("module", "name", "args"), CASES, ids=IDS)
+def test_derivatives_are_those_of_what_scipy_computes(module, name, args):
+    places = moving(args)
+
+    def weighted(function):
+        def scalar(*values):
+            filled = list(args)
+            for place, value in zip(places, values, strict=True):
+                filled[place] = allowed(name, args[place], value)
+            out = function(*filled)
+            return (out * np.cos(np.arange(1.0, out.size + 1)).reshape(out.shape)).sum()
+
+        return scalar
+
+    values = [args[i] for i in places]
+    directions = directions_for(values)
+    expected = difference(weighted(function("scipy", module, name)), values, directions)
+    ours, argnums = weighted(function("retrograd.scipy", module, name)), tuple(range(len(places)))
+    slope = along(grad(ours, argnums)(*values), directions)
+    assert slope == pytest.approx(expected, rel=2e-6, abs=1e-8)
+    assert make_jvp(ours, argnums)(*values)(tuple(directions))[1] == pytest.approx(slope, rel=1e-9, abs=1e-11)
+
+
+# ------------------------------------------------------------------------------------- what the tables do not show
+
+
+def test_scipys_own_ufuncs_take_tensors():
+    assert isinstance(scipy.special.erf(rg.ones(2)), Tensor)
+    assert grad(lambda x: scipy.special.gammaln(x))(3.0) == pytest.approx(scipy.special.psi(3.0))
+    with pytest.raises(TypeError, match=r"np\.ellipk: no counterpart for tensors"):
+        scipy.special.ellipk(rg.ones(2))
+
+
+def test_the_rest_is_scipys_own():
+    assert retrograd.scipy.special.ellipk is scipy.special.ellipk
+    assert retrograd.scipy.stats.norm.ppf(0.5) == 0
+    assert retrograd.scipy.stats.uniform is scipy.stats.uniform
+    assert "ellipk" in dir(retrograd.scipy.special)
+    with pytest.raises(AttributeError):
+        retrograd.scipy.special.no_such_name  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["gamma", "beta", "chi2"])
+def test_outside_of_the_support_the_density_is_zero_and_its_slope_too(name):
+    shapes = {"gamma": (2.0,), "beta": (2.0, 1.5), "chi2": (3.0,)}[name]
+    module = getattr(retrograd.scipy.stats, name)
+    x = rg.tensor([-1.0, 0.5], requires_grad=True)
+    for function, value in ((module.pdf, 0), (module.cdf, 0), (module.sf, 1), (module.logpdf, -np.inf)):
+        out = function(x, *shapes)
+        assert out[0].item() == value
+        x.grad = None
+        out[1:].sum().backward()
+        assert x.grad[0] == 0
+
+
+def test_students_distribution_has_its_slope_in_the_middle():
+    module = retrograd.scipy.stats.t
+    assert grad(lambda x: module.cdf(x, 3.0))(0.0) == pytest.approx(scipy.stats.t.pdf(0, 3))
+
+
+def test_the_poisson_distribution_knows_no_halves():
+    module = retrograd.scipy.stats.poisson
+    k = np.array([-1.0, 0.5, 2.0])
+    np.testing.assert_allclose(module.pmf(k, rg.tensor(2.0)).numpy(), scipy.stats.poisson.pmf(k, 2.0), rtol=1e-6)
+
+
+def test_convolution_along_some_axes_sums_over_others():
+    x, y = _r.normal(size=(4, 2, 5)), _r.normal(size=(3, 2, 2))
+    found = retrograd.scipy.signal.convolve(x, y, "valid", axes=([2], [2]), dot_axes=([1], [1]))
+    assert found.shape == (4, 3, 4)
+    expected = sum(np.convolve(x[1, k], y[2, k], "valid") for k in range(2))
+    np.testing.assert_allclose(found[1, 2], expected)
+    assert (
+        grad(lambda x: retrograd.scipy.signal.convolve(x, y, axes=([2], [2]), dot_axes=([1], [1])).sum())(x).shape
+        == x.shape
+    )
+
+
+def test_a_root_that_is_not_real_is_refused():
+    with pytest.raises(ValueError, match="sqrtm: the root of this real matrix is not real"):
+        retrograd.scipy.linalg.sqrtm(rg.tensor(-np.eye(2)))
+    np.testing.assert_allclose(retrograd.scipy.linalg.sqrtm(rg.tensor(-np.eye(2) + 0j)).numpy(), 1j * np.eye(2))
+
+
+# -------------------------------------------------------------------------------------------------- odeint
+
+TIMES = np.array([0.0, 0.4, 1.1])
+EXACT = {"rtol": 1e-11, "atol": 1e-11}
+
+
+def pendulum(y, t, stiffness, damping):
+    return [y[1], -stiffness * np.sin(y[0]) - damping[0] * y[1] * t]
+
+
+def loss(y0, t, stiffness, damping):
+    path = retrograd.scipy.integrate.odeint(pendulum, y0, t, (stiffness, damping), **EXACT)
+    return (path * np.cos(np.arange(1.0, 7).reshape(3, 2))).sum()
+
+
+START = (np.array([0.5, 0.2]), TIMES, np.array(2.0), np.array([0.3, 9.0]))
+
+
+def test_odeint_is_scipys():
+    expected = scipy.integrate.odeint(pendulum, *START[:2], START[2:])
+    found = retrograd.scipy.integrate.odeint(pendulum, rg.tensor(START[0]), START[1], START[2:])
+    np.testing.assert_array_equal(found.numpy(), expected)
+    np.testing.assert_array_equal(retrograd.scipy.integrate.odeint(pendulum, *START[:2], START[2:]), expected)
+
+
+def test_odeint_differentiates_in_both_modes():
+    directions = directions_for(START)
+    expected = difference(loss, START, directions)
+    slope = along(grad(loss, (0, 1, 2, 3))(*START), directions)
+    assert slope == pytest.approx(expected, rel=1e-6)
+    assert make_jvp(loss, (0, 1, 2, 3))(*START)(tuple(directions))[1] == pytest.approx(expected, rel=1e-6)
+
+
+def test_odeint_differentiates_again():
+    directions, argnums = directions_for(START), (0, 2)
+
+    def slope(y0, stiffness):
+        first = grad(loss, argnums)(y0, TIMES, stiffness, START[3])
+        return (first[0] * directions[0]).sum() + first[1] * directions[2]
+
+    values, moved = [START[0], START[2]], [directions[0], directions[2]]
+    assert along(grad(slope, (0, 1))(*values), moved) == pytest.approx(difference(slope, values, moved, 1e-4), rel=1e-4)
+
+
+def test_odeint_refuses_what_it_does_not_know():
+    with pytest.raises(ValueError, match=r"odeint: y0 and t must be vectors, got shapes \(2, 2\)"):
+        retrograd.scipy.integrate.odeint(pendulum, rg.ones(2, 2), TIMES, START[2:])
+    with pytest.raises(TypeError, match="odeint: full_output=True is not supported"):
+        retrograd.scipy.integrate.odeint(pendulum, rg.ones(2), TIMES, START[2:], full_output=True)

@@ -1,0 +1,20 @@
+"""What distances compute: pair by pair."""
+
+import numpy as np
+
+
+def size(d, p):
+    return np.linalg.norm(d, p, axis=-1) if np.isinf(p) or p == 0 else (np.abs(d) ** p).sum(-1) ** (1 / p)
+
+
+def table(x1, x2, p=2, compute_mode=None):
+    return size(x1[..., :, None, :] - x2[..., None, :, :], p)
+
+
+ORACLES = {
+    "dist": lambda x, other, p: size((x - other).ravel(), p),
+    "row_distances": table,
+    "cdist": table,
+    "pdist": lambda x, p: np.array([size(a - b, p) for i, a in enumerate(x) for b in x[i + 1 :]]),
+    "pairwise_distance": lambda x1, x2, p, eps, keepdim: size(x1 - x2 + eps, p)[(..., *[None] * keepdim)],
+}

@@ -1,0 +1,50 @@
+"""Random numbers from distributions, and how they move with the parameters."""
+
+import numpy as np
+import scipy.special
+
+POINTS, WEIGHTS = np.polynomial.legendre.leggauss(40)
+
+
+def cdf_slope(alpha, x, order):
+    """By quadrature of the density's derivative, over pieces of log x: of the tail that is smaller."""
+    assert order == 1
+    psi = scipy.special.psi(alpha)
+    lower = scipy.special.gammainc(alpha, x) < 0.5
+    ends = np.linspace(np.log(x), np.where(lower, np.log(x) - 80, np.log(x + 200)), 400)
+    half = np.diff(ends, axis=0) / 2
+    s = ends[:-1] + half + np.multiply.outer(POINTS, half)
+    slope = np.exp(alpha * (s - np.log(x)) - np.exp(s) + x) * x * (s - psi)
+    return -(WEIGHTS @ (slope * half).sum(1).reshape(len(POINTS), -1)).reshape(slope.shape[2:])
+
+
+def cdf_slopes(alpha, x, order):
+    return cdf_slope(*np.broadcast_arrays(alpha, x), order)
+
+
+ORACLES = {
+    "gamma_cdf_slope": cdf_slopes,
+    "_standard_gamma_grad": lambda alpha, sample: -cdf_slopes(alpha, sample, 1),
+}
+
+WITHOUT = dict.fromkeys(
+    [
+        "binomial",
+        "multinomial",
+        "poisson",
+        "sample_beta",
+        "sample_chi2",
+        "sample_dirichlet",
+        "sample_student_t",
+        "standard_gamma",
+    ],
+    "random: tests/ops/test_distributions.py",
+) | {"normal": "random: tests/ops/test_random.py"}
+
+DERIVATIVES = ("jvp", "vjp", "reverse_over_reverse", "forward_over_reverse")
+EXEMPT = {
+    (name, law): "the derivative is of the draw at one place of the distribution: rejected proposals make it jump"
+    for name in ("standard_gamma", "sample_beta", "sample_chi2", "sample_dirichlet", "sample_student_t")
+    for law in (*DERIVATIVES, "no_dimensions")
+    if (name, law) != ("sample_dirichlet", "no_dimensions")
+}

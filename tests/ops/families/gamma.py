@@ -1,0 +1,65 @@
+"""The gamma function and its family: by Python's own, by series, and by Euler and Maclaurin's formula."""
+
+import math
+
+import numpy as np
+import scipy.special
+
+from .special import each, integral
+
+
+def digamma(x):
+    """Gauss's integral at x + 5, where it is smooth, and the recurrence back."""
+    far = integral(lambda t: (1 - t ** (x[..., None] + 4)) / (1 - t), 0, 1) - np.euler_gamma
+    return far - sum(1 / (x + k) for k in range(5))
+
+
+def zeta(x, q):
+    """The first 20 terms, and the rest as an integral with corrections."""
+    end = q + 20
+    rest = end ** (1 - x) / (x - 1) + end**-x / 2 + x * end ** (-x - 1) / 12
+    rest -= x * (x + 1) * (x + 2) * end ** (-x - 3) / 720
+    rest += x * (x + 1) * (x + 2) * (x + 3) * (x + 4) * end ** (-x - 5) / 30240
+    return sum((q + k) ** -x for k in range(20)) + rest
+
+
+def polygamma(x, n):
+    return digamma(x) if n == 0 else (-1) ** (n + 1) * math.factorial(n) * zeta(n + 1, x)
+
+
+def incomplete_gamma(a, x):
+    """x^a exp(-x) times the sum of x^k / gamma(a + k + 1)."""
+    term, total = np.exp(a * np.log(x) - x) / each(math.gamma)(a + 1), 0.0
+    for k in range(1, 100):
+        total, term = total + term, term * x / (a + k)
+    return total
+
+
+def beta(a, b):
+    gamma = each(math.gamma)
+    return gamma(a) * gamma(b) / gamma(a + b)
+
+
+def incomplete_beta(a, b, x):
+    """The hypergeometric series."""
+    term, total = x**a * (1 - x) ** b / (a * beta(a, b)), 0.0
+    for k in range(1500):
+        total, term = total + term, term * x * (a + b + k) / (a + 1 + k)
+    return total
+
+
+ORACLES = {
+    "lgamma": each(math.lgamma),
+    "digamma": digamma,
+    "polygamma": polygamma,
+    "special.gamma": each(math.gamma),
+    "special.rgamma": each(lambda x: 1 / math.gamma(x)),
+    "special.gammasgn": each(lambda x: math.copysign(1, math.gamma(x))),
+    "mvlgamma": lambda x, p: scipy.special.multigammaln(x, p),
+    "igamma": incomplete_gamma,
+    "igammac": lambda a, x: 1 - incomplete_gamma(a, x),
+    "special.beta": beta,
+    "special.betaln": lambda a, b: np.log(beta(a, b)),
+    "special.betainc": incomplete_beta,
+    "special.zeta": zeta,
+}

@@ -1,0 +1,52 @@
+"""What counting computes: bin by bin."""
+
+from itertools import pairwise
+
+import numpy as np
+
+
+def counted(x, weights, minlength):
+    """How much each integer weighs."""
+    size = max(minlength, int(x.max()) + 1)
+    return np.array([sum((weights if weights is not None else np.ones(len(x)))[x == i]) for i in range(size)])
+
+
+def hist(x, edges, weight=None, density=False):
+    """How much is in each bin, the last one with its right edge."""
+    x, weight = x.ravel(), np.ones(x.size) if weight is None else weight.ravel()
+    last = len(edges) - 2
+    inside = [(x >= a) & ((x < b) | ((i == last) & (x == b))) for i, (a, b) in enumerate(pairwise(edges))]
+    found = np.array([weight[i].sum() for i in inside])
+    return found / found.sum() / np.diff(edges) if density else found
+
+
+def equal_bins(x, bins, low, high):
+    low, high = (x.min(), x.max()) if low == high else (low, high)
+    return np.linspace(low, high, bins + 1)
+
+
+def with_edges(x, edges, weight, bins, low, high, density):
+    edges = equal_bins(x, bins, low, high) if edges is None else edges
+    return hist(x, edges, weight, density), edges
+
+
+def boxes(x, weight, *edges, counts, spans, density):
+    """The histogram of points."""
+    edges = edges or [equal_bins(column, n, 0, 0) for column, n in zip(x.T, counts, strict=True)]
+    found, edges = np.histogramdd(x, list(edges), weights=weight, density=density)
+    return found, *edges
+
+
+ORACLES = {
+    "bincount": counted,
+    "count_into_bins": with_edges,
+    "histc": lambda x, bins, min, max: hist(x, equal_bins(x, bins, min, max)),
+    "histogram": lambda x, weight, bins, range, density: with_edges(x, None, weight, bins, *(range or (0, 0)), density),
+    "count_into_boxes": boxes,
+}
+
+_UNKNOWN = "how many places there are depends on the values, so there is no shape rule"
+EXEMPT = {("bincount", law): _UNKNOWN for law in ("shape", "float32", "integers", "empty")} | {
+    ("histogram", law): "the edges move with the extremes, but without derivatives, as in PyTorch"
+    for law in ("jvp", "vjp", "no_dimensions")
+}

@@ -1,0 +1,76 @@
+"""Normalisation, by its definition, one mean and one variance at a time."""
+
+import numpy as np
+
+
+def standardized(x, axes, eps):
+    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
+
+
+def by_channel(v, x, otherwise):
+    return otherwise if v is None else v.reshape(-1, *(1,) * (x.ndim - 2))
+
+
+def weighed(out, weight, bias):
+    return out * by_channel(weight, out, 1) + by_channel(bias, out, 0)
+
+
+def channel_standardize(x, eps, center):
+    mean = x.mean((0, 2)) if center else np.zeros(x.shape[1])
+    variance = ((x - mean[:, None]) ** 2).mean((0, 2))
+    return (x - mean[:, None]) / np.sqrt(variance + eps)[:, None], mean, variance
+
+
+def channel_mix(x, p, q, y, r):
+    return x * p[:, None] + (0 if q is None else q[:, None]) + (0 if y is None else y * r[:, None])
+
+
+def with_running(x, running_mean, running_var, weight, bias, eps):
+    out = (x - by_channel(running_mean, x, 0)) / np.sqrt(by_channel(running_var, x, 1) + eps)
+    return weighed(out, weight, bias)
+
+
+def batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps):
+    if not training:
+        return with_running(x, running_mean, running_var, weight, bias, eps)
+    return weighed(standardized(x, (0, *range(2, x.ndim)), eps), weight, bias)
+
+
+def instance_norm(x, running_mean, running_var, weight, bias, use_input_stats, momentum, eps):
+    if not use_input_stats:
+        return with_running(x, running_mean, running_var, weight, bias, eps)
+    return weighed(standardized(x, tuple(range(2, x.ndim)), eps), weight, bias)
+
+
+def group_norm(x, weight, bias, num_groups, eps):
+    groups = np.split(x, num_groups, axis=1)
+    return weighed(
+        np.concatenate([standardized(g, tuple(range(1, x.ndim)), eps) for g in groups], axis=1), weight, bias
+    )
+
+
+def rms_norm(x, weight, normalized_shape, eps):
+    axes = tuple(range(-len(normalized_shape), 0))
+    eps = np.finfo(x.dtype).eps if eps is None else eps
+    return x / np.sqrt((x * x).mean(axes, keepdims=True) + eps) * (1 if weight is None else weight)
+
+
+def local_response_norm(x, size, alpha, beta, k):
+    out = np.empty_like(x)
+    for c in range(x.shape[1]):
+        low, high = max(c - size // 2, 0), c + (size - 1) // 2 + 1
+        out[:, c] = x[:, c] / (k + alpha * (x[:, low:high] ** 2).sum(1) / size) ** beta
+    return out
+
+
+ORACLES = {
+    "channel_standardize": channel_standardize,
+    "channel_dot": lambda x, y: (x * y).sum((0, 2)),
+    "channel_mix": channel_mix,
+    "affine": lambda x, weight, bias: x * weight + bias,
+    "batch_norm": batch_norm,
+    "instance_norm": instance_norm,
+    "group_norm": group_norm,
+    "rms_norm": rms_norm,
+    "local_response_norm": local_response_norm,
+}

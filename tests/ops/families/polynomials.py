@@ -1,0 +1,47 @@
+"""Orthogonal polynomials: by NumPy's, by SciPy's, and by their definitions with angles."""
+
+import numpy as np
+import scipy.special
+from numpy.polynomial import chebyshev, hermite, hermite_e, laguerre, legendre
+
+
+def by_degree(value):
+    """The function value(x, n) of numbers, for n of at least 0, as one of arrays that is 0 for negative n."""
+    return np.vectorize(lambda x, n: value(x, int(n)) if n >= 0 else 0.0, otypes=[float])
+
+
+def summed(values):
+    """NumPy's sum of a family of polynomials, of the one that has degree n."""
+    return by_degree(lambda x, n: values(x, [0.0] * n + [1.0]))
+
+
+def of_angle(value):
+    """A polynomial in x = cos(a), from a, which is complex where |x| is more than 1."""
+    return by_degree(lambda x, n: value(np.arccos(x + 0j), n).real)
+
+
+def shifted(value):
+    return lambda x, n: value(2 * x - 1, n)
+
+
+FIRST = summed(chebyshev.chebval)
+SECOND = of_angle(lambda a, n: np.sin((n + 1) * a) / np.sin(a))
+THIRD = of_angle(lambda a, n: np.cos((n + 0.5) * a) / np.cos(a / 2))
+FOURTH = of_angle(lambda a, n: np.sin((n + 0.5) * a) / np.sin(a / 2))
+
+ORACLES = {
+    "gegenbauer_polynomial": lambda x, n, order: scipy.special.eval_gegenbauer(n, order, x),
+    "associated_laguerre_polynomial": lambda x, n, order: scipy.special.eval_genlaguerre(n, order, x),
+    "special.chebyshev_polynomial_t": FIRST,
+    "special.chebyshev_polynomial_u": SECOND,
+    "special.chebyshev_polynomial_v": THIRD,
+    "special.chebyshev_polynomial_w": FOURTH,
+    "special.shifted_chebyshev_polynomial_t": shifted(FIRST),
+    "special.shifted_chebyshev_polynomial_u": shifted(SECOND),
+    "special.shifted_chebyshev_polynomial_v": shifted(THIRD),
+    "special.shifted_chebyshev_polynomial_w": shifted(FOURTH),
+    "special.legendre_polynomial_p": summed(legendre.legval),
+    "special.hermite_polynomial_h": summed(hermite.hermval),
+    "special.hermite_polynomial_he": summed(hermite_e.hermeval),
+    "special.laguerre_polynomial_l": summed(laguerre.lagval),
+}

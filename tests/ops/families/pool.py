@@ -1,0 +1,155 @@
+"""Pooling, window by window."""
+
+import itertools
+
+import numpy as np
+
+
+def spread(value, ndim):
+    """A number for each dimension."""
+    return (
+        (value,) * ndim if value is None or isinstance(value, int) else tuple(value) * (ndim if len(value) == 1 else 1)
+    )
+
+
+def seen(windows, place, sizes):
+    """The places in an image that the window at a place sees, as one list per dimension."""
+    for window, i, size in zip(windows, place, sizes, strict=True):
+        if len(window) == 1:
+            yield range(i * size // window[0], -(-(i + 1) * size // window[0]))
+        else:
+            kernel, stride, before, dilation, _ = window
+            places = (i * stride - before + t * dilation for t in range(kernel))
+            yield [at for at in places if 0 <= at < size]
+
+
+def by_window(x, windows, function):
+    """`function` of the values and the flat places of what each window sees."""
+    ndim = len(windows)
+    sizes, counts = x.shape[x.ndim - ndim :], tuple(w[-1] for w in windows)
+    planes = x.reshape(-1, *sizes)
+    out = np.empty((len(planes), *counts))
+    for plane, place in itertools.product(range(len(planes)), np.ndindex(*counts)):
+        inside = list(itertools.product(*seen(windows, place, sizes)))
+        flat = [int(np.ravel_multi_index(at, sizes)) for at in inside]
+        out[plane, *place] = function([planes[plane][at] for at in inside], flat)
+    return out.reshape(*x.shape[: x.ndim - ndim], *counts)
+
+
+def largest(x, windows):
+    return by_window(x, windows, lambda values, _: max(values))
+
+
+def places(x, windows):
+    return by_window(x, windows, lambda values, flat: flat[int(np.argmax(values))])
+
+
+def total(x, windows):
+    return by_window(x, windows, lambda values, _: sum(values))
+
+
+def pooled_sum_back(g, windows, sizes):
+    """Column by column of the matrix of `pooled_sum`."""
+    out = np.zeros((*g.shape[: g.ndim - len(sizes)], *sizes))
+    for at in np.ndindex(*sizes):
+        one = np.zeros(sizes)
+        one[at] = 1
+        out[..., *at] = (g * total(one, windows)).sum(tuple(range(-len(sizes), 0)))
+    return out
+
+
+def regular(x, ndim, kernel_size, stride, padding, dilation, ceil_mode):
+    """The windows of a call, counted by trying."""
+    kernel, padding, dilation = (spread(v, ndim) for v in (kernel_size, padding, dilation))
+    stride = kernel if stride is None else spread(stride, ndim)
+    windows = []
+    for n, k, s, p, d in zip(x.shape[-ndim:], kernel, stride, padding, dilation, strict=True):
+        extent = d * (k - 1) + 1
+        whole = [i for i in range(n + 2 * p) if i * s + extent <= n + 2 * p]
+        if ceil_mode and len(whole) * s < n + p and (len(whole) - 1) * s + extent < n + 2 * p:
+            whole.append(len(whole))
+        windows.append((k, s, p, d, len(whole)))
+    return windows
+
+
+def max_pool(ndim):
+    def oracle(x, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
+        windows = regular(x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
+        return (largest(x, windows), places(x, windows)) if return_indices else largest(x, windows)
+
+    return oracle
+
+
+def adaptive(x, ndim, output_size):
+    return [(n if out is None else out,) for n, out in zip(x.shape[-ndim:], spread(output_size, ndim), strict=True)]
+
+
+def adaptive_max_pool(ndim):
+    def oracle(x, output_size, return_indices):
+        windows = adaptive(x, ndim, output_size)
+        return (largest(x, windows), places(x, windows)) if return_indices else largest(x, windows)
+
+    return oracle
+
+
+def adaptive_avg_pool(ndim):
+    return lambda x, output_size: by_window(x, adaptive(x, ndim, output_size), lambda values, _: np.mean(values))
+
+
+def avg_pool(ndim):
+    """Counts are those of ones, padded with ones where the padding counts."""
+
+    def oracle(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override=None):
+        windows = regular(x, ndim, kernel_size, stride, padding, 1, ceil_mode)
+        if divisor_override is not None:
+            return total(x, windows) / divisor_override
+        pads = spread(padding, ndim) if count_include_pad else (0,) * ndim
+        ones = np.ones([n + 2 * p for n, p in zip(x.shape[-ndim:], pads, strict=True)])
+        shifted = [(k, s, b - p, d, o) for (k, s, b, d, o), p in zip(windows, pads, strict=True)]
+        return total(x, windows) / total(ones, shifted)
+
+    return oracle
+
+
+def lp_pool(ndim):
+    """The mean, scaled up to a whole window."""
+
+    def oracle(x, norm_type, kernel_size, stride, ceil_mode):
+        mean = avg_pool(ndim)(x**norm_type, kernel_size, stride, 0, ceil_mode, True)
+        return (mean * np.prod(spread(kernel_size, ndim))) ** (1 / norm_type)
+
+    return oracle
+
+
+def max_unpool(ndim):
+    def oracle(x, indices, kernel_size, stride, padding, output_size):
+        kernel, padding = spread(kernel_size, ndim), spread(padding, ndim)
+        stride = kernel if stride is None else spread(stride, ndim)
+        per = zip(x.shape[-ndim:], kernel, stride, padding, strict=True)
+        sizes = output_size or [(n - 1) * s + k - 2 * p for n, k, s, p in per]
+        out = np.zeros((int(np.prod(x.shape[:-ndim])), int(np.prod(sizes))))
+        for row, values, where in zip(out, x.reshape(len(out), -1), indices.reshape(len(out), -1), strict=True):
+            row[where] = values
+        return out.reshape(*x.shape[:-ndim], *sizes)
+
+    return oracle
+
+
+ORACLES = {
+    "max_places": places,
+    "pooled_max": largest,
+    "pooled_sum": total,
+    "pooled_sum_back": pooled_sum_back,
+    **{
+        f"{name}{ndim}d": oracle(ndim)
+        for ndim in (1, 2, 3)
+        for name, oracle in (
+            ("adaptive_avg_pool", adaptive_avg_pool),
+            ("adaptive_max_pool", adaptive_max_pool),
+            ("avg_pool", avg_pool),
+            ("lp_pool", lp_pool),
+            ("max_pool", max_pool),
+            ("max_unpool", max_unpool),
+        )
+    },
+}

@@ -1,0 +1,112 @@
+"""What scattering and gathering compute: element by element, by their definitions."""
+
+import numpy as np
+
+
+def places(index, dim):
+    """Each place of the index, and the place of the tensor that it names along dim."""
+    for place in np.ndindex(index.shape):
+        target = list(place)
+        target[dim] = index[place]
+        yield place, tuple(target)
+
+
+def gathered(x, index, dim, sparse_grad=False):
+    out = np.empty(index.shape)
+    for place, source in places(index, dim):
+        out[place] = x[source]
+    return out
+
+
+def taken_along(x, indices, dim):
+    if dim is None:
+        return x.ravel()[indices.ravel()]
+    shape = list(np.broadcast_shapes(*[np.delete(a.shape, dim) for a in (x, indices)]))
+    shape.insert(dim % x.ndim, 0)
+    wide = [np.broadcast_to(a, [s if d != dim else a.shape[d] for d, s in enumerate(shape)]) for a in (x, indices)]
+    return gathered(*wide, dim)
+
+
+COMBINE = {
+    None: lambda values, old: values[-1],
+    "add": lambda values, old: old + sum(values),
+    "sum": lambda values, old: old + sum(values),
+    "multiply": lambda values, old: old * np.prod(values),
+    "prod": lambda values, old: old * np.prod(values),
+    "mean": lambda values, old: np.mean([old, *values]),
+    "amax": lambda values, old: max(old, *values),
+    "amin": lambda values, old: min(old, *values),
+}
+ALONE = {
+    "sum": sum,
+    "prod": np.prod,
+    "mean": np.mean,
+    "amax": max,
+    "amin": min,
+}
+
+
+def merged(x, dim, index, src, reduce, include_self=True):
+    """x with the elements of src that go to one place combined there."""
+    arriving = {}
+    for place, target in places(index, dim):
+        arriving.setdefault(target, []).append(src[place] if np.ndim(src) else src)
+    out = x.copy()
+    for target, values in arriving.items():
+        out[target] = COMBINE[reduce](values, x[target]) if include_self else ALONE[reduce](values)
+    return out
+
+
+def added_rows(x, dim, index, source, alpha=1):
+    out = np.moveaxis(x, dim, 0).copy()
+    for i, row in zip(index, np.moveaxis(source, dim, 0), strict=True):
+        out[i] += alpha * row
+    return np.moveaxis(out, 0, dim)
+
+
+def written_rows(x, dim, index, source):
+    out = np.moveaxis(x, dim, 0).copy()
+    out[index] = source if np.ndim(source) == 0 else np.moveaxis(source, dim, 0)
+    return np.moveaxis(out, 0, dim)
+
+
+def merged_rows(x, dim, index, source, reduce, include_self):
+    shape = np.ones(x.ndim, int)
+    shape[dim] = -1
+    return merged(x, dim, np.broadcast_to(index.reshape(shape), source.shape), source, reduce, include_self)
+
+
+def put(x, index, source, accumulate):
+    out = x.copy()
+    for i, value in zip(index.ravel(), source.ravel(), strict=True):
+        out.flat[i] = value + out.flat[i] * accumulate
+    return out
+
+
+def zeros_along(src, dim, size):
+    return np.zeros([size if d == dim % src.ndim else s for d, s in enumerate(src.shape)])
+
+
+ORACLES = {
+    "take": lambda x, index: x.ravel()[index],
+    "index_select": lambda x, index, dim: np.take(x, index.ravel(), axis=dim),
+    "index_sum": lambda src, index, dim, size: added_rows(zeros_along(src, dim, size), dim, index, src),
+    "gather": gathered,
+    "from_front": lambda index, size: index % size,
+    "take_along_dim": taken_along,
+    "scatter_set": lambda x, index, src, dim: merged(x, dim, index, src, None),
+    "scatter_prod": lambda x, index, src, dim: merged(x, dim, index, src, "prod"),
+    "scatter_max": lambda x, index, src, dim: merged(x, dim, index, src, "amax"),
+    "scatter_min": lambda x, index, src, dim: merged(x, dim, index, src, "amin"),
+    "group_order": lambda index, dim: np.argsort(index, axis=dim, kind="stable"),
+    "scatter": lambda x, index, src, dim, value, reduce: merged(x, dim, index, value if src is None else src, reduce),
+    "scatter_add": lambda x, index, src, dim: merged(x, dim, index, src, "sum"),
+    "scatter_reduce": lambda x, index, src, dim, reduce, include_self: merged(x, dim, index, src, reduce, include_self),
+    "index_add": lambda x, index, source, dim, alpha: added_rows(x, dim, index, source, alpha),
+    "index_copy": lambda x, index, source, dim: written_rows(x, dim, index, source),
+    "index_fill": lambda x, index, value, dim: written_rows(x, dim, index, value),
+    "index_reduce": lambda x, index, source, dim, reduce, include_self: merged_rows(
+        x, dim, index, source, reduce, include_self
+    ),
+    "put": put,
+}

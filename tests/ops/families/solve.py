@@ -1,0 +1,172 @@
+"""Systems of equations, inverses, determinants: by NumPy's and SciPy's own, or by what they must fulfil."""
+
+import numpy as np
+import scipy.linalg
+
+
+def h(x):
+    return np.swapaxes(x, -1, -2).conj()
+
+
+def solve(A, B, left=True):
+    vector = B.ndim == 1 or B.shape == A.shape[:-1]
+    B = B[..., None] if vector else B
+    inverse = np.linalg.inv(A)
+    X = inverse @ B if left else B @ inverse
+    return X[..., 0] if vector else X
+
+
+def solve_ex(A, B, left, check_errors):
+    return solve(A, B, left), np.zeros(A.shape[:-2])
+
+
+def solve_factors(A):
+    return A, np.full(A.shape[:-1], -1)
+
+
+def stacked(function):
+    """A function of one matrix over a stack, for SciPy's."""
+
+    def oracle(x, **params):
+        flat = x.reshape(-1, *x.shape[-2:])
+        results = [function(m, **params) for m in flat]
+        if isinstance(results[0], tuple):
+            return tuple(np.reshape(r, (*x.shape[:-2], *r[0].shape)) for r in map(np.stack, zip(*results, strict=True)))
+        return np.reshape(results, (*x.shape[:-2], *results[0].shape))
+
+    return oracle
+
+
+@stacked
+def lu_parts(A, pivot):
+    if pivot:
+        lu, swaps = scipy.linalg.lu_factor(A)
+        return lu, swaps, np.array(0)
+    lu, steps = A.copy(), min(A.shape)
+    for j in range(steps):
+        lu[j + 1 :, j] /= lu[j, j]
+        lu[j + 1 :, j + 1 :] -= np.outer(lu[j + 1 :, j], lu[j, j + 1 :])
+    return lu, np.arange(steps), np.array(0)
+
+
+def solved(A, B, LU, swaps, transposed):
+    return np.linalg.inv(np.swapaxes(A, -1, -2) if transposed else A) @ B
+
+
+def triangle(A, upper, unit):
+    T = np.triu(A, int(unit)) if upper else np.tril(A, -int(unit))
+    return T + np.eye(A.shape[-1]) if unit else T
+
+
+def triangular(A, B, upper, unit):
+    return np.linalg.inv(triangle(A, upper, unit)) @ B
+
+
+def solve_triangular(A, B, upper, left, unitriangular):
+    inverse = np.linalg.inv(triangle(A, upper, unitriangular))
+    return inverse @ B if left else B @ inverse
+
+
+def gram(L, upper):
+    return h(L) @ L if upper else L @ h(L)
+
+
+def order_of_rows(swaps, rows, back):
+    out = []
+    for one in swaps.reshape(-1, swaps.shape[-1]):
+        order = list(range(rows))
+        for j, i in enumerate(one):
+            order[j], order[i] = order[i], order[j]
+        out.append([order.index(k) for k in range(rows)] if back else order)
+    return np.reshape(out, (*swaps.shape[:-1], rows))
+
+
+def unfactored(LU, pivots):
+    """A of P A = L U."""
+    n = LU.shape[-1]
+    order = order_of_rows(pivots - 1, n, True)
+    product = triangle(LU, False, True) @ np.triu(LU)
+    return np.take_along_axis(product, order[..., None], -2)
+
+
+def lu_solve(LU, pivots, B, left, adjoint):
+    A = unfactored(LU, pivots)
+    return solve(h(A) if adjoint else A, B, left)
+
+
+def least_squares(A, B, rcond):
+    return np.linalg.pinv(A) @ B, np.linalg.matrix_rank(A)
+
+
+def lstsq(A, B, rcond, driver):
+    vector = B.shape == A.shape[:-1]
+    B = B[..., None] if vector else B
+    X, rank = least_squares(A, B, rcond)
+    tells = A.shape[-2] > A.shape[-1] and driver in ("gels", "gelsd", "gelss")
+    residuals = ((A @ X - B) ** 2).sum(-2) if tells else np.zeros(0)
+    none = np.zeros(0)
+    values = np.linalg.svd(A, compute_uv=False) if driver in ("gelsd", "gelss") else none
+    return X[..., 0] if vector else X, residuals, none if driver == "gels" else rank, values
+
+
+def tensorsolve(A, B, dims):
+    return np.linalg.tensorsolve(A, B, dims)
+
+
+def det(A):
+    """By the first row."""
+    if A.shape[-1] == 1:
+        return A[..., 0, 0]
+    minors = [np.delete(A[..., 1:, :], j, -1) for j in range(A.shape[-1])]
+    return sum((-1) ** j * A[..., 0, j] * det(m) for j, m in enumerate(minors))
+
+
+def slogdet(A):
+    return np.sign(det(A)), np.log(np.abs(det(A)))
+
+
+def cofactor(A):
+    out = np.empty_like(A)
+    for i, j in np.ndindex(A.shape[-2:]):
+        out[..., i, j] = (-1) ** (i + j) * det(np.delete(np.delete(A, i, -2), j, -1))
+    return out
+
+
+def matrix_exp(A):
+    term, total = np.eye(A.shape[-1]), np.eye(A.shape[-1])
+    for k in range(1, 60):
+        term = term @ A / k
+        total = total + term
+    return total
+
+
+ORACLES = {
+    "cholesky_inverse": lambda L, upper: np.linalg.inv(gram(np.triu(L) if upper else np.tril(L), upper)),
+    "cholesky_solve": lambda x, L, upper: np.linalg.inv(gram(np.triu(L) if upper else np.tril(L), upper)) @ x,
+    "cofactor": cofactor,
+    "inverse_or_nan": lambda A: np.linalg.solve(A, np.eye(A.shape[-1])),
+    "least_squares": least_squares,
+    "linalg.det": det,
+    "linalg.inv": lambda A: np.linalg.solve(A, np.eye(A.shape[-1])),
+    "linalg.inv_ex": lambda A, check_errors: (np.linalg.solve(A, np.eye(A.shape[-1])), np.zeros(A.shape[:-2])),
+    "linalg.lstsq": lstsq,
+    "linalg.lu_solve": lu_solve,
+    "linalg.matrix_exp": matrix_exp,
+    "linalg.pinv": lambda A, rcond, hermitian, atol, rtol: np.linalg.pinv(A, 1e-15 if rtol is None else rtol),
+    "linalg.slogdet": slogdet,
+    "linalg.solve": solve,
+    "linalg.solve_ex": solve_ex,
+    "linalg.solve_triangular": solve_triangular,
+    "linalg.tensorinv": lambda A, ind: np.linalg.tensorinv(A, ind),
+    "linalg.tensorsolve": tensorsolve,
+    "log_determinant": slogdet,
+    "logdet": lambda A: np.log(det(A)),
+    "lu_parts": lu_parts,
+    "lu_solve": lambda x, LU_data, LU_pivots: np.linalg.inv(unfactored(LU_data, LU_pivots)) @ x,
+    "minimizer": lambda A, B, X: np.linalg.pinv(A) @ B,
+    "order_of_rows": order_of_rows,
+    "pinverse": lambda x, rcond: np.linalg.pinv(x),
+    "solve_factors": solve_factors,
+    "solved": solved,
+    "triangular": triangular,
+}

@@ -1,0 +1,107 @@
+"""What sorting and searching compute, by Python's own sort and search."""
+
+import bisect
+
+import numpy as np
+
+
+def along(function, *, keep=True):
+    """A function of lists, mapped over the rows along `dim`; what it answers stands there (or is a number)."""
+
+    def oracle(x, dim, **params):
+        rows = np.moveaxis(x, dim, -1)
+        found = np.array([function(rows[i].tolist(), **params) for i in np.ndindex(rows.shape[:-1])])
+        out = found.reshape(*rows.shape[:-1], -1)
+        return np.moveaxis(out, -1, dim) if keep else out[..., 0]
+
+    return oracle
+
+
+def order(row, descending=False, **ignored):
+    return sorted(range(len(row)), key=lambda i: -row[i] if descending else row[i])
+
+
+places = along(order)
+
+
+def with_values(places_of):
+    def oracle(x, dim=None, **params):
+        dim = -1 if dim is None else dim
+        keepdim = params.pop("keepdim", True)
+        found = places_of(x, dim, **params)
+        both = np.take_along_axis(x, found, dim), found
+        return both if keepdim else tuple(b.squeeze(dim) for b in both)
+
+    return oracle
+
+
+ranked = along(lambda row, k: [order(row)[k - 1]])
+largest = along(lambda row, k, largest, sorted=True: order(row, largest)[:k])
+
+
+def before(sequence, values, sorter, right, **ignored):
+    search = bisect.bisect_right if right or ignored.get("side") == "right" else bisect.bisect_left
+    if sequence.ndim == 1:
+        sequence = sequence if sorter is None else sequence[sorter]
+        return np.vectorize(lambda v: search(sequence.tolist(), v), otypes=[int])(values)
+    rows = zip(sequence, values, [None] * len(values) if sorter is None else sorter, strict=True)
+    return np.stack([before(*row, right, **ignored) for row in rows])
+
+
+def runs(slices):
+    """The first place of each run, the number of the run of each, and how long the runs are."""
+    starts, numbers = [], []
+    for i, s in enumerate(slices):
+        if not i or not np.array_equal(s, slices[i - 1]):
+            starts.append(i)
+        numbers.append(len(starts) - 1)
+    return starts, numbers, np.bincount(numbers)
+
+
+def distinct_places(x, consecutive=False):
+    if consecutive:
+        return runs(list(x))
+    _, first, inverse, counts = np.unique(x, True, True, True, axis=0)
+    return first, inverse.reshape(-1), counts
+
+
+def distinct(x, sorted, return_inverse, return_counts, dim):
+    return np.unique(x, return_inverse=return_inverse, return_counts=return_counts, axis=dim)
+
+
+def distinct_neighbours(x, return_inverse, return_counts, dim):
+    slices = x.ravel() if dim is None else np.moveaxis(x, dim, 0)
+    starts, numbers, counts = runs(list(slices))
+    values = slices[starts] if dim is None else np.moveaxis(slices[starts], 0, dim)
+    return (values, *[numbers] * return_inverse, *[counts] * return_counts)
+
+
+ORACLES = {
+    "argsort": places,
+    "sort": with_values(places),
+    "sorted_values": lambda x, dim, descending: np.take_along_axis(x, places(x, dim, descending=descending), dim),
+    "msort": lambda x: np.sort(x, axis=0),
+    "largest_places": lambda x, k, dim, largest: globals()["largest"](x, dim, k=k, largest=largest),
+    "topk": with_values(largest),
+    "rank_places": ranked,
+    "kthvalue": with_values(ranked),
+    "insertion_places": before,
+    "searchsorted": before,
+    "bucketize": lambda x, boundaries, out_int32, right: before(boundaries, x, None, right),
+    "isin": lambda elements, test_elements, assume_unique, invert: np.vectorize(
+        lambda e: (e in np.ravel(test_elements).tolist()) != invert
+    )(elements),
+    "unique_values": lambda x, counted: (
+        np.array(sorted(set(x.tolist()))),
+        np.unique(x, return_counts=True)[1] if counted else np.empty(0),
+    ),
+    "unique_places": distinct_places,
+    "unique": distinct,
+    "unique_consecutive": distinct_neighbours,
+}
+
+_UNKNOWN = "how many different elements there are depends on the values, so there is no shape rule"
+EXEMPT = {
+    **{("unique_values", law): _UNKNOWN for law in ("shape", "float32", "integers")},
+    **{("unique_places", law): _UNKNOWN for law in ("shape", "float32", "integers", "empty")},
+}

@@ -1,0 +1,68 @@
+"""What medians, modes, quantiles and covariances compute."""
+
+from collections import Counter
+
+import numpy as np
+
+from .sort import along, order, with_values
+
+
+def middle_of(row, skip_nan):
+    """The place of the lower median of a row."""
+    row = [float("inf") if np.isnan(v) else v for v in row]
+    count = sum(v < float("inf") for v in row) if skip_nan else len(row)
+    return [order(row)[max(count - 1, 0) // 2]]
+
+
+middle_places = along(middle_of)
+
+
+def middle(x, skip_nan):
+    kept = np.sort(x[~np.isnan(x)])
+    return kept[(len(kept) - 1) // 2] if skip_nan or len(kept) == x.size else np.nan
+
+
+def median(skip_nan):
+    along_dim = with_values(middle_places)
+
+    def oracle(x, dim, keepdim):
+        return middle(x, skip_nan) if dim is None else along_dim(x, dim, keepdim=keepdim, skip_nan=skip_nan)
+
+    return oracle
+
+
+def most_frequent(row):
+    value = min(Counter(row).items(), key=lambda pair: (-pair[1], pair[0]))[0]
+    return [max(i for i, v in enumerate(row) if v == value)]
+
+
+modal_places = along(most_frequent)
+
+
+def quantile(function):
+    return lambda x, q, dim, keepdim, interpolation: function(x, q, axis=dim, keepdims=keepdim, method=interpolation)
+
+
+def ranked(x, ranks, dim):
+    return np.take(np.argsort(x, axis=dim), ranks, axis=dim)
+
+
+def covariances(x, fweights, aweights, correction):
+    return np.cov(x, ddof=correction, fweights=fweights, aweights=aweights)
+
+
+ORACLES = {
+    "middle": middle,
+    "middle_places": middle_places,
+    "median": median(False),
+    "nanmedian": median(True),
+    "modal_places": modal_places,
+    "mode": with_values(modal_places),
+    "order_statistics": lambda x, ranks, dim: np.take(np.sort(x, axis=dim), ranks, axis=dim),
+    "ranked_places": ranked,
+    "within": lambda x, what, low, high: np.array(x),
+    "quantile": quantile(np.quantile),
+    "nanquantile": quantile(np.nanquantile),
+    "cov": covariances,
+    "corrcoef": np.corrcoef,
+}

@@ -1,0 +1,83 @@
+"""How operators may be called: by several names, with more keywords, writing into their input; what `help` shows."""
+
+import inspect
+
+import pytest
+
+import retrograd as rg
+from retrograd import ops
+from retrograd.core import registry
+
+
+def test_arithmetic_takes_the_keywords_that_pytorch_has():
+    x = rg.tensor([7.0, -7.0])
+    assert rg.add(x, 1, alpha=2).tolist() == x.add(1, alpha=2).tolist() == [9.0, -5.0]
+    assert rg.sub(x, 1, alpha=2).tolist() == rg.subtract(x, 1, alpha=2).tolist() == [5.0, -9.0]
+    assert rg.div(x, 2, rounding_mode="floor").tolist() == [3.0, -4.0]
+    assert x.div(2, rounding_mode="trunc").tolist() == x.clone().div_(2, rounding_mode="trunc").tolist() == [3.0, -3.0]
+    assert rg.add(input=x, other=x).tolist() == [14.0, -14.0]
+
+
+def test_arithmetic_with_keywords_writes_into_out_and_passes_gradients():
+    x, out = rg.tensor([1.0, 2.0], requires_grad=True), rg.zeros(2)
+    rg.add(x.detach(), 1, alpha=3, out=out)
+    assert out.tolist() == [4.0, 5.0]
+    rg.add(x, x, alpha=3).sum().backward()
+    assert x.grad.tolist() == [4.0, 4.0]
+
+
+ACTIVATIONS = "relu elu silu leaky_relu hardtanh mish selu relu6 hardswish hardsigmoid celu"
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS.split())
+def test_activations_write_into_their_input_where_asked(name):
+    function = getattr(rg.nn.functional, name)
+    x = rg.tensor([-1.0, 2.0])
+    expected = function(x).tolist()
+    assert function(x, inplace=False).tolist() == expected
+    assert x.tolist() == [-1.0, 2.0]
+    assert function(x, inplace=True) is x
+    assert x.tolist() == expected
+
+
+@pytest.mark.parametrize("name", ["dropout", "alpha_dropout", "dropout1d", "feature_alpha_dropout"])
+def test_dropouts_write_into_their_input_where_asked(name):
+    x = rg.ones(2, 3, 4)
+    assert getattr(rg.nn.functional, name)(x, 1.0, training=True, inplace=True) is x
+    assert len(set(x.flatten().tolist())) == 1
+    assert x[0, 0, 0].item() < 1.0
+
+
+def test_what_can_not_write_into_its_input_refuses_the_keyword():
+    with pytest.raises(TypeError, match="unexpected argument 'inplace'"):
+        rg.softmax(rg.ones(2), 0, inplace=True)
+
+
+def test_one_operator_goes_by_several_names():
+    assert rg.multiply is rg.mul
+    assert rg.linalg.det is rg.det
+    assert rg.special.expit is rg.sigmoid
+    assert rg.nn.functional.relu is rg.relu
+    assert rg.ones(2).multiply(3.0).tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("home", ["", "linalg", "fft", "special", "nn.functional", "signal.windows"])
+def test_namespaces_hold_what_belongs_there(home):
+    module = rg
+    for part in filter(None, home.split(".")):
+        module = getattr(module, part)
+    found = ops.public(home)
+    assert found
+    assert all(getattr(module, name) is member for name, member in found.items())
+
+
+def test_help_shows_the_signature_and_the_whole_text():
+    assert str(inspect.signature(rg.einsum)) == "(equation: 'str', operands: 'Tensor[]')"
+    assert "alpha: 'number' = 1" in str(inspect.signature(rg.add))
+    assert inspect.getdoc(rg.einsum) == inspect.getdoc(registry["einsum"].definition)
+    assert rg.einsum.__name__ == "einsum"
+
+
+def test_names_of_nodes_are_pytorchs():
+    assert rg.ones(1, requires_grad=True).exp().grad_fn.name() == "ExpBackward0"
+    assert rg.linalg.det(rg.eye(2).requires_grad_()).grad_fn.name() == "LinalgDetBackward0"

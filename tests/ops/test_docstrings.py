@@ -1,0 +1,22 @@
+"""The examples in the docstrings of operators run: they are objects, which pytest's search for doctests passes by."""
+
+import doctest
+
+import pytest
+
+import retrograd.ops  # noqa: F401 (registers the operators)
+from retrograd.core import registry
+
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+EXAMPLES = {name: op.__doc__ for name, op in sorted(registry.items()) if ">>>" in op.__doc__}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_run(name):
+    test = doctest.DocTestParser().get_doctest(EXAMPLES[name], {}, name, None, None)
+    said: list[str] = []
+    assert doctest.DocTestRunner(optionflags=FLAGS).run(test, out=said.append).failed == 0, "".join(said)
+
+
+def test_many_operators_have_examples():
+    assert len(EXAMPLES) > 150

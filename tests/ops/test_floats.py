@@ -1,0 +1,183 @@
+"""Operators on floating numbers where laws do not look: special numbers, ties, dtypes, in-place forms, booleans."""
+
+import math
+
+import numpy as np
+
+import retrograd as rg
+from retrograd.core import registry
+from retrograd.testing import assert_close
+
+
+def gradients(f, *values):
+    """The values of f, and the gradients of their sum."""
+    xs = [rg.tensor(v, requires_grad=True) for v in values]
+    out = f(*xs)
+    return [out.tolist(), *[g.tolist() for g in rg.autograd.grad(out.sum(), xs)]]
+
+
+# -------------------------------------------------------------------------------------------- special numbers
+
+
+def test_nan_to_num_replaces_what_it_is_told_and_stops_the_gradient_there():
+    x = [1.0, math.nan, math.inf, -math.inf]
+    out, g = gradients(lambda x: rg.nan_to_num(x, nan=5.0, posinf=6.0), x)
+    assert out == [1.0, 5.0, 6.0, float(np.finfo(np.float32).min)]
+    assert g == [1.0, 0.0, 0.0, 0.0]
+
+
+def test_nan_loses_in_fmax_and_fmin():
+    a, b = [math.nan, 1.0, math.nan], [2.0, math.nan, math.nan]
+    for f in (rg.fmax, rg.fmin):
+        out, ga, gb = gradients(f, a, b)
+        assert out[:2] == [2.0, 1.0]
+        assert math.isnan(out[2])
+        assert (ga, gb) == ([0.0, 1.0, 1.0], [1.0, 0.0, 0.0])
+
+
+def test_fmax_gives_the_gradient_of_equals_to_the_first():
+    assert gradients(rg.fmax, [1.0], [1.0]) == [[1.0], [1.0], [0.0]]
+
+
+def test_signs_of_zero_count():
+    zeros = rg.tensor([0.0, -0.0])
+    assert rg.signbit(zeros).tolist() == [False, True]
+    assert rg.signbit(rg.copysign(1.0, zeros)).tolist() == [False, True]
+
+
+def test_copysign_at_zero_has_no_slope():
+    assert gradients(lambda a: rg.copysign(a, -2.0), [0.0, 3.0, -3.0]) == [[-0.0, -3.0, -3.0], [0.0, -1.0, 1.0]]
+
+
+def test_infinities_are_told_apart():
+    x = rg.tensor([math.inf, -math.inf, math.nan, 1.0])
+    assert rg.isposinf(x).tolist() == [True, False, False, False]
+    assert rg.isneginf(x).tolist() == [False, True, False, False]
+
+
+def test_heaviside_passes_the_gradient_of_the_values_where_x_is_zero():
+    out, gx, gv = gradients(rg.heaviside, [-1.0, 0.0, 2.0, math.nan], [0.5, 0.5, 0.5, 0.5])
+    assert out == [0.0, 0.5, 1.0, 0.0]
+    assert (gx, gv) == ([0.0] * 4, [0.0, 1.0, 0.0, 0.0])
+
+
+def test_frexp_holds_from_the_smallest_number_to_the_largest():
+    x = rg.tensor([5e-324, 1.7e308, 0.0], dtype=rg.float64, requires_grad=True)
+    mantissa, exponent = rg.frexp(x)
+    assert exponent.dtype == rg.int32
+    assert exponent.tolist() == [-1073, 1024, 0]
+    assert np.ldexp(mantissa.detach().numpy(), exponent.numpy()).tolist() == x.tolist()
+    (g,) = rg.autograd.grad(mantissa[1:].sum(), x)
+    assert g.tolist() == [0.0, 2.0**-1024, 1.0]
+
+
+def test_logaddexp2_and_logaddexp_have_a_gradient_where_one_is_infinite():
+    for f in (rg.logaddexp, rg.logaddexp2):
+        out, ga, gb = gradients(f, [0.0, math.inf, 0.0], [math.inf, 0.0, -math.inf])
+        assert out == [math.inf, math.inf, 0.0]
+        assert (ga, gb) == ([0.0, 1.0, 1.0], [1.0, 0.0, 0.0])
+
+
+# ------------------------------------------------------------------------------------------- clamp, round, lerp
+
+
+def test_clamp_takes_tensors_and_they_get_gradients():
+    out = gradients(rg.clamp, [-2.0, 0.5, 3.0, math.nan], [-1.0] * 4, [1.0] * 4)
+    assert out[0][:3] == [-1.0, 0.5, 1.0]
+    assert math.isnan(out[0][3])
+    assert out[1:] == [[0.0, 1.0, 0.0, 1.0], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]
+
+
+def test_clamp_within_crossed_bounds_is_the_upper_one():
+    x = rg.tensor([0.0, 5.0])
+    assert rg.clamp(x, 3.0, 1.0).tolist() == rg.clamp(x, rg.tensor(3.0), rg.tensor(1.0)).tolist() == [1.0, 1.0]
+
+
+def test_clamp_passes_the_gradient_on_the_bounds():
+    for low, high in ((0.0, 1.0), (rg.tensor(0.0), rg.tensor(1.0))):
+        assert gradients(lambda x, low=low, high=high: rg.clip(x, low, high), [0.0, 1.0])[1] == [1.0, 1.0]
+
+
+def test_a_tensor_as_bound_that_is_nan_gives_nan():
+    assert rg.clamp_min(rg.ones(1), rg.tensor([math.nan])).isnan().all()
+
+
+def test_round_goes_to_even_and_to_decimals():
+    assert rg.round(rg.tensor([0.5, 1.5, -2.5])).tolist() == [0.0, 2.0, -2.0]
+    assert_close(rg.round(rg.tensor([1.2345, -1.2355]), decimals=2), np.float32([1.23, -1.24]))
+    assert rg.tensor([1250.0, 1350.0]).round(decimals=-2).tolist() == [1200.0, 1400.0]
+
+
+def test_lerp_reaches_both_ends_exactly():
+    a, b = rg.tensor([1e8, 0.1]), rg.tensor([0.1, 1e8])
+    assert rg.lerp(a, b, 0.0).tolist() == a.tolist()
+    assert rg.lerp(a, b, 1.0).tolist() == b.tolist()
+
+
+# ------------------------------------------------------------------------------------------------ dtypes, calls
+
+
+def test_float_power_is_in_double_precision():
+    assert rg.float_power(rg.tensor([2]), 3).dtype == rg.float64
+    assert rg.float_power(rg.tensor([2.0]), 0.5).item() == math.sqrt(2)
+    assert rg.float_power(rg.tensor([1j]), 2).dtype == rg.complex128
+    assert rg.float_power(3, rg.tensor([2])).tolist() == [9.0]
+
+
+def test_rounded_quotients_of_integers_are_exact_integers():
+    large = 2**62 + 1
+    a, b = rg.tensor([large, -7, 7, -7]), rg.tensor([1, 2, -2, -2])
+    assert rg.divide(a, b, rounding_mode="trunc").tolist() == [large, -3, -3, 3]
+    assert rg.divide(a, b, rounding_mode="floor").tolist() == [large, -4, -4, 3]
+    assert rg.divide(a, b).dtype == rg.float32
+
+
+def test_scaled_addition_keeps_integers():
+    a = rg.tensor([1, 2])
+    assert registry["scaled_add"](a, a, alpha=3).tolist() == [4, 8]
+    assert rg.subtract(a, a, alpha=3).tolist() == [-2, -4]
+    assert rg.rsub(a, 10, alpha=3).tolist() == [7, 4]
+
+
+def test_in_place_forms_write():
+    x = rg.tensor([1.0, 4.0])
+    assert x.addcmul_(x, x, value=2.0) is x
+    assert x.tolist() == [3.0, 36.0]
+    assert x.lerp_(rg.zeros(2), 0.5) is x
+    assert x.tolist() == [1.5, 18.0]
+    assert x.clip_(max=2.0).tolist() == [1.5, 2.0]
+    assert x.fmod_(1.0).tolist() == [0.5, 0.0]
+    assert x.multiply_(2.0).negative_().tolist() == [-1.0, -0.0]
+
+
+def test_in_place_forms_are_differentiated():
+    x = rg.tensor([2.0], requires_grad=True)
+    y = x * 1
+    y.addcdiv_(y, x, value=3.0).hypot_(rg.tensor([12.0]))
+    y.backward()
+    assert y.item() == 13.0  # of 2 + 3 and 12
+    assert_close(x.grad, np.float32([5 / 13]))
+
+
+# --------------------------------------------------------------------------------------------------- comparison
+
+
+def test_closeness_is_relative_to_the_second():
+    a, b = rg.tensor([100.0, 110.0]), rg.tensor([110.0, 100.0])
+    assert rg.isclose(a, b, rtol=0.095, atol=0.0).tolist() == [True, False]
+
+
+def test_nan_is_close_to_nan_only_if_asked():
+    x = rg.tensor([math.nan, math.inf])
+    assert rg.isclose(x, x).tolist() == [False, True]
+    assert not rg.allclose(x, x)
+    assert rg.allclose(x, x, equal_nan=True)
+    assert x.allclose(x, equal_nan=True) is True
+
+
+def test_equal_compares_shapes_and_elements():
+    x = rg.tensor([1, 2])
+    assert rg.equal(x, rg.tensor([1, 2])) is True
+    assert x.equal(rg.tensor([1, 3])) is False
+    assert not rg.equal(x, rg.tensor([[1, 2]]))
+    assert rg.equal(rg.zeros(0), rg.zeros(0))

@@ -1,0 +1,74 @@
+"""The public names of PyTorch that people reach for exist here too, or stand below with what will bring them."""
+
+from functools import reduce
+from pathlib import Path
+
+import pytest
+
+import retrograd as rg
+
+FILE = Path(__file__).parents[1] / "data" / "names.txt"
+NAMES = [line for line in FILE.read_text().splitlines() if line and not line.startswith("#")]
+
+# By what brings them; who does deletes them here.  A dot at the end stands for all names that begin so.
+LATER = {
+    "transforms": """
+        autograd.forward_ad. autograd.functional autograd.functional. func.functional_call func.functionalize
+        func.grad_and_value func.hessian func.jacfwd func.jacrev func.vmap functorch.functionalize
+        functorch.grad_and_value functorch.hessian functorch.jacfwd functorch.jacrev functorch.vmap vmap
+    """,
+    "custom operators": "Tag library.",
+    "graphs and export": """
+        SymInt export export.export fx.PH fx.Proxy fx.ProxyableClassMeta fx.Tracer fx.Transformer
+        fx.immutable_collections.immutable_list fx.proxy.TracerBase fx.subgraph_rewriter. fx.symbolic_trace
+    """,
+    "ragged arrays": "nested.",
+    "modules": """
+        nn.BatchNorm1d nn.BatchNorm2d nn.Conv2d nn.DataParallel nn.Dropout2d nn.EmbeddingBag nn.GroupNorm
+        nn.InstanceNorm2d nn.MaxPool2d nn.PReLU
+    """,
+    "names of autograd": """
+        autograd.SavedTensor autograd.function.BackwardCFunction autograd.grad_mode autograd.grad_mode.no_grad
+        autograd.gradcheck.GradcheckError autograd.gradcheck.get_analytical_jacobian
+        autograd.gradcheck.get_numerical_jacobian
+    """,
+    "mixed precision": "autocast",
+    "files": "load save",
+}
+MISSING = {
+    name
+    for entry in " ".join(LATER.values()).split()
+    for name in NAMES
+    if name == entry or (entry.endswith(".") and name.startswith(entry))
+}
+# docs/decisions says why.
+ABSENT = {"bfloat16": "0014"}
+
+
+def member(name):
+    """The object of that name; functorch's functions are those of `func`."""
+    return reduce(getattr, name.replace("functorch.", "func.").split("."), rg)
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES} - MISSING - ABSENT.keys()))
+def test_the_name_exists(name):
+    assert member(name) is not None
+
+
+@pytest.mark.parametrize("name", sorted(MISSING | ABSENT.keys()))
+def test_what_is_listed_as_missing_is_missing(name):
+    with pytest.raises(AttributeError):
+        member(name)
+
+
+def test_every_entry_stands_for_a_name():
+    entries = " ".join(LATER.values()).split()
+    unused = [e for e in entries if not any(n == e or (e.endswith(".") and n.startswith(e)) for n in NAMES)]
+    assert unused == []
+
+
+@pytest.mark.parametrize("number", ABSENT.values())
+def test_what_is_absent_for_good_has_a_decision(number):
+    (page,) = (FILE.parents[2] / "docs" / "decisions").glob(f"{number}-*.md")
+    names = [name for name, decision in ABSENT.items() if decision == number]
+    assert all(name in page.read_text() for name in names)

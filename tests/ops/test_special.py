@@ -1,0 +1,173 @@
+"""Special functions where laws do not look: poles, ends and infinities, refusals, precisions, orders of derivatives."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.special
+
+import retrograd as rg
+from retrograd.testing import assert_close
+
+DOUBLE = {"dtype": rg.float64}
+
+
+def derivative(f, at, order=1):
+    """The derivative of that order of a function of one number."""
+    x = rg.tensor(at, requires_grad=True, **DOUBLE)
+    y = f(x)
+    for _ in range(order):
+        (y,) = rg.autograd.grad(y, x, create_graph=True)
+    return y.item()
+
+
+# -------------------------------------------------------------------------------------------- ends and poles
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda: rg.erfinv(rg.tensor([-1.0, 1.0, 1.5])), [-math.inf, math.inf, math.nan]),
+        (lambda: rg.special.ndtri(rg.tensor([0.0, 1.0, -0.5])), [-math.inf, math.inf, math.nan]),
+        (lambda: rg.special.log_ndtr(rg.tensor([-math.inf, math.inf])), [-math.inf, 0.0]),
+        (lambda: rg.lgamma(rg.tensor([0.0, -1.0, math.inf])), [math.inf] * 3),
+        (lambda: rg.digamma(rg.tensor([0.0, -0.0, -2.0])), [-math.inf, math.inf, math.nan]),
+        (lambda: rg.special.rgamma(rg.tensor([0.0, -1.0])), [0.0, 0.0]),
+        (lambda: rg.special.entr(rg.tensor([0.0, 1.0, -1.0])), [0.0, 0.0, -math.inf]),
+        (lambda: rg.xlogy(rg.tensor(0.0), rg.tensor([0.0, -1.0, math.inf, math.nan])), [0.0, 0.0, 0.0, math.nan]),
+        (lambda: rg.special.xlog1py(rg.tensor(0.0), rg.tensor([-1.0, -2.0])), [0.0, 0.0]),
+        (
+            lambda: rg.special.rel_entr(rg.tensor([0.0, 1.0, -1.0]), rg.tensor([0.0, 0.0, 1.0])),
+            [0.0, math.inf, math.inf],
+        ),
+        (lambda: rg.logit(rg.tensor([0.0, 1.0, 2.0])), [-math.inf, math.inf, math.nan]),
+        (lambda: rg.special.bessel_y0(rg.tensor([0.0, -1.0])), [-math.inf, math.nan]),
+        (lambda: rg.special.zeta(rg.tensor([1.0, 0.5]), rg.tensor(2.0)), [math.inf, math.nan]),
+        (lambda: rg.special.betainc(rg.tensor(2.0), rg.tensor(3.0), rg.tensor([0.0, 1.0])), [0.0, 1.0]),
+        (lambda: rg.igamma(rg.tensor(2.0), rg.tensor([0.0, math.inf])), [0.0, 1.0]),
+    ],
+)
+def test_values_at_the_ends(call, expected):
+    np.testing.assert_array_equal(call().numpy(), np.asarray(expected, np.float32))
+
+
+def test_xlogy_has_no_gradient_where_the_first_is_0_and_the_logarithm_infinite():
+    a, b = rg.tensor([0.0, 0.0], requires_grad=True), rg.tensor([0.0, 3.0])
+    (g,) = rg.autograd.grad(rg.xlogy(a, b).sum(), a)
+    assert_close(g, np.float32([0.0, math.log(3.0)]))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_logit_is_flat_where_it_clamps_and_has_no_gradient_outside():
+    x = rg.tensor([-0.5, 0.5, 0.95], requires_grad=True)
+    (clamped,) = rg.autograd.grad(rg.logit(x, eps=0.1).sum(), x)
+    (plain,) = rg.autograd.grad(rg.logit(x).sum(), x)
+    assert clamped.tolist() == [0.0, 4.0, 0.0]
+    assert math.isnan(plain[0])
+    assert plain[1] == 4.0
+
+
+# ----------------------------------------------------------------------------------------------- high orders
+
+
+@pytest.mark.parametrize(
+    ("f", "expected"),
+    [
+        (rg.sinc, [1, 0, -(math.pi**2) / 3, 0, math.pi**4 / 5]),
+        (rg.special.spherical_bessel_j0, [1, 0, -1 / 3, 0, 1 / 5]),
+        (rg.special.bessel_j0, [1, 0, -1 / 2, 0, 3 / 8]),
+        (rg.special.bessel_j1, [0, 1 / 2, 0, -3 / 8, 0]),
+        (rg.i0, [1, 0, 1 / 2, 0, 3 / 8]),
+        (rg.special.i1, [0, 1 / 2, 0, 3 / 8, 0]),
+        (lambda x: rg.special.chebyshev_polynomial_t(x + 1, 4), [1, 16, 80, 192, 192]),
+        (lambda x: rg.special.chebyshev_polynomial_u(x + 1, 3), [4, 20, 48, 48, 0]),
+        (lambda x: rg.special.legendre_polynomial_p(x - 1, 3), [-1, 6, -15, 15, 0]),
+    ],
+)
+def test_derivatives_hold_to_the_fourth_order_where_formulas_divide_by_zero(f, expected):
+    for order, value in enumerate(expected):
+        assert derivative(f, 0.0, order) == pytest.approx(value, abs=1e-12), f"order {order}"
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3, 6])
+@pytest.mark.parametrize("at", [0.05, 0.9, 2.5, -7.3])
+def test_sinc_has_the_derivatives_of_the_spherical_bessel_function(at, order):
+    expected = derivative(lambda x: rg.special.spherical_jn(0, x * math.pi), at, order)
+    assert derivative(rg.sinc, at, order) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_derivatives_of_digamma_are_polygamma():
+    for order in range(4):
+        assert derivative(rg.digamma, 1.3, order) == pytest.approx(scipy.special.polygamma(order, 1.3), rel=1e-12)
+
+
+# -------------------------------------------------------------------------------------- calls, refusals, dtypes
+
+
+@pytest.mark.parametrize(
+    ("f", "name"),
+    [
+        (lambda a: rg.igamma(a, rg.tensor(1.0)), "igamma: .*'a'"),
+        (lambda a: rg.igammac(a, rg.tensor(1.0)), "igammac: .*'a'"),
+        (lambda a: rg.special.zeta(a, rg.tensor(1.0)), "special.zeta: .*'x'"),
+        (lambda a: rg.special.jv(a, rg.tensor(1.0)), "special.jv: .*'v'"),
+        (lambda b: rg.special.betainc(rg.tensor(1.0), b, rg.tensor(0.5)), "special.betainc: .*'b'"),
+        (lambda n: rg.special.hermite_polynomial_h(rg.tensor(1.0), n), "special.hermite_polynomial_h: .*'n'"),
+    ],
+)
+def test_parameters_that_have_no_derivative_are_refused_by_name(f, name):
+    with pytest.raises(NotImplementedError, match=name):
+        f(rg.tensor(2.0, requires_grad=True))
+
+
+def test_incomplete_functions_take_parameters_that_are_not_whole():
+    a, x = rg.tensor([0.3, 2.7], **DOUBLE), rg.tensor([0.5, 4.0], requires_grad=True, **DOUBLE)
+    assert_close(rg.igamma(a, x).detach(), scipy.special.gammainc(a.numpy(), x.detach().numpy()))
+    (g,) = rg.autograd.grad(rg.igamma(a, x).sum(), x)
+    density = x ** (a - 1) * rg.exp(-x) / rg.special.gamma(a)
+    assert_close(g, density.detach())
+
+
+@pytest.mark.parametrize("name", ["erfc", "lgamma", "digamma", "i0", "sinc", "logit"])
+@pytest.mark.parametrize("dtype", [rg.float16, rg.float32, rg.float64])
+def test_the_dtype_stays(name, dtype):
+    assert getattr(rg, name)(rg.tensor([0.5], dtype=dtype)).dtype == dtype
+
+
+def test_integers_become_the_default_dtype():
+    assert rg.erfc(rg.tensor([0, 1])).dtype == rg.float32
+    assert rg.special.jv(rg.tensor([2]), rg.tensor([1])).dtype == rg.float32
+    assert rg.special.expn(2, rg.tensor([1.0])).dtype == rg.float32  # SciPy answers in double precision
+
+
+def test_polygamma_is_called_as_in_pytorch():
+    x = rg.tensor([1.0, 2.0])
+    assert x.polygamma(1).tolist() == rg.polygamma(1, x).tolist() == rg.special.polygamma(n=1, input=x).tolist()
+
+
+def test_several_names_are_one_operator():
+    assert rg.special.gammaln is rg.lgamma
+    assert rg.special.psi is rg.digamma
+    assert rg.special.expit is rg.sigmoid
+    assert rg.special.multigammaln is rg.mvlgamma
+    assert rg.special.jn is rg.special.jv
+    assert rg.special.j0 is rg.special.bessel_j0
+
+
+def test_what_autograd_has_of_scipy_special_is_there():
+    names = """beta betainc betaln digamma erf erfc erfcinv erfinv expit gamma gammainc gammaincc gammaln gammasgn i0 i1
+        iv ive j0 j1 jn logit logsumexp multigammaln polygamma psi rgamma y0 y1 yn"""
+    assert not [name for name in names.split() if not hasattr(rg.special, name)]
+
+
+def test_sici_answers_both_by_name():
+    both = rg.special.sici(rg.tensor([1.0], **DOUBLE))
+    assert_close(both.si, scipy.special.sici([1.0])[0])
+    assert_close(both.ci, scipy.special.sici([1.0])[1])
+
+
+def test_polynomials_of_negative_degree_are_zero_and_degrees_broadcast():
+    x = rg.tensor([[0.5], [2.0]], **DOUBLE)
+    out = rg.special.chebyshev_polynomial_t(x, rg.tensor([-1, 0, 1, 2]))
+    assert out.tolist() == [[0.0, 1.0, 0.5, -0.5], [0.0, 1.0, 2.0, 7.0]]

@@ -1,0 +1,148 @@
+"""Views of memory: what shares it, what may be written, where strides lead out, and replay in every layout."""
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.testing import assert_close
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x.unfold(1, 2, 2),
+        lambda x: x.as_strided((2, 2), (4, 1)),
+        lambda x: x.t(),
+        lambda x: x.diagonal(),
+        lambda x: x.swapaxes(0, 1),
+        lambda x: x.ravel(),
+        lambda x: x.view(rg.int32),
+        lambda x: x.view_as(rg.zeros(6, 2)),
+        lambda x: rg.broadcast_tensors(x, x)[0],
+    ],
+)
+def test_views_share_memory_with_what_they_show(view):
+    x = rg.zeros(3, 4)
+    v = view(x)
+    assert np.shares_memory(v.numpy(), x.numpy())
+    v.fill_(1)
+    assert x.count_nonzero().item() == v.numel()
+
+
+def test_windows_that_overlap_can_not_be_written_to():
+    x = rg.zeros(5)
+    with pytest.raises(RuntimeError, match="more than one element lies in one place"):
+        x.unfold(0, 2, 1).fill_(1.0)
+    with pytest.raises(RuntimeError, match="more than one element lies in one place"):
+        x.as_strided((2, 2), (1, 1)).fill_(1.0)
+    x.unfold(0, 2, 3).fill_(1.0)
+    assert x.tolist() == [1.0, 1.0, 0.0, 1.0, 1.0]
+
+
+def test_a_write_to_windows_is_part_of_the_graph():
+    x = rg.ones(5, requires_grad=True)
+    y = x * 2
+    y.unfold(0, 2, 3)[1].mul_(5)
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0, 2.0, 10.0, 10.0]
+
+
+@pytest.mark.parametrize("layout", [np.ascontiguousarray, np.asfortranarray, lambda a: a[::-1]])
+def test_windows_of_any_memory_show_the_same_numbers(layout):
+    a = np.arange(20.0).reshape(4, 5)
+    x = rg.from_numpy(layout(a))
+    expected = np.lib.stride_tricks.sliding_window_view(layout(a), 3, axis=1)[:, ::2]
+    assert x.unfold(1, 3, 2).tolist() == expected.tolist()
+    assert np.shares_memory(x.unfold(1, 3, 2).numpy(), x.numpy())
+
+
+def test_windows_of_no_elements_and_of_tensors_without_dimensions():
+    assert rg.arange(7).unfold(0, 0, 1).shape == (8, 0)
+    assert rg.tensor(3.0).unfold(0, 1, 1).tolist() == [3.0]
+
+
+def test_strides_read_memory_in_the_order_in_which_it_lies():
+    x = rg.arange(6.0).reshape(2, 3)
+    assert x.t().as_strided((6,), (1,)).tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    assert x[1:].as_strided((2,), (1,)).tolist() == [3.0, 4.0]
+    assert x[1:].as_strided((2,), (1,), 1).tolist() == [1.0, 2.0]
+    assert x[:, 0].as_strided((2, 2), (3, 1)).tolist() == [[0.0, 1.0], [3.0, 4.0]]
+
+
+def test_strides_out_of_memory_or_over_gaps_are_refused():
+    x = rg.arange(6.0).reshape(2, 3)
+    with pytest.raises(RuntimeError, match="reach places up to 6 of 6"):
+        x.as_strided((2,), (1,), 5)
+    with pytest.raises(RuntimeError, match="has gaps"):
+        rg.from_numpy(np.zeros((2, 6))[:, ::2]).as_strided((2,), (1,))
+
+
+def test_the_gradient_through_strides_adds_up_where_places_are_shown_again():
+    x = rg.ones(2, 2, dtype=rg.float64, requires_grad=True)
+    x.as_strided((3, 2), (1, 1)).sum().backward()
+    assert x.grad.tolist() == [[1.0, 2.0], [2.0, 1.0]]
+    y = rg.ones(2, 3, requires_grad=True)
+    (y * 1).t().as_strided((2,), (1,), 1).sum().backward()
+    assert y.grad.tolist() == [[0.0, 1.0, 1.0], [0.0, 0.0, 0.0]]
+
+
+@pytest.mark.parametrize("turn", [lambda y: y, lambda y: y.t(), lambda y: y.flip(0).t()])
+def test_what_was_overwritten_through_a_view_gets_no_gradient_however_that_lies_in_memory(turn):
+    x = rg.ones(2, 3, requires_grad=True)
+    y = x * 1
+    y.view(6)[:3] = 0.0
+    out = turn(y)
+    (out * rg.ones(out.shape)).sum().backward()
+    assert x.grad.tolist() == [[0.0] * 3, [1.0] * 3]
+
+
+def test_a_write_through_the_row_of_a_transposed_base_replays_on_other_layouts():
+    base = rg.from_numpy(np.asfortranarray(np.ones((2, 3)))).requires_grad_()
+    y = base.clone()
+    assert y.stride() == (1, 2)
+    y.t().view(6)[:2] = 0.0
+    (y * rg.ones(2, 3)).sum().backward()
+    assert base.grad.tolist() == [[0.0, 1.0, 1.0]] * 2
+
+
+@pytest.mark.parametrize(
+    ("shape", "old", "new", "expected"),
+    [
+        ((2, 4), "float32", "float64", (2, 2)),
+        ((2, 3), "float32", "int32", (2, 3)),
+        ((2, 3), "float32", "uint8", (2, 12)),
+        ((), "float32", "int32", ()),
+        ((2, 2), "complex64", "float32", (2, 4)),
+    ],
+)
+def test_bytes_read_as_another_dtype(shape, old, new, expected):
+    x = rg.ones(shape, dtype=old)
+    y = x.view(getattr(rg, new))
+    assert (y.shape, y.dtype) == (expected, np.dtype(new))
+    assert x.view(dtype=y.dtype).numpy().tobytes() == x.numpy().tobytes()
+
+
+def test_bytes_that_do_not_lie_together_are_not_read_as_another_dtype():
+    with pytest.raises(RuntimeError, match="do not lie together"):
+        rg.ones(2, 4).t().view(rg.uint8)
+    x = rg.ones(2, requires_grad=True)
+    assert x.view(rg.float32) is x
+    assert not x.view(rg.int32).requires_grad
+
+
+def test_scattering_into_views_takes_sources_of_other_dtypes_and_has_both_gradients():
+    x, src = rg.zeros(4, requires_grad=True), rg.ones(2, dtype=rg.float64, requires_grad=True)
+    out = x.slice_scatter(src, 0, -2)
+    assert out.dtype == rg.float32
+    out.sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0, 0.0, 0.0]
+    assert_close(src.grad, np.ones(2))
+    assert src.grad.dtype == rg.float64
+
+
+def test_shapes_that_broadcast():
+    assert rg.broadcast_shapes(2, (3, 2), (1,)) == (3, 2)
+    assert rg.broadcast_shapes() == ()
+    with pytest.raises(ValueError, match="broadcast_shapes"):
+        rg.broadcast_shapes((2,), (3,))
+    assert [x.tolist() for x in rg.unravel_index(rg.tensor([7, -1]), (2, 3))] == [[0, 1], [1, 2]]

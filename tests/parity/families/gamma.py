@@ -1,0 +1,26 @@
+"""The gamma function and its family."""
+
+import torch
+
+CALLS = {
+    "igamma": lambda a, x: torch.igamma(torch.as_tensor(a), x),
+    "igammac": lambda a, x: torch.igammac(torch.as_tensor(a), x),
+}
+_TRIGAMMA = "PyTorch's trigamma is exact to 9 digits only, in double precision too"
+_ZETA = "PyTorch's zeta function is NaN for an infinite q, where it is 0"
+KNOWN = {
+    ("lgamma", "second order"): _TRIGAMMA,
+    ("mvlgamma", "second order"): _TRIGAMMA,
+    ("digamma", "gradient"): _TRIGAMMA,
+    ("polygamma", "values"): _TRIGAMMA,
+    ("polygamma", "gradient"): _TRIGAMMA,
+    ("digamma", "special"): "PyTorch's trigamma is some large number at the negative integers, where it is infinite",
+    ("digamma", "poisoned"): _TRIGAMMA,
+    ("digamma", "equal"): _TRIGAMMA,
+    ("polygamma", "special"): "the same, and PyTorch's zeta function is NaN at inf, where it is 0",
+    ("polygamma", "poisoned"): _ZETA,
+    ("polygamma", "equal"): _TRIGAMMA,
+    ("special.zeta", "special"): _ZETA,
+    ("special.zeta", "poisoned"): _ZETA,
+    ("lgamma", "special"): "SciPy says inf at the smallest number and -inf at -inf, PyTorch 744 and inf",
+}

@@ -1,0 +1,9 @@
+"""Joining tensors, and laying them out against each other."""
+
+import torch
+
+CALLS = {
+    "block_diag": lambda tensors: torch.block_diag(*tensors),
+    "cartesian_prod": lambda tensors: torch.cartesian_prod(*tensors),
+    "meshgrid": lambda tensors, indexing: torch.meshgrid(*tensors, indexing=indexing),
+}

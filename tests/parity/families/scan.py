@@ -1,0 +1,18 @@
+"""Scans and differences: how PyTorch's are called where that differs, and what differs."""
+
+import torch
+
+
+def _gradient(x, spacing, dim, edge_order):
+    """PyTorch works out the weights of the neighbours in the dtype of the coordinates."""
+    real = x.abs().dtype
+    if isinstance(spacing, list):
+        spacing = [s.to(real) if isinstance(s, torch.Tensor) else s for s in spacing]
+    return torch.gradient(x, spacing=spacing, edge_order=edge_order, **({} if dim is None else {"dim": dim}))
+
+
+CALLS = {"gradient": _gradient}
+
+KNOWN = {
+    ("logcumsumexp", "values"): "of complex numbers ours is the principal logarithm, as in logsumexp",
+}

@@ -1,0 +1,3 @@
+"""Sorting and searching: inputs that only ours differentiates by."""
+
+NO_GRADIENT = {"unique": ("x",), "unique_consecutive": ("x",)}

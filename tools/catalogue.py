@@ -1,0 +1,76 @@
+"""Writes docs/catalogue.md: every public operator, by the module that defines it, from the registry.
+
+python tools/catalogue.py            # write
+python tools/catalogue.py --check    # exit with 1 if the page is out of date
+"""
+
+import inspect
+import sys
+from itertools import groupby
+from pathlib import Path
+
+from retrograd import pipelining  # noqa: F401 (registers its operator)
+from retrograd.core import Operator, registry
+
+PAGE = Path(__file__).parents[1] / "docs" / "catalogue.md"
+HEAD = """\
+# The catalogue of operators
+
+<!-- Made from the registry by tools/catalogue.py: run `make stubs` after a change. -->
+
+Every operator that has a public name, {count} of them, by the module that defines it; {others} more are the parts that
+these are made of. `help(rg.einsum)` shows the whole text of each, with examples. Names are PyTorch's; where an operator
+has several, they stand together. Those without a dot are methods of tensors too, but for those that make tensors.
+
+Derivatives: **any** order, forward and reverse; **none**, where the result is an integer, a truth or a constant.
+What holds at points without a derivative is told in [derivatives](derivatives.md).
+"""
+
+
+def module_of(operator: Operator) -> str:
+    """The last name of the module that defines the operator."""
+    return operator.definition.__module__.removeprefix("retrograd.")
+
+
+def title(module: str) -> str:
+    """What the module's docstring says it holds."""
+    return inspect.getdoc(sys.modules[f"retrograd.{module}"]).splitlines()[0].rstrip(".:")
+
+
+def derivative(operator: Operator) -> str:
+    """What the page says of an operator's derivatives."""
+    return "any" if operator.differentiable or operator.inlined else "none"
+
+
+def row(operator: Operator) -> str:
+    """An operator's line of the table."""
+    names = ", ".join(f"`{name}`" for name in operator.public_names)
+    arguments = str(operator.called_as).partition("(")[2].rpartition(") ->")[0].replace("|", "\\|")
+    first = inspect.getdoc(operator.definition).splitlines()[0].replace("|", "\\|")
+    return f"| {names} | `{arguments}` | {first} | {derivative(operator)} |"
+
+
+def page() -> str:
+    """The whole page."""
+    public = sorted((o for o in registry.values() if o.public_names), key=lambda o: (module_of(o), o.name))
+    parts = [HEAD.format(count=len(public), others=len(registry) - len(public))]
+    for module, operators in groupby(public, module_of):
+        lines = ["| names | arguments | | derivatives |", "| --- | --- | --- | --- |", *map(row, operators)]
+        parts.append(f"## {title(module)}\n\n" + "\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def main() -> int:
+    """Write the page, or compare."""
+    stale = not PAGE.exists() or PAGE.read_text() != page()
+    if stale and "--check" in sys.argv:
+        print(f"{PAGE.name} is out of date")
+        return 1
+    if stale:
+        PAGE.write_text(page())
+        print(f"wrote {PAGE.name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
