@@ -6,6 +6,7 @@ the seconds that one sample of the row took, or `null` where the row does not ap
 within every round, so that whatever else the machine does meets all of them.
 """
 
+import importlib
 import json
 import os
 import statistics
@@ -13,8 +14,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+LEAST_SECONDS = 0.02  # a sample of `sampler` repeats its row until it takes about so long
 
 
 def seconds(function: Callable[[], object]) -> float:
@@ -76,6 +79,48 @@ def interleaved(workers: Iterable[Worker], rows: Iterable[str], rounds: int) -> 
                 if taken is not None and number:  # the first round warms up
                     by_subject.setdefault(worker.name, []).append(taken)
     return {row: {name: statistics.median(t) for name, t in found.items()} for row, found in times.items()}
+
+
+def library(name: str) -> ModuleType:
+    """A subject's module, on one thread."""
+    if name == "PyTorch":
+        import torch
+
+        torch.set_num_threads(1)
+        return torch
+    return importlib.import_module(name.lower())
+
+
+def sampler(calls: Callable[[str], Callable[[], object] | None]) -> Callable[[str], float | None]:
+    """The function from row to seconds per call: `calls` makes a row's call, once, or answers that there is none."""
+    made: dict[str, tuple[Callable[[], object] | None, int]] = {}
+
+    def sample(row: str) -> float | None:
+        if row not in made:
+            made[row] = calls(row), 0
+        call, times = made[row]
+        if call is None:
+            return None
+        call()  # finds memory as other rows left it, which may cost more than the call
+        if not times:
+            times = max(1, round(LEAST_SECONDS / seconds(call)))
+            made[row] = call, times
+        return seconds(lambda: [call() for _ in range(times)]) / times
+
+    return sample
+
+
+def beside(found: Mapping[str, Mapping[str, float]], rows: Mapping[str, float | None], peer: str) -> tuple[str, bool]:
+    """A table of milliseconds beside a peer's, with budgets for the ratio, and whether all of these are met."""
+    lines, fine = [], True
+    for row, budget in rows.items():
+        ours, its = found[row].get("retrograd"), found[row].get(peer)
+        ratio = ours / its if ours and its else None
+        ok = ratio is None or budget is None or ratio <= budget
+        fine = fine and ok
+        times = cells([t and t * 1e3 for t in (ours, its)], "{:.2f}")
+        lines.append([row, *times, *cells([ratio, budget], "{:.2f}"), verdict(ok) if ratio and budget else ""])
+    return table([f"ms, beside {peer}", "retrograd", peer, "ratio", "budget", ""], lines), fine
 
 
 def verdict(ok: bool) -> str:

@@ -1,6 +1,6 @@
-"""What images cost: convolutions, pooling and resizing, forward and backward, against PyTorch.
+"""What images cost: convolutions, pooling, padding and resizing, forward and backward, against PyTorch.
 
-    python benchmarks/convolution.py [--rounds 9] [--json FILE] [--check]
+    python benchmarks/convolution.py [--rounds 9] [--only conv] [--json FILE] [--check]
 
 retrograd and PyTorch, each a process with one thread, take turns.  A sample is one forward and backward pass in single
 precision, with gradients of images and weight.  Figures are medians over the rounds, in milliseconds.
@@ -17,18 +17,20 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from common import Worker, cells, interleaved, judged, seconds, serve, table
+from common import Worker, beside, interleaved, library, sampler, serve
 
-# Title: images, weight, params, budget.
-CONVOLUTIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, int], float]] = {
-    "3x3, 64 channels, 56x56": ((32, 64, 56, 56), (64, 64, 3, 3), {"padding": 1}, 2.0),
-    "7x7 by 2, 3 channels, 224x224": ((16, 3, 224, 224), (64, 3, 7, 7), {"stride": 2, "padding": 3}, 2.0),
-    "3x3, 256 channels, 14x14": ((32, 256, 14, 14), (256, 256, 3, 3), {"padding": 1}, 2.0),
-    "3x3 by 2, 64 channels, 56x56": ((32, 64, 56, 56), (128, 64, 3, 3), {"stride": 2, "padding": 1}, 2.0),
-    "1x1, 128 channels, 28x28": ((32, 128, 28, 28), (128, 128, 1, 1), {}, 2.0),
-    "3x3 by channel, 64, 56x56": ((32, 64, 56, 56), (64, 1, 3, 3), {"padding": 1, "groups": 64}, 2.0),
-    "3x3, 16 groups, 64 channels": ((32, 64, 56, 56), (64, 4, 3, 3), {"padding": 1, "groups": 16}, 2.0),
-    "5x5, 1 channel, 28x28": ((256, 1, 28, 28), (8, 1, 5, 5), {}, 2.0),
+BUDGET = 2.0  # of PyTorch's time, for each convolution
+SUBJECTS = ("retrograd", "PyTorch")
+# Title: images, weight, params.
+CONVOLUTIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, int]]] = {
+    "3x3, 64 channels, 56x56": ((32, 64, 56, 56), (64, 64, 3, 3), {"padding": 1}),
+    "7x7 by 2, 3 channels, 224x224": ((16, 3, 224, 224), (64, 3, 7, 7), {"stride": 2, "padding": 3}),
+    "3x3, 256 channels, 14x14": ((32, 256, 14, 14), (256, 256, 3, 3), {"padding": 1}),
+    "3x3 by 2, 64 channels, 56x56": ((32, 64, 56, 56), (128, 64, 3, 3), {"stride": 2, "padding": 1}),
+    "1x1, 128 channels, 28x28": ((32, 128, 28, 28), (128, 128, 1, 1), {}),
+    "3x3 by channel, 64, 56x56": ((32, 64, 56, 56), (64, 1, 3, 3), {"padding": 1, "groups": 64}),
+    "3x3, 16 groups, 64 channels": ((32, 64, 56, 56), (64, 4, 3, 3), {"padding": 1, "groups": 16}),
+    "5x5, 1 channel, 28x28": ((256, 1, 28, 28), (8, 1, 5, 5), {}),
 }
 IMAGES = (32, 64, 56, 56)
 OTHERS: dict[str, Callable[[Any, Any], Any]] = {
@@ -43,69 +45,33 @@ OTHERS: dict[str, Callable[[Any, Any], Any]] = {
 PRODUCT = "1000x1000 matrix product"
 
 
-def retrograd() -> ModuleType:
-    """Our library."""
-    import retrograd
-
-    return retrograd
-
-
-def torch() -> ModuleType:
-    """PyTorch, on one thread."""
-    import torch as pytorch
-
-    pytorch.set_num_threads(1)
-    return pytorch
-
-
-SUBJECTS: dict[str, Callable[[], ModuleType]] = {"retrograd": retrograd, "PyTorch": torch}
-
-
-def passes(m: ModuleType, function: Callable[..., Any], *shapes: tuple[int, ...]) -> float:
-    """Seconds for one forward and backward pass of a function of tensors of these shapes."""
+def passes(m: ModuleType, function: Callable[..., Any], *shapes: tuple[int, ...]) -> Callable[[], None]:
+    """One forward and backward pass of a function of tensors of these shapes."""
     inputs = [m.randn(*shape).requires_grad_() for shape in shapes]
     g = m.ones_like(function(*inputs))
-    return seconds(lambda: function(*inputs).backward(g))
+
+    def step() -> None:
+        for x in inputs:
+            x.grad = None
+        function(*inputs).backward(g)
+
+    return step
 
 
 def worker(name: str) -> Callable[[str], float | None]:
     """The function from a row's name to seconds."""
-    m = SUBJECTS[name]()
+    m = library(name)
     functional = m.nn.functional
 
-    def sample(row: str) -> float | None:
+    def call(row: str) -> Callable[[], object]:
         if row == PRODUCT:
-            a, b = m.randn(1000, 1000), m.randn(1000, 1000)
-            return seconds(lambda: a @ b)
+            return partial(m.matmul, m.randn(1000, 1000), m.randn(1000, 1000))
         if row in OTHERS:
             return passes(m, partial(OTHERS[row], functional), IMAGES)
-        images, weight, params, _ = CONVOLUTIONS[row]
+        images, weight, params = CONVOLUTIONS[row]
         return passes(m, partial(functional.conv2d, **params), images, weight, weight[:1])
 
-    return sample
-
-
-def report(rounds: int, file: str | None) -> bool:
-    """Run everything; returns whether every budget is met."""
-    started = [Worker(__file__, name, {}) for name in SUBJECTS]
-    for absent in [w for w in started if w.ready is not True]:
-        print(f"{absent.name} is left out: {absent.ready}")
-    workers = [w for w in started if w.ready is True]
-    rows = [*CONVOLUTIONS, *OTHERS, PRODUCT]
-    medians = interleaved(workers, rows, rounds)
-    for w in started:
-        w.close()
-    lines, fine = [], True
-    for row, found in medians.items():
-        share, ok = judged(found, CONVOLUTIONS[row][3] if row in CONVOLUTIONS else None)
-        fine = fine and ok
-        ms = [found[name] * 1e3 if name in found else None for name in SUBJECTS]
-        lines.append([row, *cells(ms, "{:.1f}"), *share])
-    print(table(["ms, forward and backward", *SUBJECTS, "ratio", "budget", ""], lines))
-    if file:
-        with open(file, "w") as f:
-            json.dump({"seconds": medians}, f, indent=1)
-    return fine
+    return sampler(call)
 
 
 def main() -> int:
@@ -113,13 +79,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--worker", choices=SUBJECTS, help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--only", default="", help="rows whose name contains this")
     parser.add_argument("--json", metavar="FILE", help="write the medians, in seconds")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a budget is missed")
     options = parser.parse_args()
     if options.worker:
         serve(partial(worker, options.worker))
         return 0
-    fine = report(options.rounds, options.json)
+    workers = [Worker(__file__, name, {}) for name in SUBJECTS]
+    rows = [row for row in [*CONVOLUTIONS, *OTHERS, PRODUCT] if options.only in row]
+    found = interleaved([w for w in workers if w.ready is True], rows, options.rounds)
+    for w in workers:
+        w.close()
+    text, fine = beside(found, {row: BUDGET if row in CONVOLUTIONS else None for row in rows}, "PyTorch")
+    print(text)
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(found, file, indent=1)
     return 1 if options.check and not fine else 0
 
 

@@ -14,12 +14,11 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from common import Worker, cells, interleaved, seconds, serve, table, verdict
+from common import Worker, beside, interleaved, library, sampler, serve
 
 SIZE = 4_000_000
 BUDGET_NUMPY = 1.1  # of NumPy's own time
 BUDGET_PYTORCH, BUDGET_CONVOLUTION = 1.3, 2.0  # of PyTorch's time
-LEAST_SECONDS = 0.02  # a sample repeats its row until it takes about so long
 
 # name here: (NumPy's name, operands, keywords of NumPy); the operands are vectors of SIZE, positive where named so.
 ELEMENTWISE = {
@@ -45,41 +44,43 @@ def vectors() -> list[np.ndarray]:
     return [rng.uniform(0.5, 1.5, SIZE).astype(np.float32) for _ in range(2)]
 
 
-def elementwise(library: ModuleType, name: str) -> Callable[[], Any]:
+def elementwise(m: ModuleType, name: str) -> Callable[[], Any]:
     """A call of one elementwise function."""
     its, count = ELEMENTWISE[name]
-    if library is np:
+    if m is np:
         return partial(getattr(np, its), *vectors()[:count])
-    return partial(getattr(library, name), *[library.from_numpy(v) for v in vectors()[:count]])
+    return partial(getattr(m, name), *[m.from_numpy(v) for v in vectors()[:count]])
 
 
-def reduction(library: ModuleType, name: str, dim: int | None) -> Callable[[], Any]:
+def reduction(m: ModuleType, name: str, dim: int | None) -> Callable[[], Any]:
     """A call of one reduction, of all, or of a matrix of 2,000 rows along one dimension."""
     array = vectors()[0].reshape(2000, -1)
-    if library is np:
+    if dim is None and name == "sort":
+        array, dim = array.ravel(), 0
+    if m is np and name == "sort":  # ours answers indices too
+        return lambda: np.take_along_axis(array, np.argsort(array, axis=dim), axis=dim)
+    if m is np:
         options = {"ddof": 1} if name in ("var", "std") else {}
         return partial(getattr(np, REDUCTIONS[name]), array, axis=dim, **options)
-    x = library.from_numpy(array)
+    x = m.from_numpy(array)
     if name in ("cumsum", "cumprod", "sort"):
-        return (
-            (lambda: getattr(library, name)(x.flatten(), 0)) if dim is None else partial(getattr(library, name), x, dim)
-        )
-    return partial(getattr(library, name), x) if dim is None else partial(getattr(library, name), x, dim)
+        return (lambda: getattr(m, name)(x.flatten(), 0)) if dim is None else partial(getattr(m, name), x, dim)
+    return partial(getattr(m, name), x) if dim is None else partial(getattr(m, name), x, dim)
 
 
 # ---------------------------------------------------------------------------------------------------- gradients
 
 
-def normal(library: ModuleType, *shape: int, dtype: str = "float32") -> Any:
+def normal(m: ModuleType, *shape: int, dtype: str = "float32") -> Any:
     """A leaf of normal numbers."""
     array = np.random.default_rng(len(shape)).normal(size=shape).astype(dtype)
-    return library.from_numpy(array).requires_grad_(True)
+    return m.from_numpy(array).requires_grad_(True)
 
 
-def well_conditioned(library: ModuleType, n: int) -> Any:
+def well_conditioned(m: ModuleType, n: int) -> Any:
     """A square matrix that solving does not trouble."""
     array = np.random.default_rng(1).normal(size=(n, n)).astype(np.float32) + n**0.5 * 2 * np.eye(n, dtype=np.float32)
-    return library.from_numpy(array).requires_grad_(True)
+    return m.from_numpy(array).requires_grad_(True)
 
 
 def einsum_of_matrices(m: ModuleType) -> Callable[[], Any]:
@@ -133,49 +134,16 @@ ROWS: dict[str, Callable[[ModuleType], Callable[[], Any]]] = {
 }
 
 
-def the_library(name: str) -> ModuleType:
-    """The subject's module, on one thread."""
-    if name == "NumPy":
-        return np
-    if name == "PyTorch":
-        import torch
-
-        torch.set_num_threads(1)
-        return torch
-    import retrograd
-
-    return retrograd
-
-
 def subject(name: str) -> Callable[[str], float | None]:
     """The function from row to seconds of one subject."""
-    library = the_library(name)
-    made: dict[str, tuple[Callable[[], Any], int]] = {}
+    its = library(name)
 
-    def sample(row: str) -> float | None:
-        peers = {"NumPy"} if row in ROWS else {"PyTorch"}
-        if name not in peers | {"retrograd"}:
+    def call(row: str) -> Callable[[], Any] | None:
+        if name not in {"retrograd", "NumPy" if row in ROWS else "PyTorch"}:
             return None
-        if row not in made:
-            call = ROWS[row](library) if row in ROWS else GRADIENTS[row][0](library)
-            call()
-            made[row] = call, max(1, round(LEAST_SECONDS / seconds(call)))
-        call, times = made[row]
-        return seconds(lambda: [call() for _ in range(times)]) / times
+        return ROWS[row](its) if row in ROWS else GRADIENTS[row][0](its)
 
-    return sample
-
-
-def report(found: dict[str, dict[str, float]], rows: dict[str, float], peer: str) -> tuple[str, bool]:
-    """A table of milliseconds beside a peer's, and whether every budget is met."""
-    lines, fine = [], True
-    for row, budget in rows.items():
-        ours, its = found[row].get("retrograd"), found[row].get(peer)
-        ratio = ours / its if ours and its else None
-        fine = fine and (ratio is None or ratio <= budget)
-        times = cells([t and t * 1e3 for t in (ours, its)], "{:.2f}")
-        lines.append([row, *times, *cells([ratio, budget], "{:.2f}"), verdict(ratio <= budget) if ratio else ""])
-    return table([f"ms, beside {peer}", "retrograd", peer, "ratio", "budget", ""], lines), fine
+    return sampler(call)
 
 
 def main() -> int:
@@ -196,8 +164,8 @@ def main() -> int:
     found = interleaved(ready, rows, options.rounds)
     for worker in workers:
         worker.close()
-    first, small = report(found, {r: BUDGET_NUMPY for r in rows if r in ROWS}, "NumPy")
-    second, fast = report(found, {r: GRADIENTS[r][1] for r in rows if r in GRADIENTS}, "PyTorch")
+    first, small = beside(found, {r: BUDGET_NUMPY for r in rows if r in ROWS}, "NumPy")
+    second, fast = beside(found, {r: GRADIENTS[r][1] for r in rows if r in GRADIENTS}, "PyTorch")
     print(f"{SIZE:,} float32\n{first}\n\nforward + backward\n{second}")
     if options.json:
         with open(options.json, "w") as file:

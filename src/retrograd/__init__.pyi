@@ -168,6 +168,9 @@ def addmm(x: _Operand, mat1: _Operand, mat2: _Operand, *, beta: _Number = 1, alp
 def addmv(x: _Operand, mat: _Operand, vec: _Operand, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
     """beta * x + alpha * mv(mat, vec); x broadcasts."""
 
+def addmv_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """`addmv`, written into the tensor; returns it."""
+
 def addr(x: _Operand, vec1: _Operand, vec2: _Operand, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
     """beta * x + alpha * outer(vec1, vec2); x broadcasts."""
 
@@ -177,7 +180,7 @@ def adjoint(x: _Operand) -> Tensor:
 def all(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
     """Whether every element over `dim` (None: all, (): each on its own) is true (not zero)."""
 
-def allclose(x: Any, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> _bool:
+def allclose(input: Any, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> _bool:
     """Whether all elements are close, as `isclose` says."""
 
 def alpha_dropout(x: _Operand, p: _float = 0.5, training: _bool = False) -> Tensor:
@@ -423,14 +426,26 @@ def chunk(x: _Operand, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
 def clamp(x: _Operand, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
     """x, but at least min and at most max (which wins over min): numbers, or tensors that broadcast."""
 
+def clamp_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """`clamp`, written into the tensor; returns it."""
+
 def clamp_max(x: _Operand, max: _Operand) -> Tensor:
     """x, but at most max, a number or a tensor: `clamp` with one bound."""
+
+def clamp_max_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """`clamp_max`, written into the tensor; returns it."""
 
 def clamp_min(x: _Operand, min: _Operand) -> Tensor:
     """x, but at least min, a number or a tensor: `clamp` with one bound."""
 
+def clamp_min_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """`clamp_min`, written into the tensor; returns it."""
+
 def clip(x: _Operand, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
     """x, but at least min and at most max (which wins over min): numbers, or tensors that broadcast."""
+
+def clip_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """`clamp`, written into the tensor; returns it."""
 
 def clone(input: Any, *, memory_format: Any = ...) -> Tensor:
     """A copy that gradients pass through; it keeps the order in memory unless a format is given."""
@@ -621,7 +636,7 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, out: Any = None,
 def eq(a: _Operand, b: _Operand) -> Tensor:
     """Whether a equals b, element by element."""
 
-def equal(x: Any, other: Any) -> _bool:
+def equal(input: Any, other: Any) -> _bool:
     """Whether two tensors have the same shape and the same elements, NaN being equal to nothing."""
 
 def erf(x: _Operand) -> Tensor:
@@ -709,7 +724,7 @@ def floor_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`floor`, written into the tensor; returns it."""
 
 def floor_divide(a: _Operand, b: _Operand) -> Tensor:
-    """The quotient rounded down; it has no derivative."""
+    """The quotient rounded down; it has no derivative.  ZeroDivisionError if an integer is divided by 0."""
 
 def fmax(a: _Operand, b: _Operand) -> Tensor:
     """The larger of the two, the other where one is NaN; of equals, a has the gradient."""
@@ -753,6 +768,9 @@ def gather(x: _Operand, dim: _int, index: _Operand, *, sparse_grad: _bool = Fals
 def gcd(a: _Operand, b: _Operand) -> Tensor:
     """The greatest common divisor of |a| and |b|; gcd(0, b) is |b|."""
 
+def gcd_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """`gcd`, written into the tensor; returns it."""
+
 def ge(a: _Operand, b: _Operand) -> Tensor:
     """Whether a is at least b, element by element."""
 
@@ -767,6 +785,9 @@ def ger(a: _Operand, b: _Operand) -> Tensor:
 
 def get_default_device() -> Any:
     """Where new tensors are made: on the CPU."""
+
+def get_device(input: Any) -> _int:
+    """The number of the accelerator that the tensor is on: -1, which stands for the CPU."""
 
 def get_rng_state() -> Any:
     """The default generator's state, for `set_rng_state`."""
@@ -808,7 +829,7 @@ def histogram(x: _Operand, bins: Any, *, range: Any = None, weight: _Operand | N
     """How many elements are in each bin, and the edges of the bins, as a named tuple (hist, bin_edges)."""
 
 def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: Any = False) -> Any:
-    """`histogram` of points, the rows of a matrix, as a named tuple (hist, bin_edges)."""
+    """`histogram` of points, the rows of a matrix or of a stack of them, as a named tuple (hist, bin_edges)."""
 
 def hsplit(x: _Operand, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """`tensor_split` along the second dimension, or the only one; a number must divide it."""
@@ -816,8 +837,8 @@ def hsplit(x: _Operand, indices_or_sections: Any) -> tuple[Tensor, ...]:
 def hstack(tensors: Sequence[_Operand]) -> Tensor:
     """Tensors one after the other along the second dimension, or the only one."""
 
-def huber_loss(x: _Operand, target: _Operand, reduction: _str = 'mean', delta: _float = 1.0) -> Tensor:
-    """With d = abs(x - target): d^2 / 2 where d < delta, delta * (d - delta / 2) elsewhere."""
+def huber_loss(x: _Operand, target: _Operand, reduction: _str = 'mean', delta: _float = 1.0, weight: _Operand | None = None) -> Tensor:
+    """With d = abs(x - target): d^2 / 2 where d < delta, delta * (d - delta / 2) elsewhere; times weight."""
 
 def hypot(a: _Operand, b: _Operand) -> Tensor:
     """sqrt(a^2 + b^2), without overflow; at the origin, where there is none, the derivative is NaN."""
@@ -848,6 +869,9 @@ def index_fill(x: _Operand, dim: _int, index: _Operand, value: _Operand) -> Tens
 
 def index_put(input: Any, indices: Any, values: Any, accumulate: Any = False) -> Any:
     """`input` with values, which broadcast, written or added at input[indices], a tuple of index tensors."""
+
+def index_put_(x: Any, indices: Any, values: Any, accumulate: Any = False) -> Tensor:
+    """Write or add values at x[indices], a tuple of index tensors; returns x."""
 
 def index_reduce(x: _Operand, dim: _int, index: _Operand, source: _Operand, reduce: _str, *, include_self: _bool = True) -> Tensor:
     """x with the slices of source merged into places along `dim`: "prod", "mean", "amax", "amin" as in scatter_reduce."""
@@ -930,8 +954,8 @@ def kron(a: _Operand, b: _Operand) -> Tensor:
 def kthvalue(x: _Operand, k: _int, dim: _int | None = None, keepdim: _bool = False) -> tuple[Tensor, Tensor]:
     """The k-th smallest element (from 1) along `dim` (None: the last), and where it is."""
 
-def l1_loss(x: _Operand, target: _Operand, reduction: _str = 'mean') -> Tensor:
-    """abs(x - target), averaged, added up or as it is."""
+def l1_loss(x: _Operand, target: _Operand, reduction: _str = 'mean', weight: _Operand | None = None) -> Tensor:
+    """abs(x - target) times weight, averaged, added up or as it is; the mean is over the weights."""
 
 def layer_norm(x: _Operand, normalized_shape: _Ints, weight: _Operand | None = None, bias: _Operand | None = None, eps: _float = 1e-05) -> Tensor:
     """x with mean 0 and variance 1 over its last dimensions, `normalized_shape`; times weight, plus bias."""
@@ -939,8 +963,14 @@ def layer_norm(x: _Operand, normalized_shape: _Ints, weight: _Operand | None = N
 def lcm(a: _Operand, b: _Operand) -> Tensor:
     """The least common multiple of |a| and |b|; 0 where one is 0."""
 
+def lcm_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """`lcm`, written into the tensor; returns it."""
+
 def ldexp(x: _Operand, exponent: _Operand) -> Tensor:
-    """x times 2 to the power exponent, which is taken first: it must be in the range of the dtype."""
+    """x times 2 to the power exponent."""
+
+def ldexp_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """`ldexp`, written into the tensor; returns it."""
 
 def le(a: _Operand, b: _Operand) -> Tensor:
     """Whether a is at most b, element by element."""
@@ -1116,8 +1146,8 @@ def moveaxis(x: _Operand, source: _Ints, destination: _Ints) -> Tensor:
 def movedim(x: _Operand, source: _Ints, destination: _Ints) -> Tensor:
     """Dimensions moved to other places, the rest in their old order."""
 
-def mse_loss(x: _Operand, target: _Operand, reduction: _str = 'mean') -> Tensor:
-    """(x - target)^2, averaged, added up or as it is."""
+def mse_loss(x: _Operand, target: _Operand, reduction: _str = 'mean', weight: _Operand | None = None) -> Tensor:
+    """(x - target)^2 times weight, averaged, added up or as it is; the mean is over the weights."""
 
 def msort(x: _Operand) -> Tensor:
     """The elements in order along the first dimension."""
@@ -1200,8 +1230,8 @@ def norm_except_dim(v: _Operand, pow: _int = 2, dim: _int = 0) -> Tensor:
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """Numbers from a normal distribution, in the given size; or one from each of those that tensors describe."""
 
-def normalize(x: _Operand, p: _Number = 2, dim: _int = 1, eps: _float = 1e-12) -> Tensor:
-    """x divided by its p-norm along dim, or by eps where the norm is less."""
+def normalize(x: _Operand, p: _Number = 2, dim: _Ints = 1, eps: _float = 1e-12) -> Tensor:
+    """x divided by its p-norm over dim, or by eps where the norm is less."""
 
 def not_equal(a: _Operand, b: _Operand) -> Tensor:
     """Whether a differs from b, element by element."""
@@ -1212,7 +1242,7 @@ def nuclear_norm(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False) 
 def numel(input: Any) -> _int:
     """Number of elements."""
 
-def one_hot(x: _Operand, num_classes: _int = -1) -> Tensor:
+def one_hot(tensor: _Operand, num_classes: _int = -1) -> Tensor:
     """Integer classes as rows of zeros with a single one, in a new last dimension of int64."""
 
 def ones(*size: _int, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
@@ -1293,7 +1323,7 @@ def rand(*size: _int, generator: Any = None, dtype: Any = None, out: Any = None,
 def rand_like(input: Any, *, generator: Any = None, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """`rand` in the shape of the input, and in its dtype unless another is given."""
 
-def randint(low: Any, high: Any = None, size: Any = None, *, generator: Any = None, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
+def randint(low: Any = 0, high: Any = None, size: Any = None, *, generator: Any = None, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """Integers uniform from low (0 if left out) up to but not including high, of the given shape."""
 
 def randint_like(input: Any, low: Any, high: Any = None, *, generator: Any = None, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
@@ -1327,7 +1357,7 @@ def relu_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`relu`, written into the tensor; returns it."""
 
 def remainder(a: _Operand, b: _Operand) -> Tensor:
-    """a - floor(a / b) * b: what is left, with the sign of b."""
+    """a - floor(a / b) * b: what is left, with the sign of b.  ZeroDivisionError if an integer is divided by 0."""
 
 def renorm(x: _Operand, p: _Number, dim: _int, maxnorm: _Number) -> Tensor:
     """x with each slice at an index of `dim` shrunk to the p-norm maxnorm, where its own is larger."""
@@ -1335,8 +1365,8 @@ def renorm(x: _Operand, p: _Number, dim: _int, maxnorm: _Number) -> Tensor:
 def renorm_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`renorm`, written into the tensor; returns it."""
 
-def repeat(x: _Operand, *sizes: _Ints) -> Tensor:
-    """The whole tensor repeated sizes[i] times along dimension i; new dimensions come in front."""
+def repeat(x: _Operand, *repeats: _Ints) -> Tensor:
+    """A copy of the whole tensor repeats[i] times along dimension i; new dimensions come in front."""
 
 def repeat_interleave(x: _Operand, repeats: _Operand | None = None, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor:
     """Each slice along `dim` (None: each element, in row-major order) as often as `repeats`, one or several, says."""
@@ -1515,7 +1545,7 @@ def softplus_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 def sort(x: _Operand, dim: _int = -1, descending: _bool = False, *, stable: _bool = False) -> tuple[Tensor, Tensor]:
     """The elements in order along `dim`, and where they come from, as a named tuple (values, indices)."""
 
-def split(x: _Operand, split_size_or_sections: Any, dim: _int = 0) -> tuple[Tensor, ...]:
+def split(tensor: _Operand, split_size_or_sections: Any, dim: _int = 0) -> tuple[Tensor, ...]:
     """A tuple of views along `dim`: of one size (the last may be smaller), or of the sizes listed."""
 
 def split_with_sizes(x: _Operand, split_sizes: _Ints, dim: _int = 0) -> tuple[Tensor, ...]:
@@ -1528,7 +1558,7 @@ def sqrt_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`sqrt`, written into the tensor; returns it."""
 
 def square(x: _Operand) -> Tensor:
-    """x times x."""
+    """x times x; of booleans in int64."""
 
 def square_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`square`, written into the tensor; returns it."""
@@ -1559,6 +1589,9 @@ def subtract(a: _Operand, b: _Operand, *, alpha: _Number = 1) -> Tensor:
 
 def sum(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
     """The sum over `dim` (None or (): all).  Integers and booleans add up in int64."""
+
+def sum_to_size(x: _Operand, *shape: _Ints) -> Tensor:
+    """The sum over the dimensions along which a tensor of `shape` would be repeated to have the shape of x."""
 
 def svd(x: _Operand, some: _bool = True, compute_uv: _bool = True) -> tuple[Tensor, Tensor, Tensor]:
     """x = U diag(S) V^H, as `linalg.svd`, with V in place of its conjugate transpose; without compute_uv zeros."""
@@ -1727,6 +1760,9 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
 
 def xlogy(a: _Operand, b: _Operand) -> Tensor:
     """a log(b), and 0 where a is 0, whatever b is but NaN."""
+
+def xlogy_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """`xlogy`, written into the tensor; returns it."""
 
 def zero_(x: Any) -> Tensor:
     """Write zeros; returns x."""

@@ -173,7 +173,7 @@ def test_inference_mode_switched_off_inside_records_again():
     [
         (lambda t: rg.ones(2, requires_grad=True) * t, "mul.*Inference tensors cannot be saved"),
         (lambda t: t.add_(1), "add_.*Inplace update to inference tensor"),
-        (lambda t: t.zero_(), "copy_.*inference tensor"),
+        (lambda t: t.zero_(), "zero_.*inference tensor"),
         (lambda t: t.__setitem__(0, 1.0), "inference tensor"),
         (lambda t: t.requires_grad_(), "requires_grad=True on inference tensor"),
         (lambda t: rg.add(rg.ones(2), 1.0, out=t), "inference tensor"),

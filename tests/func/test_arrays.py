@@ -49,6 +49,11 @@ def test_a_tensor_that_the_function_closes_over_stays_in_its_graph():
     np.testing.assert_allclose(w.grad.numpy(), 2 * X)
 
 
+def test_sizes_may_be_tensors_where_arrays_are_made():
+    n = rg.tensor(3)
+    assert rnp.zeros(n).shape == rnp.ones((n,)).shape == rnp.full(n, rg.tensor(1.0)).shape == (3,)
+
+
 def test_gradients_are_memory_of_their_own():
     first, second = grad(lambda x, y: (x + y).sum(), (0, 1))(X, X)
     first += 1

@@ -103,7 +103,7 @@ def test_second_derivatives_are_the_differences_of_the_first(name, expression):
 OTHERWISE = """
     arange asanyarray asarray_chkfinite ascontiguousarray asfortranarray amax amin bitwise_and bitwise_or
     bitwise_xor concat copyto empty empty_like eye fill_diagonal gcd identity invert lcm left_shift ones
-    permute_dims place put put_along_axis putmask right_shift save savetxt zeros bitwise_count
+    permute_dims place put put_along_axis putmask right_shift save savetxt savez savez_compressed zeros bitwise_count
 """
 
 

@@ -1,6 +1,9 @@
 """SciPy's functions on tensors: what SciPy answers, and the derivatives of that."""
 
 import importlib
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -142,6 +145,21 @@ def test_scipys_own_ufuncs_take_tensors():
         scipy.special.ellipk(rg.ones(2))
 
 
+def test_the_mirrors_ufuncs_differentiate_also_where_scipy_follows_the_array_api():
+    program = (
+        "import retrograd as rg, scipy.special as own; from retrograd.scipy import special\n"
+        "assert type(own.gammaln).__name__ == 'function'\n"
+        "x = rg.tensor([3.0], requires_grad=True); special.gammaln(x).backward()\n"
+        "print(x.grad.item(), special.gammaln(3.0), special.ellipk is own.ellipk)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "SCIPY_ARRAY_API": "1"}, capture_output=True, text=True
+    )
+    slope, value, same = run.stdout.split()
+    assert float(slope) == pytest.approx(scipy.special.psi(3.0), rel=1e-6)
+    assert (float(value), same) == (pytest.approx(scipy.special.gammaln(3.0)), "True")
+
+
 def test_the_rest_is_scipys_own():
     assert retrograd.scipy.special.ellipk is scipy.special.ellipk
     assert retrograd.scipy.stats.norm.ppf(0.5) == 0
@@ -164,6 +182,33 @@ def test_outside_of_the_support_the_density_is_zero_and_its_slope_too(name):
         assert x.grad[0] == 0
 
 
+@pytest.mark.parametrize("name", ["norm", "t", "gamma", "beta", "chi2"])
+def test_numbers_that_say_nothing_give_nan(name):
+    shapes = {"norm": (), "t": (3.0,), "gamma": (2.0,), "beta": (2.0, 1.5), "chi2": (3.0,)}[name]
+    module, x = getattr(retrograd.scipy.stats, name), rg.tensor([np.nan, 0.5])
+    for f in _DENSITIES:
+        assert np.isnan(getattr(module, f)(x, *shapes).tolist()).tolist() == [True, False]
+        assert np.isnan(getattr(module, f)(x, *shapes, 0.0, -1.0).tolist()).all()
+        assert np.isnan(getattr(module, f)(x, *shapes, scale=rg.tensor([1.0, -2.0])).tolist()).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [("gamma", (1.0,)), ("gamma", (0.5,)), ("beta", (1.0, 1.0)), ("beta", (0.5, 2.0)), ("chi2", (2.0,))],
+)
+def test_densities_have_a_value_at_the_ends_of_the_support(name, shapes):
+    ends = np.array([0.0, 1.0])
+    for f in ("pdf", "logpdf"):
+        found = getattr(getattr(retrograd.scipy.stats, name), f)(rg.tensor(ends), *shapes)
+        np.testing.assert_allclose(found.numpy(), getattr(getattr(scipy.stats, name), f)(ends, *shapes))
+
+
+def test_far_out_the_normal_distribution_has_its_limits():
+    module, x = retrograd.scipy.stats.norm, rg.tensor(np.array([-np.inf, np.inf]))
+    for f in _DENSITIES:
+        np.testing.assert_array_equal(getattr(module, f)(x).numpy(), getattr(scipy.stats.norm, f)(x.numpy()))
+
+
 def test_students_distribution_has_its_slope_in_the_middle():
     module = retrograd.scipy.stats.t
     assert grad(lambda x: module.cdf(x, 3.0))(0.0) == pytest.approx(scipy.stats.t.pdf(0, 3))
@@ -173,6 +218,12 @@ def test_the_poisson_distribution_knows_no_halves():
     module = retrograd.scipy.stats.poisson
     k = np.array([-1.0, 0.5, 2.0])
     np.testing.assert_allclose(module.pmf(k, rg.tensor(2.0)).numpy(), scipy.stats.poisson.pmf(k, 2.0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("f", ["pmf", "logpmf", "cdf", "sf", "logcdf", "logsf"])
+def test_the_poisson_distribution_of_nothing_known_is_nan(f):
+    function = getattr(retrograd.scipy.stats.poisson, f)
+    assert np.isnan(function(rg.tensor([np.nan, 1.0]), rg.tensor([1.0, -1.0])).tolist()).all()
 
 
 def test_convolution_along_some_axes_sums_over_others():

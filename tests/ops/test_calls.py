@@ -81,3 +81,9 @@ def test_help_shows_the_signature_and_the_whole_text():
 def test_names_of_nodes_are_pytorchs():
     assert rg.ones(1, requires_grad=True).exp().grad_fn.name() == "ExpBackward0"
     assert rg.linalg.det(rg.eye(2).requires_grad_()).grad_fn.name() == "LinalgDetBackward0"
+
+
+def test_sizes_may_be_tensors_without_dimensions():
+    n = rg.tensor(2)
+    assert rg.zeros(n, 3).shape == rg.zeros(2, 3).reshape(n, -1).shape == (2, 3)
+    assert rg.ones(2, 3).sum(n - 1).tolist() == rg.ones(2, 3).sum(dim=n - 1).tolist() == [3.0, 3.0]

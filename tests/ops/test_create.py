@@ -181,3 +181,8 @@ def test_the_default_device_is_the_cpu_and_stays_it():
     assert rg.get_default_device() == "cpu"
     with pytest.raises(RuntimeError, match="'cuda'"):
         rg.set_default_device("cuda")
+
+
+def test_what_does_not_know_dlpack_is_refused():
+    with pytest.raises(TypeError, match="from_dlpack: expected an array that knows DLPack, got int"):
+        rg.from_dlpack(3)

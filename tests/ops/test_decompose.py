@@ -77,6 +77,12 @@ def test_projectors_on_eigenvectors_have_the_gradient_of_a_difference_quotient(d
     assert_close((a.grad.numpy().conj() * T).sum().real, (ends[0] - ends[1]) / (2 * step), rtol=1e-6, atol=1e-8)
 
 
+def test_triangles_may_be_named_in_small_letters():
+    a = rg.tensor([[2.0, 5.0], [1.0, 2.0]])
+    assert rg.linalg.eigvalsh(a, "u").tolist() == rg.linalg.eigh(a, "U").eigenvalues.tolist() == [-3, 7]
+    assert rg.linalg.eigvalsh(a, "l").tolist() == [1, 3]
+
+
 def test_equal_eigenvalues_spoil_the_gradient_of_vectors_and_not_of_values():
     a = rg.eye(3, requires_grad=True)
     rg.linalg.eigvalsh(a).sum().backward()

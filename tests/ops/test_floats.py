@@ -1,8 +1,11 @@
 """Operators on floating numbers where laws do not look: special numbers, ties, dtypes, in-place forms, booleans."""
 
 import math
+import subprocess
+import sys
 
 import numpy as np
+import pytest
 
 import retrograd as rg
 from retrograd.core import registry
@@ -85,7 +88,7 @@ def test_clamp_takes_tensors_and_they_get_gradients():
     out = gradients(rg.clamp, [-2.0, 0.5, 3.0, math.nan], [-1.0] * 4, [1.0] * 4)
     assert out[0][:3] == [-1.0, 0.5, 1.0]
     assert math.isnan(out[0][3])
-    assert out[1:] == [[0.0, 1.0, 0.0, 1.0], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]
+    assert out[1:] == [[0.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]
 
 
 def test_clamp_within_crossed_bounds_is_the_upper_one():
@@ -181,3 +184,82 @@ def test_equal_compares_shapes_and_elements():
     assert x.equal(rg.tensor([1, 3])) is False
     assert not rg.equal(x, rg.tensor([[1, 2]]))
     assert rg.equal(rg.zeros(0), rg.zeros(0))
+
+
+@pytest.mark.parametrize(
+    "divide", [rg.floor_divide, rg.remainder, rg.fmod, lambda a, b: rg.div(a, b, rounding_mode="floor")]
+)
+def test_integers_are_not_divided_by_zero(divide):
+    for by in (0, rg.tensor([2, 0])):
+        with pytest.raises(ZeroDivisionError, match="integers can't be divided by 0"):
+            divide(rg.tensor([4, 5]), by)
+    assert divide(rg.zeros(0, dtype="int64"), 0).shape == (0,)
+    divide(rg.tensor([4.0]), rg.tensor([2.0]))
+
+
+@pytest.mark.parametrize(
+    "f", [rg.pow, rg.floor_divide, rg.remainder, rg.fmod, rg.bitwise_left_shift, rg.bitwise_right_shift]
+)
+def test_booleans_are_no_numbers_to_calculate_with(f):
+    a = rg.tensor([True, False])
+    with pytest.raises(TypeError, match="not defined for bool"):
+        f(a, a)
+    assert f(a, 1).dtype == rg.int64
+
+
+def test_functions_of_one_boolean_keep_to_a_dtype():
+    x = rg.tensor([True, False])
+    assert [f(x).dtype for f in (rg.sign, rg.conj, rg.sgn, rg.square)] == [rg.bool, rg.bool, rg.bool, rg.int64]
+    with pytest.raises(TypeError, match="round: not defined for bool"):
+        rg.round(x)
+
+
+def test_integers_to_negative_powers_are_rounded_towards_zero():
+    a, b = rg.tensor([2, 1, -1, -1, 0, 3]), rg.tensor([-1, -2, -3, -2, -1, 2])
+    assert rg.pow(a, b).tolist() == [0, 1, -1, 1, 0, 9]
+    assert rg.pow(2, b).tolist() == [0, 0, 0, 0, 0, 4]
+    with pytest.raises(RuntimeError, match="pow: integers can't be raised to a negative power, here -1"):
+        a**-1
+
+
+def test_a_step_of_booleans_is_taken_or_not():
+    a, b = rg.tensor([True, False]), rg.tensor([False, True])
+    for alpha in (True, 2):
+        assert rg.add(a, b, alpha=alpha).tolist() == [True, True]
+    assert rg.add(a, b, alpha=0).tolist() == [True, False]
+
+
+def test_ldexp_of_integers_is_exact_beyond_the_range_of_the_power():
+    x = rg.tensor([0.0, 1e-30, math.inf], requires_grad=True)
+    out = rg.ldexp(x, rg.tensor([200, 200, 200]))
+    assert out.tolist() == np.ldexp(x.detach().numpy(), 200).tolist()
+    assert rg.ldexp(rg.tensor([1.0], dtype="float64"), rg.tensor([250], dtype="uint8")).item() == 2.0**250
+    assert rg.ldexp(rg.tensor([3]), 2).dtype == rg.float32
+
+
+def test_complex_numbers_add_up_in_logarithms():
+    a, b = rg.tensor([1000 + 1j, -math.inf]), rg.tensor([1000 - 1j, -math.inf])
+    assert_close(rg.logaddexp(a, b), [1000 + math.log(2 * math.cos(1)), -math.inf])
+    x = rg.tensor([0.3 + 2j, -1j], dtype="complex128", requires_grad=True)
+    assert rg.autograd.gradcheck(lambda x: rg.logaddexp(x, 1 + 1j), (x,))
+
+
+def test_integers_that_a_dtype_cannot_hold_are_compared_all_the_same():
+    code = "import retrograd as rg; x = rg.tensor([1, 250], dtype='uint8')\n"
+    code += "assert (x == 300).tolist() == [False, False] and (x < 300).all() and (x > -1).all()"
+    subprocess.run([sys.executable, "-c", code], check=True)  # the first call of an operator goes its own way
+
+
+def test_tolerances_are_not_negative():
+    with pytest.raises(ValueError, match=r"isclose: tolerances must not be negative, got rtol=-1\.0"):
+        rg.allclose(input=rg.ones(2), other=rg.ones(2), rtol=-1.0)
+
+
+def test_leaky_relu_makes_floats_of_integers():
+    assert_close(rg.nn.functional.leaky_relu(rg.tensor([-2, 3]), 0.5), [-1.0, 3.0])
+
+
+def test_powers_of_zero_have_no_slope_by_the_exponent():
+    with np.errstate(divide="ignore"):
+        out, g = gradients(lambda b: rg.pow(0.0, b), [-1.0, 0.0, 2.0])
+    assert (out, g) == ([math.inf, 1.0, 0.0], [0.0, 0.0, 0.0])

@@ -61,3 +61,16 @@ def test_histograms_of_points_count_boxes():
 def test_points_need_bins_for_each_column():
     with pytest.raises(ValueError, match=r"histogramdd: expected a matrix with a column per bins, got shape \(2, 2\)"):
         rg.histogramdd(rg.ones(2, 2), [2, 2, 2])
+
+
+def test_of_nothing_the_bins_are_from_0_to_1():
+    assert rg.histogram(rg.zeros(0), 2).bin_edges.tolist() == [0.0, 0.5, 1.0]
+
+
+def test_stacks_of_points_count_as_one(rng):
+    x, weight = rg.tensor(rng.normal(size=(2, 3, 2))), rg.tensor(rng.uniform(size=(2, 3)))
+    hist, _ = rg.histogramdd(x, [2, 3], weight=weight)
+    flat = rg.histogramdd(x.reshape(-1, 2), [2, 3], weight=weight.reshape(-1))
+    assert_close(hist, flat.hist)
+    with pytest.raises(ValueError, match=r"histogramdd: weight has shape \(6,\), but there are \(2, 3\) points"):
+        rg.histogramdd(x, [2, 3], weight=weight.reshape(-1))

@@ -121,3 +121,10 @@ def test_take_along_dim_refuses_indices_that_do_not_broadcast(shape):
 def test_one_hot_refuses_fractions():
     with pytest.raises(TypeError, match="one_hot: expected integers, got float32"):
         rg.one_hot(rg.tensor([0.0, 1.0]), 3)
+
+
+def test_sequences_are_indices_as_lists_are():
+    x = rg.arange(6).reshape(3, 2)
+    assert x[range(2)].tolist() == x[(0, 1),].tolist() == x[[0, 1]].tolist() == [[0, 1], [2, 3]]
+    x[range(2), (1, 0)] = -1
+    assert x.tolist() == [[0, -1], [-1, 3], [4, 5]]

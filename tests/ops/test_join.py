@@ -63,3 +63,33 @@ def test_combinations_of_more_than_there_are_or_of_none_are_empty():
     assert rg.combinations(rg.arange(3), 4).shape == (0, 4)
     assert rg.combinations(rg.arange(3), 0).shape == (0,)
     assert rg.combinations(rg.arange(2), 3, with_replacement=True).shape == (4, 3)
+
+
+@pytest.mark.parametrize(
+    "repeat",
+    [
+        lambda x: x.repeat(1, 1),
+        lambda x: x.repeat(1, 3),
+        lambda x: x.repeat(2, 1, 1),
+        lambda x: x.tile(1),
+        lambda x: x.repeat_interleave(1, dim=0),
+        lambda x: x.repeat_interleave(2, dim=1),
+    ],
+)
+def test_what_is_repeated_is_a_copy_that_can_be_written_to(repeat):
+    x = rg.tensor([[1.0], [2.0]])
+    repeat(x).zero_()
+    assert x.tolist() == [[1.0], [2.0]]
+
+
+def test_repeats_go_by_the_names_of_pytorch():
+    x = rg.tensor([[1, 2]])
+    assert x.repeat(repeats=(2, 1)).tolist() == [[1, 2]] * 2
+    assert x.repeat_interleave(repeats=2, dim=0).tolist() == [[1, 2]] * 2
+    assert rg.nn.functional.one_hot(tensor=rg.tensor([1])).tolist() == [[0, 1]]
+    assert x.expand(size=(2, 2)).tolist() == rg.broadcast_to(x, size=(2, 2)).tolist() == [[1, 2]] * 2
+
+
+def test_numbers_are_not_joined():
+    with pytest.raises(TypeError, match=r"cat: expected tensors, got 1\.0"):
+        rg.cat([1.0, 2.0])

@@ -212,3 +212,37 @@ def test_kernels_of_classes_refuse_what_their_shape_rules_refuse(name, target, e
 def test_place_class_does_not_broadcast():
     with pytest.raises(ValueError, match="do not fit"):
         registry["place_class"](rg.ones(1), rg.tensor([0, 1]), classes=3)
+
+
+@pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])
+def test_a_mean_over_no_targets_is_nan_and_pulls_at_nothing(name):
+    for options in ({}, {"weight": rg.ones(3)}):
+        x = rg.ones(2, 3).requires_grad_()
+        loss = getattr(rg, name)(x, rg.tensor([-100, -100]), **options)
+        assert math.isnan(loss.item())
+        assert rg.autograd.grad(loss, x)[0].tolist() == [[0, 0, 0], [0, 0, 0]]
+
+
+def test_weights_of_elements_count_in_the_mean_but_not_in_that_of_huber():
+    x, target, weight = rg.tensor([1.0, 3.0]), rg.zeros(2), rg.tensor([3.0, 1.0])
+    assert rg.mse_loss(x, target, weight=weight).item() == (3 + 9) / 4
+    assert rg.l1_loss(x, target, weight=weight).item() == (3 + 3) / 4
+    assert rg.huber_loss(x, target, weight=weight).item() == (1.5 + 2.5) / 2
+    assert rg.l1_loss(x, target, "sum", weight).item() == 6
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "huber_loss"])
+def test_weights_of_elements_do_not_broadcast(name):
+    with pytest.raises(ValueError, match=rf"{name}: weight has shape \(3,\), expected that of the input, \(2, 3\)"):
+        getattr(rg, name)(rg.ones(2, 3), rg.ones(2, 3), weight=rg.ones(3))
+
+
+@pytest.mark.parametrize("loss", [rg.mse_loss, rg.smooth_l1_loss, rg.nn.MSELoss()], ids=str)
+def test_the_warning_of_shapes_that_broadcast_shows_the_users_line(loss):
+    with pytest.warns(UserWarning, match="broadcast") as found:
+        loss(rg.ones(3, 1), rg.ones(3))
+    assert found[0].filename == __file__
+
+
+def test_kl_div_of_a_negative_target_is_nan():
+    assert math.isnan(rg.kl_div(rg.tensor([0.5]), rg.tensor([-0.5])).item())

@@ -282,3 +282,23 @@ def test_a_number_made_of_a_tensor_in_a_graph_warns_that_the_gradient_ends(conve
         convert(x)
     assert convert(x.detach()) == convert(2.0)
     assert x.item() == 2.0
+
+
+def test_tensors_without_elements_print_their_size_and_complex_ones_no_obvious_dtype():
+    assert repr(rg.zeros(0)) == "tensor([])"
+    assert repr(rg.zeros(0, 3, dtype=rg.float64)) == "tensor([], size=(0, 3), dtype=float64)"
+    assert repr(rg.tensor([1j])) == "tensor([0.+1.j])"
+    assert repr(rg.tensor([1j], dtype=rg.complex128)) == "tensor([0.+1.j], dtype=complex128)"
+
+
+def test_the_class_of_tensors_says_how_tensors_are_made_of_data():
+    for data in ([1.0, 2.0], 2.5, 3):
+        with pytest.raises(TypeError, match=r"Tensor: expected an array, got .*; rg\.tensor\(data\)"):
+            rg.Tensor(data)
+
+
+def test_functions_that_write_are_there_as_in_pytorch():
+    x = rg.tensor([1.0, 5.0])
+    assert rg.clamp_(x, 0, 2) is x
+    assert rg.index_put_(x, (rg.tensor([0]),), rg.tensor(7.0)).tolist() == [7.0, 2.0]
+    assert rg.get_device(x) == -1

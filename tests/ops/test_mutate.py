@@ -1,5 +1,7 @@
 """Writing in place: into the memory that the tensor shows, counted, and refused where it would go wrong."""
 
+import math
+
 import pytest
 
 import retrograd as rg
@@ -219,3 +221,75 @@ def test_a_write_of_overlapping_memory_uses_the_old_values():
     x = rg.arange(6).float().view(2, 3)
     x[:, :2].copy_(x[:, 1:])
     assert x.tolist() == [[1.0, 2.0, 2.0], [4.0, 5.0, 5.0]]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.fill_(0.1),
+        lambda x: x.copy_(0.1),
+        lambda x: x.__setitem__(0, 0.1),
+        lambda x: x.__setitem__([0], 0.1),
+        lambda x: x.__setitem__(x == 0, 0.1),
+        lambda x: x.__setitem__(slice(None), [0.1, 0.1]),
+    ],
+)
+@pytest.mark.parametrize("recorded", [False, True])
+def test_pythons_numbers_are_written_in_the_precision_of_the_tensor(write, recorded):
+    x = rg.zeros(2, dtype=rg.float64, requires_grad=recorded) * 1
+    write(x)
+    assert x[0].item() == 0.1
+    z = rg.zeros(2, dtype=rg.complex128)
+    z[0] = 0.1j
+    assert z[0].item() == 0.1j
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "error"),
+    [
+        (rg.float64, 1j, TypeError),
+        (rg.int8, 300, RuntimeError),
+        (rg.int64, 1e20, RuntimeError),
+        (rg.int64, math.nan, RuntimeError),
+        (rg.float32, None, TypeError),
+        (rg.float32, "1", TypeError),
+    ],
+)
+def test_numbers_that_the_dtype_can_not_hold_are_refused_before_anything_is_written(dtype, value, error):
+    x = rg.ones(2, dtype=dtype)
+    for write in (lambda: x.fill_(value), lambda: x.__setitem__(0, value), lambda: x.__setitem__([0], value)):
+        with pytest.raises(error):
+            write()
+    assert x.tolist() == [1, 1]
+    with pytest.raises(error):
+        rg.tensor([value], dtype=dtype)
+
+
+def test_fractions_are_cut_off_and_unsigned_dtypes_wrap_negative_numbers():
+    assert rg.tensor([2.7, -2.7], dtype=rg.int64).tolist() == [2, -2]
+    assert rg.tensor([-1], dtype=rg.uint8).tolist() == [255]
+
+
+def test_a_leaf_that_is_a_view_is_not_written_to_through_views_of_it():
+    x = rg.arange(4.0).reshape(2, 2).requires_grad_()
+    for write in (lambda: x.__setitem__(0, 1.0), lambda: x[0].zero_(), lambda: x.zero_()):
+        with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+            write()
+    assert x.is_leaf
+    assert x.tolist() == [[0.0, 1.0], [2.0, 3.0]]
+    with rg.no_grad():
+        x[0] = 5.0
+    assert x.tolist() == [[5.0, 5.0], [2.0, 3.0]]
+
+
+def test_errors_of_writes_name_what_was_called():
+    x = rg.zeros(2).expand(3, 2)
+    for write, name in (
+        (lambda: x.fill_(1), "fill_"),
+        (lambda: x.zero_(), "zero_"),
+        (lambda: x.__setitem__(0, 1), r"x\[\.\.\.\] = value"),
+        (lambda: x.masked_fill_(x > 0, 1), "masked_fill_"),
+        (lambda: x.index_put_((rg.tensor([0]),), rg.ones(2)), "index_put_"),
+    ):
+        with pytest.raises(RuntimeError, match=f"^{name}: this tensor's memory is read-only"):
+            write()

@@ -280,3 +280,14 @@ def test_heads_of_keys_serve_groups_of_heads_of_queries(rng):
     for head in range(4):
         alone = F.scaled_dot_product_attention(q[:, head], k[:, head // 2], v[:, head // 2])
         assert_close(grouped[:, head], alone)
+
+
+def test_the_softmax_of_a_single_number_is_one():
+    x = rg.tensor(3.0, requires_grad=True)
+    assert [F.softmax(x, 0).item(), F.softmin(x, -1).item(), F.log_softmax(x, 0).item()] == [1, 1, 0]
+    assert rg.autograd.grad(F.softmax(x, 0), x)[0].item() == 0
+
+
+def test_vectors_of_several_dimensions_are_normalized(rng):
+    x = rng.normal(size=(2, 3, 4))
+    assert_close(F.normalize(rg.tensor(x), dim=(0, 2)), x / np.sqrt((x * x).sum((0, 2), keepdims=True)))

@@ -94,3 +94,12 @@ def test_slices_are_bounded_in_place():
     x = rg.tensor([[3.0, 4.0], [0.3, 0.4]])
     x.renorm_(2, 0, 1.0)
     assert_close(x.numpy(), np.array([[0.6, 0.8], [0.3, 0.4]], "float32"), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 0, 3)])
+def test_the_norms_of_matrices_without_elements_are_zero(shape):
+    for order in ("fro", "nuc", 1, 2, math.inf):
+        out = rg.linalg.matrix_norm(rg.ones(shape), order, keepdim=True)
+        assert out.tolist() == rg.zeros(*shape[:-2], 1, 1).tolist()
+    with pytest.raises(ValueError, match=r"linalg.matrix_norm: nothing to choose from"):
+        rg.linalg.matrix_norm(rg.ones(shape), -2)

@@ -1,5 +1,7 @@
 """Pooling: ties, NaN, windows that are cut off, named tuples, refusals."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -100,3 +102,15 @@ def test_no_images_are_pooled_to_none():
 def test_complex_numbers_are_refused(pool):
     with pytest.raises(TypeError, match=f"{pool.name}: expected .*real.*, got complex64"):
         pool(rg.ones(1, 2, 2, dtype="complex64"), 2)
+
+
+def test_the_infinite_norms_of_windows_are_the_largest_and_smallest_absolute_values():
+    x = [[1.0, -3.0, 2.0, -0.5]]
+    assert F.lp_pool1d(rg.tensor(x), math.inf, 2).tolist() == [[3.0, 2.0]]
+    assert F.lp_pool1d(rg.tensor(x), -math.inf, 2).tolist() == [[1.0, 0.5]]
+    assert gradient(lambda x: F.lp_pool1d(x, math.inf, 2), x) == [[0.0, -1.0, 1.0, 0.0]]
+
+
+def test_indices_of_another_shape_are_refused_by_their_shape():
+    with pytest.raises(ValueError, match=r"indices must be integers of shape \(1, 2\), got int64 of shape \(1, 3\)"):
+        F.max_unpool1d(rg.ones(1, 2), rg.tensor([[0, 1, 2]]), 2)

@@ -4,6 +4,7 @@ import copy
 import pickle
 import threading
 
+import numpy as np
 import pytest
 
 import retrograd as rg
@@ -199,3 +200,13 @@ def test_dropout_keeps_the_mean_zeroes_its_share_and_scales_gradients_alike():
     out.sum().backward()
     assert float((x.grad - out.detach()).abs().amax()) == 0.0
     assert rg.dropout(x, 0.25, training=False) is x or float((rg.dropout(x, 0.25, False) - x).abs().amax()) == 0.0
+
+
+def test_the_bounds_of_randint_go_by_name():
+    for drawn in (rg.randint(5, size=(3,)), rg.randint(high=5, size=(3,)), rg.randint(low=0, high=5, size=(3,))):
+        assert drawn.shape == (3,)
+        assert 0 <= drawn.min() <= drawn.max() < 5
+
+
+def test_seeds_may_be_integers_of_numpy():
+    assert rg.Generator(np.int64(3)).initial_seed() == 3

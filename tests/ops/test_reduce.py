@@ -288,3 +288,14 @@ def test_a_truth_value_is_no_dimension():
 
 def test_logsumexp_takes_integers_for_floats():
     assert_close(rg.logsumexp(rg.tensor([0, 0]), 0).numpy(), np.float32(math.log(2)))
+
+
+def test_without_freedom_the_deviation_of_complex_numbers_is_real():
+    x = rg.tensor([[1 + 1j, 2.0, 3j]])
+    assert_close(rg.std(x, 1, correction=3), rg.tensor([math.inf]))
+    assert_close(rg.var(x[0, 0]), rg.tensor(math.nan), equal_nan=True)
+
+
+def test_the_mean_without_nan_has_fractions():
+    with pytest.raises(TypeError, match="nanmean: expected a floating or complex dtype, got int64"):
+        rg.nanmean(rg.tensor([0.5, math.nan]), dtype=rg.int64)

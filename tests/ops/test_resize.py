@@ -20,6 +20,26 @@ def test_infinite_elements_spread_no_further_than_their_neighbours():
     assert F.interpolate(x, size=6, mode="linear").tolist() == x.tolist()
 
 
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_finite_elements_are_as_beside_infinite_ones(mode):
+    x = np.random.default_rng(0).standard_normal((1, 2, 40, 30))
+    spoiled = x.copy()
+    spoiled[..., 0, 0] = INF
+    finite, beside = (F.interpolate(rg.tensor(a), size=(25, 45), mode=mode).numpy() for a in (x, spoiled))
+    np.testing.assert_allclose(beside[..., 5:, 5:], finite[..., 5:, 5:])
+
+
+def test_antialiasing_averages_what_plain_interpolation_skips():
+    x = rg.tensor([[[[0.0, 1.0] * 8] * 16]])
+    plain, smooth = (F.interpolate(x, size=(4, 4), mode="bilinear", antialias=a) for a in (False, True))
+    assert plain[0, 0, 1].tolist() == [0.5] * 4
+    assert smooth[0, 0, 1, 1:3].tolist() == pytest.approx([0.5] * 2)
+    spike = rg.zeros(1, 1, 16, 16)
+    spike[0, 0, 8, 8] = 16.0
+    assert F.interpolate(spike, size=(4, 4), mode="bilinear").sum().item() == 0
+    assert F.interpolate(spike, size=(4, 4), mode="bilinear", antialias=True).sum().item() == pytest.approx(1, abs=0.2)
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int64", "bool"])
 def test_the_nearest_of_any_dtype(dtype):
     out = F.interpolate(rg.tensor([[[0, 1]]], dtype=dtype), scale_factor=2)
@@ -33,6 +53,9 @@ MAPS = [
     *[("reflect", 4, 4 + before + after, before) for before in (0, 1, 3) for after in (0, 1, 3)],
     *[("circular", 3, 3 + before + after, before) for before in (0, 1, 3) for after in (0, 2)],
     *[("area", size, out) for size in (1, 4, 6) for out in (1, 3, 4, 7)],
+    *[("linear", size, out, 0.0, align) for size in (1, 4, 40) for out in (1, 3, 70) for align in (False, True)],
+    *[("cubic", 40, 70, scale, False) for scale in (0.0, 1.75)],
+    *[(f"smooth {kind}", size, 16, 0.0, False) for kind in ("linear", "cubic") for size in (1, 5, 40)],
 ]
 
 
@@ -41,9 +64,11 @@ def test_maps_and_their_transposes_are_matrices(how):
     rows = matrix(*how)
     for dim in (0, 1):
         x, y = rg.tensor(np.eye(how[1])), rg.tensor(np.eye(how[2]))
-        np.testing.assert_allclose(registry["resample"](x, dim=dim, how=how).numpy(), rows if dim == 0 else rows.T)
+        np.testing.assert_allclose(
+            registry["resample"](x, dim=dim, how=how).numpy(), rows if dim == 0 else rows.T, atol=1e-12
+        )
         back = registry["resample_back"](y, dim=dim, how=how).numpy()
-        np.testing.assert_allclose(back, rows.T if dim == 0 else rows)
+        np.testing.assert_allclose(back, rows.T if dim == 0 else rows, atol=1e-12)
 
 
 def test_a_scale_factor_is_used_for_places_unless_it_is_recomputed():

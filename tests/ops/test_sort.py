@@ -166,3 +166,8 @@ def test_large_inputs_have_the_same_different_elements_as_numpy_s(rng):
 def test_isin_takes_a_number_on_either_side():
     assert rg.isin(2, rg.tensor([2, 9])).item() is True
     assert rg.isin(rg.tensor([1, 2]), 2, invert=True).tolist() == [True, False]
+
+
+def test_of_an_empty_matrix_there_are_no_different_elements():
+    values, counts = rg.unique(rg.zeros(0, 3), return_counts=True)
+    assert (values.shape, counts.tolist()) == ((0,), [])

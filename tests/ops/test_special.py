@@ -171,3 +171,10 @@ def test_polynomials_of_negative_degree_are_zero_and_degrees_broadcast():
     x = rg.tensor([[0.5], [2.0]], **DOUBLE)
     out = rg.special.chebyshev_polynomial_t(x, rg.tensor([-1, 0, 1, 2]))
     assert out.tolist() == [[0.0, 1.0, 0.5, -0.5], [0.0, 1.0, 2.0, 7.0]]
+
+
+@pytest.mark.parametrize("f", [rg.xlogy, rg.special.xlog1py])
+def test_gradients_have_the_dtype_of_the_input_beside_a_number_of_another(f):
+    a = rg.tensor([0.0, 2.0], requires_grad=True)
+    (g,) = rg.autograd.grad(f(a, rg.tensor(3.0, **DOUBLE)).sum(), a)
+    assert g.dtype == rg.float32

@@ -23,7 +23,8 @@ NOT_THERE = """
     accumulate append apply_along_axis apply_over_axes asarray average bincount block broadcast_arrays cbrt
     choose compress convolve copy copysign corrcoef correlate cov cumprod cumulative_prod cumulative_sum delete
     diagflat divmod ediff1d extract float_power fmod frexp full_like geomspace hypot i0 insert interp
-    intersect1d ldexp logspace matrix_transpose matvec median meshgrid modf nancumprod nancumsum nanmax nanmean
+    intersect1d ldexp logspace setxor1d unique_all unique_counts unique_inverse
+    matrix_transpose matvec median meshgrid modf nancumprod nancumsum nanmax nanmean
     nanmedian nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar percentile piecewise polyadd polyder
     polyint polymul polysub polyval positive ptp quantile resize select setdiff1d sort_complex take
     take_along_axis trapezoid trim_zeros union1d unique unique_values unstack unwrap vander vdot vecdot vecmat
@@ -47,8 +48,11 @@ RAISES = {
     "np.linspace(v, 1.0, 3, axis=1)", "np.linspace(v, w, 4, endpoint=False)", "np.maximum.reduce(m)",
     "np.minimum.reduce(m)", "np.multiply.outer(m, u)", "np.multiply.reduce(m, axis=1)", "np.nan_to_num(g, nan=2.0)",
     "np.pad(m, ((1, 0), (0, 2)), constant_values=3.0)", "np.pad(m, 1, 'edge')", "np.pad(v, (1, 2), mode='reflect')",
-    "np.pad(v, 2)", "np.pad(v, 2, 'symmetric')", "np.pad(v, 2, 'wrap')", "np.repeat(m, [1, 0, 2], axis=0)",
-    "np.roll(m, (1, -1), axis=(0, 1))", "np.rot90(a, 3, (1, 2))", "np.sort(m)", "np.sort(m, axis=0)",
+    "np.pad(v, 2)", "np.pad(v, 2, 'symmetric')", "np.pad(v, 2, 'wrap')",
+    "np.pad(m, 1, constant_values=((1, 2), (3, 4)))", "np.repeat(m, [1, 0, 2], axis=0)",
+    "np.roll(m, (1, -1), axis=(0, 1))", "np.roll(m, (1, 1), axis=-1)",
+    "np.split(v, [3, 1])[2]", "np.var(m, axis=0, mean=np.mean(n, axis=0, keepdims=True))",
+    "np.rot90(a, 3, (1, 2))", "np.sort(m)", "np.sort(m, axis=0)",
     "np.sort(m, axis=None)", "np.subtract.outer(v, w)", "np.tile(m, 2)", "np.trace(a, 1, 1, 2)",
 }  # fmt: skip
 # What it gives another gradient for; ours is that of the differences (tests/mirrors).

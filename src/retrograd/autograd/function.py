@@ -92,6 +92,7 @@ class _FunctionOp(Op):
         self.definition = self
         self.differentiable = self.inlined = True
         self.fits = self.several_views = self.view = False
+        self.simple = 0
 
     def compose(self, *args: Any) -> Any:
         """The function, one level below the one that calls this."""

@@ -14,9 +14,9 @@ def indexed_shape(shape, index):
     return probe[tuple(np.zeros(i, int) if isinstance(i, tuple) else i for i in index)].shape
 
 
-def as_array(data, dtype=None):
-    """Numbers, nested lists or an array as a NumPy array."""
-    return np.array(np.asarray(data), dtype=dtype)
+def as_array(data):
+    """A copy of numbers, nested lists or an array as a NumPy array."""
+    return np.array(np.asarray(data))
 
 
 def is_buffer(obj):

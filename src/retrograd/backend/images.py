@@ -1,5 +1,10 @@
-"""Kernels of padding and resizing: linear maps along one dimension, as tables of places and weights."""
+"""Kernels of padding and resizing: linear maps along one dimension, as tables of places and weights.
 
+Maps that only copy read slices.  Those that weigh are products with the blocks of a band of a matrix, as long as all
+numbers are finite; else term by term, so that no result sees a number whose weight is 0.
+"""
+
+import math
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -8,7 +13,9 @@ import numpy as np
 __all__ = ["pad_constant", "resample", "resample_back"]
 
 FEW = 4  # slices are quicker than a list of places
+BLOCK = 16  # places of a result that are made by one matrix product
 CUBIC = -0.75  # the coefficient of Keys' cubic convolution, IEEE Trans. ASSP 29 (1981), that PyTorch takes
+SMOOTH = -0.5  # the one that it takes where details that the result can't show are averaged
 
 
 class Table(NamedTuple):
@@ -25,6 +32,14 @@ class Row(NamedTuple):
     pieces: list | None
     weights: np.ndarray | None
     targets: np.ndarray | None  # where in the result these are added; None: everywhere
+
+
+class Block(NamedTuple):
+    """Places of the result next to each other, the stretch of x that they are made of, and the matrix that does it."""
+
+    target: slice
+    source: slice
+    matrix: np.ndarray
 
 
 # ------------------------------------------------------------------------------------ the maps, and their tables
@@ -78,12 +93,37 @@ def _cubic(size, out, scale, align):
     return Table(places, np.stack([_bump(at - low + 1 - j) for j in range(4)]))
 
 
-def _bump(d):
-    """Keys' cubic convolution kernel at distance d, up to 2."""
-    d, a = np.abs(d), CUBIC
+def _bump(d, a=CUBIC):
+    """Keys' cubic convolution kernel at distance d; 0 from 2 on."""
+    d = np.minimum(np.abs(d), 2)
     near = ((a + 2) * d - (a + 3)) * d * d + 1
     far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
     return np.where(d <= 1, near, far)
+
+
+def _tent(d):
+    """What linear interpolation weighs by."""
+    return np.maximum(1 - np.abs(d), 0)
+
+
+def _widened(size, out, scale, align, kernel, reach):
+    """The mean weighted by a kernel that is as wide as the places of the result lie apart, and `reach` at least."""
+    step = (size - 1) / max(out - 1, 1) if align else _step(size, out, scale)
+    wide = max(step, 1.0)
+    centre = step * (np.arange(out) + 0.5)
+    first = np.maximum((centre - reach * wide + 0.5).astype(np.int64), 0)
+    count = np.minimum((centre + reach * wide + 0.5).astype(np.int64), size) - first
+    places = first + np.arange(count.max(initial=0))[:, None]
+    weights = np.where(places < first + count, kernel((places - centre + 0.5) / wide), 0.0)
+    return Table(np.minimum(places, size - 1), weights / weights.sum(0))
+
+
+def _smooth_linear(size, out, scale, align):
+    return _widened(size, out, scale, align, _tent, 1)
+
+
+def _smooth_cubic(size, out, scale, align):
+    return _widened(size, out, scale, align, lambda d: _bump(d, SMOOTH), 2)
 
 
 def _area(size, out):
@@ -103,24 +143,27 @@ _MAPS = {
     "nearest": _nearest,
     "reflect": _reflect,
     "replicate": _replicate,
+    "smooth cubic": _smooth_cubic,
+    "smooth linear": _smooth_linear,
 }
 
 
-def _table(how):
+def _table(how, transposed):
     name, *rest = how
-    return _MAPS[name](*rest)
+    table = _MAPS[name](*rest)
+    return _transposed(table, how[1]) if transposed else table
 
 
-def _transposed(how):
+def _transposed(table, size):
     """The table of the transposed map, in which places that few places see are filled up with weights of 0."""
-    places, weights = _table(how)
+    places, weights = table
     weights = np.ones(places.shape) if weights is None else weights
     kept = weights != 0
     sources, targets = places[kept], np.broadcast_to(np.arange(places.shape[1]), places.shape)[kept]
     order = np.argsort(sources, kind="stable")
-    counts = np.bincount(sources, minlength=how[1])
+    counts = np.bincount(sources, minlength=size)
     row = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
-    shape = (counts.max(initial=0), how[1])
+    shape = (counts.max(initial=0), size)
     back, shares = np.zeros(shape, np.int64), np.zeros(shape)
     back[row, sources[order]], shares[row, sources[order]] = targets[order], weights[kept][order]
     return Table(back, shares)
@@ -129,7 +172,7 @@ def _transposed(how):
 @lru_cache(256)
 def _rows(how, transposed):
     """The rows of a table."""
-    places, weights = (_transposed if transposed else _table)(how)
+    places, weights = _table(how, transposed)
     if weights is None:
         return [_row(p, None) for p in places]
     return [_row(p, w) for p, w in zip(places, weights, strict=True)]
@@ -172,20 +215,59 @@ def _progression(places):
     return slice(first, None if stop < 0 else stop, step or 1)
 
 
+@lru_cache(256)
+def _blocks(how, transposed, dtype):
+    """The blocks of a table's matrix."""
+    table = _table(how, transposed)
+    return [_block(table, slice(i, i + BLOCK), dtype) for i in range(0, table.places.shape[1], BLOCK)]
+
+
+def _block(table, target, dtype):
+    places, weights = table.places[:, target], table.weights[:, target]
+    kept = weights != 0
+    seen = places[kept]
+    first = seen.min(initial=table.places.max(initial=0))
+    matrix = np.zeros((places.shape[1], seen.max(initial=first - 1) + 1 - first), dtype)
+    np.add.at(matrix, (np.nonzero(kept)[1], seen - first), weights[kept])
+    return Block(target, slice(first, first + matrix.shape[1]), matrix)
+
+
 # ------------------------------------------------------------------------------------------------- the kernels
 
 
 def resample(x, dim, how):
     """x mapped along one dimension."""
-    return _applied(x, dim, how[2], _rows(how, False))
+    return _mapped(x, dim, how[2], how, False)
 
 
 def resample_back(x, dim, how):
     """x mapped along one dimension by the transposed map."""
-    return _applied(x, dim, how[1], _rows(how, True))
+    return _mapped(x, dim, how[1], how, True)
 
 
-def _applied(x, dim, size, rows):
+def _mapped(x, dim, size, how, transposed):
+    rows = _rows(how, transposed)
+    copies = all(row.weights is None for row in rows)
+    if not copies and x.dtype.char in "fdFD" and np.isfinite(x).all():
+        return _by_blocks(x, dim, size, _blocks(how, transposed, x.dtype))
+    with np.errstate(invalid="ignore"):  # NaN where infinities of both signs meet
+        return _by_rows(x, dim, size, rows)
+
+
+def _by_blocks(x, dim, size, blocks):
+    shape = (*x.shape[:dim], size, *x.shape[dim + 1 :])
+    lead, rest = math.prod(shape[:dim]), math.prod(shape[dim + 1 :])
+    out = np.empty((lead, size, rest), x.dtype)
+    x = x.reshape(lead, x.shape[dim], rest)
+    for target, source, matrix in blocks:
+        if rest == 1:
+            np.matmul(x[:, source, 0], matrix.T, out=out[:, target, 0])
+        else:
+            np.matmul(matrix, x[:, source], out=out[:, target])
+    return out.reshape(shape)
+
+
+def _by_rows(x, dim, size, rows):
     if rows and rows[0].targets is None:
         first, *rows = rows
         term = _term(x, dim, first)

@@ -8,7 +8,7 @@ from retrograd.backend.conv import *  # noqa: F403
 from retrograd.backend.images import *  # noqa: F403
 from retrograd.backend.matrices import *  # noqa: F403
 from retrograd.backend.places import *  # noqa: F403
-from retrograd.backend.places import check_range
+from retrograd.backend.places import add_rows, check_range
 from retrograd.backend.pooling import *  # noqa: F403
 from retrograd.backend.sampling import *  # noqa: F403
 from retrograd.backend.sorting import *  # noqa: F403
@@ -64,6 +64,24 @@ argmax, argmin = _of_real_numbers("argmax", np.argmax), _of_real_numbers("argmin
 clip, sign = _of_real_numbers("clamp", np.clip), _of_real_numbers("sign", np.sign)
 
 
+MANY = 10_000  # elements from which on `where` is quicker without branches
+_BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}  # by the size of an element
+
+
+def where(condition, x, other):
+    """NumPy's; of many elements by masks of bits, as a processor can't foretell which way each branch goes."""
+    condition, x, other = map(np.asarray, (condition, x, other))
+    bits = _BITS.get(x.dtype.itemsize)
+    if max(condition.size, x.size, other.size) < MANY or x.dtype != other.dtype or bits is None:
+        return np.where(condition, x, other)
+    mask = condition.astype(bits)
+    np.negative(mask, out=mask)
+    first, second = x.view(bits), other.view(bits)
+    out = np.bitwise_and(first ^ second, mask)
+    out ^= second
+    return out.view(x.dtype)
+
+
 def sigmoid(x):
     """1 / (1 + exp(-x)), without overflow: the exponential is of numbers whose real part is never positive."""
     if x.dtype.kind == "c":
@@ -103,7 +121,7 @@ def gelu(x):
 def softmax(x, dim):
     """exp(x) / sum(exp(x)) along dim, shifted by the maximum."""
     with np.errstate(invalid="ignore"):  # NaN where every number is -inf
-        e = np.subtract(x, np.max(x, axis=dim, keepdims=True, initial=-np.inf))
+        e = np.asarray(np.subtract(x, np.max(x, axis=dim, keepdims=True, initial=-np.inf)))
     np.exp(e, out=e)
     e /= np.sum(e, axis=dim, keepdims=True)
     return e
@@ -166,7 +184,7 @@ def var(x, axis=None, ddof=0, keepdims=False):
     count = x.size if axis is None else math.prod(x.shape[d] for d in (axis if type(axis) is tuple else (axis,)))
     if count > max(ddof, 0):
         return np.var(x, axis=axis, ddof=ddof, keepdims=keepdims)
-    squares = mean(np.square(x - mean(x, axis=axis, keepdims=True)), axis=axis, keepdims=keepdims)
+    squares = mean(np.square(np.abs(x - mean(x, axis=axis, keepdims=True))), axis=axis, keepdims=keepdims)
     with np.errstate(invalid="ignore"):
         return squares * math.inf
 
@@ -263,15 +281,11 @@ def lookup(weight, ids):
 
 
 def sum_rows(src, ids, size):
-    """A matrix of `size` rows: row i sums the rows of src whose id is i.  Sorted, then summed in runs."""
+    """`size` rows: row i sums the rows of src whose id is i."""
     check_range("sum_rows", ids, size)
     out = np.zeros((size, *src.shape[ids.ndim :]), src.dtype)
-    if ids.size:
-        flat = ids.reshape(-1)
-        order = np.argsort(flat, kind="stable")
-        named = flat[order]
-        starts = np.flatnonzero(np.diff(named, prepend=named[0] - 1))
-        out[named[starts]] = np.add.reduceat(src.reshape(flat.size, *out.shape[1:])[order], starts, axis=0)
+    columns = math.prod(out.shape[1:])
+    add_rows(out.reshape(size, columns), ids.reshape(-1).astype(np.intp), src.reshape(ids.size, columns))
     return out
 
 

@@ -202,7 +202,8 @@ def insertion_places(sequence, values, sorter, right):
 def distinct_values(x, counted):
     """The different elements of a 1-d array in order, and how often each comes (nothing, unless asked for)."""
     ranked = np.sort(x)
-    new = np.concatenate([[True] * bool(x.size), ranked[1:] != ranked[:-1]])
+    new = np.ones(x.size, bool)
+    np.not_equal(ranked[1:], ranked[:-1], out=new[1:])
     counts = np.diff(np.flatnonzero(new), append=x.size) if counted else np.empty(0, np.int64)
     return ranked[new], counts
 
@@ -262,7 +263,7 @@ def count_into_bins(x, bins, low, high, weight, density):
 def _range(x, low, high):
     """Where bins begin and end: as given, else at the extremes (NumPy moves them apart where these are equal)."""
     if low == high:
-        low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
+        low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 1.0)
     if not math.isfinite(low) or not math.isfinite(high):
         raise ValueError(f"histogram: bins from {low} to {high} are not finite; give the range")
     return low, high
@@ -292,16 +293,14 @@ def nansum_over(x, dim, keepdim, dtype):
 
 def running_extremes(x, dim, largest):
     """The largest, or smallest, element up to each place, and where it is: the last of equals; NaN wins."""
-    rows = np.atleast_1d(x)
-    best = (np.maximum if largest else np.minimum).accumulate(rows, axis=dim)
+    rows = np.ascontiguousarray(np.moveaxis(np.atleast_1d(x), dim, -1))
+    best = (np.maximum if largest else np.minimum).accumulate(rows, axis=-1)
     hit = rows == best
     if x.dtype.kind == "f":
         hit |= np.isnan(rows)
-    shape = [1] * hit.ndim
-    shape[dim] = -1
-    places = hit * np.arange(hit.shape[dim]).reshape(shape)
-    np.maximum.accumulate(places, axis=dim, out=places)
-    return best.reshape(x.shape), places.reshape(x.shape)
+    hits = np.flatnonzero(hit)  # every row begins with one, which holds until the next
+    places = np.repeat(hits % max(rows.shape[-1], 1), np.diff(hits, append=hit.size)).reshape(rows.shape)
+    return _placed(best, x, dim), _placed(places, x, dim)
 
 
 def linear_recurrence(b, a, dim):

@@ -4,7 +4,6 @@ import os
 import sys
 from importlib.machinery import PathFinder
 from importlib.util import spec_from_file_location
-from pathlib import Path
 
 import numpy as np
 
@@ -20,7 +19,7 @@ class SourceFinder:
         """The spec of `retrograd.core.<hot>` from its .py file; None leaves others to the usual finders."""
         package, _, module = name.rpartition(".")
         if package == __package__ and module in HOT:
-            return spec_from_file_location(name, Path(__file__).with_name(module + ".py"))
+            return spec_from_file_location(name, os.path.join(os.path.dirname(__file__), module + ".py"))
         return None
 
 

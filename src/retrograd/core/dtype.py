@@ -139,6 +139,19 @@ def result_type(*operands):
     return _outrank(ranks[0], _outrank(ranks[1], ranks[2]))
 
 
+def check_holds(name, array, dtype):
+    """Refuse numbers that a dtype can't hold: complex ones if it is real, too large ones if it is an integer dtype.
+
+    Fractions are cut off, and unsigned dtypes take a negative number for what is larger by their range, as in PyTorch.
+    """
+    if array.dtype.kind == "c" and dtype.kind not in "bc":
+        raise TypeError(f"{name}: the value is complex, which {dtype} can't hold")
+    if dtype.kind in "iu" and array.size and array.dtype.kind in "iuf":
+        low, high = np.iinfo(dtype).min or -np.iinfo(dtype).max, np.iinfo(dtype).max
+        if not (array.min() >= low and array.max() <= high):  # so of NaN too
+            raise RuntimeError(f"{name}: {array.min()} to {array.max()} can't be converted to {dtype} without overflow")
+
+
 def check_requires_grad(dtype):
     """Refuse gradients of dtypes that have none."""
     if not is_differentiable(dtype):

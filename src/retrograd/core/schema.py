@@ -11,7 +11,10 @@ from retrograd.core.tensor import TensorBase
 REQUIRED = type("Required", (), {"__repr__": lambda self: "REQUIRED"})()
 
 # Words that PyTorch accepts for the same thing; `input` and `other` name the first and second operand.
-ALIASES = {"axis": "dim", "keepdims": "keepdim", "dims": "dim"}
+ALIASES = {
+    "axis": "dim", "keepdims": "keepdim", "dims": "dim", "size": "shape", "split_size": "split_size_or_sections",
+    "indices": "indices_or_sections", "sections": "indices_or_sections",
+}  # fmt: skip
 POSITIONS = {"input": 0, "self": 0, "other": 1}
 
 
@@ -32,9 +35,14 @@ class Parameter(NamedTuple):
 def _integers(value):
     if isinstance(value, bool):  # PyTorch once took `unbiased` where `dim` stands
         raise TypeError
-    if isinstance(value, (int, np.integer)):
+    if _is_one(value):
         return (operator.index(value),)
     return tuple(operator.index(v) for v in value)
+
+
+def _is_one(value):
+    """Whether a size stands alone: an integer, or an array or a tensor without dimensions."""
+    return isinstance(value, int) or getattr(value, "ndim", None) == 0
 
 
 def _boolean(value):
@@ -124,7 +132,7 @@ class Schema:
         for index, (parameter, value) in enumerate(zip(self.parameters, args, strict=False)):
             if parameter.keyword_only:
                 break
-            if parameter.type == "int..." and isinstance(value, (int, np.integer)):
+            if parameter.type == "int..." and _is_one(value):
                 given[parameter.name] = args[index:]
                 return given
             listed = parameter.type != "Tensor[]" or isinstance(value, (list, tuple))

@@ -3,9 +3,8 @@
 import linecache
 import os
 import sys
-from pathlib import Path
 
-PACKAGE = str(Path(__file__).parents[1]) + os.sep
+PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 LINES = "__made_at__"  # in the globals of generated code: line number -> the line that it stands for
 
 

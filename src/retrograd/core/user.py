@@ -19,6 +19,14 @@ class Tensor(Arithmetic):
 
     __slots__ = ()
 
+    def __init__(self, value, level=None, tag=None, requires_grad=False):
+        if not hasattr(value, "dtype"):
+            raise TypeError(
+                f"Tensor: expected an array, got {value!r}; rg.tensor(data) makes a tensor of data, rg.empty(2, 3) one "
+                f"of a shape"
+            )
+        super().__init__(value, level, tag, requires_grad)
+
     @property
     def requires_grad(self):
         """Whether operators on this tensor are recorded, so that gradients flow to it."""

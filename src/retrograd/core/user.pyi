@@ -490,7 +490,7 @@ class Tensor:
     def floor_(self) -> Tensor:
         """`floor`, written into the tensor; returns it."""
     def floor_divide(self, b: _Operand) -> Tensor:
-        """The quotient rounded down; it has no derivative."""
+        """The quotient rounded down; it has no derivative.  ZeroDivisionError if an integer is divided by 0."""
     def floor_divide_(self, b: _Operand) -> Tensor:
         """`floor_divide`, written into the tensor; returns it."""
     def fmax(self, b: _Operand) -> Tensor:
@@ -700,7 +700,7 @@ class Tensor:
     def lcm_(self, b: _Operand) -> Tensor:
         """`lcm`, written into the tensor; returns it."""
     def ldexp(self, exponent: _Operand) -> Tensor:
-        """x times 2 to the power exponent, which is taken first: it must be in the range of the dtype."""
+        """x times 2 to the power exponent."""
     def ldexp_(self, exponent: _Operand) -> Tensor:
         """`ldexp`, written into the tensor; returns it."""
     def le(self, b: _Operand) -> Tensor:
@@ -982,15 +982,15 @@ class Tensor:
     def relu_(self) -> Tensor:
         """`relu`, written into the tensor; returns it."""
     def remainder(self, b: _Operand) -> Tensor:
-        """a - floor(a / b) * b: what is left, with the sign of b."""
+        """a - floor(a / b) * b: what is left, with the sign of b.  ZeroDivisionError if an integer is divided by 0."""
     def remainder_(self, b: _Operand) -> Tensor:
         """`remainder`, written into the tensor; returns it."""
     def renorm(self, p: _Number, dim: _int, maxnorm: _Number) -> Tensor:
         """x with each slice at an index of `dim` shrunk to the p-norm maxnorm, where its own is larger."""
     def renorm_(self, p: _Number, dim: _int, maxnorm: _Number) -> Tensor:
         """`renorm`, written into the tensor; returns it."""
-    def repeat(self, *sizes: _Ints) -> Tensor:
-        """The whole tensor repeated sizes[i] times along dimension i; new dimensions come in front."""
+    def repeat(self, *repeats: _Ints) -> Tensor:
+        """A copy of the whole tensor repeats[i] times along dimension i; new dimensions come in front."""
     def repeat_interleave(self, repeats: _Operand | None = None, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor:
         """Each slice along `dim` (None: each element, in row-major order) as often as `repeats`, one or several, says."""
     @property
@@ -1104,7 +1104,7 @@ class Tensor:
     def sqrt_(self) -> Tensor:
         """`sqrt`, written into the tensor; returns it."""
     def square(self) -> Tensor:
-        """x times x."""
+        """x times x; of booleans in int64."""
     def square_(self) -> Tensor:
         """`square`, written into the tensor; returns it."""
     def squeeze(self, dim: _Ints | None = None) -> Tensor:
@@ -1125,6 +1125,8 @@ class Tensor:
         """`subtract`, written into the tensor; returns it."""
     def sum(self, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
         """The sum over `dim` (None or (): all).  Integers and booleans add up in int64."""
+    def sum_to_size(self, *shape: _Ints) -> Tensor:
+        """The sum over the dimensions along which a tensor of `shape` would be repeated to have the shape of x."""
     def svd(self, some: _bool = True, compute_uv: _bool = True) -> tuple[Tensor, Tensor, Tensor]:
         """x = U diag(S) V^H, as `linalg.svd`, with V in place of its conjugate transpose; without compute_uv zeros."""
     def swapaxes(self, axis0: _int, axis1: _int) -> Tensor:

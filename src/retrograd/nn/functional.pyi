@@ -164,8 +164,8 @@ def hardtanh_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 def hinge_embedding_loss(x: _Operand, target: _Operand, margin: _float = 1.0, reduction: _str = 'mean') -> Tensor:
     """x, a distance, where the target is 1; max(0, margin - x) where it is -1."""
 
-def huber_loss(x: _Operand, target: _Operand, reduction: _str = 'mean', delta: _float = 1.0) -> Tensor:
-    """With d = abs(x - target): d^2 / 2 where d < delta, delta * (d - delta / 2) elsewhere."""
+def huber_loss(x: _Operand, target: _Operand, reduction: _str = 'mean', delta: _float = 1.0, weight: _Operand | None = None) -> Tensor:
+    """With d = abs(x - target): d^2 / 2 where d < delta, delta * (d - delta / 2) elsewhere; times weight."""
 
 def instance_norm(x: _Operand, running_mean: _Operand | None = None, running_var: _Operand | None = None, weight: _Operand | None = None, bias: _Operand | None = None, use_input_stats: _bool = True, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
     """`batch_norm` of each sample by itself; the running mean and variance move towards the means over the samples."""
@@ -176,8 +176,8 @@ def interpolate(x: _Operand, size: Any = None, scale_factor: Any = None, mode: _
 def kl_div(x: _Operand, target: _Operand, reduction: _str = 'mean', log_target: _bool = False) -> Tensor:
     """target * (log(target) - x), 0 where target is 0: x holds logarithms of probabilities."""
 
-def l1_loss(x: _Operand, target: _Operand, reduction: _str = 'mean') -> Tensor:
-    """abs(x - target), averaged, added up or as it is."""
+def l1_loss(x: _Operand, target: _Operand, reduction: _str = 'mean', weight: _Operand | None = None) -> Tensor:
+    """abs(x - target) times weight, averaged, added up or as it is; the mean is over the weights."""
 
 def layer_norm(x: _Operand, normalized_shape: _Ints, weight: _Operand | None = None, bias: _Operand | None = None, eps: _float = 1e-05) -> Tensor:
     """x with mean 0 and variance 1 over its last dimensions, `normalized_shape`; times weight, plus bias."""
@@ -233,8 +233,8 @@ def max_unpool3d(x: _Operand, indices: _Operand, kernel_size: _Ints, stride: _In
 def mish(x: _Operand) -> Tensor:
     """x * tanh(softplus(x)).  D. Misra, Mish, arXiv 1908.08681."""
 
-def mse_loss(x: _Operand, target: _Operand, reduction: _str = 'mean') -> Tensor:
-    """(x - target)^2, averaged, added up or as it is."""
+def mse_loss(x: _Operand, target: _Operand, reduction: _str = 'mean', weight: _Operand | None = None) -> Tensor:
+    """(x - target)^2 times weight, averaged, added up or as it is; the mean is over the weights."""
 
 def multi_margin_loss(x: _Operand, target: _Operand, p: _int = 1, margin: _float = 1.0, weight: _Operand | None = None, reduction: _str = 'mean') -> Tensor:
     """The mean over the classes i other than the target y of max(0, margin - x[y] + x[i])^p, times weight[y]."""
@@ -248,10 +248,10 @@ def multilabel_soft_margin_loss(x: _Operand, target: _Operand, weight: _Operand 
 def nll_loss(x: _Operand, target: _Operand, weight: _Operand | None = None, ignore_index: _int = -100, reduction: _str = 'mean') -> Tensor:
     """-x at the target class, times that class's weight: x holds logarithms of probabilities."""
 
-def normalize(x: _Operand, p: _Number = 2, dim: _int = 1, eps: _float = 1e-12) -> Tensor:
-    """x divided by its p-norm along dim, or by eps where the norm is less."""
+def normalize(x: _Operand, p: _Number = 2, dim: _Ints = 1, eps: _float = 1e-12) -> Tensor:
+    """x divided by its p-norm over dim, or by eps where the norm is less."""
 
-def one_hot(x: _Operand, num_classes: _int = -1) -> Tensor:
+def one_hot(tensor: _Operand, num_classes: _int = -1) -> Tensor:
     """Integer classes as rows of zeros with a single one, in a new last dimension of int64."""
 
 def pad(x: _Operand, pad: _Ints, mode: _str = 'constant', value: _Number | None = None) -> Tensor:

@@ -6,6 +6,7 @@ from retrograd.core.definition import Operator
 from retrograd.ops import activation as activation
 from retrograd.ops import bessel as bessel
 from retrograd.ops import bits as bits
+from retrograd.ops import classes as classes
 from retrograd.ops import complex as complex
 from retrograd.ops import conv as conv
 from retrograd.ops import convert as convert

@@ -10,7 +10,7 @@ import math
 from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
-from retrograd.ops.family import Composite, View
+from retrograd.ops.family import Composite, View, pointwise
 from retrograd.ops.index import select
 from retrograd.ops.linalg import dot
 from retrograd.ops.pointwise import abs, atan2, conj, cos, eq, sign, sin, where
@@ -194,9 +194,14 @@ class angle(Composite):
     def compose(x):
         if x.dtype.kind == "c":
             return atan2(imag(x), real(x))
-        return atan2(0, x + 0)  # which makes 0 of -0, so that its angle is 0 too
+        return real_angle(x)
 
     samples = _samples
+
+
+real_angle = pointwise("real_angle(Tensor x) -> Tensor", lambda xp, x: xp.arctan2(0, x + 0),  # + 0 makes 0 of -0
+    "The angle of a real number, -0 counting as 0; its derivative is 0.",
+    vjp=lambda g: g * 0, promotion="float", public=False)  # fmt: skip
 
 
 @op("sgn(Tensor x) -> Tensor")

@@ -23,17 +23,26 @@ def tensor(data, dtype=None, requires_grad=False, *, device=None, pin_memory=Fal
         copy = registry["clone"](data.detach())
         out = copy if dtype is None else registry["to"](copy, dtype)
     else:
-        out = _constant(_array_of(data, dtype))
+        out = _constant(_array_of("tensor", data, dtype))
     if requires_grad:
         out.requires_grad = True
     return out
 
 
-def _array_of(data, dtype):
-    array = backend.as_array(data, dtype)
-    if dtype is None and not hasattr(data, "dtype"):
-        array = array.astype(_dtype_of_lists(data, array.dtype), copy=False)
-    return array
+def operand(name, value, dtype):
+    """What the function of that name writes, as a tensor; Python's numbers are of the dtype written at once."""
+    return as_tensor(value) if hasattr(value, "dtype") else _constant(_array_of(name, value, dtype))
+
+
+def _array_of(name, data, dtype):
+    array = backend.as_array(data)
+    dtypes.category(array.dtype)  # refuses what holds no numbers
+    if hasattr(data, "dtype"):
+        return array if dtype is None else array.astype(dtype, copy=False)
+    if dtype is None:
+        return array.astype(_dtype_of_lists(data, array.dtype), copy=False)
+    dtypes.check_holds(name, array, dtypes.DType(dtype))
+    return array.astype(dtype, copy=False)
 
 
 def _dtype_of_lists(data, found):
@@ -136,4 +145,6 @@ def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
     tensor([0, 1, 2])
     """
     check_device(device)
+    if not hasattr(ext_tensor, "__dlpack__"):
+        raise TypeError(f"from_dlpack: expected an array that knows DLPack, got {type(ext_tensor).__name__}")
     return _constant(backend.from_dlpack(ext_tensor, copy))

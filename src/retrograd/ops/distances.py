@@ -93,6 +93,11 @@ def _from_mean(x1, x2):
     return x1 - centre, x2 - centre
 
 
+_COMPUTE_MODES = (
+    "use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"
+)  # fmt: skip
+
+
 @op("cdist(Tensor x1, Tensor x2, float p=2.0, str? compute_mode=None) -> Tensor")
 class cdist(Composite):
     """The p-norm distance of each row of x1, (..., m, d), from each row of x2, (..., n, d): (..., m, n).
@@ -109,6 +114,8 @@ class cdist(Composite):
 
     def compose(x1, x2, *, p, compute_mode):
         _check_points("cdist", x1, x2)
+        if compute_mode not in (None, *_COMPUTE_MODES):
+            raise ValueError(f"cdist: compute_mode must be one of {', '.join(_COMPUTE_MODES)}, got {compute_mode!r}")
         if p < 0:
             raise ValueError(f"cdist: p must not be negative, got {p}")
         return row_distances(x1, x2) if p == 2 else registry["norm"](unsqueeze(x1, -2) - unsqueeze(x2, -3), p, -1)
@@ -124,6 +131,7 @@ class cdist(Composite):
         yield (r(3), r(4, 3)), {}, ValueError, r"cdist: expected at least 2 dimensions, got shape \(3,\)"
         yield (r(3, 2), r(4, 3)), {}, ValueError, "cdist: the rows have 2 and 3 elements"
         yield (r(3, 2), r(4, 2)), {"p": -1.0}, ValueError, "cdist: p must not be negative"
+        yield (r(3, 2), r(4, 2)), {"compute_mode": "mm"}, ValueError, "cdist: compute_mode must be one of .* got 'mm'"
 
 
 @op("pdist(Tensor x, float p=2.0) -> Tensor")

@@ -173,10 +173,12 @@ class Eigh(NamedTuple):
     eigenvectors: Tensor
 
 
-def _check_uplo(name, A, UPLO):
+def _triangle(name, A, UPLO):
+    """Which triangle of a square A is read: "L" or "U"."""
     check_square(name, A)
-    if UPLO not in ("L", "U"):
+    if UPLO not in ("L", "U", "l", "u"):
         raise ValueError(f"{name}: UPLO must be 'L' or 'U', got {UPLO!r}")
+    return UPLO.upper()
 
 
 @op("linalg.eigh(Tensor A, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)")
@@ -192,7 +194,7 @@ class linalg_eigh(Composite):
     """
 
     def compose(A, *, UPLO):
-        _check_uplo("linalg.eigh", A, UPLO)
+        UPLO = _triangle("linalg.eigh", A, UPLO)
         factors = eigh_factors(A, UPLO=UPLO)
         return Eigh(eigh_values(A, *factors), eigh_vectors(A, *factors))
 
@@ -216,7 +218,7 @@ class linalg_eigvalsh(Composite):
     """The eigenvalues of Hermitian matrices, ascending; their gradient is finite where they are equal, too."""
 
     def compose(A, *, UPLO):
-        _check_uplo("linalg.eigvalsh", A, UPLO)
+        UPLO = _triangle("linalg.eigvalsh", A, UPLO)
         if needs_vectors(A):
             return eigh_values(A, *eigh_factors(A, UPLO=UPLO))
         return eigenvalues_hermitian(A, UPLO=UPLO)

@@ -166,7 +166,8 @@ class embedding_bag(Composite, home="nn.functional"):
         if per_sample_weights is not None:
             rows = rows * reshape(per_sample_weights, (-1, 1))
         count = starts.shape[0]
-        total = sum_rows(where(unsqueeze(counted, 1), rows, 0), bag, count)
+        rows = rows if padding_idx is None else where(unsqueeze(counted, 1), rows, 0)
+        total = sum_rows(rows, bag, count)
         if mode == "sum":
             return total
         return total / unsqueeze(clamp(sum_rows(to(counted, rows.dtype), bag, count), min=1), 1)

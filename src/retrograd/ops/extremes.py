@@ -28,6 +28,11 @@ def check_ordered(name, x):
         raise TypeError(f"{name}: complex numbers have no order, got {x.dtype}; compare .abs() or .real")
 
 
+def _check_choice(name, x, dim):
+    check_ordered(name, x)
+    check_nonempty(name, x, None if dim is None else (dim,))
+
+
 def shares(x, out, dim, keepdim):
     """What part of the gradient each element gets: those that are the result equal parts, the others nothing."""
     out = kept(out, x, dim, keepdim)
@@ -155,6 +160,7 @@ class aminmax(Composite):
     """
 
     def compose(x, *, dim, keepdim):
+        _check_choice("aminmax", x, dim)
         dim = None if dim is None else (dim,)
         return MinMax(amin(x, dim, keepdim), amax(x, dim, keepdim))
 
@@ -163,7 +169,7 @@ class aminmax(Composite):
         yield (r(3, 4),), {"dim": 1, "keepdim": True}
 
     def errors(r):
-        yield (r(0, 2),), {"dim": 0}, ValueError, "nothing to choose from"
+        yield (r(0, 2),), {"dim": 0}, ValueError, "^aminmax: nothing to choose from"
 
 
 class Chosen(NamedTuple):
@@ -188,15 +194,15 @@ def chosen(x, indices, dim, keepdim=True):
 
 
 def _three_faces(x, other, dim, keepdim, pairwise, overall, position):
+    name = position.name.removeprefix("arg")
     other = dim if isinstance(dim, Tensor) else other
     if other is not None:
         return pairwise(x, other)
+    if not isinstance(dim, int | None):
+        raise TypeError(f"{name}: dim must be an int, got {dim!r}; for several there is {overall.name}")
+    _check_choice(name, x, dim)
     if dim is None:
         return overall(x, None, keepdim)
-    if not isinstance(dim, int):
-        raise TypeError(
-            f"{position.name[3:]}: dim must be an int, got {dim!r}; for several there is {overall.name}"
-        )
     return chosen(x, position(x, dim, keepdim=True), dim, keepdim)
 
 
@@ -222,6 +228,7 @@ class max(Composite):
 
     def errors(r):
         yield (r(3, 4), None), {"dim": (0, 1)}, TypeError, "max: dim must be an int.*amax"
+        yield (r(0, 4), None), {"dim": 0}, ValueError, "^max: nothing to choose from"
 
 
 @op("min(Tensor x, any dim=None, bool keepdim=False, *, Tensor? other=None) -> Tensor")
@@ -237,4 +244,4 @@ class min(Composite):
         yield (r(3, 4), r(4)), {}
 
     def errors(r):
-        yield (r(3, 4), None), {"dim": 2}, IndexError, "dim 2 is out of range"
+        yield (r(3, 4), None), {"dim": 2}, IndexError, "^min: dim 2 is out of range"

@@ -130,6 +130,14 @@ def _as_dtype(a, dtype):
 class Comparison(Pointwise, differentiable=False, result="bool"):
     """Compares element by element."""
 
+    @classmethod
+    def promote(cls, arrays):
+        """The operands as arrays of one dtype; a Python integer that it can't hold, which NumPy compares, as it is."""
+        try:
+            return super().promote(arrays)
+        except OverflowError:
+            return arrays
+
 
 class Rowwise(Definition):
     """Acts along `dim`, maps over the rest, keeps the shape."""

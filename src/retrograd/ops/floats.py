@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from retrograd.core import Aval, Tensor, op, xp
+from retrograd.core import Aval, Tensor, dtype_of, op, xp
 from retrograd.core import dtype as dtypes
 from retrograd.ops.family import Comparison, Composite, Pointwise, cast_to, check_real, pointwise
 from retrograd.ops.functions import function
@@ -39,10 +39,14 @@ class Real(Pointwise):
 # ------------------------------------------------------------------------------------------ arithmetic, scaled
 
 
-def _check_alpha(name, a, b, alpha):
-    """Integers are not scaled by a fraction: RuntimeError, as in PyTorch."""
-    if type(alpha) is not int and dtypes.result_type(a, b).kind in "biu":
+def _scaled(name, a, b, alpha):
+    """alpha * b, to be added to a.  Integers are not scaled by a fraction: RuntimeError, as in PyTorch."""
+    dtype = dtypes.result_type(a, b)
+    if dtype == dtypes.bool_ and isinstance(alpha, int):
+        alpha = bool(alpha)
+    elif type(alpha) is not int and dtype.kind in "biu":
         raise RuntimeError(f"{name}: alpha must be an int for integer tensors, got {alpha!r}")
+    return b if alpha == 1 else mul(b, alpha)
 
 
 def _scaled_samples(r):
@@ -63,8 +67,7 @@ class scaled_add(Composite, public=False, in_place=True):
     """a + alpha * b: `add`, where alpha is given."""
 
     def compose(a, b, *, alpha):
-        _check_alpha("add", a, b, alpha)
-        return add(a, b if alpha == 1 else mul(b, alpha))
+        return add(a, _scaled("add", a, b, alpha))
 
     samples, errors = _scaled_samples, _integers_by_a_fraction("add")
 
@@ -74,8 +77,7 @@ class subtract(Composite, in_place=True):
     """a - alpha * b."""
 
     def compose(a, b, *, alpha):
-        _check_alpha("subtract", a, b, alpha)
-        return sub(a, b if alpha == 1 else mul(b, alpha))
+        return sub(a, _scaled("subtract", a, b, alpha))
 
     samples, errors = _scaled_samples, _integers_by_a_fraction("subtract")
 
@@ -198,11 +200,39 @@ class float_power(Composite):
         yield (2.0, r(3)), {}
 
 
+@op("moved_by_bits(Tensor x, Tensor exponent) -> Tensor")
+class moved_by_bits(Pointwise, promotion="float", public=False):
+    """x times 2 to the power of an integer, exact."""
+
+    impl = xp.ldexp
+
+    @classmethod
+    def promote(cls, arrays):
+        """x as a float, the exponent as it is."""
+        return [*super().promote(arrays[:1]), arrays[1]]
+
+    def vjp_x(g, exponent):
+        return moved_by_bits(g, exponent)
+
+    def samples(r):
+        yield (r(4, 1), r.ints(5, (3,)) - 2), {}
+        yield (r(3), 3), {}
+
+
 @op("ldexp(Tensor x, Tensor exponent) -> Tensor")
 class ldexp(Composite, in_place=True):
-    """x times 2 to the power exponent, which is taken first: it must be in the range of the dtype."""
+    """x times 2 to the power exponent.
+
+    That is exact for integers.  Of other exponents, or for complex x, the power is taken first: it must be in range.
+
+    >>> import retrograd as rg
+    >>> rg.ldexp(rg.tensor([1.0, 0.75]), rg.tensor([3, -1])).tolist()
+    [8.0, 0.375]
+    """
 
     def compose(x, exponent):
+        if dtype_of(exponent).kind in "iu" and dtype_of(x).kind != "c":
+            return moved_by_bits(x, exponent)
         return x * exp2(exponent)
 
     def samples(r):
@@ -403,33 +433,38 @@ class isclose(Comparison, in_place=False):
     """Whether |a - b| <= atol + rtol * |b|; equal infinities are close, and NaN is close to NaN if equal_nan is set."""
 
     def impl(xp, a, b, *, rtol, atol, equal_nan):
+        if rtol < 0 or atol < 0:
+            raise ValueError(f"isclose: tolerances must not be negative, got rtol={rtol}, atol={atol}")
         return xp.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
     def samples(r):
         yield (r(4, 1), r(3)), {}
         yield (r(3), 0.5), {"rtol": 0.5, "atol": 0.1}
 
+    def errors(r):
+        yield (r(2), r(2)), {"atol": -1.0}, ValueError, "isclose: tolerances must not be negative, .* atol=-1.0"
+
 
 @function("allclose")
-def allclose(x, other, rtol=1e-05, atol=1e-08, equal_nan=False) -> bool:
+def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False) -> bool:
     """Whether all elements are close, as `isclose` says.
 
     >>> import retrograd as rg
     >>> rg.allclose(rg.tensor([1.0, 2.0]), rg.tensor([1.0, 2.0 + 1e-9]))
     True
     """
-    return bool(every(isclose(x, other, rtol, atol, equal_nan)))
+    return bool(every(isclose(input, other, rtol, atol, equal_nan)))
 
 
 @function("equal")
-def equal(x, other) -> bool:
+def equal(input, other) -> bool:
     """Whether two tensors have the same shape and the same elements, NaN being equal to nothing.
 
     >>> import retrograd as rg
     >>> rg.equal(rg.ones(2), rg.ones(3))
     False
     """
-    return x.shape == other.shape and bool(every(eq(x, other)))
+    return input.shape == other.shape and bool(every(eq(input, other)))
 
 
 Tensor.allclose, Tensor.equal = allclose, equal

@@ -1,5 +1,6 @@
 """Sources of random numbers: generators over NumPy's Philox, and the default one."""
 
+import operator
 import os
 import threading
 from contextlib import contextmanager
@@ -34,7 +35,7 @@ class Generator:
 
         A negative one stands for the seed that is larger by 2**64.
         """
-        if not isinstance(seed, int) or not -(2**63) <= seed < 2**64:
+        if not hasattr(seed, "__index__") or not -(2**63) <= (seed := operator.index(seed)) < 2**64:
             raise ValueError(f"manual_seed: expected an integer from -2**63 to 2**64 - 1, got {seed!r}")
         self._seed, self._made = seed % 2**64, None  # made when first drawn from: importing NumPy's takes a while
         return self

@@ -9,6 +9,7 @@ from retrograd.ops.data import as_tensor
 from retrograd.ops.family import Composite, cast_to, check_real
 from retrograd.ops.functions import function
 from retrograd.ops.index import T, getitem
+from retrograd.ops.view import reshape
 
 
 @op("bincount(Tensor x, Tensor? weights=None, int minlength=0) -> Tensor")
@@ -202,7 +203,7 @@ class HistogramDD(NamedTuple):
 
 @function("histogramdd")
 def histogramdd(input, bins, *, range=None, weight=None, density=False):
-    """`histogram` of points, the rows of a matrix, as a named tuple (hist, bin_edges).
+    """`histogram` of points, the rows of a matrix or of a stack of them, as a named tuple (hist, bin_edges).
 
     bins: how many there are along every column, or a list of one number, or of one tensor of edges, per column;
     `range` lists the lower and upper end for one column after the other.
@@ -212,6 +213,12 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
     [[0.0, 1.0], [1.0, 0.0]]
     """
     check_real("histogramdd", input)
+    if input.ndim < 2:
+        raise ValueError(f"histogramdd: expected at least 2 dimensions, got shape {input.shape}")
+    if weight is not None and weight.shape != input.shape[:-1]:
+        raise ValueError(f"histogramdd: weight has shape {weight.shape}, but there are {input.shape[:-1]} points")
+    input = reshape(input, (-1, input.shape[-1]))
+    weight = None if weight is None else reshape(weight, (-1,))
     bins = [bins] * input.shape[-1] if isinstance(bins, int) else list(bins)
     if all(isinstance(b, Tensor) for b in bins):
         hist, *edges = count_into_boxes(input, weight, bins, density=density)

@@ -113,7 +113,11 @@ def indexed_shape(x, ids, spec):
 
 
 def index(x, key):
-    """x[key], for everything that NumPy takes as a key, with tensors among the indices."""
+    """x[key], for everything that NumPy takes as a key, with tensors among the indices.
+
+    The order of dimensions is NumPy's too: where integers and index tensors stand apart, as in x[0, :, [1, 2]], theirs
+    comes first; in PyTorch integers do not count for that.
+    """
     spec, ids = static_index(x, key if isinstance(key, tuple) else (key,))
     return indexed(x, ids, spec)
 
@@ -144,7 +148,7 @@ def _as_index(k):
     """One part of a key as an integer, a slice, None, the ellipsis, a boolean, or a tensor with dimensions."""
     if k is None or k is Ellipsis or isinstance(k, (slice, bool)):
         return k
-    if isinstance(k, list) or hasattr(k, "dtype"):
+    if isinstance(k, (list, tuple, range)) or hasattr(k, "dtype"):
         return _index_tensor(k)
     if hasattr(k, "__index__"):
         return operator.index(k)
@@ -152,9 +156,9 @@ def _as_index(k):
 
 
 def _index_tensor(k):
-    """A list, an array or a tensor as an index tensor; of no dimensions, booleans and NumPy's integers are numbers."""
+    """A sequence, an array or a tensor as an index; of no dimensions, booleans and NumPy's integers are numbers."""
     i = as_tensor(k)
-    if isinstance(k, list) and 0 in i.shape:
+    if 0 in i.shape and not hasattr(k, "dtype"):
         i = to(i, dtypes.int64)
     if i.dtype.kind not in "iub":
         raise IndexError(f"index: tensors used as indices must be integer or boolean, got {i.dtype}")
@@ -481,7 +485,7 @@ def _broadcast_along(x, indices, at):
     return tuple(expand(a, (*common[:at], a.shape[at], *common[at + 1 :])) for a in (x, indices))
 
 
-@op("one_hot(Tensor x, int num_classes=-1) -> Tensor")
+@op("one_hot(Tensor tensor, int num_classes=-1) -> Tensor")
 class one_hot(Definition, differentiable=False, aliases="nn.functional.one_hot"):
     """Integer classes as rows of zeros with a single one, in a new last dimension of int64."""
 

@@ -187,25 +187,26 @@ class block_diag(Composite):
 # ------------------------------------------------------------------------------------------------- repeating
 
 
-@op("repeat(Tensor x, int... sizes) -> Tensor")
+@op("repeat(Tensor x, int... repeats) -> Tensor")
 class repeat(Composite):
-    """The whole tensor repeated sizes[i] times along dimension i; new dimensions come in front.
+    """A copy of the whole tensor repeats[i] times along dimension i; new dimensions come in front.
 
     >>> import retrograd as rg
     >>> rg.tensor([1, 2]).repeat(2, 2).tolist()
     [[1, 2, 1, 2], [1, 2, 1, 2]]
     """
 
-    def compose(x, *, sizes):
-        return _repeated("repeat", x, sizes)
+    def compose(x, *, repeats):
+        return _repeated("repeat", x, repeats)
 
     def samples(r):
-        yield (r(2, 3),), {"sizes": (2, 1)}
-        yield (r(3),), {"sizes": (2, 2)}
+        yield (r(2, 3),), {"repeats": (2, 1)}
+        yield (r(3),), {"repeats": (2, 2)}
+        yield (r(3, 1),), {"repeats": (1, 2)}
 
     def errors(r):
-        yield (r(2, 3),), {"sizes": (2,)}, ValueError, "repeat: 1 sizes for 2 dimensions"
-        yield (r(2),), {"sizes": (-1,)}, ValueError, "repeat: sizes must not be negative"
+        yield (r(2, 3),), {"repeats": (2,)}, ValueError, "repeat: 1 sizes for 2 dimensions"
+        yield (r(2),), {"repeats": (-1,)}, ValueError, "repeat: sizes must not be negative"
 
 
 def _repeated(name, x, sizes):
@@ -214,10 +215,12 @@ def _repeated(name, x, sizes):
         raise ValueError(f"{name}: {len(sizes)} sizes for {x.ndim} dimensions")
     if any(size < 0 for size in sizes):
         raise ValueError(f"{name}: sizes must not be negative, got {sizes}")
-    shape = (1,) * lead + x.shape
-    pairs = [n for size, s in zip(sizes, shape, strict=True) for n in (size, s)]
-    spread = expand(reshape(x, tuple(n for s in shape for n in (1, s))), tuple(pairs))
-    return reshape(spread, tuple(size * s for size, s in zip(sizes, shape, strict=True)))
+    pairs = list(zip(sizes, (1,) * lead + x.shape, strict=True))
+    repeated = tuple(size * s for size, s in pairs)
+    if all(1 in pair for pair in pairs):  # a view could show that, and a copy is promised
+        return registry["row_major"](expand(x, repeated))
+    spread = expand(reshape(x, tuple(n for _, s in pairs for n in (1, s))), tuple(n for pair in pairs for n in pair))
+    return reshape(spread, repeated)
 
 
 @op("tile(Tensor x, int... dims) -> Tensor")
@@ -271,6 +274,8 @@ class repeat_interleave(Composite):
         if repeats is None:
             return repeat_places(x, output_size=output_size)
         x, at = (reshape(x, (-1,)), 0) if dim is None else (x, canonical_dim("repeat_interleave", dim, x.ndim))
+        if isinstance(repeats, int) and repeats >= 0 and output_size is None:
+            return _each_repeated(x, at, repeats)
         repeats = as_tensor(repeats)
         if numel(repeats.shape) == 1:
             repeats = expand(reshape(repeats, (1,)), (x.shape[at],))
@@ -290,6 +295,12 @@ class repeat_interleave(Composite):
         yield (r(3), r.ints(3, (2,))), {"dim": 0}, ValueError, r"repeat_interleave: repeats of shape \(2,\)"
         yield (r(3), -1), {}, RuntimeError, "repeat_interleave: repeats must not be negative"
         yield (r(3), 2), {"output_size": 5}, RuntimeError, "output_size is 5, but repeats add up to 6"
+
+
+def _each_repeated(x, at, times):
+    before, size, after = x.shape[:at], x.shape[at], x.shape[at + 1 :]
+    spread = registry["row_major"](expand(unsqueeze(x, at + 1), (*before, size, times, *after)))
+    return reshape(spread, (*before, size * times, *after))
 
 
 # ---------------------------------------------------------------------------------------------- combinations

@@ -103,9 +103,12 @@ def is_warn_always_enabled() -> bool:
     return _warn_always
 
 
+_ALSO_WRITE = "addmv_ clamp_ clamp_max_ clamp_min_ clip_ detach_ fill_ gcd_ index_put_ lcm_ ldexp_ xlogy_ zero_"
+
+
 def add_writing_functions(named):
-    """The methods that write into their tensor and take no other are functions too: `rg.exp_(x)`."""
+    """The methods that write into their tensor and take no other are functions too, and a few more: `rg.exp_(x)`."""
     of = {f"{name}_": operator for name, operator in named.items() if len(operator.schema.inputs) == 1}
     found = [name for name, operator in of.items() if operator.definition.in_place and operator.definition.method]
-    for name in {*found, "detach_", "fill_", "zero_"} - functions.keys():
+    for name in {*found, *_ALSO_WRITE.split()} - functions.keys():
         function(name)(getattr(Tensor, name))

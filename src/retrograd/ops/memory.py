@@ -116,8 +116,9 @@ for _kind in ("sparse", "sparse_csr", "quantized"):
     _constant(f"is_{_kind}", False, f"Whether the tensor is {_kind.replace('_', ' ')}: never.")
 
 
+@function()
 @method
-def get_device(x) -> int:
+def get_device(input) -> int:
     """The number of the accelerator that the tensor is on: -1, which stands for the CPU."""
     return -1
 

@@ -51,7 +51,12 @@ def numpy(x, *, force=False):
 
 @method
 def __array__(x, dtype=None, copy=None):
-    array = numpy(x)
+    if x.requires_grad:
+        raise RuntimeError(
+            "this tensor requires grad, and would lose it in an array: np.stack and retrograd.numpy keep the graph, "
+            "x.detach().numpy() leaves it"
+        )
+    array = concrete(x)
     if dtype is not None and array.dtype != dtype:
         if copy is False:
             raise ValueError(f"a tensor of dtype {x.dtype} can't become an array of dtype {dtype} without a copy")

@@ -12,6 +12,7 @@ from retrograd.core.level import is_recording
 from retrograd.core.record import kept, missing_rule, record, refuse_view
 from retrograd.core.tensor import Version, alias, make, plain, touch, version_of
 from retrograd.ops.create import as_tensor
+from retrograd.ops.data import operand
 from retrograd.ops.family import broadcast_shapes, cast_to, sum_to
 from retrograd.ops.index import T, fill, indexed, static_index
 
@@ -91,9 +92,13 @@ class index_put(Definition, linear="x,values"):
 
 def copy_(x, src, non_blocking=False) -> Tensor:
     """Write `src`, broadcast and converted, into the memory of x, and return x."""
-    src = as_tensor(src)
-    check_write("copy_", x, src)
-    check_fits("copy_", x, src)
+    return write_into("copy_", x, operand("copy_", src, x.dtype))
+
+
+def write_into(name, x, src):
+    """Write a tensor into the memory of x for the function of that name; returns x."""
+    check_write(name, x, src)
+    check_fits(name, x, src)
     recorded = is_recorded(x, src)
     if x.level is not None:
         return _write_above(x, src)
@@ -132,7 +137,7 @@ def check_history(x):
     if x._view is not None:
         if x._view.made:
             refuse_view(x._view.made, "this tensor is a view and is being modified")
-        if wants(x._view.base) and x._view.base._grad_fn is None:
+        if _of_a_leaf(x):
             raise RuntimeError(
                 "in-place write to a view of a leaf Variable that requires grad; write under no_grad(), or to a clone"
             )
@@ -140,6 +145,12 @@ def check_history(x):
         raise RuntimeError(
             "in-place write to a leaf Variable that requires grad; write under no_grad(), or to x.detach() or x.clone()"
         )
+
+
+def _of_a_leaf(x):
+    """Whether a view shows a leaf that requires gradients: its base, or a view of that on the way to it."""
+    base = x._view.base
+    return base._grad_fn is None if wants(base) else wants(x) and x._grad_fn is not None
 
 
 def check_fits(name, x, src):
@@ -307,7 +318,7 @@ def _through_a_copy(operator, x, others, params):
         _keep_numbers(before, x)
     result = call(operator, (before, *[before if a is x else a for a in others]), params)
     _check_result(f"{operator.name}_", x, result)
-    return copy_(x, result)
+    return write_into(f"{operator.name}_", x, result)
 
 
 def _check_result(name, x, result):
@@ -367,12 +378,12 @@ def fill_(x, value) -> Tensor:
     """Write one value everywhere; returns x."""
     if isinstance(value, Tensor) and value.ndim:
         raise RuntimeError(f"fill_: only supports a value without dimensions, got one of shape {value.shape}")
-    return copy_(x, value)
+    return write_into("fill_", x, operand("fill_", value, x.dtype))
 
 
 def zero_(x) -> Tensor:
     """Write zeros; returns x."""
-    return copy_(x, 0)
+    return write_into("zero_", x, operand("zero_", 0, x.dtype))
 
 
 def detach_(x) -> Tensor:
@@ -393,15 +404,16 @@ def _without_leading_ones(value, ndim):
 
 def set_item(x, key, value) -> None:
     """x[key] = value."""
+    name = "x[...] = value"
     spec, ids = static_index(x, key if isinstance(key, tuple) else (key,))
+    value = operand(name, value, x.dtype)
     if not ids and not any(isinstance(s, bool) for s in spec):
-        window, value = indexed(x, ids, spec), as_tensor(value)
-        copy_(window, _without_leading_ones(value, window.ndim))
+        window = indexed(x, ids, spec)
+        write_into(name, window, _without_leading_ones(value, window.ndim))
         return
-    value = as_tensor(value)
-    check_write("x[...] = value", x, value)
+    check_write(name, x, value)
     if x.level is not None:
-        copy_(x, index_put(x, value, ids, spec=spec))
+        write_into(name, x, index_put(x, value, ids, spec=spec))
         return
     recorded = is_recorded(x, value)
     _announce(x)

@@ -107,9 +107,9 @@ class log_softmax(_Converting, aliases="nn.functional.log_softmax special.log_so
 # ------------------------------------------------------------------------------------------ of length 1
 
 
-@op("normalize(Tensor x, number p=2, int dim=1, float eps=1e-12) -> Tensor")
+@op("normalize(Tensor x, number p=2, int[] dim=1, float eps=1e-12) -> Tensor")
 class normalize(Composite, aliases="nn.functional.normalize"):
-    """x divided by its p-norm along dim, or by eps where the norm is less.
+    """x divided by its p-norm over dim, or by eps where the norm is less.
 
     >>> import retrograd as rg
     >>> rg.normalize(rg.tensor([3.0, 4.0]), dim=0).tolist()
@@ -124,6 +124,7 @@ class normalize(Composite, aliases="nn.functional.normalize"):
     def samples(r):
         yield (r(3, 4),), {}
         yield (r(3, 4),), {"p": 1, "dim": 0}
+        yield (r(2, 3, 2),), {"dim": (0, -1)}
 
 
 @op("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor")

@@ -110,10 +110,12 @@ class linalg_vector_norm(Composite):
 
 def _matrix_norm(name, A, p, dim, keepdim):
     rows, columns = _two_dims(name, dim, A.ndim)
-    if p == "fro":
+    if p == "fro" or (p in (1, 2, math.inf) and 0 in (A.shape[rows], A.shape[columns])):  # none: 0
         return euclidean_norm(A, (rows, columns), keepdim)
     if p == "nuc" or p in (2, -2):
         values = linalg_svdvals(movedim(A, (rows, columns), (-2, -1)))
+        if p == -2:
+            check_nonempty(name, values, (-1,))
         out = sum_over(values, -1) if p == "nuc" else (amax if p > 0 else amin)(values, -1)
         return reshape(out, reduced_shape(A.shape, (rows, columns), True)) if keepdim else out
     if p not in (1, -1, math.inf, -math.inf):

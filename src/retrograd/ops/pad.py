@@ -15,7 +15,7 @@ def margins(name, pad, shape):
     pairs = [(0, 0)] * (len(shape) - len(pad) // 2) + list(zip(pad[::2], pad[1::2], strict=True))[::-1]
     for dim, (size, (before, after)) in enumerate(zip(shape, pairs, strict=True)):
         if min(before, 0) + min(after, 0) + size < 0 or size + before + after < 0:
-            raise ValueError(f"{name}: dimension {dim} has size {size}, and can't lose {before} and {after}")
+            raise ValueError(f"{name}: dimension {dim} has size {size}, and can't be padded by {before} and {after}")
     return pairs
 
 
@@ -48,8 +48,8 @@ class constant_pad_nd(Definition, method=False):
 
     def errors(r):
         yield (r(3),), {"pad": (1,)}, ValueError, "constant_pad_nd: pad must hold a number before and after"
-        yield (r(3),), {"pad": (-2, -2)}, ValueError, "constant_pad_nd: dimension 0 has size 3, and can't lose"
-        yield (r(3),), {"pad": (-4, 4)}, ValueError, "constant_pad_nd: dimension 0 has size 3, and can't lose"
+        yield (r(3),), {"pad": (-2, -2)}, ValueError, "constant_pad_nd: dimension 0 has size 3, and can't be padded by"
+        yield (r(3),), {"pad": (-4, 4)}, ValueError, "constant_pad_nd: dimension 0 has size 3, and can't be padded by"
 
 
 # How many places each mode can take from a dimension of a size.

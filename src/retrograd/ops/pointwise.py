@@ -63,10 +63,10 @@ neg = pointwise("neg(Tensor x) -> Tensor", xp.negative,
     "Elementwise negation.",
     vjp=lambda g: -g, linear="x", aliases="negative")  # fmt: skip
 floor_divide = pointwise("floor_divide(Tensor a, Tensor b) -> Tensor", xp.floor_divide,
-    "The quotient rounded down; it has no derivative.",
+    "The quotient rounded down; it has no derivative.  ZeroDivisionError if an integer is divided by 0.",
     differentiable=False, domain=(0.5, 5.0))  # fmt: skip
 remainder = pointwise("remainder(Tensor a, Tensor b) -> Tensor", xp.remainder,
-    "a - floor(a / b) * b: what is left, with the sign of b.",
+    "a - floor(a / b) * b: what is left, with the sign of b.  ZeroDivisionError if an integer is divided by 0.",
     vjp_a=lambda g: g, vjp_b=lambda g, a, b: -g * floor_divide(a, b),
     domain=(0.7, 5.0))  # fmt: skip
 
@@ -75,11 +75,11 @@ remainder = pointwise("remainder(Tensor a, Tensor b) -> Tensor", xp.remainder,
 class pow(Pointwise):
     """a to the power exponent.
 
-    The derivative by a is 0 where the exponent is 0, and that by the exponent is 0 where a is 0.
+    The derivative by a is 0 where the exponent is 0, and that by the exponent is 0 where a is 0.  Integers to negative
+    powers are rounded towards 0; a negative power that is a Python number is refused with a RuntimeError.
     """
 
-    def impl(xp, a, b):
-        return a**b
+    impl = xp.power
 
     def vjp_a(g, a, exponent):
         b = exponent
@@ -89,7 +89,7 @@ class pow(Pointwise):
 
     def vjp_exponent(g, a, out):
         if isinstance(a, (int, float, complex)):
-            return g * out * _logarithm(a, out.dtype)
+            return g * out * _logarithm(a, out.dtype) if a else g * 0
         return g * where(a == 0, 0, out * log(where(a == 0, 1, cast_to(a, out.dtype))))
 
     def samples(r):
@@ -101,36 +101,38 @@ class pow(Pointwise):
 
 
 def _logarithm(number, dtype):
-    """The natural logarithm of a Python number as dtype has it; 0 at 0, where it is not needed."""
-    if number == 0:
-        return 0
+    """The natural logarithm of a Python number, which is not 0, as dtype has it."""
     if dtype.kind == "c":
         return cmath.log(number)
     return math.log(number) if number > 0 else math.nan
 
 
-square = pointwise("square(Tensor x) -> Tensor", xp.square,
-    "x times x.",
-    vjp=lambda g, x: g * (2 * x))  # fmt: skip
+square = pointwise("square(Tensor x) -> Tensor", lambda xp, x: xp.square(x, dtype=_square_dtype(x)),
+    "x times x; of booleans in int64.",
+    vjp=lambda g, x: g * (2 * x), shape=lambda x: type(x)(x.shape, _square_dtype(x)))  # fmt: skip
 sqrt = pointwise("sqrt(Tensor x) -> Tensor", xp.sqrt,
     "The square root; NaN for negative numbers.",
     vjp=lambda g, out: g / (2 * out), promotion="float", domain=POSITIVE)  # fmt: skip
 rsqrt = pointwise("rsqrt(Tensor x) -> Tensor", lambda xp, x: 1 / xp.sqrt(x),
     "1 / sqrt(x).",
     vjp=lambda g, out: g * (-0.5 * out * out * out), promotion="float", domain=POSITIVE)  # fmt: skip
-reciprocal = pointwise("reciprocal(Tensor x) -> Tensor", lambda xp, x: 1 / x,
+reciprocal = pointwise("reciprocal(Tensor x) -> Tensor", xp.reciprocal,
     "1 / x.",
     vjp=lambda g, out: g * -(out * out), promotion="float", domain=POSITIVE)  # fmt: skip
 abs = pointwise("abs(Tensor x) -> Tensor", xp.absolute,
     "The absolute value; its derivative at 0 is 0.",
     vjp=lambda g, x: g * _towards(x), jvp=lambda t, x: real_part(t * _towards(x)),
     result="real", aliases="absolute")  # fmt: skip
-conj = pointwise("conj(Tensor x) -> Tensor", xp.conjugate,
+conj = pointwise("conj(Tensor x) -> Tensor", lambda xp, x: xp.conjugate(x) if x.dtype.kind == "c" else x.copy(),
     "The complex conjugate; of real numbers, a copy.",
     vjp=lambda g: conjugate(g), jvp=lambda t: conjugate(t), in_place=False)  # fmt: skip
-sign = pointwise("sign(Tensor x) -> Tensor", xp.sign,
+sign = pointwise("sign(Tensor x) -> Tensor", lambda xp, x: x.copy() if x.dtype.kind == "b" else xp.sign(x),
     "-1, 0 or 1; its derivative is 0.  Of complex numbers there is `sgn`.",
     vjp=lambda g: g * 0)  # fmt: skip
+
+
+def _square_dtype(x):
+    return dtypes.int64 if x.dtype.kind == "b" else x.dtype
 
 
 def _towards(x):
@@ -280,6 +282,8 @@ class gelu(Pointwise, promotion="float", aliases="nn.functional.gelu"):
     def impl(xp, x, *, approximate):
         if approximate == "none":
             return xp.gelu(x)
+        if approximate != "tanh":
+            raise RuntimeError(f'gelu: approximate must be "none" or "tanh", got {approximate!r}')
         return 0.5 * x * (1 + xp.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
 
     def vjp_x(g, x, approximate):
@@ -293,9 +297,12 @@ class gelu(Pointwise, promotion="float", aliases="nn.functional.gelu"):
         yield (r(3, 2),), {}
         yield (r(4),), {"approximate": "tanh"}
 
+    def errors(r):
+        yield (r(2),), {"approximate": "erf"}, RuntimeError, "gelu: approximate must be .* got 'erf'"
+
 
 @op("leaky_relu(Tensor x, number negative_slope=0.01) -> Tensor")
-class leaky_relu(Pointwise, aliases="nn.functional.leaky_relu"):
+class leaky_relu(Pointwise, promotion="float", aliases="nn.functional.leaky_relu"):
     """x where positive, negative_slope * x elsewhere."""
 
     def impl(xp, x, *, negative_slope):
@@ -365,8 +372,7 @@ class clamp_numbers(Pointwise, public=False):
         return type(x)(x.shape, _clamp_dtype(x, min, max))
 
     def vjp_x(g, x, min, max):
-        inside = x == x if min is None else x >= min
-        return where(inside if max is None else logical_and(inside, x <= max), g, 0)
+        return where(_within(x, min, max), g, 0)
 
     def samples(r):
         yield (r(3, 2),), {"min": -0.5, "max": 0.7}
@@ -375,18 +381,46 @@ class clamp_numbers(Pointwise, public=False):
         yield (r.ints(5, (4,)),), {"max": 2.5}
 
 
+@op("clamp_tensors(Tensor x, Tensor? min, Tensor? max) -> Tensor")
+class clamp_tensors(Pointwise, public=False):
+    """x, but at least min and at most max, of which one is a tensor."""
+
+    def impl(xp, x, min, max):
+        xp.real_only("clamp_tensors", x)
+        low = x if min is None else xp.maximum(x, min)
+        return low if max is None else xp.minimum(low, max)
+
+    def vjp_x(g, x, min, max):
+        return where(_within(x, min, max), g, 0)
+
+    def vjp_min(g, x, min, max):
+        return where(x < min if max is None else logical_and(x < min, min <= max), g, 0)
+
+    def vjp_max(g, x, min, max):
+        return where(x > max if min is None else logical_or(x > max, min > max), g, 0)
+
+    def samples(r):
+        yield (r(4, 3), r(3), None), {}
+        yield (r(4, 3), r(3, within=(-2.0, 0.0)), r(4, 1, within=(0.1, 1.0))), {}
+        yield (r(4), -0.5, r(4)), {}
+
+
+def _within(x, min, max):
+    inside = x == x if min is None else x >= min
+    return inside if max is None else logical_and(inside, x <= max)
+
+
 @op("clamp(Tensor x, Tensor? min=None, Tensor? max=None) -> Tensor")
 class clamp(Composite, in_place=True, aliases="clip"):
     """x, but at least min and at most max (which wins over min): numbers, or tensors that broadcast.
 
-    The derivative by x is 1 within the bounds, the bounds included; beyond one it is that bound's.
+    The derivative by x is 1 within the bounds, the bounds included; beyond one it is that bound's, at NaN nothing's.
     """
 
     def compose(x, min, max):
         if not hasattr(min, "dtype") and not hasattr(max, "dtype"):
             return call(clamp_numbers, (x,), {"min": min, "max": max})
-        low = x if min is None else where(logical_or(x >= min, isnan(x)), x, min)
-        return low if max is None else where(logical_or(low <= max, isnan(low)), low, max)
+        return clamp_tensors(x, min, max)
 
     def samples(r):
         yield (r(3, 2), -0.5, 0.7), {}
@@ -414,6 +448,8 @@ class round(Pointwise, aliases="special.round"):
     """The nearest number of so many decimals, halves to even; negative decimals round to tens.  Its derivative is 0."""
 
     def impl(xp, x, *, decimals):
+        if x.dtype.kind == "b":  # NumPy makes float16 of it
+            raise TypeError("round: not defined for bool")
         return xp.round(x, decimals)
 
     def vjp_x(g):

@@ -1,5 +1,6 @@
 """Pooling: what is largest in windows of images, and what is their mean."""
 
+import math
 from typing import NamedTuple
 
 from retrograd.core import Aval, Definition, Tensor, op, registry
@@ -8,7 +9,7 @@ from retrograd.ops.conv import check_images, per_dim
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Composite, check_real, numel
 from retrograd.ops.index import scatter_sum, take_along_dim
-from retrograd.ops.pointwise import detach, pow, where
+from retrograd.ops.pointwise import abs, detach, pow, where
 from retrograd.ops.reduce import mean
 from retrograd.ops.resize import resample
 from retrograd.ops.view import reshape
@@ -305,7 +306,8 @@ def _max_unpool(ndim):
         def compose(x, indices, *, kernel_size, stride, padding, output_size):
             check_images(name, x, ndim)
             if indices.shape != x.shape or indices.dtype.kind not in "iu":
-                raise ValueError(f"{name}: indices must be integers of shape {x.shape}, got {indices}")
+                got = f"{indices.dtype} of shape {indices.shape}"
+                raise ValueError(f"{name}: indices must be integers of shape {x.shape}, got {got}")
             sizes = _unpooled_sizes(name, x, ndim, kernel_size, stride, padding, output_size)
             lead, count = x.shape[:-ndim], numel(x.shape[-ndim:])
             empty = registry["zeros"]((*lead, numel(sizes)), dtype=x.dtype)
@@ -463,12 +465,13 @@ def _adaptive_avg_pool(ndim):
 
 _LP = """The p-norm of each window, sum(x^p)^(1/p), p being norm_type, of images with {n} spatial dimensions.
 
-    x^p is a plain power, without the absolute value, as in PyTorch.  In ceil_mode a window that is cut off is scaled up
+    x^p is a plain power, without the absolute value, as in PyTorch; p infinite, or its negative, is the largest or
+    smallest absolute value.  In ceil_mode a window that is cut off is scaled up
     to a whole one.  Where the sum is 0 the derivative is taken as 0.
     """
 
 
-def _lp_pool(ndim, means):
+def _lp_pool(ndim, averages, maxima):
     """lp_pool1d, lp_pool2d or lp_pool3d."""
     name = f"lp_pool{ndim}d"
 
@@ -480,7 +483,10 @@ def _lp_pool(ndim, means):
             check_real(name, x)
             check_images(name, x, ndim)
             kernel = per_dim(name, "kernel_size", kernel_size, ndim, 1)
-            total = means(pow(x, norm_type), kernel, stride, ceil_mode=ceil_mode) * numel(kernel)
+            if math.isinf(norm_type):
+                sign = math.copysign(1, norm_type)
+                return sign * maxima(sign * abs(x), kernel, stride, ceil_mode=ceil_mode)
+            total = averages(pow(x, norm_type), kernel, stride, ceil_mode=ceil_mode) * numel(kernel)
             zero = total == 0
             return where(zero, detach(total), pow(where(zero, 1, total), 1 / norm_type))
 
@@ -488,6 +494,7 @@ def _lp_pool(ndim, means):
             x = r(2, 2, *(5, 4, 3)[:ndim], within=(0.3, 2.0))
             yield (x,), {"norm_type": 2, "kernel_size": 2}
             yield (x[0],), {"norm_type": 3.5, "kernel_size": 3, "stride": 2, "ceil_mode": True}
+            yield (x,), {"norm_type": -math.inf, "kernel_size": 2}
 
         def errors(r):
             yield (r(3),), {"norm_type": 2, "kernel_size": 2}, ValueError, f"{name}: expected images"
@@ -500,4 +507,5 @@ adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = map(_adaptive_ma
 max_unpool1d, max_unpool2d, max_unpool3d = map(_max_unpool, (1, 2, 3))
 avg_pool1d, avg_pool2d, avg_pool3d = map(_avg_pool, (1, 2, 3))
 adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = map(_adaptive_avg_pool, (1, 2, 3))
-lp_pool1d, lp_pool2d, lp_pool3d = map(_lp_pool, (1, 2, 3), (avg_pool1d, avg_pool2d, avg_pool3d))
+_averages, _maxima = (avg_pool1d, avg_pool2d, avg_pool3d), (max_pool1d, max_pool2d, max_pool3d)
+lp_pool1d, lp_pool2d, lp_pool3d = map(_lp_pool, (1, 2, 3), _averages, _maxima)

@@ -50,7 +50,8 @@ def _array_options():
 
 
 def _shown(x) -> str:
-    suffix = "" if _dtype_is_obvious(x.dtype) else f", dtype={x.dtype}"
+    suffix = f", size={x.shape}" if 0 in x.shape and x.ndim > 1 else ""
+    suffix += "" if _dtype_is_obvious(x.dtype) else f", dtype={x.dtype}"
     if x.grad_fn is not None:
         suffix += f", grad_fn={x.grad_fn!r}"
     elif x.requires_grad:
@@ -64,4 +65,5 @@ Tensor.__repr__ = _shown
 
 
 def _dtype_is_obvious(dtype):
-    return dtype in (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool_)
+    default = dtypes.get_default_dtype()
+    return dtype in (default, dtypes.complex_of(default), dtypes.int64, dtypes.bool_)

@@ -120,13 +120,23 @@ class _randperm(Factory, impure=True):
     """
 
     def impl(xp, *, n, generator, dtype):
+        _check_count(n)
         return chosen(generator).draw("permutation", n).astype(dtypes.int64 if dtype is None else dtype)
 
     def shape(*, n, generator, dtype):
+        _check_count(n)
         return Aval((n,), dtypes.int64 if dtype is None else dtype)
 
     def samples(r):
         yield (), {"n": 5}
+
+    def errors(r):
+        yield (), {"n": -1}, ValueError, "randperm: n must not be negative, got -1"
+
+
+def _check_count(n):
+    if n < 0:
+        raise ValueError(f"randperm: n must not be negative, got {n}")
 
 
 @op("bernoulli(Tensor x, float? p=None, *, any generator=None) -> Tensor")
@@ -203,15 +213,17 @@ def _normal_aval(mean, std):
 # ----------------------------------------------------------------------------------------- the public functions
 
 
-def randint(low, high=None, size=None, *, generator=None, dtype=None) -> Tensor:
+def randint(low=0, high=None, size=None, *, generator=None, dtype=None) -> Tensor:
     """Integers uniform from low (0 if left out) up to but not including high, of the given shape.
 
     >>> import retrograd as rg
     >>> rg.randint(3, (4,)).dtype
     dtype('int64')
     """
-    if size is None:
-        low, high, size = 0, low, high
+    if size is None:  # randint(high, size)
+        high, size = None, high
+    if high is None:
+        low, high = 0, low
     return _randint(low, high, size, generator=generator, dtype=dtype)
 
 

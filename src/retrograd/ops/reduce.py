@@ -187,6 +187,8 @@ class nanmean(Composite):
 
     def compose(x, *, dim, keepdim, dtype):
         check_real("nanmean", x)
+        check_floating("nanmean", Aval((), dtype or x.dtype))
+        canonical_dims("nanmean", dim, x.ndim)
         total = nansum(x, dim, keepdim, dtype=dtype)
         count = cast_to(count_over(x.shape, dim) - sum(isnan(x), dim, keepdim), total.dtype)
         return total / where(count == 0, math.nan, count)
@@ -197,6 +199,7 @@ class nanmean(Composite):
 
     def errors(r):
         yield (r.ints(5, (3,)),), {}, TypeError, "nanmean: .*int64"
+        yield (r(3),), {"dtype": "int64"}, TypeError, "nanmean: .*int64"
 
 
 @op("variance(Tensor x, int[]? dim=None, bool keepdim=False, *, number correction=1) -> Tensor")
@@ -240,6 +243,7 @@ _VAR = (
 
 def _var(name, x, dim, unbiased, keepdim, correction):
     check_floating(name, x)
+    canonical_dims(name, dim, x.ndim)
     return variance(x, dim, keepdim, correction=correction if unbiased is None else int(unbiased))
 
 
@@ -318,6 +322,7 @@ class std_mean(Composite):
 
     def errors(r):
         yield (r.ints(5, (3,)),), {}, TypeError, "std_mean: .*int64"
+        yield (r(3),), {"dim": 1}, IndexError, "std_mean: dim 1 is out of range"
 
 
 def sqrt_or_zero(x):
@@ -428,6 +433,7 @@ class count_nonzero(Composite):
     """How many elements over `dim` (None or (): all) are not zero, in int64."""
 
     def compose(x, *, dim):
+        canonical_dims("count_nonzero", dim, x.ndim)
         return sum(ne(x, 0), dim)
 
     def samples(r):

@@ -83,8 +83,8 @@ def _check_interpolation(x, size, scale_factor, mode, align_corners, antialias):
         raise ValueError("interpolate: give either size or scale_factor")
     if align_corners is not None and mode not in _NDIM:
         raise ValueError(f"interpolate: align_corners makes no difference to mode {mode!r}; leave it out")
-    if antialias:
-        raise NotImplementedError("interpolate: antialias=True is not supported")
+    if antialias and mode not in ("bilinear", "bicubic"):
+        raise ValueError(f"interpolate: antialias=True is for the modes bilinear and bicubic, got {mode!r}")
     if not mode.startswith("nearest"):
         check_floating("interpolate", x)
 
@@ -111,12 +111,12 @@ def _sizes(x, size, scale_factor, recompute):
     return sizes, scales
 
 
-def _map(mode, old, new, scale, align):
+def _map(mode, old, new, scale, align, antialias):
     if mode.startswith("nearest"):
         return ("nearest", old, new, scale, 0.5 if mode == "nearest-exact" else 0.0)
     if mode == "area":
         return ("area", old, new)
-    return ("cubic" if mode == "bicubic" else "linear", old, new, scale, align)
+    return ("smooth " * antialias + ("cubic" if mode == "bicubic" else "linear"), old, new, scale, align)
 
 
 @op(
@@ -128,7 +128,8 @@ class interpolate(Composite, home="nn.functional", method=False):
 
     mode: nearest, nearest-exact, area (means of what a place covers), linear, bilinear or trilinear (of one, two and
     three dimensions), bicubic (Keys' cubic convolution).  align_corners: whether the centres of the corners stay
-    where they are, rather than the corners.  Integers only by nearest.
+    where they are, rather than the corners.  antialias: bilinear and bicubic see as much of a larger image as each
+    place of a smaller one covers.  Integers only by nearest.
 
     >>> import retrograd as rg
     >>> rg.nn.functional.interpolate(rg.tensor([[[0.0, 1.0]]]), size=4, mode="linear").tolist()
@@ -139,7 +140,7 @@ class interpolate(Composite, home="nn.functional", method=False):
         _check_interpolation(x, size, scale_factor, mode, align_corners, antialias)
         sizes, scales = _sizes(x, size, scale_factor, bool(recompute_scale_factor))
         for dim in reversed(range(2, x.ndim)):
-            how = _map(mode, x.shape[dim], sizes[dim - 2], scales[dim - 2], bool(align_corners))
+            how = _map(mode, x.shape[dim], sizes[dim - 2], scales[dim - 2], bool(align_corners), antialias)
             x = resample(x, dim=dim, how=how)
         return x
 
@@ -152,6 +153,8 @@ class interpolate(Composite, home="nn.functional", method=False):
         yield (r(1, 1, 4, 5),), {"scale_factor": 1.6, "mode": "bilinear", "recompute_scale_factor": True}
         yield (r(1, 1, 2, 3, 2),), {"size": (3, 2, 4), "mode": "trilinear"}
         yield (r(1, 2, 5, 4),), {"size": (3, 2), "mode": "area"}
+        yield (r(1, 1, 7, 4),), {"size": (3, 6), "mode": "bilinear", "antialias": True}
+        yield (r(1, 1, 4, 7),), {"size": (5, 3), "mode": "bicubic", "antialias": True}
 
     def errors(r):
         yield (r(2, 3),), {"size": 2}, ValueError, "interpolate: mode 'nearest' needs 3 to 5 dimensions"
@@ -161,7 +164,7 @@ class interpolate(Composite, home="nn.functional", method=False):
         yield (r(1, 1, 3),), {"size": (2, 2)}, ValueError, "size must be one number or 1"
         yield (r(1, 1, 3),), {"size": 0}, ValueError, "at least 1"
         yield (r(1, 1, 3),), {"size": 2, "align_corners": True}, ValueError, "align_corners makes no difference"
-        yield (r(1, 1, 3),), {"size": 2, "antialias": True}, NotImplementedError, "antialias"
+        yield (r(1, 1, 3),), {"size": 2, "antialias": True}, ValueError, "antialias=True is for the modes bilinear"
         yield (r.ints(3, (1, 1, 3)),), {"size": 2, "mode": "linear"}, TypeError, "interpolate: expected a floating"
 
 

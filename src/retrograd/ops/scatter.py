@@ -24,7 +24,7 @@ from retrograd.ops.index import (
     static_index,
 )
 from retrograd.ops.masked import scalar_like
-from retrograd.ops.mutate import copy_, index_put
+from retrograd.ops.mutate import index_put, write_into
 from retrograd.ops.pointwise import eq, isnan, logical_or, where
 from retrograd.ops.view import cat, expand, flip, narrow, reshape
 
@@ -486,7 +486,7 @@ def index_put_of(input, indices, values, accumulate=False):
 
 def _index_put_in_place(x, indices, values, accumulate=False) -> Tensor:
     """Write or add values at x[indices], a tuple of index tensors; returns x."""
-    return copy_(x, index_put_of(x, indices, values, accumulate))
+    return write_into("index_put_", x, index_put_of(x, indices, values, accumulate))
 
 
 Tensor.index_put, Tensor.index_put_ = index_put_of, _index_put_in_place

@@ -59,9 +59,13 @@ class sort(Composite):
 
     def compose(x, *, dim, descending, stable):
         check_ordered("sort", x)
+        canonical_dim("sort", dim, x.ndim)
         return chosen(x, argsort(x, dim, descending), dim)
 
     samples = _samples
+
+    def errors(r):
+        yield (r(3),), {"dim": 1}, IndexError, "^sort: dim 1 is out of range"
 
 
 @op("sorted_values(Tensor x, *, int dim, bool descending=False) -> Tensor")
@@ -226,10 +230,14 @@ class insertion_places(Definition, differentiable=False):
         yield (r(2, 4), r(2, 3), tensor([[0, 1, 2, 3]] * 2)), {"right": True}
 
 
-def _check_rows(sequence, values, sorter):
-    for x in (sequence, values):
+def _check_numbers_ordered(name, *given):
+    for x in given:
         if hasattr(x, "dtype"):
-            check_ordered("insertion_places", x)
+            check_ordered(name, x)
+
+
+def _check_rows(sequence, values, sorter):
+    _check_numbers_ordered("insertion_places", sequence, values)
     if not sequence.ndim:
         raise ValueError("searchsorted: expected a sorted sequence, got a tensor without dimensions")
     if sequence.ndim > 1 and sequence.shape[:-1] != shape_of(values)[:-1]:
@@ -256,8 +264,8 @@ def _search(sequence, values, sorter, right, out_int32):
 class searchsorted(Composite):
     """Before which element of a sorted sequence each value belongs; `right`, or side="right": after its equals.
 
-    The sequence has one dimension, or one row for each row of the values.  `sorter` is the order, such as
-    argsort finds, in which the sequence is sorted.
+    The sequence has one dimension, or one row for each row of the values; NaN counts as the largest number.
+    `sorter` is the order, such as argsort finds, in which the sequence is sorted.
 
     >>> import retrograd as rg
     >>> rg.searchsorted(rg.tensor([1.0, 3.0, 5.0]), rg.tensor([0.0, 3.0, 9.0])).tolist()
@@ -269,9 +277,7 @@ class searchsorted(Composite):
     def compose(sorted_sequence, input, sorter, *, out_int32, right, side):
         if side not in (None, "left", "right"):
             raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
-        for given in (sorted_sequence, input):
-            if hasattr(given, "dtype"):
-                check_ordered("searchsorted", given)
+        _check_numbers_ordered("searchsorted", sorted_sequence, input)
         if right and side == "left":
             raise ValueError("searchsorted: right=True and side='left' contradict each other")
         return _search(sorted_sequence, input, sorter, right or side == "right", out_int32)
@@ -303,6 +309,7 @@ class bucketize(Composite):
     def compose(x, boundaries, *, out_int32, right):
         if boundaries.ndim != 1:
             raise ValueError(f"bucketize: boundaries must be 1-d, got shape {boundaries.shape}")
+        _check_numbers_ordered("bucketize", x, boundaries)
         return _search(boundaries, x, None, right, out_int32)
 
     def samples(r):

@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 from retrograd.core import Tensor, op, xp
-from retrograd.ops.family import Composite, Pointwise, pointwise
+from retrograd.ops.family import Composite, Pointwise, cast_to, pointwise
 from retrograd.ops.floats import Real
 from retrograd.ops.pointwise import POSITIVE, clamp, cos, eq, exp, log, log1p, logical_and, where
 
@@ -63,7 +63,7 @@ class xlogy(Special, aliases="special.xlogy"):
 
     def vjp_a(g, a, b):
         nothing = logical_and(eq(a, 0), b <= 0)
-        return g * where(nothing, 0, log(where(nothing, 1, b)))
+        return g * cast_to(where(nothing, 0, log(where(nothing, 1, b))), g.dtype)
 
     def vjp_b(g, a, b):
         return g * (a / b)
@@ -84,7 +84,7 @@ class xlog1py(Special):
 
     def vjp_a(g, a, b):
         nothing = logical_and(eq(a, 0), b <= -1)
-        return g * where(nothing, 0, log1p(where(nothing, 0, b)))
+        return g * cast_to(where(nothing, 0, log1p(where(nothing, 0, b))), g.dtype)
 
     def vjp_b(g, a, b):
         return g * (a / (b + 1))

@@ -1,17 +1,75 @@
 """Splitting tensors into views along a dimension."""
 
-from retrograd.core import op, registry
+from itertools import accumulate
+
+from retrograd.core import Aval, Definition, current, op, registry
+from retrograd.core.level import is_recording
+from retrograd.core.tensor import become_view, shows
 from retrograd.ops.family import Composite, canonical_dim
-from retrograd.ops.view import narrow
+from retrograd.ops.index import basic_slice
+from retrograd.ops.view import cat, narrow, stack
 
 
 def parts(name, x, sizes, dim):
     """A tuple of views of these sizes, one after the other along `dim`."""
+    return tuple(narrow(x, **place) for place in _places(name, x, sizes, dim))
+
+
+def _places(name, x, sizes, dim):
+    """What `narrow` is told for each part."""
     total = x.shape[dim]
     if sum(sizes) != total or any(size < 0 for size in sizes):
         raise ValueError(f"{name}: sizes {list(sizes)} add up to {sum(sizes)}, but dimension {dim} has {total}")
-    starts = [sum(sizes[:i]) for i in range(len(sizes))]
-    return tuple(narrow(x, dim, start, size) for start, size in zip(starts, sizes, strict=True))
+    starts = accumulate(sizes, initial=0)
+    return [{"dim": dim, "start": start, "length": size} for start, size in zip(starts, sizes, strict=False)]
+
+
+@op("split_views(Tensor x, *, int[]? sizes, int dim) -> Tensor[]")
+class split_views(Definition, linear="x"):
+    """The parts of these sizes along dim, or None: its slices.  One gradient serves all, and joins theirs at once."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, *, sizes, dim):
+        return tuple(x[(*(slice(None),) * dim, edge, ...)] for edge in _edges(x, sizes, dim))
+
+    def shape(x, *, sizes, dim):
+        before, after = x.shape[:dim], x.shape[dim + 1 :]
+        kept = [()] * x.shape[dim] if sizes is None else [(edge.stop - edge.start,) for edge in _edges(x, sizes, dim)]
+        return tuple(Aval((*before, *size, *after), x.dtype) for size in kept)
+
+    def vjp_x(g, sizes, dim):
+        return stack(g, dim=dim) if sizes is None else cat(g, dim=dim)
+
+    def samples(r):
+        yield (r(2, 5),), {"sizes": (1, 4), "dim": 1}
+        yield (r(3, 2),), {"sizes": None, "dim": 0}
+
+    def errors(r):
+        yield (r(5),), {"sizes": (1, 2), "dim": 0}, ValueError, r"split_views: sizes \[1, 2\] add up to 3"
+
+
+def _edges(x, sizes, dim):
+    if sizes is None:
+        return range(x.shape[dim])
+    places = _places("split_views", x, sizes, dim)
+    return [slice(place["start"], place["start"] + place["length"]) for place in places]
+
+
+def _together(x, sizes, dim, steps):
+    """Views that are returned together, each by a step (operator, params); where they are recorded, by one node.
+
+    None of them may be written to in a graph, so that their common history stays right; n nodes of their own would
+    each make a gradient as large as x.
+    """
+    if not steps or current().level is not None or x.level is not None or not (is_recording() and x.requires_grad):
+        return tuple(step(x, **params) for step, params in steps)
+    out = split_views(x, sizes=sizes, dim=dim)
+    for part, (step, params) in zip(out, steps, strict=True):
+        if shows(part.value, x.value):
+            become_view(part, x, step, params, "")
+    return out
 
 
 def split_dim(name, x, dim):
@@ -28,9 +86,19 @@ def equal_sizes(name, total, size):
     return [min(size, total - start) for start in range(0, total, size or 1)] or [0]
 
 
+def _sizes(name, x, size, dim):
+    return equal_sizes(name, x.shape[dim], size) if isinstance(size, int) else tuple(size)
+
+
 def _split(name, x, size, dim):
     at = split_dim(name, x, dim)
-    return parts(name, x, equal_sizes(name, x.shape[at], size) if isinstance(size, int) else size, at)
+    sizes = _sizes(name, x, size, at)
+    return _together(x, tuple(sizes), at, [(narrow, place) for place in _places(name, x, sizes, at)])
+
+
+def _unsafe_split(name, x, size, dim):
+    at = split_dim(name, x, dim)
+    return parts(name, x, _sizes(name, x, size, at), at)
 
 
 def chunk_sizes(name, x, chunks, dim):
@@ -46,7 +114,7 @@ def _chunk_samples(r):
     yield (r(2, 3),), {"chunks": 4, "dim": -1}
 
 
-@op("split(Tensor x, any split_size_or_sections, int dim=0) -> Tensor[]")
+@op("split(Tensor tensor, any split_size_or_sections, int dim=0) -> Tensor[]")
 class split(Composite, several_views=True):
     """A tuple of views along `dim`: of one size (the last may be smaller), or of the sizes listed.
 
@@ -55,8 +123,8 @@ class split(Composite, several_views=True):
     [[0, 1], [2, 3], [4]]
     """
 
-    def compose(x, *, split_size_or_sections, dim):
-        return _split("split", x, split_size_or_sections, dim)
+    def compose(tensor, *, split_size_or_sections, dim):
+        return _split("split", tensor, split_size_or_sections, dim)
 
     def samples(r):
         yield (r(5, 2),), {"split_size_or_sections": 2}
@@ -102,7 +170,7 @@ class unsafe_split(Composite):
     """`split` into views of one size that may be written to one by one; here their histories stay right."""
 
     def compose(x, *, split_size, dim):
-        return _split("unsafe_split", x, split_size, dim)
+        return _unsafe_split("unsafe_split", x, split_size, dim)
 
     def samples(r):
         yield (r(2, 5),), {"split_size": 2, "dim": 1}
@@ -113,7 +181,7 @@ class unsafe_split_with_sizes(Composite):
     """`split_with_sizes` into views that may be written to one by one; here their histories stay right."""
 
     def compose(x, *, split_sizes, dim):
-        return _split("unsafe_split_with_sizes", x, split_sizes, dim)
+        return _unsafe_split("unsafe_split_with_sizes", x, split_sizes, dim)
 
     def samples(r):
         yield (r(2, 5),), {"split_sizes": (1, 4), "dim": 1}
@@ -124,13 +192,13 @@ class unsafe_chunk(Composite):
     """`chunk` into views that may be written to one by one; here their histories stay right."""
 
     def compose(x, *, chunks, dim):
-        return _split("unsafe_chunk", x, chunk_sizes("unsafe_chunk", x, chunks, dim), dim)
+        return _unsafe_split("unsafe_chunk", x, chunk_sizes("unsafe_chunk", x, chunks, dim), dim)
 
     samples = _chunk_samples
 
 
 @op("tensor_split(Tensor x, any indices_or_sections, int dim=0) -> Tensor[]")
-class tensor_split(Composite, several_views=True):
+class tensor_split(Composite):
     """A tuple of views along `dim`: so many, of nearly equal size, or those between the places listed, as slices go.
 
     >>> import retrograd as rg
@@ -170,7 +238,7 @@ def _equal_sections(name, x, places, dim, ndim):
 
 
 @op("hsplit(Tensor x, any indices_or_sections) -> Tensor[]")
-class hsplit(Composite, several_views=True):
+class hsplit(Composite):
     """`tensor_split` along the second dimension, or the only one; a number must divide it."""
 
     def compose(x, *, indices_or_sections):
@@ -185,7 +253,7 @@ class hsplit(Composite, several_views=True):
 
 
 @op("vsplit(Tensor x, any indices_or_sections) -> Tensor[]")
-class vsplit(Composite, several_views=True):
+class vsplit(Composite):
     """`tensor_split` along the first of two dimensions or more; a number must divide it."""
 
     def compose(x, *, indices_or_sections):
@@ -199,7 +267,7 @@ class vsplit(Composite, several_views=True):
 
 
 @op("dsplit(Tensor x, any indices_or_sections) -> Tensor[]")
-class dsplit(Composite, several_views=True):
+class dsplit(Composite):
     """`tensor_split` along the third of three dimensions or more; a number must divide it."""
 
     def compose(x, *, indices_or_sections):
@@ -217,7 +285,9 @@ class unbind(Composite, several_views=True):
     """A tuple of the slices along `dim`, without that dimension."""
 
     def compose(x, *, dim):
-        return tuple(registry["select"](x, dim, i) for i in range(x.shape[split_dim("unbind", x, dim)]))
+        at = split_dim("unbind", x, dim)
+        specs = [{"spec": (*(slice(None),) * at, i)} for i in range(x.shape[at])]
+        return _together(x, None, at, [(basic_slice, spec) for spec in specs])
 
     def samples(r):
         yield (r(3, 2),), {}

@@ -121,6 +121,7 @@ def _median(name, x, dim, keepdim, skip_nan):
     check_ordered(name, x)
     if dim is None:
         return middle(x, skip_nan=skip_nan)
+    check_nonempty(name, x, (dim,))
     return chosen(x, middle_places(x, dim=dim, skip_nan=skip_nan), dim, keepdim)
 
 

@@ -3,7 +3,7 @@
 from retrograd.core import Aval, Definition, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.diagonal import diagonal
-from retrograd.ops.family import Composite, View, canonical_dim, numel
+from retrograd.ops.family import Composite, View, canonical_dim, numel, sum_to
 from retrograd.ops.family import broadcast_shapes as common_shape
 from retrograd.ops.functions import function
 from retrograd.ops.index import T, check_places, index_put_sum
@@ -409,6 +409,29 @@ class as_strided_scatter(Composite):
 
 
 # --------------------------------------------------------------------------------------------------- shapes
+
+
+@op("sum_to_size(Tensor x, int... shape) -> Tensor")
+class sum_to_size(Composite):
+    """The sum over the dimensions along which a tensor of `shape` would be repeated to have the shape of x.
+
+    >>> import retrograd as rg
+    >>> rg.ones(2, 3).sum_to_size(2, 1).tolist()
+    [[3.0], [3.0]]
+    """
+
+    def compose(x, *, shape):
+        if common_shape("sum_to_size", [x.shape, shape]) != x.shape:
+            raise ValueError(f"sum_to_size: shape {tuple(shape)} does not expand to {x.shape}")
+        return sum_to(x, shape)
+
+    def samples(r):
+        yield (r(2, 3),), {"shape": (2, 1)}
+        yield (r(2, 3),), {"shape": (3,)}
+
+    def errors(r):
+        yield (r(2, 3),), {"shape": (2, 2)}, ValueError, "sum_to_size: shapes .* do not broadcast"
+        yield (r(1),), {"shape": (2,)}, ValueError, r"sum_to_size: shape \(2,\) does not expand to \(1,\)"
 
 
 @op("unravel_index(Tensor indices, int[] shape) -> Tensor[]")

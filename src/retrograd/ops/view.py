@@ -422,6 +422,9 @@ class cat(Definition, linear="tensors,", aliases="concat concatenate"):
 
 def _joined(tensors):
     """Those that count: not the vectors without elements, unless there is nothing else."""
+    for x in tensors:
+        if not hasattr(x, "ndim"):
+            raise TypeError(f"cat: expected tensors, got {x!r}")
     if all(x.ndim == 1 for x in tensors):
         return tensors
     return [x for x in tensors if x.shape != (0,)]

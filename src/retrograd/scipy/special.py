@@ -1,5 +1,8 @@
 """`scipy.special`: its universal functions take tensors themselves; here are those that are none."""
 
+from typing import Any
+
+from retrograd.interop.numpy_protocol.special import ufuncs
 from retrograd.interop.numpy_protocol.table import O, floating, only_default, tensor
 from retrograd.scipy._mirror import on_tensors, rest_of
 
@@ -53,4 +56,12 @@ def factorial(n, exact=False, extend="zero"):
     return O.where(x < 0, 0.0, O.special.gamma(O.where(x < 0, 0.0, x) + 1))
 
 
-__getattr__, __dir__ = rest_of("scipy.special")
+_member, __dir__ = rest_of("scipy.special")
+
+
+def __getattr__(name: str) -> Any:
+    """SciPy's member of that name.  Its ufuncs ask tensors, unless SCIPY_ARRAY_API=1 has put functions around them."""
+    found = _member(name)
+    if hasattr(found, "nin") or name not in ufuncs:
+        return found
+    return on_tensors("scipy.special", name)(ufuncs[name])

@@ -130,9 +130,14 @@ FINISH = {
 }
 
 
-def huber(x, target, reduction, edge, height):
+def huber(x, target, reduction, edge, height, weight=None):
     d = np.abs(x - target)
-    return FINISH[reduction](np.where(d < edge, 0.5 * d * d, edge * (d - 0.5 * edge)) * height)
+    return weighed(np.where(d < edge, 0.5 * d * d, edge * (d - 0.5 * edge)) * height, weight, reduction)
+
+
+def over_weights(loss, weight, reduction):
+    total = weighed(loss, weight, reduction)
+    return total if weight is None or reduction != "mean" else total / np.mean(weight)
 
 
 def bernoulli_loss(x, target):
@@ -302,7 +307,7 @@ SHAPES = {
     "split": sections,
     "chunk": lambda x, chunks, dim: sections(x, -(-x.shape[dim] // chunks), dim),
     "unbind": lambda x, dim: list(np.moveaxis(x, dim, 0)),
-    "repeat": lambda x, sizes: np.tile(x, sizes),
+    "repeat": lambda x, repeats: np.tile(x, repeats),
 }
 PLACES = {
     "getitem": lambda x, *ids, spec: x[filled(ids, spec)],
@@ -354,10 +359,10 @@ NETWORKS = {
     "normalize": lambda x, p, dim, eps: x / (np.abs(x) ** p).sum(axis=dim, keepdims=True) ** (1 / p),
 }
 LOSSES = {
-    "mse_loss": lambda x, target, reduction: FINISH[reduction]((x - target) ** 2),
-    "l1_loss": lambda x, target, reduction: FINISH[reduction](np.abs(x - target)),
+    "mse_loss": lambda x, target, weight, reduction: over_weights((x - target) ** 2, weight, reduction),
+    "l1_loss": lambda x, target, weight, reduction: over_weights(np.abs(x - target), weight, reduction),
     "smooth_l1_loss": lambda x, target, reduction, beta: huber(x, target, reduction, beta, 1 / beta),
-    "huber_loss": lambda x, target, reduction, delta: huber(x, target, reduction, delta, 1),
+    "huber_loss": lambda x, target, weight, reduction, delta: huber(x, target, reduction, delta, 1, weight),
     "bernoulli_loss": bernoulli_loss,
     "binary_cross_entropy": lambda x, target, weight, reduction: weighed(bernoulli_loss(x, target), weight, reduction),
     "binary_cross_entropy_with_logits": lambda x, target, weight, pos_weight, reduction: weighed(
@@ -389,6 +394,7 @@ COMPLEX_NUMBERS = {
     "complex": lambda real, imag: real + 1j * imag,
     "polar": lambda abs, angle: abs * np.exp(1j * angle),
     "angle": np.angle,
+    "real_angle": np.angle,
     "sgn": lambda x: x / np.abs(x),
     "conj_physical": np.conj,
     "resolve_conj": np.array,

@@ -115,6 +115,9 @@ def lp_pool(ndim):
     """The mean, scaled up to a whole window."""
 
     def oracle(x, norm_type, kernel_size, stride, ceil_mode):
+        if np.isinf(norm_type):
+            windows, choose = regular(x, ndim, kernel_size, stride, 0, 1, ceil_mode), max if norm_type > 0 else min
+            return by_window(abs(x), windows, lambda values, _: choose(values))
         mean = avg_pool(ndim)(x**norm_type, kernel_size, stride, 0, ceil_mode, True)
         return (mean * np.prod(spread(kernel_size, ndim))) ** (1 / norm_type)
 

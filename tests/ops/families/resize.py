@@ -8,12 +8,12 @@ import numpy as np
 KEYS = -0.75
 
 
-def cubic(d):
+def cubic(d, a=KEYS):
     """Keys' kernel, as it is written."""
     d = abs(d)
     if d <= 1:
-        return (KEYS + 2) * d**3 - (KEYS + 3) * d**2 + 1
-    return KEYS * d**3 - 5 * KEYS * d**2 + 8 * KEYS * d - 4 * KEYS if d < 2 else 0.0
+        return (a + 2) * d**3 - (a + 3) * d**2 + 1
+    return a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a if d < 2 else 0.0
 
 
 def hat(d):
@@ -25,10 +25,20 @@ def padded_row(kind, size, out, before):
     return np.pad(np.eye(size), [(before, out - size - before), (0, 0)], mode)
 
 
+def smooth(kernel, size, out, scale, align):
+    """Every element of the source, weighted by how far its centre lies from the place that is made."""
+    step = (size - 1) / max(out - 1, 1) if align else 1 / scale if scale else size / out
+    weigh = np.vectorize(lambda d: kernel(d / max(step, 1)))
+    rows = weigh(np.arange(size) + 0.5 - step * (np.arange(out)[:, None] + 0.5))
+    return rows / rows.sum(1, keepdims=True)
+
+
 def matrix(kind, size, out, *more):
     """The linear map along one dimension as a matrix (out, size)."""
     if kind in ("reflect", "replicate", "circular"):
         return padded_row(kind, size, out, *more)
+    if kind.startswith("smooth"):
+        return smooth(hat if kind == "smooth linear" else lambda d: cubic(d, -0.5), size, out, *more)
     rows = np.zeros((out, size))
     for i in range(out):
         if kind == "area":
@@ -58,7 +68,7 @@ def interpolate(x, size, scale_factor, mode, align_corners, recompute_scale_fact
         new = math.floor(x.shape[d] * scale) if new is None else new
         last = 0.5 * (mode == "nearest-exact") if mode.startswith("nearest") else bool(align_corners)
         more = () if mode == "area" else (0.0 if scale is None or recompute_scale_factor else scale, last)
-        x = along(x, d, matrix(kinds.get(mode, "linear"), x.shape[d], new, *more))
+        x = along(x, d, matrix("smooth " * antialias + kinds.get(mode, "linear"), x.shape[d], new, *more))
     return x
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from retrograd.core import registry
 from retrograd.interop.numpy_protocol.joins import concatenate
+from retrograd.interop.numpy_protocol.shapes import atleast_1d
 from retrograd.interop.numpy_protocol.table import (
     O,
     agreeing,
@@ -13,12 +13,10 @@ from retrograd.interop.numpy_protocol.table import (
     implements,
     only_default,
     operand,
-    refuse,
     tensor,
     values,
 )
 from retrograd.ops.create import as_tensor
-from retrograd.ops.index import T
 
 _NONE = np._NoValue
 
@@ -30,7 +28,7 @@ def clip(a, a_min=_NONE, a_max=_NONE, out=None, *, min=_NONE, max=_NONE, **kwarg
     bounds = (min if a_min is _NONE else a_min, max if a_max is _NONE else a_max)
     low, high = (None if b is _NONE else b for b in bounds)
     x = tensor(a)
-    if all(b is None or (np.ndim(b) == 0 and isinstance(b, (int, float, np.generic))) for b in (low, high)):
+    if all(b is None or isinstance(b, (int, float, np.generic)) for b in (low, high)):
         return x if low is high is None else O.clamp(x, low, high)
     x = x if low is None else O.maximum(x, operand(low))
     return x if high is None else O.minimum(x, operand(high))
@@ -122,6 +120,8 @@ def _at(x, axis, part):
 def diff(a, n=1, axis=-1, prepend=_NONE, append=_NONE):
     """The differences of neighbours, n times over."""
     x = tensor(a)
+    if n < 0:
+        raise ValueError(f"np.diff: n must not be negative, got {n}")
     (axis,) = axes(axis, x.ndim)
     ends = [None if end is _NONE else _end(end, x, axis) for end in (prepend, append)]
     parts = [part for part in (ends[0], x, ends[1]) if part is not None]
@@ -200,15 +200,25 @@ def unwrap(p, discont=None, axis=-1, *, period=2 * np.pi):
 
 @implements()
 def interp(x, xp, fp, left=None, right=None, period=None):
-    """Straight lines between the points (xp, fp), xp ascending; beyond them `left` and `right`."""
-    only_default("interp", period=(period, None))
-    x, xp, fp = agreeing(floating(x), floating(xp), floating(fp))
+    """Straight lines between the points (xp, fp), xp ascending; beyond them `left` and `right`, or periods again."""
+    x, xp = agreeing(floating(x), floating(xp))
+    fp = floating(fp)
+    if period is not None:
+        x, xp, fp = _over_a_period(x, xp, fp, abs(period))
     right_of = np.clip(np.searchsorted(values(xp), values(x), "right"), 1, xp.shape[0] - 1)
     start, end = xp[right_of - 1], xp[right_of]
     low, high = fp[right_of - 1], fp[right_of]
     made = low + (high - low) * (x - start) / (end - start)
     made = O.where(x < xp[0], operand(fp[0] if left is None else left), made)
     return O.where(x > xp[-1], operand(fp[-1] if right is None else right), made)
+
+
+def _over_a_period(x, xp, fp, period):
+    """Points within one period and their neighbours on both sides; rounding down has no derivative."""
+    x, xp = x % period, xp % period
+    order = np.argsort(values(xp))
+    xp, fp = xp[order], fp[order]
+    return x, O.cat([xp[-1:] - period, xp, xp[:1] + period], 0), O.cat([fp[-1:], fp, fp[:1]], 0)
 
 
 @implements()
@@ -223,7 +233,7 @@ def polyval(p, x):
 
 def _lengthened(a, b):
     """Two lists of coefficients, the shorter one with zeros in front."""
-    a, b = agreeing(a, b)
+    a, b = agreeing(*atleast_1d(a, b))
     size = max(a.shape[0], b.shape[0])
     return [concatenate([np.zeros(size - x.shape[0], x.dtype), x]) for x in (a, b)]
 
@@ -272,18 +282,15 @@ def polyint(p, m=1, k=None):
 @implements()
 def convolve(a, v, mode="full"):
     """The sums of a[i] v[j] over i + j = n, for every n ("full"), or fewer of them ("same", "valid")."""
-    a, v = agreeing(a, v)
+    a, v = agreeing(*atleast_1d(a, v))
     if a.ndim != 1 or v.ndim != 1:
         raise ValueError("np.convolve: object too deep for desired array")
     a, v = (a, v) if a.shape[0] >= v.shape[0] else (v, a)
     n, m = a.shape[0], v.shape[0]
-    places = as_tensor(np.add.outer(np.arange(n), np.arange(m)))
-    whole = registry["index_put_sum"](_outer(a, v), (places,), shape=(n + m - 1,), spec=(T,))
-    return _part(whole, n, m, mode)
-
-
-def _outer(a, v):
-    return O.unsqueeze(a, 1) * O.unsqueeze(v, 0)
+    if not m:
+        raise ValueError("np.convolve: neither operand may be empty")
+    turned = O.reshape(O.flip(v, 0), (1, 1, m))
+    return _part(O.reshape(O.nn.conv1d(O.reshape(a, (1, 1, n)), turned, None, 1, m - 1), (-1,)), n, m, mode)
 
 
 def _part(whole, n, m, mode):
@@ -294,7 +301,7 @@ def _part(whole, n, m, mode):
         return whole[(m - 1) // 2 : (m - 1) // 2 + n]
     if mode == "valid":
         return whole[m - 1 : n]
-    return refuse("convolve", f"mode must be 'full', 'same' or 'valid', got {mode!r}")
+    raise ValueError(f"np.convolve: mode must be 'full', 'same' or 'valid', got {mode!r}")
 
 
 @implements()

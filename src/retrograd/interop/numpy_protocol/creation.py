@@ -37,7 +37,7 @@ def ascontiguousarray(a, dtype=None):
 
 
 def _shape(shape):
-    return (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    return tuple(map(int, np.ravel(values(shape))))
 
 
 @implements("zeros", "empty")
@@ -124,10 +124,10 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
 
 @implements()
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
-    """Numbers with equal ratios, both ends of one sign."""
+    """Numbers with equal ratios, both ends of one sign; of complex numbers, along a spiral."""
     start, stop = agreeing(floating(start), floating(stop))
-    sign = O.sign(start)
-    made = O.exp(linspace(O.log(start * sign), O.log(stop * sign), num, endpoint, axis=axis))
+    sign = O.sgn(start)
+    made = O.exp(linspace(O.log(start / sign), O.log(stop / sign), num, endpoint, axis=axis))
     return cast(made * (O.unsqueeze(sign, axis) if sign.ndim else sign), dtype)
 
 
@@ -138,9 +138,9 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
 def diag(v, k=0):
     """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
     x = tensor(v)
-    if x.ndim == 2:
-        return O.diagonal(x, k)
-    return diagflat(x, k)
+    if x.ndim not in (1, 2):
+        raise ValueError(f"np.diag: expected a vector or a matrix, got shape {x.shape}")
+    return O.diagonal(x, k) if x.ndim == 2 else diagflat(x, k)
 
 
 @implements()

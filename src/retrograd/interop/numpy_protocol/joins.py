@@ -2,12 +2,14 @@
 
 import numpy as np
 
+from retrograd.core import Tensor
 from retrograd.interop.numpy_protocol.shapes import atleast_1d, atleast_2d, atleast_3d
 from retrograd.interop.numpy_protocol.table import (
     O,
     agreeing,
     axes,
     cast,
+    cast_safely,
     holds_tensor,
     implements,
     only_default,
@@ -15,11 +17,12 @@ from retrograd.interop.numpy_protocol.table import (
     refuse,
     tensor,
 )
+from retrograd.interop.numpy_protocol.table import values as values_of
 
 
-def joined(tensors, axis, dtype=None):
+def joined(tensors, axis, dtype=None, casting="same_kind"):
     """One after the other along an axis, in the dtype that they are promoted to or the one that is given."""
-    return cast(O.cat(list(agreeing(*tensors)), axis), dtype)
+    return cast_safely("concatenate", O.cat(list(agreeing(*tensors)), axis), dtype, casting)
 
 
 def listed(arrays):
@@ -33,13 +36,13 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
     parts = [tensor(x) for x in listed(arrays)]
     if axis is None:
         parts, axis = [O.reshape(x, (-1,)) for x in parts], 0
-    return joined(parts, axis, dtype)
+    return joined(parts, axis, dtype, casting)
 
 
 @implements()
 def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
     """Side by side along a new axis."""
-    return cast(O.stack(list(agreeing(*listed(arrays))), axis), dtype)
+    return cast_safely("stack", O.stack(list(agreeing(*listed(arrays))), axis), dtype, casting)
 
 
 def _at_least(deepen, arrays):
@@ -49,14 +52,14 @@ def _at_least(deepen, arrays):
 @implements()
 def vstack(tup, *, dtype=None, casting="same_kind"):
     """One below the other, vectors being rows."""
-    return joined(_at_least(atleast_2d, tup), 0, dtype)
+    return joined(_at_least(atleast_2d, tup), 0, dtype, casting)
 
 
 @implements()
 def hstack(tup, *, dtype=None, casting="same_kind"):
     """One beside the other; vectors one after the other."""
     parts = _at_least(atleast_1d, tup)
-    return joined(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype)
+    return joined(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype, casting)
 
 
 @implements()
@@ -105,12 +108,12 @@ def append(arr, values, axis=None):
 
 @implements()
 def insert(arr, obj, values, axis=None):
-    """Values before the places that are named, along an axis or of all elements in a row."""
+    """Values before the places that are named, in the dtype that both are promoted to."""
     x, added = agreeing(arr, values)
     if axis is None:
         x, axis = O.reshape(x, (-1,)), 0
     spots = np.full(x.shape, -1)
-    into = np.insert(spots, obj, _numbered(added.shape), axis)
+    into = np.insert(spots, values_of(obj), _numbered(added.shape), axis)
     both = O.cat([O.reshape(x, (-1,)), O.reshape(added, (-1,))], 0)
     fresh = into >= 0
     into[fresh] += x.numel()
@@ -130,15 +133,21 @@ def array_split(ary, indices_or_sections, axis=0):
     """Parts along an axis: so many of nearly one size, or cut at the places that are named."""
     x = tensor(ary)
     (axis,) = axes(axis, x.ndim)
-    parts = np.array_split(np.arange(x.shape[axis]), indices_or_sections)
-    starts = np.cumsum([0, *map(len, parts)])
-    return [O.narrow(x, axis, int(start), len(part)) for start, part in zip(starts, parts, strict=False)]
+    parts = np.array_split(np.arange(x.shape[axis]), values_of(indices_or_sections))
+    if sum(map(len, parts)) == x.shape[axis]:
+        return list(O.split(x, [len(part) for part in parts], axis))
+    return [_taken(x, axis, part) for part in parts]  # cut in places that are not in ascending order
+
+
+def _taken(x, axis, part):
+    return O.narrow(x, axis, int(part[0]) if len(part) else 0, len(part))
 
 
 @implements()
 def split(ary, indices_or_sections, axis=0):
     """Parts along an axis: so many of one size, or cut at the places that are named."""
     x = tensor(ary)
+    indices_or_sections = values_of(indices_or_sections)
     if isinstance(indices_or_sections, (int, np.integer)) and x.shape[axis] % indices_or_sections:
         raise ValueError(f"np.split: axis of size {x.shape[axis]} does not divide into {indices_or_sections} parts")
     return array_split(x, indices_or_sections, axis)
@@ -172,6 +181,8 @@ def unstack(x, /, *, axis=0):
 @implements()
 def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     """The coordinates of a grid, one tensor per axis."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"np.meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
     vectors = [O.reshape(tensor(x), (-1,)) for x in xi]
     order = list(range(len(vectors)))
     if indexing == "xy" and len(order) > 1:
@@ -193,16 +204,28 @@ def pad(array, pad_width, mode="constant", **kwargs):
         return _padded(x, pad_width, **kwargs)
     if mode not in _MOVING:
         refuse("pad", f"mode {mode!r} is not supported for tensors; there are 'constant', {', '.join(_MOVING)}")
+    only_default("pad", reflect_type=(kwargs.get("reflect_type", "even"), "even"))
     return rearranged(np.pad, x, pad_width, mode, **kwargs)
 
 
 def _padded(x, pad_width, constant_values=0):
-    if holds_tensor(constant_values):
-        only_default("pad", constant_values=(np.ndim(constant_values), 0))
-        filled = constant_values
-    else:
-        filled = cast(tensor(np.pad(np.zeros(x.shape), pad_width, constant_values=constant_values)), x.dtype)
-    if not x.numel():
-        return filled
-    places = np.pad(_numbered(x.shape), pad_width, constant_values=-1)
-    return O.where(tensor(places >= 0), O.reshape(x, (-1,))[np.maximum(places, 0)], filled)
+    if isinstance(constant_values, (list, tuple)) and holds_tensor(constant_values):
+        refuse("pad", "constant_values may be one tensor, but no list of tensors")
+    if isinstance(constant_values, (int, float, complex)):
+        return O.nn.pad(x, _widths(pad_width, x.ndim), "constant", constant_values)
+    inside = O.nn.pad(O.ones_like(x, dtype=np.dtype(bool)), _widths(pad_width, x.ndim))
+    filled = constant_values
+    if not isinstance(filled, Tensor):
+        filled = cast(tensor(np.pad(np.zeros(x.shape), pad_width, constant_values=filled)), x.dtype)
+    return O.where(inside, O.nn.pad(x, _widths(pad_width, x.ndim)), filled)
+
+
+def _widths(pad_width, ndim):
+    """How many elements come before and after, as the operator wants them: from the last axis on."""
+    if isinstance(pad_width, dict):
+        at = {axes(axis, ndim)[0]: width for axis, width in pad_width.items()}
+        pad_width = [np.broadcast_to(at.get(i, 0), (2,)) for i in range(ndim)]
+    widths = np.broadcast_to(values_of(pad_width), (ndim, 2))
+    if np.any(widths < 0):
+        raise ValueError("np.pad: index can't contain negative values")
+    return tuple(map(int, np.ravel(widths[::-1])))

@@ -56,9 +56,11 @@ def nanmin(a, axis=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
 
 
 def _extreme(extreme, rest, a, axis, keepdims, initial, where):
-    x = floating(a)
+    x = tensor(a)
+    if x.dtype.kind not in "fc":
+        return extreme(x, axis, None, keepdims, initial, where)
     found = extreme(O.where(O.isnan(x), rest, x), axis, None, keepdims, initial, where)
-    return O.where(O.any(_known(x), axis, given(keepdims, False)), found, np.nan)
+    return O.where(reductions.any_(_known(x), axis, None, keepdims), found, np.nan)
 
 
 @implements()

@@ -1,7 +1,10 @@
 """Sorting, and what rests on it: partitions, medians, quantiles, sets."""
 
+from typing import NamedTuple
+
 import numpy as np
 
+from retrograd.core import Tensor
 from retrograd.interop.numpy_protocol.table import (
     O,
     agreeing,
@@ -132,8 +135,49 @@ def unique(
 
 @implements()
 def unique_values(x):
-    """The different elements, sorted."""
-    return unique(x)
+    """The different elements, sorted; each NaN is an element for itself."""
+    return unique(x, equal_nan=False)
+
+
+class UniqueAllResult(NamedTuple):
+    """The different elements, the place of each one's first, which of them each element is, how often each occurs."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCountsResult(NamedTuple):
+    """The different elements, and how often each occurs."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverseResult(NamedTuple):
+    """The different elements, and which of them each element is."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+@implements()
+def unique_all(x):
+    """The different elements, sorted, and what belongs to them; each NaN is an element for itself."""
+    return UniqueAllResult(*unique(x, True, True, True, equal_nan=False))
+
+
+@implements()
+def unique_counts(x):
+    """The different elements, sorted, and how often each occurs."""
+    return UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False))
+
+
+@implements()
+def unique_inverse(x):
+    """The different elements, sorted, and which of them each element is."""
+    return UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False))
 
 
 @implements()
@@ -149,6 +193,12 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
     only_default("intersect1d", return_indices=(return_indices, False))
     mine = unique(ar1)
     return mine[functions["isin"](mine, ar2)]
+
+
+@implements()
+def setxor1d(ar1, ar2, assume_unique=False):
+    """The different elements that are in one of the two only, sorted."""
+    return sort(O.cat(list(agreeing(setdiff1d(ar1, ar2), setdiff1d(ar2, ar1))), 0))
 
 
 @implements()

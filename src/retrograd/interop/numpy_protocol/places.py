@@ -4,6 +4,7 @@ import numpy as np
 
 from retrograd.core import Tensor
 from retrograd.interop.numpy_protocol.joins import concatenate
+from retrograd.interop.numpy_protocol.reductions import truth
 from retrograd.interop.numpy_protocol.table import (
     NUMBERS,
     O,
@@ -23,16 +24,11 @@ from retrograd.ops.create import as_tensor
 @implements()
 def where(condition, x=None, y=None, /):
     """x where the condition holds, else y; without these, the places where it holds."""
-    mask = _truth(condition)
+    mask = truth(condition)
     if x is None and y is None:
         return O.nonzero(mask, as_tuple=True)
     alone = type(x) in NUMBERS and type(y) in NUMBERS  # then nothing but NumPy says what their dtype is
     return O.where(mask, tensor(x) if alone else operand(x), tensor(y) if alone else operand(y))
-
-
-def _truth(condition):
-    mask = tensor(condition)
-    return mask if mask.dtype == np.bool_ else mask != 0
 
 
 @implements()
@@ -66,7 +62,7 @@ def select(condlist, choicelist, default=0):
 def piecewise(x, condlist, funclist, *args, **kw):
     """At each place the value of the function whose condition holds last; one function more is for the rest."""
     x, conditions = tensor(x), condlist if isinstance(condlist, (list, tuple)) else [condlist]
-    conditions, pieces = [_truth(c) for c in conditions], list(funclist)
+    conditions, pieces = [truth(c) for c in conditions], list(funclist)
     extra = pieces.pop() if len(pieces) == len(conditions) + 1 else 0
     out = O.zeros_like(x)
     rest = ~np.logical_or.reduce([values(c) for c in conditions])
@@ -89,8 +85,16 @@ def choose(a, choices, out=None, mode="raise"):
 
 @implements()
 def take(a, indices, axis=None, out=None, mode="raise"):
-    """The elements at places along an axis, or of all in a row."""
-    return rearranged(np.take, tensor(a), values(indices), axis, mode=mode)
+    """The elements at places along an axis, or of all in a row; beyond the end, "wrap" goes round, "clip" stays."""
+    x, ids = tensor(a), np.asarray(values(indices))
+    x, axis = (O.reshape(x, (-1,)), 0) if axis is None else (x, axes(axis, x.ndim)[0])
+    if ids.dtype.kind not in "iub" and ids.size:
+        raise TypeError(f"np.take: indices must be integers, got {ids.dtype}")
+    places = np.ravel(ids).astype(np.intp)
+    if mode != "raise":
+        places = {"wrap": np.mod, "clip": lambda i, n: np.clip(i, 0, n - 1)}[mode](places, x.shape[axis])
+    chosen = x[(*(slice(None),) * axis, places)]
+    return O.reshape(chosen, (*x.shape[:axis], *ids.shape, *x.shape[axis + 1 :]))
 
 
 @implements()
@@ -100,17 +104,16 @@ def take_along_axis(arr, indices, axis=-1):
     if axis is None:
         return O.reshape(x, (-1,))[ids]
     (at,) = axes(axis, x.ndim)
-    lead = [np.broadcast_shapes((m,), (n,))[0] for m, n in zip(x.shape, ids.shape, strict=True)]
-    shape = lambda y: tuple(y.shape[i] if i == at else n for i, n in enumerate(lead))  # noqa: E731
-    return O.take_along_dim(O.broadcast_to(x, shape(x)), O.broadcast_to(ids, shape(ids)), at)
+    one = lambda y: tuple(1 if i == at else n for i, n in enumerate(y.shape))  # noqa: E731
+    lead = np.broadcast_shapes(one(x), one(ids))
+    both = [O.broadcast_to(y, (*lead[:at], y.shape[at], *lead[at + 1 :])) for y in (x, ids)]
+    return O.take_along_dim(*both, at)
 
 
 @implements()
 def compress(condition, a, axis=None, out=None):
     """The slices along an axis, or the elements of all in a row, for which a condition holds."""
-    x = tensor(a)
-    chosen = np.flatnonzero(values(condition))
-    return rearranged(np.take, x, chosen, axis)
+    return take(a, np.flatnonzero(values(condition)), axis)
 
 
 @implements()
@@ -214,7 +217,7 @@ def place(arr, mask, vals):
 def putmask(a, /, mask, values):
     """Write values where the mask is true, each at the place that it has itself."""
     x = _written("putmask", a)
-    x.copy_(O.where(_truth(mask), rearranged(np.resize, tensor(values), x.shape), x))
+    x.copy_(O.where(truth(mask), rearranged(np.resize, tensor(values), x.shape), x))
 
 
 @implements()

@@ -2,11 +2,16 @@
 
 import numpy as np
 
+from retrograd.core import Tensor
 from retrograd.interop.numpy_protocol.table import O, agreeing, axes, implements, only_default, refuse, tensor
+
+_KNOWN = (Tensor, np.ndarray)
 
 
 def matmul(a, b):
     """The matrix product over the last two axes; vectors are rows on the left and columns on the right."""
+    if type(a) in _KNOWN and type(b) in _KNOWN and a.dtype == b.dtype:
+        return O.matmul(a, b)
     return O.matmul(*agreeing(a, b))
 
 
@@ -41,7 +46,8 @@ def dot(a, b, out=None):
 def vdot(a, b, /):
     """The sum of conj(a) * b over all elements."""
     a, b = agreeing(a, b)
-    return O.sum(O.conj(O.reshape(a, (-1,))) * O.reshape(b, (-1,)))
+    a, b = O.reshape(a, (-1,)), O.reshape(b, (-1,))
+    return O.matmul(O.conj(a) if a.dtype.kind == "c" else a, b)
 
 
 @implements()
@@ -117,8 +123,11 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
 
 @implements("linalg.outer")
 def _outer(x1, x2, /):
-    """`outer` under the name of the array standard."""
-    return outer(x1, x2)
+    """`outer` of two vectors."""
+    a, b = agreeing(x1, x2)
+    if a.ndim != 1 or b.ndim != 1:
+        raise ValueError(f"np.linalg.outer: expected two vectors, got shapes {a.shape} and {b.shape}")
+    return outer(a, b)
 
 
 @implements("linalg.tensordot")

@@ -106,7 +106,7 @@ def _as_it_is(answer):
 
 for _name in (
     "allclose", "array2string", "array_equal", "array_equiv", "array_repr", "array_str", "may_share_memory", "save",
-    "savetxt", "shares_memory",
+    "savetxt", "savez", "savez_compressed", "shares_memory",
 ):  # fmt: skip
     _of_values(_name, _as_it_is)
 

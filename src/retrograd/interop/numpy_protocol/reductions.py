@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from retrograd.interop.numpy_protocol.table import O, cast, floating, implements, only_default, operand, refuse, tensor
+from retrograd.interop.numpy_protocol.table import O, cast, floating, implements, operand, refuse, tensor
 
 _NONE = np._NoValue  # what NumPy's signatures have where None means something else
 
@@ -10,6 +10,12 @@ _NONE = np._NoValue  # what NumPy's signatures have where None means something e
 def masked(x, where, rest):
     """x where the mask is true, elsewhere a number that does not count."""
     return x if where is _NONE or where is True else O.where(tensor(where), x, rest)
+
+
+def truth(x):
+    """Whether each element is not 0."""
+    x = tensor(x)
+    return x if x.dtype == np.bool_ else x != 0
 
 
 def given(value, default):
@@ -72,19 +78,19 @@ def ptp(a, axis=None, out=None, keepdims=_NONE):
 @implements("all")
 def all_(a, axis=None, out=None, keepdims=_NONE, *, where=_NONE):
     """Whether every element is true."""
-    return _over(O.all, masked(tensor(a) != 0, where, True), axis, given(keepdims, False))
+    return _over(O.all, masked(truth(a), where, True), axis, given(keepdims, False))
 
 
 @implements("any")
 def any_(a, axis=None, out=None, keepdims=_NONE, *, where=_NONE):
     """Whether some element is true."""
-    return _over(O.any, masked(tensor(a) != 0, where, False), axis, given(keepdims, False))
+    return _over(O.any, masked(truth(a), where, False), axis, given(keepdims, False))
 
 
 @implements()
 def count_nonzero(a, axis=None, *, keepdims=False):
     """How many elements are not 0."""
-    return O.sum(tensor(a) != 0, axis, keepdims)
+    return _over(O.sum, truth(a), axis, keepdims, np.dtype(np.int64))
 
 
 # ------------------------------------------------------------------------------------------------- moments
@@ -95,14 +101,14 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=_NONE, *, where=_NONE):
     """The arithmetic mean."""
     x = cast(floating(a), dtype)
     if where is _NONE:
-        return O.mean(x, axis, given(keepdims, False))
-    return O.sum(masked(x, where, 0), axis, given(keepdims, False)) / _counted(x, axis, keepdims, where)
+        return _over(O.mean, x, axis, given(keepdims, False))
+    return _over(O.sum, masked(x, where, 0), axis, given(keepdims, False)) / _counted(x, axis, keepdims, where)
 
 
 def _counted(x, axis, keepdims, where):
     """How many elements a mask leaves, in the dtype of x."""
     chosen = O.broadcast_to(tensor(True if where is _NONE else where), x.shape)
-    return O.sum(cast(chosen, x.real.dtype), axis, given(keepdims, False))
+    return _over(O.sum, cast(chosen, x.real.dtype), axis, given(keepdims, False))
 
 
 @implements()
@@ -110,7 +116,7 @@ def var(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=_NONE, *, where=_NONE, mean=_NONE, correction=_NONE
 ):  # fmt: skip
     """The mean squared distance from the mean, over n - ddof."""
-    return _variance("var", a, axis, dtype, ddof, keepdims, where, mean, correction)
+    return _variance(a, axis, dtype, ddof, keepdims, where, mean, correction)
 
 
 @implements()
@@ -118,19 +124,19 @@ def std(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=_NONE, *, where=_NONE, mean=_NONE, correction=_NONE
 ):  # fmt: skip
     """The square root of the variance; where that is 0, the derivative is taken as 0."""
-    squared = _variance("std", a, axis, dtype, ddof, keepdims, where, mean, correction)
+    squared = _variance(a, axis, dtype, ddof, keepdims, where, mean, correction)
     zero = squared == 0
     return O.where(zero, 0, O.sqrt(O.where(zero, 1, squared)))
 
 
-def _variance(name, a, axis, dtype, ddof, keepdims, where, known_mean, correction):
-    only_default(name, mean=(known_mean, _NONE))
+def _variance(a, axis, dtype, ddof, keepdims, where, known_mean, correction):
     x, ddof = cast(floating(a), dtype), given(correction, ddof)
-    if where is _NONE:
+    if where is known_mean is _NONE and axis != ():
         return O.var(x, axis, keepdim=given(keepdims, False), correction=ddof)
-    distance = masked(x - mean(x, axis, keepdims=True, where=where), where, 0)
+    middle = mean(x, axis, keepdims=True, where=where) if known_mean is _NONE else tensor(known_mean)
+    distance = masked(x - middle, where, 0)
     size = _counted(x, axis, keepdims, where) - ddof
-    return O.sum(squared(distance), axis, given(keepdims, False)) / size
+    return _over(O.sum, squared(distance), axis, given(keepdims, False)) / size
 
 
 def squared(x):
@@ -143,8 +149,8 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=_NONE):
     """The mean, weighted if weights are given: of the shape of a, or one for each place along the axis."""
     x = floating(a)
     w = O.ones_like(x) if weights is None else _spread_weights(tensor(weights), x, axis)
-    total = O.sum(O.broadcast_to(w, x.shape), axis, given(keepdims, False))
-    found = O.sum(x * w, axis, given(keepdims, False)) / total
+    total = _over(O.sum, O.broadcast_to(w, x.shape), axis, given(keepdims, False))
+    found = _over(O.sum, x * w, axis, given(keepdims, False)) / total
     return (found, total) if returned else found
 
 

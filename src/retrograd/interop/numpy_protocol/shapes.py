@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from retrograd.interop.numpy_protocol.table import O, axes, cast, implements, only_default, rearranged, tensor
+from retrograd.interop.numpy_protocol.table import O, axes, cast, implements, only_default, rearranged, tensor, values
 
 
 def _only_c(name, order):
@@ -11,7 +11,7 @@ def _only_c(name, order):
 
 @implements()
 def reshape(a, /, shape, order="C", *, copy=None):
-    """The elements in another shape, in row-major order ("C") or column-major ("F")."""
+    """The elements in another shape, in row-major order ("C") or column-major ("F"); "A" and "K" count as "C"."""
     x = tensor(a)
     shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
     if order == "F":
@@ -160,19 +160,24 @@ def rot90(m, k=1, axes=(0, 1)):
 @implements()
 def roll(a, shift, axis=None):
     """Shifted along axes, round the end; without an axis, all elements in a row."""
-    return rearranged(np.roll, tensor(a), shift, axis)
+    x, shift = tensor(a), values(shift)
+    if axis is None:
+        return O.roll(x, int(np.sum(shift)))
+    pairs = [np.ravel(pair) for pair in np.broadcast_arrays(shift, axis)]
+    return O.roll(x, *[tuple(map(int, numbers)) for numbers in pairs])
 
 
 @implements()
 def tile(A, reps):
     """Copies side by side, so many along each axis."""
-    return rearranged(np.tile, tensor(A), reps)
+    return O.tile(tensor(A), tuple(map(int, np.ravel(values(reps)))))
 
 
 @implements()
 def repeat(a, repeats, axis=None):
     """Each element several times, one after the other."""
-    return rearranged(np.repeat, tensor(a), repeats, axis)
+    times = np.asarray(values(repeats))
+    return O.repeat_interleave(tensor(a), tensor(times) if times.ndim else int(times), axis)
 
 
 @implements()

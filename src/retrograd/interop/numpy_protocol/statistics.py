@@ -72,12 +72,16 @@ def bincount(x, /, weights=None, minlength=0):
     return registry["index_put_sum"](floating(weights), (as_tensor(ids),), shape=(size,), spec=(T,))
 
 
+def _requires_grad(x):
+    return holds_tensor(x) and tensor(x).requires_grad
+
+
 @implements()
 def histogram(a, bins=10, range=None, density=None, weights=None):
-    """How many elements lie in each bin, and the bins' edges; neither has a derivative."""
-    if holds_tensor(bins) or holds_tensor(weights) or density:
-        refuse("histogram", "edges, weights and densities have no gradient here; give arrays")
-    if isinstance(bins, (int, str)) and range is None and tensor(a).requires_grad:
+    """How many elements lie in each bin, and the bins' edges; no derivative is kept."""
+    if _requires_grad(bins) or _requires_grad(weights):
+        refuse("histogram", "edges and weights would lose their gradient; give arrays")
+    if isinstance(bins, (int, str)) and range is None and _requires_grad(a):
         refuse("histogram", "the edges depend on the values, and would lose their gradient; give edges or range=")
-    counts, edges = np.histogram(values(a), bins, range, density, weights)
+    counts, edges = np.histogram(values(a), values(bins), range, density, values(weights))
     return as_tensor(counts), as_tensor(edges)

@@ -66,6 +66,8 @@ def tensor(x: Any) -> Tensor:
     """An array, number or nested list as a tensor, in the dtype that NumPy gives it; lists of tensors are stacked."""
     if isinstance(x, Tensor):
         return x
+    if type(x) is np.ndarray:
+        return as_tensor(x)
     if holds_tensor(x):
         return O.stack(list(agreeing(*[tensor(member) for member in x])))
     return as_tensor(np.asarray(x))
@@ -78,9 +80,11 @@ def operand(x: Any) -> Any:
 
 def agreeing(*xs: Any) -> tuple[Tensor, ...]:
     """Operands as tensors of one dtype, the promoted one."""
-    known = [tensor(x) for x in xs]
+    known = tuple([tensor(x) for x in xs])
+    if len({x.dtype for x in known}) == 1:
+        return known
     dtype = dtypes.result_type(*known)
-    return tuple(cast(x, dtype) for x in known)
+    return tuple([cast(x, dtype) for x in known])
 
 
 def floating(x: Any) -> Tensor:
@@ -92,6 +96,14 @@ def floating(x: Any) -> Tensor:
 def cast(x: Tensor, dtype: Any) -> Tensor:
     """x in the dtype, None being its own."""
     return x if dtype is None else cast_to(x, np.dtype(dtype))
+
+
+def cast_safely(name: str, x: Any, dtype: Any, casting: Any = "same_kind") -> Tensor:
+    """x in a dtype that NumPy's rule `casting` lets it have, None being its own: no float becomes an int unasked."""
+    x, casting = tensor(x), casting or "same_kind"
+    if dtype is not None and not np.can_cast(x.dtype, np.dtype(dtype), casting):
+        raise TypeError(f"np.{name}: cannot cast {x.dtype} to {np.dtype(dtype)} with casting {casting!r}")
+    return cast(x, dtype)
 
 
 def values(x: Any) -> np.ndarray:
@@ -110,7 +122,8 @@ def axes(axis: Any, ndim: int) -> tuple[int, ...]:
 
 def rearranged(function: Callable, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """`function(x, ...)` for a function that only moves, repeats and drops elements: it moves their places."""
-    places = function(np.arange(x.numel()).reshape(x.shape), *args, **kwargs)
+    plain = {name: values(a) for name, a in kwargs.items()}
+    places = function(np.arange(x.numel()).reshape(x.shape), *map(values, args), **plain)
     return O.reshape(x, (-1,))[places]
 
 
@@ -161,5 +174,6 @@ def refuse(name: str, why: str) -> None:
 def only_default(name: str, **given: Any) -> None:
     """Refuse arguments that have no counterpart: `name=(value, default)`."""
     for argument, (value, default) in given.items():
-        if value is not default and value != default:
-            refuse(name, f"{argument}={value!r} is not supported for tensors")
+        if value is not default and (type(value) is not type(default) or value != default):
+            shown = "a tensor" if holds_tensor(value) else repr(value)
+            refuse(name, f"{argument}={shown} is not supported for tensors")

@@ -13,6 +13,7 @@ from retrograd.interop.numpy_protocol.table import (
     NUMBERS,
     O,
     cast,
+    cast_safely,
     functions,
     operand,
     refuse,
@@ -124,7 +125,7 @@ def _call(ufunc, function, inputs, out=None, where=True, dtype=None, casting=Non
     if rest:
         refuse(ufunc.__name__, f"{', '.join(rest)} not supported for tensors")
     if dtype is not None:
-        inputs = [cast(tensor(x), dtype) for x in inputs]
+        inputs = [cast_safely(ufunc.__name__, x, dtype, casting) for x in inputs]
     result = function(*inputs)
     if where is not True:
         result = _only_where(ufunc, where, result, out)

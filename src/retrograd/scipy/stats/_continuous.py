@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.core import Tensor
-from retrograd.interop.numpy_protocol.table import O, agreeing, floating
+from retrograd.interop.numpy_protocol.table import NUMBERS, O, agreeing, floating, operand
 from retrograd.scipy._mirror import on_tensors
 
 
@@ -44,29 +44,42 @@ class Continuous:
 
     def _function(self, name: str, standard: Callable, below: float, above: float) -> Callable:
         """One of the distribution's functions, with what it is on both sides of the support."""
-        is_density = name in ("pdf", "logpdf")
 
         def function(x: Any, *args: Any, **kwargs: Any) -> Tensor:
             z, scale, shapes = self._standardized(x, args, kwargs)
             low, high = self.support
-            inside = O.logical_and(z > low, z < high)
-            value = standard(O.where(inside, z, self.middle), *shapes)
-            if name == "pdf":
-                value = value / scale
-            elif is_density:
-                value = value - O.log(scale)
-            return O.where(inside, value, O.where(z <= low, below, above))
+            if low == -math.inf:
+                return _scaled(name, standard(z, *shapes), scale)
+            inside = self._inside(name, z)
+            value = _scaled(name, standard(O.where(inside, z, self.middle), *shapes), scale)
+            return O.where(inside, value, O.where(z <= low, below, O.where(z >= high, above, math.nan)))
 
         function.__name__ = name
         function.__doc__ = f"`scipy.stats.{self.name}.{name}` of (x, {', '.join([*self.shapes, 'loc=0', 'scale=1'])})."
         return on_tensors(f"scipy.stats.{self.name}")(function)
 
-    def _standardized(self, x: Any, args: tuple, kwargs: dict) -> tuple[Tensor, Tensor, list[Tensor]]:
-        """(x - loc) / scale, the scale, and the shapes."""
+    def _inside(self, name: str, z: Tensor) -> Tensor:
+        """Where the formula holds: densities have a value at finite ends of the support, the rest none but a limit."""
+        low, high = self.support
+        if name in ("pdf", "logpdf"):
+            return O.logical_and(z >= low, z <= high if high < math.inf else z < high)
+        return O.logical_and(z > low, z < high)
+
+    def _standardized(self, x: Any, args: tuple, kwargs: dict) -> tuple[Tensor, Any, list[Tensor]]:
+        """(x - loc) / scale, the scale, which is NaN where it is not positive, and the shapes."""
         names = [*self.shapes, "loc", "scale"]
         given = {"loc": 0.0, "scale": 1.0, **dict(zip(names, args, strict=False)), **kwargs}
         if len(args) > len(names) or given.keys() != set(names):
             raise TypeError(f"stats.{self.name}: expected x, {', '.join(names)}; got {', '.join(['x', *given])}")
-        x, *rest = agreeing(*[floating(value) for value in (x, *[given[n] for n in names])])
-        *shapes, loc, scale = rest
-        return (x - loc) / scale, scale, shapes
+        z, *shapes = agreeing(floating(x), *[floating(given[n]) for n in self.shapes])
+        scale = operand(given["scale"])
+        plain = type(scale) in NUMBERS
+        scale = (scale if scale > 0 else math.nan) if plain else O.where(scale > 0, scale, math.nan)
+        return (z - operand(given["loc"])) / scale, scale, shapes
+
+
+def _scaled(name: str, value: Tensor, scale: Any) -> Tensor:
+    """A value of the standard form as one of the distribution: the scale changes densities only."""
+    if name == "logpdf":
+        return value - (math.log(scale) if type(scale) in NUMBERS else O.log(scale))
+    return value / scale if name == "pdf" else value

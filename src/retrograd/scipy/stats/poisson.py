@@ -9,9 +9,14 @@ _poisson = on_tensors("scipy.stats.poisson")
 
 
 def _counted(k, mu, loc):
-    """k - loc rounded down, and the mean; both floating."""
+    """k - loc, and the mean, which is NaN where it is negative; both floating."""
     k, mu, loc = agreeing(floating(k), floating(mu), floating(loc))
-    return k - loc, mu
+    return k - loc, O.where(mu >= 0, mu, math.nan)
+
+
+def _known(value, k, mu):
+    """A value where there are a number and a mean, else NaN."""
+    return O.where(O.isnan(k + mu), math.nan, value)
 
 
 @_poisson
@@ -20,7 +25,8 @@ def logpmf(k, mu, loc=0):
     k, mu = _counted(k, mu, loc)
     possible = O.logical_and(k >= 0, k == O.floor(k))
     known = O.where(possible, k, 0.0)
-    return O.where(possible, O.special.xlogy(known, mu) - O.special.gammaln(known + 1) - mu, -math.inf)
+    value = O.special.xlogy(known, mu) - O.special.gammaln(known + 1) - mu
+    return _known(O.where(possible, value, -math.inf), k, mu)
 
 
 @_poisson
@@ -34,7 +40,7 @@ def cdf(k, mu, loc=0):
     """The probability of k or less."""
     k, mu = _counted(k, mu, loc)
     known = O.where(k >= 0, O.floor(k), 0.0)
-    return O.where(k >= 0, O.special.gammaincc(known + 1, mu), 0.0)
+    return _known(O.where(k >= 0, O.special.gammaincc(known + 1, mu), 0.0), k, mu)
 
 
 @_poisson
@@ -42,7 +48,7 @@ def sf(k, mu, loc=0):
     """The probability of more than k."""
     k, mu = _counted(k, mu, loc)
     known = O.where(k >= 0, O.floor(k), 0.0)
-    return O.where(k >= 0, O.special.gammainc(known + 1, mu), 1.0)
+    return _known(O.where(k >= 0, O.special.gammainc(known + 1, mu), 1.0), k, mu)
 
 
 @_poisson

@@ -1,0 +1,275 @@
+"""Losses of classes: numbers (..., classes, ...) against the number, or the probability, of the right one."""
+
+from retrograd.core import Aval, Definition, op
+from retrograd.ops.embedding import lookup
+from retrograd.ops.family import Composite
+from retrograd.ops.losses import REDUCTIONS, reduction_named, weighted_mean
+from retrograd.ops.nn import log_softmax, softmax
+from retrograd.ops.pointwise import ne, to, where
+from retrograd.ops.reduce import mean
+from retrograd.ops.reduce import sum as sum_over
+from retrograd.ops.view import movedim, reshape, unsqueeze
+
+
+@op("class_loss(Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
+class class_loss(Definition):
+    """-log softmax(x) at the target: x (..., classes), integers (...) to (...); 0 for ignore_index."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, target, *, ignore_index):
+        check_classes("cross_entropy", x, target)
+        return xp.class_loss(x, target, ignore_index)
+
+    def shape(x, target, *, ignore_index):
+        check_classes("cross_entropy", x, target)
+        return Aval(target.shape, x.dtype)
+
+    def vjp_x(g, x, target, ignore_index):
+        return unsqueeze(g, -1) * class_residual(x, target, ignore_index=ignore_index)
+
+    def jvp_x(t, x, target, ignore_index):
+        return sum_over(t * class_residual(x, target, ignore_index=ignore_index), -1)
+
+    def samples(r):
+        yield (r(3, 4), r.ints(4, (3,))), {}
+        yield (r(2, 3, 4), r.ints(4, (2, 3))), {"ignore_index": 1}
+        yield (r(4), r.ints(4, ())), {}
+
+    def errors(r):
+        yield (
+            (r(3, 4), r.ints(1, (3,)) + 4),
+            {},
+            IndexError,
+            "classes: 4 to 4 are named, but there are 0 to 3",
+        )
+
+
+@op("class_residual(Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
+class class_residual(Definition):
+    """softmax(x) - one_hot(target), the derivative of `class_loss`; 0 where the target is ignore_index."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, target, *, ignore_index):
+        check_classes("cross_entropy", x, target)
+        return xp.class_residual(x, target, ignore_index)
+
+    def shape(x, target, *, ignore_index):
+        check_classes("cross_entropy", x, target)
+        return x
+
+    def vjp_x(g, x, target, ignore_index):
+        return _softmax_slope(g, x, target, ignore_index)
+
+    def jvp_x(t, x, target, ignore_index):
+        return _softmax_slope(t, x, target, ignore_index)
+
+    def samples(r):
+        yield (r(3, 4), r.ints(4, (3,))), {}
+        yield (r(2, 3, 4), r.ints(4, (2, 3))), {"ignore_index": 1}
+
+
+def _softmax_slope(g, x, target, ignore_index):
+    s = softmax(x, -1)
+    return where(unsqueeze(ne(target, ignore_index), -1), s * (g - sum_over(g * s, -1, keepdim=True)), 0)
+
+
+@op("pick_class(Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
+class pick_class(Definition, linear="x"):
+    """x at the target: x (..., classes), integers (...) to (...); 0 where the target is ignore_index."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, target, *, ignore_index):
+        check_classes("nll_loss", x, target)
+        return xp.pick_class(x, target, ignore_index)
+
+    def shape(x, target, *, ignore_index):
+        check_classes("nll_loss", x, target)
+        return Aval(target.shape, x.dtype)
+
+    def vjp_x(g, x_aval, target, ignore_index):
+        return place_class(g, target, classes=x_aval.shape[-1], ignore_index=ignore_index)
+
+    def samples(r):
+        yield (r(3, 4), r.ints(4, (3,))), {}
+        yield (r(2, 3, 4), r.ints(4, (2, 3))), {"ignore_index": 1}
+
+
+@op("place_class(Tensor src, Tensor target, *, int classes, int ignore_index=-100) -> Tensor")
+class place_class(Definition, linear="src"):
+    """Zeros (..., classes) with src (...) at the target: the transpose of `pick_class`."""
+
+    public = False
+    method = False
+
+    def impl(xp, src, target, *, classes, ignore_index):
+        check_classes("nll_loss", unsqueezed(src, classes), target)
+        return xp.place_class(src, target, classes, ignore_index)
+
+    def shape(src, target, *, classes, ignore_index):
+        check_classes("nll_loss", unsqueezed(src, classes), target)
+        return Aval((*target.shape, classes), src.dtype)
+
+    def vjp_src(g, target, ignore_index):
+        return pick_class(g, target, ignore_index=ignore_index)
+
+    def samples(r):
+        yield (r(3), r.ints(4, (3,))), {"classes": 4}
+        yield (r(2, 3), r.ints(4, (2, 3))), {"classes": 4, "ignore_index": 1}
+
+
+def unsqueezed(src, classes):
+    """The aval of the tensor that `src` was picked from."""
+    return Aval((*src.shape, classes), src.dtype)
+
+
+def check_classes(name, x, target):
+    """x (..., classes) and integer targets (...)."""
+    if target.dtype.kind not in "iu":
+        raise TypeError(
+            f"{name}: class numbers must be integers, got {target.dtype}; convert with .to('int64')"
+        )
+    if x.ndim == 0 or x.shape[:-1] != target.shape:
+        raise ValueError(f"{name}: inputs {x.shape} (classes last) and targets {target.shape} do not fit")
+
+
+def classes_last(name, x, target):
+    """x with its classes, dimension 1 of several or 0 of one, as the last; a ValueError names both shapes."""
+    at = 1 if x.ndim > 1 else 0
+    if x.ndim == 0 or (*x.shape[:at], *x.shape[at + 1 :]) != target.shape:
+        raise ValueError(
+            f"{name}: input {x.shape} and target {target.shape} do not fit: expected (n, classes, ...) and "
+            f"(n, ...), or (classes,) and ()"
+        )
+    return x if at == x.ndim - 1 else movedim(x, at, -1)
+
+
+def _check_weight(name, weight, classes):
+    if weight is not None and weight.shape != (classes,):
+        raise ValueError(
+            f"{name}: weight has shape {weight.shape}, expected one number for each of {classes} classes"
+        )
+
+
+def target_weights(weight, target, ignore_index, dtype):
+    """The weight of each target: 0 where it is ignored."""
+    counts = ne(target, ignore_index)
+    return to(counts, dtype) if weight is None else where(counts, lookup(weight, where(counts, target, 0)), 0)
+
+
+@op(
+    "nll_loss(Tensor x, Tensor target, Tensor? weight=None, int ignore_index=-100, str reduction='mean') "
+    "-> Tensor"
+)
+class nll_loss(Composite, aliases="nn.functional.nll_loss"):
+    """-x at the target class, times that class's weight: x holds logarithms of probabilities.
+
+    x (n, classes, ...) or (classes,), target (n, ...) or () of integers, weight (classes,).  The mean is
+    weighted; targets of `ignore_index` do not count.
+    """
+
+    method = False
+
+    def compose(x, target, weight, *, ignore_index, reduction):
+        finish = reduction_named("nll_loss", reduction)
+        x = classes_last("nll_loss", x, target)
+        _check_weight("nll_loss", weight, x.shape[-1])
+        loss = -pick_class(x, target, ignore_index=ignore_index)
+        if weight is None and reduction != "mean":
+            return finish(loss)
+        weights = target_weights(weight, target, ignore_index, x.dtype)
+        loss = loss if weight is None else loss * weights
+        return weighted_mean(loss, weights) if reduction == "mean" else finish(loss)
+
+    def samples(r):
+        yield (r(3, 4), r.ints(4, (3,)), None), {}
+        yield (r(3, 4), r.ints(4, (3,)), r(4, within=(0.5, 2.0))), {"ignore_index": 1}
+        yield (r(2, 4, 3), r.ints(4, (2, 3)), None), {"reduction": "none"}
+        yield (r(4), r.ints(4, ()), None), {"reduction": "sum"}
+
+    def errors(r):
+        yield (r(3, 4), r.ints(4, (2,)), None), {}, ValueError, r"\(3, 4\) and target \(2,\) do not fit"
+        yield (r(3, 4), r.ints(4, (3,)), r(3)), {}, ValueError, "each of 4 classes"
+        yield (r(3, 4), r.ints(4, (3,)), None), {"reduction": "avg"}, ValueError, "'mean', 'sum' or 'none'"
+
+
+@op(
+    "cross_entropy(Tensor x, Tensor target, Tensor? weight=None, int ignore_index=-100, "
+    "str reduction='mean', float label_smoothing=0.0) -> Tensor"
+)
+class cross_entropy(Composite, aliases="nn.functional.cross_entropy"):
+    """-sum(p * log softmax(x)) over the classes: x any numbers, p the wanted probabilities.
+
+    x: (n, classes, ...) or (classes,).  target: class numbers (n, ...) or (), of which `ignore_index` does
+    not count; or probabilities, of x's shape.  weight: one number per class; with class numbers the mean is
+    weighted by it.  label_smoothing: the part of p that is spread evenly, from 0 to 1.
+
+    >>> import retrograd as rg
+    >>> rg.cross_entropy(rg.tensor([[0.0, 0.0], [1000.0, 0.0]]), rg.tensor([0, 0]), reduction="none").tolist()
+    [0.6931471824645996, 0.0]
+    """
+
+    method = False
+
+    def compose(x, target, weight, *, ignore_index, reduction, label_smoothing):
+        reduction_named("cross_entropy", reduction)
+        if not 0 <= label_smoothing <= 1:
+            raise ValueError(f"cross_entropy: label_smoothing must be from 0 to 1, got {label_smoothing}")
+        if target.dtype.kind == "c":
+            raise TypeError(f"cross_entropy: targets are class numbers or real probabilities, got {target.dtype}")
+        if target.dtype.kind == "f":
+            return _soft_cross_entropy(x, target, weight, reduction, label_smoothing)
+        x = classes_last("cross_entropy", x, target)
+        _check_weight("cross_entropy", weight, x.shape[-1])
+        if weight is None and label_smoothing == 0:
+            return _hard_cross_entropy(x, target, ignore_index, reduction)
+        return _smooth_cross_entropy(x, target, weight, ignore_index, reduction, label_smoothing)
+
+    def samples(r):
+        yield (r(3, 4), r.ints(4, (3,)), None), {}
+        yield (r(4), r.ints(4, ()), None), {"reduction": "sum"}
+        yield (r(2, 4, 3), r.ints(4, (2, 3)), None), {"ignore_index": 1}
+        yield (r(3, 4), r.ints(4, (3,)), r(4, within=(0.5, 2.0))), {"label_smoothing": 0.1, "ignore_index": 1}
+        yield (r(3, 4), r.ints(4, (3,)), None), {"label_smoothing": 0.1, "reduction": "none"}
+        yield (r(2, 4, 3), r(2, 4, 3, within=(0.0, 1.0)), r(4, within=(0.5, 2.0))), {"label_smoothing": 0.2}
+
+    def errors(r):
+        yield (r(3, 4), r.ints(4, (2,)), None), {}, ValueError, r"\(3, 4\) and target \(2,\) do not fit"
+        yield (r(3, 4), r(3, 3), None), {}, ValueError, "probabilities of shape"
+        yield (r(3, 4), r.ints(4, (3,)), None), {"label_smoothing": 2.0}, ValueError, "from 0 to 1, got 2.0"
+        yield (r(3, 4), r.ints(4, (3,)), None), {"reduction": "avg"}, ValueError, "'mean', 'sum' or 'none'"
+
+
+def _hard_cross_entropy(x, target, ignore_index, reduction):
+    loss = class_loss(x, target, ignore_index=ignore_index)
+    if reduction == "mean":
+        return weighted_mean(loss, ne(target, ignore_index))
+    return REDUCTIONS[reduction](loss)
+
+
+def _smooth_cross_entropy(x, target, weight, ignore_index, reduction, smoothing):
+    logs = log_softmax(x, -1)
+    weights = target_weights(weight, target, ignore_index, x.dtype)
+    hard = -pick_class(logs, target, ignore_index=ignore_index) * weights
+    spread = -mean(logs if weight is None else logs * weight, -1)
+    loss = (1 - smoothing) * hard + smoothing * where(ne(target, ignore_index), spread, 0)
+    return weighted_mean(loss, weights) if reduction == "mean" else REDUCTIONS[reduction](loss)
+
+
+def _soft_cross_entropy(x, target, weight, reduction, smoothing):
+    if x.shape != target.shape or x.ndim == 0:
+        raise ValueError(
+            f"cross_entropy: input {x.shape} and probabilities of shape {target.shape} must agree"
+        )
+    at = 1 if x.ndim > 1 else 0
+    classes = x.shape[at]
+    _check_weight("cross_entropy", weight, classes)
+    target = target if smoothing == 0 else target * (1 - smoothing) + smoothing / max(classes, 1)
+    if weight is not None:
+        target = target * reshape(weight, (classes, *(1,) * (x.ndim - at - 1)))
+    return REDUCTIONS[reduction](-sum_over(log_softmax(x, at) * target, at))

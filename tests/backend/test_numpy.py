@@ -1,0 +1,39 @@
+"""Kernels that NumPy has too, where ours go another way for many elements."""
+
+import numpy as np
+import pytest
+
+from retrograd.backend import numpy as xp
+
+
+@pytest.mark.parametrize("dtype", ["?", "b", "h", "i", "q", "e", "f", "d", "F", "D"])
+@pytest.mark.parametrize("shapes", [[(30_000,)] * 3, [(200, 1), (1, 100), ()], [(1,), (), (30_000,)], [(), (7,), (7,)]])
+def test_where_chooses_bit_for_bit(dtype, shapes):
+    rng = np.random.default_rng(0)
+    condition = np.asarray(rng.random(shapes[0]) < 0.5)
+    x, other = (np.asarray(rng.normal(size=shape) * 3).astype(dtype) for shape in shapes[1:])
+    if dtype in "efd" and x.ndim:
+        x.flat[:3] = np.nan, -0.0, np.inf
+    found, expected = xp.where(condition, x, other), np.where(condition, x, other)
+    assert found.dtype == expected.dtype
+    assert found.tobytes() == expected.tobytes()
+
+
+def test_where_takes_booleans_of_python():
+    condition = np.arange(20_000) % 3 == 0
+    assert xp.where(condition, True, False).tolist() == condition.tolist()
+
+
+def test_where_takes_arrays_that_are_not_contiguous_and_leaves_them_as_they_are():
+    x = np.arange(40_000.0).reshape(2, -1).T
+    kept = x.copy()
+    assert np.array_equal(xp.where(x > 5, x, -x), np.where(x > 5, x, -x))
+    assert np.array_equal(x, kept)
+
+
+@pytest.mark.parametrize("columns", [0, 1, 3, 100])
+def test_rows_are_summed_by_number(columns):
+    rng = np.random.default_rng(0)
+    src, ids = rng.normal(size=(4, 500, columns)), rng.integers(0, 7, (4, 500))
+    expected = np.array([src[ids == i].sum(0) for i in range(7)])
+    np.testing.assert_allclose(xp.sum_rows(src, ids, 7), expected)
