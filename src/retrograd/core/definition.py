@@ -3,7 +3,6 @@
 import inspect
 import math
 from functools import partial
-from types import FunctionType
 
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import Aval
@@ -158,9 +157,6 @@ def op(schema):
         if parsed.name in registry:
             there = registry[parsed.name].definition.__module__
             raise ValueError(f"operator {parsed.name!r} is registered already, by {there}")
-        for name, value in list(vars(cls).items()):
-            if isinstance(value, FunctionType):
-                setattr(cls, name, staticmethod(value))
         cls.__name__ = parsed.name  # the families' errors say it
         registry[parsed.name] = Operator(parsed, cls)
         return registry[parsed.name]

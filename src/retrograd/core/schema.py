@@ -2,6 +2,7 @@
 
 import operator
 import re
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -95,16 +96,18 @@ class Schema:
         self.name = name
         self.parameters = parameters
         self.returns = returns
-        self.inputs = tuple(p for p in parameters if p.is_tensor)
-        self.params = tuple(p for p in parameters if not p.is_tensor)
+        self.inputs = tuple([p for p in parameters if p.type.startswith("Tensor")])
+        self.params = tuple([p for p in parameters if not p.type.startswith("Tensor")])
         self.variadic = bool(self.inputs) and self.inputs[-1].type == "Tensor[]"
         self.defaults = {p.name: p.default for p in self.params if p.default is not REQUIRED}
-        self.inputs_lead = all(p.is_tensor and not p.keyword_only for p in parameters[: len(self.inputs)])
-        self.positional_params = tuple(p.name for p in self.params if not p.keyword_only)
+        self.inputs_lead = parameters[: len(self.inputs)] == self.inputs and not any(
+            [p.keyword_only for p in self.inputs]
+        )
+        self.positional_params = tuple([p.name for p in self.params if not p.keyword_only])
         self.last_positional = ([None] + [p for p in parameters if not p.keyword_only])[-1]
         self.exact = {p.name: _EXACT.get(p.type.rstrip("?")) for p in self.params}
         self._by_name = {p.name: p for p in parameters}
-        if any(p.type == "Tensor[]" for p in self.inputs[:-1]):
+        if "Tensor[]" in [p.type for p in self.inputs[:-1]]:
             raise ValueError(f"schema {self}: only the last tensor argument may be a list")
 
     def __str__(self):
@@ -212,7 +215,8 @@ def _literal(text):
 
 def _split(text):
     """Split at commas outside parentheses."""
-    return [part for part in re.split(r",(?![^()]*\))", text) if part.strip()]
+    parts = re.split(r",(?![^()]*\))", text) if "(" in text else text.split(",")
+    return [part for part in parts if part.strip()]
 
 
 def parse(text):
@@ -230,9 +234,18 @@ def parse(text):
         if part.strip() == "*":
             keyword_only = True
             continue
-        match = _PART.match(part)
-        if not match or (match[1].rstrip("?") not in CONVERT and not match[1].startswith("Tensor")):
+        parameter = _parameter(part, keyword_only)
+        if parameter is None:
             raise ValueError(f"schema {text!r}: cannot read the argument {part.strip()!r}")
-        default = REQUIRED if match[3] is None else _literal(match[3])
-        parameters.append(Parameter(match[2], match[1], default, keyword_only))
+        parameters.append(parameter)
     return Schema(name, tuple(parameters), returns)
+
+
+@cache  # hundreds of operators have a "Tensor x" and an "int dim": they are read when the package is imported
+def _parameter(part, keyword_only):
+    """One declared argument; None if it can't be read."""
+    match = _PART.match(part)
+    if not match or (match[1].rstrip("?") not in CONVERT and not match[1].startswith("Tensor")):
+        return None
+    default = REQUIRED if match[3] is None else _literal(match[3])
+    return Parameter(match[2], match[1], default, keyword_only)
