@@ -73,7 +73,8 @@ def interleaved(workers: Iterable[Worker], rows: Iterable[str], rounds: int) -> 
     """Medians in seconds, by row and subject, over rounds in which every subject has its turn at every row."""
     times: dict[str, dict[str, list[float]]] = {row: {} for row in rows}
     for number in range(rounds + 1):
-        for row, by_subject in times.items():
+        for row in list(times) if number % 2 else reversed(times):  # no row always follows the same one
+            by_subject = times[row]
             for worker in workers:
                 taken = worker.sample(row)
                 if taken is not None and number:  # the first round warms up
@@ -105,9 +106,15 @@ def sampler(calls: Callable[[str], Callable[[], object] | None]) -> Callable[[st
         if not times:
             times = max(1, round(LEAST_SECONDS / seconds(call)))
             made[row] = call, times
-        return seconds(lambda: [call() for _ in range(times)]) / times
+        return seconds(lambda: _repeated(call, times)) / times
 
     return sample
+
+
+def _repeated(call: Callable[[], object], times: int) -> None:
+    """Every result is dropped before the next is made, so that large ones take turns in one place of memory."""
+    for _ in range(times):
+        call()
 
 
 def beside(found: Mapping[str, Mapping[str, float]], rows: Mapping[str, float | None], peer: str) -> tuple[str, bool]:
