@@ -100,9 +100,7 @@ class Schema:
         self.params = tuple([p for p in parameters if not p.type.startswith("Tensor")])
         self.variadic = bool(self.inputs) and self.inputs[-1].type == "Tensor[]"
         self.defaults = {p.name: p.default for p in self.params if p.default is not REQUIRED}
-        self.inputs_lead = parameters[: len(self.inputs)] == self.inputs and not any(
-            [p.keyword_only for p in self.inputs]
-        )
+        self.inputs_lead = self.inputs == tuple([p for p in parameters if not p.keyword_only][: len(self.inputs)])
         self.positional_params = tuple([p.name for p in self.params if not p.keyword_only])
         self.last_positional = ([None] + [p for p in parameters if not p.keyword_only])[-1]
         self.exact = {p.name: _EXACT.get(p.type.rstrip("?")) for p in self.params}
