@@ -6,8 +6,10 @@ import numpy as np
 
 from retrograd.core import Tensor, operator_named
 from retrograd.core import dtype as dtypes
-from retrograd.interop.array_api.promotion import cast
+from retrograd.interop.array_api.naming import named
 from retrograd.ops import create, data
+from retrograd.ops.family import cast_to
+from retrograd.ops.functions import functions
 from retrograd.ops.layout import check_device
 
 
@@ -26,33 +28,25 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Numbers from start (or 0) up to, but not including, stop, in steps; none where no step leads there."""
-    check_device(device)
     start, stop = (0, start) if stop is None else (start, stop)
     if step and (stop - start) / step <= 0:
         stop = start
-    return create.arange(start, stop, step, dtype=dtype)
+    return functions["arange"](start, stop, step, dtype=dtype, device=device)
 
 
 def _filled(name: str) -> Any:
     def function(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-        check_device(device)
-        return getattr(create, name)(shape, dtype=dtype)
+        return functions[name](shape, dtype=dtype, device=device)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = getattr(create, name).__doc__
-    return function
+    return named(function, name, functions[name].__doc__)
 
 
 def _filled_like(name: str) -> Any:
     def function(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-        check_device(device)
-        return operator_named("zeros_like" if name == "empty_like" else name)(x, dtype=dtype)
+        return functions[name](x, dtype=dtype, device=device)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = (
-        f"`{name.removesuffix('_like')}` in the shape of x, and in its dtype unless another is asked for."
-    )
-    return function
+    doc = f"`{name.removesuffix('_like')}` in the shape of x, and in its dtype unless another is asked for."
+    return named(function, name, doc)
 
 
 empty, ones, zeros = _filled("empty"), _filled("ones"), _filled("zeros")
@@ -64,29 +58,26 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
     check_device(device)
     columns = n_rows if n_cols is None else n_cols
     at = create.arange(n_rows).reshape(-1, 1) + k == create.arange(columns)
-    return cast(at, dtypes.get_default_dtype() if dtype is None else np.dtype(dtype))
+    return cast_to(at, dtypes.get_default_dtype() if dtype is None else np.dtype(dtype))
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """One number everywhere, in its own dtype unless another is asked for."""
-    check_device(device)
-    return create.full((shape,) if isinstance(shape, int) else shape, fill_value, dtype=dtype)
+    return functions["full"]((shape,) if isinstance(shape, int) else shape, fill_value, dtype=dtype, device=device)
 
 
 def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """One number everywhere, in the shape of x, and in its dtype unless another is asked for."""
-    check_device(device)
-    return operator_named("full_like")(x, fill_value, dtype=dtype)
+    return functions["full_like"](x, fill_value, dtype=dtype, device=device)
 
 
 def linspace(
     start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
 ) -> Tensor:
     """`num` numbers at equal distances from start to stop, which is among them unless endpoint is False."""
-    check_device(device)
     if not endpoint and num:
         stop = start + (stop - start) * (num - 1) / num
-    return create.linspace(start, stop, num, dtype=dtype)
+    return functions["linspace"](start, stop, num, dtype=dtype, device=device)
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:

@@ -6,9 +6,10 @@ import numpy as np
 
 from retrograd.core import Tensor
 from retrograd.core import dtype as dtypes
-from retrograd.interop.array_api.promotion import cast, dtype_of
+from retrograd.interop.array_api.promotion import dtype_of
 from retrograd.interop.array_api.promotion import result_type as result_type
 from retrograd.ops.create import as_tensor
+from retrograd.ops.family import cast_to
 from retrograd.ops.layout import check_device
 
 DTYPES = {
@@ -52,7 +53,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> T
     check_device(device)
     if np.dtype(dtype).kind != "c" and x.dtype.kind == "c":
         raise TypeError(f"astype: complex numbers do not become {dtype}; choose real(x) or abs(x)")
-    out = cast(x, np.dtype(dtype))
+    out = cast_to(x, np.dtype(dtype))
     return out.clone() if copy and out is x else out
 
 
@@ -63,14 +64,13 @@ def can_cast(from_: Any, to: Any, /) -> bool:
 
 def finfo(type: Any, /) -> FloatInfo:
     """Bits and limits of a floating dtype, or of the parts of a complex one."""
-    found = np.finfo(dtype_of(type))
-    limits = (float(found.eps), float(found.max), float(found.min), float(found.smallest_normal))
-    return FloatInfo(found.bits, *limits, np.dtype(found.dtype))
+    found = dtypes.finfo(dtype_of(type))
+    return FloatInfo(found.bits, found.eps, found.max, found.min, found.smallest_normal, np.dtype(found.dtype))
 
 
 def iinfo(type: Any, /) -> IntegerInfo:
     """Bits and limits of an integer dtype."""
-    found = np.iinfo(dtype_of(type))
+    found = dtypes.iinfo(dtype_of(type))
     return IntegerInfo(found.bits, found.max, found.min, np.dtype(found.dtype))
 
 

@@ -4,13 +4,15 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.core import Tensor, operator_named
-from retrograd.interop.array_api.promotion import cast, promoted
+from retrograd.interop.array_api.naming import named
+from retrograd.interop.array_api.promotion import promoted
+from retrograd.ops.family import cast_to
 
 _SAME_NAMES = """
     abs acos acosh asin asinh atan atanh ceil conj cos cosh exp expm1 floor imag isfinite isinf isnan log log1p log2
-    log10 logical_not real reciprocal round sigmoid signbit sin sinh square sqrt tan tanh trunc
+    log10 logical_not real reciprocal round signbit sin sinh square sqrt tan tanh trunc
 """
-UNARY = {name: name for name in _SAME_NAMES.split() if name != "sigmoid"} | {
+UNARY = {name: name for name in _SAME_NAMES.split()} | {
     "bitwise_invert": "bitwise_not",
     "negative": "neg",
     "positive": "positive",
@@ -54,7 +56,7 @@ def _unary(name: str, target: str) -> Callable:
     def function(x: Any, /) -> Tensor:
         return operator(x)
 
-    return _named(function, name, operator)
+    return named(function, name, operator.__doc__)
 
 
 def _binary(name: str, target: str) -> Callable:
@@ -63,13 +65,7 @@ def _binary(name: str, target: str) -> Callable:
     def function(x1: Any, x2: Any, /) -> Tensor:
         return operator(*promoted(x1, x2))
 
-    return _named(function, name, operator)
-
-
-def _named(function: Callable, name: str, operator: Any) -> Callable:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = operator.__doc__
-    return function
+    return named(function, name, operator.__doc__)
 
 
 FUNCTIONS = {name: _unary(name, target) for name, target in UNARY.items()}
@@ -80,7 +76,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
     """x, but at least min and at most max, which are numbers or arrays; the dtype is that of x."""
     for bound, choose in ((min, "maximum"), (max, "minimum")):
         if bound is not None:
-            bound = cast(bound, x.dtype) if isinstance(bound, Tensor) else bound
+            bound = cast_to(bound, x.dtype) if isinstance(bound, Tensor) else bound
             x = operator_named(choose)(x, bound)
     return x + 0 if min is None and max is None else x
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.core import Tensor, operator_named
+from retrograd.interop.array_api.naming import named
 from retrograd.ops.functions import functions
-from retrograd.ops.layout import check_device
 
 
 def _of_one_axis(name: str) -> Callable:
@@ -14,9 +14,7 @@ def _of_one_axis(name: str) -> Callable:
     def function(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
         return operator(x, n=n, dim=axis, norm=norm)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = operator.__doc__
-    return function
+    return named(function, name, operator.__doc__)
 
 
 def _of_several(name: str) -> Callable:
@@ -25,9 +23,7 @@ def _of_several(name: str) -> Callable:
     def function(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
         return operator(x, s=s, dim=axes, norm=norm)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = operator.__doc__
-    return function
+    return named(function, name, operator.__doc__)
 
 
 fft, ifft, rfft = _of_one_axis("fft"), _of_one_axis("ifft"), _of_one_axis("rfft")
@@ -37,18 +33,12 @@ fftn, ifftn, rfftn, irfftn = (_of_several(name) for name in ("fftn", "ifftn", "r
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
     """The frequencies of the places of `fft`, for n samples at a distance of d."""
-    check_device(device)
-    return _frequencies("fftfreq", n, d, dtype)
+    return functions["fft.fftfreq"](n, d, dtype=dtype, device=device)
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
     """The frequencies of the places of `rfft`, for n samples at a distance of d."""
-    check_device(device)
-    return _frequencies("rfftfreq", n, d, dtype)
-
-
-def _frequencies(name: str, n: int, d: float, dtype: Any) -> Tensor:
-    return functions[f"fft.{name}"](n, d, dtype=dtype)
+    return functions["fft.rfftfreq"](n, d, dtype=dtype, device=device)
 
 
 def fftshift(x: Any, /, *, axes: Any = None) -> Tensor:

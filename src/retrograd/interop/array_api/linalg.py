@@ -3,8 +3,9 @@
 from typing import Any, NamedTuple
 
 from retrograd.core import Tensor, operator_named
-from retrograd.interop.array_api.promotion import cast, promoted
+from retrograd.interop.array_api.promotion import promoted
 from retrograd.interop.array_api.reductions import sum as _sum
+from retrograd.ops.family import broadcast_shapes, cast_to
 
 _op = operator_named
 
@@ -123,13 +124,8 @@ def solve(x1: Any, x2: Any, /) -> Tensor:
     x1, x2 = promoted(x1, x2)
     if x2.ndim == 1:
         return _op("squeeze")(_op("linalg.solve")(x1, x2[:, None]), -1)
-    lead = broadcast_lead(x1, x2)
+    lead = broadcast_shapes("solve", [x1.shape[:-2], x2.shape[:-2]])
     return _op("linalg.solve")(x1, _op("expand")(x2, (*lead, *x2.shape[-2:])))
-
-
-def broadcast_lead(x1: Any, x2: Any) -> tuple[int, ...]:
-    """The common shape of the axes in front of two stacks of matrices."""
-    return _op("broadcast_tensors")([_op("zeros_like")(a[..., 0, 0]) for a in (x1, x2)])[0].shape
 
 
 def svd(x: Any, /, *, full_matrices: bool = True) -> SVD:
@@ -160,5 +156,5 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Tensor:
     """A norm of the vectors along the axes (None: of everything)."""
     if axis == ():
-        return cast(_op("abs")(x) if ord else x != 0, _op("abs")(x).dtype)
+        return cast_to(_op("abs")(x) if ord else x != 0, _op("abs")(x).dtype)
     return _op("linalg.vector_norm")(x, ord, dim=axis, keepdim=keepdims)

@@ -3,8 +3,9 @@
 from typing import Any
 
 from retrograd.core import Tensor, operator_named
-from retrograd.interop.array_api.promotion import cast, result_type
+from retrograd.interop.array_api.promotion import result_type
 from retrograd.ops.family import broadcast_shapes as _broadcast
+from retrograd.ops.family import cast_to
 
 _op = operator_named
 
@@ -27,14 +28,14 @@ def broadcast_to(x: Any, /, shape: tuple[int, ...]) -> Tensor:
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
     """The arrays one after the other along an axis; None: flattened."""
     dtype = result_type(*arrays)
-    parts = [cast(a, dtype) for a in arrays]
+    parts = [cast_to(a, dtype) for a in arrays]
     return _op("cat")([a.reshape(-1) for a in parts] if axis is None else parts, dim=axis or 0)
 
 
 def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
     """The arrays, all of one shape, side by side along a new axis."""
     dtype = result_type(*arrays)
-    return _op("stack")([cast(a, dtype) for a in arrays], dim=axis)
+    return _op("stack")([cast_to(a, dtype) for a in arrays], dim=axis)
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:

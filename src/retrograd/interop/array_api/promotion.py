@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.core import Tensor, operator_named
+from retrograd.core import Tensor
 from retrograd.core import dtype as dtypes
+from retrograd.ops.family import cast_to
 
 NUMBERS = (bool, int, float, complex)
 
@@ -44,9 +45,4 @@ def _with_number(dtype: Any, number: Any) -> Any:
 def promoted(*operands: Any) -> tuple[Any, ...]:
     """The operands in one dtype; a number beside an array stays a number, which adapts to it."""
     dtype = result_type(*operands)
-    return tuple(cast(a, dtype) if isinstance(a, Tensor) else a for a in operands)
-
-
-def cast(x: Any, dtype: Any) -> Any:
-    """x in another dtype; itself if it has that already."""
-    return x if x.dtype == dtype else operator_named("to")(x, dtype)
+    return tuple(cast_to(a, dtype) if isinstance(a, Tensor) else a for a in operands)

@@ -1,12 +1,14 @@
 """Statistics, truth, sums along axes, searching, sorting and sets."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from retrograd.core import Tensor, operator_named
 from retrograd.core import dtype as dtypes
-from retrograd.interop.array_api.promotion import cast, promoted, result_type
+from retrograd.interop.array_api.promotion import promoted, result_type
+from retrograd.interop.numpy_protocol import ordering
+from retrograd.ops.family import cast_to
 
 # The names of several functions are Python's own: the standard has them so.
 _op = operator_named
@@ -28,12 +30,12 @@ def _sum_dtype(x: Any, dtype: Any) -> Any:
 
 def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """The sum over `axis` (None: all)."""
-    return _over("sum", cast(x, _sum_dtype(x, dtype)), axis, keepdims, dtype=_sum_dtype(x, dtype))
+    return _over("sum", cast_to(x, _sum_dtype(x, dtype)), axis, keepdims, dtype=_sum_dtype(x, dtype))
 
 
 def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """The product over `axis` (None: all)."""
-    return _over("prod", cast(x, _sum_dtype(x, dtype)), axis, keepdims, dtype=_sum_dtype(x, dtype))
+    return _over("prod", cast_to(x, _sum_dtype(x, dtype)), axis, keepdims, dtype=_sum_dtype(x, dtype))
 
 
 def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
@@ -80,7 +82,7 @@ def _along(name: str, x: Any, axis: int | None, dtype: Any, include_initial: boo
     if axis is None and x.ndim != 1:
         raise ValueError(f"cumulative_{name}: axis is needed for an array of {x.ndim} axes")
     axis, dtype = axis or 0, _sum_dtype(x, dtype)
-    out = _op(f"cum{name}")(cast(x, dtype), axis)
+    out = _op(f"cum{name}")(cast_to(x, dtype), axis)
     if not include_initial:
         return out
     first = [1 if i == axis % x.ndim else s for i, s in enumerate(x.shape)]
@@ -146,63 +148,24 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
 # ------------------------------------------------------------------------------------------------------ sets
 
 
-class UniqueAll(NamedTuple):
-    """The distinct values, where each comes first, and which of them each element is, and how often each comes."""
-
-    values: Tensor
-    indices: Tensor
-    inverse_indices: Tensor
-    counts: Tensor
+def unique_all(x: Any, /) -> tuple[Tensor, ...]:
+    """values, indices, inverse_indices and counts: the distinct values in order, each NaN for itself."""
+    return ordering.unique_all(x)
 
 
-class UniqueCounts(NamedTuple):
-    """The distinct values, and how often each comes."""
-
-    values: Tensor
-    counts: Tensor
+def unique_counts(x: Any, /) -> tuple[Tensor, ...]:
+    """values and counts: the distinct values in order, and how often each comes."""
+    return ordering.unique_counts(x)
 
 
-class UniqueInverse(NamedTuple):
-    """The distinct values, and which of them each element is."""
-
-    values: Tensor
-    inverse_indices: Tensor
-
-
-def unique_all(x: Any, /) -> UniqueAll:
-    """The distinct values in order, each NaN for itself, and what belongs to them."""
-    flat = x.reshape(-1)
-    order = argsort(flat)
-    ranked = flat[order]
-    first = _op("cat")([ranked[:1] == ranked[:1], ranked[1:] != ranked[:-1]])
-    first = first | (create_places(first) == 0)
-    starts = _op("nonzero")(first, as_tuple=True)[0]
-    group = cumulative_sum(first) - 1
-    inverse = _op("zeros_like")(order).scatter(0, order, group).reshape(x.shape)
-    ends = _op("cat")([starts[1:], _op("full")([1], x.numel(), dtype=dtypes.int64)])[: starts.shape[0]]
-    return UniqueAll(ranked[starts], order[starts], inverse, ends - starts)
-
-
-def create_places(x: Any) -> Tensor:
-    """0, 1, 2, ... for the elements of a vector."""
-    return cumulative_sum(_op("ones_like")(x, dtype=dtypes.int64)) - 1
-
-
-def unique_counts(x: Any, /) -> UniqueCounts:
-    """The distinct values in order, and how often each comes."""
-    found = unique_all(x)
-    return UniqueCounts(found.values, found.counts)
-
-
-def unique_inverse(x: Any, /) -> UniqueInverse:
-    """The distinct values in order, and which of them each element is."""
-    found = unique_all(x)
-    return UniqueInverse(found.values, found.inverse_indices)
+def unique_inverse(x: Any, /) -> tuple[Tensor, ...]:
+    """values and inverse_indices: the distinct values in order, and which of them each element is."""
+    return ordering.unique_inverse(x)
 
 
 def unique_values(x: Any, /) -> Tensor:
     """The distinct values in order."""
-    return unique_all(x).values
+    return ordering.unique_values(x)
 
 
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
