@@ -59,7 +59,10 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> T
 
 def can_cast(from_: Any, to: Any, /) -> bool:
     """Whether promotion leads from one dtype (an array's, or a dtype) to the other."""
-    return dtypes.promote(dtype_of(from_), np.dtype(to)) == np.dtype(to)
+    try:
+        return dtypes.promote(dtype_of(from_), np.dtype(to)) == np.dtype(to)
+    except TypeError:  # of uint64 with signed integers, which no integer dtype holds both
+        return False
 
 
 def finfo(type: Any, /) -> FloatInfo:
