@@ -87,3 +87,8 @@ def test_sizes_may_be_tensors_without_dimensions():
     n = rg.tensor(2)
     assert rg.zeros(n, 3).shape == rg.zeros(2, 3).reshape(n, -1).shape == (2, 3)
     assert rg.ones(2, 3).sum(n - 1).tolist() == rg.ones(2, 3).sum(dim=n - 1).tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("operator", registry.values(), ids=registry.keys())
+def test_every_operator_shows_its_signature(operator):
+    assert list(inspect.signature(operator).parameters) == [p.name for p in operator.called_as.parameters]

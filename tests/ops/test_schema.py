@@ -87,6 +87,7 @@ def test_calls_that_do_not_fit_name_what_does_not(schema, args, kwargs, message)
         ("sin(Tensr x) -> Tensor", "cannot read the argument 'Tensr x'"),
         ("sin(Tensor) -> Tensor", "cannot read the argument 'Tensor'"),
         ("f(Tensor[] a, Tensor b) -> Tensor", "only the last tensor argument may be a list"),
+        ("f(Tensor a, int n=2, int m) -> Tensor", "a required argument follows one with a default"),
     ],
 )
 def test_schemas_that_cannot_be_read_show_the_part(text, message):
@@ -97,5 +98,5 @@ def test_schemas_that_cannot_be_read_show_the_part(text, message):
 def test_flat_inputs_are_grouped_by_name():
     assert CAT.group((1, 2, 3)) == {"tensors": (1, 2, 3)}
     assert CLIP.group((1,)) == {"x": 1}
-    mixed = parse("f(Tensor x, Tensor? w=None, Tensor[] rest) -> Tensor")
+    mixed = parse("f(Tensor x, Tensor? w, Tensor[] rest) -> Tensor")
     assert mixed.group((1, None, 2, 3)) == {"x": 1, "w": None, "rest": (2, 3)}

@@ -345,8 +345,13 @@ def _substitute(a, b, upper, unit):
 # ------------------------------------------------------------------------------- what exists of singular matrices
 
 
-def _each(function, a):
-    """A function of one matrix over a stack; NaN where it fails."""
+def _or_nan(name, function, a):
+    """A function of square matrices; if it fails, of each alone, and NaN where it fails again."""
+    check_square(name, a)
+    try:
+        return function(a)
+    except np.linalg.LinAlgError:
+        pass
     out = np.empty_like(a)
     for place in np.ndindex(a.shape[:-2]):
         try:
@@ -358,20 +363,12 @@ def _each(function, a):
 
 def invert_or_nan(a):
     """The inverse; NaN for matrices that are singular."""
-    check_square("linalg.inv_ex", a)
-    try:
-        return np.linalg.inv(a)
-    except np.linalg.LinAlgError:
-        return _each(np.linalg.inv, a)
+    return _or_nan("linalg.inv_ex", np.linalg.inv, a)
 
 
 def cholesky_or_nan(a):
     """The lower factor; NaN for matrices that are not positive definite."""
-    check_square("linalg.cholesky_ex", a)
-    try:
-        return np.linalg.cholesky(a)
-    except np.linalg.LinAlgError:
-        return _each(np.linalg.cholesky, a)
+    return _or_nan("linalg.cholesky_ex", np.linalg.cholesky, a)
 
 
 def first_indefinite_minor(a):

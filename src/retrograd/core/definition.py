@@ -172,7 +172,9 @@ def _sum_of_terms(a, b):
 
 
 def _python_parameter(parameter):
-    """A schema's parameter as Python has it; `int...` takes its numbers one by one too."""
+    """A schema's parameter as Python has it; `int...` takes its numbers one by one."""
+    if parameter.type == "int...":
+        return inspect.Parameter(parameter.name, inspect.Parameter.VAR_POSITIONAL, annotation="int")
     kind = inspect.Parameter.KEYWORD_ONLY if parameter.keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
     default = inspect.Parameter.empty if parameter.default is REQUIRED else parameter.default
     return inspect.Parameter(parameter.name, kind, default=default, annotation=parameter.type)

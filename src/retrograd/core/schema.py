@@ -107,6 +107,9 @@ class Schema:
         self._by_name = {p.name: p for p in parameters}
         if "Tensor[]" in [p.type for p in self.inputs[:-1]]:
             raise ValueError(f"schema {self}: only the last tensor argument may be a list")
+        required = [p.default is REQUIRED and p.type != "int..." for p in parameters if not p.keyword_only]
+        if required != sorted(required, reverse=True):
+            raise ValueError(f"schema {self}: a required argument follows one with a default")
 
     def __str__(self):
         parts, starred = [], False

@@ -7,18 +7,7 @@ and writing into what `zeros`, `ones`, `empty` and `full` make inside of a trans
 
 import numpy as _np
 
-from retrograd.numpy._mirror import names, reflected
-from retrograd.numpy._mirror import submodule as _submodule
+from retrograd.numpy._mirror import mirror, names
 
 __all__ = names(_np)
-
-
-def __getattr__(name: str) -> object:
-    """NumPy's member of that name, looked up once."""
-    member = _submodule(name) or reflected(_np, name)
-    globals()[name] = member
-    return member
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *dir(_np)})
+__getattr__, __dir__ = mirror(_np, globals())

@@ -22,16 +22,26 @@ def names(module: ModuleType) -> list[str]:
     return list(module.__all__)
 
 
-def submodule(name: str) -> ModuleType | None:
-    """Our module of that name, if there is one."""
-    return importlib.import_module(f"retrograd.numpy.{name}") if name in _MODULES else None
+def mirror(module: ModuleType, namespace: dict) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of the module with that namespace, which reflects one of NumPy's."""
+
+    def member(name: str) -> Any:
+        namespace[name] = found = reflected(module, name)  # looked up once
+        return found
+
+    def names() -> list[str]:
+        return sorted({*namespace, *dir(module)})
+
+    return member, names
 
 
 def reflected(module: ModuleType, name: str) -> Any:
     """A member of a module of NumPy's, which takes tensors if these have a counterpart."""
-    member = getattr(module, name)
+    if module is np and name in _MODULES:
+        return importlib.import_module(f"retrograd.numpy.{name}")
     if module is np and name in _INDEX_TRICKS:
         return _INDEX_TRICKS[name]
+    member = getattr(module, name)
     if not callable(member) or isinstance(member, (type, np.ufunc)):
         return member  # ufuncs ask their operands themselves
     on_tensors = functions().get(dotted_name(member))

@@ -36,7 +36,7 @@ def _images_out(x, weight, size, groups):
 
 
 @op(
-    "convolution(Tensor x, Tensor weight, Tensor? bias=None, int[] size, int[] stride, int[] before, "
+    "convolution(Tensor x, Tensor weight, Tensor? bias, int[] size, int[] stride, int[] before, "
     "int[] dilation, int groups) -> Tensor"
 )
 class convolution(Convolution):

@@ -35,7 +35,7 @@ def factory(make, *names):
     `memory_format=` orders the elements in memory, and `device=`, `layout=` and `pin_memory=` may say what is the case.
     """
     signature = inspect.signature(make)
-    listed = any(p.annotation == "int..." for p in signature.parameters.values())
+    listed = any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values())
 
     def made(*args, out=None, device=None, layout=None, pin_memory=False, memory_format=None, requires_grad=False,
              **own) -> Tensor:  # fmt: skip
@@ -54,16 +54,9 @@ def factory(make, *names):
 
     made.__name__, made.__doc__, made.__module__ = make.__name__, make.__doc__, __name__
     made.__signature__ = inspect.Signature(
-        [*map(_python_parameter, signature.parameters.values()), *_shared()], return_annotation=Tensor
+        [*signature.parameters.values(), *_shared()], return_annotation=Tensor
     )
     return function(*names or (make.__name__,))(made)
-
-
-def _python_parameter(parameter):
-    """A parameter of a schema as Python has it: `zeros(2, 3)` takes its numbers one by one."""
-    if parameter.annotation == "int...":
-        return parameter.replace(kind=inspect.Parameter.VAR_POSITIONAL, annotation="int")
-    return parameter
 
 
 def _shared():

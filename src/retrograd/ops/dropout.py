@@ -8,20 +8,24 @@ from retrograd.ops.pointwise import ge, to
 from retrograd.ops.view import squeeze, unsqueeze
 
 
-def _dropped(name, x, p, training, shape):
-    """x with elements, or, where shape has size 1, whole slices 0 with probability p, the others divided by 1 - p."""
+def _by_chance(name, x, p, training, shape, mixed):
+    """`mixed(x, kept, p)`, kept being 1 with probability 1 - p, else 0; x itself, or 0, where there is no chance."""
     if not 0 <= p <= 1:
         raise ValueError(f"{name}: p must be from 0 to 1, got {p}")
     if not training or p == 0:
         return x
     if p == 1:
         return x * 0
-    return x * (to(_kept(shape, p), x.dtype) / (1 - p))
+    return mixed(x, to(ge(registry["rand"](shape), p), x.dtype), p)
 
 
-def _kept(shape, p):
-    """True with probability 1 - p."""
-    return ge(registry["rand"](shape), p)
+def _dropped(name, x, p, training, shape):
+    """x with elements, or, where shape has size 1, whole slices 0 with probability p, the others divided by 1 - p."""
+    return _by_chance(name, x, p, training, shape, _scaled)
+
+
+def _scaled(x, kept, p):
+    return x * (kept / (1 - p))
 
 
 def _features(name, x):
@@ -139,14 +143,11 @@ SATURATED = -1.7580993408473766  # where `selu` ends for very negative numbers: 
 
 def _alpha_dropped(name, x, p, training, shape):
     """Elements at SATURATED with probability p; then all scaled and moved so that mean 0 and variance 1 stay."""
-    if not 0 <= p <= 1:
-        raise ValueError(f"{name}: p must be from 0 to 1, got {p}")
-    if not training or p == 0:
-        return x
-    if p == 1:
-        return x * 0
+    return _by_chance(name, x, p, training, shape, _saturated)
+
+
+def _saturated(x, kept, p):
     scale = ((1 - p) * (1 + p * SATURATED**2)) ** -0.5
-    kept = to(_kept(shape, p), x.dtype)
     return x * (kept * scale) + ((1 - kept) * (SATURATED * scale) - SATURATED * scale * p)
 
 

@@ -19,6 +19,16 @@ def turned(x):
     return transpose(x, -2, -1)
 
 
+def first_columns(x, size):
+    """The first so many columns of matrices; x itself where these are all."""
+    return narrow(x, -1, 0, size) if x.shape[-1] != size else x
+
+
+def first_rows(x, size):
+    """The first so many rows of matrices; x itself where these are all."""
+    return narrow(x, -2, 0, size) if x.shape[-2] != size else x
+
+
 def over_matrices(x):
     """Numbers, one for each matrix, so that they broadcast against the matrices."""
     return unsqueeze(unsqueeze(x, -1), -1)

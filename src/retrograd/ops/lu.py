@@ -5,21 +5,11 @@ from typing import NamedTuple
 from retrograd.core import Aval, Definition, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.family import Composite, cast_to
-from retrograd.ops.inverses import check_matrices, dominant, turned
+from retrograd.ops.inverses import check_matrices, dominant, first_columns, first_rows, turned
 from retrograd.ops.linalg import matmul
 from retrograd.ops.pointwise import eq
 from retrograd.ops.solve import check_info, lu_parts, order_of_rows, take_rows, triangular, triangular_right
 from retrograd.ops.view import cat, narrow, tril, triu, unsqueeze
-
-
-def _columns(x, size):
-    """The first so many _columns."""
-    return narrow(x, -1, 0, size) if x.shape[-1] != size else x
-
-
-def _rows(x, size):
-    """The first so many rows."""
-    return narrow(x, -2, 0, size) if x.shape[-2] != size else x
 
 
 def _eye(n, dtype):
@@ -75,8 +65,8 @@ class lu_of(Definition):
 
 def _parts(x, k):
     """The leading square of size k, what is right of it, what is below; one of these two is empty."""
-    top = narrow(x, -2, 0, k)
-    return narrow(top, -1, 0, k), narrow(top, -1, k, x.shape[-1] - k), _columns(narrow(x, -2, k, x.shape[-2] - k), k)
+    top, below = narrow(x, -2, 0, k), narrow(x, -2, k, x.shape[-2] - k)
+    return narrow(top, -1, 0, k), narrow(top, -1, k, x.shape[-1] - k), first_columns(below, k)
 
 
 def _padded(below, out):
@@ -138,8 +128,8 @@ def _tall(r):
 def _triangles(packed):
     *_, m, n = packed.shape
     k = min(m, n)
-    L = tril(_columns(packed, k), -1) + registry["eye"](m, k, dtype=packed.dtype)
-    return L, triu(_rows(packed, k))
+    L = tril(first_columns(packed, k), -1) + registry["eye"](m, k, dtype=packed.dtype)
+    return L, triu(first_rows(packed, k))
 
 
 def _permutation(order, dtype):

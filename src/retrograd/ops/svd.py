@@ -14,21 +14,11 @@ from retrograd.ops.complex import adjoint, complex, imag
 from retrograd.ops.diagonal import diagonal, place_diagonal
 from retrograd.ops.eigen import across, diagonal_sample, down, needs_vectors, weighted
 from retrograd.ops.family import Composite
-from retrograd.ops.inverses import check_matrices
+from retrograd.ops.inverses import check_matrices, first_columns, first_rows
 from retrograd.ops.linalg import matmul
 from retrograd.ops.pointwise import real_part, where
 from retrograd.ops.reduce import sum as sum_over
-from retrograd.ops.view import cat, narrow
-
-
-def _columns(x, size):
-    """The first so many _columns."""
-    return narrow(x, -1, 0, size) if x.shape[-1] != size else x
-
-
-def _rows(x, size):
-    """The first so many rows."""
-    return narrow(x, -2, 0, size) if x.shape[-2] != size else x
+from retrograd.ops.view import cat
 
 
 @op("svd_factors(Tensor A, *, bool full_matrices) -> (Tensor U, Tensor S, Tensor Vh)")
@@ -119,8 +109,8 @@ class svd_vectors(OfSVD):
 
     def vjp_A(g, A, out, U, S, Vh):
         s, k = svd_values(A, U, S, Vh), S.shape[-1]
-        u, vh = _columns(out[0], k), _rows(out[1], k)
-        gu, gvh = conjugate(_columns(g[0], k)), conjugate(_rows(g[1], k))
+        u, vh = first_columns(out[0], k), first_rows(out[1], k)
+        gu, gvh = conjugate(first_columns(g[0], k)), conjugate(first_rows(g[1], k))
         p, q = matmul(adjoint(u), gu), matmul(vh, adjoint(gvh))
         left = matmul(u, _core(p, q, s))
         if u.shape[-2] > k:
@@ -132,7 +122,7 @@ class svd_vectors(OfSVD):
 
     def jvp_A(t, A, out, U, S, Vh):
         s, k = svd_values(A, U, S, Vh), S.shape[-1]
-        u, vh = _columns(out[0], k), _rows(out[1], k)
+        u, vh = first_columns(out[0], k), first_rows(out[1], k)
         right, left = matmul(t, adjoint(vh)), matmul(adjoint(u), t)
         x = matmul(left, adjoint(vh))
         turn_u, turn_v = _turns(x, s)
@@ -142,13 +132,13 @@ class svd_vectors(OfSVD):
 
     def observe(U, Vh):
         k = min(U.shape[-1], Vh.shape[-2])
-        return (weighted(_columns(U, k), _rows(Vh, k)),)
+        return (weighted(first_columns(U, k), first_rows(Vh, k)),)
 
 
 def _thin(A, U, S, Vh):
     """The singular vectors, differentiable, as many as there are singular values."""
     U, Vh = svd_vectors(A, U, S, Vh)
-    return _columns(U, S.shape[-1]), _rows(Vh, S.shape[-1])
+    return first_columns(U, S.shape[-1]), first_rows(Vh, S.shape[-1])
 
 
 def _with_zeros(x, whole, dim):
@@ -213,7 +203,7 @@ class OlderSVD(NamedTuple):
 
 def _observed(U, S, Vh):
     k = S.shape[-1]
-    return S, weighted(_columns(U, k), _rows(Vh, k))
+    return S, weighted(first_columns(U, k), first_rows(Vh, k))
 
 
 @op("linalg.svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)")
