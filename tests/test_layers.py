@@ -19,6 +19,7 @@ LEVELS = (
     ("pipelining",),
     ("export", "fx"),
     ("interop", "nn", "optim", "nested", "library", "func", "autograd", "utils"),
+    ("levels",),
     ("fft", "linalg", "random", "signal", "special"),
     ("ops",),
     ("backend", "kernels"),

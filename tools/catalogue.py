@@ -24,6 +24,9 @@ has several, they stand together. Those without a dot are methods of tensors too
 
 Derivatives: **any** order, forward and reverse; **none**, where the result is an integer, a truth or a constant.
 What holds at points without a derivative is told in [derivatives](derivatives.md).
+
+Batches: under [`vmap`](transforms.md) operators run on all examples at once.  {looped}  How large the result is depends
+on the values, so that `vmap` refuses: {ragged}, and what is composed of these.
 """
 
 
@@ -50,10 +53,19 @@ def row(operator: Operator) -> str:
     return f"| {names} | `{arguments}` | {first} | {derivative(operator)} |"
 
 
+def looped() -> str:
+    """Which operators take the examples of a batch one by one, and why."""
+    found = [(name, o.definition.looped) for name, o in sorted(registry.items()) if o.definition.looped]
+    if not found:
+        return ""
+    return "One by one go " + "; ".join(f"`{name}` ({why})" for name, why in found) + "."
+
+
 def page() -> str:
     """The whole page."""
     public = sorted((o for o in registry.values() if o.public_names), key=lambda o: (module_of(o), o.name))
-    parts = [HEAD.format(count=len(public), others=len(registry) - len(public))]
+    ragged = ", ".join(f"`{name}`" for name, o in sorted(registry.items()) if o.definition.ragged)
+    parts = [HEAD.format(count=len(public), others=len(registry) - len(public), looped=looped(), ragged=ragged)]
     for module, operators in groupby(public, module_of):
         lines = ["| names | arguments | | derivatives |", "| --- | --- | --- | --- |", *map(row, operators)]
         parts.append(f"## {title(module)}\n\n" + "\n".join(lines) + "\n")

@@ -74,6 +74,7 @@ _LATER = (
     "cli", "fft", "func", "fx", "interop", "linalg", "nn", "numpy", "optim", "pipelining", "random", "scipy", "signal",
     "special", "testing", "utils",
 )  # fmt: skip
+_OF_FUNC = ("vmap",)
 _OF_ARRAYS = (
     "deriv", "elementwise_grad", "grad", "grad_and_aux", "grad_named", "hessian", "hessian_tensor_product",
     "hessian_vector_product", "holomorphic_grad", "jacobian", "make_ggnvp", "make_hvp", "make_jvp", "make_vjp",
@@ -82,13 +83,15 @@ _OF_ARRAYS = (
 
 
 def __getattr__(name: str) -> object:
-    """What not every program needs is imported when first asked for: packages, and gradients of plain functions."""
+    """What not every program needs is imported when first asked for: packages, and transforms of functions."""
     if name in _LATER:
         return importlib.import_module(f"retrograd.{name}")
+    if name in _OF_FUNC:
+        return getattr(importlib.import_module("retrograd.func"), name)
     if name in _OF_ARRAYS:
         return getattr(importlib.import_module("retrograd.func.arrays"), name)
     raise AttributeError(f"module 'retrograd' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LATER, *_OF_ARRAYS])
+    return sorted([*globals(), *_LATER, *_OF_FUNC, *_OF_ARRAYS])

@@ -98,6 +98,7 @@ from retrograd.func.arrays import tensor_jacobian_product as tensor_jacobian_pro
 from retrograd import testing as testing
 from retrograd.func.arrays import value_and_grad as value_and_grad
 from retrograd.func.arrays import vector_jacobian_product as vector_jacobian_product
+from retrograd.func.batch import vmap as vmap
 
 _Number = _bool | _int | _float | _complex
 _Operand = Tensor | NDArray[Any] | np.generic | _Number

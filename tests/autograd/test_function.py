@@ -600,3 +600,17 @@ def test_a_view_that_was_written_to_and_saved_is_freed_without_the_collector():
         assert node() is None
     finally:
         gc.enable()
+
+
+def test_a_jvp_that_function_transforms_could_not_use_is_refused():
+    class Old(rg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def jvp(ctx, t):
+            return t * 3
+
+    with pytest.raises(RuntimeError, match=r"Old: forward takes ctx.*define setup_context too"):
+        rg.func.jvp(Old.apply, (rg.ones(1),), (rg.ones(1),))

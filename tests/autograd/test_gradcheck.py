@@ -23,9 +23,9 @@ def scaled(x, factor):
 
 
 @contextmanager
-def strange(rule, impl=lambda xp, x: x.copy()):
-    """An operator with this vjp rule; the identity unless said otherwise."""
-    parts = {"__doc__": "A map under test.", "impl": impl, "vjp_x": rule}
+def strange(rule, impl=lambda xp, x: x.copy(), push=None):
+    """An operator with this vjp rule, and this jvp rule if any; the identity unless said otherwise."""
+    parts = {"__doc__": "A map under test.", "impl": impl, "vjp_x": rule, **({"jvp_x": push} if push else {})}
     try:
         yield op("strange(Tensor x) -> Tensor")(type("strange", (Definition,), parts))
     finally:
@@ -247,6 +247,18 @@ def test_the_fast_mode_takes_few_evaluations_where_nothing_is_wrong(dtype, singl
     assert len(calls) < 20
 
 
+def test_the_fast_mode_takes_few_evaluations_in_forward_mode_and_of_complex_numbers_too():
+    calls = []
+
+    def func(z):
+        calls.append(1)
+        return z * z, z.abs()
+
+    z = rg.tensor(np.linspace(1.0, 2.0, 50) * (1 - 2j), requires_grad=True)
+    assert gradcheck(func, z, fast_mode=True, check_forward_ad=True)
+    assert len(calls) < 20
+
+
 def test_the_fast_mode_leaves_the_verdict_to_the_jacobian():
     x = rg.tensor(np.linspace(0.0, 1.0, 20) * 1e4, requires_grad=True)  # curved: directions see what entries do not
     assert gradcheck(lambda x: (x * 1e-2).sin(), x, fast_mode=True)
@@ -417,32 +429,269 @@ def test_some_input_must_require_grad():
 
 
 @pytest.mark.parametrize(
-    ("check", "option", "missing"),
+    ("check", "options", "names"),
     [
-        (gradcheck, "check_batched_grad", "vmap"),
-        (gradcheck, "check_batched_forward_grad", "forward mode and vmap"),
-        (gradcheck, "check_forward_ad", "forward mode"),
-        (gradgradcheck, "check_batched_grad", "vmap"),
-        (gradgradcheck, "check_fwd_over_rev", "forward mode"),
+        (gradcheck, {"check_backward_ad": False}, "check_forward_ad and check_backward_ad"),
+        (gradgradcheck, {"check_rev_over_rev": False}, "check_fwd_over_rev and check_rev_over_rev"),
+        (gradcheck, {"check_backward_ad": False, "check_forward_ad": True, "check_batched_grad": True}, "batched_grad"),
+        (gradcheck, {"check_batched_forward_grad": True}, "needs check_forward_ad=True"),
     ],
 )
-def test_what_is_not_built_yet_is_refused_before_anything_runs(check, option, missing):
+def test_checks_of_nothing_are_refused_before_anything_runs(check, options, names):
     calls = []
-    with pytest.raises(NotImplementedError, match=f"{option}: needs {missing}, "):
-        check(calls.append, leaf(1.0), **{option: True})
+    with pytest.raises(ValueError, match=f"{check.__name__}: .*{names}"):
+        check(calls.append, leaf(1.0), **options)
     assert calls == []
-
-
-def test_a_check_of_nothing_is_refused():
-    with pytest.raises(ValueError, match="check_backward_ad"):
-        gradcheck(rg.sin, leaf(1.0), check_backward_ad=False)
-    with pytest.raises(ValueError, match="check_rev_over_rev"):
-        gradgradcheck(rg.sin, leaf(1.0), check_rev_over_rev=False)
 
 
 def test_a_step_that_is_lost_in_rounding_is_refused(single):
     with pytest.raises(ValueError, match=r"eps=1e-20 changes nothing in an entry of size 3; take a larger"):
         gradcheck(rg.sin, leaf(3.0), eps=1e-20)
+
+
+# --------------------------------------------------------------------------------------- forward mode, and batches
+
+EVERYTHING = {"check_forward_ad": True, "check_batched_grad": True, "check_batched_forward_grad": True}
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_derivatives_pass_in_both_modes_and_in_batches(name, fast_mode):
+    func, inputs = RIGHT[name]
+    assert gradcheck(func, inputs, fast_mode=fast_mode, **EVERYTHING) is True
+    assert gradcheck(func, inputs, fast_mode=fast_mode, check_backward_ad=False, check_forward_ad=True) is True
+
+
+def test_complex_tangents_pass_in_both_modes_and_in_batches():
+    z, x = leaf(1 + 2j, 3 - 1j, dtype=rg.complex128), leaf(0.5, 2.0)
+    assert gradcheck(lambda z, x: (z * z * x, z.conj() * z, z.abs(), x * 1j), (z, x), **EVERYTHING)
+
+
+def doubled(pull=lambda g: 2 * g, push=lambda t: 2 * t, setup=None):
+    """2 x, with derivatives of ones own."""
+
+    class Doubled(rg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return pull(g)
+
+        @staticmethod
+        def jvp(ctx, t):
+            return push(t)
+
+    class Apart(Doubled):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x):
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            """Nothing is kept."""
+
+    return (Apart if setup else Doubled).apply
+
+
+@pytest.mark.parametrize("setup", [False, True])
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_a_wrong_jvp_is_named_with_both_jacobians(fast_mode, setup):
+    wrong = doubled(push=lambda t: 3 * t, setup=setup)
+    func = lambda x, y: (x * y, wrong(y))  # noqa: E731
+    inputs = leaf(1.0), leaf(0.5, 2.0)
+    assert gradcheck(func, inputs, fast_mode=fast_mode)
+    text = message(func, inputs, fast_mode=fast_mode, check_forward_ad=True)
+    assert text.startswith(
+        "Jacobian mismatch for output 1 with respect to input 1, in forward mode,\nnumerical:tensor([[2."
+    )
+    assert "\nanalytical:tensor([[3., 0.]" in text
+    assert "output 1 at index (0,) by input 1 at index (0,): numerical 2, analytical 3; they differ by 1" in text
+
+
+def test_a_wrong_imaginary_tangent_is_found():
+    wrong = doubled(push=lambda t: 2 * t.conj())
+    text = message(wrong, leaf(1 + 2j, dtype=rg.complex128), check_forward_ad=True)
+    assert "part of a complex output: Jacobian mismatch" in text
+    assert "in forward mode" in text
+
+
+def test_where_only_forward_mode_is_checked_backward_passes_do_not_run():
+    def pull(g):
+        raise AssertionError("a backward pass")
+
+    func = doubled(pull)
+    assert gradcheck(func, leaf(0.5, 2.0), check_forward_ad=True, check_backward_ad=False)
+    assert gradcheck(func, leaf(0.5, 2.0), check_forward_ad=True, check_backward_ad=False, fast_mode=True)
+    wrong = doubled(pull, lambda t: t)
+    text = message(lambda x: (wrong(x), wrong(x)), leaf(0.5), check_forward_ad=True, check_backward_ad=False)
+    assert "in forward mode" in text
+    assert "Perhaps the reason" not in text
+
+
+def test_what_has_no_forward_derivative_says_so():
+    with strange(lambda g: g) as same:
+        assert gradcheck(same, leaf(1.0))
+        with pytest.raises(NotImplementedError, match="strange: no forward derivative"):
+            gradcheck(same, leaf(1.0), check_forward_ad=True)
+
+
+def test_functions_may_read_their_inputs_behind_their_arguments_in_forward_mode_too():
+    x, w = leaf(0.5, 2.0), leaf(3.0, -1.0)
+    assert gradcheck(lambda x, _: (x * w).sin(), (x, w), **EVERYTHING)
+
+
+def test_functions_that_take_gradients_themselves_have_tangents():
+    def slope(x):
+        return rg.autograd.grad((x**3).sum(), x, create_graph=True)[0]
+
+    assert gradcheck(slope, leaf(0.5, 2.0), **EVERYTHING)
+
+
+def test_the_shape_and_dtype_of_tangents_are_checked():
+    def text(push, **options):
+        with strange(lambda g: g, push=push) as same:
+            return message(same, leaf(1.0, 2.0), check_forward_ad=True, **options)
+
+    assert text(lambda t: t[:1]) == "Tangent has incorrect size: output 0 has shape (2,), its tangent (1,)"
+    assert text(lambda t: t * 1j) == "Tangent has dtype mismatch: output 0 is float64, its tangent complex128"
+    narrow = text(lambda t: t.to(rg.float32), check_grad_dtypes=True)
+    assert narrow == "Tangent has dtype mismatch: output 0 is float64, its tangent float32"
+    with strange(lambda g: g, push=lambda t: t.to(rg.float32)) as same:
+        assert gradcheck(same, leaf(1.0, 2.0), check_forward_ad=True)
+
+
+def product(push):
+    """The product of two tensors, with a jvp that sees None for missing tangents."""
+
+    class Product(rg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.set_materialize_grads(False)
+            ctx.save_for_backward(x, y)
+            ctx.save_for_forward(x, y)
+            return x * y
+
+        @staticmethod
+        def backward(ctx, g):
+            x, y = ctx.saved_tensors
+            return g * y, g * x
+
+        @staticmethod
+        def jvp(ctx, t, u):
+            return push(*ctx.saved_tensors, t, u)
+
+    return Product.apply
+
+
+def test_missing_tangents_mean_zero():
+    def push(x, y, t, u):
+        return (0 if t is None else t * y) + (0 if u is None else x * u)
+
+    x, w = leaf(0.5, 2.0), leaf(3.0, -1.0)
+    assert gradcheck(product(push), (x, w), check_forward_ad=True)
+    fails = product(lambda x, y, t, u: t * y + x * u)
+    with pytest.raises(TypeError):
+        gradcheck(fails, (x, w), check_forward_ad=True)
+
+
+def test_a_missing_tangent_beside_others_means_zero():
+    def push(x, y, z, t, u, v):
+        terms = [(t, y * z), (u, x * z), (v, x * y)]
+        there = [a * b for a, b in terms if a is not None]
+        return sum(there) * (1.5 if len(there) == 2 else 1.0)
+
+    class Three(rg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y, z):
+            ctx.set_materialize_grads(False)
+            ctx.save_for_backward(x, y, z)
+            ctx.save_for_forward(x, y, z)
+            return x * y * z
+
+        @staticmethod
+        def backward(ctx, g):
+            x, y, z = ctx.saved_tensors
+            return g * y * z, g * x * z, g * x * y
+
+        @staticmethod
+        def jvp(ctx, *tangents):
+            return push(*ctx.saved_tensors, *tangents)
+
+    inputs = leaf(0.5), leaf(2.0), leaf(3.0)
+    text = message(Three.apply, inputs, check_forward_ad=True)
+    assert text.startswith("forward mode does not take an undefined tangent for zero: without that of input 0, ")
+    assert gradcheck(Three.apply, inputs, check_forward_ad=True, check_undefined_grad=False)
+
+
+def test_a_backward_that_reads_values_can_not_take_a_batch():
+    func = doubled(lambda g: g * 2 if g.sum().item() < 1e9 else g)
+    assert gradcheck(func, leaf(1.0, 2.0))
+    text = message(func, leaf(1.0, 2.0), check_batched_grad=True)
+    assert text.startswith(
+        "backward from output 0 can't take a batch of cotangents, as vmap and vectorize=True give it"
+    )
+    assert "NotBatchedError" in text
+    assert "test_gradcheck.py" in text
+
+
+def test_a_jvp_that_reads_values_can_not_take_a_batch():
+    func = doubled(push=lambda t: t * 2 if t.sum().item() < 1e9 else t, setup=True)
+    assert gradcheck(func, leaf(1.0, 2.0), check_forward_ad=True)
+    text = message(func, leaf(1.0, 2.0), check_forward_ad=True, check_batched_forward_grad=True)
+    assert text.startswith("forward mode from input 0 can't take a batch of tangents, as vmap")
+
+
+@contextmanager
+def wrong_in_batches():
+    """An operator, 2 x, whose batching rule makes 3 x of all examples but the first."""
+
+    class Twice(Definition):
+        """2 x."""
+
+        linear = "x"
+
+        def impl(xp, x):
+            return x * 2
+
+        def vjp_x(g):
+            return twice(g)
+
+        def batch(batched, n, x):
+            factors = rg.arange(n, dtype=x.dtype).clamp(max=1) + 2
+            return x * factors.reshape(n, *(1,) * (x.ndim - 1))
+
+    try:
+        twice = op("twice(Tensor x) -> Tensor")(Twice)
+        yield twice
+    finally:
+        del registry["twice"]
+
+
+def test_batches_that_differ_from_their_examples_are_shown_with_the_wrong_entry():
+    with wrong_in_batches() as twice:
+        x = leaf(1.0, 2.0)
+        assert gradcheck(twice, x, check_forward_ad=True)
+        text = message(twice, x, check_batched_grad=True)
+        assert text.startswith(
+            "Batched derivative mismatch: the gradient of input 0 for 2 cotangents of output 0, at once"
+        )
+        assert "In example 1 they are\nat once:tensor([" in text
+        assert "\none by one:tensor([" in text
+        assert "2 of 2 entries are wrong. The worst, at index (" in text
+        text = message(twice, x, check_forward_ad=True, check_batched_forward_grad=True)
+        assert text.startswith(
+            "Batched derivative mismatch: the tangent of output 0 for 2 tangents of input 0, at once"
+        )
+
+
+def test_in_single_precision_forward_mode_is_checked_too(single):
+    x = leaf(0.5, 2.0, dtype=rg.float32)
+    assert gradcheck(lambda x: x.exp().log(), x, **EVERYTHING)
+    assert "in forward mode" in message(doubled(push=lambda t: 2.1 * t), x, check_forward_ad=True)
 
 
 # --------------------------------------------------------------------------------------------- low precision
@@ -555,3 +804,34 @@ def test_a_gradient_that_is_right_but_not_differentiable_is_found():
         with pytest.raises(GradcheckError, match="Jacobian mismatch for output 0 with respect to input 0"):
             gradgradcheck(square, leaf(1.0, 2.0))
         assert gradgradcheck(square, leaf(1.0, 2.0), raise_exception=False) is False
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_second_derivatives_pass_in_forward_over_reverse_and_in_batches(fast_mode):
+    x, y = leaf(0.5, 2.0), leaf(1.0, 3.0)
+    z = leaf(1 + 2j, 3 - 1j, dtype=rg.complex128)
+    options = {"fast_mode": fast_mode, "check_fwd_over_rev": True}
+    for func, inputs in ((lambda x, y: (x.sum() * y**2, x), (x, y)), (lambda z: (z * z * z, z.abs()), z)):
+        assert gradgradcheck(func, inputs, check_batched_grad=True, **options)
+        assert gradgradcheck(func, inputs, check_rev_over_rev=False, **options)
+
+
+def test_a_wrong_derivative_of_a_backward_in_forward_mode_is_found():
+    func = doubled(doubled(push=lambda t: 3 * t))  # of 2 g forward mode makes 3 g
+    assert gradgradcheck(func, leaf(1.0, 2.0))
+    for options in ({}, {"check_rev_over_rev": False}, {"fast_mode": True}):
+        with pytest.raises(GradcheckError, match="output 0 with respect to input 1, in forward mode"):
+            gradgradcheck(func, leaf(1.0, 2.0), check_fwd_over_rev=True, **options)
+
+
+def test_where_only_forward_over_reverse_is_checked_wrong_backwards_of_backwards_pass():
+    func = doubled(doubled(lambda g: 3 * g))
+    assert not gradgradcheck(func, leaf(1.0, 2.0), check_fwd_over_rev=True, raise_exception=False)
+    assert gradgradcheck(func, leaf(1.0, 2.0), check_fwd_over_rev=True, check_rev_over_rev=False)
+
+
+def test_a_backward_whose_own_backward_reads_values_can_not_take_a_batch():
+    func = doubled(doubled(lambda g: g * 2 if g.sum().item() < 1e9 else g))
+    assert gradgradcheck(func, leaf(1.0, 2.0))
+    with pytest.raises(GradcheckError, match="can't take a batch of cotangents"):
+        gradgradcheck(func, leaf(1.0, 2.0), check_batched_grad=True)

@@ -81,12 +81,12 @@ def test_an_escaped_tensor_is_an_error():
 
 
 def test_grad_refuses_an_output_that_is_no_scalar():
-    with pytest.raises(ValueError, match=r"real scalar, got float32\[2\]"):
+    with pytest.raises(RuntimeError, match=r"real scalar, got float32\[2\]"):
         grad(lambda x: x * 2)(rg.ones(2))
 
 
 def test_a_tangent_of_another_shape_is_refused():
-    with pytest.raises(ValueError, match="tangent 0"):
+    with pytest.raises(RuntimeError, match="tangent 0"):
         jvp(lambda x: x, (rg.ones(2),), (rg.ones(3),))
 
 
@@ -110,6 +110,6 @@ def test_complex_gradients_are_those_of_autograd():
 
 
 def test_what_is_no_tensor_is_refused():
-    with pytest.raises(TypeError, match="float"):
+    with pytest.raises(RuntimeError, match="float"):
         grad(lambda x: 3.0)(rg.ones(2))
     assert grad(lambda x: x * x)(3.0).item() == 6.0

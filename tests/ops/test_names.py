@@ -12,11 +12,6 @@ NAMES = [line for line in FILE.read_text().splitlines() if line and not line.sta
 
 # By what brings them; who does deletes them here.  A dot at the end stands for all names that begin so.
 LATER = {
-    "transforms": """
-        autograd.forward_ad. autograd.functional autograd.functional. func.functional_call func.functionalize
-        func.grad_and_value func.hessian func.jacfwd func.jacrev func.vmap functorch.functionalize
-        functorch.grad_and_value functorch.hessian functorch.jacfwd functorch.jacrev functorch.vmap vmap
-    """,
     "custom operators": "Tag library.",
     "graphs and export": """
         SymInt export export.export fx.PH fx.Proxy fx.ProxyableClassMeta fx.Tracer fx.Transformer

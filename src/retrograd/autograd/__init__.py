@@ -42,7 +42,9 @@ __all__ = [
     "detect_anomaly",
     "enable_grad",
     "explain",
+    "forward_ad",
     "function",
+    "functional",
     "get_gradient_edge",
     "grad",
     "gradcheck",
@@ -67,6 +69,8 @@ __all__ = [
 _LATER = {
     "GradcheckError": "gradchecks",
     "NestedIOFunction": "nested_io",
+    "forward_ad": "forward_ad",
+    "functional": "functional",
     "gradcheck": "gradchecks",
     "gradgradcheck": "gradchecks",
     "profiler": "profiler",

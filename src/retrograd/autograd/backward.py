@@ -7,13 +7,17 @@ Inside, cotangents are transposed linear maps; PyTorch's gradients of complex te
 import math
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from retrograd.autograd.graph import GradientEdge
-from retrograd.core import AccumulateGrad, Tensor, at, current, graph_level, registry
-from retrograd.core.dispatch import answer_of, is_foreign
+from retrograd.core import AccumulateGrad, Level, Tensor, at, current, graph_level, registry
+from retrograd.core.dispatch import answer_of, is_foreign, wants
 from retrograd.core.engine import accumulating, add_into, edge_of, laid_out, ones, pullback
 from retrograd.core.hooks import conjugate
+from retrograd.core.tensor import make
+from retrograd.levels import VmapLevel
+from retrograd.ops.mutate import keepers
 
 Inputs = Tensor | GradientEdge | Sequence[Tensor | GradientEdge]
 
@@ -48,13 +52,12 @@ def backward(
     if not isinstance(tensors, Tensor) and (foreign := _foreign(tensors, inputs, grad_tensors)):
         answer_of(backward, foreign, (tensors, grad_tensors, retain_graph, create_graph), {"inputs": inputs})
         return
-    if graph_level() is not None:
-        raise NotImplementedError("backward: not supported yet inside a function transform or trace; use func.grad")
     roots = _sequence(tensors)
     targets = None if inputs is None else _sequence(inputs)
-    wanted = None if targets is None else [_edge(target, index) for index, target in enumerate(targets)]
-    if wanted is not None and not wanted:
+    if targets is not None and not targets:
         raise RuntimeError("backward: inputs is empty: nothing would get a gradient; without it every leaf does")
+    for index, target in enumerate(targets or ()):
+        _edge(target, index)
     seeds = _seeds("backward", roots, grad_tensors)
     if create_graph:
         warnings.warn(
@@ -64,12 +67,36 @@ def backward(
             UserWarning,
             stacklevel=2,
         )
-    accumulate = _accumulate_with_graph if create_graph else _accumulate
-    found = _pull(roots, seeds, wanted, create_graph, retain_graph, accumulate)
-    for target, g in found.items():
-        tensor = _receiver(target, targets)
-        if tensor is not None and g is not None:
-            accumulate(tensor, g, False)
+    _accumulate_all(list(zip(roots, seeds, strict=True)), targets, create_graph, retain_graph)
+
+
+def _accumulate_all(pairs: list, targets: list | None, create_graph: bool, retain_graph: bool | None) -> None:
+    """Pull back at the current level, then with the values of its tensors one level below, down to the ground."""
+    level = graph_level()
+    here = [(root, seed) for root, seed in pairs if _is_in_graph(root, level)]
+    there = None if targets is None else [_end(target) for target in targets if _is_in_graph(target, level)]
+    if here and there != []:
+        accumulate = _accumulate_with_graph if create_graph else _accumulate
+        found = _pull(here, there, create_graph, retain_graph, accumulate)
+        with at(current().level, create_graph):
+            for target, g in found.items():
+                tensor = _receiver(target, targets)
+                if tensor is not None and g is not None:
+                    accumulate(tensor, g, False)
+    if level is not None:
+        with level.below():
+            lower = [level.lowered(r, g) if r.level is level else (r, g) for r, g in pairs if isinstance(r, Tensor)]
+            if any(root.requires_grad for root, _ in lower):
+                _accumulate_all(lower, targets, create_graph, retain_graph)
+
+
+def _is_among(target: Any, targets: list) -> bool:
+    return any(target is other for other in targets)
+
+
+def _is_in_graph(tensor: Tensor | GradientEdge, level: Level | None) -> bool:
+    """Whether a tensor is in the graph of a level, rather than of one below."""
+    return isinstance(tensor, GradientEdge) or (tensor.level is level and wants(tensor))
 
 
 def grad(
@@ -110,22 +137,80 @@ def grad(
         return answer_of(grad, foreign, (outputs, inputs), options)
     if not only_inputs:
         warnings.warn("grad: only_inputs=False is ignored; use backward()", FutureWarning, stacklevel=2)
-    if is_grads_batched:
-        raise NotImplementedError("grad: is_grads_batched is not supported yet")
     if materialize_grads and allow_unused is False:
         raise ValueError("grad: materialize_grads=True fills in unused inputs, so allow_unused can't be False")
     allow_unused = materialize_grads if allow_unused is None else allow_unused
     roots, targets = _sequence(outputs), _sequence(inputs)
     if not targets:
         raise RuntimeError("grad: inputs is empty; name the tensors whose gradients are wanted")
-    wanted = [_edge(i, index) for index, i in enumerate(targets)]
-    seeds = _seeds("grad", roots, grad_outputs)
-    found = _pull(roots, seeds, wanted, create_graph, retain_graph, None)
-    results = [found.get(edge if isinstance(edge, Tensor) else (edge, number)) for edge, number in wanted]
+    for index, target in enumerate(targets):
+        _edge(target, index)
+    if is_grads_batched:
+        results, batch = _batched(roots, grad_outputs, targets, create_graph, retain_graph)
+    else:
+        seeds, batch = _seeds("grad", roots, grad_outputs), ()
+        results = _cotangents(create_graph, retain_graph, roots, seeds, targets)
     return tuple(
-        conjugate(g) if g is not None else _unused(index, target, allow_unused, materialize_grads)
+        conjugate(g) if g is not None else _unused(index, target, batch, allow_unused, materialize_grads)
         for index, (g, target) in enumerate(zip(results, targets, strict=True))
     )
+
+
+def _cotangents(
+    create_graph: bool, retain_graph: bool | None, roots: list, seeds: list, targets: list
+) -> list[Tensor | None]:
+    """The cotangent of each target, by the graph of the level that it belongs to; None where nothing flows."""
+    level = graph_level()
+    own = [target for target in targets if level is None or _is_in_graph(target, level)]
+    outer = [target for target in targets if not _is_among(target, own)]
+    here = [(root, seed) for root, seed in zip(roots, seeds, strict=True) if _is_in_graph(root, level)]
+    found = _pull(here, [_end(t) for t in own], create_graph, retain_graph, None) if here and own else {}
+    results, others = iter(_picked(found, own)), iter(())
+    if level is not None and outer:
+        if create_graph and here:
+            raise RuntimeError(
+                f"grad: an input of shape {outer[0].shape} is in the graph of an outer transform or of the program "
+                f"around, the outputs are in that of {type(level).__name__} too; with create_graph=True the result "
+                f"would lack its derivative there. Pass that input to the function as an argument."
+            )
+        if keepers():
+            raise NotImplementedError(
+                f"grad: an input of shape {outer[0].shape} is in the graph of an outer transform or of the program "
+                f"around, which the dual_level does not see; enter that outside of {type(level).__name__}"
+            )
+        pull = partial(_cotangents, create_graph, True)  # several passes may walk the graph
+        with level.below():
+            others = iter(level.pulled_below(pull, roots, seeds, outer))
+    return [next(results if _is_among(target, own) else others) for target in targets]
+
+
+def _batched(
+    roots: list, gradients: Any, targets: list, create_graph: bool, retain_graph: bool | None
+) -> tuple[list[Tensor | None], tuple[int, ...]]:
+    """The same for a batch of cotangents, which lie along their first dimension, in one pass; and how many they are."""
+    given = [None] * len(roots) if gradients is None else _sequence(gradients)
+    sizes = {g.shape[:1] for g in given if isinstance(g, Tensor)}
+    if len(sizes) != 1 or sizes == {()}:
+        raise RuntimeError(
+            f"grad: with is_grads_batched=True every gradient has the batch as its first dimension, of one size; got "
+            f"{[getattr(g, 'shape', None) for g in given]}"
+        )
+    ((n,),) = sizes
+    for index, target in enumerate(targets):
+        if not _is_in_graph(target, graph_level()):
+            raise RuntimeError(f"grad: is_grads_batched=True, but inputs[{index}] is in an outer transform's graph")
+    with at(current().level, create_graph):
+        with VmapLevel(n) as level:
+            inside = [make(g, level, "the gradient") if isinstance(g, Tensor) else g for g in given]
+            pairs = list(zip(roots, _seeds("grad", roots, inside), strict=True))
+            results = _picked(_pull(pairs, [_end(t) for t in targets], create_graph, retain_graph, None), targets)
+        return [None if g is None else level.whole(g) for g in results], (n,)
+
+
+def _picked(found: dict, targets: list) -> list[Tensor | None]:
+    """Of what a pass has found, the cotangent of each target."""
+    ends = [_end(target) for target in targets]
+    return [found.get(edge if isinstance(edge, Tensor) else (edge, number)) for edge, number in ends]
 
 
 def _foreign(*values: Any) -> list:
@@ -203,11 +288,11 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
 
 
 def _pull(
-    roots: list, seeds: list, wanted: Any, create_graph: bool, retain_graph: bool | None, accumulate: Any
+    pairs: list, wanted: Any, create_graph: bool, retain_graph: bool | None, accumulate: Any
 ) -> dict[Any, Tensor]:
     return pullback(
-        [_end(root) for root in roots],
-        seeds,
+        [_end(root) for root, _ in pairs],
+        [seed for _, seed in pairs],
         level=current().level,
         inputs=wanted,
         create_graph=create_graph,
@@ -216,7 +301,7 @@ def _pull(
     )
 
 
-def _unused(index: int, target: Any, allowed: bool, materialize: bool) -> Tensor | None:
+def _unused(index: int, target: Any, batch: tuple[int, ...], allowed: bool, materialize: bool) -> Tensor | None:
     if not allowed:
         raise RuntimeError(
             f"grad: the outputs do not depend on inputs[{index}]; pass allow_unused=True for None in its place, "
@@ -224,7 +309,7 @@ def _unused(index: int, target: Any, allowed: bool, materialize: bool) -> Tensor
         )
     if not materialize:
         return None
-    return registry["zeros"](target.shape, dtype=target.dtype)
+    return registry["zeros"]((*batch, *target.shape), dtype=target.dtype)
 
 
 def _receiver(target: Any, inputs: list | None) -> Tensor | None:

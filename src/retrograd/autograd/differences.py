@@ -210,7 +210,7 @@ def _spread(values: list[Array], precision: float) -> Array:
 def jacobians(probe: Probe, array: Array, slope: Slope) -> list[Slopes]:
     """The derivatives of every output with respect to the input that lies in `array`."""
     units = (1.0, 1.0j) if array.dtype.kind == "c" else (1.0,)
-    found = [_empty_slopes(len(units), array.size, o.tensor) for o in probe.outputs]
+    found = [empty_slopes(len(units), array.size, o.tensor) for o in probe.outputs]
     for number, unit in enumerate(units):
         for index in range(array.size):
             slopes, margins = slope(Entry(array, index, unit))
@@ -221,7 +221,8 @@ def jacobians(probe: Probe, array: Array, slope: Slope) -> list[Slopes]:
     return found
 
 
-def _empty_slopes(directions: int, entries: int, output: Tensor) -> Slopes:
+def empty_slopes(directions: int, entries: int, output: Tensor) -> Slopes:
+    """Room for the derivatives of one output with respect to one input."""
     size = (directions, entries, output.numel())
     wide = dtypes.complex128 if output.dtype.kind == "c" else dtypes.float64
     return Slopes(zeros(size, dtype=wide).numpy(), zeros(size, dtype=dtypes.float64).numpy())

@@ -7,6 +7,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from retrograd.autograd.function_batch import VmapInfo, examples_in_front, generated
+from retrograd.autograd.function_tangents import forward_levels, push, unseen
 from retrograd.core import Aval, GradFn, Op, Tensor, at, current, graph_level, registry
 from retrograd.core.dispatch import cut, wants
 from retrograd.core.dtype import is_differentiable
@@ -75,10 +77,10 @@ class FunctionCtx:
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
         """What `save_for_backward` kept, each with its place in the graph."""
+        if self._saved_for_forward:
+            return self._saved_for_forward
         fn = None if self._node is None else self._node()
-        if fn is None:
-            return self._saved or self._saved_for_forward
-        return fn.op.saved(fn)
+        return self._saved if fn is None else fn.op.saved(fn)
 
     saved_variables = saved_tensors
 
@@ -91,21 +93,43 @@ class _FunctionOp(Op):
         self.name = cls.__name__
         self.definition = self
         self.differentiable = self.inlined = True
-        self.fits = self.several_views = self.view = False
+        self.fits = self.several_views = self.view = self.random = False
         self.simple = 0
+        self._generated = functools.lru_cache(maxsize=64)(functools.partial(generated, Function, cls))
 
-    def compose(self, *args: Any) -> Any:
+    def compose(self, *args: Any, randomness: str = "error") -> Any:
         """The function, one level below the one that calls this."""
         return self.cls.apply(*args)
 
+    def batch(self, batched: tuple[bool, ...], n: int, *args: Any, randomness: str) -> Any:
+        """The function on n examples at once, by the user's vmap or a rule that is made of its other methods."""
+        has_rule = self.cls.vmap is not Function.vmap
+        if has_rule and self.cls.generate_vmap_rule:
+            raise RuntimeError(
+                f"{self.name}: defines both the static method vmap and generate_vmap_rule = True; keep one"
+            )
+        if self.cls.generate_vmap_rule:
+            return self._generated(batched, n, randomness).apply(*args)
+        if not has_rule:
+            raise RuntimeError(
+                f"{self.name}: a Function that is to run under vmap defines the static method vmap, or sets "
+                f"generate_vmap_rule = True"
+            )
+        in_dims = tuple([0 if b else None for b in batched])
+        return examples_in_front(self.name, n, self.cls.vmap(VmapInfo(n, randomness), in_dims, *args))
+
     def jvp(self, op: Op, primals: tuple, tangents: tuple, out: Any, params: dict) -> Any:
-        """The tangents of the outputs, by the user's jvp."""
+        """The tangents of the outputs, where the function is an operator."""
+        ctx = FunctionCtx()
+        self.cls.setup_context(ctx, primals, out)
+        return self.pushed(ctx, primals, tangents)
+
+    def pushed(self, ctx: FunctionCtx, primals: tuple, tangents: tuple) -> Any:
+        """The tangents of the outputs of one call, by the user's jvp."""
         if self.cls.jvp is Function.jvp:
             raise NotImplementedError(
                 f"{self.name}: You must implement the jvp function for a custom Function to use it in forward mode"
             )
-        ctx = FunctionCtx()
-        self.cls.setup_context(ctx, primals, out)
         pairs = zip(primals, tangents, strict=True)
         if ctx._materializes:
             zeros_like = registry["zeros_like"]
@@ -301,13 +325,14 @@ class Function:
     def apply(cls, *args: Any) -> Any:
         """Run forward, and make its outputs one node's."""
         state = current()
+        levels = [] if state.level is None else forward_levels()
         if state.level is not None:
             _check_place(cls, state.grad_enabled)
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple([isinstance(a, Tensor) and wants(a) for a in args])
         recorded = True in ctx.needs_input_grad and is_recording()
         fn = _node(cls, ctx, args) if recorded else None  # of the inputs as they are: forward may write to them
-        with at(state.level, False):
+        with at(None, False) if state.level is None else unseen(levels):
             if cls.setup_context is Function.setup_context:
                 result = cls.forward(ctx, *args)
             else:
@@ -319,17 +344,27 @@ class Function:
         outputs = [_output(ctx, args, r) if isinstance(r, Tensor) else r for r in results]
         if fn is not None:
             _attach(fn, ctx, outputs)
+        if levels:
+            push(levels, cls.__name__, cls._operator.pushed, args, outputs, ctx)
         ctx._saved = ctx._dirty = ctx._fixed = ctx._saved_for_forward = ()  # outputs, maybe, and they hold the node
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
 
 def _check_place(cls: type[Function], recording: bool) -> None:
     level = graph_level()
+    if level is not None and level.pushes and _has_jvp_for_the_program_alone(cls):
+        raise RuntimeError(
+            f"{cls.__name__}: forward takes ctx, so function transforms can't use its jvp; define setup_context too"
+        )
     if recording and level is not None and not level.holds_functions:
         raise NotImplementedError(
             f"{cls.__name__}: a graph holds registered operators only, and would lose the derivative of this Function. "
             f"Trace under no_grad() if no gradient is needed, or leave the Function out of what is traced."
         )
+
+
+def _has_jvp_for_the_program_alone(cls: type[Function]) -> bool:
+    return cls.setup_context is Function.setup_context and cls.jvp is not Function.jvp
 
 
 def _forward(cls: type[Function], args: tuple) -> Any:
@@ -338,7 +373,7 @@ def _forward(cls: type[Function], args: tuple) -> Any:
     if level is None or not level.holds_functions:
         return cls.forward(*args)
     with level.below():
-        return level.process(cls._operator, args, {})
+        return level.process(cls._operator, args, {"randomness": level.randomness})
 
 
 def _node(cls: type[Function], ctx: FunctionCtx, args: tuple) -> GradFn:

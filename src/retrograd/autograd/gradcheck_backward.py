@@ -26,6 +26,10 @@ class Settings(NamedTuple):
     undefined: bool
     dtypes: bool
     fast: bool
+    backward: bool
+    forward: bool
+    batched: bool
+    batched_forward: bool
 
 
 class Input(NamedTuple):
@@ -65,6 +69,15 @@ def named(kind: str, values: Any) -> list[tuple[str, Any]]:
     ]
 
 
+def index_of(number: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Where the entry with this number stands in a tensor."""
+    index: tuple[int, ...] = ()
+    for size in reversed(shape):
+        number, place = divmod(number, size)
+        index = (place, *index)
+    return index
+
+
 def random_like(x: Tensor, generator: Generator) -> Tensor:
     """Random numbers in the shape and dtype of x; their real and imaginary parts have sizes from 0.5 to 1.5."""
     r = rand(*x.shape, generator=generator, dtype=dtypes.float64) * 2 - 1
@@ -76,6 +89,11 @@ def random_like(x: Tensor, generator: Generator) -> Tensor:
 
 
 Parts = dict[str, list[Array]]  # by part of an output: a matrix per input, with a row per entry of the output
+
+
+def parts_of(output: Tensor) -> dict[str, complex]:
+    """The real parts of an output, with the cotangents that select them."""
+    return {"real": 1.0, "imaginary": 1.0j} if output.dtype.kind == "c" else {"": 1.0}
 
 
 def gradients(problem: Problem, output: Output) -> Parts:
@@ -127,7 +145,7 @@ def _rows(problem: Problem, output: Output) -> Parts:
     cotangent = zeros(out.shape, dtype=out.dtype)
     flat = cotangent.numpy().reshape(-1)
     found: Parts = {}
-    for part, unit in {"real": 1.0, "imaginary": 1.0j}.items() if out.dtype.kind == "c" else [("", 1.0)]:
+    for part, unit in parts_of(out).items():
         found[part] = [_matrix(out.numel(), x) for x in problem.tensors]
         for index in range(flat.size):
             flat[index] = unit
@@ -200,11 +218,16 @@ def check_undefined(problem: Problem) -> None:
             _check_same(problem, output, x, dense(x, g), dense(x, e))
 
 
+def alike(problem: Problem, like: Tensor, first: Array, second: Array) -> bool:
+    """Whether two derivatives of a tensor differ by no more than rounding in its dtype makes them."""
+    largest = max(abs(first).max(initial=0.0), abs(second).max(initial=0.0))
+    allowed = problem.settings.nondet_tol + FEW * precision_of([like]) * largest
+    same = (abs(first - second) <= allowed) | (first != first) & (second != second)
+    return bool(same.all())
+
+
 def _check_same(problem: Problem, output: Output, x: Input, without: Array, with_zero: Array) -> None:
-    largest = max(abs(without).max(initial=0.0), abs(with_zero).max(initial=0.0))
-    allowed = problem.settings.nondet_tol + FEW * precision_of([x.tensor]) * largest
-    same = (abs(without - with_zero) <= allowed) | (without != without) & (with_zero != with_zero)
-    if not same.all():
+    if not alike(problem, x.tensor, without, with_zero):
         raise GradcheckError(
             f"backward does not take an undefined cotangent for zero: without that of {output.name}, the gradient "
             f"of {x.name} is {without.tolist()}, but {with_zero.tolist()} if it is zero"

@@ -1,4 +1,4 @@
-"""For `gradcheck`: Jacobians by backward passes and by differences, compared, and what is said where they differ.
+"""For `gradcheck`: Jacobians by either mode and by differences, compared, and what is said where they differ.
 
 A complex number counts as its two real parts.  PyTorch's gradient of a real value s with respect to a complex x
 is ds/dRe(x) + i ds/dIm(x); a complex output is two such values, whose gradients are those for the cotangents 1
@@ -33,9 +33,12 @@ from retrograd.autograd.gradcheck_backward import (
     along,
     check_undefined,
     gradients,
+    index_of,
     named,
+    parts_of,
     random_like,
 )
+from retrograd.autograd.gradcheck_forward import along_inputs, columns
 from retrograd.core import Tensor
 from retrograd.ops.create import from_numpy
 from retrograd.ops.random import Generator
@@ -60,6 +63,7 @@ class Tolerance(NamedTuple):
 class Pair(NamedTuple):
     """One part of one output, real or imaginary, and one input, with both Jacobians (input entries, output entries)."""
 
+    mode: str
     input: Input
     output: Output
     part: str
@@ -108,23 +112,37 @@ def check_deterministic(probe: Probe, tolerance: float) -> None:
 
 def check_jacobians(problem: Problem) -> None:
     """Compare every entry of every Jacobian."""
-    analytical = [gradients(problem, output) for output in problem.outputs]
+    analytical = {}
+    if problem.settings.backward:
+        analytical["backward"] = [gradients(problem, output) for output in problem.outputs]
+    if problem.settings.forward:
+        analytical["forward"] = _by_forward_mode(problem)
     probe = problem.probe
     slope, tolerance = method(problem, probe)
     numerical = [jacobians(probe, x.array, slope) for x in problem.inputs]
-    wrong = [pair for pair in _pairs(problem, numerical, analytical, tolerance) if _wrong(pair).any()]
-    if wrong:
-        raise GradcheckError(_report(wrong) + _suspicions(problem, probe))
+    for mode, parts in analytical.items():
+        wrong = [pair for pair in _pairs(problem, mode, numerical, parts, tolerance) if _wrong(pair).any()]
+        if wrong:
+            raise GradcheckError(_report(wrong) + _suspicions(problem, probe))
+
+
+def _by_forward_mode(problem: Problem) -> list[Parts]:
+    """The Jacobians of every output, as `gradients` gives those of one by backward passes."""
+    found = columns(problem)
+    return [
+        {part: [_gradient_of(slopes[o], part).T for slopes in found] for part in parts_of(output.tensor)}
+        for o, output in enumerate(problem.outputs)
+    ]
 
 
 def _pairs(
-    problem: Problem, numerical: list[list[Slopes]], analytical: list[Parts], tolerance: Tolerance
+    problem: Problem, mode: str, numerical: list[list[Slopes]], analytical: list[Parts], tolerance: Tolerance
 ) -> Iterator[Pair]:
     for i, x in enumerate(problem.inputs):
         for output, slopes, parts in zip(problem.outputs, numerical[i], analytical, strict=True):
             for part, matrices in parts.items():
                 n, a = _gradient_of(slopes.values, part), matrices[i].T
-                yield Pair(x, output, part, n, a, tolerance.allowed(n, a) + slopes.margins.sum(axis=0))
+                yield Pair(mode, x, output, part, n, a, tolerance.allowed(n, a) + slopes.margins.sum(axis=0))
 
 
 def _gradient_of(slopes: Array, part: str) -> Array:
@@ -147,9 +165,10 @@ def _excess(pair: Pair) -> Array:
 def _report(wrong: Sequence[Pair]) -> str:
     worst = max(wrong, key=lambda pair: _excess(pair).max())
     part = f"In the {worst.part} part of a complex output: " if worst.part else ""
+    mode = ", in forward mode" if worst.mode == "forward" else ""
     others = [f"{p.part} {p.output.name}".strip() + f" by {p.input.name}" for p in wrong if p is not worst]
     return (
-        f"{part}Jacobian mismatch for {worst.output.name} with respect to {worst.input.name},\n"
+        f"{part}Jacobian mismatch for {worst.output.name} with respect to {worst.input.name}{mode},\n"
         f"numerical:{from_numpy(worst.numerical)}\nanalytical:{from_numpy(worst.analytical)}\n"
         f"with a row for each entry of the input and a column for each of the output.\n{_worst_entry(worst)}"
         + (f"\nWrong too: {', '.join(others)}." if others else "")
@@ -162,25 +181,19 @@ def _worst_entry(pair: Pair) -> str:
     n, a = pair.numerical[row, column].item(), pair.analytical[row, column].item()
     return (
         f"{wrong.sum()} of {wrong.size} entries are wrong. The worst: {pair.output.name} at index "
-        f"{_index(column, pair.output.tensor.shape)} by {pair.input.name} at index "
-        f"{_index(row, pair.input.tensor.shape)}: numerical {n:.8g}, analytical {a:.8g}; they differ by "
+        f"{index_of(column, pair.output.tensor.shape)} by {pair.input.name} at index "
+        f"{index_of(row, pair.input.tensor.shape)}: numerical {n:.8g}, analytical {a:.8g}; they differ by "
         f"{abs(n - a):.3g}, allowed is {pair.allowed[row, column]:.3g}."
     )
-
-
-def _index(number: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Where the entry with this number stands in a tensor."""
-    index: tuple[int, ...] = ()
-    for size in reversed(shape):
-        number, place = divmod(number, size)
-        index = (place, *index)
-    return index
 
 
 def _suspicions(problem: Problem, probe: Probe) -> str:
     """What else might be the reason."""
     found = list(_sharing(problem.arguments))
-    for check in (partial(check_deterministic, probe, problem.settings.nondet_tol), partial(check_undefined, problem)):
+    checks = [partial(check_deterministic, probe, problem.settings.nondet_tol)]
+    if problem.settings.backward:
+        checks.append(partial(check_undefined, problem))
+    for check in checks:
         try:
             check()
         except GradcheckError as error:
@@ -211,7 +224,7 @@ def _touch(a: tuple[int, int], b: tuple[int, int]) -> bool:
 
 
 def projections_agree(problem: Problem) -> bool:
-    """Whether v . J u is the same both ways, for each input and output and random u and v.
+    """Whether v . J u is the same in all ways, for each input and output and random u and v.
 
     The tolerance is that of one entry, not of all: what is stopped here is looked at entry by entry, and what
     passes should be right.
@@ -220,15 +233,26 @@ def projections_agree(problem: Problem) -> bool:
     us = [random_like(x, generator) for x in problem.tensors]
     vs = [random_like(o.tensor, generator) for o in problem.outputs]
     slope, tolerance = method(problem, problem.probe)
-    analytical = [along(problem, output, v, us) for output, v in zip(problem.outputs, vs, strict=True)]
+    analytical = _projections(problem, us, vs)
     for i, (x, u) in enumerate(zip(problem.inputs, us, strict=True)):
         slopes, margins = slope(Direction(x.array, u.numpy()))
         for o, v in enumerate(vs):
             n, noise = _projected(v, slopes[o], None if margins is None else margins[o])
             single = tolerance._replace(rtol=tolerance.rtol / sqrt(max(1, u.numel() * v.numel())))
-            if not abs(n - analytical[o][i]) <= single.allowed(n, slopes[o]) + noise:
+            allowed = single.allowed(n, slopes[o]) + noise
+            if not all(abs(n - found[o][i]) <= allowed for found in analytical):
                 return False
     return True
+
+
+def _projections(problem: Problem, us: list[Tensor], vs: list[Tensor]) -> list[list[list[float]]]:
+    """The slopes of v . output along u by each mode that is checked; per output and input."""
+    found = []
+    if problem.settings.backward:
+        found.append([along(problem, output, v, us) for output, v in zip(problem.outputs, vs, strict=True)])
+    if problem.settings.forward:
+        found.append(along_inputs(problem, us, vs))
+    return found
 
 
 def _projected(v: Tensor, slopes: Array, margin: Array | None) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""`gradcheck` and `gradgradcheck`: are gradients what differences of the function's values suggest?"""
+"""`gradcheck` and `gradgradcheck`: are derivatives what differences of the function's values suggest?"""
 
 import warnings
 from collections.abc import Callable
@@ -15,6 +15,8 @@ from retrograd.autograd.gradcheck_backward import (
     named,
     random_like,
 )
+from retrograd.autograd.gradcheck_batches import check_batched_backward, check_batched_forward
+from retrograd.autograd.gradcheck_forward import check_undefined_tangents
 from retrograd.autograd.gradcheck_jacobians import (
     ATOL,
     DOUBLE,
@@ -61,25 +63,38 @@ def gradcheck(
     gradients of the inputs' dtypes.  `fast_mode` compares random projections first, and Jacobians only
     where these differ.  `masked` concerns sparse tensors, of which there are none.
 
+    `check_forward_ad` checks forward mode, beside backward passes or, with `check_backward_ad=False`, in their place;
+    tangents travel with the arguments, so the function must use those.  `check_batched_grad` compares two random
+    cotangents at once, as `is_grads_batched`, `vectorize` and `vmap` give them, with one by one;
+    `check_batched_forward_grad` does so with tangents.
+
     Below double precision, with `eps` left as it is, steps follow from the measured rounding noise of `func`, which
     is tolerated beside `atol` and `rtol` (which fit the dtype, if left as they are).  Errors below that noise are
     not found, and a UserWarning says so.  For the sources, see `autograd/differences.py`.
 
     Raises GradcheckError (or returns False, without `raise_exception`) with both Jacobians and the worst entry;
-    RuntimeError for inputs whose entries share memory, ValueError if none requires grad, NotImplementedError
-    for batched gradients and forward mode.
+    RuntimeError for inputs whose entries share memory, ValueError if none requires grad, and for batches of what is
+    not checked itself; NotImplementedError for what has no forward derivative.
 
     >>> import retrograd as rg
     >>> x = rg.tensor([0.5, 2.0], dtype=rg.float64, requires_grad=True)
     >>> gradcheck(lambda x: (x.sin(), x.prod()), x)
     True
     """
-    _refuse(check_batched_grad, "check_batched_grad", "vmap")
-    _refuse(check_batched_forward_grad, "check_batched_forward_grad", "forward mode and vmap")
-    _refuse(check_forward_ad, "check_forward_ad", "forward mode")
-    if not check_backward_ad:
-        raise ValueError("gradcheck: with check_backward_ad=False there is nothing to check")
-    settings = Settings(eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, fast_mode)
+    _check_asked("gradcheck", check_forward_ad, check_backward_ad, check_batched_grad, check_batched_forward_grad)
+    settings = Settings(
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        nondet_tol=nondet_tol,
+        undefined=check_undefined_grad,
+        dtypes=check_grad_dtypes,
+        fast=fast_mode,
+        backward=check_backward_ad,
+        forward=check_forward_ad,
+        batched=check_batched_grad,
+        batched_forward=check_batched_forward_grad,
+    )
     return _verdict(func, _as_tuple(inputs), settings, raise_exception)
 
 
@@ -106,37 +121,64 @@ def gradgradcheck(
 
     That map takes `inputs` and `grad_outputs`, cotangents of the outputs that require grad (default: random, in
     memory with gaps if `gen_non_contig_grad_outputs`), to the gradients of the inputs.  In messages the
-    cotangents are numbered after the inputs.  Everything else is as in `gradcheck`.
+    cotangents are numbered after the inputs.  Its derivatives are checked in reverse mode (`check_rev_over_rev`), in
+    forward mode (`check_fwd_over_rev`), or in both.  Everything else is as in `gradcheck`.
 
     >>> import retrograd as rg
     >>> x = rg.tensor([0.5, 2.0], dtype=rg.float64, requires_grad=True)
     >>> gradgradcheck(lambda x: x.sin() * x.sum(), x)
     True
     """
-    _refuse(check_batched_grad, "check_batched_grad", "vmap")
-    _refuse(check_fwd_over_rev, "check_fwd_over_rev", "forward mode")
-    if not check_rev_over_rev:
-        raise ValueError("gradgradcheck: with check_rev_over_rev=False there is nothing to check")
+    _check_asked("gradgradcheck", check_fwd_over_rev, check_rev_over_rev, check_batched_grad)
     arguments = _as_tuple(inputs)
-    tensors = [i.tensor for i in _inputs(arguments)]
+    gradients = _gradients_of(func, arguments)
     if grad_outputs is None:
         with enable_grad():
             outputs = _outputs(func, arguments)
         cotangents = _cotangents([o.tensor for o in outputs], gen_non_contig_grad_outputs)
     else:
         cotangents = _as_tuple(grad_outputs)
-
-    def gradients(*values: Any) -> tuple[Tensor | None, ...]:
-        outputs = [o.tensor for o in _outputs(func, values[: len(arguments)])]
-        return grad(outputs, tensors, values[len(arguments) :], create_graph=True, allow_unused=True)
-
-    settings = Settings(eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, fast_mode)
+    settings = Settings(
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        nondet_tol=nondet_tol,
+        undefined=check_undefined_grad,
+        dtypes=check_grad_dtypes,
+        fast=fast_mode,
+        backward=check_rev_over_rev,
+        forward=check_fwd_over_rev,
+        batched=check_batched_grad,
+        batched_forward=False,
+    )
     return _verdict(gradients, (*arguments, *cotangents), settings, raise_exception)
 
 
-def _refuse(asked: bool, name: str, missing: str) -> None:
-    if asked:
-        raise NotImplementedError(f"{name}: needs {missing}, which autograd does not offer yet; leave it False")
+def _gradients_of(func: Callable, arguments: tuple) -> Callable[..., tuple[Tensor | None, ...]]:
+    """The function that takes arguments, and cotangents of what it returns, to the gradients of what required grad."""
+    names = {x.name for x in _inputs(arguments)}
+
+    def gradients(*values: Any) -> tuple[Tensor | None, ...]:
+        given, cotangents = values[: len(arguments)], values[len(arguments) :]
+        outputs = [o.tensor for o in _outputs(func, given)]
+        tensors = [leaf for name, leaf in named("input", given) if name in names]
+        return grad(outputs, tensors, cotangents, create_graph=True, allow_unused=True)
+
+    return gradients
+
+
+def _check_asked(name: str, forward: bool, backward: bool, batched: bool, batched_forward: bool = False) -> None:
+    if not (forward or backward):
+        modes = (
+            "check_forward_ad and check_backward_ad"
+            if name == "gradcheck"
+            else "check_fwd_over_rev and check_rev_over_rev"
+        )
+        raise ValueError(f"{name}: with {modes} both False there is nothing to check")
+    if batched and not backward:
+        raise ValueError(f"{name}: check_batched_grad=True compares backward passes, but these are not to be checked")
+    if batched_forward and not forward:
+        raise ValueError(f"{name}: check_batched_forward_grad=True needs check_forward_ad=True")
 
 
 def _as_tuple(values: Any) -> tuple:
@@ -235,8 +277,15 @@ def _check(problem: Problem) -> None:
             return
         if not (problem.settings.fast and projections_agree(problem)):
             check_jacobians(problem)
-        check_zero_cotangents(problem)
-        check_undefined(problem)
+        if problem.settings.forward:
+            check_undefined_tangents(problem)
+        if problem.settings.batched_forward:
+            check_batched_forward(problem)
+        if problem.settings.batched:
+            check_batched_backward(problem)
+        if problem.settings.backward:
+            check_zero_cotangents(problem)
+            check_undefined(problem)
 
 
 def _check_constant(problem: Problem) -> None:

@@ -18,7 +18,7 @@ class Mode:
     is entered when the mode is made, for modes that hold from then on; entering the mode, or decorating, ends it.
     """
 
-    def __init__(self, at_once: using | None = None) -> None:
+    def __init__(self, at_once: Any = None) -> None:
         self._entered: list[Any] = []
         self._at_once = at_once
         if at_once is not None:

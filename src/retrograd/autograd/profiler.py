@@ -20,7 +20,7 @@ class _Recorder(Level):
     flat list of numbers and names costs least.
     """
 
-    transparent = True
+    transparent, own_mode = True, False
 
     def __init__(self, shapes: bool, memory: bool, stacks: bool) -> None:
         self.fields: list[Any] = []

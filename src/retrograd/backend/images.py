@@ -245,6 +245,12 @@ def resample_back(x, dim, how):
     return _mapped(x, dim, how[1], how, True)
 
 
+def mapped_places(how, transposed=False):
+    """Per place of the result, along the first dimension, the places that it sees, counted from 1; 0 is none."""
+    places, weights = _table(how, transposed)
+    return places + 1 if weights is None else np.where(weights != 0, places + 1, 0)
+
+
 def _mapped(x, dim, size, how, transposed):
     rows = _rows(how, transposed)
     copies = all(row.weights is None for row in rows)

@@ -15,6 +15,7 @@ __all__ = [
     "moving_windows",
     "moving_windows_sum",
     "nonzero_static",
+    "put_true",
     "repeat_places",
     "scatter_add",
     "scatter_along",
@@ -22,7 +23,9 @@ __all__ = [
     "scatter_min",
     "scatter_prod",
     "scatter_set",
+    "stacked_places",
     "strided",
+    "take_true",
     "triangle",
     "wrapped",
 ]
@@ -41,6 +44,13 @@ def wrapped(ids, size):
     """The same places counted from the front, in int64; where none was counted from the end, a view if it can."""
     ids = ids.astype(np.int64, copy=False)
     return np.where(ids < 0, ids + size, ids) if ids.size and ids.min() < 0 else ids.view()
+
+
+def stacked_places(ids, size, dim):
+    """Places in tables of one size, one for each slice of `ids` along dim, as places in all of them as one table."""
+    check_range("index", ids, size)
+    starts = np.arange(ids.shape[dim]) * size
+    return ids.astype(np.int64) + starts.reshape(-1, *(1,) * (ids.ndim - 1 - dim))
 
 
 # ------------------------------------------------------------------------------------- along one dimension
@@ -92,7 +102,9 @@ def _merging(name, ufunc):
         if name != "prod" and x.dtype.kind == "c":
             raise TypeError(f"scatter_reduce: complex numbers have no order, as scatter_{name} needs it; got {x.dtype}")
         out = np.array(x, order="C")
-        ufunc.at(out.reshape(-1), _along("scatter_reduce", index, x.shape, dim).reshape(-1), src.reshape(-1))
+        places = _along("scatter_reduce", index, x.shape, dim).reshape(-1)
+        with np.errstate(invalid="ignore"):  # of NaN, which is what it should be
+            ufunc.at(out.reshape(-1), places, src.reshape(-1))
         return out
 
     return merge
@@ -167,16 +179,41 @@ def nonzero_static(x, size, fill_value):
     return out
 
 
+def put_true(x, mask, source):
+    """Rows of x with the elements of those of `source` in their order, or a number, where the mask is true."""
+    out = np.array(x, order="C")
+    values = source.reshape(-1)[_in_front(mask, source.shape[-1])] if np.ndim(source) else source
+    out.reshape(-1)[np.flatnonzero(mask)] = values
+    return out
+
+
+def take_true(x, mask, size):
+    """Rows of `size` elements: those of x where the mask is true, then zeros."""
+    out = np.zeros((*x.shape[:-1], size), x.dtype)
+    out.reshape(-1)[_in_front(mask, size)] = x.reshape(-1)[np.flatnonzero(mask)]
+    return out
+
+
+def _in_front(mask, size):
+    """The places of as many elements at the front of rows of `size` as rows of the mask have true ones."""
+    count = np.count_nonzero(mask, axis=-1)
+    most = count.max(initial=0) if mask.ndim > 1 else count
+    if most > size:
+        raise RuntimeError(f"masked_scatter: the mask has {most} true elements, but source only {size}")
+    return slice(count) if mask.ndim == 1 else np.flatnonzero(np.arange(size) < count[..., None])
+
+
 def repeat_places(repeats, output_size):
-    """Each place as often as `repeats` says, one after the other."""
-    if repeats.ndim != 1 or repeats.dtype.kind not in "iu":
-        raise RuntimeError(f"repeat_interleave: repeats must be 1-d integers, got {repeats.dtype} of {repeats.shape}")
+    """Each place as often as `repeats` says, one after the other; several rows of repeats must all be of that size."""
     if repeats.size and repeats.min() < 0:
         raise RuntimeError(f"repeat_interleave: repeats must not be negative, got {repeats.min()}")
-    out = np.repeat(np.arange(len(repeats)), repeats)
-    if output_size not in (None, len(out)):
-        raise RuntimeError(f"repeat_interleave: output_size is {output_size}, but repeats add up to {len(out)}")
-    return out
+    sizes = repeats.sum(axis=-1, dtype=np.int64)
+    if output_size is not None and (sizes != output_size).any():
+        total = sizes.reshape(-1)[np.argmax(sizes != output_size)]
+        raise RuntimeError(f"repeat_interleave: output_size is {output_size}, but repeats add up to {total}")
+    places = np.broadcast_to(np.arange(repeats.shape[-1]), repeats.shape)
+    out = np.repeat(places.reshape(-1), repeats.reshape(-1))
+    return out if repeats.ndim == 1 else out.reshape(*repeats.shape[:-1], output_size)
 
 
 def chosen(n, r, with_replacement):

@@ -134,9 +134,24 @@ def middle_places(x, dim, skip_nan):
     return places if x.ndim else places.reshape(())
 
 
-def lowest_middle(x, skip_nan):
-    """The lower median of all elements: NaN where one is, or if these are skipped, where nothing else is."""
-    x = x.reshape(-1)
+def lowest_middle(x, dims, keepdim, skip_nan):
+    """The lower median over dims: NaN where one is, or if these are skipped, where nothing else is."""
+    if len(dims) == x.ndim:
+        out = np.asarray(_middle_of_all(x.reshape(-1), skip_nan))
+    else:
+        rows = np.moveaxis(x, dims, range(-len(dims), 0))
+        lead = rows.shape[: x.ndim - len(dims)]
+        out = _middle_of_rows(rows.reshape(*lead, math.prod(rows.shape[len(lead) :])), skip_nan)
+    return np.expand_dims(out, dims) if keepdim else out
+
+
+def _middle_of_rows(rows, skip_nan):
+    if rows.shape[-1] == 0:
+        return np.full(rows.shape[:-1], np.nan, rows.dtype)
+    return np.take_along_axis(rows, middle_places(rows, -1, skip_nan), -1)[..., 0]
+
+
+def _middle_of_all(x, skip_nan):
     if x.dtype.kind == "f":
         holes = np.isnan(x)
         if holes.any():
@@ -249,7 +264,9 @@ def count_values(x, weights, minlength):
         counts = np.bincount(x, weights, minlength)
     except ValueError as error:
         raise RuntimeError(f"bincount: expected no negative numbers, got {x.min()}") from error
-    return counts if weights is None or weights.dtype != np.float32 else counts.astype(np.float32)
+    if weights is None:
+        return counts
+    return counts.astype(np.float32 if weights.dtype == np.float32 else np.float64, copy=False)  # NumPy's none are ints
 
 
 def count_into_bins(x, bins, low, high, weight, density):

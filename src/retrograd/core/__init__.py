@@ -9,6 +9,7 @@ from retrograd.core.arithmetic import bind_arithmetic  # noqa: E402
 from retrograd.core.aval import Aval  # noqa: E402
 from retrograd.core.definition import Definition, Operator, dtype_of, op, shape_of, xp  # noqa: E402
 from retrograd.core.dispatch import Op, call  # noqa: E402
+from retrograd.core.examples import NotBatchedError  # noqa: E402
 from retrograd.core.gradfn import AccumulateGrad, GradFn  # noqa: E402
 from retrograd.core.level import Level, Watcher, at, current, graph_level, using, watching  # noqa: E402
 from retrograd.core.op import namespaces, operator_named, registry  # noqa: E402
@@ -21,6 +22,7 @@ __all__ = [
     "Definition",
     "GradFn",
     "Level",
+    "NotBatchedError",
     "Op",
     "Operator",
     "Tensor",

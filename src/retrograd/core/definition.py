@@ -5,11 +5,14 @@ import math
 from functools import partial
 
 from retrograd.core import dtype as dtypes
+from retrograd.core import examples
 from retrograd.core.aval import Aval
 from retrograd.core.dispatch import Op, call
+from retrograd.core.examples import NotBatchedError
 from retrograd.core.gradfn import arguments
 from retrograd.core.op import operator_named, registry
 from retrograd.core.schema import REQUIRED, parse
+from retrograd.core.source import user_line
 
 
 class Function:
@@ -65,19 +68,27 @@ class Definition:
     - `impl`: the kernel, `xp.name` or a function `(xp, *arrays, **params)`; the one part that sees raw arrays.
     - `shape(*avals, **params)`: avals to aval, with an error that says what does not fit.
     - `vjp_<input>(g, ...)`, `jvp_<input>(t, ...)`: the derivative rules, in operators on tensors.
+    - `batch(batched, n, *args, **params)`: the batching rule, in operators too: the operator on n examples at once.
+    - `dependence(i, out, *avals, **params)`: which elements of input i the elements of the result depend on.
     - `samples(r)`: yields `(args, params)`; each becomes a test of every law.
     - `errors(r)`: yields `(args, params, exception, pattern)`.
     """
 
     differentiable = True
     linear = ""  # the inputs that the operator is linear in, the others fixed; "a,b": jointly, "a b": each
+    solves = ""  # the right side of the equations, linear in the result and in the others, that the operator solves
     promotion = None  # how operands of different dtypes meet: None, "same" (must agree), "numeric", "float"
     fits = False  # cotangents must be fitted to the shape and dtype of the input
     view = False  # the result shares the first input's memory
     in_place = False  # has a method `<name>_` that writes the result into the first input
     several_views = False  # returns views together, each of which then refuses recorded in-place writes
     inlined = False  # defined by other operators: nothing is recorded or interpreted
-    impure = False  # does more than compute its result (draws, checks, marks): stays in a graph without users
+    impure = False  # does more than compute its result (checks, marks): stays in a graph without users
+    random = False  # draws random numbers; stays in a graph without users too
+    ragged = False  # how large the result is depends on the values of the inputs: examples of a batch may differ in it
+    moves = False  # elements of the result are elements of the inputs that have derivatives, or constants
+    sums = False  # elements of the result are sums of elements of the input, each of which goes to one place
+    looped = ""  # why the operator takes the examples of a batch one by one; "" if it has a batching rule
     public = True  # has a name in `rg.`, or below it if its name has dots
     home = ""  # the namespace below `rg.` that its name is in: "nn.functional"
     method = True  # is a method of tensors too, by its names without dots
@@ -147,6 +158,33 @@ class Definition:
         """The tangent's term where no rule is written: families that can, derive it."""
         name = op.schema.inputs[min(index, op.last)].name
         raise NotImplementedError(f"{op.name}: no forward derivative is defined with respect to {name!r}")
+
+    @classmethod
+    def batch(cls, batched, n, /, *args, **params):
+        """The operator on n examples at once, which the result, or each of them, has along its first dimension.
+
+        So have the inputs that `batched` marks; the others are the same for all examples.  Where the class says in
+        `looped` why it can't, the examples come one by one.
+        """
+        if not cls.looped:
+            why = "how large its result is depends on the values" if cls.ragged else "there is no batching rule for it"
+            raise NotBatchedError(
+                f"{cls.__name__}: at {user_line()}: can't run on a batch, since {why}; use vmap(..., fallback='loop')"
+            )
+        operator = registry[cls.__name__]
+        if n == 0:
+            return examples.none(operator, batched, args, params)
+        return examples.together([call(operator, one, params) for one in examples.each(batched, n, args)])
+
+    @classmethod
+    def dependence(cls, i, out, /, *avals, **params):
+        """Along which dimensions a result's elements lie where the elements of input i do that they depend on.
+
+        A dict from the input's dimensions to the result's, where sizes of 1 broadcast; or `Labels` (ops/dependence.py).
+        Of tensors a rule gets the types; of constant ones that hold integers or booleans, the tensors.  Here nothing is
+        known, so all depend on all.  Operators that move elements or add them up have no need of it.
+        """
+        return {}
 
 
 def op(schema):

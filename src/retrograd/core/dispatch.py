@@ -319,11 +319,7 @@ def raw(op, a):
     if isinstance(a, TensorBase):
         if a.level is None:
             return a.value
-        raise RuntimeError(
-            f"{op.name}: this tensor, of shape {a.value.shape}, belongs to a {type(a.level).__name__} that is "
-            f"{'not the current one' if a.level.active else 'over'}: it has escaped the function that was "
-            f"transformed. Return it from that function instead."
-        )
+        raise a.level.escape(a)
     if a is None or type(a) is ndarray or isinstance(a, (bool, int, float, complex)):
         return a
     if isinstance(a, (generic, ndarray)):

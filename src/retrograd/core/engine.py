@@ -9,7 +9,7 @@ from numpy import zeros as zero_array
 
 from retrograd.core.gradfn import GradFn
 from retrograd.core.hooks import of_leaves, run_after, run_before, run_tensor_hooks, some_leaf_is_watched
-from retrograd.core.level import at, current, graph_level
+from retrograd.core.level import at, current
 from retrograd.core.tensor import TensorBase, make, same_kind, touch
 
 LARGE = 1 << 16  # bytes
@@ -454,5 +454,5 @@ def pullback(roots, cotangents, *, level, inputs=None, create_graph=False, retai
         targets = {pair for pair in inputs if not isinstance(pair[0], TensorBase)}
     # An infinite slope is no accident of the user's.
     with at(level, create_graph), errstate(all="ignore"):
-        run = Pass(ends, retain_graph, graph_level() is None and not create_graph, needed, targets, accumulate)
+        run = Pass(ends, retain_graph, level is None and not create_graph, needed, targets, accumulate)
         return run.between(roots, cotangents)

@@ -1,6 +1,9 @@
 """Which transform interprets operators now: levels, and the state of each thread."""
 
 import threading
+from typing import Any
+
+from retrograd.core.source import described
 
 compiled = not __file__.endswith(".py")
 
@@ -150,25 +153,37 @@ class Level:
     parent_grad_enabled = True
     active = False
     transparent = False
+    own_mode = True  # what runs in it is recorded, whatever the grad mode around; else that mode is the program's
+    mode_below = None  # the grad mode of the levels below, where it is not the program's
     holds_functions = True  # a user's Function is an operator here as others are
+    pushes = False  # forward mode: its tensors carry tangents
+    wrote: Any = None  # of a level that keeps something beside tensors: what to tell of a write, `wrote(x, src)`
+    function: Any = None  # what is transformed
+    randomness = "error"  # what random operators do, for the examples of a batch
 
     def __enter__(self):
         state = current()
         self.parent, self.parent_grad_enabled = state.level, state.grad_enabled
         self.active = True
-        state.level, state.grad_enabled = self, state.grad_enabled or not self.transparent
+        state.level, state.grad_enabled = self, state.grad_enabled or self.own_mode
         return self
 
     def __exit__(self, *exception):
         state = current()
         state.level = self.parent
-        if not self.transparent:  # which leaves the mode to the program
+        if self.own_mode:
             state.grad_enabled = self.parent_grad_enabled
         self.active = False
 
     def below(self):
-        """A block in which this level's rules run: the parent's level and grad mode."""
-        return at(self.parent, self.parent_grad_enabled)
+        """A block in which this level's rules run: the parent's level, and the grad mode that holds there."""
+        if self.own_mode:
+            return at(self.parent, self.parent_grad_enabled)
+        return at(self.parent, current().grad_enabled if self.mode_below is None else self.mode_below)
+
+    def unrecorded(self):
+        """A block in which nothing is recorded at this level; the levels below record as they do now."""
+        return at(self, False) if self.own_mode or self.transparent else _Unrecorded(self)
 
     def process(self, op, args, params):
         """Interpret one operator; runs below."""
@@ -181,3 +196,40 @@ class Level:
     def read(self, tensor):
         """The parent's tensor to read a value from, where the user's code asks for one."""
         return tensor.value
+
+    def escape(self, tensor):
+        """The error for a tensor of this level that is used where the level is not at work."""
+        where = "" if self.function is None else f" {described(self.function)}"
+        return RuntimeError(
+            f"this tensor, of shape {tensor.shape}, belongs to a {type(self).__name__} that is "
+            f"{'not the current one' if self.active else 'over'}: it has escaped the function{where} that was "
+            f"transformed. Return it from that function instead."
+        )
+
+    def lowered(self, tensor, cotangent):
+        """A tensor and its cotangent one level below, for a backward pass that goes on there."""
+        return tensor.value, cotangent.value if cotangent.level is self else cotangent
+
+    def pulled_below(self, pull, roots, cotangents, inputs):
+        """Per input that is in the graph of a level below its cotangent, by `pull(roots, cotangents, inputs)` there."""
+        raise NotImplementedError(
+            f"grad: the inputs must belong to the program that runs, not to what is around: {type(self).__name__}"
+        )
+
+
+class _Unrecorded:
+    """No recording at one level, whose grad mode is else that of the program."""
+
+    def __init__(self, level):
+        self._level = level
+
+    def __enter__(self):
+        state = current()
+        self._mode, self._mode_below = state.grad_enabled, self._level.mode_below
+        if self._mode_below is None:
+            self._level.mode_below = self._mode
+        state.grad_enabled = False
+
+    def __exit__(self, *exception):
+        self._level.mode_below = self._mode_below
+        current().grad_enabled = self._mode

@@ -1,5 +1,6 @@
 """Where in the user's code something happened: places that cost little to keep and are written out when asked for."""
 
+import inspect
 import linecache
 import os
 import sys
@@ -27,6 +28,13 @@ def user_line():
     if LINES in frame.f_globals:
         return frame.f_globals[LINES].get(frame.f_lineno, "")
     return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
+
+
+def described(function):
+    """A user's function by its name and where it is defined: `loss (train.py:12)`."""
+    name = getattr(function, "__qualname__", type(function).__name__)
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return name if code is None else f"{name} ({code.co_filename}:{code.co_firstlineno})"
 
 
 def line_of(where):

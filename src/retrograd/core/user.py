@@ -29,8 +29,8 @@ class Tensor(Arithmetic):
 
     @property
     def requires_grad(self):
-        """Whether operators on this tensor are recorded, so that gradients flow to it."""
-        return wants(self)
+        """Whether operators on this tensor are recorded, here or below a transform, so that gradients flow to it."""
+        return wants(self) or (self.level is not None and self.value.requires_grad)
 
     @requires_grad.setter
     def requires_grad(self, flag):

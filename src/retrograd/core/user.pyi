@@ -995,7 +995,7 @@ class Tensor:
         """Each slice along `dim` (None: each element, in row-major order) as often as `repeats`, one or several, says."""
     @property
     def requires_grad(self) -> _bool:
-        """Whether operators on this tensor are recorded, so that gradients flow to it."""
+        """Whether operators on this tensor are recorded, here or below a transform, so that gradients flow to it."""
     @requires_grad.setter
     def requires_grad(self, value: _bool) -> None: ...
     def requires_grad_(self, requires_grad: Any = True) -> Tensor:

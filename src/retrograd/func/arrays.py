@@ -17,8 +17,9 @@ import optree
 from retrograd.core import Tensor, registry
 from retrograd.core.engine import ones
 from retrograd.core.tensor import make
-from retrograd.func.plain import Run, answer, answer_tree, differentiable, has_tensor, pulled_back, pushed
-from retrograd.func.reverse import GradLevel
+from retrograd.func.plain import PlainRun, answer, answer_tree, differentiable, has_tensor, pushed
+from retrograd.func.run import pulled_back
+from retrograd.levels import GradLevel
 from retrograd.ops.create import as_tensor, zeros
 
 Argnum = int | Sequence[int]
@@ -56,12 +57,12 @@ def _replaced(args: tuple, argnum: Argnum, x: Any) -> list:
     return changed
 
 
-def _sum_of_rows(run: Run, out: Tensor) -> list[Tensor]:
+def _sum_of_rows(run: PlainRun, out: Tensor) -> list[Tensor]:
     """What a cotangent of ones is pulled back to."""
     return run.pull([ones(out.shape, out.dtype)])
 
 
-def _check_scalar(run: Run, out: Tensor) -> None:
+def _check_scalar(run: PlainRun, out: Tensor) -> None:
     if out.dtype.kind == "c":
         raise TypeError(f"{run.name}: the function returned a complex number; use holomorphic_grad, or take its real()")
     if out.numel() != 1:
@@ -71,7 +72,7 @@ def _check_scalar(run: Run, out: Tensor) -> None:
         )
 
 
-def _gradient(run: Run, plain: bool) -> Any:
+def _gradient(run: PlainRun, plain: bool) -> Any:
     out = run.one_output()
     _check_scalar(run, out)
     return run.tree(answer(_sum_of_rows(run, out), plain))
@@ -84,7 +85,7 @@ def grad(fun: Callable, x: Any, plain: bool) -> Any:
     >>> grad(lambda x: x**3)(2.0)
     np.float64(12.0)
     """
-    return _gradient(Run("grad", fun, x), plain)
+    return _gradient(PlainRun("grad", fun, x), plain)
 
 
 @_of_argument
@@ -94,7 +95,7 @@ def value_and_grad(fun: Callable, x: Any, plain: bool) -> tuple[Any, Any]:
     >>> value_and_grad(lambda x: x**3)(2.0)
     (np.float64(8.0), np.float64(12.0))
     """
-    run = Run("value_and_grad", fun, x)
+    run = PlainRun("value_and_grad", fun, x)
     return answer_tree(run.value, plain), _gradient(run, plain)
 
 
@@ -108,7 +109,7 @@ def grad_and_aux(fun: Callable, x: Any, plain: bool) -> tuple[Any, Any]:
         rest.append(aux)
         return out
 
-    run = Run("grad_and_aux", first, x)
+    run = PlainRun("grad_and_aux", first, x)
     aux = optree.tree_map(lambda leaf: _lowered(leaf, run.level), rest.pop())
     return _gradient(run, plain), answer_tree(aux, plain)
 
@@ -125,7 +126,7 @@ def elementwise_grad(fun: Callable, x: Any, plain: bool) -> Any:
     >>> elementwise_grad(lambda x: x**2)(np.array([1.0, 2.0]))
     array([2., 4.])
     """
-    run = Run("elementwise_grad", fun, x)
+    run = PlainRun("elementwise_grad", fun, x)
     out = run.one_output()
     if out.dtype.kind == "c":
         raise TypeError("elementwise_grad only applies to real-output functions; use holomorphic_grad or jacobian")
@@ -135,7 +136,7 @@ def elementwise_grad(fun: Callable, x: Any, plain: bool) -> Any:
 @_of_argument
 def holomorphic_grad(fun: Callable, x: Any, plain: bool) -> Any:
     """The complex derivative of a holomorphic function."""
-    run = Run("holomorphic_grad", fun, x)
+    run = PlainRun("holomorphic_grad", fun, x)
     if any(leaf.dtype.kind != "c" for leaf in run.leaves):
         warnings.warn("holomorphic_grad: an input is not complex", UserWarning, stacklevel=3)
     return run.tree(answer(_sum_of_rows(run, run.one_output()), plain))
@@ -162,7 +163,7 @@ def jacobian(fun: Callable, x: Any, plain: bool) -> Any:
     array([[3., 0., 1.],
            [0., 3., 2.]])
     """
-    run = Run("jacobian", fun, x)
+    run = PlainRun("jacobian", fun, x)
     out = run.one_output()
     fewer_columns = 2 * sum(leaf.numel() for leaf in run.leaves) < out.numel()
     fewer_columns = fewer_columns and all(leaf.dtype.kind == out.dtype.kind for leaf in run.leaves)
@@ -182,7 +183,7 @@ def _side_by_side(parts: list[Tensor], dim: int, shape: tuple[int, ...], dtype: 
     return registry["reshape"](made, shape)
 
 
-def _by_rows(run: Run, out: Tensor) -> list[Tensor]:
+def _by_rows(run: PlainRun, out: Tensor) -> list[Tensor]:
     """One cotangent per element of the output."""
     rows = [run.pull([_unit(out, k)]) for k in range(out.numel())]
     # For a real input a pullback gives the real part; of -i times the cotangent, that is the imaginary part.
@@ -196,7 +197,7 @@ def _by_rows(run: Run, out: Tensor) -> list[Tensor]:
     return made
 
 
-def _by_columns(run: Run, out: Tensor) -> list[Tensor]:
+def _by_columns(run: PlainRun, out: Tensor) -> list[Tensor]:
     """The pullback is linear in its cotangent: pulled back in turn, it gives one column per element of the input."""
     outer = GradLevel()
     cotangent = make(registry["zeros_like"](out), outer, None)
@@ -232,7 +233,7 @@ def make_vjp(fun: Callable, x: Any, plain: bool) -> tuple[Callable, Any]:
     >>> value, pull(1.0), pull(10.0)
     (np.float64(8.0), np.float64(12.0), np.float64(120.0))
     """
-    run = Run("make_vjp", fun, x)
+    run = PlainRun("make_vjp", fun, x)
 
     def pull(cotangent: Any) -> Any:
         given = optree.tree_leaves(cotangent)

@@ -1,43 +1,148 @@
-"""Forward mode: tangents travel with values."""
+"""Forward mode as function transforms: `jvp`, and `linearize`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
+import optree
+
 from retrograd.core import Level, Op, Tensor, call, registry
+from retrograd.core.dtype import is_differentiable
 from retrograd.core.tensor import make
-from retrograd.func.lift import lift, outputs, value_at
+from retrograd.func.arguments import keeping_aux
+from retrograd.func.reverse import checked_outputs, fitting
+from retrograd.func.run import lowered
+from retrograd.levels import DualLevel, outputs, settled, value_at
+from retrograd.ops.create import as_tensor
 
 
-class DualLevel(Level):
-    """A tensor's tag is its tangent, a tensor of the parent level; None is zero."""
+def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False) -> tuple:
+    """The output of `func` at the primals and its derivative along the tangents, in one forward pass.
 
-    def process(self, op: Op, args: tuple, params: dict) -> Any:
-        """The operator on the values, and its derivative along the tangents."""
-        primals = tuple(value_at(self, a) for a in args)
-        tangents = tuple(a.tag if isinstance(a, Tensor) and a.level is self else None for a in args)
-        out = call(op, primals, params)
-        if not op.differentiable or all(t is None for t in tangents):
-            return outputs(out, lambda o: make(o, self, None))
-        dots = op.definition.jvp(op, primals, tangents, out, params)
-        if isinstance(out, tuple):
-            pairs = zip(out, dots, strict=True)
-            return tuple(make(o, self, t) if isinstance(o, Tensor) else o for o, t in pairs)
-        return make(out, self, dots)
+    Primals are a tuple of pytrees of tensors, tangents one like it; the derivative is a tree like the output, zero
+    where that does not depend on the primals.  With `has_aux` the function returns (output, aux), and the result is
+    (output, derivative, aux).
 
-
-def jvp(func: Callable, primals: Sequence[Tensor], tangents: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """The value of `func` at the primals and its derivative along the tangents, in one forward pass.
-
-    Raises ValueError where a tangent's shape differs from its primal's.
+    Raises RuntimeError for tangents that do not fit, for outputs that are no tensors, and with `strict` for an output
+    that does not depend on the primals; ValueError for primals that are not floating.
 
     >>> import retrograd as rg
     >>> x = rg.tensor([1.0, 2.0])
     >>> rg.func.jvp(lambda x: x * x, (x,), (rg.ones(2),))
     (tensor([1., 4.]), tensor([2., 4.]))
     """
-    for i, (x, t) in enumerate(zip(primals, tangents, strict=True)):
-        if x.shape != t.shape:
-            raise ValueError(f"jvp: tangent {i} has shape {t.shape}, its primal {x.shape}")
-    with DualLevel() as level:
-        out = lift(level, func(*[make(x, level, t) for x, t in zip(primals, tangents, strict=True)]))
-    return out.value, registry["zeros_like"](out.value) if out.tag is None else out.tag
+    return pushed("jvp", func, primals, tangents, strict, has_aux)
+
+
+def pushed(name: str, func: Callable, primals: tuple, tangents: tuple, strict: bool, has_aux: bool) -> tuple:
+    """The same for the transform of that name."""
+    leaves, spec = _primals(name, primals)
+    ts = fitting(name, "tangent", tangents, primals, leaves)
+    main, kept = keeping_aux(func, name, has_aux)
+    with DualLevel(func) as level:
+        duals = [make(x, level, t) for x, t in zip(leaves, ts, strict=True)]
+        out = settled(main(*optree.tree_unflatten(spec, duals)))
+    value = lowered(level, out)
+    checked_outputs(name, value)
+    along = optree.tree_map(lambda o: _tangent(level, o, strict), out)
+    return (value, along, lowered(level, kept[0])) if has_aux else (value, along)
+
+
+def _primals(name: str, primals: tuple) -> tuple[list[Tensor], Any]:
+    if not isinstance(primals, tuple) or not primals:
+        raise RuntimeError(f"{name}: primals must be a tuple of at least one argument, got {primals!r}")
+    tree: Any = primals
+    found, spec = optree.tree_flatten(tree)
+    leaves = [as_tensor(leaf) for leaf in found]
+    for leaf in leaves:
+        if not is_differentiable(leaf.dtype):
+            raise ValueError(f"{name}: primals must be floating or complex, got {leaf.aval}; convert with .to(dtype)")
+    return leaves, spec
+
+
+def _tangent(level: Level, out: Tensor, strict: bool) -> Tensor:
+    if out.level is level and out.tag is not None:
+        return out.tag
+    if strict:
+        raise RuntimeError(f"jvp: strict=True, but an output of shape {out.shape} does not depend on the primals")
+    return registry["zeros_like"](value_at(level, out))
+
+
+# ------------------------------------------------------------------------------------------------- linearised
+
+
+class TapeLevel(Level):
+    """Writes down the operators that tangents will pass; a tensor's tag is its place on the tape, None is zero."""
+
+    own_mode, pushes = False, True
+
+    def __init__(self, function: Callable) -> None:
+        self.function = function
+        self.steps: list[tuple[Op, tuple, tuple, Any, dict]] = []  # operator, values, places, result, params
+        self.inputs = 0
+        self.size = 0
+
+    def input(self, value: Tensor) -> Tensor:
+        """A tensor whose tangent will be given; all inputs come before the first operator."""
+        self.inputs += 1
+        return make(value, self, self._place())
+
+    def process(self, op: Op, args: tuple, params: dict) -> Any:
+        """The operator on the values; it is written down if a tangent can reach it."""
+        primals = tuple([value_at(self, a) for a in args])
+        places = tuple([a.tag if isinstance(a, Tensor) and a.level is self else None for a in args])
+        out = call(op, primals, params)
+        if not op.differentiable or all(p is None for p in places):
+            return outputs(out, lambda o: make(o, self, None))
+        self.steps.append((op, primals, places, out, params))
+        return outputs(out, lambda o: make(o, self, self._place()))
+
+    def _place(self) -> int:
+        self.size += 1
+        return self.size - 1
+
+    def run(self, tangents: list[Tensor]) -> list[Tensor | None]:
+        """The tangents at all places of the tape."""
+        found: list[Tensor | None] = list(tangents)
+        for op, primals, places, out, params in self.steps:
+            ts = tuple([None if p is None else found[p] for p in places])
+            if all(t is None for t in ts):
+                found += [None] * (len([o for o in out if isinstance(o, Tensor)]) if isinstance(out, tuple) else 1)
+                continue
+            dots = op.definition.jvp(op, primals, ts, out, params)
+            if isinstance(out, tuple):
+                found += [t for t, o in zip(dots, out, strict=True) if isinstance(o, Tensor)]
+            else:
+                found.append(dots)
+        return found
+
+
+def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
+    """The output of `func` at the primals, and its derivative there, a linear function of tangents.
+
+    The function runs once; `push(*tangents)` repeats only what tangents pass through, so that many are cheap.  Primals
+    and outputs are pytrees of tensors, tangents one like each primal.
+
+    Raises RuntimeError for tangents that do not fit and for outputs that are no tensors, ValueError for primals that
+    are not floating.
+
+    >>> import retrograd as rg
+    >>> out, push = rg.func.linearize(rg.sin, rg.zeros(2))
+    >>> push(rg.tensor([1.0, 2.0]))
+    tensor([1., 2.])
+    """
+    leaves, spec = _primals("linearize", primals)
+    with TapeLevel(func) as level:
+        out = settled(func(*optree.tree_unflatten(spec, [level.input(x) for x in leaves])))
+    value = lowered(level, out)
+    checked_outputs("linearize", value)
+
+    def push(*tangents: Any) -> Any:
+        found = level.run(fitting("linearize", "tangent", tangents, primals, leaves))
+
+        def along(o: Tensor) -> Tensor:
+            t = found[o.tag] if o.level is level and o.tag is not None else None
+            return registry["zeros_like"](value_at(level, o)) if t is None else t
+
+        return optree.tree_map(along, out)
+
+    return value, push

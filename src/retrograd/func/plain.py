@@ -1,17 +1,16 @@
 """One run of a plain function at a level of its own: trees of arrays and numbers in, and cotangents back to them."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import optree
 
-from retrograd.core import Tensor, at, registry
+from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
-from retrograd.core.engine import edge_of, pullback
 from retrograd.core.tensor import make
-from retrograd.func.forward import DualLevel
-from retrograd.func.lift import value_at
-from retrograd.func.reverse import GradLevel
+from retrograd.func.run import Run
+from retrograd.levels import DualLevel, settled, value_at
 from retrograd.ops.create import as_tensor
 
 
@@ -57,56 +56,17 @@ def answer_tree(tree: Any, plain: bool) -> Any:
     return optree.tree_map(lambda x: answer([x], plain)[0] if isinstance(x, Tensor) else x, tree)
 
 
-class Run:
-    """A function that has run on a tree of leaves, with its graph."""
+class PlainRun(Run):
+    """The same of a plain function of plain arrays."""
 
     def __init__(self, name: str, fun: Callable, x: Any) -> None:
-        self.name = name
-        leaves, self.spec = optree.tree_flatten(x)
-        values = [differentiable(name, leaf) for leaf in leaves]
-        self.level = GradLevel()
-        with self.level:
-            self.leaves = [self._leaf(value) for value in values]
-            self.out = fun(optree.tree_unflatten(self.spec, self.leaves))
-        self.outs = optree.tree_leaves(self.out)
-
-    def _leaf(self, value: Tensor) -> Tensor:
-        leaf = make(value, self.level, None)
-        leaf.requires_grad = True
-        return leaf
-
-    @property
-    def value(self) -> Any:
-        """What the function returned, as it is one level below."""
-        return optree.tree_map(lambda x: value_at(self.level, x), self.out)
+        super().__init__(name, fun, x, partial(differentiable, name))
 
     def one_output(self) -> Tensor:
         """The function's one result as a tensor, one level below."""
         if len(self.outs) != 1 or not (hasattr(self.outs[0], "dtype") or isinstance(self.outs[0], (float, complex))):
             raise TypeError(f"{self.name}: the function must return one number or array, got {self.out!r}")
         return differentiable(self.name, value_at(self.level, self.outs[0]))
-
-    def pull(self, cotangents: Sequence[Tensor]) -> list[Tensor]:
-        """Cotangents of the outputs, one for each, as those of the leaves; zeros where nothing flows."""
-        return pulled_back(self.level, self.outs, cotangents, self.leaves)
-
-    def tree(self, leaves: Sequence[Any]) -> Any:
-        """Answers, one for each leaf, in the shape of the argument."""
-        return optree.tree_unflatten(self.spec, leaves)
-
-
-def pulled_back(level: GradLevel, outs: list, cotangents: Sequence[Tensor], leaves: list[Tensor]) -> list[Tensor]:
-    """Cotangents of a level's outputs as those of its leaves, both one level below."""
-    with level:
-        reached = [isinstance(o, Tensor) and o.level is level and o.requires_grad for o in outs]
-        roots = [edge_of(o) for o, r in zip(outs, reached, strict=True) if r]
-        seeds = [make(g, level, None) for g, r in zip(cotangents, reached, strict=True) if r]
-        found: dict = {}
-        if roots:
-            inputs = [edge_of(leaf) for leaf in leaves]
-            found = pullback(roots, seeds, level=level, inputs=inputs, retain_graph=True)
-        with at(level, False):
-            return [(found[leaf] if leaf in found else registry["zeros_like"](leaf)).value for leaf in leaves]
 
 
 def pushed(name: str, fun: Callable, x: Any, tangent: Any) -> tuple[Any, Any]:
@@ -115,9 +75,9 @@ def pushed(name: str, fun: Callable, x: Any, tangent: Any) -> tuple[Any, Any]:
     tangents = optree.tree_leaves(tangent)
     if len(leaves) != len(tangents):
         raise ValueError(f"{name}: the tangent has {len(tangents)} leaves, the argument {len(leaves)}")
-    with DualLevel() as level:
+    with DualLevel(fun) as level:
         duals = [make(p, level, t) for p, t in _pairs(name, level, leaves, tangents)]
-        out = fun(optree.tree_unflatten(spec, duals))
+        out = settled(fun(optree.tree_unflatten(spec, duals)))
     value = optree.tree_map(lambda o: value_at(level, o), out)
     return value, optree.tree_map(lambda o: _tangent_of(level, o), out)
 

@@ -1,82 +1,119 @@
-"""Reverse mode as a function transform: `grad` and `vjp`, each with a graph of its own."""
+"""Reverse mode as function transforms: `grad`, `grad_and_value` and `vjp`, each run with a graph of its own."""
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
-from retrograd.core import Level, Op, Tensor, at, call, registry
-from retrograd.core.engine import edge_of, pullback
+import optree
+
+from retrograd.core import Tensor
+from retrograd.core.engine import ones
 from retrograd.core.hooks import conjugate
-from retrograd.core.tensor import make
-from retrograd.func.lift import lift, outputs
-from retrograd.ops.create import as_tensor
+from retrograd.func.arguments import Argnums, chosen, keeping_aux, of_chosen
+from retrograd.func.run import Run, lowered
 
 
-class GradLevel(Level):
-    """The identity: it exists to own an autograd graph, so that no `create_graph` is needed below."""
+def grad(func: Callable, argnums: Argnums = 0, has_aux: bool = False) -> Callable:
+    """The function that gives the gradient of a real scalar function with respect to the arguments `argnums`.
 
-    def process(self, op: Op, args: tuple, params: dict) -> Any:
-        """The operator on the values."""
-        below = [a.value if isinstance(a, Tensor) and a.level is self else a for a in args]
-        out = op(*below) if op.simple and op.simple == len(below) else call(op, tuple(below), params)
-        return make(out, self, None) if isinstance(out, Tensor) else outputs(out, lambda o: make(o, self, None))
+    Arguments are pytrees of tensors, and the gradient of each is one like it; of a tuple of argnums there is a tuple.
+    With `has_aux` the function returns (output, aux), and its gradient (gradient, aux).  Gradients of complex tensors
+    follow PyTorch's convention.
+
+    Raises RuntimeError for an output that is no real scalar, for argnums that fit no argument, and for arguments that
+    are not floating.
+
+    >>> import retrograd as rg
+    >>> rg.func.grad(lambda x: (x**3).sum())(rg.tensor([1.0, 2.0]))
+    tensor([ 3., 12.])
+    """
+    both = grad_and_value(func, argnums, has_aux)
+
+    @wraps(func, updated=())
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        found, value = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return gradient
 
 
-def vjp(func: Callable, *primals: Tensor) -> tuple[Tensor, Callable[[Tensor], tuple[Tensor, ...]]]:
-    """The value of `func` at the primals, and the function that pulls a cotangent back to them.
+def grad_and_value(func: Callable, argnums: Argnums = 0, has_aux: bool = False) -> Callable:
+    """The function that gives (gradient, value), or with `has_aux` (gradient, (value, aux)); else as `grad`.
+
+    >>> import retrograd as rg
+    >>> rg.func.grad_and_value(lambda x: (x**3).sum())(rg.tensor([1.0, 2.0]))
+    (tensor([ 3., 12.]), tensor(9.))
+    """
+
+    @wraps(func, updated=())
+    def gradient_and_value(*args: Any, **kwargs: Any) -> Any:
+        x = chosen("grad", args, argnums)
+        main, kept = keeping_aux(func, "grad", has_aux)
+        run = Run("grad", of_chosen(main, args, kwargs, argnums), x)
+        value = run.value
+        _check_scalar(value)
+        found = run.tree([conjugate(g) for g in run.pull([ones((), value.dtype)])])
+        return (found, (value, lowered(run.level, kept[0]))) if has_aux else (found, value)
+
+    return gradient_and_value
+
+
+def _check_scalar(out: Any) -> None:
+    if not isinstance(out, Tensor):
+        raise RuntimeError(f"grad: the function must return a tensor without dimensions, got {type(out).__name__}")
+    if out.shape != () or out.dtype.kind != "f":
+        raise RuntimeError(f"grad: the function must return a real scalar, got {out.aval}; use vjp, or jacrev")
+
+
+def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
+    """The output of `func` at the primals, and the function that pulls a cotangent back to them.
+
+    Primals and outputs are pytrees of tensors.  `pull(cotangent)` takes a tree like the output, and gives a tuple with
+    a tree for each primal; it may be called again.  With `has_aux` the function returns (output, aux), and the result
+    is (output, pull, aux).
+
+    Raises RuntimeError for outputs that are no tensors, and for cotangents that do not fit.
 
     >>> import retrograd as rg
     >>> out, pull = rg.func.vjp(rg.sin, rg.zeros(2))
     >>> pull(rg.ones(2))
     (tensor([1., 1.]),)
     """
-    level, values = GradLevel(), [as_tensor(x) for x in primals]
-    with level:
-        leaves = tuple(_leaf(x, level) for x in values)
-        out = lift(level, func(*leaves))
+    main, kept = keeping_aux(func, "vjp", has_aux)
+    run = Run("vjp", of_chosen(main, primals, {}, tuple(range(len(primals)))), primals)
+    value = run.value
+    outs = checked_outputs("vjp", value)
 
-    def pull(cotangent: Tensor) -> tuple[Tensor, ...]:
-        if cotangent.shape != out.shape:
-            raise ValueError(f"vjp: the cotangent has shape {cotangent.shape}, the output {out.shape}")
-        with level:
-            return tuple(conjugate(g).value for g in _pull(out, conjugate(make(cotangent, level, None)), leaves))
+    def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> tuple:
+        seeds = fitting("vjp", "cotangent", cotangents, value, outs)
+        found: tuple = run.tree([conjugate(g) for g in run.pull([conjugate(g) for g in seeds])])
+        return found
 
-    return out.value, pull
-
-
-def grad(func: Callable) -> Callable:
-    """The function that gives the gradient of a scalar function with respect to its first argument.
-
-    >>> import retrograd as rg
-    >>> rg.func.grad(lambda x: (x**3).sum())(rg.tensor([1.0, 2.0]))
-    tensor([ 3., 12.])
-    """
-
-    def gradient(x: Tensor, *rest: Any) -> Tensor:
-        value = as_tensor(x)
-        with GradLevel() as level:
-            leaf = _leaf(value, level)
-            out = lift(level, func(leaf, *rest))
-            if out.shape != () or out.dtype.kind != "f":
-                raise ValueError(f"grad: the function must return a real scalar, got {out.aval}; use vjp")
-            with at(level, False):
-                seed = registry["ones_like"](out)
-            (g,) = _pull(out, seed, (leaf,))
-            return conjugate(g).value
-
-    return gradient
+    return (value, pull, lowered(run.level, kept[0])) if has_aux else (value, pull)
 
 
-def _leaf(x: Tensor, level: Level) -> Tensor:
-    leaf = make(x, level, None)
-    leaf.requires_grad = True
-    return leaf
+def checked_outputs(name: str, value: Any) -> list[Tensor]:
+    """The leaves of what a function returned; there must be some, and all must be tensors."""
+    outs = optree.tree_leaves(value)
+    if not outs:
+        raise RuntimeError(f"{name}: the function must return at least one tensor, got {value!r}")
+    for out in outs:
+        if not isinstance(out, Tensor):
+            raise RuntimeError(f"{name}: the function must return tensors only, got {type(out).__name__}")
+    return outs
 
 
-def _pull(out: Tensor, seed: Tensor, leaves: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Cotangents of the leaves at their level, zeros where nothing flows; every rule runs one level below."""
-    found: dict = {}
-    if out.requires_grad:
-        inputs = [edge_of(leaf) for leaf in leaves]
-        found = pullback([edge_of(out)], [seed], level=out.level, inputs=inputs, retain_graph=True)
-    with at(out.level, False):
-        return tuple(found[x] if x in found else registry["zeros_like"](x) for x in leaves)
+def fitting(name: str, what: str, given: Any, tree: Any, leaves: list[Tensor]) -> list[Tensor]:
+    """The leaves of a tree of cotangents or tangents, which must be like those that they belong to."""
+    found, spec = optree.tree_flatten(given)
+    expected = optree.tree_structure(tree)
+    if spec != expected:
+        raise RuntimeError(f"{name}: the {what} is a tree {spec}, but must be one like {expected}")
+    for i, (g, leaf) in enumerate(zip(found, leaves, strict=True)):
+        if not isinstance(g, Tensor):
+            raise RuntimeError(f"{name}: {what} {i} must be a Tensor, got {type(g).__name__}")
+        if g.shape != leaf.shape:
+            raise RuntimeError(f"{name}: {what} {i} has shape {g.shape}, but {leaf.shape} is expected")
+        if g.dtype != leaf.dtype:
+            raise RuntimeError(f"{name}: {what} {i} is {g.dtype}, but {leaf.dtype} is expected")
+    return found

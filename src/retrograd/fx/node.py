@@ -138,7 +138,7 @@ class Node:
     def is_impure(self) -> bool:
         """Whether the step does more than compute its result, so that it must stay even without users."""
         if self.op == "call_function":
-            return self.target.definition.impure
+            return self.target.definition.impure or self.target.definition.random
         return self.op in ("placeholder", "output")
 
     def __repr__(self) -> str:

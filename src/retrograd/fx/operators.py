@@ -3,6 +3,8 @@
 from typing import Any
 
 from retrograd.core import Aval, Definition, op, operator_named
+from retrograd.ops.batching import spread
+from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Composite
 
 
@@ -37,6 +39,11 @@ class guard(Definition, differentiable=False, impure=True):
 
     def shape(x: Any, expected: Any, *, source: str) -> Aval:
         return Aval((), "bool")
+
+    def batch(batched: Any, n: int, x: Any, expected: Any, *, source: str) -> Any:  # type: ignore[override]
+        expected = expected if batched[1] else spread(as_tensor(expected, x.dtype), n)
+        x = x if batched[0] else spread(x, n)
+        return spread(operator_named("guard")(x, expected, source=source), n)
 
     def samples(r: Any) -> Any:
         same = r.ints(9, (3, 2))

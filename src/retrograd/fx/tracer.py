@@ -14,6 +14,7 @@ from retrograd.fx.graph_module import GraphModule, extract, tensor_names
 from retrograd.fx.node import Node, map_leaves
 from retrograd.fx.operators import GUARD, PICK
 from retrograd.fx.signature import Signature
+from retrograd.levels import settled
 from retrograd.nn.module import Module
 from retrograd.ops.create import as_tensor
 
@@ -49,10 +50,11 @@ def trace(root: Callable | Module, *args: Any, **kwargs: Any) -> GraphModule:
     names = tensor_names(root) if isinstance(root, Module) else []
     home = extract(root, names) if isinstance(root, Module) else Module()
     level = TraceLevel(graph, home, names)
+    level.function = root
     with at(current().level, False), _buffers_kept(root), level:
         named = zip(graph.signature.inputs, examples, strict=True)
         arguments = graph.signature.rebuild([level.input(known.name, x) for known, x in named])
-        level.output(root(*arguments.args, **arguments.kwargs))
+        level.output(settled(root(*arguments.args, **arguments.kwargs)))
     return GraphModule(home, graph, keep=names)
 
 
@@ -194,10 +196,7 @@ class TraceLevel(Level):
 
 def _check_not_escaped(tensor: Tensor) -> None:
     if tensor.level is not None and not tensor.level.active:
-        raise RuntimeError(
-            f"this tensor, of shape {tensor.shape}, belongs to a {type(tensor.level).__name__} that is over: "
-            f"it has escaped the function that was traced. Return it from that function instead."
-        )
+        raise tensor.level.escape(tensor)
 
 
 def _arguments(op: Op, inputs: list, params: dict) -> tuple[tuple, dict[str, Any]]:

@@ -16,7 +16,8 @@ class _Owned(Tensor):
     def __init__(self, data: Tensor) -> None:
         if not isinstance(data, Tensor):
             raise TypeError(f"{type(self).__name__}: expected a Tensor, got {type(data).__name__}; see rg.tensor")
-        super().__init__(data.value, data.level, None if data.level is None else data.tag)
+        ground = data.level is None
+        super().__init__(data.value[...] if ground else data.value, data.level, None if ground else data.tag)
         self.version = version_of(data)
 
 

@@ -7,6 +7,7 @@ from retrograd.ops import activation as activation
 from retrograd.ops import bessel as bessel
 from retrograd.ops import bits as bits
 from retrograd.ops import classes as classes
+from retrograd.ops import columns as columns
 from retrograd.ops import complex as complex
 from retrograd.ops import conv as conv
 from retrograd.ops import convert as convert
@@ -44,6 +45,7 @@ from retrograd.ops import nn as nn
 from retrograd.ops import normalize as normalize
 from retrograd.ops import norms as norms
 from retrograd.ops import pad as pad
+from retrograd.ops import places as places
 from retrograd.ops import pointwise as pointwise
 from retrograd.ops import polynomials as polynomials
 from retrograd.ops import pool as pool

@@ -1,8 +1,9 @@
 """Losses of classes: numbers (..., classes, ...) against the number, or the probability, of the right one."""
 
-from retrograd.core import Aval, Definition, op
+from retrograd.core import Aval, Definition, op, registry
+from retrograd.ops.batching import all_batched
 from retrograd.ops.embedding import lookup
-from retrograd.ops.family import Composite
+from retrograd.ops.family import Composite, from_behind
 from retrograd.ops.losses import REDUCTIONS, reduction_named, weighted_mean
 from retrograd.ops.nn import log_softmax, softmax
 from retrograd.ops.pointwise import ne, to, where
@@ -11,8 +12,22 @@ from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import movedim, reshape, unsqueeze
 
 
+class OfClasses(Definition):
+    """Takes numbers, with the classes last or without, and class numbers: all with the same dimensions in front."""
+
+    @classmethod
+    def batch(cls, batched, n, /, *args, **params):
+        """The examples are one dimension more in front."""
+        return registry[cls.__name__](*all_batched(args, batched, n), **params)
+
+    @classmethod
+    def dependence(cls, i, out, /, x, target, **params):
+        """On those of the same place in front."""
+        return from_behind(target.ndim, target.ndim)
+
+
 @op("class_loss(Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
-class class_loss(Definition):
+class class_loss(OfClasses):
     """-log softmax(x) at the target: x (..., classes), integers (...) to (...); 0 for ignore_index."""
 
     public = False
@@ -47,7 +62,7 @@ class class_loss(Definition):
 
 
 @op("class_residual(Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
-class class_residual(Definition):
+class class_residual(OfClasses):
     """softmax(x) - one_hot(target), the derivative of `class_loss`; 0 where the target is ignore_index."""
 
     public = False
@@ -78,7 +93,7 @@ def _softmax_slope(g, x, target, ignore_index):
 
 
 @op("pick_class(Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
-class pick_class(Definition, linear="x"):
+class pick_class(OfClasses, linear="x", moves=True):
     """x at the target: x (..., classes), integers (...) to (...); 0 where the target is ignore_index."""
 
     public = False
@@ -101,7 +116,7 @@ class pick_class(Definition, linear="x"):
 
 
 @op("place_class(Tensor src, Tensor target, *, int classes, int ignore_index=-100) -> Tensor")
-class place_class(Definition, linear="src"):
+class place_class(OfClasses, linear="src", moves=True):
     """Zeros (..., classes) with src (...) at the target: the transpose of `pick_class`."""
 
     public = False

@@ -27,7 +27,7 @@ def _samples(r):
 
 
 @op("view_as_real(Tensor x) -> Tensor")
-class view_as_real(View, linear="x"):
+class view_as_real(View, linear="x", moves=False):
     """A view of complex numbers as pairs of real ones: shape (...) becomes (..., 2).  RuntimeError for other dtypes.
 
     >>> import retrograd as rg
@@ -43,6 +43,12 @@ class view_as_real(View, linear="x"):
 
     def vjp_x(g):
         return conj(view_as_complex(g.contiguous()))
+
+    def dependence(i, out, x):
+        return {d: d for d in range(x.ndim)}
+
+    def stacked(whole):
+        return (("view_as_real", {}),)
 
     def samples(r):
         yield (view_as_complex(r(3, 2)),), {}
@@ -63,7 +69,7 @@ def _check_complex(name, x):
 
 
 @op("view_as_complex(Tensor x) -> Tensor")
-class view_as_complex(View, linear="x"):
+class view_as_complex(View, linear="x", moves=False):
     """A view of pairs of real numbers as complex ones: shape (..., 2) becomes (...).
 
     x is float32 or float64, and the two of a pair lie next to each other in memory, else RuntimeError.
@@ -87,6 +93,15 @@ class view_as_complex(View, linear="x"):
 
     def vjp_x(g):
         return view_as_real(conj(g))
+
+    def dependence(i, out, x):
+        return {d: d for d in range(out.ndim)}
+
+    def batch(batched, n, x):
+        return view_as_complex(x.contiguous())  # how examples lie in memory says nothing of a single one
+
+    def stacked(whole):
+        return (("view_as_complex", {}),)
 
     def samples(r):
         yield (r(3, 2),), {}

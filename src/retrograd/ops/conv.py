@@ -1,10 +1,11 @@
-"""Convolutions: one primitive and its two transposes; and windows of images as columns."""
+"""Convolutions: one primitive and its two transposes."""
 
-from retrograd.core import Aval, Definition, op, registry
+from retrograd.core import Aval, call, examples, op, registry
+from retrograd.ops.dependence import windows_seen
 from retrograd.ops.family import Composite, numel, same_dtype
 from retrograd.ops.linalg import Product
 from retrograd.ops.reduce import sum as sum_over
-from retrograd.ops.view import reshape, squeeze, unsqueeze
+from retrograd.ops.view import movedim, reshape, squeeze, unsqueeze
 
 # ------------------------------------------------------------------------------------------------- the primitives
 
@@ -14,7 +15,68 @@ from retrograd.ops.view import reshape, squeeze, unsqueeze
 
 
 class Convolution(Product, public=False, method=False):
-    """The derivative of the trilinear form by one of its parts: the operands are the other two."""
+    """The derivative of the trilinear form by one of its parts: the operands are the other two.
+
+    `parts` are those of the operands and of the result, each by what its first two dimensions count: images n,
+    channels c or o.
+    """
+
+    parts = ()
+
+    @classmethod
+    def batch(cls, batched, n, /, a, b, *, groups, **params):
+        """The examples are more groups; or, of one operand alone, more of what it and the result count."""
+        operator = registry[cls.__name__]
+        if n == 0:
+            return examples.none(operator, batched, (a, b), {"groups": groups, **params})
+        *operands, out = cls.parts
+        if batched == (True, True):
+            a, b = (folded(x, _GROUPED[part]) for x, part in zip((a, b), operands, strict=True))
+            return unfolded(call(operator, (a, b), {"groups": groups * n, **params}), n, _GROUPED[out])
+        which = batched.index(True)
+        part, both = operands[which], [a, b]
+        (kind,) = set(part) & set(out)
+        dim, to = part.index(kind), out.index(kind)
+        both[which] = folded(both[which], dim, _parted_by(part, dim, groups))
+        return unfolded(call(operator, tuple(both), {"groups": groups, **params}), n, to, _parted_by(out, to, groups))
+
+    @classmethod
+    def dependence(cls, i, out, /, *avals, groups, **params):
+        """Of images on those that windows show, where channels are not told apart; else on what both count."""
+        part, result = (*cls.parts[:2], "o")[i], cls.parts[-1]  # a bias counts channels
+        if "n" in part and "n" in result:
+            return windows_seen(avals[i].shape, out.shape, groups, lambda images: cls._shown(images, avals, params))
+        shared = {part.index(kind): result.index(kind) for kind in part if kind in result}
+        return {d: k for d, k in shared.items() if avals[i].shape[d] == out.shape[k]}
+
+    @classmethod
+    def _shown(cls, images, avals, params):
+        """What each tap of the kernel shows of images with one channel, as a channel of its own."""
+        kernel = avals[1].shape[2:]
+        taps = registry["eye"](numel(kernel), dtype=images.dtype)
+        weight = reshape(taps, (*((-1, 1) if cls.parts[-1] == "no" else (1, -1)), *kernel))
+        return call(registry[cls.__name__], (images, weight, *[None] * len(avals[2:])), {**params, "groups": 1})
+
+
+_GROUPED = {"nc": 1, "oc": 0, "no": 1}  # which dimension of a part counts the channels of all groups
+
+
+def _parted_by(part, dim, groups):
+    return groups if _GROUPED[part] == dim else 1
+
+
+def folded(x, dim, parts=1):
+    """Examples, which lie in front, side by side in a dimension of each, in every one of its equal parts."""
+    size = x.shape[dim + 1]
+    x = movedim(reshape(x, (*x.shape[: dim + 1], parts, size // parts, *x.shape[dim + 2 :])), 0, dim + 1)
+    return reshape(x, (*x.shape[:dim], parts * x.shape[dim + 1] * (size // parts), *x.shape[dim + 3 :]))
+
+
+def unfolded(x, n, dim, parts=1):
+    """The reverse of `folded`, for n examples."""
+    size = x.shape[dim] // n
+    x = movedim(reshape(x, (*x.shape[:dim], parts, n, size // parts, *x.shape[dim + 1 :])), dim + 1, 0)
+    return reshape(x, (*x.shape[: dim + 1], size, *x.shape[dim + 3 :]))
 
 
 def _multiplications(y, w):
@@ -39,7 +101,7 @@ def _images_out(x, weight, size, groups):
     "convolution(Tensor x, Tensor weight, Tensor? bias, int[] size, int[] stride, int[] before, "
     "int[] dilation, int groups) -> Tensor"
 )
-class convolution(Convolution):
+class convolution(Convolution, parts=("nc", "oc", "no")):
     """Images (n, c, *sizes) and a weight (o, c / groups, *kernel) to images (n, o, *size), plus a bias per channel.
 
     Place p of the result sees the places p * stride + t * dilation - before for all taps t; outside there are zeros.
@@ -76,6 +138,18 @@ class convolution(Convolution):
     def jvp_bias(t, out):
         return registry["expand"](reshape(t, (-1, *(1,) * (out.ndim - 2))), out.shape)
 
+    @classmethod
+    def batch(cls, batched, n, /, x, weight, bias=None, **params):
+        """A bias of the same weight for all examples is the kernel's; else it is added."""
+        if batched == (True, False, False) and bias is not None and n:
+            return unfolded(convolution(folded(x, 0), weight, bias, **params), n, 0)
+        whole = any(batched[:2])
+        out = super().batch(batched[:2], n, x, weight, **params) if whole else convolution(x, weight, None, **params)
+        if bias is None:
+            return out
+        lead, ones = (n, 1) if batched[2] else (), (1,) * len(params["size"])
+        return out + reshape(bias, (*lead, bias.shape[-1], *ones))
+
     def samples(r):
         yield (r(2, 3, 6), r(4, 3, 2), r(4)), {"size": 3, "stride": 2, "before": 1, "dilation": 2, "groups": 1}
         yield (
@@ -100,7 +174,7 @@ class convolution(Convolution):
     "convolution_input(Tensor y, Tensor weight, int[] size, int[] stride, int[] before, int[] dilation, "
     "int groups) -> Tensor"
 )
-class convolution_input(Convolution, linear="y weight"):
+class convolution_input(Convolution, linear="y weight", parts=("no", "oc", "nc")):
     """`convolution` transposed as a map of images: (n, o, *out) and (o, c / groups, *kernel) to (n, c, *size)."""
 
     def impl(xp, y, weight, *, size, stride, before, dilation, groups):
@@ -144,7 +218,7 @@ def _images_in(y, weight, size, groups):
     "convolution_weight(Tensor x, Tensor y, int[] kernel, int[] stride, int[] before, int[] dilation, "
     "int groups) -> Tensor"
 )
-class convolution_weight(Convolution, linear="x y"):
+class convolution_weight(Convolution, linear="x y", parts=("nc", "no", "oc")):
     """`convolution` transposed as a map of weights: images (n, c, *sizes) and (n, o, *out) to (o, c / groups, *kernel).
 
     Entry t of the result for two channels is the sum of all products of places that tap t brings together.
@@ -389,125 +463,3 @@ def _conv_transpose(ndim):
 
 conv1d, conv2d, conv3d = map(_conv, (1, 2, 3))
 conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_conv_transpose, (1, 2, 3))
-
-# ------------------------------------------------------------------------------------------- windows as columns
-
-
-@op("window_columns(Tensor x, *, int[] kernel, int[] stride, int[] before, int[] dilation, int[] size) -> Tensor")
-class window_columns(Definition, linear="x", public=False, method=False):
-    """Images (n, c, *sizes) to what the windows at places `size` see: (n, c, *kernel, *size), zeros outside."""
-
-    def impl(xp, x, *, kernel, stride, before, dilation, size):
-        return xp.window_columns(x, kernel, stride, before, dilation, size)
-
-    def shape(x, *, kernel, stride, before, dilation, size):
-        return Aval((*x.shape[:2], *kernel, *size), x.dtype)
-
-    def vjp_x(g, x_aval, kernel, stride, before, dilation, size):
-        given = {"kernel": kernel, "stride": stride, "before": before, "dilation": dilation}
-        return window_sums(g, size=x_aval.shape[2:], **given)
-
-    def samples(r):
-        given = {"kernel": (2, 1), "stride": (1, 2), "before": (1, 0), "dilation": (2, 1), "size": (3, 2)}
-        yield (r(2, 1, 4, 3),), given
-
-
-@op("window_sums(Tensor x, *, int[] kernel, int[] stride, int[] before, int[] dilation, int[] size) -> Tensor")
-class window_sums(Definition, linear="x", public=False, method=False):
-    """Images (n, c, *size) from windows (n, c, *kernel, *places), which are added where they overlap."""
-
-    def impl(xp, x, *, kernel, stride, before, dilation, size):
-        return xp.window_sums(x, kernel, stride, before, dilation, size)
-
-    def shape(x, *, kernel, stride, before, dilation, size):
-        return Aval((*x.shape[:2], *size), x.dtype)
-
-    def vjp_x(g, x_aval, kernel, stride, before, dilation):
-        places = x_aval.shape[2 + len(kernel) :]
-        return window_columns(g, kernel=kernel, stride=stride, before=before, dilation=dilation, size=places)
-
-    def samples(r):
-        given = {"kernel": (2, 1), "stride": (1, 2), "before": (1, 0), "dilation": (2, 1), "size": (4, 3)}
-        yield (r(2, 1, 2, 1, 3, 2),), given
-
-
-def window_places(name, size, kernel, stride, padding, dilation):
-    """How many windows fit along each dimension; a ValueError if none does."""
-    per = zip(size, kernel, stride, padding, dilation, strict=True)
-    places = tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in per)
-    if any(n < 1 for n in places):
-        raise ValueError(
-            f"{name}: nothing is left: images of size {size} with padding {padding} are less than the kernel {kernel}"
-        )
-    return places
-
-
-def _window(name, kernel_size, stride, padding, dilation):
-    """What determines the windows of images with two dimensions."""
-    given = (("kernel_size", kernel_size, 1), ("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1))
-    kernel, stride, before, dilation = (per_dim(name, what, value, 2, least) for what, value, least in given)
-    return {"kernel": kernel, "stride": stride, "before": before, "dilation": dilation}
-
-
-@op("unfold(Tensor x, int[] kernel_size, int[] dilation=1, int[] padding=0, int[] stride=1) -> Tensor")
-class unfold(Composite, home="nn.functional", method=False):
-    """Images (n, c, h, w) to columns (n, c * kernel_h * kernel_w, places), one for each place of the kernel.
-
-    >>> import retrograd as rg
-    >>> rg.nn.functional.unfold(rg.arange(4.0).reshape(1, 1, 2, 2), kernel_size=2).flatten().tolist()
-    [0.0, 1.0, 2.0, 3.0]
-    """
-
-    def compose(x, *, kernel_size, dilation, padding, stride):
-        batched = check_images("unfold", x, 2)
-        window = _window("unfold", kernel_size, stride, padding, dilation)
-        places = window_places("unfold", x.shape[-2:], *window.values())
-        batch = x if batched else unsqueeze(x, 0)
-        columns = window_columns(batch, size=places, **window)
-        rows = x.shape[-3] * numel(window["kernel"])
-        return reshape(columns, (*x.shape[:-3], rows, numel(places)))
-
-    def samples(r):
-        yield (r(2, 2, 4, 3),), {"kernel_size": (2, 2)}
-        yield (r(2, 4, 3),), {"kernel_size": (3, 1), "dilation": (1, 2), "padding": (1, 0), "stride": (2, 1)}
-
-    def errors(r):
-        yield (r(2, 3),), {"kernel_size": 2}, ValueError, "unfold: expected images"
-        yield (r(1, 2, 3, 3),), {"kernel_size": 4}, ValueError, "unfold: nothing is left"
-
-
-@op(
-    "fold(Tensor x, int[] output_size, int[] kernel_size, int[] dilation=1, int[] padding=0, int[] stride=1) "
-    "-> Tensor"
-)
-class fold(Composite, home="nn.functional", method=False):
-    """Columns (n, c * kernel_h * kernel_w, places) to images (n, c, *output_size), adding where windows overlap.
-
-    The transpose of `unfold`.
-    """
-
-    def compose(x, *, output_size, kernel_size, dilation, padding, stride):
-        if x.ndim not in (2, 3):
-            raise ValueError(f"fold: expected columns (n, rows, places) or without n, got shape {x.shape}")
-        window = _window("fold", kernel_size, stride, padding, dilation)
-        size = per_dim("fold", "output_size", output_size, 2, 1)
-        places = window_places("fold", size, *window.values())
-        channels, left = divmod(x.shape[-2], numel(window["kernel"]))
-        if left or x.shape[-1] != numel(places):
-            raise ValueError(
-                f"fold: columns of shape {x.shape} do not fit: {numel(places)} windows of {numel(window['kernel'])} "
-                f"places per channel are expected"
-            )
-        lead = x.shape[:-2] or (1,)
-        out = window_sums(reshape(x, (*lead, channels, *window["kernel"], *places)), size=size, **window)
-        return out if x.ndim == 3 else squeeze(out, 0)
-
-    def samples(r):
-        yield (r(2, 4, 6),), {"output_size": (4, 3), "kernel_size": (2, 2)}
-        yield (
-            (r(6, 4),),
-            {"output_size": (4, 4), "kernel_size": (3, 1), "dilation": (1, 2), "padding": (1, 0), "stride": (3, 2)},
-        )
-
-    def errors(r):
-        yield (r(1, 4, 5),), {"output_size": 3, "kernel_size": 2}, ValueError, "fold: .* do not fit: 4 windows"

@@ -6,11 +6,11 @@ Differentiation of the Cholesky decomposition, arXiv 1602.07527.
 
 from typing import NamedTuple
 
-from retrograd.core import Aval, Definition, Tensor, op, registry
+from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
 from retrograd.ops.complex import adjoint
-from retrograd.ops.family import Composite, Gufunc
+from retrograd.ops.family import Composite, Gufunc, Stacked
 from retrograd.ops.inverses import check_matrices, check_square, dominant, turned
 from retrograd.ops.linalg import matmul
 from retrograd.ops.solve import check_info, triangular, triangular_right
@@ -70,7 +70,7 @@ class cholesky_factor(Gufunc, fits=False):
 
 
 @op("cholesky_info(Tensor A) -> Tensor")
-class cholesky_info(Definition, differentiable=False):
+class cholesky_info(Stacked, differentiable=False):
     """The order of the first leading minor that is not positive definite, 0 if all are."""
 
     public = False
@@ -153,7 +153,7 @@ class linalg_cholesky_ex(Composite):
 
 
 @op("qr_factors(Tensor A, *, str mode) -> (Tensor Q, Tensor R)")
-class qr_factors(Definition):
+class qr_factors(Stacked):
     """Q and R of matrices with as many rows as columns or more; mode "complete" has no derivative if more."""
 
     public = False

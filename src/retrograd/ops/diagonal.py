@@ -1,7 +1,7 @@
 """The diagonals of tensors."""
 
 from retrograd.core import Aval, Definition, op
-from retrograd.ops.family import Composite, View, canonical_dim
+from retrograd.ops.family import Composite, View, behind, canonical_dim
 from retrograd.ops.reduce import sum as sum_over
 
 
@@ -17,6 +17,10 @@ class diagonal(View, linear="x"):
 
     def vjp_x(g, x_aval, offset, dim1, dim2):
         return place_diagonal(g, shape=x_aval.shape, offset=offset, dim1=dim1, dim2=dim2)
+
+    def stacked(whole, *, offset, dim1, dim2):
+        dim1, dim2 = behind("diagonal", (dim1, dim2), len(whole) - 1)
+        return (("diagonal", {"offset": offset, "dim1": dim1, "dim2": dim2}),)
 
     def samples(r):
         yield (r(3, 4),), {}
@@ -35,7 +39,7 @@ def _diagonal_shape(shape, offset, dim1, dim2):
 
 
 @op("place_diagonal(Tensor src, *, int[] shape, int offset, int dim1, int dim2) -> Tensor")
-class place_diagonal(Definition, linear="src"):
+class place_diagonal(Definition, linear="src", moves=True):
     """Zeros of `shape` with src on a diagonal: the transpose of `diagonal`."""
 
     public = False
@@ -55,8 +59,13 @@ class place_diagonal(Definition, linear="src"):
     def vjp_src(g, offset, dim1, dim2):
         return diagonal(g, offset, dim1, dim2)
 
+    def batch(batched, n, src, *, shape, offset, dim1, dim2):
+        dim1, dim2 = behind("diagonal", (dim1, dim2), len(shape))
+        return place_diagonal(src, shape=(n, *shape), offset=offset, dim1=dim1, dim2=dim2)
+
     def samples(r):
         yield (r(3),), {"shape": (3, 4), "offset": 0, "dim1": 0, "dim2": 1}
+        yield (r(2, 2),), {"shape": (3, 2, 4), "offset": -1, "dim1": 0, "dim2": -1}
 
 
 @op("trace(Tensor x) -> Tensor")

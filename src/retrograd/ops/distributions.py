@@ -4,13 +4,13 @@ import math
 
 from retrograd.core import Aval, Definition, Tensor, dtype_of, op, registry, shape_of
 from retrograd.core import dtype as dtypes
-from retrograd.ops.family import Composite, Pointwise, broadcast_shapes, cast_to, check_real
+from retrograd.ops.family import Composite, Pointwise, broadcast_shapes, cast_to, check_real, numel
 from retrograd.ops.gamma import digamma, polygamma
 from retrograd.ops.generators import chosen
 from retrograd.ops.methods import method
 from retrograd.ops.pointwise import floor, log, log1p, neg, sigmoid, sqrt, tan
 from retrograd.ops.random import _rand, _randint, _randn, bernoulli
-from retrograd.ops.view import broadcast_tensors
+from retrograd.ops.view import broadcast_tensors, reshape
 
 # ------------------------------------------------------------------------------------------- gamma, and its kin
 
@@ -49,7 +49,7 @@ def _density_slope(alpha, x, order):
 
 
 @op("standard_gamma(Tensor alpha, *, any generator=None) -> Tensor")
-class standard_gamma(Pointwise, promotion="float", impure=True, in_place=False, aliases="_standard_gamma"):
+class standard_gamma(Pointwise, promotion="float", random=True, in_place=False, aliases="_standard_gamma"):
     """Draws from gamma distributions of shape alpha and scale 1.
 
     Gradients reach alpha: the draw moves so that its place among all draws, the distribution function, stays the same.
@@ -107,7 +107,7 @@ def _log_gamma(alpha, generator):
 
 
 @op("sample_dirichlet(Tensor concentration, *, any generator=None) -> Tensor")
-class sample_dirichlet(Composite, impure=True, aliases="_sample_dirichlet"):
+class sample_dirichlet(Composite, random=True, aliases="_sample_dirichlet"):
     """Draws from Dirichlet distributions, along the last dimension: positive numbers whose sum is 1.
 
     Gradients reach the concentration, as those of `standard_gamma` do.
@@ -134,7 +134,7 @@ class sample_dirichlet(Composite, impure=True, aliases="_sample_dirichlet"):
 
 
 @op("sample_beta(Tensor a, Tensor b, *, any generator=None) -> Tensor")
-class sample_beta(Composite, impure=True):
+class sample_beta(Composite, random=True):
     """Draws from beta distributions, which gradients reach the parameters of, as those of `standard_gamma` do."""
 
     method = False
@@ -150,7 +150,7 @@ class sample_beta(Composite, impure=True):
 
 
 @op("sample_chi2(Tensor df, *, any generator=None) -> Tensor")
-class sample_chi2(Composite, impure=True):
+class sample_chi2(Composite, random=True):
     """Draws from chi-squared distributions of `df` degrees of freedom; gradients reach these."""
 
     method = False
@@ -163,7 +163,7 @@ class sample_chi2(Composite, impure=True):
 
 
 @op("sample_student_t(Tensor df, *, any generator=None) -> Tensor")
-class sample_student_t(Composite, impure=True):
+class sample_student_t(Composite, random=True):
     """Draws from Student's t distributions of `df` degrees of freedom; gradients reach these."""
 
     method = False
@@ -181,7 +181,7 @@ class sample_student_t(Composite, impure=True):
 
 
 @op("poisson(Tensor x, any generator=None) -> Tensor")
-class poisson(Pointwise, differentiable=False, promotion=None, impure=True, in_place=False, method=False):
+class poisson(Pointwise, differentiable=False, promotion=None, random=True, in_place=False, method=False):
     """How many events there are where x are expected: draws from Poisson distributions, in the dtype of x.
 
     >>> import retrograd as rg
@@ -208,7 +208,7 @@ class poisson(Pointwise, differentiable=False, promotion=None, impure=True, in_p
 
 
 @op("binomial(Tensor count, Tensor prob, any generator=None) -> Tensor")
-class binomial(Pointwise, differentiable=False, promotion=None, impure=True, in_place=False, method=False):
+class binomial(Pointwise, differentiable=False, promotion=None, random=True, in_place=False, method=False):
     """How many of `count` coins, each with probability `prob`, show heads; in the dtype of count, a floating one.
 
     >>> import retrograd as rg
@@ -243,7 +243,7 @@ def _binomial_aval(count, prob):
 
 
 @op("multinomial(Tensor x, int num_samples, bool replacement=False, *, any generator=None) -> Tensor")
-class multinomial(Definition, differentiable=False, impure=True):
+class multinomial(Definition, differentiable=False, random=True):
     """Draws the places of `num_samples` entries of each row of x, an entry as often as it is large.
 
     x is a vector or a matrix of numbers that are not negative, nor all of them 0; they need not sum to 1.  Without
@@ -267,6 +267,10 @@ class multinomial(Definition, differentiable=False, impure=True):
 
     def shape(x, *, num_samples, replacement, generator):
         return _multinomial_aval(x, num_samples, replacement)
+
+    def batch(batched, n, x, **params):
+        out = multinomial(reshape(x, (numel(x.shape[:-1]), x.shape[-1])), **params)
+        return reshape(out, (*x.shape[:-1], out.shape[-1]))
 
     def samples(r):
         yield (r(2, 4, within=(0.1, 1.0)),), {"num_samples": 3}

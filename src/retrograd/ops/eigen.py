@@ -12,15 +12,15 @@ al., On the computation of complex-valued gradients, arXiv 1701.00392.
 import math
 from typing import NamedTuple
 
-from retrograd.core import Aval, Definition, Tensor, op, registry
+from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
 from retrograd.core.level import is_recording
 from retrograd.ops.complex import adjoint
 from retrograd.ops.decompose import hermitian
 from retrograd.ops.diagonal import diagonal
-from retrograd.ops.family import Composite, cast_to
-from retrograd.ops.inverses import check_square, turned
+from retrograd.ops.family import Composite, Stacked, cast_to
+from retrograd.ops.inverses import Mapped, check_square, turned
 from retrograd.ops.linalg import matmul
 from retrograd.ops.pointwise import real_part, where
 from retrograd.ops.reduce import sum as sum_over
@@ -56,7 +56,7 @@ def _symmetric(r, n, *lead):
 
 
 @op("eigh_factors(Tensor A, *, str UPLO) -> (Tensor values, Tensor vectors)")
-class eigh_factors(Definition, differentiable=False):
+class eigh_factors(Stacked, differentiable=False):
     """Eigenvalues, ascending, and eigenvectors, of the Hermitian matrices of which one triangle is read."""
 
     public = False
@@ -74,7 +74,7 @@ class eigh_factors(Definition, differentiable=False):
 
 
 @op("eigenvalues_hermitian(Tensor A, *, str UPLO) -> Tensor")
-class eigenvalues_hermitian(Definition, differentiable=False):
+class eigenvalues_hermitian(Stacked, differentiable=False):
     """The eigenvalues alone, where nobody asks for derivatives."""
 
     public = False
@@ -90,7 +90,7 @@ class eigenvalues_hermitian(Definition, differentiable=False):
         yield (_symmetric(r, 3, 2),), {"UPLO": "U"}
 
 
-class OfHermitian(Definition):
+class OfHermitian(Mapped):
     """One result of the eigendecomposition of Hermitian matrices A, whose factors are known."""
 
     public = False
@@ -235,7 +235,7 @@ class linalg_eigvalsh(Composite):
 
 
 @op("eig_factors(Tensor A) -> (Tensor values, Tensor vectors)")
-class eig_factors(Definition, differentiable=False):
+class eig_factors(Stacked, differentiable=False):
     """Eigenvalues and eigenvectors, complex, of square matrices."""
 
     public = False
@@ -254,7 +254,7 @@ class eig_factors(Definition, differentiable=False):
 
 
 @op("eigenvalues_general(Tensor A) -> Tensor")
-class eigenvalues_general(Definition, differentiable=False):
+class eigenvalues_general(Stacked, differentiable=False):
     """The eigenvalues alone, where nobody asks for derivatives."""
 
     public = False
@@ -270,7 +270,7 @@ class eigenvalues_general(Definition, differentiable=False):
         yield (r(2, 3, 3),), {}
 
 
-class OfGeneral(Definition):
+class OfGeneral(Mapped):
     """One result of the eigendecomposition of square matrices A, whose factors are known."""
 
     public = False

@@ -3,19 +3,21 @@
 import math
 
 from retrograd.core import Aval, Definition, op, registry, xp
-from retrograd.ops.extremes import max as largest
-from retrograd.ops.family import Composite, canonical_dim
+from retrograd.ops.batching import spread
+from retrograd.ops.family import Composite, canonical_dim, numel
 from retrograd.ops.mutate import set_item
 from retrograd.ops.norms import norm
-from retrograd.ops.pointwise import clamp, detach, eq, gt, ne, to, where
+from retrograd.ops.places import gather, index_select, index_sum, stacked_places
+from retrograd.ops.pointwise import clamp, detach, eq, gt, isnan, logical_or, ne, to, where
 from retrograd.ops.scan import cumsum
+from retrograd.ops.scatter import scatter_max, scatter_min
 from retrograd.ops.view import cat, expand, narrow, reshape, unsqueeze
 
 # -------------------------------------------------------------------------------------- rows by number
 
 
 @op("lookup(Tensor weight, Tensor ids) -> Tensor")
-class lookup(Definition, linear="weight"):
+class lookup(Definition, linear="weight", moves=True):
     """The rows of weight (rows, ...) that the integers `ids` name: (*ids.shape, ...)."""
 
     public = False
@@ -33,6 +35,15 @@ class lookup(Definition, linear="weight"):
     def vjp_weight(g, ids, weight_aval):
         return sum_rows(g, ids, weight_aval.shape[0])
 
+    def batch(batched, n, weight, ids):
+        if not batched[0]:
+            return lookup(weight, ids)
+        if not batched[1]:
+            rows = index_select(weight, 1, reshape(ids, (numel(ids.shape),)))
+            return reshape(rows, (n, *ids.shape, *weight.shape[2:]))
+        tables = reshape(weight, (n * weight.shape[1], *weight.shape[2:]))
+        return lookup(tables, stacked_places(ids, size=weight.shape[1], dim=0))
+
     def samples(r):
         yield (r(5, 3), r.ints(5, (4,))), {}
         yield (r(5, 3), r.ints(5, (2, 2))), {}
@@ -44,7 +55,7 @@ class lookup(Definition, linear="weight"):
 
 
 @op("sum_rows(Tensor src, Tensor ids, int size) -> Tensor")
-class sum_rows(Definition, linear="src"):
+class sum_rows(Definition, linear="src", sums=True):
     """`size` rows: row i is the sum of the rows of src whose id is i.  The transpose of `lookup`."""
 
     public = False
@@ -61,10 +72,20 @@ class sum_rows(Definition, linear="src"):
     def vjp_src(g, ids):
         return lookup(g, ids)
 
+    def batch(batched, n, src, ids, *, size):
+        if not batched[1]:
+            count = numel(ids.shape)
+            src = reshape(src, (n, count, *src.shape[1 + ids.ndim :]))
+            return index_sum(src, reshape(ids, (count,)), dim=1, size=size)
+        src = src if batched[0] else spread(src, n)
+        out = sum_rows(src, stacked_places(ids, size=size, dim=0), n * size)
+        return reshape(out, (n, size, *out.shape[1:]))
+
     def samples(r):
         yield (r(4, 3), r.ints(5, (4,))), {"size": 5}
         yield (r(2, 2, 3), r.ints(3, (2, 2))), {"size": 3}
         yield (r(4), r.ints(2, (4,))), {"size": 2}
+
 
 # ------------------------------------------------------------------------------------------------- one by one
 
@@ -221,16 +242,15 @@ def _bags(ids, offsets, include_last_offset):
 
 
 def _bag_maxima(rows, bag, starts, counted):
-    """The largest of each bag's rows, the first of equals: its rows, and rows of -inf, in a table (bags, n, size)."""
-    n, count = rows.shape[0], starts.shape[0]
-    held = sum_rows(to(eq(bag, bag), "int64"), bag, count)
-    longest = held.max().item() if n else 0
-    if longest == 0:
-        return registry["zeros"]((count, rows.shape[1]), dtype=rows.dtype)
-    places = registry["arange"](0, n, 1)
-    cells = bag * longest + (places - lookup(starts, bag))
-    table = sum_rows(places - n, cells, count * longest) + n  # n where nothing lies
+    """The largest of each bag's rows, in each column the first of equals; a bag without rows has 0."""
+    n, (count,) = rows.shape[0], starts.shape
+    rows = where(unsqueeze(counted, 1), rows, -math.inf)
+    into = expand(unsqueeze(bag, 1), rows.shape)
     nothing = registry["full"]((1, rows.shape[1]), -math.inf, dtype=rows.dtype)
-    padded = cat([where(unsqueeze(counted, 1), rows, -math.inf), nothing])
-    values = largest(lookup(padded, reshape(table, (count, longest))), 1).values
+    shape, found = (count, rows.shape[1]), detach(rows)
+    best = lookup(scatter_max(expand(nothing, shape), into, found, dim=0), bag)
+    is_best = logical_or(eq(found, best), isnan(found))
+    places = where(is_best, unsqueeze(registry["arange"](0, n, 1), 1), n)
+    first = scatter_min(registry["full"](shape, n), into, places, dim=0)
+    values = gather(cat([rows, nothing]), 0, first)
     return where(unsqueeze(gt(sum_rows(to(counted, "int64"), bag, count), 0), 1), values, 0)

@@ -24,7 +24,9 @@ def _check_square(name, *avals):
 
 
 @op("solve_sylvester(Tensor A, Tensor B, Tensor Q) -> Tensor")
-class solve_sylvester(Definition, public=False, method=False, linear="Q"):
+class solve_sylvester(
+    Definition, public=False, method=False, linear="Q", solves="Q", looped="SciPy takes one matrix at a time"
+):
     """X with A X + X B = Q, for square A and B without a common eigenvalue of A and -B.
 
     R. H. Bartels and G. W. Stewart, Solution of the matrix equation AX + XB = C, CACM 15 (1972).
@@ -69,7 +71,7 @@ def _pulled(g, A, B):
 
 
 @op("sqrtm(Tensor A) -> Tensor")
-class sqrtm(Definition, public=False, method=False):
+class sqrtm(Definition, public=False, method=False, looped="SciPy takes one matrix at a time"):
     """The principal square root of a matrix; of a real one it must be real, else convert to complex first.
 
     A. Bjorck and S. Hammarling, A Schur method for the square root of a matrix, Lin. Alg. Appl. 52/53 (1983).

@@ -6,8 +6,18 @@ from typing import NamedTuple
 
 from retrograd.core import Tensor, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.ops.family import Composite, Reduction, canonical_dim, cast_to, kept, reduced_shape
-from retrograd.ops.index import take_along_dim
+from retrograd.ops.family import (
+    Composite,
+    Reduction,
+    behind,
+    canonical_dim,
+    canonical_dims,
+    cast_to,
+    kept,
+    numel,
+    reduced_shape,
+)
+from retrograd.ops.places import take_along_dim
 from retrograd.ops.pointwise import eq, isnan, logical_and, logical_or, maximum, minimum
 from retrograd.ops.reduce import axes_of, count_over, reduced, reduction_samples
 from retrograd.ops.reduce import sum as sum_over
@@ -93,20 +103,36 @@ class amin(Extreme):
         yield (r(0),), {}, ValueError, "amin: nothing to choose from"
 
 
-def _position_samples(r):
-    yield (r(3, 4),), {}
-    yield (r(3, 4),), {"dim": 1}
-    yield (r(3, 4),), {"dim": 0, "keepdim": True}
+class Position(Reduction, differentiable=False):
+    """Where along one dimension something is, the first of equals; None: in the flattened tensor."""
 
+    @classmethod
+    def shape(cls, x, *, dim, keepdim):
+        """That of x without the dimension."""
+        dims = None if dim is None else (dim,)
+        check_nonempty(cls.__name__, x, dims)
+        return reduced(cls.__name__, x, dims, keepdim, dtypes.int64)
 
-def _position_shape(name, x, dim, keepdim):
-    dims = None if dim is None else (dim,)
-    check_nonempty(name, x, dims)
-    return reduced(name, x, dims, keepdim, dtypes.int64)
+    @classmethod
+    def batch(cls, batched, n, /, x, *, dim=None, keepdim=False):
+        """Of all dimensions, a flattened example is a row."""
+        if dim is not None and x.ndim > 1:
+            return registry[cls.__name__](x, behind(cls.__name__, dim, x.ndim - 1), keepdim)
+        canonical_dims(cls.__name__, dim, x.ndim - 1)
+        found = registry[cls.__name__](reshape(x, (n, numel(x.shape[1:]))), 1)
+        return reshape(found, (n, *(1,) * (x.ndim - 1))) if keepdim else found
+
+    @staticmethod
+    def samples(r):
+        """In all of a tensor, and along a dimension."""
+        yield (r(3, 4),), {}
+        yield (r(3, 4),), {"keepdim": True}
+        yield (r(3, 4),), {"dim": 1}
+        yield (r(3, 4),), {"dim": 0, "keepdim": True}
 
 
 @op("argmax(Tensor x, int? dim=None, bool keepdim=False) -> Tensor")
-class argmax(Reduction, differentiable=False):
+class argmax(Position):
     """Where the largest element along `dim` is, the first of equals; None: in the flattened tensor.
 
     >>> import retrograd as rg
@@ -117,26 +143,16 @@ class argmax(Reduction, differentiable=False):
     def impl(xp, x, *, dim, keepdim):
         return xp.argmax(x, axis=dim, keepdims=keepdim)
 
-    def shape(x, *, dim, keepdim):
-        return _position_shape("argmax", x, dim, keepdim)
-
-    samples = _position_samples
-
     def errors(r):
         yield (r(0, 2),), {"dim": 0}, ValueError, "argmax: nothing to choose from"
 
 
 @op("argmin(Tensor x, int? dim=None, bool keepdim=False) -> Tensor")
-class argmin(Reduction, differentiable=False):
+class argmin(Position):
     """Where the smallest element along `dim` is, the first of equals; None: in the flattened tensor."""
 
     def impl(xp, x, *, dim, keepdim):
         return xp.argmin(x, axis=dim, keepdims=keepdim)
-
-    def shape(x, *, dim, keepdim):
-        return _position_shape("argmin", x, dim, keepdim)
-
-    samples = _position_samples
 
     def errors(r):
         yield (r(0),), {}, ValueError, "argmin: nothing to choose from"

@@ -8,9 +8,20 @@ import math
 import re
 import sys
 
-from retrograd.core import Aval, Definition, dtype_of, op, operator_named, registry, shape_of
+from retrograd.core import (
+    Aval,
+    Definition,
+    NotBatchedError,
+    call,
+    dtype_of,
+    op,
+    operator_named,
+    registry,
+    shape_of,
+)
 from retrograd.core import dtype as dtypes
 from retrograd.core.gradfn import arguments
+from retrograd.ops.batching import aligned, all_batched, at_least_1d
 
 
 def broadcast_shapes(name, shapes):
@@ -112,10 +123,36 @@ class Pointwise(Definition):
         if rule is None:
             return super().derived_jvp(op, index, t, primals, out, params)
         known = {**op.schema.group(primals), **params, "out": out}
-        return spread(rule.fn(t, **{n: known[n] for n in arguments(rule.fn)}), out)
+        return broadcast_like(rule.fn(t, **{n: known[n] for n in arguments(rule.fn)}), out)
+
+    @classmethod
+    def batch(cls, batched, n, /, *args, **params):
+        """Examples broadcast and are promoted as they would alone: their dimensions are aligned first."""
+        args = cls._promoted_alone(batched, args) if cls.promotion else args
+        return call(registry[cls.__name__], tuple(aligned(args, batched)), params)
+
+    @classmethod
+    def dependence(cls, i, out, /, *avals, **params):
+        """On those at the same place."""
+        return from_behind(len(shape_of(avals[i])), out.ndim)
+
+    @classmethod
+    def _promoted_alone(cls, batched, args):
+        """Operands in one dtype, where numbers without dimensions, which give way to others, have one in a batch."""
+        tensors = [a for a in args[cls.masks :] if hasattr(a, "dtype")]
+        if len({a.dtype for a in tensors}) < 2:
+            return args
+        alone = [Aval(a.shape[1:], a.dtype) if b else a for a, b in zip(args, batched, strict=True)]
+        dtype = cls.compute_dtype(alone)
+        return [*args[: cls.masks], *[cast_to(a, dtype) if hasattr(a, "dtype") else a for a in args[cls.masks :]]]
 
 
-def spread(t, out):
+def from_behind(ndim, most):
+    """Which of `most` dimensions each of `ndim` is, where they broadcast."""
+    return {d: d + most - ndim for d in range(ndim)}
+
+
+def broadcast_like(t, out):
     """A tangent in the shape and dtype of the output that it belongs to."""
     t = cast_to(t, out.dtype)
     return t if t.shape == out.shape else registry["expand"](t, out.shape)
@@ -139,7 +176,41 @@ class Comparison(Pointwise, differentiable=False, result="bool"):
             return arrays
 
 
-class Rowwise(Definition):
+class Along(Definition):
+    """Acts along the dimensions that its params `dims` name, of all inputs alike, and maps over the rest."""
+
+    dims = "dim"
+
+    @classmethod
+    def batch(cls, batched, n, /, *args, **params):
+        """The dimensions count from behind the examples."""
+        args = all_batched(args, batched, n)
+        ndim = args[0].ndim - 1
+        shifted = {k: behind(cls.__name__, v, ndim) if k in cls.dims.split() else v for k, v in params.items()}
+        out = call(registry[cls.__name__], tuple(map(at_least_1d, args)), shifted)
+        return out if ndim else without_last(out)
+
+    @classmethod
+    def dependence(cls, i, out, /, *avals, **params):
+        """On those that lie at the same place along the other dimensions."""
+        ndim = avals[i].ndim
+        named = [canonical_dims(cls.__name__, params[k], ndim) for k in cls.dims.split()]
+        return {d: d for d in range(ndim) if not any(d in dims for dims in named)}
+
+
+def behind(name, dim, ndim):
+    """One dimension, or several, of an example of so many, counted with that of the examples in front."""
+    if isinstance(dim, int):
+        return canonical_dim(name, dim, ndim) + 1
+    return tuple([canonical_dim(name, d, ndim) + 1 for d in dim])
+
+
+def without_last(out):
+    """A result, or each of several, without the last dimension, which has size 1."""
+    return tuple(map(without_last, out)) if isinstance(out, tuple) else registry["reshape"](out, out.shape[:-1])
+
+
+class Rowwise(Along):
     """Acts along `dim`, maps over the rest, keeps the shape."""
 
     @classmethod
@@ -167,6 +238,24 @@ class Reduction(Definition):
         }[cls.result]
         return Aval(reduced_shape(x.shape, dims, keepdim), dtype)
 
+    @classmethod
+    def batch(cls, batched, n, /, x, *, dim=None, keepdim=False, **params):
+        """The dimensions count from behind the examples, and None is all of these."""
+        ndim = x.ndim - 1
+        if isinstance(dim, int) and ndim:
+            dims = behind(cls.__name__, dim, ndim)
+        else:
+            dims = tuple([d + 1 for d in canonical_dims(cls.__name__, dim, ndim)]) or (1,)
+        out = registry[cls.__name__](at_least_1d(x), dim=dims, keepdim=keepdim, **params)
+        return registry["reshape"](out, (n,)) if keepdim and not ndim else out
+
+    @classmethod
+    def dependence(cls, i, out, /, x, *others, dim=None, **params):
+        """On those that are reduced to it."""
+        dims = canonical_dims(cls.__name__, dim, x.ndim)
+        left = [d for d in range(x.ndim) if d not in dims]
+        return dict(zip(left, left if out.ndim == x.ndim else range(len(left)), strict=True))
+
 
 def kept(reduced, x_aval, dim, keepdim):
     """A reduced tensor with the reduced dimensions back as size 1, so that it broadcasts against the input."""
@@ -176,7 +265,31 @@ def kept(reduced, x_aval, dim, keepdim):
     return registry["reshape"](reduced, reduced_shape(x_aval.shape, dims, True))
 
 
-class Gufunc(Definition, fits=True, promotion="same"):
+class Stacked(Definition):
+    """Acts on the last dimensions of each input, as many as `cores` says, and maps over those in front.
+
+    `cores` has a number for each input, the last one for all that come after it too.
+    """
+
+    cores = (2,)
+
+    @classmethod
+    def batch(cls, batched, n, /, *args, **params):
+        """The examples are more of what is stacked."""
+        return call(registry[cls.__name__], tuple(aligned(args, batched, cls._cores_of(args))), params)
+
+    @classmethod
+    def dependence(cls, i, out, /, *avals, **params):
+        """On those of the same place in front."""
+        leads = [len(shape_of(a)) - core for a, core in zip(avals, cls._cores_of(avals), strict=True)]
+        return from_behind(leads[i], max(leads))
+
+    @classmethod
+    def _cores_of(cls, args):
+        return [cls.cores[min(i, len(cls.cores) - 1)] for i in range(len(args))]
+
+
+class Gufunc(Stacked, fits=True, promotion="same"):
     """Acts on the last dimensions, as `core` says, and maps over those in front, which broadcast.
 
     `core` is NumPy's notation for such functions, "(m,n),(n)->(m)": a letter is a size, the same wherever it stands.
@@ -185,6 +298,10 @@ class Gufunc(Definition, fits=True, promotion="same"):
 
     core = ""
     result = "same"
+
+    def __init_subclass__(cls, **traits):
+        super().__init_subclass__(**traits)
+        cls.cores = tuple(map(len, _core_dims(cls.core)[0])) if cls.core else ()
 
     @classmethod
     def promote(cls, arrays):
@@ -212,6 +329,12 @@ class Gufunc(Definition, fits=True, promotion="same"):
     def fit(cls, g, aval):
         """Undo broadcasting."""
         return sum_to(g, aval.shape)
+
+    @classmethod
+    def dependence(cls, i, out, /, *avals, **params):
+        """On those of the same place in front."""
+        leads = [a.ndim - core for a, core in zip(avals, cls.cores, strict=True)]
+        return from_behind(leads[i], max(leads))
 
     @classmethod
     def work(cls, avals, out):
@@ -245,8 +368,25 @@ def same(dtype):
     return dtype
 
 
-class View(Definition, view=True):
+class View(Definition, view=True, moves=True):
     """Shows the memory of its first input in another shape."""
+
+    @classmethod
+    def batch(cls, batched, n, /, x, **params):
+        """The same view of each example."""
+        return shown(x, cls.stacked((n, *x.shape[1:]), **params))
+
+    @classmethod
+    def stacked(cls, whole, /, **params):
+        """The view of each example, of a tensor of shape `whole`, as a chain of view operators, (name, params)."""
+        raise NotBatchedError(f"{cls.__name__}: there is no batching rule for it; use vmap(..., fallback='loop')")
+
+
+def shown(x, chain):
+    """What a chain of view operators, (name, params), shows of a tensor."""
+    for name, params in chain:
+        x = call(registry[name], (x,), params)
+    return x
 
 
 def same_dtype(name, avals):
@@ -321,25 +461,30 @@ def numel(shape):
 
 
 __all__ = [
+    "Along",
     "Comparison",
     "Composite",
     "Gufunc",
     "Pointwise",
     "Reduction",
     "Rowwise",
+    "Stacked",
     "View",
+    "behind",
+    "broadcast_like",
     "broadcast_shapes",
     "canonical_dim",
     "canonical_dims",
     "cast_to",
     "check_floating",
     "check_real",
+    "from_behind",
     "kept",
     "numel",
     "operator_named",
     "pointwise",
     "reduced_shape",
     "same_dtype",
-    "spread",
+    "shown",
     "sum_to",
 ]

@@ -7,11 +7,11 @@ half spectrum stand for two numbers of the whole.
 
 import math
 
-from retrograd.core import Aval, Definition, Tensor, op, registry
+from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.complex import view_as_complex
 from retrograd.ops.create import arange, factory
-from retrograd.ops.family import Composite, canonical_dim, canonical_dims
+from retrograd.ops.family import Along, Composite, canonical_dim, canonical_dims
 from retrograd.ops.index import index_put_sum
 from retrograd.ops.pointwise import logical_and, real_part, to, where
 from retrograd.ops.view import cat, narrow, reshape, roll
@@ -31,7 +31,7 @@ def _check(name, x, dims, norm):
 
 
 @op("dft(Tensor x, int[] dim, *, bool inverse=False, str norm='backward') -> Tensor")
-class dft(Definition, linear="x"):
+class dft(Along, linear="x"):
     """The sums of x * exp(-2 pi i j k / n) over each of the dimensions, or, inverse, of x * exp(2 pi i j k / n).
 
     The norm says what is divided by n: the "forward" sums, the "backward" (inverse) ones, or "ortho" both by sqrt(n).
@@ -61,7 +61,7 @@ class dft(Definition, linear="x"):
 
 
 @op("half_dft(Tensor x, int dim, *, bool inverse=False, str norm='backward') -> Tensor")
-class half_dft(Definition, linear="x"):
+class half_dft(Along, linear="x"):
     """The first n // 2 + 1 numbers of `dft` of n real ones; the others are their conjugates."""
 
     public = False
@@ -89,7 +89,7 @@ class half_dft(Definition, linear="x"):
 
 
 @op("full_dft(Tensor x, int dim, int n, *, bool inverse=True, str norm='backward') -> Tensor")
-class full_dft(Definition, linear="x"):
+class full_dft(Along, linear="x"):
     """The n real numbers of `dft` of a spectrum with the first half x, n // 2 + 1 numbers, and its conjugates.
 
     The imaginary parts of its first number, and if n is even of its last, do not count.

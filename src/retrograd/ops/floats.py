@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from retrograd.core import Aval, Tensor, dtype_of, op, xp
 from retrograd.core import dtype as dtypes
+from retrograd.ops.batching import aligned
 from retrograd.ops.family import Comparison, Composite, Pointwise, cast_to, check_real, pointwise
 from retrograd.ops.functions import function
 from retrograd.ops.pointwise import (
@@ -213,6 +214,9 @@ class moved_by_bits(Pointwise, promotion="float", public=False):
 
     def vjp_x(g, exponent):
         return moved_by_bits(g, exponent)
+
+    def batch(batched, n, x, exponent):
+        return moved_by_bits(*aligned((x, exponent), batched))
 
     def samples(r):
         yield (r(4, 1), r.ints(5, (3,)) - 2), {}

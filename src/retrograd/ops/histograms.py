@@ -5,15 +5,17 @@
 from typing import NamedTuple
 
 from retrograd.core import Aval, Definition, Tensor, op
+from retrograd.ops.batching import all_batched
 from retrograd.ops.data import as_tensor
-from retrograd.ops.family import Composite, cast_to, check_real
+from retrograd.ops.family import Composite, cast_to, check_real, numel
 from retrograd.ops.functions import function
 from retrograd.ops.index import T, getitem
+from retrograd.ops.places import stacked_places
 from retrograd.ops.view import reshape
 
 
 @op("bincount(Tensor x, Tensor? weights=None, int minlength=0) -> Tensor")
-class bincount(Definition, linear="weights"):
+class bincount(Definition, linear="weights", sums=True, looped="without minlength each example decides on the size"):
     """How often each integer from 0 to the largest in x comes, or how much it weighs; `minlength` places at least.
 
     Weights of float32 add up to float32, others to float64.
@@ -33,6 +35,17 @@ class bincount(Definition, linear="weights"):
 
     def vjp_weights(g, x, weights_aval):
         return cast_to(getitem(g, [x], spec=(T,)), weights_aval.dtype)
+
+    @classmethod
+    def batch(cls, batched, n, /, x, weights, *, minlength):
+        """Side by side, if all have one size; else one by one: sizes may agree."""
+        size = bincount(reshape(x, (numel(x.shape),)), None, minlength).shape[0]
+        if batched[0] and size > minlength:
+            return super().batch(batched, n, x, weights, minlength=minlength)
+        x, weights = all_batched((x, weights), batched, n)
+        ids = reshape(stacked_places(x, size=size, dim=0), (numel(x.shape),))
+        weights = weights if weights is None else reshape(weights, ids.shape)
+        return reshape(bincount(ids, weights, n * size), (n, size))
 
     def samples(r):
         yield (r.ints(5, (6,)), None), {"minlength": 7}
@@ -62,7 +75,7 @@ def _check_counted(x, weights, minlength):
     "count_into_bins(Tensor x, Tensor? edges, Tensor? weight, *, int bins=0, number low=0, number high=0, "
     "bool density=False) -> (Tensor hist, Tensor bin_edges)"
 )
-class count_into_bins(Definition, differentiable=False):
+class count_into_bins(Definition, differentiable=False, looped="NumPy makes one histogram at a time"):
     """A histogram and its edges: those given, or of `bins` equal bins from low to high, by default the extremes."""
 
     public = False
@@ -166,7 +179,7 @@ class histogram(Composite):
     "count_into_boxes(Tensor x, Tensor? weight, Tensor[] edges, *, any counts=None, any spans=None, "
     "bool density=False) -> (Tensor hist, Tensor[] bin_edges)"
 )
-class count_into_boxes(Definition, differentiable=False):
+class count_into_boxes(Definition, differentiable=False, looped="NumPy makes one histogram at a time"):
     """The histogram of the rows of a matrix, then the edges along each of its columns."""
 
     public = False

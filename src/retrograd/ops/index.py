@@ -3,11 +3,13 @@
 import operator
 
 from retrograd import backend
-from retrograd.core import Aval, Definition, Tensor, graph_level, op, registry
+from retrograd.core import Aval, Definition, NotBatchedError, Tensor, graph_level, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.ops.batching import aligned, inserted, spread
 from retrograd.ops.create import as_tensor
-from retrograd.ops.family import Composite, View, canonical_dim, numel
+from retrograd.ops.family import Composite, View, canonical_dim
 from retrograd.ops.pointwise import to
+from retrograd.ops.view import movedim, reshape
 
 
 class Slot:
@@ -30,7 +32,7 @@ def fill(spec, ids):
 
 
 @op("getitem(Tensor x, Tensor[] ids, *, any spec) -> Tensor")
-class getitem(Definition, linear="x"):
+class getitem(Definition, linear="x", moves=True):
     """x[spec], where each T in the static spec stands for the next index tensor, integer or boolean."""
 
     public = False
@@ -44,6 +46,14 @@ class getitem(Definition, linear="x"):
 
     def vjp_x(g, x_aval, ids, spec):
         return index_put_sum(g, ids, shape=x_aval.shape, spec=spec)
+
+    def batch(batched, n, x, *ids, spec):
+        places = Places(spec, x.ndim - batched[0], ids, batched[1:])
+        if batched[0]:
+            ids, spec = places.of_examples(n)
+            return places.examples_first(getitem(x, ids, spec=spec))
+        first = 0 if places.apart else places.before
+        return movedim(getitem(x, places.aligned(), spec=spec), first, 0)
 
     def samples(r):
         yield (r(4, 3), r.ints(3, (2, 2))), {"spec": (slice(None), T)}
@@ -71,6 +81,9 @@ class basic_slice(View, linear="x"):
     def vjp_x(g, x_aval, spec):
         return index_put_sum(g, (), shape=x_aval.shape, spec=spec)
 
+    def stacked(whole, *, spec):
+        return (("slice", {"spec": (slice(None), *spec)}),)
+
     def samples(r):
         yield (r(4, 3),), {"spec": (slice(1, 3), None, -1)}
         yield (r(4, 3),), {"spec": (Ellipsis, slice(None, None, 2))}
@@ -83,7 +96,7 @@ class basic_slice(View, linear="x"):
 
 
 @op("index_put_sum(Tensor src, Tensor[] ids, *, int[] shape, any spec) -> Tensor")
-class index_put_sum(Definition, linear="src"):
+class index_put_sum(Definition, linear="src", sums=True):
     """Zeros of `shape` with src added at [spec]: the transpose of indexing.  A place named twice gets both."""
 
     public = False
@@ -98,10 +111,70 @@ class index_put_sum(Definition, linear="src"):
     def vjp_src(g, ids, spec):
         return indexed(g, ids, spec)
 
+    def batch(batched, n, src, *ids, shape, spec):
+        places = Places(spec, len(shape), ids, batched[1:])
+        src = src if batched[0] else spread(src, n)
+        ids, spec = places.of_examples(n)
+        return index_put_sum(places.examples_last(src), ids, shape=(n, *shape), spec=spec)
+
     def samples(r):
         yield (r(4, 2), r.ints(5, (2,))), {"shape": (4, 5), "spec": (slice(None), T)}
         yield (r(3), r.ints(2, (3,))), {"shape": (2,), "spec": (T,)}
         yield (r(2, 3),), {"shape": (4, 3), "spec": (slice(1, 3),)}
+
+
+class Places:
+    """Where the dimensions of index tensors, some of them batched, come to lie in the result of x[spec].
+
+    NumPy puts them where the first index tensor or integer stands, or first of all if others stand apart from that.
+    """
+
+    def __init__(self, spec, ndim, ids, batched):
+        if any(i.dtype == dtypes.bool_ for i in ids):
+            raise NotBatchedError("index: how many elements a mask selects depends on its values; use where()")
+        advanced = [n for n, s in enumerate(spec) if s is T or isinstance(s, (int, bool))]
+        self.spec, self.ids, self.batched = spec, ids, batched
+        self.apart = any(n not in advanced for n in range(advanced[0], advanced[-1])) if ids else False
+        self.before = _dims_of(spec[: advanced[0]], ndim - sum(map(_covered, spec))) if ids else 0
+        self.rank = max([i.ndim - b for i, b in zip(ids, batched, strict=True)], default=0)
+
+    def aligned(self):
+        """The index tensors, all with the examples in front, or none."""
+        return aligned(self.ids, self.batched) if True in self.batched else self.ids
+
+    def alone(self):
+        """The avals of the index tensors of one example."""
+        return [Aval(i.shape[b:], i.dtype) for i, b in zip(self.ids, self.batched, strict=True)]
+
+    def of_examples(self, n):
+        """Index tensors and spec that name these places in each of n examples that lie in front."""
+        if True not in self.batched:
+            return self.ids, (slice(None), *self.spec)
+        rows = inserted(registry["arange"](0, n, 1), self.rank)
+        return [rows, *self.aligned()], (T, *self.spec)
+
+    def examples_first(self, out):
+        """What NumPy answers for `of_examples`, in the order of dimensions of single examples."""
+        return movedim(out, *self._moves()) if self._moves() else out
+
+    def examples_last(self, src):
+        """The reverse."""
+        return movedim(src, *reversed(self._moves())) if self._moves() else src
+
+    def _moves(self):
+        """From which dimensions to which, if any have to be moved."""
+        if not self.ids:
+            return ()
+        if True not in self.batched:
+            return (self.rank, 0) if self.apart and self.rank else ()
+        if self.apart or not self.before or not self.rank:
+            return ()
+        return tuple(range(1, self.rank + 1)), tuple(range(self.before + 1, self.before + self.rank + 1))
+
+
+def _dims_of(spec, rest):
+    """How many dimensions of the result slices, None and the ellipsis, which stands for the rest, show."""
+    return sum(rest if k is Ellipsis else 1 for k in spec)
 
 
 def indexed_shape(x, ids, spec):
@@ -134,7 +207,7 @@ def static_index(x, key):
     spec, ids = [], []
     for n, k in enumerate(key):
         if isinstance(k, Tensor) and k.dtype == dtypes.bool_:
-            _check_mask(k, x, _begins(key, n, x.ndim))
+            check_mask(k, x, _begins(key, n, x.ndim))
             places = nonzero(k, as_tuple=True)
             ids += places
             spec += [T] * len(places)
@@ -181,7 +254,8 @@ def _covered(k):
     return k.ndim if isinstance(k, Tensor) and k.dtype == dtypes.bool_ else 1
 
 
-def _check_mask(mask, x, at):
+def check_mask(mask, x, at):
+    """Refuse a mask that does not have the sizes of x from dimension `at` on."""
     if x.shape[at : at + mask.ndim] != mask.shape:
         raise IndexError(
             f"index: a mask of shape {mask.shape} does not fit a tensor of shape {x.shape} at dimension {at}"
@@ -189,7 +263,7 @@ def _check_mask(mask, x, at):
 
 
 @op("nonzero_indices(Tensor x) -> Tensor")
-class nonzero_indices(Definition, differentiable=False):
+class nonzero_indices(Definition, differentiable=False, ragged=True):
     """The places of the elements that are not zero: one row per element, one column per dimension."""
 
     public = False
@@ -217,7 +291,7 @@ class nonzero(Composite, aliases="argwhere"):
     def compose(x, *, as_tuple):
         if not as_tuple:
             return nonzero_indices(x)
-        places = nonzero_indices(x if x.ndim else registry["reshape"](x, (1,)))
+        places = nonzero_indices(x if x.ndim else reshape(x, (1,)))
         return tuple(basic_slice(places, spec=(slice(None), d)) for d in range(max(x.ndim, 1)))
 
     def samples(r):
@@ -237,6 +311,12 @@ class select(Composite):
         yield (r(2, 3, 4),), {"dim": 1, "index": -1}
 
 
+def check_places(name, index):
+    """Refuse what is no place."""
+    if index.dtype.kind not in "iu":
+        raise TypeError(f"{name}: index must hold integers, got {index.dtype}; convert with .to('int64')")
+
+
 @op("take(Tensor x, Tensor index) -> Tensor")
 class take(Composite):
     """The elements at the places that `index` names in x as one row, in the shape of index; -1 is the last.
@@ -248,7 +328,7 @@ class take(Composite):
 
     def compose(x, index):
         check_places("take", index)
-        return getitem(registry["reshape"](x, (-1,)), [index], spec=(T,))
+        return getitem(reshape(x, (-1,)), [index], spec=(T,))
 
     def samples(r):
         yield (r(3, 4), r.ints(12, (2, 3)) - 4), {}
@@ -257,255 +337,3 @@ class take(Composite):
     def errors(r):
         yield (r(3), r(2)), {}, TypeError, "take: index must hold integers, got float64"
         yield (r(3), r.ints(1, (2,)) + 3), {}, IndexError, "out of"
-
-
-# ------------------------------------------------------------------------------- along one dimension: slices
-
-
-def check_places(name, index):
-    """Refuse what is no place."""
-    if index.dtype.kind not in "iu":
-        raise TypeError(f"{name}: index must hold integers, got {index.dtype}; convert with .to('int64')")
-
-
-@op("index_select(Tensor x, int dim, Tensor index) -> Tensor")
-class index_select(Definition, linear="x"):
-    """The slices along `dim` that a 1-d integer tensor names, in its order; places count from 0.
-
-    >>> import retrograd as rg
-    >>> rg.index_select(rg.tensor([[1.0, 2.0], [3.0, 4.0]]), 1, rg.tensor([1, 1, 0])).tolist()
-    [[2.0, 2.0, 1.0], [4.0, 4.0, 3.0]]
-    """
-
-    def impl(xp, x, index, *, dim):
-        return xp.index_select(x, index, check_slices("index_select", x, index, dim))
-
-    def shape(x, index, *, dim):
-        at = check_slices("index_select", x, index, dim)
-        return Aval((*x.shape[:at], numel(index.shape), *x.shape[at + 1 :]), x.dtype)
-
-    def vjp_x(g, x_aval, index, dim):
-        return index_sum(g, index, dim=dim, size=x_aval.shape[dim])
-
-    def samples(r):
-        yield (r(2, 3, 4), r.ints(3, (5,))), {"dim": 1}
-        yield (r(3), r.ints(3, ())), {"dim": -1}
-
-    def errors(r):
-        yield (r(3, 4), r.ints(3, (2, 2))), {"dim": 0}, ValueError, r"index_select: .* 1-d, got shape \(2, 2\)"
-        yield (r(3, 4), r.booleans(3)), {"dim": 0}, TypeError, "index_select: .* integers, got bool"
-        yield (r(3), r.ints(1, (2,)) - 1), {"dim": 0}, IndexError, "index_select: -1 to -1 are named"
-
-
-def check_slices(name, x, index, dim):
-    """`dim` from the front, where `index` can name slices."""
-    check_places(name, index)
-    if index.ndim > 1:
-        raise ValueError(f"{name}: index must be 1-d, got shape {index.shape}; reshape it with .flatten()")
-    if x.ndim == 0:
-        raise ValueError(f"{name}: a tensor without dimensions has no slices")
-    return canonical_dim(name, dim, x.ndim)
-
-
-@op("index_sum(Tensor src, Tensor index, *, int dim, int size) -> Tensor")
-class index_sum(Definition, linear="src"):
-    """Zeros of `size` slices along `dim`, each slice of src added where `index` says: index_select transposed."""
-
-    public = False
-    method = False
-
-    def impl(xp, src, index, *, dim, size):
-        return xp.index_sum(src, index.reshape(-1), _one_each("index_add", src, index, dim), size)
-
-    def shape(src, index, *, dim, size):
-        at = _one_each("index_add", src, index, dim)
-        return Aval((*src.shape[:at], size, *src.shape[at + 1 :]), src.dtype)
-
-    def vjp_src(g, index, dim):
-        return index_select(g, dim, index)
-
-    def samples(r):
-        yield (r(2, 3, 4), r.ints(5, (3,))), {"dim": 1, "size": 5}
-        yield (r(4, 10), r.ints(2, (4,))), {"dim": 0, "size": 2}
-
-
-def _one_each(name, src, index, dim):
-    at = check_slices(name, src, index, dim)
-    if src.shape[at] != numel(index.shape):
-        raise ValueError(
-            f"{name}: index of shape {index.shape} does not fit source of shape {src.shape} at dimension {at}"
-        )
-    return at
-
-
-# ----------------------------------------------------------------------------- along one dimension: elements
-
-
-@op("gather(Tensor x, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor")
-class gather(Definition, linear="x"):
-    """Per position of `index`, the element of x at that place along `dim`; places count from 0.
-
-    The index has as many dimensions as x, and is no larger but along `dim`.  Gradients are never sparse.
-
-    >>> import retrograd as rg
-    >>> rg.gather(rg.tensor([[1.0, 2.0], [3.0, 4.0]]), 1, rg.tensor([[0], [1]])).tolist()
-    [[1.0], [4.0]]
-    """
-
-    def impl(xp, x, index, *, dim, sparse_grad):
-        return xp.gather(x, index, check_along("gather", x.shape, index, dim))
-
-    def shape(x, index, *, dim, sparse_grad):
-        check_along("gather", x.shape, index, dim)
-        return Aval(index.shape, x.dtype)
-
-    def vjp_x(g, x_aval, index, dim):
-        return scatter_sum(g, index, shape=x_aval.shape, dim=dim)
-
-    def samples(r):
-        yield (r(3, 4), r.ints(4, (2, 2))), {"dim": 1}
-        yield (r(3, 4), r.ints(3, (5, 4))), {"dim": 0}
-        yield (r(2, 3, 2), r.ints(3, (2, 1, 2))), {"dim": -2}
-
-    def errors(r):
-        yield (r(3, 4), r.ints(4, (4, 2))), {"dim": 1}, ValueError, r"gather: index of shape \(4, 2\) is larger"
-        yield (r(3, 4), r.ints(4, (2,))), {"dim": 1}, ValueError, r"gather: index of shape \(2,\) .* dimensions"
-        yield (r(3, 4), r(3, 2)), {"dim": 1}, TypeError, "gather: index must hold integers, got float64"
-        yield (r(3), r.ints(1, (2,)) - 1), {"dim": 0}, IndexError, "gather: -1 to -1 are named"
-
-
-def check_along(name, shape, index, dim):
-    """`dim` from the front; an error unless `index` has the dimensions of `shape` and is larger at most along it."""
-    at = canonical_dim(name, dim, len(shape))
-    check_places(name, index)
-    if max(index.ndim, 1) != max(len(shape), 1):
-        raise ValueError(
-            f"{name}: index of shape {index.shape} must have as many dimensions as the tensor of shape {tuple(shape)}"
-        )
-    if any(d != at and size > shape[d] for d, size in enumerate(index.shape)):
-        raise ValueError(
-            f"{name}: index of shape {index.shape} is larger than the tensor of shape {tuple(shape)} in another "
-            f"dimension than {at}"
-        )
-    return at
-
-
-@op("scatter_sum(Tensor src, Tensor indices, *, int[] shape, int dim) -> Tensor")
-class scatter_sum(Definition, linear="src"):
-    """Zeros of `shape` with each element of src added at its place along `dim`: gather transposed."""
-
-    public = False
-    method = False
-
-    def impl(xp, src, indices, *, shape, dim):
-        return xp.scatter_along(src, indices, shape, _matching(src, indices, shape, dim))
-
-    def shape(src, indices, *, shape, dim):
-        _matching(src, indices, shape, dim)
-        return Aval(shape, src.dtype)
-
-    def vjp_src(g, indices, dim):
-        return gather(g, dim, indices)
-
-    def samples(r):
-        yield (r(3, 2), r.ints(4, (3, 2))), {"shape": (3, 4), "dim": 1}
-        yield (r(2, 2), r.ints(4, (2, 2))), {"shape": (3, 4), "dim": 1}
-
-
-def _matching(src, index, shape, dim):
-    if src.shape != index.shape:
-        raise ValueError(f"scatter_add: index of shape {index.shape} and src of shape {src.shape} do not match")
-    return check_along("scatter_add", shape, index, dim)
-
-
-@op("from_front(Tensor index, *, int size) -> Tensor")
-class from_front(View):
-    """Places counted from the front, of those that may be counted from the end too; itself if none is."""
-
-    public = False
-    method = False
-
-    def impl(xp, index, *, size):
-        return xp.wrapped(index, size)
-
-    def shape(index, *, size):
-        return Aval(index.shape, dtypes.int64)
-
-    def samples(r):
-        yield (r.ints(6, (4,)) - 3,), {"size": 3}
-
-
-@op("take_along_dim(Tensor x, Tensor indices, int? dim=None) -> Tensor")
-class take_along_dim(Composite):
-    """Per position of `indices`, the element of x at that place along `dim`; the other dimensions broadcast.
-
-    -1 is the last place.  Without dim, x and indices are taken as one row each.
-
-    >>> import retrograd as rg
-    >>> rg.take_along_dim(rg.tensor([[1.0, 5.0], [7.0, 2.0]]), rg.tensor([[-1, 0]]), 1).tolist()
-    [[5.0, 1.0], [2.0, 7.0]]
-    """
-
-    def compose(x, indices, *, dim):
-        if dim is None:
-            x, indices, dim = registry["reshape"](x, (-1,)), registry["reshape"](indices, (-1,)), 0
-        check_places("take_along_dim", indices)
-        at = canonical_dim("take_along_dim", dim, x.ndim)
-        if indices.ndim != x.ndim or _without(indices.shape, at) != _without(x.shape, at):
-            x, indices = _broadcast_along(x, indices, at)
-        return gather(x, at, from_front(indices, size=x.shape[at] if x.ndim else 1))
-
-    def samples(r):
-        yield (r(3, 4), r.ints(4, (3, 2))), {"dim": 1}
-        yield (r(3, 4), r.ints(3, (5, 4)) - 3), {"dim": 0}
-        yield (r(3, 1), r.ints(3, (1, 2))), {"dim": 0}
-        yield (r(3, 2), r.ints(6, (2, 2))), {}
-
-    def errors(r):
-        yield (r(3, 4), r.ints(4, (2, 2))), {"dim": 1}, ValueError, r"take_along_dim: indices of shape \(2, 2\)"
-        yield (r(3, 4), r.ints(4, (3,))), {"dim": 1}, ValueError, r"take_along_dim: indices of shape \(3,\)"
-        yield (r(3, 4), r(3, 2)), {"dim": 1}, TypeError, "take_along_dim: index must hold integers, got float64"
-
-
-def _without(shape, at):
-    return shape[:at] + shape[at + 1 :]
-
-
-def _broadcast_along(x, indices, at):
-    """Both in the common shape of their dimensions other than `at`."""
-    if x.ndim != indices.ndim:
-        raise ValueError(f"take_along_dim: indices of shape {indices.shape} and x of shape {x.shape} do not match")
-    sizes = [{a, b} - {1} for a, b in zip(x.shape, indices.shape, strict=True)]
-    if any(len(s) > 1 for i, s in enumerate(sizes) if i != at):
-        raise ValueError(
-            f"take_along_dim: indices of shape {indices.shape} do not match x of shape {x.shape} outside dimension {at}"
-        )
-    common = [s.pop() if len(s) == 1 else 1 for s in sizes]
-    expand = registry["expand"]
-    return tuple(expand(a, (*common[:at], a.shape[at], *common[at + 1 :])) for a in (x, indices))
-
-
-@op("one_hot(Tensor tensor, int num_classes=-1) -> Tensor")
-class one_hot(Definition, differentiable=False, aliases="nn.functional.one_hot"):
-    """Integer classes as rows of zeros with a single one, in a new last dimension of int64."""
-
-    def impl(xp, x, *, num_classes):
-        _check_integers(x)
-        return xp.one_hot(x, num_classes)
-
-    def shape(x, *, num_classes):
-        _check_integers(x)
-        if num_classes < 0:
-            raise ValueError("one_hot: without num_classes the shape depends on the values; give num_classes")
-        return Aval((*x.shape, num_classes), dtypes.int64)
-
-    def samples(r):
-        yield (r.ints(3, (2, 2)),), {"num_classes": 4}
-
-    def errors(r):
-        yield (r(3),), {"num_classes": 4}, TypeError, "one_hot: expected integers, got float64"
-
-
-def _check_integers(x):
-    if x.dtype.kind not in "iu":
-        raise TypeError(f"one_hot: expected integers, got {x.dtype}; convert with .to('int64')")

@@ -3,11 +3,12 @@
 import math
 from typing import NamedTuple
 
-from retrograd.core import Aval, Definition, Tensor, op, registry, xp
+from retrograd.core import Aval, Definition, Tensor, call, op, registry, xp
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
+from retrograd.ops.batching import all_batched
 from retrograd.ops.complex import adjoint, complex, imag
-from retrograd.ops.family import Composite, Gufunc, check_floating, numel, same_dtype
+from retrograd.ops.family import Composite, Gufunc, Stacked, check_floating, numel, same_dtype
 from retrograd.ops.linalg import matmul
 from retrograd.ops.pointwise import log, where
 from retrograd.ops.reduce import sum as sum_over
@@ -55,6 +56,15 @@ def check_square(name, A, *others):
     check_matrices(name, A, *others)
     if A.shape[-1] != A.shape[-2]:
         raise ValueError(f"{name}: expected square matrices, got shape {A.shape}")
+
+
+class Mapped(Definition):
+    """Acts on matrices, and what belongs to each, in stacks that are alike for all inputs: nothing broadcasts."""
+
+    @classmethod
+    def batch(cls, batched, n, /, *args, **params):
+        """The examples are more of what is stacked, of all inputs."""
+        return call(registry[cls.__name__], tuple(all_batched(args, batched, n)), params)
 
 
 def dominant(r, n, *lead):
@@ -275,7 +285,7 @@ class SignLogDet(NamedTuple):
 
 
 @op("log_determinant(Tensor A) -> (Tensor sign, Tensor logabsdet)")
-class log_determinant(Definition):
+class log_determinant(Stacked):
     """The two results of `linalg.slogdet`."""
 
     public = False

@@ -6,7 +6,8 @@ from retrograd.core import Aval, Definition, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import Factory, as_tensor
 from retrograd.ops.family import Composite, canonical_dim, numel, same_dtype
-from retrograd.ops.index import T, getitem, index_select
+from retrograd.ops.index import T, getitem
+from retrograd.ops.places import index_select
 from retrograd.ops.view import cat, expand, narrow, reshape, stack, unsqueeze
 
 # ----------------------------------------------------------------------------------------- at least so many
@@ -241,22 +242,37 @@ class tile(Composite):
 
 
 @op("repeat_places(Tensor repeats, *, int? output_size=None) -> Tensor")
-class repeat_places(Definition, differentiable=False):
-    """Place i of a vector of integers as often as its element says."""
+class repeat_places(Definition, differentiable=False, ragged=True):
+    """Place i of a vector of integers as often as its element says; of several rows, where all add up to one size."""
 
     public = False
     method = False
 
     def impl(xp, repeats, *, output_size):
+        _check_repeats(repeats, output_size)
         return xp.repeat_places(repeats, output_size)
 
     def shape(repeats, *, output_size):
+        _check_repeats(repeats, output_size)
         if output_size is not None:
-            return Aval((output_size,), dtypes.int64)
+            return Aval((*repeats.shape[:-1], output_size), dtypes.int64)
         raise NotImplementedError("repeat_interleave: how many there are depends on the values of repeats")
+
+    @classmethod
+    def batch(cls, batched, n, /, repeats, *, output_size):
+        """With a given size, which all examples have, they are rows."""
+        if output_size is None:
+            return super().batch(batched, n, repeats, output_size=output_size)
+        return repeat_places(repeats, output_size=output_size)
 
     def samples(r):
         yield (r.ints(3, (4,)),), {}
+        yield (as_tensor([[1, 0, 2], [0, 3, 0]]),), {"output_size": 3}
+
+
+def _check_repeats(repeats, output_size):
+    if repeats.dtype.kind not in "iu" or repeats.ndim == 0 or (repeats.ndim > 1 and output_size is None):
+        raise RuntimeError(f"repeat_interleave: repeats must be 1-d integers, got {repeats.dtype} of {repeats.shape}")
 
 
 @op("repeat_interleave(Tensor x, Tensor? repeats=None, int? dim=None, *, int? output_size=None) -> Tensor")
@@ -272,6 +288,7 @@ class repeat_interleave(Composite):
 
     def compose(x, repeats, *, dim, output_size):
         if repeats is None:
+            _check_repeats(x, None)
             return repeat_places(x, output_size=output_size)
         x, at = (reshape(x, (-1,)), 0) if dim is None else (x, canonical_dim("repeat_interleave", dim, x.ndim))
         if isinstance(repeats, int) and repeats >= 0 and output_size is None:

@@ -6,8 +6,9 @@ import string
 from functools import lru_cache
 
 from retrograd.core import Aval, Definition, op, registry, shape_of, xp
+from retrograd.ops.batching import aligned
 from retrograd.ops.diagonal import diagonal
-from retrograd.ops.family import Composite, broadcast_shapes, numel, same_dtype, sum_to
+from retrograd.ops.family import Composite, broadcast_shapes, from_behind, numel, same_dtype, sum_to
 from retrograd.ops.pointwise import mul
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import permute, reshape, squeeze, transpose, unsqueeze
@@ -45,6 +46,8 @@ class Product(Definition, promotion="same"):
 
 
 # -------------------------------------------------------------------------------------------- matrix product
+
+NARROW = 16  # columns; of so few the products of many examples with one matrix are faster as one, copies included
 
 
 @op("matmul(Tensor a, Tensor b) -> Tensor")
@@ -89,6 +92,27 @@ class matmul(Product, linear="a b", fits=True, aliases="linalg.matmul"):
     def fit(g, aval):
         return sum_to(g, aval.shape)
 
+    def dependence(i, out, a, b):
+        leads = [max(x.ndim - 2, 0) for x in (a, b)]
+        dims = from_behind(leads[i], max(leads))
+        if (a, b)[i].ndim > 1:
+            dims[leads[i] + i] = out.ndim - 1 if i else max(leads)
+        return dims
+
+    def batch(batched, n, a, b):
+        ranks = a.ndim - batched[0], b.ndim - batched[1]
+        if batched == (True, False) and (ranks[1] == 1 or ranks == (1, 2)):
+            return matmul(a, b)
+        if batched == (True, False) and ranks[1] == 2:  # one product of all rows
+            return reshape(matmul(_rows(a), b), (*a.shape[:-1], b.shape[-1]))
+        if batched == (False, True) and ranks in ((2, 1), (1, 1)):
+            return matmul(b, transpose(a, 0, 1) if a.ndim == 2 else a)
+        if batched == (False, True) and ranks[0] == 2 and b.shape[-1] <= NARROW:
+            columns = transpose(b, -2, -1)
+            rows = matmul(_rows(columns), transpose(a, 0, 1))
+            return transpose(reshape(rows, (*columns.shape[:-1], a.shape[0])), -2, -1)
+        return _as_matrices(a, b, batched, ranks)
+
     def samples(r):
         yield (r(3, 4), r(4, 2)), {}
         yield (r(4), r(4)), {}
@@ -106,6 +130,15 @@ class matmul(Product, linear="a b", fits=True, aliases="linalg.matmul"):
         yield (r(2, 3, 4), r(3, 4, 2)), {}, ValueError, "do not broadcast"
         yield (r(3), 2.0), {}, ValueError, "at least 1 dimensions"
         yield (r(3, 4), r.ints(3, (4, 2))), {}, RuntimeError, "one dtype, got float64 and int64"
+
+
+def _as_matrices(a, b, batched, ranks):
+    """The products of examples, vectors being matrices of one row or column."""
+    a = unsqueeze(a, -2) if ranks[0] == 1 else a
+    b = unsqueeze(b, -1) if ranks[1] == 1 else b
+    out = matmul(*aligned((a, b), batched, (2, 2)))
+    out = squeeze(out, -1) if ranks[1] == 1 else out
+    return squeeze(out, -2 + (ranks[1] == 1)) if ranks[0] == 1 else out
 
 
 def _times_column(b, g):
@@ -135,6 +168,15 @@ class rows_dot(Product, linear="a b"):
     def vjp_b(g, a):
         return linear(a, transpose(g, 0, 1))
 
+    def dependence(i, out, a, b):
+        return {a.ndim - 1: i}
+
+    def batch(batched, n, a, b):
+        if all(x.ndim - lies == 1 for x, lies in zip((a, b), batched, strict=True)):
+            return unsqueeze(a, -1) * unsqueeze(b, -2)
+        a, b = (_rows(x, lies) for x, lies in zip((a, b), batched, strict=True))
+        return matmul(transpose(a, -2, -1), b)
+
     def samples(r):
         yield (r(3, 4), r(3, 2)), {}
         yield (r(2, 3, 4), r(2, 3, 5)), {}
@@ -142,6 +184,11 @@ class rows_dot(Product, linear="a b"):
 
     def errors(r):
         yield (r(3, 4), r(2, 4)), {}, ValueError, "agree in all but the last"
+
+
+def _rows(x, batched=False):
+    """All rows of a tensor, or of each example, as a matrix."""
+    return reshape(x, (*x.shape[:batched], numel(x.shape[batched:-1]), x.shape[-1]))
 
 
 @op("linear(Tensor x, Tensor weight, Tensor? bias=None) -> Tensor")
@@ -188,6 +235,18 @@ class linear(Product, aliases="nn.functional.linear"):
 
     def jvp_bias(t, out):
         return registry["expand"](t, out.shape)
+
+    def dependence(i, out, x, weight, bias=None):
+        return {0: out.ndim - 1} if i else {d: d for d in range(x.ndim - 1)}
+
+    def batch(batched, n, x, weight, bias=None):
+        if not batched[1] and not batched[2]:
+            return linear(x, weight, bias)
+        weight = transpose(weight, -2, -1)
+        out = matmul.definition.batch(batched[:2], n, x, weight) if any(batched[:2]) else matmul(x, weight)
+        if bias is None:
+            return out
+        return registry["add"].definition.batch((any(batched[:2]), batched[2]), n, out, bias)
 
     def samples(r):
         yield (r(3, 4), r(2, 4), r(2)), {}
@@ -486,6 +545,16 @@ class contract(Product, linear="a b"):
     def vjp_b(g, a, equation):
         left, right, out = _terms(equation)
         return contract(a, g, equation=f"{left},{out}->{right}")
+
+    def dependence(i, out, a, b, *, equation):
+        *terms, result = _terms(equation)
+        return {d: result.index(c) for d, c in enumerate(terms[i]) if c in result}
+
+    def batch(batched, n, a, b, *, equation):
+        example = next(c for c in string.ascii_letters if c not in equation)
+        left, right, out = _terms(equation)
+        left, right = (example * lies + term for lies, term in zip(batched, (left, right), strict=True))
+        return contract(a, b, equation=f"{left},{right}->{example}{out}")
 
     def samples(r):
         yield (r(3, 4), r(4, 2)), {"equation": "ij,jk->ik"}

@@ -5,10 +5,10 @@ G. H. Golub and V. Pereyra, The differentiation of pseudo-inverses, SIAM J. Nume
 
 from typing import NamedTuple
 
-from retrograd.core import Aval, Definition, Tensor, op, registry
+from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.family import Composite
-from retrograd.ops.inverses import check_matrices, linalg_pinv, pinv_pullback, precision_of, turned
+from retrograd.ops.inverses import Mapped, check_matrices, linalg_pinv, pinv_pullback, precision_of, turned
 from retrograd.ops.linalg import matmul
 from retrograd.ops.pointwise import conj, eq, real_part
 from retrograd.ops.reduce import all as all_of
@@ -18,7 +18,7 @@ from retrograd.ops.view import squeeze, unsqueeze
 
 
 @op("least_squares(Tensor A, Tensor B, *, number rcond) -> (Tensor solution, Tensor rank)")
-class least_squares(Definition, differentiable=False):
+class least_squares(Mapped, differentiable=False):
     """The shortest X that minimises |A X - B|, and the rank of A."""
 
     public = False
@@ -36,7 +36,7 @@ class least_squares(Definition, differentiable=False):
 
 
 @op("minimizer(Tensor A, Tensor B, Tensor X) -> Tensor")
-class minimizer(Definition):
+class minimizer(Mapped):
     """X, which is known to minimise |A X - B|, with the derivative that it has as pinv(A) B."""
 
     public = False
@@ -88,7 +88,7 @@ class linalg_lstsq(Composite):
 
     Singular values below rcond times the largest (None: the precision times max(m, n)) count as 0.  All is computed
     by singular values, but what is told of it depends on the driver as in PyTorch: residuals, the squared distances,
-    if m > n and every rank is n ("gels", "gelsd", "gelss"), the rank (all but "gels"), the singular values ("gelsd",
+    if m > n ("gels"), and every rank is n ("gelsd", "gelss"), the rank (all but "gels"), the singular values ("gelsd",
     "gelss"); the rest is empty.  The derivative holds where the rank does not change.
 
     >>> import retrograd as rg
@@ -131,7 +131,9 @@ def _both_sides(A, B):
 
 def _residuals(A, B, X, rank, driver):
     """|A X - B|^2 for each column, where the driver tells and PyTorch does."""
-    if A.shape[-2] <= A.shape[-1] or driver in (None, "gelsy") or not all_of(eq(rank, A.shape[-1])).item():
+    if A.shape[-2] <= A.shape[-1] or driver in (None, "gelsy"):
+        return None
+    if driver != "gels" and not all_of(eq(rank, A.shape[-1])).item():
         return None
     away = matmul(A, X) - B
     return sum_over(real_part(away * conj(away)), -2)

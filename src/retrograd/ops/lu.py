@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-from retrograd.core import Aval, Definition, Tensor, op, registry
+from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.family import Composite, cast_to
-from retrograd.ops.inverses import check_matrices, dominant, first_columns, first_rows, turned
+from retrograd.ops.inverses import Mapped, check_matrices, dominant, first_columns, first_rows, turned
 from retrograd.ops.linalg import matmul
 from retrograd.ops.pointwise import eq
 from retrograd.ops.solve import check_info, lu_parts, order_of_rows, take_rows, triangular, triangular_right
@@ -18,7 +18,7 @@ def _eye(n, dtype):
 
 
 @op("lu_of(Tensor A, Tensor LU) -> Tensor")
-class lu_of(Definition):
+class lu_of(Mapped):
     """LU, which is known to be L and U in one matrix with A = L U, and its derivative."""
 
     public = False

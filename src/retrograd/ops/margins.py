@@ -1,6 +1,7 @@
 """Losses with margins, of pairs, of counts and of sequences, by the names and rules of torch.nn.functional."""
 
 import math
+from itertools import accumulate
 
 from retrograd.core import dtype as dtypes
 from retrograd.core import op, registry
@@ -8,11 +9,12 @@ from retrograd.ops.activation import logsigmoid
 from retrograd.ops.create import tensor
 from retrograd.ops.embedding import lookup
 from retrograd.ops.family import Composite, Pointwise
-from retrograd.ops.index import one_hot, select, take_along_dim
+from retrograd.ops.index import T, getitem, select
 from retrograd.ops.losses import reduction_named
 from retrograd.ops.nn import log_softmax
 from retrograd.ops.norms import norm
 from retrograd.ops.pad import pad
+from retrograd.ops.places import gather, one_hot, take_along_dim
 from retrograd.ops.pointwise import (
     clamp,
     eq,
@@ -24,13 +26,15 @@ from retrograd.ops.pointwise import (
     ne,
     sqrt,
     square,
+    to,
     where,
 )
 from retrograd.ops.reduce import any as any_of
 from retrograd.ops.reduce import logsumexp, mean
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.scan import cumsum
-from retrograd.ops.view import expand, narrow, stack, unsqueeze
+from retrograd.ops.statistics import within
+from retrograd.ops.view import cat, expand, narrow, reshape, stack, unsqueeze
 
 
 def _signs(r, *shape):
@@ -405,12 +409,20 @@ class ctc_loss(Composite, method=False, aliases="nn.functional.ctc_loss"):
         if log_probs.dtype not in (dtypes.float32, dtypes.float64):
             raise TypeError(f"ctc_loss: expected log_probs of float32 or float64, got {log_probs.dtype}")
         alone = log_probs.ndim == 2
-        log_probs = unsqueeze(log_probs, 1) if alone else log_probs
-        steps, labels = _sequences(log_probs, targets, input_lengths, target_lengths, blank)
-        costs = _spelling_costs(log_probs, steps, labels, blank)
+        if alone:
+            log_probs, targets = unsqueeze(log_probs, 1), reshape(targets, (1, -1))
+        total, n, classes = log_probs.shape
+        if not 0 <= blank < classes:
+            raise IndexError(f"ctc_loss: blank must be from 0 to {classes - 1}, got {blank}")
+        steps = _lengths("input_lengths", input_lengths, n, total)
+        lengths = _lengths("target_lengths", target_lengths, n, targets.shape[-1])
+        labels = _table(targets, lengths)
+        counted = registry["arange"](0, labels.shape[1], 1) < unsqueeze(lengths, 1)
+        labels = within(where(counted, labels, blank), what="ctc_loss: labels", low=0, high=classes - 1)
+        costs = _spelling_costs(log_probs, steps, labels, lengths, blank)
         costs = where(costs > -0.1 * IMPOSSIBLE, 0.0 if zero_infinity else math.inf, costs)
         if reduction == "mean":
-            costs = costs / tensor([float(max(len(row), 1)) for row in labels], dtype=costs.dtype)
+            costs = costs / to(clamp(lengths, min=1), costs.dtype)
         return finish(costs[0] if alone else costs)
 
     def samples(r):
@@ -426,80 +438,75 @@ class ctc_loss(Composite, method=False, aliases="nn.functional.ctc_loss"):
         lengths = {"input_lengths": (4, 4), "target_lengths": (1, 1)}
         logs, targets = r(4, 2, 3), r.ints(2, (2, 1))
         yield (logs, targets), {**lengths, "input_lengths": (4,)}, ValueError, "2 lengths of inputs and of targets"
-        yield (logs, targets), {**lengths, "input_lengths": (5, 4)}, ValueError, "from 0 to 4 steps"
-        yield (logs, targets), {**lengths, "target_lengths": (1, 2)}, ValueError, "do not fit the targets"
-        yield (logs, targets + 3), lengths, IndexError, "labels must be from 0 to 2"
+        yield (logs, targets), {**lengths, "input_lengths": (5, 4)}, ValueError, "input_lengths must be from 0 to 4"
+        yield (logs, targets), {**lengths, "target_lengths": (1, 2)}, ValueError, "target_lengths must be from 0 to 1"
+        yield (logs, targets[:, 0]), {**lengths, "target_lengths": (1, 2)}, ValueError, "do not fit the targets"
+        yield (logs, targets + 3), lengths, ValueError, "labels must be from 0 to 2"
         yield (logs, targets), {**lengths, "blank": 3}, IndexError, "blank must be from 0 to 2"
 
 
 IMPOSSIBLE = -1e30  # the logarithm of no probability: finite, so that differences of two are no NaN
 
 
-def _sequences(log_probs, targets, input_lengths, target_lengths, blank):
-    """Per sample the number of steps, and the list of labels."""
-    steps, n, classes = log_probs.shape
-    inputs, lengths = _integers(input_lengths), _integers(target_lengths)
-    if len(inputs) != n or len(lengths) != n:
-        raise ValueError(f"ctc_loss: expected {n} lengths of inputs and of targets, got {len(inputs)}, {len(lengths)}")
-    if n and not 0 <= min(inputs) <= max(inputs) <= steps:
-        raise ValueError(f"ctc_loss: input_lengths must be from 0 to {steps} steps, got {inputs}")
-    if not 0 <= blank < classes:
-        raise IndexError(f"ctc_loss: blank must be from 0 to {classes - 1}, got {blank}")
-    rows = _rows(targets.tolist(), lengths, targets.ndim)
-    if any(not 0 <= label < classes for row in rows for label in row):
-        raise IndexError(f"ctc_loss: labels must be from 0 to {classes - 1}, got {rows}")
-    return inputs, rows
+def _lengths(what, lengths, n, most):
+    """A length per sample, from 0 to `most`, as a tensor."""
+    lengths = reshape(tensor(lengths, dtype=dtypes.int64), (-1,))
+    if lengths.shape != (n,):
+        raise ValueError(f"ctc_loss: expected {n} lengths of inputs and of targets, got {lengths.shape[0]}")
+    return within(lengths, what=f"ctc_loss: {what}", low=0, high=most)
 
 
-def _integers(lengths):
-    lengths = lengths.tolist() if hasattr(lengths, "tolist") else lengths
-    return [lengths] if isinstance(lengths, int) else list(lengths)
+def _table(targets, lengths):
+    """The labels of each target, a row for each; of one row of all, it needs to know their lengths."""
+    if targets.ndim == 2 and targets.shape[0] == lengths.shape[0]:
+        return targets
+    counts = lengths.tolist()
+    if targets.ndim != 1 or sum(counts) != targets.shape[0]:
+        raise ValueError(f"ctc_loss: target_lengths {counts} do not fit the targets, of shape {targets.shape}")
+    longest, starts = max(counts, default=0), accumulate(counts, initial=0)
+    places = [[start + k if k < n else 0 for k in range(longest)] for start, n in zip(starts, counts, strict=False)]
+    return getitem(targets, [reshape(tensor(places, dtype=dtypes.int64), (len(counts), longest))], spec=(T,))
 
 
-def _rows(labels, lengths, ndim):
-    """The labels of each target, from a table of rows or from one row of all."""
-    if ndim == 1:
-        ends = [sum(lengths[: i + 1]) for i in range(len(lengths))]
-        rows = [labels[end - length : end] for end, length in zip(ends, lengths, strict=True)]
-    else:
-        rows = [row[:length] for row, length in zip(labels, lengths, strict=True)]
-    if [len(row) for row in rows] != lengths or (ndim == 1 and sum(lengths) != len(labels)):
-        raise ValueError(f"ctc_loss: target_lengths {lengths} do not fit the targets, {labels}")
-    return rows
-
-
-def _spelling_costs(log_probs, steps, labels, blank):
+def _spelling_costs(log_probs, steps, labels, lengths, blank):
     """Per sample, -log of the probability of all ways to spell its labels: the forward recursion, in logarithms.
 
     State 2k + 1 is label k, state 2k the blank before it.  Each state is reached from itself and from the one
     before; a label that differs from the last also from that.
     """
-    total, n, _ = log_probs.shape
-    size = 2 * max(map(len, labels), default=0) + 1
-    spelled = [_with_blanks(row, blank, size) for row in labels]
-    path = expand(unsqueeze(tensor(spelled, dtype="int64"), 0), (total, n, size))
-    emitted = clamp(take_along_dim(log_probs, path, 2), min=IMPOSSIBLE)
-    skips = _penalties([[s > 1 and s % 2 and row[s] != row[s - 2] for s in range(size)] for row in spelled], emitted)
-    state = _penalties([[s == 0 for s in range(size)]] * n, emitted)  # before the first step
-    first = _penalties([[s < 2 for s in range(size)]] * n, emitted)
+    total, path = log_probs.shape[0], _between(blank, labels)
+    shape = path.shape
+    emitted = clamp(gather(log_probs, 2, expand(unsqueeze(path, 0), (total, *shape))), min=IMPOSSIBLE)
+    skips = _between(IMPOSSIBLE, _penalties(_differ_from_last(labels), emitted))
+    place = registry["arange"](0, shape[1], 1)
+    state, first = (expand(_penalties(place < k, emitted), shape) for k in (1, 2))  # before and after the first step
     for t in range(total):
         new = (first if t == 0 else _reached(state, skips)) + select(emitted, 0, t)
-        running = [t < count for count in steps]
-        state = new if all(running) else where(tensor([[r] for r in running]), new, state)
-    ends = tensor([[2 * len(row), max(2 * len(row) - 1, 0)] for row in labels], dtype="int64")
-    last = take_along_dim(state, ends, 1) + _penalties([[True, bool(row)] for row in labels], emitted)
+        state = where(unsqueeze(steps > t, 1), new, state)
+    ends = stack([2 * lengths, clamp(2 * lengths - 1, min=0)], 1)
+    last = gather(state, 1, ends) + _penalties(unsqueeze(lengths, 1) > tensor([-1, 0]), emitted)
     return -logsumexp(last, 1)
 
 
-def _with_blanks(row, blank, size):
-    spelled = [blank] * size
-    spelled[1 : 2 * len(row) : 2] = row
-    return spelled
+def _between(value, x):
+    """The columns of x with columns of one value before, between and behind them."""
+    n, size = x.shape
+    columns = registry["full"]((n, size + 1), value, dtype=x.dtype)
+    pairs = stack([narrow(columns, 1, 0, size), x], 2)
+    return cat([reshape(pairs, (n, 2 * size)), narrow(columns, 1, size, 1)], 1)
+
+
+def _differ_from_last(labels):
+    """Whether each label differs from the one before; the first has none."""
+    n, size = labels.shape
+    rest = max(size - 1, 0)
+    front = registry["zeros"]((n, size - rest), dtype=dtypes.bool_)
+    return cat([front, ne(narrow(labels, 1, size - rest, rest), narrow(labels, 1, 0, rest))], 1)
 
 
 def _penalties(allowed, like):
     """0 where allowed, IMPOSSIBLE elsewhere."""
-    return tensor([[0.0 if a else IMPOSSIBLE for a in row] for row in allowed], dtype=like.dtype)
+    return where(allowed, registry["zeros"]((), dtype=like.dtype), IMPOSSIBLE)
 
 
 def _reached(state, skips):

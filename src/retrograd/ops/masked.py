@@ -2,13 +2,17 @@
 
 from retrograd.core import Aval, Definition, Tensor, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.ops.create import as_tensor
+from retrograd.ops.batching import all_batched
+from retrograd.ops.create import as_tensor, full
 from retrograd.ops.family import Composite, cast_to, numel
 from retrograd.ops.functions import function
-from retrograd.ops.index import T, basic_slice, index, nonzero
-from retrograd.ops.mutate import index_put
+from retrograd.ops.index import index, nonzero
+from retrograd.ops.places import gather
+from retrograd.ops.pointwise import ne
 from retrograd.ops.pointwise import where as choose
-from retrograd.ops.view import broadcast_tensors, reshape
+from retrograd.ops.sort import largest_places
+from retrograd.ops.strides import unravel_index
+from retrograd.ops.view import broadcast_tensors, cat, narrow, reshape, stack, unsqueeze
 
 
 def check_mask(name, mask):
@@ -76,6 +80,68 @@ class masked_select(Composite):
         yield (r(3), r(3)), {}, TypeError, "masked_select: the mask must be boolean, got float64"
 
 
+@op("put_true(Tensor x, Tensor mask, Tensor source) -> Tensor")
+class put_true(Definition, linear="x,source", moves=True):
+    """Rows of x with the elements of the same row of source, in their order, or a number, where the mask is true."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, mask, source):
+        _check_rows(x, mask, source)
+        return xp.put_true(x, mask, source)
+
+    def shape(x, mask, source):
+        _check_rows(x, mask, source)
+        return x
+
+    def vjp_x(g, mask):
+        return put_true(g, mask, 0.0)
+
+    def vjp_source(g, mask, source_aval):
+        return take_true(g, mask, size=source_aval.shape[-1])
+
+    def batch(batched, n, x, mask, source):
+        return put_true(*all_batched((x, mask, source), batched, n))
+
+    def samples(r):
+        yield (r(5), as_tensor([True, False, True, True, False]), r(4)), {}
+        yield (r(2, 3), as_tensor([[True, False, True], [False, False, True]]), r(2, 2)), {}
+        yield (r(3), as_tensor([True, False, True]), 0.0), {}
+
+
+def _check_rows(x, mask, source):
+    shapes = [x.shape, mask.shape, getattr(source, "shape", x.shape)]
+    if x.shape != mask.shape or not all(shapes) or len({s[:-1] for s in shapes}) > 1:
+        raise ValueError(f"put_true: expected rows, got shapes {', '.join(map(str, shapes))}")
+
+
+@op("take_true(Tensor x, Tensor mask, *, int size) -> Tensor")
+class take_true(Definition, linear="x", moves=True):
+    """Rows of `size` elements: first those of x where the mask is true, then zeros."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, mask, *, size):
+        _check_rows(x, mask, x)
+        return xp.take_true(x, mask, size)
+
+    def shape(x, mask, *, size):
+        _check_rows(x, mask, x)
+        return Aval((*x.shape[:-1], size), x.dtype)
+
+    def vjp_x(g, mask):
+        return put_true(registry["zeros"](mask.shape, dtype=g.dtype), mask, g)
+
+    def batch(batched, n, x, mask, *, size):
+        return take_true(*all_batched((x, mask), batched, n), size=size)
+
+    def samples(r):
+        yield (r(5), as_tensor([True, False, True, True, False])), {"size": 4}
+        yield (r(2, 3), as_tensor([[True, False, True], [False, False, True]])), {"size": 2}
+
+
 @op("masked_scatter(Tensor x, Tensor mask, Tensor source) -> Tensor")
 class masked_scatter(Composite, in_place=True):
     """x with the elements of `source`, in their order, where the mask is true; x and the mask broadcast.
@@ -92,13 +158,8 @@ class masked_scatter(Composite, in_place=True):
         if source.dtype != x.dtype:
             raise TypeError(f"masked_scatter: x and source must have one dtype, got {x.dtype} and {source.dtype}")
         x, mask = broadcast_tensors(x, mask)
-        places = basic_slice(nonzero(reshape(mask, (-1,))), spec=(slice(None), 0))
-        if places.shape[0] > numel(source.shape):
-            raise RuntimeError(
-                f"masked_scatter: the mask has {places.shape[0]} true elements, but source only {numel(source.shape)}"
-            )
-        values = basic_slice(reshape(source, (-1,)), spec=(slice(places.shape[0]),))
-        return reshape(index_put(reshape(x, (-1,)), values, [places], spec=(T,)), x.shape)
+        row, mask, source = (reshape(a, (-1,)) for a in (x, mask, source))
+        return reshape(put_true(row, mask, source), x.shape)
 
     def samples(r):
         yield (r(3, 4), r.booleans(3, 4), r(8)), {}
@@ -125,6 +186,17 @@ class nonzero_static(Definition, differentiable=False):
     def shape(x, *, size, fill_value):
         _check_size(size)
         return Aval((size, x.ndim), dtypes.int64)
+
+    def batch(batched, n, x, *, size, fill_value):
+        _check_size(size)
+        shape = x.shape[1:]
+        true = ne(reshape(x, (n, numel(shape))), 0)
+        there = min(size, numel(shape))
+        found = largest_places(true, k=there, dim=1, largest=True)
+        rows = reshape(stack([found, *unravel_index(found, shape)], dim=-1), (n, there, 1 + len(shape)))
+        rows = narrow(rows, 2, 1, len(shape))
+        rows = choose(unsqueeze(gather(true, 1, found), 2), rows, fill_value)
+        return cat([rows, full((n, size - there, len(shape)), fill_value, dtype=dtypes.int64)], dim=1)
 
     def samples(r):
         yield (r.booleans(3, 4),), {"size": 8, "fill_value": 7}

@@ -314,7 +314,7 @@ def mT(x):
 
 def _data(x):
     """The same memory outside every graph, with a version counter of its own; may be set to another's memory."""
-    out = make(x.value, x.level, x.tag)
+    out = make(x.value[...] if x.level is None else x.value, x.level, x.tag)
     if x.is_inference():
         out.version = x.version
     if x.requires_grad and x.level is None:

@@ -4,21 +4,23 @@ On the ground the numbers are written into the array.  Above it, where values ar
 nothing is overwritten: the tensor gets a new value, and views of the same base follow when they are next used.
 """
 
-from retrograd.core import Definition, Tensor, call, current, graph_level, op, operator_named, registry
+from retrograd.core import Aval, Definition, Tensor, call, current, graph_level, op, operator_named, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import ground, remade, take, wants
 from retrograd.core.hooks import conjugate
 from retrograd.core.level import is_recording
 from retrograd.core.record import kept, missing_rule, record, refuse_view
 from retrograd.core.tensor import Version, alias, make, plain, touch, version_of
+from retrograd.ops.batching import inserted, spread
 from retrograd.ops.create import as_tensor
 from retrograd.ops.data import operand
 from retrograd.ops.family import broadcast_shapes, cast_to, sum_to
-from retrograd.ops.index import T, fill, indexed, static_index
+from retrograd.ops.index import Places, T, check_mask, fill, indexed, indexed_shape, static_index
+from retrograd.ops.pointwise import where
 
 
 @op("view_scatter(Tensor base, Tensor src, *, any chain) -> Tensor")
-class view_scatter(Definition, linear="base,src"):
+class view_scatter(Definition, linear="base,src", moves=True):
     """base with src in the place that a chain of view operators shows: what a write does, as a function.
 
     `chain` lists (name of the operator, params); () is all of base.  src is broadcast and converted.
@@ -48,6 +50,17 @@ class view_scatter(Definition, linear="base,src"):
             g = operator_named(name)(g, **params)
         return cast_to(sum_to(conjugate(g), src_aval.shape), src_aval.dtype)
 
+    def batch(batched, n, base, src, *, chain):
+        base = base if batched[0] else spread(base, n)
+        example, stacked = base.aval, []
+        for name, params in chain:
+            steps = registry[name].definition.stacked(example.shape, **params)
+            for step, given in steps:
+                example = registry[step].definition.shape(example, **given)
+            stacked += steps
+        src = inserted(src, example.ndim - src.ndim) if batched[1] else src
+        return view_scatter(base, src, chain=tuple(stacked))
+
     def samples(r):
         yield (r(2, 3), r(2, 3)), {"chain": ()}
         yield (r(2, 3), r(3)), {"chain": ()}
@@ -62,7 +75,7 @@ def _shown(array, chain):
 
 
 @op("index_put(Tensor x, Tensor values, Tensor[] ids, *, any spec) -> Tensor")
-class index_put(Definition, linear="x,values"):
+class index_put(Definition, linear="x,values", moves=True):
     """x with values at [spec], where each T in spec stands for the next index tensor; a place named twice has one."""
 
     public = False
@@ -82,9 +95,21 @@ class index_put(Definition, linear="x,values"):
     def vjp_values(g, values_aval, ids, spec):
         return cast_to(sum_to(indexed(g, ids, spec), values_aval.shape), values_aval.dtype)
 
+    def batch(batched, n, x, values, *ids, spec):
+        places = Places(spec, x.ndim - batched[0], ids, batched[2:])
+        x = x if batched[0] else spread(x, n)
+        if not hasattr(values, "shape"):
+            ids, spec = places.of_examples(n)
+            return index_put(x, values, ids, spec=spec)
+        alone = indexed_shape(Aval(x.shape[1:], x.dtype), places.alone(), spec)
+        values = inserted(values, len(alone) + 1 - values.ndim) if batched[1] else values
+        ids, spec = places.of_examples(n)
+        return index_put(x, places.examples_last(registry["expand"](values, (n, *alone))), ids, spec=spec)
+
     def samples(r):
         yield (r(4, 3), r(2, 3), as_tensor([3, 1])), {"spec": (T,)}
         yield (r(4, 3), r(), as_tensor([2, 0])), {"spec": (slice(None), T)}
+        yield (r(4, 3), 2.5, as_tensor([2, 0])), {"spec": (slice(None), T)}
 
 
 # ---------------------------------------------------------------------------------------------------- writing
@@ -108,6 +133,8 @@ def write_into(name, x, src):
     touch(x)
     if recorded:
         rebase(x, src)
+    if current().level is not None:
+        _tell(x, src)
     return x
 
 
@@ -187,6 +214,22 @@ def _announce(x):
         listener(x)
 
 
+def _tell(x, src):
+    """Levels that keep something beside tensors hear what was written where; None says that x left its graph."""
+    for level in keepers():
+        level.wrote(x, src)
+
+
+def keepers():
+    """The levels that keep something beside tensors on the ground, and so see only what operators compute."""
+    found, level = [], current().level
+    while level is not None and level.transparent:
+        if level.wrote is not None:
+            found.append(level)
+        level = level.parent
+    return found
+
+
 def rebase(x, src):
     """The new history after `src` was written to x: of the base that x shows, if it is a view."""
     base, chain = _target(x)
@@ -222,7 +265,7 @@ def in_place(operator, x, others, params):
     """x = operator(x, *others, **params), written into x."""
     name = f"{operator.name}_"
     check_write(name, x, *others)
-    if x.level is not None or operator.inlined or not operator.differentiable:
+    if operator.inlined or not operator.differentiable or x.level is not None or (current().level and keepers()):
         return _through_a_copy(operator, x, others, params)
     recorded = is_recorded(x, *others)
     _inherit_cut(x, *others)
@@ -290,7 +333,7 @@ def _keep_numbers(before, x):
     """The write to x shall not reach what stands for it as it was; above the ground nothing is overwritten."""
     before.version, before._view = Version(), None
     if x.level is None:
-        before.value = registry["clone"](x.detach()).value
+        before.value = registry["clone"](x if keepers() else x.detach()).value
 
 
 def _new_history(operator, x, args, params):
@@ -391,6 +434,7 @@ def detach_(x) -> Tensor:
     if x._view is not None:
         raise RuntimeError("detach_: can't detach views in-place, their graph is their base's; use x = x.detach()")
     x._grad_fn, x.output_nr, x._requires_grad = None, 0, False
+    _tell(x, None)
     return x
 
 
@@ -402,9 +446,23 @@ def _without_leading_ones(value, ndim):
     return value
 
 
+def _is_mask(key):
+    """Whether an index is one tensor of booleans."""
+    return isinstance(key, Tensor) and key.dtype == dtypes.bool_ and key.ndim > 0
+
+
+def _leading(mask, x):
+    """A mask of the first dimensions of x so that it broadcasts against x."""
+    check_mask(mask, x, 0)
+    return inserted(mask, x.ndim - mask.ndim, mask.ndim)
+
+
 def set_item(x, key, value) -> None:
     """x[key] = value."""
     name = "x[...] = value"
+    if x.level is not None and _is_mask(key) and not getattr(value, "ndim", 0):
+        write_into(name, x, where(_leading(key, x), value, x))  # which elements are chosen need not be known
+        return
     spec, ids = static_index(x, key if isinstance(key, tuple) else (key,))
     value = operand(name, value, x.dtype)
     if not ids and not any(isinstance(s, bool) for s in spec):
@@ -412,7 +470,7 @@ def set_item(x, key, value) -> None:
         write_into(name, window, _without_leading_ones(value, window.ndim))
         return
     check_write(name, x, value)
-    if x.level is not None:
+    if x.level is not None or (current().level and keepers()):
         write_into(name, x, index_put(x, value, ids, spec=spec))
         return
     recorded = is_recorded(x, value)

@@ -8,12 +8,13 @@ import math
 
 from retrograd.core import Aval, Definition, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.ops.family import Composite, Pointwise, check_real
+from retrograd.ops.batching import all_batched
+from retrograd.ops.family import Composite, Pointwise, check_real, numel
 from retrograd.ops.mutate import copy_
 from retrograd.ops.pointwise import detach, pow, rsqrt, square
 from retrograd.ops.reduce import mean
 from retrograd.ops.reduce import sum as sum_over
-from retrograd.ops.view import cat, expand, narrow, reshape
+from retrograd.ops.view import cat, expand, movedim, narrow, reshape
 
 # ------------------------------------------------------------------------------- of each channel by itself
 
@@ -55,6 +56,14 @@ class channel_standardize(Definition):
         moved = channel_mix(t, scale, -scale * shift if center else None, y, -scale * along)
         return moved, shift if center else shift * 0, 2 * along / scale
 
+    def dependence(i, out, x, *, eps, center):
+        return {1: 1 if out.ndim == 3 else 0}
+
+    def batch(batched, n, x, *, eps, center):
+        out, average, variance = channel_standardize(_beside(x), eps=eps, center=center)
+        each = (n, x.shape[2])
+        return _apart(out, x.shape), reshape(average, each), reshape(variance, each)
+
     def samples(r):
         yield (r(3, 2, 4),), {"eps": 0.1}
         yield (r(3, 2, 1),), {"eps": 1e-5}
@@ -62,6 +71,20 @@ class channel_standardize(Definition):
 
     def errors(r):
         yield (r(3, 4),), {"eps": 0.1}, ValueError, r"channel_standardize: expected shape \(n, c, l\), got \(3, 4\)"
+
+
+def _beside(x):
+    """The channels of all examples, (examples, n, c, l), beside each other; so numbers for each, (examples, c)."""
+    if x is None or x.ndim == 2:
+        return x if x is None else reshape(x, (numel(x.shape),))
+    examples, n, c, size = x.shape
+    return reshape(movedim(x, 0, 1), (n, examples * c, size))
+
+
+def _apart(x, shape):
+    """`_beside` undone."""
+    examples, n, c, size = shape
+    return movedim(reshape(x, (n, examples, c, size)), 1, 0)
 
 
 def _standardized(xp, x, eps, center):
@@ -120,6 +143,13 @@ class channel_dot(Definition, linear="x y"):
 
     def vjp_y(g, x):
         return channel_mix(x, g)
+
+    def dependence(i, out, x, y):
+        return {1: 0}
+
+    def batch(batched, n, x, y):
+        x, y = all_batched((x, y), batched, n)
+        return reshape(channel_dot(_beside(x), _beside(y)), (n, x.shape[2]))
 
     def samples(r):
         yield (r(3, 2, 4), r(3, 2, 4)), {}
@@ -182,6 +212,17 @@ class channel_mix(Definition):
     def jvp_r(t, y):
         return channel_mix(y, t)
 
+    def dependence(i, out, x, p, q, y, r):
+        return {0: 0, 1: 1, 2: 2} if i in (0, 3) else {0: 1}
+
+    def batch(batched, n, x, p, q, y, r):
+        if not (batched[1] or batched[2] or batched[4]):  # the channels of all examples are treated alike
+            x, y = all_batched((x, y), (batched[0], batched[3]), n)
+            rows = [a if a is None else reshape(a, (n * a.shape[1], *a.shape[2:])) for a in (x, y)]
+            return reshape(channel_mix(rows[0], p, q, rows[1], r), x.shape)
+        args = all_batched((x, p, q, y, r), batched, n)
+        return _apart(channel_mix(*map(_beside, args)), args[0].shape)
+
     def samples(r):
         yield (r(3, 2, 4), r(2), None, None, None), {}
         yield (r(3, 2, 4), r(2), r(2), None, None), {}
@@ -202,7 +243,7 @@ class affine(Pointwise):
     def impl(xp, x, weight, bias):
         xp.real_only("affine", x)
         out = xp.asarray(x * weight)
-        return xp.add(out, bias, out=out) if bias.ndim <= out.ndim and out.shape == x.shape else out + bias
+        return xp.add(out, bias, out=out) if bias.shape == out.shape[out.ndim - bias.ndim :] else out + bias
 
     def vjp_x(g, weight):
         return g * weight
@@ -216,6 +257,7 @@ class affine(Pointwise):
     def samples(r):
         yield (r(3, 4), r(4), r(4)), {}
         yield (r(4), r(2, 1), r(3, 1, 1)), {}
+        yield (r(1, 4), r(4), r(3, 4)), {}
 
 
 # ------------------------------------------------------------------------------------------- over trailing dimensions

@@ -1,7 +1,7 @@
 """Padding: with a constant, or with what is there already."""
 
-from retrograd.core import Aval, Definition, op
-from retrograd.ops.family import Composite
+from retrograd.core import Aval, op
+from retrograd.ops.family import Composite, Stacked
 from retrograd.ops.resize import resample
 
 
@@ -20,7 +20,7 @@ def margins(name, pad, shape):
 
 
 @op("constant_pad_nd(Tensor x, int[] pad, number value=0) -> Tensor")
-class constant_pad_nd(Definition, method=False):
+class constant_pad_nd(Stacked, method=False, cores=(0,), moves=True):
     """x with places of `value` before and after, from the last dimension on; negative numbers cut off.
 
     >>> import retrograd as rg

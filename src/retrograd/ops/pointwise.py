@@ -58,7 +58,8 @@ sub = pointwise("sub(Tensor a, Tensor b) -> Tensor", xp.subtract,
 div = pointwise("div(Tensor a, Tensor b) -> Tensor", xp.true_divide,
     "Elementwise quotient a / b, of floating dtype.",
     vjp_a=lambda g, b: g / b, vjp_b=lambda g, a, b: -g * (a / b) / b,  # not `out`: it may be written to
-    promotion="float", domain=(0.5, 2.0), aliases="true_divide", wider="divide")  # fmt: skip
+    jvp_b=lambda t, b, out: -t * out / b,
+    promotion="float", solves="a", domain=(0.5, 2.0), aliases="true_divide", wider="divide")  # fmt: skip
 neg = pointwise("neg(Tensor x) -> Tensor", xp.negative,
     "Elementwise negation.",
     vjp=lambda g: -g, linear="x", aliases="negative")  # fmt: skip
@@ -321,7 +322,7 @@ class leaky_relu(Pointwise, promotion="float", aliases="nn.functional.leaky_relu
 
 
 @op("where(Tensor condition, Tensor input, Tensor other) -> Tensor")
-class where(Pointwise, linear="input,other", masks=1, in_place=False):
+class where(Pointwise, linear="input,other", masks=1, in_place=False, moves=True):
     """input where the condition holds, other elsewhere; all three broadcast."""
 
     impl = xp.where

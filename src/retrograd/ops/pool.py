@@ -3,12 +3,12 @@
 import math
 from typing import NamedTuple
 
-from retrograd.core import Aval, Definition, Tensor, op, registry
+from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.conv import check_images, per_dim
 from retrograd.ops.create import as_tensor
-from retrograd.ops.family import Composite, check_real, numel
-from retrograd.ops.index import scatter_sum, take_along_dim
+from retrograd.ops.family import Composite, Stacked, check_real, from_behind, numel
+from retrograd.ops.places import scatter_sum, take_along_dim
 from retrograd.ops.pointwise import abs, detach, pow, where
 from retrograd.ops.reduce import mean
 from retrograd.ops.resize import resample
@@ -20,8 +20,13 @@ from retrograd.ops.view import reshape
 # sees begins at i * stride - before; or (size,), windows that cover everything as evenly as can be.
 
 
-class Pooling(Definition, public=False, method=False):
+class Pooling(Stacked, public=False, method=False, cores=(0,)):
     """Works on windows of the last dimensions."""
+
+    @classmethod
+    def dependence(cls, i, out, /, x, *, windows, **params):
+        """On those of the same image."""
+        return from_behind(x.ndim - len(windows), x.ndim - len(windows))
 
 
 def _check_windows(name, x, windows):

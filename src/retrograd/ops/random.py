@@ -1,6 +1,6 @@
 """Random numbers: uniform, normal, integers, permutations, coins."""
 
-from retrograd.core import Aval, Tensor, op, shape_of
+from retrograd.core import Aval, Tensor, op, registry, shape_of
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import Factory, factory
 from retrograd.ops.family import Pointwise, broadcast_shapes, check_real
@@ -28,8 +28,17 @@ def _floating(name, dtype):
     return dtype
 
 
+class Drawn(Factory, random=True):
+    """Makes a tensor of so many random numbers."""
+
+    @classmethod
+    def batch(cls, batched, n, /, *, size, **params):
+        """The numbers of all examples are drawn together."""
+        return registry[cls.__name__](size=(n, *size), **params)
+
+
 @op("rand(int... size, *, any generator=None, dtype? dtype=None) -> Tensor")
-class _rand(Factory, impure=True):
+class _rand(Drawn):
     """Numbers uniform in [0, 1), of the given shape; of complex ones both parts are.
 
     >>> import retrograd as rg
@@ -59,7 +68,7 @@ class _rand(Factory, impure=True):
 
 
 @op("randn(int... size, *, any generator=None, dtype? dtype=None) -> Tensor")
-class _randn(Factory, impure=True):
+class _randn(Drawn):
     """Numbers from the standard normal distribution, of the given shape; complex ones have variance 1 too.
 
     >>> import retrograd as rg
@@ -81,7 +90,7 @@ class _randn(Factory, impure=True):
 
 
 @op("randint(int low, int high, int[] size, *, any generator=None, dtype? dtype=None) -> Tensor")
-class _randint(Factory, impure=True):
+class _randint(Drawn):
     """Integers uniform from low up to but not including high."""
 
     def impl(xp, *, low, high, size, generator, dtype):
@@ -111,7 +120,7 @@ def _integral(low, high, dtype):
 
 
 @op("randperm(int n, *, any generator=None, dtype? dtype=None) -> Tensor")
-class _randperm(Factory, impure=True):
+class _randperm(Factory, random=True, looped="every permutation is drawn by itself"):
     """The integers from 0 up to but not including n, in random order.
 
     >>> import retrograd as rg
@@ -140,7 +149,7 @@ def _check_count(n):
 
 
 @op("bernoulli(Tensor x, float? p=None, *, any generator=None) -> Tensor")
-class bernoulli(Pointwise, differentiable=False, impure=True, promotion=None, in_place=False):
+class bernoulli(Pointwise, differentiable=False, random=True, promotion=None, in_place=False):
     """Ones with probability x, zeros otherwise, in the shape and dtype of x.
 
     With `p` that is the probability everywhere, and x only gives shape and dtype.  No gradient flows.
@@ -178,7 +187,7 @@ def _check_coins(x, p):
 
 
 @op("normal(Tensor mean, Tensor std, *, any generator=None) -> Tensor")
-class _normal(Pointwise, differentiable=False, impure=True, promotion=None, public=False, in_place=False):
+class _normal(Pointwise, differentiable=False, random=True, promotion=None, public=False, in_place=False):
     """Numbers from normal distributions of these means and standard deviations, which broadcast."""
 
     def impl(xp, mean, std, *, generator):

@@ -61,7 +61,7 @@ def _back(g, x_aval, dim, keepdim):
 
 
 @op("filled(Tensor x, *, int[] shape) -> Tensor")
-class filled(Definition, linear="x"):
+class filled(Definition, linear="x", moves=True):
     """A tensor of `shape` with the one element of x everywhere: what a sum of everything is the transpose of."""
 
     public = False
@@ -75,6 +75,9 @@ class filled(Definition, linear="x"):
 
     def vjp_x(g, x_aval):
         return registry["reshape"](sum(g), x_aval.shape)
+
+    def batch(batched, n, x, *, shape):
+        return expand(reshape(x, (n, *(1,) * len(shape))), (n, *shape))
 
     def samples(r):
         yield (r(),), {"shape": (2, 3)}
@@ -392,40 +395,43 @@ def _axes_or_none(x, dim):
     return () if dim == () else axes_of(x, dim)
 
 
-def _truth(name, x, dim, keepdim):
-    return Aval(x.shape, dtypes.bool_) if dim == () else reduced(name, x, dim, keepdim, dtypes.bool_)
+class Truth(Reduction, differentiable=False):
+    """Asks what is true over `dim` (None: all, (): each on its own)."""
 
+    @classmethod
+    def shape(cls, x, *, dim, keepdim):
+        """That of x without the reduced dimensions."""
+        return Aval(x.shape, dtypes.bool_) if dim == () else reduced(cls.__name__, x, dim, keepdim, dtypes.bool_)
 
-def _truth_samples(r):
-    yield from reduction_samples(r)
-    yield (r.ints(2, (3, 2)),), {"dim": (0, 1)}
-    yield (r.ints(2, (3, 2)),), {"dim": ()}
+    @classmethod
+    def batch(cls, batched, n, /, x, *, dim=None, keepdim=False):
+        """The dimensions count from behind the examples; none is none there too."""
+        if dim == ():
+            return registry[cls.__name__](x, ())
+        return super().batch(batched, n, x, dim=dim, keepdim=keepdim)
+
+    @staticmethod
+    def samples(r):
+        """Over all dimensions, several, one, none."""
+        yield from reduction_samples(r)
+        yield (r.ints(2, (3, 2)),), {"dim": (0, 1)}
+        yield (r.ints(2, (3, 2)),), {"dim": ()}
 
 
 @op("any(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
-class any(Reduction, differentiable=False, result="bool"):
+class any(Truth):
     """Whether some element over `dim` (None: all, (): each on its own) is true (not zero)."""
 
     def impl(xp, x, *, dim, keepdim):
         return xp.any(x, axis=_axes_or_none(x, dim), keepdims=keepdim)
 
-    def shape(x, *, dim, keepdim):
-        return _truth("any", x, dim, keepdim)
-
-    samples = _truth_samples
-
 
 @op("all(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
-class all(Reduction, differentiable=False, result="bool"):
+class all(Truth):
     """Whether every element over `dim` (None: all, (): each on its own) is true (not zero)."""
 
     def impl(xp, x, *, dim, keepdim):
         return xp.all(x, axis=_axes_or_none(x, dim), keepdims=keepdim)
-
-    def shape(x, *, dim, keepdim):
-        return _truth("all", x, dim, keepdim)
-
-    samples = _truth_samples
 
 
 @op("count_nonzero(Tensor x, int[]? dim=None) -> Tensor")

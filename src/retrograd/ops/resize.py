@@ -2,18 +2,22 @@
 
 import math
 
-from retrograd.core import Aval, Definition, op, registry
+from retrograd.backend.images import mapped_places
+from retrograd.core import Aval, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.ops.family import Composite, canonical_dim, check_floating, check_real, same_dtype
+from retrograd.ops.create import as_tensor
+from retrograd.ops.dependence import Labels, numbered
+from retrograd.ops.family import Along, Composite, canonical_dim, check_floating, check_real, same_dtype
 from retrograd.ops.index import T, getitem
 from retrograd.ops.linalg import matmul
+from retrograd.ops.places import index_select
 from retrograd.ops.pointwise import abs, clamp, detach, floor, remainder, round, to, where
-from retrograd.ops.view import expand, permute, reshape, stack, transpose
+from retrograd.ops.view import cat, expand, permute, reshape, stack, transpose
 
 # --------------------------------------------------------------------------------- linear maps along a dimension
 
 
-class Resampling(Definition, public=False, method=False):
+class Resampling(Along, public=False, method=False):
     """A linear map along one dimension; `how` is its name, the old and the new size, and what else it depends on."""
 
 
@@ -38,6 +42,9 @@ class resample(Resampling, linear="x"):
     def vjp_x(g, dim, how):
         return resample_back(g, dim=dim, how=how)
 
+    def dependence(i, out, x, *, dim, how):
+        return _seen(x, dim, mapped_places(how))
+
     def samples(r):
         yield (r(2, 4, 3),), {"dim": 1, "how": ("linear", 4, 7, 0.0, False)}
         yield (r(2, 5),), {"dim": -1, "how": ("cubic", 5, 3, 0.0, True)}
@@ -60,10 +67,23 @@ class resample_back(Resampling, linear="x"):
     def vjp_x(g, dim, how):
         return resample(g, dim=dim, how=how)
 
+    def dependence(i, out, x, *, dim, how):
+        return _seen(x, dim, mapped_places(how, transposed=True))
+
     def samples(r):
         yield (r(2, 7, 3),), {"dim": 1, "how": ("linear", 4, 7, 0.0, False)}
         yield (r(2, 3),), {"dim": -1, "how": ("cubic", 5, 3, 0.0, True)}
         yield (r(3),), {"dim": 0, "how": ("nearest", 7, 3, 0.0, 0.0)}
+
+
+def _seen(x, dim, places):
+    """The labels of what a map sees: `places` has a row for each of those, 0 being none."""
+    at = canonical_dim("resample", dim, x.ndim)
+    none = registry["zeros"]((*x.shape[:at], 1, *x.shape[at + 1 :]), dtype=dtypes.float64)
+    numbers = cat([none, numbered(x.shape)], at)
+    if not len(places):
+        return Labels(registry["zeros"]((*x.shape[:at], places.shape[1], *x.shape[at + 1 :])), None)
+    return Labels(stack([index_select(numbers, at, as_tensor(row)) for row in places], -1), None)
 
 
 # --------------------------------------------------------------------------------------------------- interpolation

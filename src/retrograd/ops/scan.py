@@ -1,11 +1,12 @@
 """Scans along a dimension: cumulative sums, products, extremes, integrals; and differences, which undo them."""
 
-from retrograd.core import Aval, Definition, Tensor, op, registry
+from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.data import as_tensor, tensor
 from retrograd.ops.extremes import Chosen, check_ordered
-from retrograd.ops.family import Composite, Rowwise, canonical_dim, canonical_dims, cast_to, check_floating
-from retrograd.ops.index import scatter_sum, select, take_along_dim
+from retrograd.ops.family import Along, Composite, Rowwise, canonical_dim, canonical_dims, cast_to, check_floating
+from retrograd.ops.index import select
+from retrograd.ops.places import scatter_sum, take_along_dim
 from retrograd.ops.pointwise import detach, exp, isinf, logical_or, logical_xor, where
 from retrograd.ops.reduce import in_dtype, sum_dtype
 from retrograd.ops.reduce import sum as sum_over
@@ -32,7 +33,7 @@ def check_dimension(name, x, dim):
 
 
 @op("linear_recurrence(Tensor b, Tensor a, *, int dim) -> Tensor")
-class linear_recurrence(Definition, linear="b"):
+class linear_recurrence(Along, linear="b", solves="b"):
     """h[i] = b[i] + a[i] h[i - 1] along `dim`: what products and exponentials that add up differentiate to."""
 
     public = False
@@ -81,7 +82,7 @@ def delayed(x, dim, first):
 
 
 @op("cumsum(Tensor x, int dim, *, dtype? dtype=None) -> Tensor")
-class cumsum(Definition, linear="x", in_place=True):
+class cumsum(Along, linear="x", in_place=True):
     """The sums of the elements up to each place along `dim`.  Integers and booleans add up in int64.
 
     >>> import retrograd as rg
@@ -106,7 +107,7 @@ class cumsum(Definition, linear="x", in_place=True):
 
 
 @op("cumprod(Tensor x, int dim, *, dtype? dtype=None) -> Tensor")
-class cumprod(Definition, in_place=True):
+class cumprod(Along, in_place=True):
     """The products of the elements up to each place along `dim`; derivatives of every order hold where factors are 0.
 
     >>> import retrograd as rg

@@ -6,30 +6,21 @@
 
 import math
 
-from retrograd.core import Aval, Definition, Tensor, op, registry
+from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import as_tensor
-from retrograd.ops.family import Composite, canonical_dim, cast_to, numel, same_dtype
+from retrograd.ops.dependence import Labels, numbered
+from retrograd.ops.family import Along, Composite, canonical_dim, cast_to, from_behind, numel, same_dtype
 from retrograd.ops.functions import function
-from retrograd.ops.index import (
-    T,
-    check_along,
-    check_places,
-    check_slices,
-    gather,
-    index_put_sum,
-    index_sum,
-    indexed_shape,
-    scatter_sum,
-    static_index,
-)
+from retrograd.ops.index import T, check_places, index_put_sum, indexed_shape, static_index
 from retrograd.ops.masked import scalar_like
 from retrograd.ops.mutate import index_put, write_into
+from retrograd.ops.places import check_along, check_slices, gather, index_sum, scatter_sum
 from retrograd.ops.pointwise import eq, isnan, logical_or, where
 from retrograd.ops.view import cat, expand, flip, narrow, reshape
 
 
-class Scatter(Definition):
+class Scatter(Along):
     """Each element of src goes to the place of x that `index` names along dim; the other dimensions match."""
 
     public = False
@@ -40,6 +31,13 @@ class Scatter(Definition):
         """That of x."""
         fitting(x, index, src, dim)
         return x
+
+    @classmethod
+    def dependence(cls, i, out, /, x, index, src, *, dim):
+        """On the element of x at its place, and on those of src that go there."""
+        if i == 0:
+            return from_behind(x.ndim, x.ndim)
+        return Labels(None, gather(numbered(out.shape), dim, index)) if isinstance(index, Tensor) else {}
 
 
 def fitting(x, index, src, dim):
@@ -53,7 +51,7 @@ def fitting(x, index, src, dim):
 
 
 @op("scatter_set(Tensor x, Tensor index, Tensor src, *, int dim) -> Tensor")
-class scatter_set(Scatter, linear="x,src"):
+class scatter_set(Scatter, linear="x,src", moves=True):
     """x with src, a tensor or a number, written at the places; of several for one place, the last is there."""
 
     def impl(xp, x, index, src, *, dim):
@@ -117,7 +115,7 @@ def _back(x, groups, dim, step):
 
 
 @op("group_order(Tensor index, *, int dim) -> Tensor")
-class group_order(Definition, differentiable=False):
+class group_order(Along, differentiable=False):
     """The order along dim in which equal indices lie together; of such an order, what undoes it."""
 
     public = False

@@ -8,14 +8,13 @@ from typing import NamedTuple
 from retrograd.backend.matrices import LinAlgError
 from retrograd.core import Aval, Definition, Tensor, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.ops.batching import aligned, all_batched
 from retrograd.ops.complex import adjoint
-from retrograd.ops.family import Composite, Gufunc, broadcast_shapes, numel
+from retrograd.ops.family import Composite, Gufunc, Stacked, broadcast_shapes, numel
 from retrograd.ops.functions import function
-from retrograd.ops.index import take_along_dim
 from retrograd.ops.inverses import check_matrices, check_square, dominant, turned
 from retrograd.ops.linalg import matmul
-from retrograd.ops.pointwise import eq
-from retrograd.ops.reduce import all as all_of
+from retrograd.ops.places import take_along_dim
 from retrograd.ops.view import expand, movedim, reshape, squeeze, tril, triu, unsqueeze
 
 function("linalg.LinAlgError")(LinAlgError)
@@ -40,7 +39,7 @@ def broadcast_stacks(name, *tensors):
 
 
 @op("solve_factors(Tensor A) -> (Tensor LU, Tensor swaps)")
-class solve_factors(Definition, differentiable=False):
+class solve_factors(Stacked, differentiable=False):
     """What to keep of square matrices to solve with them, and with their transposes: LU, or small ones themselves."""
 
     public = False
@@ -58,7 +57,7 @@ class solve_factors(Definition, differentiable=False):
 
 
 @op("lu_parts(Tensor A, *, bool pivot) -> (Tensor LU, Tensor swaps, Tensor info)")
-class lu_parts(Definition, differentiable=False):
+class lu_parts(Stacked, differentiable=False):
     """L and U in one matrix; for each step the row that it swapped in, from 0; the first pivot that is 0, from 1."""
 
     public = False
@@ -107,6 +106,16 @@ class solved(Definition):
             tB = -moved if tB is None else tB - moved
         return registry["zeros_like"](out) if tB is None else solved([A, tB, LU, swaps], **params)
 
+    def batch(batched, n, *operands, transposed):
+        A, B, LU, swaps = operands
+        if batched == (False, True, False, False) and A.ndim == 2:
+            return side_by_side(B, lambda B: solved([A, B, LU, swaps], transposed=transposed))
+        return solved(all_batched(operands, batched, n), transposed=transposed)
+
+    def dependence(i, out, *operands, transposed):
+        in_front = {d: d for d in range(out.ndim - 2)}
+        return {**in_front, out.ndim - 1: out.ndim - 1} if i == 1 else in_front
+
     def constrain(A, B, LU):
         return A, B, solve_factors(A)[0]
 
@@ -128,12 +137,17 @@ def solve_with(name, A, B, left, factors):
     return squeeze(X, -1) if vector else X
 
 
+def side_by_side(B, solve):
+    """What `solve` makes of many right sides for one matrix: side by side they are one."""
+    rows = movedim(B, -2, 0)
+    X = solve(reshape(rows, (rows.shape[0], numel(rows.shape[1:]))))
+    return movedim(reshape(X, rows.shape), 0, -2)
+
+
 def _solve_stacks(name, A, B, factors, transposed):
     LU, swaps = factors
-    if A.ndim == 2 and B.ndim > 2:  # one matrix and many right sides: side by side they are one
-        rows = movedim(B, -2, 0)
-        X = solved([A, reshape(rows, (rows.shape[0], numel(rows.shape[1:]))), LU, swaps], transposed=transposed)
-        return movedim(reshape(X, rows.shape), 0, -2)
+    if A.ndim == 2 and B.ndim > 2:
+        return side_by_side(B, lambda B: solved([A, B, LU, swaps], transposed=transposed))
     A, B, LU = broadcast_stacks(name, A, B, LU)
     return solved([A, B, LU, expand(swaps, A.shape[:-1])], transposed=transposed)
 
@@ -196,17 +210,40 @@ class linalg_solve_ex(Composite):
         yield (r(2, 2) * 0, r(2)), {"check_errors": True}, RuntimeError, "linalg.solve_ex: .* pivot 1 is 0"
 
 
+@op("checked_info(Tensor info, *, str message) -> Tensor")
+class checked_info(Stacked, differentiable=False, impure=True, cores=(0,)):
+    """`info` if it is 0 everywhere, else a LinAlgError: the message, in which {} is the largest."""
+
+    public = False
+    method = False
+
+    def impl(xp, info, *, message):
+        if xp.any(info):
+            raise LinAlgError(message.format(info.max()))
+        return info.copy()
+
+    def shape(info, *, message):
+        return info
+
+    def samples(r):
+        yield (r.ints(1, (2, 3)),), {"message": "pivot {} is 0"}
+        yield (r.ints(1, ()),), {"message": "pivot {} is 0"}
+
+    def errors(r):
+        yield (r.ints(1, (2,)) + 3,), {"message": "pivot {} is 0"}, RuntimeError, "pivot 3 is 0"
+
+
 def check_info(name, info, check_errors, reason):
     """Raise LinAlgError if that is wanted and some `info` is not 0."""
-    if check_errors and not all_of(eq(info, 0)).item():
-        raise LinAlgError(f"{name}: {reason.format(registry['amax'](info).item())}")
+    if check_errors:
+        checked_info(info, message=f"{name}: {reason}")
 
 
 # ------------------------------------------------------------------------------------------------- triangular
 
 
 @op("triangular(Tensor A, Tensor B, *, bool upper, bool unit) -> Tensor")
-class triangular(Gufunc, linear="B"):
+class triangular(Gufunc, linear="B", solves="B"):
     """X with A X = B, of which A one triangle is read, with ones on its diagonal if `unit`."""
 
     public = False
@@ -225,6 +262,11 @@ class triangular(Gufunc, linear="B"):
 
     def jvp_A(t, A, out, upper, unit):
         return -triangular(A, matmul(one_triangle(t, upper, unit), out), upper=upper, unit=unit)
+
+    def batch(batched, n, A, B, *, upper, unit):
+        if not batched[0] and A.ndim == 2:
+            return side_by_side(B, lambda B: triangular(A, B, upper=upper, unit=unit))
+        return triangular(*aligned((A, B), batched, (2, 2)), upper=upper, unit=unit)
 
     def samples(r):
         yield (dominant(r, 3), r(3, 2)), {"upper": True, "unit": False}
@@ -304,7 +346,7 @@ class cholesky_inverse(Composite):
 
 
 @op("order_of_rows(Tensor swaps, *, int rows, bool back) -> Tensor")
-class order_of_rows(Definition, differentiable=False):
+class order_of_rows(Stacked, differentiable=False, cores=(1,)):
     """Which row comes where, after swaps (the rows that steps swap in, from 0); `back` undoes that."""
 
     public = False

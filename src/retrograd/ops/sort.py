@@ -4,12 +4,16 @@
 
 from retrograd.core import Aval, Definition, op
 from retrograd.core import dtype as dtypes
+from retrograd.ops.batching import all_batched, spread
+from retrograd.ops.create import zeros
 from retrograd.ops.data import tensor
 from retrograd.ops.extremes import check_ordered, chosen
-from retrograd.ops.family import Composite, Rowwise, canonical_dim, reduced_shape, shape_of
-from retrograd.ops.index import T, getitem, index_put_sum, index_select, scatter_sum, take_along_dim
-from retrograd.ops.pointwise import to
-from retrograd.ops.view import movedim, reshape
+from retrograd.ops.family import Along, Composite, Rowwise, canonical_dim, numel, reduced_shape, shape_of
+from retrograd.ops.index import T, getitem, index_put_sum
+from retrograd.ops.places import gather, index_select, scatter_sum, take_along_dim
+from retrograd.ops.pointwise import clamp, eq, logical_not, to
+from retrograd.ops.reduce import any as any_of
+from retrograd.ops.view import movedim, reshape, unsqueeze
 
 
 def _samples(r):
@@ -111,7 +115,7 @@ class msort(Composite):
 
 
 @op("largest_places(Tensor x, *, int k, int dim, bool largest) -> Tensor")
-class largest_places(Definition, differentiable=False):
+class largest_places(Along, differentiable=False):
     """Where the k largest, or smallest, elements along `dim` are, in their order; of equals the first."""
 
     public = False
@@ -165,7 +169,7 @@ class topk(Composite):
 
 
 @op("rank_places(Tensor x, *, int k, int dim) -> Tensor")
-class rank_places(Definition, differentiable=False):
+class rank_places(Along, differentiable=False):
     """Where the k-th smallest element along `dim` is, which is kept as a dimension of size 1."""
 
     public = False
@@ -225,9 +229,24 @@ class insertion_places(Definition, differentiable=False):
         _check_rows(sequence, values, sorter)
         return Aval(shape_of(values), dtypes.int64)
 
+    def batch(batched, n, sequence, values, sorter, *, right):
+        if not batched[0] and not batched[2] and sequence.ndim == 1:
+            return insertion_places(sequence, values, sorter, right=right)
+        sequence, sorter = all_batched((sequence, sorter), (batched[0], batched[2]), n)
+        rows = _rows(values, batched[1], n, sequence.ndim - 1)
+        return reshape(insertion_places(sequence, rows, sorter, right=right), (n, *shape_of(values)[batched[1] :]))
+
     def samples(r):
         yield (tensor([0, 1, 2, 3, 4]), r.ints(5, (2, 3)), None), {"right": False}
         yield (r(2, 4), r(2, 3), tensor([[0, 1, 2, 3]] * 2)), {"right": True}
+
+
+def _rows(values, batched, n, ndim):
+    """The values of each example, which may be a number, with what is behind the first `ndim` dimensions as one."""
+    if not hasattr(values, "dtype"):
+        values = tensor(values, dtype=dtypes.float64 if isinstance(values, float) else None)
+    values = values if batched else spread(values, n)
+    return reshape(values, (*values.shape[:ndim], numel(values.shape[ndim:])))
 
 
 def _check_numbers_ordered(name, *given):
@@ -342,10 +361,28 @@ class isin(Definition, differentiable=False):
     def shape(elements, test_elements, *, assume_unique, invert):
         return Aval(shape_of(elements), dtypes.bool_)
 
+    def batch(batched, n, elements, test_elements, *, assume_unique, invert):
+        if not batched[1]:
+            return isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
+        rows, others = _rows(elements, batched[0], n, 1), _rows(test_elements, True, n, 1)
+        found = reshape(_in_rows(rows, others), (n, *shape_of(elements)[batched[0] :]))
+        return logical_not(found) if invert else found
+
     def samples(r):
         yield (r.ints(5, (2, 3)), r.ints(5, (2,))), {}
         yield (r.ints(5, (4,)), 2), {"invert": True}
         yield (r(3), r(2)), {"assume_unique": True}
+
+
+def _in_rows(x, rows):
+    """Whether each element of a row of x is in the row at the same place."""
+    if rows.shape[1] == 0:
+        return zeros(x.shape, dtype=dtypes.bool_)
+    if "c" in (x.dtype.kind, rows.dtype.kind):  # there is no order to search by
+        return any_of(eq(unsqueeze(x, 2), unsqueeze(rows, 1)), 2)
+    ranked = sorted_values(rows, dim=1)
+    places = insertion_places(ranked, x, None, right=False)
+    return eq(gather(ranked, 1, clamp(places, max=rows.shape[1] - 1)), x)
 
 
 def _unknown(name):
@@ -353,7 +390,7 @@ def _unknown(name):
 
 
 @op("unique_values(Tensor x, *, bool counted=False) -> (Tensor values, Tensor counts)")
-class unique_values(Definition):
+class unique_values(Definition, ragged=True):
     """The different elements of a 1-d tensor in order, and if asked for how often each comes.
 
     Where they come from is found out when derivatives are.
@@ -382,7 +419,7 @@ class unique_values(Definition):
 
 
 @op("unique_places(Tensor x, *, bool consecutive=False) -> (Tensor places, Tensor inverse, Tensor counts)")
-class unique_places(Definition, differentiable=False):
+class unique_places(Definition, differentiable=False, ragged=True):
     """The different slices along the first dimension: the first place of each, which each slice is, how many are."""
 
     public = False

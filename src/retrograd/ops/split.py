@@ -5,7 +5,7 @@ from itertools import accumulate
 from retrograd.core import Aval, Definition, current, op, registry
 from retrograd.core.level import is_recording
 from retrograd.core.tensor import become_view, shows
-from retrograd.ops.family import Composite, canonical_dim
+from retrograd.ops.family import Composite, behind, canonical_dim
 from retrograd.ops.index import basic_slice
 from retrograd.ops.view import cat, narrow, stack
 
@@ -25,7 +25,7 @@ def _places(name, x, sizes, dim):
 
 
 @op("split_views(Tensor x, *, int[]? sizes, int dim) -> Tensor[]")
-class split_views(Definition, linear="x"):
+class split_views(Definition, linear="x", moves=True):
     """The parts of these sizes along dim, or None: its slices.  One gradient serves all, and joins theirs at once."""
 
     public = False
@@ -41,6 +41,9 @@ class split_views(Definition, linear="x"):
 
     def vjp_x(g, sizes, dim):
         return stack(g, dim=dim) if sizes is None else cat(g, dim=dim)
+
+    def batch(batched, n, x, *, sizes, dim):
+        return split_views(x, sizes=sizes, dim=behind("split", dim, x.ndim - 1))
 
     def samples(r):
         yield (r(2, 5),), {"sizes": (1, 4), "dim": 1}

@@ -6,13 +6,25 @@ import math
 
 from retrograd.core import Aval, Definition, op
 from retrograd.core import dtype as dtypes
+from retrograd.ops.batching import at_least_1d
 from retrograd.ops.data import as_tensor, tensor
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.extremes import check_nonempty, check_ordered, chosen, shares
-from retrograd.ops.family import Composite, Reduction, canonical_dim, cast_to, check_real, reduced_shape
+from retrograd.ops.family import (
+    Along,
+    Composite,
+    Reduction,
+    canonical_dim,
+    canonical_dims,
+    cast_to,
+    check_real,
+    kept,
+    numel,
+    reduced_shape,
+)
 from retrograd.ops.floats import lerp
-from retrograd.ops.index import scatter_sum, take_along_dim
 from retrograd.ops.linalg import matmul
+from retrograd.ops.places import gather, scatter_sum, take_along_dim
 from retrograd.ops.pointwise import (
     ceil,
     clamp,
@@ -28,14 +40,15 @@ from retrograd.ops.pointwise import (
     to,
     where,
 )
-from retrograd.ops.reduce import mean
+from retrograd.ops.reduce import any as any_of
+from retrograd.ops.reduce import mean, reduced
 from retrograd.ops.reduce import sum as sum_over
-from retrograd.ops.sort import sorted_values
-from retrograd.ops.view import cat, movedim, narrow, reshape, transpose, unsqueeze
+from retrograd.ops.sort import argsort, sorted_values
+from retrograd.ops.view import cat, expand, movedim, narrow, reshape, transpose, unsqueeze
 
 
 @op("within(Tensor x, *, str what, number low, number high) -> Tensor")
-class within(Definition):
+class within(Definition, moves=True):
     """x itself, if all of it is from low to high; else a ValueError says what is not."""
 
     public = False
@@ -50,6 +63,9 @@ class within(Definition):
     def shape(x, *, what, low, high):
         return x
 
+    def batch(batched, n, x, *, what, low, high):
+        return within(x, what=what, low=low, high=high)
+
     def vjp_x(g):
         return g
 
@@ -62,39 +78,43 @@ class within(Definition):
 # -------------------------------------------------------------------------------------------- medians, modes
 
 
-@op("middle(Tensor x, *, bool skip_nan=False) -> Tensor")
+@op("middle(Tensor x, int[]? dim=None, bool keepdim=False, *, bool skip_nan=False) -> Tensor")
 class middle(Reduction):
-    """The lower median of all elements; equals share the gradient.  NaN wins, unless it is skipped."""
+    """The lower median over `dim` (None: all); equals share the gradient.  NaN wins, unless it is skipped."""
 
     public = False
     method = False
 
-    def impl(xp, x, *, skip_nan):
-        check_ordered("middle", x)
-        if not x.size and x.dtype.kind != "f":
-            check_nonempty("median", x, None)
-        return xp.lowest_middle(x, skip_nan)
+    def impl(xp, x, *, dim, keepdim, skip_nan):
+        _check_middle(x, dim)
+        return xp.lowest_middle(x, canonical_dims("median", dim, x.ndim), keepdim, skip_nan)
 
-    def shape(x, *, skip_nan):
-        check_ordered("middle", x)
-        if x.dtype.kind != "f":
-            check_nonempty("median", x, None)
-        return Aval((), x.dtype)
+    def shape(x, *, dim, keepdim, skip_nan):
+        _check_middle(x, dim)
+        return reduced("median", x, dim, keepdim, x.dtype)
 
-    def vjp_x(g, x, out):
-        return g * shares(x, out, None, False)
+    def vjp_x(g, x, out, dim, keepdim):
+        return kept(g, x, dim, keepdim) * shares(x, out, dim, keepdim)
 
-    def jvp_x(t, x, out):
-        return sum_over(t * shares(x, out, None, False))
+    def jvp_x(t, x, out, dim, keepdim):
+        return sum_over(t * shares(x, out, dim, keepdim), dim, keepdim)
 
     def samples(r):
         yield (r(5),), {}
         yield (r(3, 4),), {"skip_nan": True}
         yield (r(),), {}
+        yield (r(3, 4),), {"dim": (0,)}
+        yield (_with_holes(r),), {"dim": (1,), "skip_nan": True, "keepdim": True}
+
+
+def _check_middle(x, dim):
+    check_ordered("middle", x)
+    if x.dtype.kind != "f":  # of no elements the median is NaN
+        check_nonempty("median", x, dim)
 
 
 @op("middle_places(Tensor x, *, int dim, bool skip_nan=False) -> Tensor")
-class middle_places(Reduction, differentiable=False):
+class middle_places(Along, differentiable=False):
     """Where the lower median along `dim` is, which is kept as a dimension of size 1; of NaN, the first."""
 
     public = False
@@ -174,7 +194,7 @@ def _with_holes(r):
 
 
 @op("modal_places(Tensor x, *, int dim) -> Tensor")
-class modal_places(Reduction, differentiable=False):
+class modal_places(Along, differentiable=False):
     """Where the most frequent value along `dim` comes last, as a dimension of size 1."""
 
     public = False
@@ -237,6 +257,9 @@ class order_statistics(Definition):
     def jvp_x(t, x, ranks, dim):
         return take_along_dim(t, ranked_places(x, ranks, dim=dim), dim)
 
+    def batch(batched, n, x, ranks, *, dim):
+        return _ranked(order_statistics, sorted_values, batched, n, x, ranks, dim)
+
     def samples(r):
         yield (r(3, 5), as_tensor([0, 3])), {"dim": 1}
         yield (r(12), as_tensor([9, 0, 8, 1, 7, 2, 6, 3, 5])), {"dim": 0}
@@ -256,8 +279,26 @@ class ranked_places(Definition, differentiable=False):
         at = _check_ranks(x, dim)
         return Aval((*x.shape[:at], *ranks.shape, *x.shape[at + 1 :]), dtypes.int64)
 
+    def batch(batched, n, x, ranks, *, dim):
+        return _ranked(ranked_places, argsort, batched, n, x, ranks, dim)
+
     def samples(r):
         yield (r(3, 5), as_tensor([0, 3])), {"dim": 1}
+
+
+def _ranked(operator, ordered, batched, n, x, ranks, dim):
+    """The batching rule of both operators; `ordered(x, dim=)` has what they find at all ranks."""
+    at = _check_ranks(Aval(x.shape[batched[0] :], x.dtype), dim)
+    if not batched[1]:
+        return operator(at_least_1d(x), ranks, dim=at + 1)
+    if not batched[0]:
+        found = operator(x, reshape(ranks, (numel(ranks.shape),)), dim=dim)
+        return movedim(reshape(found, (*x.shape[:at], *ranks.shape, *x.shape[at + 1 :])), at, 0)
+    x = at_least_1d(x)
+    every, size = ordered(x, dim=at + 1), x.shape[at + 1]
+    ranks = reshape(ranks, (n, *(1,) * at, ranks.shape[1], *(1,) * (x.ndim - at - 2)))
+    found = gather(every, at + 1, expand(ranks, (*x.shape[: at + 1], ranks.shape[at + 1], *x.shape[at + 2 :])))
+    return where(any_of(isnan(x), at + 1, keepdim=True), narrow(every, at + 1, size - 1, 1), found)
 
 
 def _check_ranks(x, dim):

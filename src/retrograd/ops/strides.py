@@ -1,9 +1,9 @@
 """Views of memory in other strides: windows, reinterpreted elements; and writing as a function into what views show."""
 
-from retrograd.core import Aval, Definition, Tensor, op, registry
+from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.diagonal import diagonal
-from retrograd.ops.family import Composite, View, canonical_dim, numel, sum_to
+from retrograd.ops.family import Along, Composite, View, behind, canonical_dim, numel, sum_to
 from retrograd.ops.family import broadcast_shapes as common_shape
 from retrograd.ops.functions import function
 from retrograd.ops.index import T, check_places, index_put_sum
@@ -40,6 +40,12 @@ class unfold_dim(View, linear="x", aliases="unfold"):
         at = canonical_dim("unfold", dimension, x_aval.ndim)
         return windows_sum(g, dimension=at, length=x_aval.shape[at], step=step)
 
+    def stacked(whole, *, dimension, size, step):
+        at = behind("unfold", dimension, len(whole) - 1)
+        if len(whole) == 1:  # one element is its own window
+            return (("reshape", {"shape": (*whole, 1)}), ("narrow", {"dim": at, "start": 0, "length": size}))
+        return (("unfold_dim", {"dimension": at, "size": size, "step": step}),)
+
     def samples(r):
         yield (r(7),), {"dimension": 0, "size": 3, "step": 2}
         yield (r(2, 5, 2),), {"dimension": -2, "size": 2, "step": 1}
@@ -61,7 +67,7 @@ def _check_windows(x, dimension, size, step):
 
 
 @op("windows_sum(Tensor src, *, int dimension, int length, int step) -> Tensor")
-class windows_sum(Definition, linear="src"):
+class windows_sum(Along, linear="src", dims="dimension", sums=True):
     """Zeros of `length` along a dimension with each window added where it was seen: unfold transposed."""
 
     public = False
@@ -136,6 +142,12 @@ class strided(View, linear="x"):
     def vjp_x(g, x_aval, size, stride, offset):
         places = strided(registry["arange"](0, x_aval.shape[0], 1), size=size, stride=stride, offset=offset)
         return index_put_sum(g, [places], shape=x_aval.shape, spec=(T,))
+
+    def stacked(whole, *, size, stride, offset):
+        n, length = whole
+        _check_reach(Aval((length,), dtypes.float64), size, stride, offset)  # not into the next example
+        beside = {"size": (n, *size), "stride": (length, *stride), "offset": offset}
+        return (("reshape", {"shape": (n * length,)}), ("strided", beside))
 
     def samples(r):
         yield (r(6),), {"size": (2, 3), "stride": (1, 2), "offset": 0}
@@ -240,6 +252,13 @@ class view_as_dtype(View, differentiable=False):
 
     def shape(x, *, dtype):
         return _reread(x, dtype)
+
+    def batch(batched, n, x, *, dtype):
+        _reread(Aval(x.shape[1:], x.dtype), dtype)
+        return view_as_dtype(x.contiguous(), dtype)  # as the elements of an example lie together
+
+    def stacked(whole, *, dtype):
+        return (("view_as_dtype", {"dtype": dtype}),)
 
     def samples(r):
         yield (r(2, 3),), {"dtype": "int64"}

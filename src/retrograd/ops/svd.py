@@ -7,14 +7,14 @@ differentiation for complex valued SVD, arXiv 1909.02659.
 import math
 from typing import NamedTuple
 
-from retrograd.core import Aval, Definition, Tensor, op, registry
+from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
 from retrograd.ops.complex import adjoint, complex, imag
 from retrograd.ops.diagonal import diagonal, place_diagonal
 from retrograd.ops.eigen import across, diagonal_sample, down, needs_vectors, weighted
-from retrograd.ops.family import Composite
-from retrograd.ops.inverses import check_matrices, first_columns, first_rows
+from retrograd.ops.family import Composite, Stacked
+from retrograd.ops.inverses import Mapped, check_matrices, first_columns, first_rows
 from retrograd.ops.linalg import matmul
 from retrograd.ops.pointwise import real_part, where
 from retrograd.ops.reduce import sum as sum_over
@@ -22,7 +22,7 @@ from retrograd.ops.view import cat
 
 
 @op("svd_factors(Tensor A, *, bool full_matrices) -> (Tensor U, Tensor S, Tensor Vh)")
-class svd_factors(Definition, differentiable=False):
+class svd_factors(Stacked, differentiable=False):
     """U, S and V^H; U and V have as many columns as there are singular values, or with full_matrices all."""
 
     public = False
@@ -44,7 +44,7 @@ class svd_factors(Definition, differentiable=False):
 
 
 @op("singular_values_alone(Tensor A) -> Tensor")
-class singular_values_alone(Definition, differentiable=False):
+class singular_values_alone(Stacked, differentiable=False):
     """The singular values, where nobody asks for derivatives."""
 
     public = False
@@ -60,7 +60,7 @@ class singular_values_alone(Definition, differentiable=False):
         yield (r(2, 4, 3),), {}
 
 
-class OfSVD(Definition):
+class OfSVD(Mapped):
     """Some result of the singular value decomposition of matrices A, whose factors are known."""
 
     public = False

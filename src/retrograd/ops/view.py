@@ -2,9 +2,13 @@
 
 from retrograd.core import Aval, Definition, op, registry, xp
 from retrograd.core import dtype as dtypes
+from retrograd.ops.batching import all_batched
 from retrograd.ops.family import (
+    Along,
     Composite,
+    Stacked,
     View,
+    behind,
     broadcast_shapes,
     canonical_dim,
     canonical_dims,
@@ -38,6 +42,9 @@ class reshape(View, linear="x"):
 
     def vjp_x(g, x_aval):
         return reshape(g, x_aval.shape)
+
+    def stacked(whole, *, shape):
+        return (("reshape", {"shape": (whole[0], *inferred_shape("reshape", whole[1:], shape))}),)
 
     def samples(r):
         yield (r(2, 6),), {"shape": (3, 4)}
@@ -82,6 +89,12 @@ class expand(View, linear="x"):
 
     def vjp_x(g, x_aval):
         return sum_to(g, x_aval.shape)
+
+    def stacked(whole, *, shape):
+        n, *old = whole
+        new = expanded_shape(old, shape)
+        lifted = (n, *(1,) * (len(new) - len(old)), *old)
+        return (("reshape", {"shape": lifted}), ("expand", {"shape": (n, *new)}))
 
     def samples(r):
         yield (r(3, 1),), {"shape": (2, 3, 4)}
@@ -130,6 +143,9 @@ class squeeze(View, linear="x"):
     def vjp_x(g, x_aval):
         return reshape(g, x_aval.shape)
 
+    def stacked(whole, *, dim):
+        return (("reshape", {"shape": (whole[0], *squeezed_shape(whole[1:], dim))}),)
+
     def samples(r):
         yield (r(2, 1, 3, 1),), {}
         yield (r(2, 1, 3, 1),), {"dim": 1}
@@ -154,6 +170,9 @@ class unsqueeze(View, linear="x"):
 
     def vjp_x(g, x_aval):
         return reshape(g, x_aval.shape)
+
+    def stacked(whole, *, dim):
+        return (("reshape", {"shape": (whole[0], *unsqueezed_shape(whole[1:], dim))}),)
 
     def samples(r):
         yield (r(2, 3),), {"dim": 1}
@@ -215,6 +234,10 @@ class permute(View, linear="x"):
         order = permutation("permute", dims, g.ndim)
         return permute(g, tuple(order.index(i) for i in range(g.ndim)))
 
+    def stacked(whole, *, dims):
+        order = permutation("permute", dims, len(whole) - 1)
+        return (("permute", {"dims": (0, *[d + 1 for d in order])}),)
+
     def samples(r):
         yield (r(2, 3, 4),), {"dims": (2, 0, 1)}
         yield (r(2, 3, 4),), {"dims": (-1, 1, 0)}
@@ -247,6 +270,10 @@ class transpose(View, linear="x", aliases="swapdims"):
     def vjp_x(g, dim0, dim1):
         return transpose(g, dim0, dim1)
 
+    def stacked(whole, *, dim0, dim1):
+        dim0, dim1 = behind("transpose", (dim0, dim1), len(whole) - 1)
+        return (("transpose", {"dim0": dim0, "dim1": dim1}),) if len(whole) > 1 else ()
+
     def samples(r):
         yield (r(2, 3, 4),), {"dim0": 0, "dim1": -1}
         yield (r(2, 3),), {"dim0": 1, "dim1": 0}
@@ -270,7 +297,7 @@ class movedim(Composite, aliases="moveaxis"):
 
 
 @op("flip(Tensor x, int... dims) -> Tensor")
-class flip(Definition, linear="x"):
+class flip(Along, linear="x", dims="dims", moves=True):
     """The elements in reverse order along the given dimensions; a copy, as in PyTorch."""
 
     def impl(xp, x, *, dims):
@@ -289,7 +316,7 @@ class flip(Definition, linear="x"):
 
 
 @op("roll(Tensor x, int[] shifts, int[]? dim=None) -> Tensor")
-class roll(Definition, linear="x"):
+class roll(Definition, linear="x", moves=True):
     """The elements shifted along each of `dim` (None: in row-major order); those pushed out come in at the front.
 
     >>> import retrograd as rg
@@ -308,6 +335,11 @@ class roll(Definition, linear="x"):
     def vjp_x(g, shifts, dim):
         return roll(g, tuple(-s for s in shifts), dim)
 
+    def batch(batched, n, x, *, shifts, dim):
+        if dim is None:
+            return reshape(roll(reshape(x, (n, numel(x.shape[1:]))), shifts, 1), x.shape)
+        return roll(x, shifts, behind("roll", dim, x.ndim - 1))
+
     def samples(r):
         yield (r(2, 3),), {"shifts": 1}
         yield (r(2, 3),), {"shifts": -2, "dim": 1}
@@ -325,7 +357,7 @@ def _check_shifts(x, shifts, dim):
 
 
 @op("tril(Tensor x, int diagonal=0) -> Tensor")
-class tril(Definition, linear="x", in_place=True):
+class tril(Stacked, linear="x", in_place=True, moves=True):
     """The lower triangle of the last two dimensions, zeros above the given diagonal."""
 
     def impl(xp, x, *, diagonal):
@@ -346,7 +378,7 @@ class tril(Definition, linear="x", in_place=True):
 
 
 @op("triu(Tensor x, int diagonal=0) -> Tensor")
-class triu(Definition, linear="x", in_place=True):
+class triu(Stacked, linear="x", in_place=True, moves=True):
     """The upper triangle of the last two dimensions, zeros below the given diagonal."""
 
     def impl(xp, x, *, diagonal):
@@ -373,7 +405,7 @@ def _at_least_2d(name, x):
 
 
 @op("cat(Tensor[] tensors, int dim=0) -> Tensor")
-class cat(Definition, linear="tensors,", aliases="concat concatenate"):
+class cat(Definition, linear="tensors,", aliases="concat concatenate", moves=True):
     """The tensors one after the other along an existing dimension; their other sizes agree.
 
     Tensors of shape (0,) fit to everything, and add nothing.
@@ -409,6 +441,10 @@ class cat(Definition, linear="tensors,", aliases="concat concatenate"):
             else:
                 parts.append(registry["zeros"](aval.shape, dtype=aval.dtype))
         return parts
+
+    def batch(batched, n, *tensors, dim):
+        tensors = [t for t in all_batched(tensors, batched, n) if t.ndim != 2 or t.shape[1]] or tensors
+        return cat(tensors, dim=behind("cat", dim, max(t.ndim for t in tensors) - 1))
 
     def samples(r):
         yield (r(2, 3), r(2, 1)), {"dim": -1}
@@ -468,6 +504,10 @@ class narrow(View, linear="x"):
         after[dim] = x_aval.shape[dim] - before[dim] - g.shape[dim]
         zeros = registry["zeros"]
         return cat([zeros(before, dtype=g.dtype), g, zeros(after, dtype=g.dtype)], dim=dim)
+
+    def stacked(whole, *, dim, start, length):
+        dim = behind("narrow", dim, len(whole) - 1)
+        return (("narrow", {"dim": dim, "start": start, "length": length}),)
 
     def samples(r):
         yield (r(2, 5),), {"dim": 1, "start": 1, "length": 3}

@@ -10,7 +10,7 @@ from retrograd.core import Op, Tensor, current
 from retrograd.core import dtype as dtypes
 from retrograd.core.engine import edge_of, pullback
 from retrograd.core.tensor import alias, make
-from retrograd.func import DualLevel
+from retrograd.levels import DualLevel
 from retrograd.ops import random
 from retrograd.testing.closeness import array_of, assert_close
 

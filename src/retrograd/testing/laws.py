@@ -1,6 +1,7 @@
 """The laws: `law_<name>(op, args, params)` raises AssertionError where it does not hold."""
 
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ from retrograd import fx
 from retrograd.core import Aval, Op, Tensor
 from retrograd.core.dtype import real_of
 from retrograd.core.engine import is_fresh
+from retrograd.func import jet, vmap
+from retrograd.levels.pattern import PatternLevel
 from retrograd.ops.family import Pointwise
 from retrograd.ops.pointwise import real_part
 from retrograd.testing.calculus import (
@@ -128,6 +131,88 @@ def law_forward_over_reverse(op: Op, args: tuple, params: dict) -> None:
     out, tangent = push(cotangents, xs, us)
     what = f"{op.name}: forward over reverse"
     agree(dense(tangent, out), difference(cotangents, xs, us), what, precision((*xs, *outs))[1] * 100)
+
+
+def law_jet(op: Op, args: tuple, params: dict) -> None:
+    """The first three derivatives along a curve, in Taylor mode, are derivatives of derivatives."""
+    f, xs = closed(op, args, params)
+    if not xs or not f(*xs):
+        return
+    vs, ws = directions(xs, 1), directions(xs, 2)
+    found = jet(f, xs, [[v, 2 * w, 0] for v, w in zip(vs, ws, strict=True)])[1]
+
+    def along(t):
+        return f(*[x + t * v + t * t * w for x, v, w in zip(xs, vs, ws, strict=True)])
+
+    for k in range(3):
+        along = _slope(along)
+        what = f"{op.name}: derivative {k + 1} along a curve"
+        agree(tuple(terms[k] for terms in found), along(Tensor(np.zeros(()))), what, 1e-9)
+
+
+def _slope(f: Callable) -> Callable:
+    """The derivative of a function of a number."""
+
+    def slope(t):
+        out, tangent = push(f, (t,), (Tensor(np.ones(())),))
+        return dense(tangent, out)
+
+    return slope
+
+
+def law_vmap(op: Op, args: tuple, params: dict) -> None:
+    """On a batch the operator does what it does on each example, whichever inputs are batched, along any dimension."""
+    tensors = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+    every = [c for k in range(1, len(tensors) + 1) for c in combinations(tensors, k)]
+    for chosen in every if len(tensors) < 4 else [*[(i,) for i in tensors], tuple(tensors)]:
+        examples = [args, _turned(op, args, params, chosen), args]
+        expected = [run(op, example, params) for example in examples]
+        for dims in _in_dims(args, chosen):
+            check_vmap(op, params, examples, dims, expected)
+
+
+def _turned(op: Op, args: tuple, params: dict, chosen: tuple) -> tuple:
+    """Another example: the chosen inputs with their elements in reverse order, if the operator takes them."""
+    other = tuple(Tensor(np.flip(a.value).copy()) if i in chosen else a for i, a in enumerate(args))
+    return args if _refusal(op, other, params) else other
+
+
+def _in_dims(args: tuple, chosen: tuple) -> list[list[int | None]]:
+    """Examples in front, behind, and behind in the last input only; None for what is not chosen."""
+    front = [0 if i in chosen else None for i in range(len(args))]
+    behind = [a.ndim if i in chosen else None for i, a in enumerate(args)]
+    return [front, behind, [*front[: chosen[-1]], behind[chosen[-1]], *front[chosen[-1] + 1 :]]]
+
+
+def check_vmap(op: Op, params: dict, examples: list, dims: list, expected: list) -> None:
+    """The operator on a batch of examples, stacked as `dims` says, against its results on each."""
+    columns = list(zip(*examples, strict=True))
+    stacked = [
+        column[0] if d is None else Tensor(np.stack([a.value for a in column], axis=d))
+        for column, d in zip(columns, dims, strict=True)
+    ]
+    f = vmap(lambda *xs: run(op, xs, params), tuple(dims), randomness="same")
+    for i, out in enumerate(f(*stacked)):
+        alone = [outs[i] for outs in expected]
+        what = f"{op.name}: output {i} of a batch, stacked along {dims}"
+        assert (out.shape[1:], out.dtype) == (alone[0].shape, alone[0].dtype), (
+            f"{what}: {out.aval}, not {alone[0].aval}"
+        )
+        agree((out,), (np.stack([o.value for o in alone]),), what, 1e-9)
+
+
+def law_pattern(op: Op, args: tuple, params: dict) -> None:
+    """No entry of the Jacobian by an input is outside of the sparsity pattern that is found for it."""
+    f, xs = closed(op, args, params)
+    for i, x in enumerate(xs):
+        part, unknowns = _along(f, xs, (i,)), np.eye(x.numel(), dtype=x.dtype)
+        with PatternLevel() as level:
+            patterns = [level.pattern(out).toarray() for out in part(level.input(x))]
+        for j, unit in enumerate(unknowns):
+            _, tangents = push(part, (x,), (Tensor(unit.reshape(x.shape)),))
+            for pattern, t in zip(patterns, tangents, strict=True):
+                lacks = t is not None and (t.value.ravel() != 0) & ~pattern[:, j]
+                assert not np.any(lacks), f"{op.name}: the pattern lacks entries of element {j} of input {i}"
 
 
 def law_traced(op: Op, args: tuple, params: dict) -> None:

@@ -10,7 +10,7 @@ from retrograd.core.source import user_line
 class OperatorLog(Level):
     """Notes every operator that runs inside, with the shapes of its tensors and the user's line."""
 
-    transparent = True
+    transparent, own_mode = True, False
 
     def __init__(self) -> None:
         self.entries: list[tuple[str, str]] = []  # the operator with its shapes, the line

@@ -119,7 +119,7 @@ class _Saved:
 class _Numbering(Level):
     """Counts the calls of each operator, anew each time that it is entered."""
 
-    transparent = True
+    transparent, own_mode = True, False
 
     def __init__(self, saved: _Saved) -> None:
         self._saved = saved
@@ -179,7 +179,7 @@ class _Answering(_Numbering):
 
 def _runs_always(op: Op) -> bool:
     """Views share memory, and random draws move their generator on."""
-    return op.view or op.definition.impure
+    return op.view or op.definition.impure or op.definition.random
 
 
 def _wants_gradient(operand: Any, level: Level | None) -> bool:

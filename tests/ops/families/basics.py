@@ -108,7 +108,9 @@ def diagonals(x, offset, dim1, dim2):
 
 def on_diagonal(src, shape, offset, dim1, dim2):
     out = np.zeros(shape)
-    np.fill_diagonal(out, src)
+    last = np.moveaxis(out, (dim1, dim2), (-2, -1))
+    for k in range(src.shape[-1]):
+        last[..., k + max(-offset, 0), k + max(offset, 0)] = src[..., k]
     return out
 
 
@@ -416,8 +418,9 @@ WITHOUT = dict.fromkeys(["rand", "randn", "randint", "randperm", "bernoulli"], "
 EXEMPT = {
     **{
         ("nonzero_indices", law): "how many there are depends on the values, so there is no shape rule"
-        for law in ("shape", "float32", "integers", "empty", "no_dimensions")
+        for law in ("shape", "float32", "integers", "empty", "no_dimensions", "vmap")
     },
+    ("nonzero", "vmap"): "how many there are depends on the values, and so the size of the result",
     ("view", "strides"): "as in PyTorch, memory that can't be shown in the shape is refused; reshape copies",
     ("view_as_complex", "strides"): "as in PyTorch, the two of a pair must lie next to each other in memory",
     ("index_put_sum", "no_dimensions"): "the transpose of indexing: its src always has the indexed shape",

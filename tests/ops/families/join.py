@@ -42,7 +42,11 @@ ORACLES = {
     "column_stack": lambda *tensors: np.hstack([t if t.ndim > 1 else np.reshape(t, (-1, 1)) for t in tensors]),
     "block_diag": blocks,
     "tile": lambda x, dims: np.tile(x, dims),
-    "repeat_places": lambda repeats, output_size: repeated(repeats, None, 0, None),
+    "repeat_places": lambda repeats, output_size: (
+        repeated(repeats, None, 0, None)
+        if repeats.ndim == 1
+        else np.stack([repeated(row, None, 0, None) for row in repeats])
+    ),
     "repeat_interleave": repeated,
     "meshgrid": lambda *tensors, indexing: np.meshgrid(*tensors, indexing=indexing),
     "cartesian_prod": lambda *tensors: tensors[0] if len(tensors) == 1 else np.array([*itertools.product(*tensors)]),
@@ -52,5 +56,5 @@ ORACLES = {
 
 EXEMPT = {
     ("repeat_places", law): "how many there are depends on the values, so there is no shape rule"
-    for law in ("shape", "float32", "integers", "empty")
-}
+    for law in ("shape", "float32", "integers", "empty", "vmap")
+} | {("repeat_interleave", "vmap"): "without output_size the size of the result depends on the values"}

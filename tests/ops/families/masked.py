@@ -1,5 +1,7 @@
 """What is done where masks are true."""
 
+import itertools
+
 import numpy as np
 
 
@@ -10,7 +12,7 @@ def selected(x, mask):
 
 def scattered(x, mask, source):
     x, mask = np.broadcast_arrays(x, mask)
-    out, left = x.copy(), iter(source.ravel())
+    out, left = x.copy(), iter(np.ravel(source)) if np.ndim(source) else itertools.repeat(source)
     for place in np.argwhere(mask):
         out[tuple(place)] = next(left)
     return out
@@ -21,8 +23,28 @@ def places(x, size, fill_value):
     return np.array(found + [(fill_value,) * x.ndim] * (size - len(found)))
 
 
+def in_rows(function):
+    """A function of rows, mapped over their dimensions in front."""
+
+    def oracle(*args, **params):
+        if args[0].ndim == 1:
+            return function(*args, **params)
+        return np.stack([oracle(*rows, **params) for rows in zip(*args, strict=True)])
+
+    return oracle
+
+
+def taken(x, mask, size):
+    found = [value for value, wanted in zip(x, mask, strict=True) if wanted]
+    return np.array(found + [0.0] * (size - len(found)))
+
+
 ORACLES = {
     "masked_select": selected,
     "masked_scatter": scattered,
     "nonzero_static": places,
+    "put_true": in_rows(scattered),
+    "take_true": in_rows(taken),
 }
+
+EXEMPT = {("masked_select", "vmap"): "how many are chosen depends on the values, and so the size of the result"}

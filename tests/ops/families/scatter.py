@@ -92,6 +92,7 @@ ORACLES = {
     "index_select": lambda x, index, dim: np.take(x, index.ravel(), axis=dim),
     "index_sum": lambda src, index, dim, size: added_rows(zeros_along(src, dim, size), dim, index, src),
     "gather": gathered,
+    "stacked_places": lambda index, size, dim: index + size * np.indices(index.shape)[dim],
     "from_front": lambda index, size: index % size,
     "take_along_dim": taken_along,
     "scatter_set": lambda x, index, src, dim: merged(x, dim, index, src, None),

@@ -102,6 +102,7 @@ ORACLES = {
 
 _UNKNOWN = "how many different elements there are depends on the values, so there is no shape rule"
 EXEMPT = {
-    **{("unique_values", law): _UNKNOWN for law in ("shape", "float32", "integers", "empty")},
-    **{("unique_places", law): _UNKNOWN for law in ("shape", "float32", "integers", "empty")},
+    **{("unique_values", law): _UNKNOWN for law in ("shape", "float32", "integers", "empty", "vmap")},
+    **{("unique_places", law): _UNKNOWN for law in ("shape", "float32", "integers", "empty", "vmap")},
+    **{(name, "vmap"): "the size of the result depends on the values" for name in ("unique", "unique_consecutive")},
 }

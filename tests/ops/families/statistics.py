@@ -17,16 +17,23 @@ def middle_of(row, skip_nan):
 middle_places = along(middle_of)
 
 
-def middle(x, skip_nan):
+def middle_of_all(x, skip_nan):
     kept = np.sort(x[~np.isnan(x)])
     return kept[(len(kept) - 1) // 2] if skip_nan or len(kept) == x.size else np.nan
+
+
+def middle(x, dim, keepdim, skip_nan):
+    if dim is None:
+        return np.reshape(middle_of_all(x, skip_nan), (1,) * x.ndim if keepdim else ())
+    found = np.apply_along_axis(middle_of_all, dim[0], x, skip_nan)
+    return np.expand_dims(found, dim[0]) if keepdim else found
 
 
 def median(skip_nan):
     along_dim = with_values(middle_places)
 
     def oracle(x, dim, keepdim):
-        return middle(x, skip_nan) if dim is None else along_dim(x, dim, keepdim=keepdim, skip_nan=skip_nan)
+        return middle_of_all(x, skip_nan) if dim is None else along_dim(x, dim, keepdim=keepdim, skip_nan=skip_nan)
 
     return oracle
 

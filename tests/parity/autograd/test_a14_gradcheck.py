@@ -2,7 +2,7 @@
 
 import pytest
 
-from .adapter import outcome, parity, warned
+from .adapter import outcome, parity, refused, warned
 
 
 def inputs(m, count=1, dtype="float64"):
@@ -307,3 +307,93 @@ def test_empty_inputs(m):
 def test_inputs_without_dimensions(m):
     x = m.tensor(1.5, dtype=m.float64, requires_grad=True)
     return [check(lambda x: x * x, (x,)) for check in checks(m)]
+
+
+# --------------------------------------------------------------------------------------- forward mode, and batches
+
+FORWARD = {"check_forward_ad": True}
+loads_forward_mode = pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+
+
+@loads_forward_mode
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("name", CORRECT)
+@parity
+def test_correct_derivatives_pass_in_both_modes_and_in_batches(m, name, fast):
+    f = CORRECT[name]
+    first, second = checks(m)
+    batches = {"check_batched_grad": True, "fast_mode": fast}
+    return [
+        outcome(lambda: first(lambda x, y: f(m, x, y), inputs(m, 2), **FORWARD, **batches)),
+        outcome(lambda: first(lambda x, y: f(m, x, y), inputs(m, 2), **FORWARD, check_backward_ad=False)),
+        outcome(lambda: second(lambda x, y: f(m, x, y), inputs(m, 2), check_fwd_over_rev=True, **batches)),
+    ]
+
+
+def triple(m, pull=lambda g: 3 * g, push=lambda t: 3 * t):
+    """A Function that multiplies by three, with these derivatives."""
+
+    class Triple(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 3
+
+        @staticmethod
+        def backward(ctx, g):
+            return pull(g)
+
+        @staticmethod
+        def jvp(ctx, t):
+            return push(t)
+
+    return Triple.apply
+
+
+@loads_forward_mode
+@pytest.mark.parametrize("only", [False, True])
+@pytest.mark.parametrize("fast", [False, True])
+@parity
+def test_a_wrong_jvp_is_found(m, fast, only):
+    options = {"fast_mode": fast, "check_backward_ad": not only, **FORWARD}
+    right, wrong = triple(m), triple(m, push=lambda t: 2 * t)
+    facts = () if fast else ("output 0", "input 0", "numerical", "analytical", "forward mode")
+    return [
+        m.autograd.gradcheck(wrong, inputs(m)) if not only else None,
+        outcome(lambda: m.autograd.gradcheck(right, inputs(m), **options)),
+        outcome(lambda: m.autograd.gradcheck(wrong, inputs(m), **options), *facts),
+        m.autograd.gradcheck(wrong, inputs(m), raise_exception=False, **options),
+    ]
+
+
+@loads_forward_mode
+@parity
+def test_a_wrong_backward_is_not_seen_where_only_forward_mode_is_checked(m):
+    wrong = triple(m, pull=lambda g: 2 * g)
+    return m.autograd.gradcheck(wrong, inputs(m), check_backward_ad=False, **FORWARD)
+
+
+@parity
+def test_a_backward_that_reads_values_can_not_take_a_batch(m):
+    f = triple(m, pull=lambda g: 3 * g if g.sum().item() < 1e9 else g)
+    return [
+        m.autograd.gradcheck(f, inputs(m)),
+        outcome(lambda: m.autograd.gradcheck(f, inputs(m), check_batched_grad=True)),
+        m.autograd.gradcheck(f, inputs(m), check_batched_grad=True, raise_exception=False),
+    ]
+
+
+@loads_forward_mode
+@pytest.mark.parametrize("name", COMPLEX)
+@parity
+def test_complex_functions_in_both_modes(m, name):
+    z = m.tensor([0.5 + 1j, 2 - 0.25j], dtype=m.complex128, requires_grad=True)
+    f = COMPLEX[name]
+    return outcome(lambda: m.autograd.gradcheck(lambda z: f(m, z), (z,), check_batched_grad=True, **FORWARD))
+
+
+@parity
+def test_checks_of_nothing_are_refused(m):
+    return [
+        refused(lambda: m.autograd.gradcheck(lambda x: x * 2, inputs(m), check_backward_ad=False)),
+        refused(lambda: m.autograd.gradcheck(lambda x: x * 2, inputs(m), check_batched_forward_grad=True)),
+    ]

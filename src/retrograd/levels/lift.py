@@ -1,10 +1,14 @@
-"""Taking tensors into a level and out of it."""
+"""Taking tensors out of a level."""
+
+from typing import Any
+
+import optree
 
 from retrograd.core import Level, Tensor
-from retrograd.core.tensor import make
+from retrograd.core.dispatch import follow
 
 
-def value_at(level: Level, x: object) -> object:
+def value_at(level: Level, x: Any) -> Any:
     """What an operand is one level below: a tensor of this level its value, anything else itself."""
     return x.value if isinstance(x, Tensor) and x.level is level else x
 
@@ -16,8 +20,9 @@ def outputs(result: object, wrap: object) -> object:
     return wrap(result) if isinstance(result, Tensor) else result  # type: ignore[operator]
 
 
-def lift(level: Level, x: Tensor, tag: object = None) -> Tensor:
-    """A tensor of the level around a tensor from below; one that is there already stays."""
-    if not isinstance(x, Tensor):
-        raise TypeError(f"the function that is transformed must return a tensor, got {type(x).__name__}")
-    return x if x.level is level else make(x, level, tag)
+def settled(tree: Any) -> Any:
+    """What a function returns, while its level is active: views take over what has been written to their bases."""
+    for leaf in optree.tree_leaves(tree):
+        if isinstance(leaf, Tensor) and leaf._view is not None:
+            follow(leaf)
+    return tree

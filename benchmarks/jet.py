@@ -1,0 +1,147 @@
+"""What derivatives of high order cost: Taylor mode, nested jvp, and JAX's Taylor mode, eager and compiled.
+
+    python benchmarks/jet.py [--rounds 9] [--json FILE]
+
+Subjects take turns in one run, on one thread each; figures are medians.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from common import Worker, cells, interleaved, sampler, serve, table
+
+ORDERS = range(1, 9)
+NESTED = 6  # nested jvp of the network is not measured above this order
+PROGRAMS = ("sin(exp(x)), 4 numbers", "MLP, 3 x 64, tanh, batch 16")
+ENVIRONMENT = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false", "JAX_PLATFORMS": "cpu"}
+
+# ---------------------------------------------------------------------------------------------------- programs
+
+
+def numbers(shape: tuple[int, ...]) -> Any:
+    """Numbers of about 1, alike in every process."""
+    import numpy as np
+
+    return np.random.default_rng(0).normal(size=shape).astype("float32")
+
+
+def program(m: Any, name: str) -> tuple[Callable, Any, Any]:
+    """A function over a library, a point and a direction."""
+    if name == PROGRAMS[0]:
+        return lambda x: m.sin(m.exp(x)), m.asarray(numbers((4,)) * 0.3), m.asarray(numbers((4,)))
+    weights = [m.asarray(numbers((64, 64)) / 8) for _ in range(3)]
+
+    def network(x: Any) -> Any:
+        for w in weights:
+            x = m.tanh(x @ w)
+        return x.sum()
+
+    return network, m.asarray(numbers((16, 64))), m.asarray(numbers((16, 64)))
+
+
+# ---------------------------------------------------------------------------------------------------- subjects
+
+
+def call_of(row: str) -> tuple[str, int]:
+    """The program and the order of a row."""
+    name, _, order = row.rpartition(", order ")
+    return name, int(order)
+
+
+def taylor(row: str) -> Callable[[], object]:
+    """Our Taylor mode."""
+    import retrograd as rg
+
+    name, order = call_of(row)
+    f, x, v = program(rg, name)
+    return lambda: rg.func.jet(f, (x,), ([v] + [0] * (order - 1),))
+
+
+def nested(row: str) -> Callable[[], object] | None:
+    """A derivative of a derivative of ..., by our forward mode."""
+    import retrograd as rg
+
+    name, order = call_of(row)
+    if name != PROGRAMS[0] and order > NESTED:
+        return None
+    f, x, v = program(rg, name)
+
+    def derivative(f: Callable) -> Callable:
+        return lambda x: rg.func.jvp(f, (x,), (v,))[1]
+
+    for _ in range(order):
+        f = derivative(f)
+    return lambda: f(x)
+
+
+def jax(row: str, *, compiled: bool) -> Callable[[], object]:
+    """JAX's Taylor mode."""
+    import jax
+    import jax.numpy as jnp
+    from jax.experimental.jet import jet
+
+    name, order = call_of(row)
+    f, x, v = program(jnp, name)
+    zeros = [jnp.zeros_like(v)] * (order - 1)
+
+    def run(x: Any) -> Any:
+        return jet(f, (x,), ([v, *zeros],))
+
+    run = jax.jit(run) if compiled else run
+    return lambda: jax.block_until_ready(run(x))
+
+
+SUBJECTS: dict[str, Callable[[str], Callable[[], object] | None]] = {
+    "jet": taylor,
+    "nested jvp": nested,
+    "JAX": partial(jax, compiled=False),
+    "JAX, jit": partial(jax, compiled=True),
+}
+
+
+def worker(name: str) -> Callable[[str], float | None]:
+    """The function from a row's name to seconds; ImportError if the library is not there."""
+    SUBJECTS[name](f"{PROGRAMS[0]}, order 1")
+    return sampler(SUBJECTS[name])
+
+
+# ------------------------------------------------------------------------------------------------- measuring
+
+
+def report(medians: dict[str, dict[str, float]], names: list[str]) -> str:
+    """Microseconds per call."""
+    lines = [[row, *cells([f and f * 1e6 for f in map(found.get, names)], "{:.0f}")] for row, found in medians.items()]
+    return table(["us", *names], lines)
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--worker", choices=SUBJECTS, help=argparse.SUPPRESS)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--json", metavar="FILE", help="write the medians, in seconds")
+    options = parser.parse_args()
+    if options.worker:
+        serve(partial(worker, options.worker))
+        return 0
+    started = [Worker(__file__, name, ENVIRONMENT) for name in SUBJECTS]
+    for absent in [w for w in started if w.ready is not True]:
+        print(f"{absent.name} is left out: {absent.ready}")
+    workers = [w for w in started if w.ready is True]
+    rows = [f"{name}, order {order}" for name in PROGRAMS for order in ORDERS]
+    medians = interleaved(workers, rows, options.rounds)
+    for w in started:
+        w.close()
+    print(report(medians, [w.name for w in workers]))
+    if options.json:
+        with open(options.json, "w") as f:
+            json.dump({"seconds": medians}, f, indent=1)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,150 @@
+"""What function transforms cost: derivatives and batches in retrograd and PyTorch's torch.func.
+
+    python benchmarks/transforms.py [--rounds 15] [--json FILE] [--check]
+
+Subjects take turns in one run, each on one thread; figures are medians of the time of one call.
+"""
+
+import argparse
+import itertools
+import json
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from common import Worker, beside, interleaved, library, sampler, serve
+
+SMALL, DIGITS, IMAGES = (16, 32, 32, 4), (64, 128, 128, 10), (784, 128, 128, 10)
+
+# What is measured, and the share of PyTorch's time that it may take.
+ROWS: dict[str, float | None] = {
+    "hessian, Rosenbrock of 100": 0.7,
+    "per-example gradients, MLP 64-128-128-10, 256 examples": 0.8,
+    "per-example gradients, MLP 16-32-32-4, 256 examples": 0.8,
+    "per-example gradients, MLP 784-128-128-10, 256 examples": None,
+    "jvp, MLP 64-128-128-10, 256 examples": 0.8,
+    "jvp, MLP 16-32-32-4, 256 examples": 0.8,
+    "jvp, MLP 784-128-128-10, 256 examples": None,
+    "grad, Rosenbrock of 100": None,
+    "jacrev, tanh(W x), 100 by 100": None,
+    "jacfwd, tanh(W x), 100 by 100": None,
+    "vmap of jacrev, tanh(W x), 10 by 10, 64 examples": None,
+    "vmap, softmax attention of 16 by 8, 64 examples": None,
+    "linearize and 10 pushes, MLP 64-128-128-10, 256 examples": None,
+}
+
+
+def rosenbrock(x: Any) -> Any:
+    """H. H. Rosenbrock, The Computer Journal 3 (1960), chained."""
+    return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
+
+
+def network(m: Any, sizes: tuple[int, ...]) -> tuple[Callable, list]:
+    """A network with tanh between its layers, as a function of parameters and inputs, and its parameters."""
+    m.manual_seed(0)
+    params = [(m.randn(n, k) / k**0.5, m.zeros(n)) for k, n in itertools.pairwise(sizes)]
+
+    def apply(params: Any, x: Any) -> Any:
+        for i, (w, b) in enumerate(params):
+            x = m.nn.functional.linear(x, w, b)
+            x = x if i == len(params) - 1 else m.tanh(x)
+        return x
+
+    return apply, params
+
+
+def per_example(m: Any, func: Any, sizes: tuple[int, ...]) -> Callable[[], object]:
+    """The gradient of the loss of each example by all parameters."""
+    apply, params = network(m, sizes)
+    x, y = m.randn(256, sizes[0]), m.randn(256, sizes[-1])
+
+    def loss(params: Any, x: Any, y: Any) -> Any:
+        return ((apply(params, x) - y) ** 2).mean()
+
+    return partial(func.vmap(func.grad(loss), (None, 0, 0)), params, x, y)
+
+
+def pushed(m: Any, func: Any, sizes: tuple[int, ...]) -> Callable[[], object]:
+    """The derivative along a direction of parameters and inputs."""
+    apply, params = network(m, sizes)
+    x = m.randn(256, sizes[0])
+    tangents = ([(m.randn(*w.shape), m.randn(*b.shape)) for w, b in params], m.randn(*x.shape))
+    return partial(func.jvp, apply, (params, x), tangents)
+
+
+def linearized(m: Any, func: Any) -> Callable[[], object]:
+    """One linearisation, and ten directions."""
+    apply, params = network(m, DIGITS)
+    x, ts = m.randn(256, 64), m.randn(10, 256, 64)
+
+    def run() -> Any:
+        _, push = func.linearize(partial(apply, params), x)
+        return [push(t) for t in ts]
+
+    return run
+
+
+def attention(m: Any) -> Callable:
+    """Scaled dot-product attention of one sequence."""
+
+    def attend(q: Any, k: Any, v: Any) -> Any:
+        return m.softmax(q @ k.T / 8**0.5, -1) @ v
+
+    return attend
+
+
+def torch_like(m: Any) -> Callable[[str], Callable[[], object] | None]:
+    """The calls in retrograd or PyTorch, by row."""
+    func = m.func
+    x, w, small = m.linspace(-1, 1, 100), m.randn(100, 100) / 10, m.randn(10, 10)
+    qkv = [m.randn(64, 16, 8) for _ in range(3)]
+    calls: dict[str, Callable[[], Callable[[], object]]] = {
+        "hessian": lambda: partial(func.hessian(rosenbrock), x),
+        "grad": lambda: partial(func.grad(rosenbrock), x),
+        "jacrev": lambda: partial(func.jacrev(lambda x: m.tanh(w @ x)), x),
+        "jacfwd": lambda: partial(func.jacfwd(lambda x: m.tanh(w @ x)), x),
+        "vmap of jacrev": lambda: partial(func.vmap(func.jacrev(lambda x: m.tanh(small @ x))), m.randn(64, 10)),
+        "vmap": lambda: partial(func.vmap(attention(m)), *qkv),
+        "linearize and 10 pushes": lambda: linearized(m, func),
+    }
+    for sizes in (SMALL, DIGITS, IMAGES):
+        name = f"MLP {'-'.join(map(str, sizes))}"
+        calls[f"per-example gradients, {name}"] = partial(per_example, m, func, sizes)
+        calls[f"jvp, {name}"] = partial(pushed, m, func, sizes)
+
+    def call(row: str) -> Callable[[], object] | None:
+        return calls[row.rpartition(",")[0] if "MLP" in row and "linearize" not in row else row.partition(",")[0]]()
+
+    return call
+
+
+def worker(name: str) -> Callable[[str], float | None]:
+    """The function from a row's name to seconds per call."""
+    return sampler(torch_like(library({"PyTorch": "PyTorch"}.get(name, name))))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--json", help="write the medians, in seconds, to this file")
+    parser.add_argument("--check", action="store_true", help="end with status 1 if a budget is missed")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker:
+        serve(partial(worker, arguments.worker))
+        return 0
+    workers = [Worker(__file__, name, {}) for name in ("retrograd", "PyTorch")]
+    found = interleaved([w for w in workers if w.ready is True], ROWS, arguments.rounds)
+    for w in workers:
+        w.close()
+    text, fine = beside(found, ROWS, "PyTorch")
+    print(text)
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            json.dump(found, file, indent=1)
+    return int(arguments.check and not fine)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

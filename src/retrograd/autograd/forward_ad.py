@@ -1,0 +1,220 @@
+"""Forward mode as part of the program: dual tensors, which have a tangent beside their value."""
+
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from retrograd.autograd.modes import Mode
+from retrograd.core import Tensor, call, current
+from retrograd.levels import forward
+from retrograd.levels.forward import ForwardLevel, forward_levels
+from retrograd.ops.family import cast_to
+
+__all__ = [
+    "UnpackedDualTensor",
+    "dual_level",
+    "enter_dual_level",
+    "exit_dual_level",
+    "make_dual",
+    "set_fwd_grad_enabled",
+    "unpack_dual",
+]
+
+
+class UnpackedDualTensor(NamedTuple):
+    """What `unpack_dual` answers: the value of a dual tensor, and its tangent, None where there is none."""
+
+    primal: Tensor
+    tangent: Tensor | None
+
+
+def enter_dual_level() -> int:
+    """Begin a level, in which tensors may have tangents; returns its number, 0 if it is inside no other.
+
+    Better write `with dual_level():`.
+    """
+    number = len(forward_levels())
+    ForwardLevel().__enter__()
+    return number
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """End the level that was entered last: the tensors lose the tangents that they had there.
+
+    `level` is what `enter_dual_level` returned for it.  Raises RuntimeError if it is another, or if something that was
+    entered after it has not ended yet.
+    """
+    levels = forward_levels()
+    if not levels:
+        raise RuntimeError("exit_dual_level: no level exists, make sure to call enter_dual_level() first")
+    last = len(levels) - 1
+    if level not in (None, last):
+        raise RuntimeError(
+            f"exit_dual_level: trying to exit level {level}, that was not the last one that was created: that is level "
+            f"{last}. This is not supported; leave levels in the opposite order"
+        )
+    if current().level is not levels[-1]:
+        raise RuntimeError(
+            f"exit_dual_level: a {type(current().level).__name__} was entered inside level {last}, which ends first"
+        )
+    levels[-1].__exit__()
+
+
+class dual_level(Mode):
+    """A level, in which tensors may have tangents: a context manager, whose value is its number, and a decorator.
+
+    Levels nest: an inner one gives derivatives of the derivatives of an outer one.  Each thread has its own.
+
+    >>> import retrograd as rg
+    >>> from retrograd.autograd import forward_ad
+    >>> x, t = rg.tensor([1.0, 2.0]), rg.tensor([1.0, 0.0])
+    >>> with forward_ad.dual_level():
+    ...     y = forward_ad.make_dual(x, t) ** 3
+    ...     forward_ad.unpack_dual(y).tangent
+    tensor([3., 0.])
+    """
+
+    @contextmanager
+    def _block(self) -> Any:
+        number = enter_dual_level()
+        try:
+            yield number
+        finally:
+            exit_dual_level(level=number)
+
+    def __enter__(self) -> int:  # type: ignore[override]
+        block = self._block()
+        number: int = block.__enter__()
+        self._entered.append(block)
+        return number
+
+
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
+    """A view of the tensor that has a tangent: what is computed from it has one as well, its derivative along this one.
+
+    The tangent has the shape of the tensor, and takes its dtype; if it lies in memory in another order, it is copied.
+    `level` is the number of the level, the innermost if it is None.
+
+    Raises RuntimeError outside of any level, and for a tensor or tangent that has a tangent at that level already;
+    ValueError for a dtype that is neither floating nor complex.
+
+    >>> import retrograd as rg
+    >>> from retrograd.autograd import forward_ad
+    >>> with forward_ad.dual_level():
+    ...     dual = forward_ad.make_dual(rg.tensor(2.0), rg.tensor(1.0))
+    ...     forward_ad.unpack_dual(dual * dual)
+    UnpackedDualTensor(primal=tensor(4.), tangent=tensor(4.))
+    """
+    levels = forward_levels()
+    if not levels and level is None:
+        raise RuntimeError(
+            "make_dual: trying to create a dual Tensor for forward AD but no level exists, make sure to "
+            "enter_dual_level() first, or write `with dual_level():`"
+        )
+    at = _numbered("make_dual", levels, level)
+    tangent = _fitting(tensor, tangent)
+    for what, x in (("based on a Tensor", tensor), ("with a tangent", tangent)):
+        if at is _innermost() and at.tangent(x) is not None:
+            raise RuntimeError(
+                f"make_dual: making a dual Tensor {what} that already has a forward gradient at the same level "
+                f"{levels.index(at)} is not supported; use unpack_dual(...).primal, or enter another level"
+            )
+    dual: Tensor = call(forward.make_dual, (tensor, tangent), {"level": at})
+    return dual
+
+
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
+    """The value, a view without tangent, and the tangent at a level, the innermost if it is None.
+
+    The tangent is None for a tensor that has none; but zeros at a level that others have been entered in.  Outside of
+    any level it is the tensor itself and None.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"unpack_dual: expected a Tensor, got {type(tensor).__name__}")
+    levels = forward_levels()
+    if (level is None and not levels) or (level is not None and level < 0):
+        return UnpackedDualTensor(tensor, None)
+    at = _numbered("unpack_dual", levels, level)
+    primal = call(forward.primal_of, (tensor,), {"level": at})
+    if at is _innermost():
+        return UnpackedDualTensor(primal, at.tangent(tensor))
+    return UnpackedDualTensor(primal, call(forward.tangent_of, (tensor,), {"level": at}))
+
+
+def _numbered(name: str, levels: list[ForwardLevel], level: int | None) -> ForwardLevel:
+    """The level of that number."""
+    if level is None:
+        return levels[-1]
+    if not 0 <= level < len(levels):
+        raise RuntimeError(f"{name}: invalid level {level}: there are {len(levels)}, counted from 0")
+    return levels[level]
+
+
+def _innermost() -> ForwardLevel | None:
+    """The forward level that processes operators first, if no other level takes part in them before."""
+    level: Any = current().level
+    while level is not None and level.transparent and not isinstance(level, ForwardLevel):
+        level = level.parent
+    return level if isinstance(level, ForwardLevel) else None
+
+
+def _fitting(tensor: Tensor, tangent: Tensor) -> Tensor:
+    """The tangent in the dtype of the tensor."""
+    for name, x in (("tensor", tensor), ("tangent", tangent)):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"make_dual: {name} must be a Tensor, got {type(x).__name__}")
+        if x.dtype.kind not in "fc":
+            raise ValueError(f"make_dual: expected {name} to be floating point or complex, but got {x.dtype}")
+    if tensor.shape != tangent.shape:
+        raise RuntimeError(
+            f"make_dual: trying to set a forward gradient that has a different size than that of the original Tensor, "
+            f"this is not supported: tensor has shape {tensor.shape}, tangent {tangent.shape}"
+        )
+    if tangent.dtype.kind == "c" and tensor.dtype.kind != "c":
+        raise RuntimeError(f"make_dual: tangent is {tangent.dtype}, but tensor is {tensor.dtype}, which is real")
+    fitted: Tensor = cast_to(tangent, tensor.dtype)
+    return fitted
+
+
+class _Using:
+    """A block with forward mode switched on or off."""
+
+    def __init__(self, mode: bool) -> None:
+        self._mode = mode
+        self._before = mode
+
+    def __enter__(self) -> None:
+        self._before, forward.switch.on = forward.switch.on, self._mode
+
+    def __exit__(self, *exception: Any) -> None:
+        forward.switch.on = self._before
+
+
+class set_fwd_grad_enabled(Mode):
+    """Switch forward mode on this thread on or off: at once, and back at the end where it is a context manager.
+
+    While it is off, results have no tangents, and those that tensors have are not seen; writes do not change them.
+
+    >>> import retrograd as rg
+    >>> from retrograd.autograd import forward_ad
+    >>> with forward_ad.dual_level():
+    ...     dual = forward_ad.make_dual(rg.tensor(2.0), rg.tensor(1.0))
+    ...     with forward_ad.set_fwd_grad_enabled(False):
+    ...         y = dual * 3
+    ...     forward_ad.unpack_dual(y)
+    UnpackedDualTensor(primal=tensor(6.), tangent=None)
+    """
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__(_Using(bool(mode)))
+        self._mode = bool(mode)
+
+    def _block(self) -> _Using:
+        return _Using(self._mode)
+
+
+_set_fwd_grad_enabled = set_fwd_grad_enabled
+
+
+def _is_fwd_grad_enabled() -> bool:
+    """Whether forward mode is on, which it is unless `set_fwd_grad_enabled` has switched it off."""
+    return forward.switch.on

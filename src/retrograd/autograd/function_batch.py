@@ -1,0 +1,131 @@
+"""A user's Function on a batch: what its own `vmap` returns, and the rule that is made of its other methods."""
+
+from typing import Any, NamedTuple
+
+from retrograd.core import Tensor, registry
+from retrograd.core.tensor import make
+from retrograd.levels import VmapLevel, value_at
+from retrograd.ops.batching import spread
+
+
+class VmapInfo(NamedTuple):
+    """What a Function's vmap gets to know: how many examples there are, and what random operators do."""
+
+    batch_size: int
+    randomness: str
+
+
+def examples_in_front(name: str, n: int, result: Any) -> Any:
+    """The outputs that a user's vmap returned, with the examples along their first dimension."""
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise RuntimeError(f"{name}: vmap must return a tuple (output, out_dims), got {type(result).__name__}")
+    out, dims = result
+    if not isinstance(out, tuple):
+        return _in_front(out, dims, n)
+    dims = dims if isinstance(dims, (tuple, list)) else (dims,) * len(out)
+    if len(dims) != len(out):
+        raise RuntimeError(f"{name}: vmap returned {len(out)} outputs, but out_dims for {len(dims)}")
+    return tuple([_in_front(o, d, n) for o, d in zip(out, dims, strict=True)])
+
+
+def _in_front(out: Any, dim: int | None, n: int) -> Any:
+    if not isinstance(out, Tensor):
+        return out
+    return spread(out, n) if dim is None else registry["movedim"](out, dim, 0)
+
+
+class _Batch:
+    """Takes the arguments of a Function into a level that runs it on all examples, and results out of it."""
+
+    def __init__(self, batched: tuple[bool, ...], n: int, randomness: str) -> None:
+        self.batched = batched
+        self.n = n
+        self.randomness = randomness
+
+    def level(self, cls: type) -> VmapLevel:
+        return VmapLevel(self.n, self.randomness, cls)
+
+    def lifted(self, level: VmapLevel, values: Any, batched: Any) -> list:
+        return [
+            make(v, level, "an argument" if b else None) if isinstance(v, Tensor) else v
+            for v, b in zip(values, batched, strict=True)
+        ]
+
+    def whole(self, level: VmapLevel, out: Any) -> Any:
+        if isinstance(out, tuple):
+            return tuple([self.whole(level, o) for o in out])
+        return level.whole(out) if isinstance(out, Tensor) else out
+
+    def cotangent(self, level: VmapLevel, g: Any, batched: bool) -> Any:
+        """The cotangent of an argument; what the examples share gets the sum of theirs."""
+        if g is None:
+            return None
+        return level.whole(g) if batched else registry["sum"](level.whole(g), dim=0)
+
+
+def generated(base: Any, cls: Any, batched: tuple[bool, ...], n: int, randomness: str) -> Any:
+    """The Function that runs the methods of another on n examples at once; `batched` says which arguments differ."""
+    batch = _Batch(batched, n, randomness)
+
+    class Generated(base):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(*args: Any) -> Any:
+            with batch.level(cls) as level:
+                out = cls.forward(*batch.lifted(level, args, batched))
+            return batch.whole(level, out)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple, output: Any) -> None:
+            outputs = output if isinstance(output, tuple) else (output,)
+            with batch.level(cls) as level:
+                lifted = batch.lifted(level, outputs, (True,) * len(outputs))
+                ctx.inner = type(ctx)()
+                ctx.inner.needs_input_grad = ctx.needs_input_grad
+                shown = tuple(lifted) if isinstance(output, tuple) else lifted[0]
+                cls.setup_context(ctx.inner, tuple(batch.lifted(level, inputs, batched)), shown)
+            _take_over(ctx, level, outputs, lifted)
+
+        @staticmethod
+        def backward(ctx: Any, *gs: Any) -> Any:
+            with batch.level(cls) as level:
+                ctx.inner._saved = _given_back(level, ctx.saved_tensors, ctx.kept)
+                rule = cls.vjp if cls.backward is base.backward else cls.backward
+                found = rule(ctx.inner, *batch.lifted(level, gs, (True,) * len(gs)))
+                ctx.inner._saved = ()
+            found = found if isinstance(found, tuple) else (found,)
+            return tuple([batch.cotangent(level, g, b) for g, b in zip(found, batched, strict=False)])
+
+        @staticmethod
+        def jvp(ctx: Any, *tangents: Any) -> Any:
+            with batch.level(cls) as level:
+                ctx.inner._saved = _given_back(level, ctx.saved_tensors, ctx.kept_for_forward or ctx.kept)
+                out = cls.jvp(ctx.inner, *batch.lifted(level, tangents, batched))
+            return batch.whole(level, out)
+
+    Generated.__name__ = Generated.__qualname__ = cls.__name__
+    return Generated
+
+
+def _take_over(ctx: Any, level: VmapLevel, outputs: tuple, lifted: list) -> None:
+    """Keep below what setup_context has kept of the examples, and remember what of it differs between them."""
+    inner = ctx.inner
+    if inner._dirty:
+        raise NotImplementedError(f"{level.function}: mark_dirty is not supported with generate_vmap_rule = True")
+    ctx.kept, ctx.kept_for_forward = _differing(level, inner._saved), _differing(level, inner._saved_for_forward)
+    ctx.save_for_backward(*[value_at(level, t) for t in inner._saved])
+    ctx.save_for_forward(*[value_at(level, t) for t in inner._saved_for_forward])
+    fixed = [o for o, shown in zip(outputs, lifted, strict=True) if any(shown is f for f in inner._fixed)]
+    ctx.mark_non_differentiable(*fixed)
+    ctx.set_materialize_grads(inner._materializes)
+    inner._saved = inner._fixed = inner._saved_for_forward = ()
+
+
+def _differing(level: VmapLevel, tensors: tuple) -> list[bool]:
+    return [isinstance(t, Tensor) and t.level is level and t.tag is not None for t in tensors]
+
+
+def _given_back(level: VmapLevel, saved: tuple, differing: list[bool]) -> tuple:
+    pairs = zip(saved, differing, strict=True)
+    return tuple([make(t, level, "a saved tensor" if d else None) if isinstance(t, Tensor) else t for t, d in pairs])

@@ -1,0 +1,92 @@
+"""The tangents of what a user's Function returns, inside a dual_level."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from retrograd.core import Tensor, current, registry
+from retrograd.core.dtype import is_differentiable
+from retrograd.ops.mutate import keepers
+
+if TYPE_CHECKING:  # it is loaded with the first dual_level
+    from retrograd.levels.forward import ForwardLevel
+
+
+def forward_levels() -> list["ForwardLevel"]:
+    """The levels that see what happens here, from the outermost to the innermost."""
+    return [level for level in reversed(keepers()) if not level.paused]
+
+
+@contextmanager
+def unseen(levels: list["ForwardLevel"]) -> Iterator[None]:
+    """A block in which nothing is recorded, and whose operators these levels leave alone."""
+    for level in levels:
+        level.paused = True
+    try:
+        with current().level.unrecorded():
+            yield
+    finally:
+        for level in levels:
+            level.paused = False
+
+
+def push(levels: list["ForwardLevel"], name: str, jvp: Callable, args: tuple, outputs: list, ctx: Any) -> None:
+    """Give the outputs tangents at each of these levels: what `jvp(ctx, args, tangents)` makes of those of the inputs.
+
+    Raises RuntimeError where it returns too few or too many, a value that is no tensor, or one that does not fit.
+    """
+    for level in levels:
+        tangents = [level.tangent(a) for a in args]
+        if all(t is None for t in tangents):
+            continue
+        for place, a in enumerate(args):
+            if tangents[place] is not None and _is_among(a, ctx._dirty):
+                tangents[place] = registry["clone"](tangents[place])  # which jvp, as forward, may write to
+        with level.below():
+            dots = jvp(ctx, args, tangents)
+        dots = dots if isinstance(dots, tuple) else (dots,)
+        if len(dots) != len(outputs):
+            raise RuntimeError(
+                f"{name}: Function's jvp returned an invalid number of forward gradients (expected {len(outputs)} but "
+                f"got {len(dots)})"
+            )
+        for place, (out, dot) in enumerate(zip(outputs, dots, strict=True)):
+            if dot is not None:
+                _check(name, place, out, dot, ctx)
+                _keep(level, name, args, out, dot, ctx)
+
+
+def _is_among(a: Any, tensors: tuple) -> bool:
+    return any(a is t for t in tensors)
+
+
+def _check(name: str, place: int, out: Any, dot: Any, ctx: Any) -> None:
+    """Refuse what is no tangent of an output."""
+    if not isinstance(dot, Tensor):
+        raise RuntimeError(f"{name}: expected a Tensor or None (got {type(dot).__name__}) as forward gradient {place}")
+    if not isinstance(out, Tensor) or not is_differentiable(out.dtype) or _is_among(out, ctx._fixed):
+        raise RuntimeError(
+            f"{name}: Function's jvp returned a gradient at position {place}, but the corresponding forward output is "
+            f"not a differentiable Tensor. Return None at that position instead"
+        )
+    if dot.shape != out.shape or dot.dtype != out.dtype:
+        raise RuntimeError(
+            f"{name}: Function's jvp returned a forward gradient {dot.aval} at position {place}, but the output is "
+            f"{out.aval}"
+        )
+
+
+def _keep(level: "ForwardLevel", name: str, args: tuple, out: Tensor, dot: Tensor, ctx: Any) -> None:
+    """The tangent of an output; one that shows an input has it already, as the same view of that one's tangent."""
+    if out._view is None and not _is_among(out, ctx._dirty):
+        level.keep(out, dot)
+        return
+    storage = level.storage(out)
+    shows_input = any(isinstance(a, Tensor) and level.storage(a) is storage for a in args)
+    if not shows_input or _is_among(out, ctx._dirty):
+        level.put(out, dot)
+    elif dot._view is None:
+        raise RuntimeError(
+            f"{name}: A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning "
+            f"a view; return the same view of the input's tangent, t.view_as(t) for an input as it is"
+        )

@@ -1,0 +1,280 @@
+"""Derivatives of a function at a point, as PyTorch has them: products with the Jacobian and the Hessian, and these.
+
+The function takes tensors, or tuples of them in any nesting, and returns such.  It runs once, on tensors that stand for
+its inputs and require grad; the rest is passes backward through the graph that this leaves.  So a program may do what
+it likes, as long as that has a backward.  Forward mode is used where `strategy` asks for it.
+
+Complex derivatives follow PyTorch's convention, as those of `autograd.grad` do.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from retrograd.autograd.functional_calls import (
+    HESSIAN,
+    JACOBIAN,
+    OUTPUT,
+    Call,
+    Tree,
+    gradients,
+    leaf,
+    linear_pullback,
+    transposed,
+    with_zeros,
+)
+from retrograd.autograd.modes import enable_grad, is_grad_enabled, set_grad_enabled
+from retrograd.core import Tensor, registry
+from retrograd.core.tensor import make
+from retrograd.levels import VmapLevel
+from retrograd.levels.basis import basis
+from retrograd.levels.forward import ForwardLevel
+from retrograd.ops.create import zeros
+
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+
+FORWARD, REVERSE = "forward-mode", "reverse-mode"
+
+# ------------------------------------------------------------------------------------------ products with vectors
+
+
+def vjp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
+    """The output of `func` at the inputs, and v times its Jacobian there, a tree like the inputs.
+
+    `v` is a tree like the output; None stands for 1 if that is one tensor of one element.  With `create_graph` both
+    results are in the graph of the inputs, else they are in none.  Where the output does not depend on an input, the
+    product is zero; with `strict` that is an error, and with `create_graph` it is one, too, if the product itself does
+    not depend on anything that requires grad.
+
+    Raises TypeError for inputs and outputs that are no tensors, RuntimeError for inputs that are not floating, for a
+    `v` that does not fit, and for what `strict` forbids.
+
+    >>> import retrograd as rg
+    >>> rg.autograd.functional.vjp(lambda x: x * x, rg.tensor([1.0, 2.0]), rg.ones(2))
+    (tensor([1., 4.]), tensor([2., 4.]))
+    """
+    call = Call("vjp", create_graph, strict)
+    with enable_grad():
+        point = call.point(inputs)
+        outs = call.outputs(func, point)
+        vector = call.vector(v, outs)
+        found = gradients(outs.leaves, point.leaves, vector, create_graph)
+        return call.result(outs, outs.leaves), call.result(point, call.filled(found, point, OUTPUT, JACOBIAN))
+
+
+def jvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
+    """The output of `func` at the inputs, and its Jacobian there times v, a tree like the output.
+
+    `v` is a tree like the inputs; all else is as in `vjp`.  The product comes from two passes backward; `func.jvp`, in
+    forward mode, is quicker, but asks more of the program: every operator and Function in it must have a forward
+    derivative, and it may not write to tensors that it does not get as arguments.
+
+    >>> import retrograd as rg
+    >>> rg.autograd.functional.jvp(lambda x: x * x, rg.tensor([1.0, 2.0]), rg.tensor([1.0, 0.0]))
+    (tensor([1., 4.]), tensor([2., 0.]))
+    """
+    call = Call("jvp", create_graph, strict)
+    with enable_grad():
+        point = call.point(inputs)
+        vector = call.vector(v, point)
+        outs = call.outputs(func, point)
+        back, cotangents = linear_pullback(outs.leaves, point.leaves)
+        call.check(back, point, OUTPUT, "the gradient of {} is not differentiable", True)
+        found = transposed(back, cotangents, vector, create_graph)
+        of_inputs = "is independent of the inputs"
+        found = call.filled(found, outs, f"{{}} {of_inputs}", f"the Jacobian of {{}} {of_inputs}")
+        return call.result(outs, outs.leaves), call.result(outs, found)
+
+
+def vhp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
+    """The output of `func`, one number, at the inputs, and v times its Hessian there, a tree like the inputs.
+
+    `v` is a tree like the inputs; all else is as in `vjp`.  Where second derivatives are continuous this is `hvp`, in
+    one pass less.
+
+    Raises RuntimeError, besides, for an output that is not one tensor of one element.
+
+    >>> import retrograd as rg
+    >>> rg.autograd.functional.vhp(lambda x: (x**3).sum(), rg.tensor([1.0, 2.0]), rg.ones(2))
+    (tensor(9.), tensor([ 6., 12.]))
+    """
+    call = Call("vhp", create_graph, strict)
+    with enable_grad():
+        point = call.point(inputs)
+        vector = call.vector(v, point)
+        outs, slopes = call.slopes(func, point)
+        found = gradients(slopes, point.leaves, vector, create_graph)
+        return call.result(outs, outs.leaves), call.result(point, call.filled(found, point, JACOBIAN, HESSIAN))
+
+
+def hvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
+    """The output of `func`, one number, at the inputs, and its Hessian there times v, a tree like the inputs.
+
+    As `vhp`, which takes one pass less.
+
+    >>> import retrograd as rg
+    >>> rg.autograd.functional.hvp(lambda x: (x**3).sum(), rg.tensor([1.0, 2.0]), rg.ones(2))
+    (tensor(9.), tensor([ 6., 12.]))
+    """
+    call = Call("hvp", create_graph, strict)
+    with enable_grad():
+        point = call.point(inputs)
+        vector = call.vector(v, point)
+        outs, slopes = call.slopes(func, point)
+        back, cotangents = linear_pullback(slopes, point.leaves)
+        found = transposed(back, cotangents, vector, create_graph)
+        return call.result(outs, outs.leaves), call.result(point, call.filled(found, point, HESSIAN, HESSIAN))
+
+
+# ------------------------------------------------------------------------------------------- Jacobians and Hessians
+
+
+def jacobian(
+    func: Callable,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = REVERSE,
+) -> Any:
+    """The Jacobian of `func` at the inputs: a tree like the output, with at each tensor a tree like the inputs.
+
+    Of an output of shape (*a) and an input of shape (*b) it has shape (*a, *b), and the dtype of the input.  Its rows
+    are pulled back one by one, or with `vectorize` all at once.  With `strategy="forward-mode"`, which needs
+    `vectorize`, its columns are pushed forward all at once, better where they are fewer; it then has the output's
+    dtype.  `create_graph` and `strict` are as in `vjp`.
+
+    Raises RuntimeError for complex outputs without `vectorize`, and for `strict` with `vectorize`; NotImplementedError
+    for forward mode without `vectorize`, ValueError for any other strategy; TypeError and RuntimeError as `vjp`.
+
+    >>> import retrograd as rg
+    >>> rg.autograd.functional.jacobian(lambda x: x[:2] * x[2], rg.tensor([1.0, 2.0, 3.0]))
+    tensor([[3., 0., 1.],
+            [0., 3., 2.]])
+    """
+    return _jacobian(Call("jacobian", create_graph, strict), func, inputs, vectorize, strategy)
+
+
+def hessian(
+    func: Callable,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = REVERSE,
+) -> Any:
+    """The second derivatives of `func`, which returns one number, at the inputs: the Jacobian of its gradient.
+
+    A tree like the inputs, with at each tensor, of shape (*a), such a tree again, with tensors of shape (*a, *b).  All
+    else is as in `jacobian`.
+
+    >>> import retrograd as rg
+    >>> rg.autograd.functional.hessian(lambda x: x[0] ** 2 * x[1], rg.tensor([3.0, 5.0]))
+    tensor([[10.,  6.],
+            [ 6.,  0.]])
+    """
+    call = Call("hessian", create_graph, strict)
+    given = call.inputs(inputs)
+
+    def gradient(*xs: Any) -> Any:
+        with enable_grad():
+            point = given.with_leaves([leaf(x, True) for x in call.tree("input", xs).leaves])
+            _, slopes = call.slopes(func, point)
+            return point.like(with_zeros(slopes, point.leaves))
+
+    return _jacobian(call, gradient, inputs, vectorize, outer_jacobian_strategy)
+
+
+def _jacobian(call: Call, func: Callable, inputs: Any, vectorize: bool, strategy: str) -> Any:
+    _check_strategy(call, vectorize, strategy)
+    if strategy == FORWARD:
+        outs, point, found = _columns(call, func, inputs)
+    else:
+        with enable_grad():
+            point = call.point(inputs)
+            outs = call.outputs(func, point)
+            found = (_rows_together if vectorize else _rows_one_by_one)(call, outs, point)
+    return outs.like([call.result(point, row) for row in found])
+
+
+def _check_strategy(call: Call, vectorize: bool, strategy: str) -> None:
+    if strategy not in (FORWARD, REVERSE):
+        raise ValueError(f"{call.name}: the strategy must be {REVERSE!r} or {FORWARD!r}, got {strategy!r}")
+    if call.strict and (vectorize or strategy == FORWARD):
+        raise RuntimeError(
+            f"{call.name}: strict=True and vectorize=True or {FORWARD!r} are not supported together: what depends on "
+            f"what shows row by row only; set strict=False, or vectorize=False and {REVERSE!r}"
+        )
+    if strategy == FORWARD and not vectorize:
+        raise NotImplementedError(f"{call.name}: {FORWARD!r} pushes all columns at once: set vectorize=True")
+
+
+def _rows_one_by_one(call: Call, outs: Tree, point: Tree) -> list[list[Tensor]]:
+    """Per output and input a Jacobian."""
+    found = []
+    for i, out in enumerate(outs.leaves):
+        what = outs.label(i) if call.name == "jacobian" else f"the gradient by {point.label(i)}"
+        if out.dtype.kind == "c":
+            raise RuntimeError(
+                f"{call.name}: {what} is {out.dtype}, and its rows are ambiguous; use real and imaginary parts, or "
+                f"vectorize=True, which gives the conjugates of a holomorphic function's"
+            )
+        missing, constant = f"{what} is independent of {{}}", f"the Jacobian of {what} is independent of {{}}"
+        rows = []
+        for unit in _units(out):
+            row = gradients([out], point.leaves, [unit], call.create_graph, retain_graph=True)
+            rows.append(call.filled(row, point, missing, constant))
+        found.append([_stacked([row[j] for row in rows], out, x) for j, x in enumerate(point.leaves)])
+    return found
+
+
+def _units(out: Tensor) -> Iterator[Tensor]:
+    """For each element of an output zeros in its shape, but for a one there: windows on one line of twice its size."""
+    n = out.numel()
+    line = registry["arange"](1 - n, max(n, 1), 1) == 0
+    line = registry["to"](line, out.dtype)
+    for k in range(n):
+        yield registry["reshape"](registry["narrow"](line, 0, n - 1 - k, n), out.shape)
+
+
+def _stacked(rows: list[Tensor], out: Tensor, x: Tensor) -> Tensor:
+    whole = registry["stack"](rows) if rows else zeros(0, dtype=x.dtype)
+    return registry["reshape"](whole, (*out.shape, *x.shape))
+
+
+def _rows_together(call: Call, outs: Tree, point: Tree) -> list[list[Tensor]]:
+    """The same in one pass backward, with a batch of cotangents."""
+    sizes = [out.numel() for out in outs.leaves]
+    whole = gradients(outs.leaves, point.leaves, basis(outs.leaves), call.create_graph, batched=True)
+    found = []
+    for x, g in zip(point.leaves, whole, strict=True):
+        rows = zeros(sum(sizes), *x.shape, dtype=x.dtype) if g is None else g
+        found.append(_parted(rows, sizes, 0, [(*out.shape, *x.shape) for out in outs.leaves]))
+    return [[parts[i] for parts in found] for i in range(len(sizes))]
+
+
+def _parted(whole: Tensor, sizes: list[int], dim: int, shapes: list[tuple[int, ...]]) -> list[Tensor]:
+    """So much at a time of a tensor, along a dimension, each in its shape."""
+    parts = registry["split"](whole, sizes, dim)
+    return [registry["reshape"](part, shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def _columns(call: Call, func: Callable, inputs: Any) -> tuple[Tree, Tree, list[list[Tensor]]]:
+    """The outputs, the inputs and per pair a Jacobian, by one pass forward with a batch of tangents."""
+    point = call.inputs(inputs)
+    primals = [x if call.create_graph else x.detach() for x in point.leaves]
+    with set_grad_enabled(call.create_graph or is_grad_enabled()):
+        units = basis(primals)
+        sizes = [x.numel() for x in primals]
+        with VmapLevel(sum(sizes), randomness="same", function=func) as batch:
+            inside = [make(primal, batch, None) for primal in primals]
+            with ForwardLevel() as level:
+                for x, copy, unit in zip(point.leaves, inside, units, strict=True):
+                    copy.requires_grad = x.requires_grad
+                    level.put(copy, make(unit, batch, "the tangent"))
+                outs = call.outputs(func, point.with_leaves(inside))
+                columns = with_zeros([level.tangent(out) for out in outs.leaves], outs.leaves)
+        found = []
+        for column in columns:
+            whole = registry["movedim"](batch.whole(column), 0, -1)
+            found.append(_parted(whole, sizes, -1, [(*whole.shape[:-1], *x.shape) for x in primals]))
+    return outs, point, found

@@ -1,0 +1,187 @@
+"""For `autograd.functional`: trees of tensors that go in and out, what may be asked of them, and passes backward."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import optree
+
+from retrograd.autograd.backward import grad
+from retrograd.core import Tensor, registry
+
+OUTPUT, JACOBIAN, HESSIAN = [f"the {what} is independent of {{}}" for what in ("output", "Jacobian", "Hessian")]
+Grads = Sequence[Tensor | None]
+
+# -------------------------------------------------------------------------------------------------- passes backward
+
+
+def gradients(
+    outs: Grads,
+    ins: Sequence[Tensor],
+    cotangents: Grads,
+    create_graph: bool,
+    retain_graph: bool | None = None,
+    batched: bool = False,
+) -> Grads:
+    """The gradients for the outputs that have any; None for inputs that they do not depend on."""
+    reached = [(out, g) for out, g in zip(outs, cotangents, strict=True) if out is not None and out.requires_grad]
+    if not reached or not ins:
+        return [None] * len(ins)
+    roots, seeds = zip(*reached, strict=True)
+    return grad(roots, ins, seeds, retain_graph, create_graph, allow_unused=True, is_grads_batched=batched)
+
+
+def linear_pullback(outs: Grads, ins: Sequence[Tensor]) -> tuple[Grads, Grads]:
+    """Cotangents of the inputs as functions of those of the outputs, and these: linear ones, so they are zeros."""
+    cotangents = [
+        registry["zeros_like"](out.detach()).requires_grad_() if out is not None and out.requires_grad else None
+        for out in outs
+    ]
+    return gradients(outs, ins, cotangents, True), cotangents
+
+
+def transposed(back: Grads, cotangents: Grads, vector: Grads, create_graph: bool) -> Grads:
+    """The derivatives of the outputs along a vector: the transpose of a pullback is the pushforward."""
+    found = iter(gradients(back, [g for g in cotangents if g is not None], vector, create_graph))
+    return [None if g is None else next(found) for g in cotangents]
+
+
+def with_zeros(found: Grads, likes: Sequence[Tensor]) -> list[Tensor]:
+    """Derivatives in the shapes of some tensors, with zeros for None."""
+    return [registry["zeros_like"](x) if g is None else g for g, x in zip(found, likes, strict=True)]
+
+
+def leaf(x: Tensor, create_graph: bool) -> Tensor:
+    """A tensor in the place of an input that requires grad, behind the input in its graph if the results are to be."""
+    out = registry["view_as"](x, x) if create_graph else x.detach()
+    return out if out.requires_grad else out.requires_grad_()
+
+
+# ------------------------------------------------------------------------------------------- what goes in and out
+
+
+class Tree(NamedTuple):
+    """The tensors in one tensor or tuples of them, nested or not."""
+
+    kind: str
+    leaves: list[Tensor]
+    spec: Any
+
+    def like(self, leaves: Sequence[Any]) -> Any:
+        """Others in their places."""
+        return optree.tree_unflatten(self.spec, leaves)
+
+    def with_leaves(self, leaves: list[Tensor]) -> "Tree":
+        """The same with others in their places."""
+        return self._replace(leaves=leaves)
+
+    @property
+    def places(self) -> list[tuple]:
+        """Where each is; a single one is in the place of the first of a tuple."""
+        return [tuple(path) or (0,) for path in self.spec.paths()]
+
+    def label(self, number: int) -> str:
+        """One of them in messages: 'input 1', or 'input 1[0]' in a tuple within."""
+        first, *rest = self.places[number]
+        return f"{self.kind} {first}" + "".join(f"[{place}]" for place in rest)
+
+
+class Call(NamedTuple):
+    """Which of the functions was called, and how."""
+
+    name: str
+    create_graph: bool
+    strict: bool
+
+    def tree(self, kind: str, value: Any) -> Tree:
+        """The tensors in what was given or returned."""
+        leaves, spec = optree.tree_flatten(value, is_leaf=lambda x: not isinstance(x, tuple), none_is_leaf=True)
+        tree = Tree(kind, leaves, spec)
+        for i, leaf in enumerate(leaves):
+            if not isinstance(leaf, Tensor):
+                raise TypeError(
+                    f"{self.name}: every {kind} must be a Tensor or a tuple of Tensors, nested or not, but "
+                    f"{tree.label(i)} is of type {type(leaf).__name__}"
+                )
+        return tree
+
+    def inputs(self, inputs: Any) -> Tree:
+        """The inputs, of which each can be differentiated by."""
+        tree = self.tree("input", inputs)
+        for i, x in enumerate(tree.leaves):
+            if x.dtype.kind not in "fc":
+                raise RuntimeError(
+                    f"{self.name}: {tree.label(i)} is {x.dtype}, but only floating and complex tensors can require grad"
+                )
+        return tree
+
+    def point(self, inputs: Any) -> Tree:
+        """The inputs as the function gets them for passes backward."""
+        tree = self.inputs(inputs)
+        return tree.with_leaves([leaf(x, self.create_graph) for x in tree.leaves])
+
+    def outputs(self, func: Callable, point: Tree) -> Tree:
+        """What the function returns."""
+        args = point.like(point.leaves)
+        outs = self.tree("output", func(*args) if isinstance(args, tuple) else func(args))
+        for i, out in enumerate(outs.leaves):
+            if self.strict and not out.requires_grad:
+                raise RuntimeError(
+                    f"{self.name}: strict=True, but {outs.label(i)} does not require gradients: it is not made from "
+                    f"the inputs in a differentiable way"
+                )
+        return outs
+
+    def slopes(self, func: Callable, point: Tree) -> tuple[Tree, Grads]:
+        """What the function returns, one number, and its gradient, with a graph."""
+        outs = self.outputs(func, point)
+        if isinstance(outs.like(outs.leaves), tuple):
+            raise RuntimeError(f"{self.name}: the function should return a single Tensor, not a tuple")
+        if outs.leaves[0].numel() != 1:
+            raise RuntimeError(
+                f"{self.name}: the Tensor that the function returns should contain a single element, but has shape "
+                f"{outs.leaves[0].shape}"
+            )
+        found = gradients(outs.leaves, point.leaves, [None], True)
+        self.check(found, point, OUTPUT, JACOBIAN, True)
+        return outs, found
+
+    def vector(self, v: Any, tree: Tree) -> Grads:
+        """The tensors in v, which must be like those in the tree."""
+        if v is None:
+            if len(tree.leaves) != 1 or tree.leaves[0].numel() != 1:
+                raise RuntimeError(
+                    f"{self.name}: the vector v can only be None if the {tree.kind} is a single Tensor with a single "
+                    f"element; got shapes {[x.shape for x in tree.leaves]}"
+                )
+            return [None]
+        given = self.tree("entry of v", v)
+        if given.places != tree.places:
+            raise RuntimeError(
+                f"{self.name}: v must be one Tensor for each {tree.kind}, in the same tuples: at {tree.places}, but "
+                f"got them at {given.places}"
+            )
+        pairs = zip(given.leaves, tree.leaves, strict=True)
+        return [self._entry(g, x, tree.label(i)) for i, (g, x) in enumerate(pairs)]
+
+    def _entry(self, g: Tensor, x: Tensor, label: str) -> Tensor:
+        if g.shape != x.shape:
+            raise RuntimeError(f"{self.name}: v has invalid size: for {label} it should be {x.shape}, but is {g.shape}")
+        if (g.dtype.kind == "c") != (x.dtype.kind == "c"):
+            raise RuntimeError(f"{self.name}: v is {g.dtype} for {label}, which is {x.dtype}")
+        return registry["to"](g, x.dtype)
+
+    def check(self, found: Grads, tree: Tree, missing: str, constant: str, recorded: bool) -> None:
+        """What strict forbids: derivatives that are missing, and recorded ones that do not require grad."""
+        for i, g in enumerate(found if self.strict else ()):
+            if g is None or (recorded and not g.requires_grad):
+                why = (missing if g is None else constant).format(tree.label(i))
+                raise RuntimeError(f"{self.name}: {why}, which strict=True does not allow")
+
+    def filled(self, found: Grads, tree: Tree, missing: str, constant: str) -> list[Tensor]:
+        """Derivatives with respect to the tensors of a tree, zeros where there are none, if that is allowed."""
+        self.check(found, tree, missing, constant, self.create_graph)
+        return with_zeros(found, tree.leaves)
+
+    def result(self, tree: Tree, leaves: Sequence[Tensor]) -> Any:
+        """What the caller gets, a tree like that one."""
+        return tree.like(leaves if self.create_graph else [leaf.detach() for leaf in leaves])

@@ -1,0 +1,141 @@
+"""For `gradcheck`: what forward mode makes of tangents."""
+
+from typing import Any
+
+import optree
+
+from retrograd.autograd.differences import Array, GradcheckError, Output, empty_slopes, leaves, widened
+from retrograd.autograd.gradcheck_backward import Input, Problem, alike, random_like
+from retrograd.core import Tensor
+from retrograd.core.tensor import make
+from retrograd.levels import VmapLevel
+from retrograd.levels.forward import ForwardLevel
+from retrograd.ops.create import zeros
+from retrograd.ops.methods import concrete
+from retrograd.ops.random import Generator
+
+Tangents = dict[int, Tensor]  # by number of the input; the others have none
+
+
+def pushed(problem: Problem, tangents: Tangents) -> list[Tensor | None]:
+    """The tangents of the outputs, None being zero, by one pass forward."""
+    return _run(problem, problem.arguments, {}, tangents)
+
+
+def pushed_together(problem: Problem, tangents: Tangents, n: int) -> list[Tensor | None]:
+    """The same for n tangents at once, along the first dimension."""
+    with VmapLevel(n, function=problem.func) as batch:
+        # The function may ask for gradients by its arguments, so they are of the level at which it runs.
+        inside = {id(x): _leaf_at(batch, x) for x in problem.tensors}
+        arguments: Any = problem.arguments
+        arguments = optree.tree_map(lambda leaf: inside.get(id(leaf), leaf), arguments, none_is_leaf=True)
+        at = {number: make(t, batch, "the tangent") for number, t in tangents.items()}
+        found = _run(problem, arguments, inside, at)
+    return [None if t is None else batch.whole(t) for t in found]
+
+
+def _leaf_at(level: VmapLevel, x: Tensor) -> Tensor:
+    with level.below():
+        value = x.detach()
+    leaf = make(value, level, None)
+    leaf.requires_grad = True
+    return leaf
+
+
+def _run(problem: Problem, arguments: tuple, inside: dict[int, Tensor], tangents: Tangents) -> list[Tensor | None]:
+    """The tangents of the outputs, if the inputs, and what stands for some of them inside, have these tangents."""
+    with ForwardLevel() as level:
+        for x, t in _summed(problem.tensors, tangents):
+            level.put(x, t)
+            if id(x) in inside:
+                level.put(inside[id(x)], t)
+        found = leaves(problem.func(*arguments))
+        return [_fitting(problem, output, level.tangent(found[output.position])) for output in problem.outputs]
+
+
+def _summed(tensors: list[Tensor], tangents: Tangents) -> list[tuple[Tensor, Tensor]]:
+    """Each tensor with its tangent; one that is several inputs moves along the tangents of all."""
+    found: dict[int, tuple[Tensor, Tensor]] = {}
+    for number, t in tangents.items():
+        x = tensors[number]
+        found[id(x)] = (x, found[id(x)][1] + t) if id(x) in found else (x, t)
+    return list(found.values())
+
+
+def _fitting(problem: Problem, output: Output, tangent: Tensor | None) -> Tensor | None:
+    """The tangent of an output, if it fits that."""
+    if tangent is None:
+        return None
+    if tangent.shape != output.tensor.shape:
+        raise GradcheckError(
+            f"Tangent has incorrect size: {output.name} has shape {output.tensor.shape}, its tangent {tangent.shape}"
+        )
+    real = output.tensor.dtype.kind != "c" and tangent.dtype.kind == "c"
+    if real or (problem.settings.dtypes and tangent.dtype != output.tensor.dtype):
+        raise GradcheckError(
+            f"Tangent has dtype mismatch: {output.name} is {output.tensor.dtype}, its tangent {tangent.dtype}"
+        )
+    return tangent
+
+
+def dense(output: Output, tangent: Tensor | None) -> Array:
+    """The entries of a tangent, zeros for None."""
+    return widened(zeros(output.tensor.shape).numpy() if tangent is None else concrete(tangent))
+
+
+def columns(problem: Problem) -> list[list[Array]]:
+    """Per input and output the derivatives, of shape (directions, entries of the input, entries of the output)."""
+    return [_columns(problem, number, x.tensor) for number, x in enumerate(problem.inputs)]
+
+
+def _columns(problem: Problem, number: int, x: Tensor) -> list[Array]:
+    units = (1.0, 1.0j) if x.dtype.kind == "c" else (1.0,)
+    found = [empty_slopes(len(units), x.numel(), o.tensor).values for o in problem.outputs]
+    for direction, unit in enumerate(units):
+        for index in range(x.numel()):
+            tangent = zeros(x.shape, dtype=x.dtype)
+            tangent.numpy().reshape(-1)[index] = unit
+            for output, place, t in zip(problem.outputs, found, pushed(problem, {number: tangent}), strict=True):
+                place[direction, index] = dense(output, t)
+    return found
+
+
+def along_inputs(problem: Problem, us: list[Tensor], vs: list[Tensor]) -> list[list[float]]:
+    """Per output and input the slope of v . output along u, by one pass forward for each input."""
+    found: list[list[float]] = [[] for _ in problem.outputs]
+    for number, u in enumerate(us):
+        for row, output, v, t in zip(found, problem.outputs, vs, pushed(problem, {number: u}), strict=True):
+            row.append(float((v.numpy().reshape(-1).conj() * dense(output, t)).real.sum()))
+    return found
+
+
+def check_undefined_tangents(problem: Problem) -> None:
+    """Leave out the tangent of each input in turn: that must mean zero."""
+    if not problem.settings.undefined or len(problem.inputs) < 2:
+        return
+    generator = Generator(0)
+    tangents = {number: random_like(x, generator) for number, x in enumerate(problem.tensors)}
+    for number, x in enumerate(problem.inputs):
+        expected = pushed(problem, {**tangents, number: tangents[number] * 0})
+        found = _without(problem, number, tangents)
+        for output, t, e in zip(problem.outputs, found, expected, strict=True):
+            _check_same(problem, output, x, dense(output, t), dense(output, e))
+
+
+def _without(problem: Problem, number: int, tangents: Tangents) -> list[Tensor | None]:
+    """The outputs' tangents for those of all inputs but one."""
+    try:
+        return pushed(problem, {other: t for other, t in tangents.items() if other != number})
+    except Exception as error:  # whatever a user's jvp does with a None
+        raise GradcheckError(
+            f"forward mode fails where the tangent of {problem.inputs[number].name} is undefined, which means zero: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def _check_same(problem: Problem, output: Output, x: Input, without: Array, with_zero: Array) -> None:
+    if not alike(problem, output.tensor, without, with_zero):
+        raise GradcheckError(
+            f"forward mode does not take an undefined tangent for zero: without that of {x.name}, the tangent of "
+            f"{output.name} is {without.tolist()}, but {with_zero.tolist()} if it is zero"
+        )

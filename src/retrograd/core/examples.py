@@ -1,0 +1,41 @@
+"""Batches taken apart and put together again, for what can't run on all examples at once."""
+
+from retrograd.core.aval import Aval
+from retrograd.core.op import operator_named
+from retrograd.core.tensor import TensorBase
+
+
+class NotBatchedError(RuntimeError):
+    """A program, or an operator in it, can't run on all examples at once."""
+
+
+def each(batched, n, args):
+    """The arguments of each example: slices of those that are batched, the others as they are."""
+    at = operator_named("slice")
+    for i in range(n):
+        yield tuple([at(a, spec=(i,)) if b else a for a, b in zip(args, batched, strict=True)])
+
+
+def together(results):
+    """The results of all examples, tensors or tuples of them, along a new first dimension."""
+    if isinstance(results[0], tuple):
+        return tuple([together(parts) for parts in zip(*results, strict=True)])
+    shapes = sorted({r.shape for r in results})
+    if len(shapes) > 1:
+        raise NotBatchedError(f"vmap: the results of the examples differ in shape: {', '.join(map(str, shapes))}")
+    return operator_named("stack")(results)
+
+
+def none(operator, batched, args, params):
+    """The result for a batch without examples, by the operator's shape rule."""
+    inputs = [_one_of(a) if b else getattr(a, "aval", a) for a, b in zip(args, batched, strict=True)]
+    out = operator.definition.shape(*inputs, **params)
+    zeros = operator_named("zeros")
+    if isinstance(out, tuple):
+        return tuple([zeros((0, *o.shape), dtype=o.dtype) for o in out])
+    return zeros((0, *out.shape), dtype=out.dtype)
+
+
+def _one_of(a):
+    assert isinstance(a, TensorBase)
+    return Aval(a.shape[1:], a.dtype)

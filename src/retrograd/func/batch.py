@@ -1,0 +1,248 @@
+"""`vmap`: a function of one example becomes one of many."""
+
+import warnings
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any
+
+import optree
+
+from retrograd.core import NotBatchedError, Tensor, registry
+from retrograd.core.source import described
+from retrograd.core.tensor import make
+from retrograd.levels import VmapLevel, settled, value_at
+from retrograd.levels.batch import RANDOMNESS
+from retrograd.ops.create import as_tensor
+from retrograd.ops.family import canonical_dim
+from retrograd.ops.generators import get_rng_state, set_rng_state
+
+Dims = int | None | tuple | list | dict
+
+
+class PerformanceWarning(UserWarning):
+    """Something runs as asked for, but slower than it could."""
+
+
+def vmap(
+    func: Callable,
+    in_dims: Dims = 0,
+    out_dims: Dims = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+    fallback: str | None = None,
+) -> Callable:
+    """The function over a batch: `func`, written for one example, runs on all examples at once.
+
+    `in_dims` says along which dimension of each argument the examples lie, None for what they share; `out_dims` where
+    they go in each result, None for what is the same for all of them.  Both are ints, or pytrees that begin like the
+    arguments (a tuple) and the results, which are pytrees of tensors.  Keyword arguments are shared.  `randomness` says
+    what random operators do: "error", or draw "different" numbers or the "same" for each example.  With `chunk_size` so
+    many examples run at a time, to save memory.
+
+    A write to a batched argument reaches it when the function has returned, as it would from a loop.
+
+    What depends on the value of a single example, as in `if x.sum() > 0`, is a NotBatchedError.  With
+    `fallback="loop"` the examples then run one by one, with a PerformanceWarning: what ran until then runs again.
+
+    Raises ValueError for in_dims and out_dims that do not fit, for sizes that differ, and for no batched argument.
+
+    >>> import retrograd as rg
+    >>> rg.func.vmap(rg.dot)(rg.ones(3, 2), rg.ones(3, 2))
+    tensor([2., 2., 2.])
+    """
+    if randomness not in RANDOMNESS:
+        raise RuntimeError(f"vmap: randomness must be one of {', '.join(RANDOMNESS)}, got {randomness!r}")
+    if chunk_size is not None and chunk_size < 1:
+        raise ValueError(f"vmap: chunk_size must be at least 1, got {chunk_size}")
+    if fallback not in (None, "loop"):
+        raise ValueError(f"vmap: fallback must be None or 'loop', got {fallback!r}")
+
+    @wraps(func, updated=())
+    def batched(*args: Any, **kwargs: Any) -> Any:
+        inputs = Inputs(func, in_dims, args)
+
+        run = partial(_run, func, inputs, kwargs, out_dims, randomness)
+        try:
+            return _in_chunks(run, inputs.size, chunk_size or inputs.size)
+        except NotBatchedError as error:
+            if fallback is None or not inputs.size:
+                raise
+            warnings.warn(f"vmap: {described(func)} runs example by example: {error}", PerformanceWarning, stacklevel=2)
+            return _one_by_one(func, inputs, kwargs, out_dims, randomness)
+
+    return batched
+
+
+class Inputs:
+    """The arguments of a batched function: their leaves, each with the dimension of the examples, or None."""
+
+    def __init__(self, func: Callable, in_dims: Dims, args: tuple) -> None:
+        tree: Any = args
+        self.leaves: list
+        self.leaves, self.spec = optree.tree_flatten(tree, none_is_leaf=True)
+        self.dims = [_in_dim(leaf, d) for leaf, d in zip(self.leaves, _in_dims(in_dims, args), strict=True)]
+        sizes = {leaf.shape[d] for leaf, d in zip(self.leaves, self.dims, strict=True) if d is not None}
+        if not sizes:
+            raise ValueError(
+                f"vmap: no argument of {described(func)} is batched: in_dims is {in_dims!r} for {len(args)} arguments"
+            )
+        if len(sizes) > 1:
+            shapes = [f"{x.shape} along {d}" for x, d in zip(self.leaves, self.dims, strict=True) if d is not None]
+            raise ValueError(f"vmap: the batched arguments must have as many examples, got {', '.join(shapes)}")
+        (self.size,) = sizes
+        self.leaves = [
+            leaf if d is None else _moved(as_tensor(leaf), d, 0) for leaf, d in zip(self.leaves, self.dims, strict=True)
+        ]
+
+    def at(self, wrap: Callable[[Tensor], Any]) -> tuple:
+        """The arguments, with `wrap` over those that are batched: tensors with the examples in front."""
+        pairs = zip(self.leaves, self.dims, strict=True)
+        args: Any = optree.tree_unflatten(self.spec, [x if d is None else wrap(x) for x, d in pairs])
+        return tuple(args)
+
+
+def _in_dims(in_dims: Dims, args: tuple) -> list:
+    """The dimension for each leaf of the arguments."""
+    if not isinstance(in_dims, (int, tuple)):
+        raise ValueError(
+            f"vmap: in_dims must be an int, or a tuple with an entry for each argument, got {type(in_dims).__name__}"
+        )
+    prefix: Any = in_dims
+    tree: Any = args
+    try:
+        spread: Any = optree.tree_broadcast_prefix(prefix, tree, none_is_leaf=True)
+    except ValueError as error:
+        raise ValueError(f"vmap: in_dims {in_dims!r} does not fit the {len(args)} arguments: {error}") from None
+    dims: list = optree.tree_leaves(spread, none_is_leaf=True)
+    for d in dims:
+        if d is not None and not isinstance(d, int):
+            raise ValueError(f"vmap: in_dims may hold ints and None, got {d!r}")
+    return dims
+
+
+def _in_dim(leaf: Any, d: int | None) -> int | None:
+    if d is None:
+        return None
+    if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
+        raise ValueError(
+            f"vmap: in_dim {d} is given for a {type(leaf).__name__} among the arguments, which has no dimensions; "
+            f"use None"
+        )
+    if not -len(leaf.shape) <= d < len(leaf.shape):
+        raise ValueError(f"vmap: in_dim {d} is out of range for an argument of shape {tuple(leaf.shape)}")
+    return d % len(leaf.shape)
+
+
+def _moved(x: Tensor, source: int, destination: int) -> Tensor:
+    return x if source == destination else registry["movedim"](x, source, destination)
+
+
+class Results:
+    """What a batched function returned: its leaves, with the examples in front, and where these are to go."""
+
+    def __init__(self, func: Callable, out: Any, out_dims: Dims, whole: Callable[[Tensor], Tensor]) -> None:
+        if out is None and out_dims is not None:
+            raise ValueError(f"vmap: {described(func)} must return tensors, got None")
+        found, self.spec = optree.tree_flatten(out)
+        self.dims = _out_dims(func, out_dims, out)
+        self.leaves = [_result(func, o, d, whole) for o, d in zip(found, self.dims, strict=True)]
+
+    def tree(self) -> Any:
+        """The results, with the examples where they are to go."""
+        pairs = zip(self.leaves, self.dims, strict=True)
+        moved = [x if d is None else _moved(x, 0, canonical_dim("vmap: out_dims", d, x.ndim)) for x, d in pairs]
+        return optree.tree_unflatten(self.spec, moved)
+
+
+def _out_dims(func: Callable, out_dims: Any, out: Any) -> list:
+    """The dimension for each leaf of the results."""
+    given: list = optree.tree_leaves(out_dims)
+    for d in given:
+        if not isinstance(d, int):
+            raise ValueError(f"vmap: out_dims may hold ints and None, got {d!r}")
+    if isinstance(out, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
+        out_dims = out_dims[0]
+    try:
+        spread: Any = optree.tree_broadcast_prefix(out_dims, out, none_is_leaf=True)
+    except ValueError as error:
+        raise ValueError(f"vmap: out_dims {out_dims!r} does not fit what {described(func)} returned: {error}") from None
+    dims = optree.tree_leaves(spread, none_is_leaf=True)
+    leaves = optree.tree_leaves(out, none_is_leaf=True)
+    return [d for d, leaf in zip(dims, leaves, strict=True) if leaf is not None]
+
+
+def _result(func: Callable, out: Any, d: int | None, whole: Callable[[Tensor], Tensor]) -> Any:
+    if not isinstance(out, Tensor):
+        if d is None:
+            return out
+        raise ValueError(
+            f"vmap: {described(func)} must return tensors only, got {type(out).__name__}; with out_dims None it is the "
+            f"same for all examples"
+        )
+    if d is not None:
+        return whole(out)
+    if isinstance(out.level, VmapLevel) and not out.level.active and out.tag is not None:
+        raise ValueError(f"vmap: out_dims is None for a result of {described(func)} that differs between examples")
+    return value_at(out.level, out) if isinstance(out.level, VmapLevel) and not out.level.active else out
+
+
+def _run(
+    func: Callable, inputs: Inputs, kwargs: dict, out_dims: Dims, randomness: str, examples: tuple[int, int]
+) -> Results:
+    """The examples from one to another, all at once."""
+    start, stop = examples
+    given: list[tuple[Tensor, Tensor]] = []
+    with VmapLevel(stop - start, randomness, func) as level:
+
+        def batch(x: Tensor) -> Tensor:
+            part = _part(x, start, stop)
+            given.append((part, make(part, level, "the argument")))
+            return given[-1][1]
+
+        with level.below():
+            args = inputs.at(batch)
+        out = settled(func(*args, **kwargs))
+    for part, inside in given:
+        if inside._version:
+            part.copy_(inside.value)
+    return Results(func, out, out_dims, level.whole)
+
+
+def _part(x: Tensor, start: int, stop: int) -> Tensor:
+    return x if stop - start == x.shape[0] else registry["narrow"](x, 0, start, stop - start)
+
+
+def _in_chunks(run: Callable[[tuple[int, int]], Results], size: int, chunk: int) -> Any:
+    """So many examples at a time, and the results one after the other."""
+    if chunk >= size:
+        return run((0, size)).tree()
+    parts = [run((start, min(start + chunk, size))) for start in range(0, size, chunk)]
+    first = parts[0]
+    for i, d in enumerate(first.dims):
+        if d is not None:
+            first.leaves[i] = registry["cat"]([part.leaves[i] for part in parts])
+    return first.tree()
+
+
+def _one_by_one(func: Callable, inputs: Inputs, kwargs: dict, out_dims: Dims, randomness: str) -> Any:
+    """Each example by itself, and the results side by side."""
+    before = get_rng_state()
+    results = []
+    for i in range(inputs.size):
+        if randomness == "same":
+            set_rng_state(before)
+        out = func(*inputs.at(partial(registry["select"], dim=0, index=i)), **kwargs)
+        results.append(Results(func, out, out_dims, partial(registry["unsqueeze"], dim=0)))
+    first = results[0]
+    for n, d in enumerate(first.dims):
+        if d is not None:
+            first.leaves[n] = _joined([result.leaves[n] for result in results])
+    return first.tree()
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    shapes = sorted({part.shape[1:] for part in parts})
+    if len(shapes) > 1:
+        raise NotBatchedError(f"vmap: the results of the examples differ in shape: {', '.join(map(str, shapes))}")
+    return registry["cat"](parts)

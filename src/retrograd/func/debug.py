@@ -1,0 +1,29 @@
+"""Looking at what a transform has made of a tensor."""
+
+from retrograd.core import Tensor
+
+
+def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
+    """What a tensor inside a transform holds: in `vmap` all examples, in `grad` the same numbers.
+
+    With `recurse` it is the tensor outside all transforms, else the one a level below; a tensor outside is itself.
+    This is for debuggers and print(): computing on with it inside the transform is not what the transform sees.
+
+    Raises TypeError for what is no tensor.
+
+    >>> import retrograd as rg
+    >>> def f(x):
+    ...     print(rg.func.debug_unwrap(x))
+    ...     return x.sum()
+    >>> rg.func.vmap(f)(rg.ones(3, 2))
+    tensor([[1., 1.],
+            [1., 1.],
+            [1., 1.]])
+    tensor([2., 2., 2.])
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"debug_unwrap: expected a Tensor, got {type(tensor).__name__}")
+    if tensor.level is None:
+        return tensor
+    below: Tensor = tensor.value
+    return debug_unwrap(below) if recurse else below

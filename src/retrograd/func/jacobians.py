@@ -1,0 +1,165 @@
+"""Jacobians and Hessians: rows pulled back, or columns pushed forward, all at once."""
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import optree
+
+from retrograd.core import Tensor, registry
+from retrograd.core.tensor import make
+from retrograd.func.arguments import Argnums, chosen, keeping_aux, of_chosen
+from retrograd.func.batch import vmap
+from retrograd.func.forward import pushed
+from retrograd.func.reverse import checked_outputs
+from retrograd.func.run import Run, lowered
+from retrograd.levels import VmapLevel
+from retrograd.levels.basis import basis, units
+from retrograd.ops.create import as_tensor
+
+
+def jacrev(
+    func: Callable,
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
+) -> Callable:
+    """The function that gives the Jacobian with respect to the arguments `argnums`, by reverse mode.
+
+    Of an output of shape (*a) and an argument of shape (*b) it has shape (*a, *b).  Of pytrees there is a tree like the
+    output, with at each leaf one like the argument; of a tuple of argnums, a tuple.  The function runs once, and all
+    rows are pulled back together, or `chunk_size` at a time, to save memory.  With `has_aux` the function returns
+    (output, aux), and the result is (Jacobian, aux).  `_preallocate_and_copy` is there for PyTorch's sake.
+
+    Raises RuntimeError for complex inputs and outputs, and for argnums that fit no argument.
+
+    >>> import retrograd as rg
+    >>> rg.func.jacrev(lambda x: x[:2] * x[2])(rg.tensor([1.0, 2.0, 3.0]))
+    tensor([[3., 0., 1.],
+            [0., 3., 2.]])
+    """
+    if chunk_size is not None and chunk_size < 1:
+        raise ValueError(f"jacrev: chunk_size must be at least 1, got {chunk_size}")
+
+    @wraps(func, updated=())
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        x = chosen("jacrev", args, argnums)
+        main, kept = keeping_aux(func, "jacrev", has_aux)
+        run = Run("jacrev", of_chosen(main, args, kwargs, argnums), x)
+        outs = checked_outputs("jacrev", run.value)
+        _check_real("jacrev", (*run.leaves, *outs))
+        rows = _rows(run, outs, chunk_size)
+        trees = [run.tree([_split(r, out, leaf) for r, leaf in zip(rows[i], run.leaves, strict=True)])
+                 for i, out in enumerate(outs)]  # fmt: skip
+        found = optree.tree_unflatten(optree.tree_structure(run.out), trees)
+        return (found, lowered(run.level, kept[0])) if has_aux else found
+
+    return jacobian
+
+
+def _check_real(name: str, tensors: Sequence[Tensor]) -> None:
+    for t in tensors:
+        if t.dtype.kind == "c":
+            raise RuntimeError(f"{name}: expected real inputs and outputs, got {t.aval}; use vjp, jvp or real parts")
+
+
+def _split(rows: Tensor, out: Tensor, leaf: Tensor) -> Tensor:
+    return registry["reshape"](rows, (*out.shape, *leaf.shape))
+
+
+def _rows(run: Run, outs: list[Tensor], chunk: int | None) -> list[list[Tensor]]:
+    """Per output and leaf the rows of the Jacobian, one for each element of the output."""
+    sizes = [out.numel() for out in outs]
+    total = sum(sizes)
+    if total == 1 or not total:
+        seeds = [registry["ones_like"](out) for out in outs]
+        row = run.pull(seeds)
+        if total:
+            return [[registry["unsqueeze"](g, 0) for g in row] if size else _no_rows(row) for size in sizes]
+        return [_no_rows(row) for _ in sizes]
+    step = chunk or total
+    parts = [_pulled(run, outs, start, min(start + step, total)) for start in range(0, total, step)]
+    whole = [registry["cat"](list(gs)) if len(gs) > 1 else gs[0] for gs in zip(*parts, strict=True)]
+    columns = [registry["split"](g, sizes) if len(sizes) > 1 else (g,) for g in whole]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _no_rows(gs: list[Tensor]) -> list[Tensor]:
+    return [registry["zeros"]((0, *g.shape), dtype=g.dtype) for g in gs]
+
+
+def _pulled(run: Run, outs: list[Tensor], start: int, stop: int) -> list[Tensor]:
+    """The rows from start to stop, counted through all outputs."""
+    rows = units(outs, start, stop)
+    with VmapLevel(stop - start, function=run.level.function) as level:
+        found = run.pull([make(row, level, "the cotangent") for row in rows])
+    return [level.whole(g) for g in found]
+
+
+def jacfwd(
+    func: Callable,
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    *,
+    randomness: str = "error",
+    chunk_size: int | None = None,
+) -> Callable:
+    """The function that gives the Jacobian with respect to the arguments `argnums`, by forward mode.
+
+    As `jacrev`, but columns are pushed forward, one for each element of the arguments, all together or `chunk_size` at
+    a time: the way to go where there are fewer of them than of outputs.  `randomness` is that of `vmap`.
+
+    >>> import retrograd as rg
+    >>> rg.func.jacfwd(lambda x: x[:2] * x[2])(rg.tensor([1.0, 2.0, 3.0]))
+    tensor([[3., 0., 1.],
+            [0., 3., 2.]])
+    """
+
+    @wraps(func, updated=())
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        x = chosen("jacfwd", args, argnums)
+        of_x = of_chosen(func, args, kwargs, argnums)
+        leaves, spec = optree.tree_flatten(x)
+        leaves = [as_tensor(leaf) for leaf in leaves]
+        _check_real("jacfwd", leaves)
+        x = optree.tree_unflatten(spec, leaves)
+        kept: list = []
+
+        def push(*unit: Tensor) -> Any:
+            tangents = (optree.tree_unflatten(spec, unit),)
+            out, along, *aux = pushed("jacfwd", of_x, (x,), tangents, False, has_aux)
+            _check_real("jacfwd", checked_outputs("jacfwd", out))
+            return (along, *aux)
+
+        sizes = [leaf.numel() for leaf in leaves]
+        columns, *kept = vmap(push, 0, (-1, None)[: 1 + has_aux], randomness, chunk_size=chunk_size)(*basis(leaves))
+        outs, out_spec = optree.tree_flatten(columns)
+        trees = [_by_leaf(g, leaves, sizes, spec) for g in outs]
+        found = optree.tree_unflatten(out_spec, trees)
+        return (found, kept[0]) if has_aux else found
+
+    return jacobian
+
+
+def _by_leaf(g: Tensor, leaves: list[Tensor], sizes: list[int], spec: Any) -> Any:
+    """A Jacobian with all columns along its last dimension as a tree of those of the leaves."""
+    parts = registry["split"](g, sizes, -1) if len(sizes) > 1 else (g,)
+    shape = g.shape[:-1]
+    return optree.tree_unflatten(
+        spec, [registry["reshape"](p, (*shape, *leaf.shape)) for p, leaf in zip(parts, leaves, strict=True)]
+    )
+
+
+def hessian(func: Callable, argnums: Argnums = 0) -> Callable:
+    """The function that gives the second derivatives, forward over reverse: the Jacobian of the Jacobian.
+
+    Of an output of shape (*a) and an argument of shape (*b) they have shape (*a, *b, *b).
+
+    >>> import retrograd as rg
+    >>> rg.func.hessian(lambda x: x[0] ** 2 * x[1])(rg.tensor([3.0, 5.0]))
+    tensor([[10.,  6.],
+            [ 6.,  0.]])
+    """
+    return jacfwd(jacrev(func, argnums), argnums)

@@ -1,0 +1,177 @@
+"""Modules as functions: called with other tensors than their own, and many of one kind stacked for `vmap`."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from retrograd.core import Tensor, registry
+
+Dicts = dict[str, Tensor] | Sequence[dict[str, Tensor]]
+
+
+def functional_call(
+    module: Any,
+    parameter_and_buffer_dicts: Dicts,
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Call a module with other parameters and buffers than its own, which stay as they are.
+
+    `parameter_and_buffer_dicts` is a dict of tensors by dotted name, or a sequence of such dicts; what it does not name
+    is the module's own.  `args` is a tuple, or else a single argument.  What `forward` puts in the place of a tensor
+    that was given, or writes into it, is in the dict afterwards.  With `tie_weights` a tensor that goes by several
+    names is given by any of them; with `strict` all names must be given, and no others.
+
+    Raises ValueError for a name in two dicts and for two values of one tied tensor, RuntimeError for names that
+    `strict` refuses, AttributeError for a submodule that is not there, and TypeError for what is no tensor.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> layer, x, y = nn.Linear(2, 1), rg.tensor([1.0, 2.0]), rg.tensor([0.0])
+    >>> def loss(params, x, y):
+    ...     return nn.functional.mse_loss(rg.func.functional_call(layer, params, x), y)
+    >>> rg.func.grad(loss)({"weight": rg.zeros(1, 2), "bias": rg.ones(1)}, x, y)
+    {'weight': tensor([[2., 4.]]), 'bias': tensor([2.])}
+    """
+    dicts = _dicts(parameter_and_buffer_dicts)
+    values = {name: value for given in dicts for name, value in given.items()}
+    if tie_weights:
+        values = _under_all_names(module, values)
+    if strict:
+        _check_names(module, values)
+    args = () if args is None else args if isinstance(args, tuple) else (args,)
+    with _replaced(module, values, dicts):
+        return module(*args, **kwargs or {})
+
+
+def _dicts(given: Any) -> list[dict]:
+    """The dicts of tensors, which must not share a name."""
+    dicts = [given] if isinstance(given, dict) else given
+    if not isinstance(dicts, (list, tuple)) or not all(isinstance(d, dict) for d in dicts):
+        raise ValueError(
+            f"functional_call: parameter_and_buffer_dicts must be a dict, or a list or tuple of dicts, got {given!r}"
+        )
+    names = [name for d in dicts for name in d]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise ValueError(f"functional_call: {', '.join(sorted(twice))} appeared in more than one dict")
+    return list(dicts)
+
+
+def _own(module: Any) -> list[tuple[str, Tensor]]:
+    """All parameters and buffers, under each of their names."""
+    return [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
+
+
+def _under_all_names(module: Any, values: dict[str, Any]) -> dict[str, Any]:
+    """The values, and those of tied tensors under all names that these have."""
+    names: dict[int, list[str]] = {}
+    for name, tensor in _own(module):
+        names.setdefault(id(tensor), []).append(name)
+    found = dict(values)
+    for tied in names.values():
+        given = [name for name in tied if name in values]
+        if len({id(values[name]) for name in given}) > 1:
+            raise ValueError(
+                f"functional_call: {', '.join(given)} are tied, but have different values; give one of them, or pass "
+                f"tie_weights=False"
+            )
+        if given:
+            found.update(dict.fromkeys(tied, values[given[0]]))
+    return found
+
+
+def _check_names(module: Any, values: dict[str, Any]) -> None:
+    own = dict(_own(module))
+    missing, unexpected = sorted(own.keys() - values.keys()), sorted(values.keys() - own.keys())
+    problems = {"unexpected": unexpected, "missing": missing}
+    if missing or unexpected:
+        listed = "; ".join(f"{what}: {', '.join(names)}" for what, names in problems.items() if names)
+        raise RuntimeError(f"functional_call: the names given do not fit {type(module).__name__}: {listed}")
+
+
+_ABSENT: Any = object()
+
+
+@contextmanager
+def _replaced(module: Any, values: dict[str, Any], dicts: list[dict]) -> Iterator[None]:
+    """A block in which a module has other tensors; what they have become goes into the dicts that they are from."""
+    places = {name: _place(module, name, value) for name, value in values.items()}
+    before = [(attributes, last, attributes.get(last, _ABSENT)) for attributes, last in places.values()]
+    for name, (attributes, last) in places.items():
+        attributes[last] = values[name]
+    try:
+        yield
+    finally:
+        for given in dicts:
+            for name, value in given.items():
+                attributes, last = places[name]
+                given[name] = attributes.get(last, value)
+        for attributes, last, value in before:
+            if value is _ABSENT:
+                attributes.pop(last, None)
+            else:
+                attributes[last] = value
+
+
+def _place(module: Any, name: str, value: Any) -> tuple[dict[str, Any], str]:
+    """Where a module keeps what has a dotted name: the attributes of the owner, and its name there."""
+    path, _, last = name.rpartition(".")
+    if not last:
+        raise KeyError(f"functional_call: {name!r} is no name of a tensor")
+    owner = module.get_submodule(path)
+    for x in (value, getattr(owner, last, None)):
+        if x is not None and not isinstance(x, Tensor):
+            raise TypeError(
+                f"functional_call: {name!r} is to be replaced by a tensor, but {type(x).__name__} is no tensor"
+            )
+    return vars(owner), last
+
+
+def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """The parameters and the buffers of models of one class by name, each stacked along a new first dimension.
+
+    With `functional_call` and `vmap` they run as one.  What is stacked are new leaves, which require gradients where
+    all models' parameters do.
+
+    Raises RuntimeError for no model, and for models that differ in class, mode, names or `requires_grad`.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> models = [nn.Linear(3, 2) for _ in range(5)]
+    >>> params, buffers = rg.func.stack_module_state(models)
+    >>> def call(params, buffers, x):
+    ...     return rg.func.functional_call(models[0], (params, buffers), x)
+    >>> rg.func.vmap(call, in_dims=(0, 0, None))(params, buffers, rg.ones(4, 3)).shape
+    (5, 4, 2)
+    """
+    if not len(models):
+        raise RuntimeError("stack_module_state: at least one model is needed, got none")
+    if len({type(model) for model in models}) > 1:
+        names = sorted({type(model).__name__ for model in models})
+        raise RuntimeError(f"stack_module_state: the models must be of one class, got {', '.join(names)}")
+    if len({model.training for model in models}) > 1:
+        raise RuntimeError("stack_module_state: some models are in training mode and some in evaluation mode")
+    return (
+        _stacked([dict(model.named_parameters()) for model in models]),
+        _stacked([dict(model.named_buffers()) for model in models]),
+    )
+
+
+def _stacked(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    for i, state in enumerate(states):
+        differing = sorted(state.keys() ^ states[0].keys())
+        if differing:
+            raise RuntimeError(f"stack_module_state: models 0 and {i} differ in what they have: {', '.join(differing)}")
+    return {name: _leaf(name, [state[name] for state in states]) for name in states[0]}
+
+
+def _leaf(name: str, tensors: list[Tensor]) -> Tensor:
+    wanted = {t.requires_grad for t in tensors}
+    if len(wanted) > 1:
+        raise RuntimeError(f"stack_module_state: {name} requires gradients in some models and not in others")
+    stacked: Tensor = registry["stack"](tensors).detach()
+    return stacked.requires_grad_(wanted.pop())

@@ -1,0 +1,71 @@
+"""Programs without writes: `functionalize`."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import optree
+
+from retrograd.core import Tensor
+from retrograd.core.tensor import make
+from retrograd.levels import GradLevel, settled, value_at
+
+REMOVABLE = ("mutations", "mutations_and_views")
+Arguments = dict[int, tuple[Tensor, Tensor]]  # by id: a tensor from outside, and what stands for it inside
+
+
+class FunctionalLevel(GradLevel):
+    """The identity: writes to its tensors make new values, as above the ground they always do."""
+
+    own_mode = False
+
+
+def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
+    """The function with the same results that writes to no memory while it runs.
+
+    In place of a write stands an operator that makes a new value; what is new in the arguments is written into them
+    when the function has returned, and not if it fails.  Arguments are seen as separate, also where they share
+    memory, and results share none with an argument that was written to.  `remove` may be "mutations_and_views"
+    too, which is the same: operators never write to what a view shows.
+
+    Raises RuntimeError for a write to a tensor that is no argument, and where writing to an argument is refused.
+
+    >>> import retrograd as rg
+    >>> def double_first(x):
+    ...     x[0].mul_(2)
+    ...     return x.sum()
+    >>> x = rg.ones(3)
+    >>> rg.func.functionalize(double_first)(x), x
+    (tensor(4.), tensor([2., 1., 1.]))
+    """
+    if remove not in REMOVABLE:
+        raise RuntimeError(f"functionalize: remove must be one of {', '.join(REMOVABLE)}, got {remove!r}")
+
+    @wraps(func, updated=())
+    def functional(*args: Any, **kwargs: Any) -> Any:
+        level, given = FunctionalLevel(func), Arguments()
+        inputs: Any = (args, kwargs)
+        inputs = optree.tree_map(lambda leaf: _inside(level, given, leaf), inputs)
+        with level:
+            out = settled(func(*inputs[0], **inputs[1]))
+        for outside, inside in given.values():
+            if inside._version:
+                outside.copy_(inside.value)
+        return optree.tree_map(lambda leaf: _outside(level, given, leaf), out)
+
+    return functional
+
+
+def _inside(level: FunctionalLevel, given: Arguments, leaf: Any) -> Any:
+    """What stands for an argument at the level: one tensor, however often it is given."""
+    if not isinstance(leaf, Tensor):
+        return leaf
+    return given.setdefault(id(leaf), (leaf, make(leaf, level, None)))[1]
+
+
+def _outside(level: FunctionalLevel, given: Arguments, leaf: Any) -> Any:
+    """A result as it is outside, an argument that is returned being itself."""
+    for outside, inside in given.values():
+        if leaf is inside:
+            return outside
+    return value_at(level, leaf)

@@ -1,0 +1,283 @@
+"""Power series along a curve, one operator after another, from the rules for first derivatives alone.
+
+Coefficient k of a series belongs to t**k; that of order 0 is the tensor's value.  An operator whose derivative does not
+change along the curve maps coefficients to coefficients; a product of series has sums of products (Cauchy); the
+solution of linear equations, which are such products, follows by substitution.  All others obey y' = rule(x, x', y):
+run on series, the operator's own rule gives y' up to order k - 1 where y is known as far, and so y up to order k.
+
+A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed. (2008), chapter 13.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+from retrograd.core import Definition, Op, Tensor, call
+from retrograd.core.gradfn import arguments
+
+
+class Series(ABC):
+    """Coefficients of a tensor, tensors of the level below, or None for zero; of several outputs, tuples of them."""
+
+    __slots__ = ("known",)
+
+    def __init__(self, known: list) -> None:
+        self.known = known  # the coefficients so far
+
+    @abstractmethod
+    def needs(self, k: int) -> list[tuple["Series", int]]:
+        """Which series must be known, and up to which order, for coefficient k, the next one."""
+
+    @abstractmethod
+    def coefficient(self, k: int) -> Any:
+        """Coefficient k, once all that it needs is known."""
+
+
+def extend(series: Series, order: int) -> None:
+    """Find all coefficients up to an order.  Without recursion: rules of rules may go deep."""
+    wanted = [(series, order)]
+    while wanted:
+        s, k = wanted[-1]
+        following = len(s.known)
+        if following > k:
+            wanted.pop()
+            continue
+        missing = [(other, m) for other, m in s.needs(following) if len(other.known) <= m]
+        if missing:
+            wanted += missing
+        else:
+            s.known.append(s.coefficient(following))
+
+
+class Known(Series):
+    """A series of which there is nothing left to find."""
+
+    __slots__ = ()
+
+    def needs(self, k: int) -> list[tuple[Series, int]]:
+        """Nothing."""
+        return []
+
+    def coefficient(self, k: int) -> None:
+        """Zero."""
+
+
+class Derivative(Series):
+    """The derivative of a series along the curve."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, value: Tensor, of: Series) -> None:
+        super().__init__([value])
+        self.of = of
+
+    def needs(self, k: int) -> list[tuple[Series, int]]:
+        """One order more."""
+        return [(self.of, k + 1)]
+
+    def coefficient(self, k: int) -> Tensor | None:
+        """t**(k + 1) has the derivative (k + 1) t**k."""
+        following: Tensor | None = self.of.known[k + 1]
+        return None if following is None else following * (k + 1)
+
+
+class Part(Series):
+    """One output of an operator that has several."""
+
+    __slots__ = ("index", "whole")
+
+    def __init__(self, whole: Series, index: int) -> None:
+        super().__init__([whole.known[0][index]])
+        self.whole = whole
+        self.index = index
+
+    def needs(self, k: int) -> list[tuple[Series, int]]:
+        """All outputs."""
+        return [(self.whole, k)]
+
+    def coefficient(self, k: int) -> Tensor | None:
+        """The one among them."""
+        return _part(self.whole.known[k], self.index)
+
+
+def _part(coefficients: tuple | None, index: int) -> Tensor | None:
+    return None if coefficients is None else coefficients[index]
+
+
+# ------------------------------------------------------------------------------------------- results of operators
+
+
+class Call(NamedTuple):
+    """One call of an operator: its operands and their series (None for what does not vary), params and result."""
+
+    op: Op
+    operands: tuple
+    series: tuple[Series | None, ...]
+    params: dict
+    out: Any
+
+    @property
+    def varying(self) -> list[int]:
+        """Which operands vary."""
+        return [i for i, s in enumerate(self.series) if s is not None]
+
+    def names(self) -> list[str]:
+        """The declared name of each operand."""
+        return [self.op.schema.inputs[min(i, self.op.last)].name for i in range(len(self.operands))]
+
+    def along(self, k: int, *, without: int | None = None) -> tuple:
+        """The operands' coefficients k."""
+        return tuple([None if s is None or i == without else s.known[k] for i, s in enumerate(self.series)])
+
+    def derivative(self, tangents: tuple, out: Any) -> Any:
+        """The operator's derivative at the start of the curve; None, for zero, of no tangents."""
+        if all(t is None for t in tangents):
+            return None
+        return self.op.definition.jvp(self.op, self.operands, tangents, out, self.params)
+
+
+class Result(Series):
+    """The result of a call, whose coefficient k needs as many of its operands."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, made: Call) -> None:
+        super().__init__([made.out])
+        self.call = made
+
+    def needs(self, k: int) -> list[tuple[Series, int]]:
+        """The operands up to the same order."""
+        return [(s, k) for s in self.call.series if s is not None]
+
+
+class Affine(Result):
+    """Of an operator whose derivative is the same all along the curve."""
+
+    __slots__ = ()
+
+    def coefficient(self, k: int) -> Any:
+        """The derivative along the operands' coefficients."""
+        return self.call.derivative(self.call.along(k), self.call.out)
+
+
+class Product(Result):
+    """Of an operator that is linear in each operand that varies."""
+
+    __slots__ = ()
+
+    def coefficient(self, k: int) -> Tensor | None:
+        """All products of coefficients whose orders add up to k."""
+        op, operands, series, params, _ = self.call
+        varying = self.call.varying
+        columns = [series[i].known for i in varying]  # type: ignore[union-attr]
+        total = None
+        for orders in _sums(k, len(varying)):
+            factors = list(operands)
+            for i, column, order in zip(varying, columns, orders, strict=True):
+                factors[i] = column[order]
+            if all(factors[i] is not None for i in varying):
+                total = _added(total, run(op, tuple(factors), params))
+        return total
+
+
+def run(op: Op, operands: tuple, params: dict) -> Any:
+    """As `call`, on the quicker way that there is for operators without params."""
+    return op(*operands) if op.simple and op.simple == len(operands) else call(op, operands, params)
+
+
+def _sums(total: int, count: int) -> Iterator[tuple[int, ...]]:
+    """All ways to write a number as a sum of so many numbers."""
+    if count == 1:
+        yield (total,)
+        return
+    for first in range(total + 1):
+        for rest in _sums(total - first, count - 1):
+            yield (first, *rest)
+
+
+def _added(a: Tensor | None, b: Tensor | None) -> Tensor | None:
+    return b if a is None else a if b is None else a + b
+
+
+class Solution(Result):
+    """Of an operator that solves equations E(b, y) = a for y, E linear in y and in b.
+
+    E(b[0], y[k]) is a[k] minus all E(b[j], y[k - j]); and the derivative along b, where `out` is any y, is the solution
+    for -E(b', y).
+    """
+
+    __slots__ = ()
+
+    def coefficient(self, k: int) -> Tensor | None:
+        """By substitution."""
+        right = self.call.names().index(self.call.op.definition.solves)
+        total: Tensor | None = self.call.derivative(self.call.along(k), self.call.out)
+        for j in range(1, k):
+            if self.known[k - j] is not None:
+                term = self.call.derivative(self.call.along(j, without=right), self.known[k - j])
+                total = _added(total, term)
+        return total
+
+
+class Runner(Protocol):
+    """What runs rules on series: see `JetLevel.run_rule`."""
+
+    def run_rule(self, made: Call, whole: Series) -> Any:
+        """The derivative of a call's result, as a tensor or a tuple of them, None being zero."""
+
+
+class Integral(Result):
+    """Of any other operator: its rule is run on series, and gives the derivative of the result's."""
+
+    __slots__ = ("derivatives", "runner")
+
+    def __init__(self, made: Call, runner: Runner) -> None:
+        super().__init__(made)
+        self.runner = runner
+        self.derivatives: list[tuple[Tensor | None, Series | None]] = []  # of each output: value and series
+
+    def needs(self, k: int) -> list[tuple[Series, int]]:
+        """The derivatives, which are there once the rule has run."""
+        return super().needs(1) if k == 1 else [(s, k - 1) for _, s in self.derivatives if s is not None]
+
+    def coefficient(self, k: int) -> Any:
+        """k y[k] is y'[k - 1]."""
+        if k == 1:
+            found = self.runner.run_rule(self.call, self)
+            self.derivatives = found if isinstance(self.call.out, tuple) else [found]
+        parts = tuple([_integrated(value, s, k) for value, s in self.derivatives])
+        return parts if isinstance(self.call.out, tuple) else parts[0]
+
+
+def _integrated(value: Tensor | None, series: Series | None, k: int) -> Tensor | None:
+    if k == 1:
+        return value
+    coefficient: Tensor | None = None if series is None else series.known[k - 1]
+    return None if coefficient is None else coefficient / k
+
+
+def result(made: Call, runner: Runner) -> Series:
+    """The series of a call's result."""
+    definition, varying = made.op.definition, made.varying
+    if getattr(definition.jvp, "__func__", None) is not _BY_INPUTS:
+        return Integral(made, runner)
+    names, linear = made.names(), definition.linear.replace(",", " ").split()
+    if "," in definition.linear or all(_reads(made.op, names, i).isdisjoint(varying) for i in varying):
+        return Affine(made)
+    if definition.solves:
+        return Solution(made)
+    return Product(made) if all(names[i] in linear for i in varying) else Integral(made, runner)
+
+
+_BY_INPUTS = Definition.jvp.__func__  # type: ignore[attr-defined]
+
+
+def _reads(op: Op, names: list[str], index: int) -> set[int]:
+    """Which operands the derivative by one of them depends on, as its rule's arguments tell."""
+    definition, everything = op.definition, set(range(len(names)))
+    if names[index] in definition.linear.split():
+        return everything - {index}
+    rule = getattr(definition, f"jvp_{names[index]}", None) or getattr(op.rules[min(index, op.last)], "fn", None)
+    if rule is None or "out" in arguments(rule):
+        return everything
+    return {i for i, name in enumerate(names) if name in arguments(rule)}

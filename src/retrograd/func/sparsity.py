@@ -1,0 +1,80 @@
+"""Where a matrix of derivatives may differ from zero, and the groups in which its entries are computed."""
+
+from typing import Any
+
+from retrograd.backend import sparse
+from retrograd.func.coloring import count_of, partial_coloring, star_coloring
+
+
+class Sparsity:
+    """Which entries of a Jacobian or Hessian may differ from zero, and in which groups they are computed.
+
+    `pattern` is a boolean `scipy.sparse.csr_array`; `colors` has a number for each column, or row, -1 for those without
+    entries; `count` is how many colours there are, and so how many products; `by` says what the colours are of:
+    "columns", "rows", or "both", which is for symmetric patterns.
+
+    It is made of a pattern, a sparse or dense array; stored entries count, be they zero or not.  With `symmetric` the
+    pattern gets the mirror images of its entries.
+
+    >>> from scipy.sparse import eye_array
+    >>> Sparsity(eye_array(4)).count
+    1
+    """
+
+    def __init__(self, pattern: Any, symmetric: bool = False) -> None:
+        if len(pattern.shape) != 2 or (symmetric and pattern.shape[0] != pattern.shape[1]):
+            what = "square matrix" if symmetric else "matrix"
+            raise ValueError(f"Sparsity: the pattern must be a {what}, got shape {tuple(pattern.shape)}")
+        self.pattern = sparse.as_pattern(pattern)
+        if symmetric:
+            self.pattern = sparse.symmetric(self.pattern)
+        self.by, colors = _by_both(self.pattern) if symmetric else _by_columns_or_rows(self.pattern)
+        self.colors = sparse.as_colors(colors)
+        self.count = count_of(colors)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """That of the matrix."""
+        rows, columns = self.pattern.shape
+        return rows, columns
+
+    def __repr__(self) -> str:
+        rows, columns = self.shape
+        return f"<Sparsity of {rows} x {columns}, {self.pattern.nnz} entries, {self.count} colours of {self.by}>"
+
+
+def _by_both(pattern: Any) -> tuple[str, list[int]]:
+    if pattern.nnz == pattern.shape[0] ** 2:
+        return "both", list(range(pattern.shape[0]))
+    neighbours = sparse.lists(pattern)
+    return "both", star_coloring(neighbours, _fullest_first(neighbours))
+
+
+def _by_columns_or_rows(pattern: Any) -> tuple[str, list[int]]:
+    """Colours of what needs fewer of them; of columns, if it is the same.  The fullest row needs one for each entry."""
+    turned = sparse.transposed(pattern)
+    least = {"columns": sparse.most_in_a_row(pattern), "rows": sparse.most_in_a_row(turned)}
+    lines = {"columns": turned, "rows": pattern}
+    first, second = sorted(least, key=lambda side: least[side])  # columns first, if they tie
+    colors = _fewest(lines[first], least[first])
+    if count_of(colors) > least[second]:
+        other = _fewest(lines[second], least[second])
+        if (count_of(other), second) < (count_of(colors), first):
+            return second, other
+    return first, colors
+
+
+def _fewest(pattern: Any, least: int) -> list[int]:
+    """Colours of rows in their order, or, where these are more than the least, the better of it and fullest first."""
+    n, across = pattern.shape
+    if least >= n:
+        return list(range(n))
+    lines = sparse.lists(pattern)
+    colors = partial_coloring(lines, across, range(n))
+    if count_of(colors) > least:
+        colors = min(colors, partial_coloring(lines, across, _fullest_first(lines)), key=count_of)
+    return colors
+
+
+def _fullest_first(lines: list[list[int]]) -> list[int]:
+    return sorted(range(len(lines)), key=lambda i: -len(lines[i]))

@@ -1,0 +1,225 @@
+"""Taylor mode: derivatives of any order along a curve, at a cost that is a polynomial in the order."""
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import optree
+
+from retrograd.core import Level, Op, Tensor, at, current, registry
+from retrograd.core.dtype import is_differentiable
+from retrograd.core.tensor import make
+from retrograd.func.reverse import checked_outputs
+from retrograd.func.run import lowered
+from retrograd.func.series import Call, Derivative, Known, Part, Series, extend, result, run
+from retrograd.levels import outputs, value_at
+from retrograd.ops.create import as_tensor
+
+
+class JetLevel(Level):
+    """A tensor's tag is its series along the curve, up to an order; None is a constant.
+
+    The program's operators get all coefficients at once.  Those that their rules call on the way get only what is asked
+    for, and the same call in two rules, or in the rule of a rule, is one: so sin and cos, each in the other's
+    derivative, are two series and not a tree.
+    """
+
+    own_mode, pushes = False, True
+
+    def __init__(self, order: int, function: Callable | None = None) -> None:
+        self.order = order
+        self.function = function
+        self._made: Any = None  # while rules run: what they made, with what its key names by identity
+
+    def process(self, op: Op, args: tuple, params: dict) -> Any:
+        """The operator on the values, and on the series."""
+        if self._made is not None:
+            return self._in_rule(op, args, params)
+        made = self._call(op, args, params)
+        if not made.varying:
+            return self._constants(made.out)
+        series = result(made, self)
+        self._made = {}
+        try:
+            extend(series, self.order)
+        finally:
+            self._made = None
+        return self._tensors(Known(series.known))
+
+    def _call(self, op: Op, args: tuple, params: dict) -> Call:
+        operands = tuple([value_at(self, a) for a in args])
+        tags = tuple([a.tag if isinstance(a, Tensor) and a.level is self else None for a in args])
+        return Call(op, operands, tags if op.differentiable else (), params, run(op, operands, params))
+
+    def _in_rule(self, op: Op, args: tuple, params: dict) -> Any:
+        key = self._key(op, args, params)
+        if key not in self._made:
+            made = self._call(op, args, params)
+            tensors = self._tensors(result(made, self)) if made.varying else self._constants(made.out)
+            self._made[key] = tensors, made
+        return self._found(key)
+
+    def _found(self, key: Hashable) -> Any:
+        """What was made, as tensors of their own: a rule may write to them."""
+        return outputs(self._made[key][0], lambda o: make(o.value, self, o.tag))
+
+    def _constants(self, out: Any) -> Any:
+        return outputs(out, lambda o: make(o, self, None))
+
+    def _tensors(self, series: Series) -> Any:
+        """The outputs of a call at this level, each with its series."""
+        out = series.known[0]
+        if not isinstance(out, tuple):
+            return self.tensor(out, series)
+        return tuple([self.tensor(o, Part(series, i)) if isinstance(o, Tensor) else o for i, o in enumerate(out)])
+
+    def tensor(self, value: Tensor, series: Series) -> Tensor:
+        """A tensor of this level; one that does not vary has no series."""
+        if isinstance(series, Part) and len(series.whole.known) > self.order:
+            extend(series, self.order)
+            series = Known(series.known)
+        return make(value, self, series if self._varies(series, 1) and is_differentiable(value.dtype) else None)
+
+    def _varies(self, series: Series, k: int) -> bool:
+        """Whether, for all that is known, coefficients from k on are not zero."""
+        return len(series.known) <= self.order or any(c is not None for c in series.known[k:])
+
+    def run_rule(self, made: Call, whole: Series) -> Any:
+        """The derivatives of a call's outputs along the curve: of each its value and its series, None being zero."""
+        op, operands, series, params, _ = made
+        args = tuple([x if s is None else make(x, self, s) for x, s in zip(operands, series, strict=True)])
+        tangents = tuple([None if s is None else self._derivative(s) for s in series])
+        key = self._key(op, args, params)
+        self._made.setdefault(key, (self._tensors(whole), made))
+        with at(self, current().grad_enabled):
+            dots = op.definition.jvp(op, args, tangents, self._found(key), params)
+        return [self._split(d) for d in dots] if isinstance(dots, tuple) else self._split(dots)
+
+    def _split(self, dot: Tensor | None) -> tuple[Tensor | None, Series | None]:
+        if isinstance(dot, Tensor) and dot.level is self:
+            return dot.value, dot.tag
+        return dot, None
+
+    def _derivative(self, series: Series) -> Tensor:
+        """The derivative of a series along the curve, which is always the same series."""
+        key = id(series)
+        if key not in self._made:
+            value, first = series.known[:2]
+            first = registry["zeros_like"](value) if first is None else first
+            derivative = Derivative(first, series) if self._varies(series, 2) else None
+            self._made[key] = make(first, self, derivative), series
+        tensor: Tensor = self._found(key)
+        return tensor
+
+    def _key(self, op: Op, args: tuple, params: dict) -> Hashable:
+        return op, tuple([self._identity(a) for a in args]), _frozen(params)
+
+    def _identity(self, a: Any) -> Hashable:
+        if isinstance(a, Tensor):
+            return id(a.tag) if a.level is self and a.tag is not None else id(value_at(self, a))
+        return _frozen(a)
+
+
+def _frozen(x: Any) -> Hashable:
+    """Something hashable that is equal for equal params; what can't be compared is equal to itself alone."""
+    if isinstance(x, (tuple, list)):
+        return type(x), tuple([_frozen(m) for m in x])
+    if isinstance(x, dict):
+        return tuple([(k, _frozen(m)) for k, m in x.items()])
+    if isinstance(x, slice):
+        return slice, _frozen((x.start, x.stop, x.step))
+    return (type(x), x) if isinstance(x, (bool, int, float, complex, str)) else id(x)
+
+
+def jet(func: Callable, primals: Sequence, series: Sequence, factorial_scaled: bool = True) -> tuple[Any, Any]:
+    """The output of `func` along a curve x(t), and its derivatives by t there, up to any order, in one forward pass.
+
+    `primals` has the arguments x(0), pytrees of floating tensors, and `series` for each of them its derivatives x'(0),
+    x''(0), ..., equally many: trees like it, in which the number 0 stands for zeros.  The result is (output,
+    derivatives), where derivatives is a tree like the output with a list at each leaf: zeros where the output does not
+    depend on t.  Without `factorial_scaled` they are Taylor coefficients, derivatives divided by k!, in both.
+
+    Every operator with a forward derivative has those of all orders, from its rule for the first.
+
+    Raises ValueError for series of different lengths, or of other shapes or trees than the primals, TypeError for
+    primals and terms that are not floating or of different dtypes, and RuntimeError for outputs that are no tensors.
+
+    J. Bettencourt, M. J. Johnson and D. Duvenaud, Taylor-Mode Automatic Differentiation for Higher-Order Derivatives in
+    JAX (2019).
+
+    >>> import retrograd as rg
+    >>> rg.func.jet(lambda x: x**3, (rg.tensor(2.0),), ([rg.tensor(1.0), 0, 0],))
+    (tensor(8.), [tensor(12.), tensor(12.), tensor(6.)])
+    """
+    leaves, spec = _primals(primals)
+    order = _order(primals, series)
+    terms = [_terms(spec, [s[k] for s in series], k + 1, leaves, factorial_scaled) for k in range(order)]
+    with JetLevel(order, func) as level:
+        curves = [Known([x, *cs]) for x, *cs in zip(leaves, *terms, strict=True)]
+        args = [level.tensor(x, c) for x, c in zip(leaves, curves, strict=True)]
+        out = func(*optree.tree_unflatten(spec, args))
+    value = lowered(level, out)
+    checked_outputs("jet", value)
+    return value, optree.tree_map(lambda o: _derivatives(level, o, factorial_scaled), out)
+
+
+def _primals(primals: Sequence) -> tuple[list[Tensor], Any]:
+    if not isinstance(primals, (tuple, list)) or not primals:
+        raise ValueError(
+            f"jet: primals must be a tuple with an entry for each argument of the function, got {primals!r}"
+        )
+    args: Any = tuple(primals)
+    leaves, spec = optree.tree_flatten(args)
+    tensors = [as_tensor(leaf) for leaf in leaves]
+    for x in tensors:
+        if not is_differentiable(x.dtype):
+            raise TypeError(f"jet: primals must be floating, got {x.aval}; convert it with .to(dtype) first")
+    return tensors, spec
+
+
+def _order(primals: Sequence, series: Sequence) -> int:
+    if not isinstance(series, (tuple, list)) or len(series) != len(primals):
+        count = f"{len(series)} entries" if isinstance(series, (tuple, list)) else type(series).__name__
+        raise ValueError(f"jet: series must be a tuple with a list for each of the {len(primals)} primals, got {count}")
+    for i, terms in enumerate(series):
+        if not isinstance(terms, (tuple, list, Tensor)):
+            raise ValueError(f"jet: series {i} must be a list of derivatives, got {type(terms).__name__}")
+    lengths = [len(terms) for terms in series]
+    if len(set(lengths)) > 1:
+        raise ValueError(f"jet: all series must have as many terms, got {', '.join(map(str, lengths))}")
+    return lengths[0]
+
+
+def _terms(spec: Any, given: list, k: int, leaves: list[Tensor], scaled: bool) -> list[Tensor | None]:
+    """Coefficient k of each leaf of the primals."""
+    try:
+        terms = spec.flatten_up_to(tuple(given))
+    except ValueError as error:
+        raise ValueError(f"jet: the derivatives of order {k} must be trees like the primals: {error}") from None
+    return [_term(term, k, x, scaled) for term, x in zip(terms, leaves, strict=True)]
+
+
+def _term(term: Any, k: int, x: Tensor, scaled: bool) -> Tensor | None:
+    if isinstance(term, (int, float)) and term == 0:
+        return None
+    t = term if isinstance(term, Tensor) else as_tensor(term, dtype=x.dtype)
+    if t.shape != x.shape:
+        raise ValueError(f"jet: a derivative of order {k} has shape {t.shape}, but its primal {x.shape}")
+    if t.dtype != x.dtype:
+        raise TypeError(f"jet: a derivative of order {k} is {t.dtype}, but its primal {x.dtype}")
+    return t / float(math.factorial(k)) if scaled and k > 1 else t
+
+
+def _derivatives(level: Level, out: Tensor, scaled: bool) -> list[Tensor]:
+    """Derivatives of an output, or its coefficients."""
+    value = value_at(level, out)
+    varies = out.level is level and out.tag is not None
+    found = out.tag.known[1:] if varies else [None] * level.order  # type: ignore[attr-defined]
+    return [_scaled(value, c, k if scaled else 0) for k, c in enumerate(found, 1)]
+
+
+def _scaled(value: Any, coefficient: Tensor | None, k: int) -> Tensor:
+    if coefficient is None:
+        zeros: Tensor = registry["zeros_like"](value)
+        return zeros
+    return coefficient * float(math.factorial(k)) if k > 1 else coefficient

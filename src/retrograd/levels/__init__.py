@@ -1,0 +1,8 @@
+"""The levels of function transforms: each says what operators do on its tensors, and knows none of them by name."""
+
+from retrograd.levels.batch import VmapLevel
+from retrograd.levels.dual import DualLevel
+from retrograd.levels.grad import GradLevel
+from retrograd.levels.lift import outputs, settled, value_at
+
+__all__ = ["DualLevel", "GradLevel", "VmapLevel", "outputs", "settled", "value_at"]

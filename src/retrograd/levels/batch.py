@@ -1,0 +1,122 @@
+"""Batches: a program for one example, run on all examples at once."""
+
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.core import Level, NotBatchedError, Op, Tensor, call, examples, registry
+from retrograd.core.source import user_line
+from retrograd.core.tensor import make
+from retrograd.levels.lift import outputs, value_at
+from retrograd.ops.batching import all_batched, spread
+from retrograd.ops.generators import chosen
+
+RANDOMNESS = ("error", "different", "same")
+
+
+class VmapLevel(Level):
+    """A tensor's value has the examples along its first dimension if its tag, the name of what made it, is not None.
+
+    Without a tag it is the same for all examples.
+    """
+
+    own_mode = False
+
+    def __init__(self, size: int, randomness: str = "error", function: Callable | None = None) -> None:
+        self.size = size
+        self.randomness = randomness
+        self.function = function
+
+    def shape(self, tensor: Tensor) -> tuple[int, ...]:
+        """The shape of one example."""
+        shape: tuple[int, ...] = tensor.value.shape
+        return shape if tensor.tag is None else shape[1:]
+
+    def process(self, op: Op, args: tuple, params: dict) -> Any:
+        """The operator on all examples at once, by its batching rule."""
+        values = tuple([value_at(self, a) for a in args])
+        batched = tuple([isinstance(a, Tensor) and a.level is self and a.tag is not None for a in args])
+        if op.definition.random:
+            return self._draw(op, values, batched, params)
+        if True not in batched:
+            return outputs(call(op, values, params), lambda o: make(o, self, None))
+        out = op.definition.batch(batched, self.size, *values, **params)
+        if isinstance(out, Tensor):
+            return make(out, self, op.name)
+        return outputs(out, lambda o: make(o, self, op.name))
+
+    def _draw(self, op: Op, values: tuple, batched: tuple[bool, ...], params: dict) -> Any:
+        """Random numbers for each example, the same or different ones."""
+        if self.randomness == "error":
+            raise RuntimeError(
+                f"vmap: {op.name} draws random numbers; pass randomness='different' to draw them anew for each "
+                f"example, or randomness='same'"
+            )
+        if self.randomness == "different":
+            values = tuple(all_batched(values, batched, self.size))
+            out = op.definition.batch(tuple([isinstance(v, Tensor) for v in values]), self.size, *values, **params)
+        elif True not in batched:
+            return outputs(call(op, values, params), lambda o: make(o, self, None))
+        else:
+            out = self._draw_alike(op, values, batched, params)
+        return outputs(out, lambda o: make(o, self, op.name))
+
+    def _draw_alike(self, op: Op, values: tuple, batched: tuple[bool, ...], params: dict) -> Any:
+        """Each example draws what it would draw alone."""
+        source = chosen(params.get("generator"))
+        before, results = source.get_state(), []
+        for example in examples.each(batched, self.size, values):
+            source.set_state(before)
+            results.append(call(op, example, params))
+        return examples.together(results) if results else examples.none(op, batched, values, params)
+
+    def read(self, tensor: Tensor) -> Any:
+        """The value, if it is the same for all examples."""
+        if tensor.tag is None:
+            return tensor.value
+        if not self.active:
+            raise self.escape(tensor)
+        raise NotBatchedError(
+            f"vmap: at {user_line()} the program asks for the value of a tensor that differs between examples: the "
+            f"result of {tensor.tag}, {tensor.aval}. Instead of `if` use where(condition, a, b), instead of .item() "
+            f"or float() go on with the tensor; or run example by example, by vmap(..., fallback='loop')."
+        )
+
+    def whole(self, tensor: Any) -> Tensor:
+        """All examples of a tensor one level below, along the first dimension."""
+        if isinstance(tensor, Tensor) and tensor.level is self:
+            return tensor.value if tensor.tag is not None else spread(tensor.value, self.size)
+        return spread(tensor, self.size)
+
+    def lowered(self, tensor: Tensor, cotangent: Tensor) -> tuple[Tensor, Tensor]:
+        """What a loop over the examples would have pulled back in all: what they share gets the sum."""
+        if tensor.tag is not None:
+            return tensor.value, self.whole(cotangent)
+        return tensor.value, registry["sum"](self.whole(cotangent), dim=0)
+
+    def pulled_below(self, pull: Callable, roots: list, cotangents: list, inputs: list) -> list:
+        """Per example the cotangents of inputs.  Those of what the examples share take a pass for each example."""
+        seeds = [self.whole(g) for g in cotangents]
+        shared = [not (x.level is self and x.tag is not None) for x in inputs]
+        alone = [self._pulled_alone(pull, roots, seeds, inputs, i) for i in range(self.size)] if any(shared) else []
+        lowered = [self.lowered(r, g) for r, g in zip(roots, cotangents, strict=True)]
+        together = pull([r for r, _ in lowered], [g for _, g in lowered], [value_at(self, x) for x in inputs])
+        found = [_stacked([gs[k] for gs in alone]) if s else together[k] for k, s in enumerate(shared)]
+        return [g if g is None else make(g, self, "the gradient") for g in found]
+
+    def _pulled_alone(self, pull: Callable, roots: list, seeds: list, inputs: list, i: int) -> list:
+        """The cotangents for the i-th example."""
+        mine = [g[i] if r.tag is None else only(g, i) for r, g in zip(roots, seeds, strict=True)]
+        return pull([value_at(self, r) for r in roots], mine, [value_at(self, x) for x in inputs])
+
+
+def only(g: Tensor, i: int) -> Tensor:
+    """Zeros but for the i-th entry along the first dimension."""
+    return registry["index_sum"](g[i : i + 1], registry["full"]((1,), i, dtype="int64"), dim=0, size=g.shape[0])
+
+
+def _stacked(gs: list) -> Tensor | None:
+    """The cotangents of all examples, zeros for None; None if there is none at all."""
+    known = next((g for g in gs if g is not None), None)
+    if known is None:
+        return None
+    return registry["stack"]([registry["zeros_like"](known) if g is None else g for g in gs])

@@ -1,0 +1,49 @@
+"""Forward mode: tangents travel with values."""
+
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.core import Level, Op, Tensor, call, registry
+from retrograd.core.tensor import make
+from retrograd.levels.lift import outputs, value_at
+
+
+class DualLevel(Level):
+    """A tensor's tag is its tangent, a tensor of the parent level; None is zero."""
+
+    own_mode, pushes = False, True
+
+    def __init__(self, function: Callable | None = None) -> None:
+        self.function = function
+
+    def process(self, op: Op, args: tuple, params: dict) -> Any:
+        """The operator on the values, and its derivative along the tangents."""
+        primals = tuple(value_at(self, a) for a in args)
+        tangents = tuple(a.tag if isinstance(a, Tensor) and a.level is self else None for a in args)
+        out = call(op, primals, params)
+        if not op.differentiable or all(t is None for t in tangents):
+            return outputs(out, lambda o: make(o, self, None))
+        dots = op.definition.jvp(op, primals, tangents, out, params)
+        if isinstance(out, tuple):
+            pairs = zip(out, dots, strict=True)
+            return tuple(make(o, self, t) if isinstance(o, Tensor) else o for o, t in pairs)
+        return make(out, self, dots)
+
+    def pulled_below(self, pull: Callable, roots: list, cotangents: list, inputs: list) -> list:
+        """The cotangents, by the values' graph; their tangents, by the tangents' graph and the cotangents' tangents."""
+        values, seeds, below = ([value_at(self, t) for t in ts] for ts in (roots, cotangents, inputs))
+        moved = [(r.tag, g) for r, g in zip(roots, seeds, strict=True) if _has_tangent(self, r)]
+        moved += [(v, g.tag) for v, g in zip(values, cotangents, strict=True) if _has_tangent(self, g)]
+        found = pull(values, seeds, below)
+        tangents = pull([r for r, _ in moved], [g for _, g in moved], below) if moved else [None] * len(below)
+        return [_dual(self, g, t) for g, t in zip(found, tangents, strict=True)]
+
+
+def _has_tangent(level: DualLevel, x: Tensor) -> bool:
+    return x.level is level and x.tag is not None
+
+
+def _dual(level: DualLevel, g: Tensor | None, t: Tensor | None) -> Tensor | None:
+    if g is None and t is None:
+        return None
+    return make(registry["zeros_like"](t) if g is None else g, level, t)
