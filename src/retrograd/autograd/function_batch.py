@@ -1,6 +1,6 @@
 """A user's Function on a batch: what its own `vmap` returns, and the rule that is made of its other methods."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from retrograd.core import Tensor, registry
 from retrograd.core.tensor import make
@@ -8,11 +8,14 @@ from retrograd.levels import VmapLevel, value_at
 from retrograd.ops.batching import spread
 
 
-class VmapInfo(NamedTuple):
+class VmapInfo:
     """What a Function's vmap gets to know: how many examples there are, and what random operators do."""
 
-    batch_size: int
-    randomness: str
+    __slots__ = ("batch_size", "randomness")
+
+    def __init__(self, batch_size: int, randomness: str) -> None:
+        self.batch_size = batch_size
+        self.randomness = randomness
 
 
 def examples_in_front(name: str, n: int, result: Any) -> Any:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from retrograd.levels import settled
+from retrograd.levels.settle import settled
 
 Argnums = int | tuple[int, ...]
 

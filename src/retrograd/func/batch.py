@@ -10,8 +10,9 @@ import optree
 from retrograd.core import NotBatchedError, Tensor, registry
 from retrograd.core.source import described
 from retrograd.core.tensor import make
-from retrograd.levels import VmapLevel, settled, value_at
+from retrograd.levels import VmapLevel, value_at
 from retrograd.levels.batch import RANDOMNESS
+from retrograd.levels.settle import settled
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import canonical_dim
 from retrograd.ops.generators import get_rng_state, set_rng_state

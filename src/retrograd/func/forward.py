@@ -11,7 +11,8 @@ from retrograd.core.tensor import make
 from retrograd.func.arguments import keeping_aux
 from retrograd.func.reverse import checked_outputs, fitting
 from retrograd.func.run import lowered
-from retrograd.levels import DualLevel, outputs, settled, value_at
+from retrograd.levels import DualLevel, outputs, value_at
+from retrograd.levels.settle import settled
 from retrograd.ops.create import as_tensor
 
 

@@ -10,7 +10,8 @@ from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.tensor import make
 from retrograd.func.run import Run
-from retrograd.levels import DualLevel, settled, value_at
+from retrograd.levels import DualLevel, value_at
+from retrograd.levels.settle import settled
 from retrograd.ops.create import as_tensor
 
 

@@ -8,7 +8,8 @@ import optree
 from retrograd.core import Tensor, at, registry
 from retrograd.core.engine import edge_of, pullback
 from retrograd.core.tensor import make
-from retrograd.levels import GradLevel, settled, value_at
+from retrograd.levels import GradLevel, value_at
+from retrograd.levels.settle import settled
 from retrograd.ops.create import as_tensor
 
 

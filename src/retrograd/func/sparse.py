@@ -13,8 +13,9 @@ from retrograd.func.batch import vmap
 from retrograd.func.forward import linearize
 from retrograd.func.reverse import grad, vjp
 from retrograd.func.sparsity import Sparsity
-from retrograd.levels import settled, value_at
+from retrograd.levels import value_at
 from retrograd.levels.pattern import PatternLevel
+from retrograd.levels.settle import settled
 from retrograd.ops.create import as_tensor
 
 BATCH = 2**24  # numbers that tangents of one batch may have, unless chunk_size says how many these are

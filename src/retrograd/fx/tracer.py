@@ -14,7 +14,7 @@ from retrograd.fx.graph_module import GraphModule, extract, tensor_names
 from retrograd.fx.node import Node, map_leaves
 from retrograd.fx.operators import GUARD, PICK
 from retrograd.fx.signature import Signature
-from retrograd.levels import settled
+from retrograd.levels.settle import settled
 from retrograd.nn.module import Module
 from retrograd.ops.create import as_tensor
 

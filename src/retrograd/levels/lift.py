@@ -2,10 +2,7 @@
 
 from typing import Any
 
-import optree
-
 from retrograd.core import Level, Tensor
-from retrograd.core.dispatch import follow
 
 
 def value_at(level: Level, x: Any) -> Any:
@@ -18,11 +15,3 @@ def outputs(result: object, wrap: object) -> object:
     if isinstance(result, tuple):
         return tuple(outputs(r, wrap) for r in result)
     return wrap(result) if isinstance(result, Tensor) else result  # type: ignore[operator]
-
-
-def settled(tree: Any) -> Any:
-    """What a function returns, while its level is active: views take over what has been written to their bases."""
-    for leaf in optree.tree_leaves(tree):
-        if isinstance(leaf, Tensor) and leaf._view is not None:
-            follow(leaf)
-    return tree

@@ -5,22 +5,24 @@ others a rule says it, `Definition.dependence`.
 """
 
 import math
-from typing import NamedTuple
 
 from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.gradfn import arguments
 
 
-class Labels(NamedTuple):
+class Labels:
     """An element of the result depends on those of the input that have one of its labels.
 
     Labels are tensors of whole numbers from 1 on, 0 is no label.  `out` has the shape of the result, or one dimension
     more for several labels, `into` that of the input.  None: elements are their own labels, in row-major order.
     """
 
-    out: Tensor | None
-    into: Tensor | None
+    __slots__ = ("into", "out")
+
+    def __init__(self, out, into):
+        self.out = out
+        self.into = into
 
 
 def numbered(shape):
