@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 LAWS = ("tests/ops/test_laws.py",)
-TESTS = ("tests/core", "tests/ops", "tests/autograd")
+TESTS = ("tests/core", "tests/ops", "tests/autograd", "tests/func")
 MISSES_ALLOWED = 1
 
 
@@ -115,6 +115,37 @@ MUTATIONS = (
         "if self.left[leaf] == 0 and leaf in self.arrived:", "if leaf in self.arrived:"),
     Mutation("autograd/function.py", "functions: a saved output is a constant in the second derivative",
         "tensor = alias(tensor, fn)", "pass"),
+    # Levels
+    Mutation("levels/dual.py", "jvp: what is not differentiable passes tangents on",
+        "if not op.differentiable or all(t is None for t in tangents):", "if all(t is None for t in tangents):"),
+    Mutation("levels/batch.py", "vmap: a batch's backward() gives what the examples share one example's cotangent",
+        'return tensor.value, registry["sum"](self.whole(cotangent), dim=0)',
+        "return tensor.value, self.whole(cotangent)[0]"),
+    Mutation("levels/batch.py", "vmap: random numbers that shall be the same go on from example to example",
+        "source.set_state(before)", "pass"),
+    Mutation("core/level.py", "levels: no_grad inside a batch does not reach the graph around",
+        "return at(self.parent, current().grad_enabled if self.mode_below is None else self.mode_below)",
+        "return at(self.parent, self.parent_grad_enabled)"),
+    Mutation("func/run.py", "vjp: a leaf that nothing flows to gets the cotangent of another",
+        'found[x] if x in found else registry["zeros_like"](x)', "next(iter(found.values()))"),
+    Mutation("func/jacobians.py", "jacrev: of several outputs, the rows are counted from the first again",
+        "_pulled(run, outs, start, min(start + step, total))", "_pulled(run, outs, 0, min(step, total))"),
+    Mutation("func/forward.py", "linearize: a second tangent is added to what the first one left",
+        "found: list[Tensor | None] = list(tangents)", "found: list[Tensor | None] = self.__dict__.setdefault('f', list(tangents))"),
+    Mutation("ops/family.py", "vmap: operands of fewer dimensions broadcast against the examples",
+        "return call(registry[cls.__name__], tuple(aligned(args, batched)), params)\n\n    @classmethod\n    def dependence(cls, i, out, /, *avals, **params):\n        \"\"\"On those at the same place",
+        "return call(registry[cls.__name__], tuple(args), params)\n\n    @classmethod\n    def dependence(cls, i, out, /, *avals, **params):\n        \"\"\"On those at the same place"),
+    Mutation("ops/family.py", "vmap: numbers without dimensions are promoted as if they had one",
+        "args = cls._promoted_alone(batched, args) if cls.promotion else args", "pass"),
+    Mutation("ops/index.py", "vmap: index tensors that stand apart put the examples behind theirs",
+        "return (self.rank, 0) if self.apart and self.rank else ()", "return ()"),
+    Mutation("ops/linalg.py", "vmap: a vector as the right operand of a matrix product is taken for a row",
+        "b = unsqueeze(b, -1) if ranks[1] == 1 else b", "b = unsqueeze(b, -2) if ranks[1] == 1 else b"),
+    Mutation("autograd/backward.py", "backward: inside a transform it does not go on below",
+        "if any(root.requires_grad for root, _ in lower):", "if False:"),
+    Mutation("autograd/function_batch.py", "functions: what the examples share gets one example's gradient",
+        'return level.whole(g) if batched else registry["sum"](level.whole(g), dim=0)',
+        "return level.whole(g) if batched else level.whole(g)[0]"),
     # Schemas
     Mutation("core/schema.py", "schema: a default that is left out becomes None",
         "return parameter.default", "return None"),
