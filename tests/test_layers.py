@@ -32,6 +32,7 @@ EXCEPTIONS = {
     "nn": {"autograd"},
     "optim": {"autograd", "nn"},
     "utils": {"autograd"},
+    "library": {"autograd"},
     "backend": {"kernels"},
 }
 ABOVE_ALL = {"", "__main__", "testing"}  # the root's __init__ and these two import anything, and nobody them

@@ -84,6 +84,14 @@ def test_every_output_has_its_tangent(level):
     assert tangent(places) is None
 
 
+@pytest.mark.parametrize("values", [rg.linalg.svdvals, rg.linalg.eigvalsh, lambda a: rg.linalg.norm(a, "nuc")])
+def test_values_that_are_computed_alone_without_derivatives_have_tangents(level, values):
+    a, t = vector(*X).diag() + 1, vector(*T).diag()
+    found = fwd.unpack_dual(values(fwd.make_dual(a, t))).tangent
+    step = 1e-6
+    assert close(found, (values(a + step * t) - values(a - step * t)) / (2 * step))
+
+
 def test_a_detached_tensor_has_no_tangent(level):
     y = dual() * 2
     assert tangent(y.detach()) is None

@@ -602,15 +602,69 @@ def test_a_view_that_was_written_to_and_saved_is_freed_without_the_collector():
         gc.enable()
 
 
-def test_a_jvp_that_function_transforms_could_not_use_is_refused():
-    class Old(rg.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
+class OldSquare(rg.autograd.Function):
+    """x^2 with a derivative that is deliberately another; forward takes ctx."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**2
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 10 * g * x
+
+    @staticmethod
+    def jvp(ctx, t):
+        return 7 * t
+
+
+def test_a_forward_that_takes_ctx_has_its_gradient_at_the_innermost_transform():
+    x = rg.tensor([1.0, 2.0])
+    assert rg.func.grad(lambda x: OldSquare.apply(x).sum())(x).tolist() == [10.0, 20.0]
+    assert rg.func.vmap(rg.func.grad(OldSquare.apply))(x).tolist() == [10.0, 20.0]
+    assert rg.func.vmap(OldSquare.apply)(x).tolist() == [1.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: rg.func.jvp(OldSquare.apply, (x,), (x,)),
+        lambda x: rg.func.vmap(OldSquare.apply)(x.clone().requires_grad_()),
+        lambda x: rg.func.grad(lambda x: rg.func.vmap(OldSquare.apply)(x).sum())(x),
+        lambda x: rg.func.grad(lambda x: OldSquare.apply(x).sum())(x.clone().requires_grad_()),
+    ],
+)
+def test_a_derivative_that_would_be_taken_for_what_forward_does_is_refused(program):
+    with pytest.raises(RuntimeError, match=r"OldSquare: forward takes ctx.*define setup_context"):
+        program(rg.tensor([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, rg.func.vmap, lambda f: lambda x: rg.func.vjp(f, x)[0]])
+def test_an_argument_that_forward_writes_to_is_written_to_under_transforms(transform):
+    class Doubled(rg.autograd.Function):
+        generate_vmap_rule = False
 
         @staticmethod
-        def jvp(ctx, t):
-            return t * 3
+        def forward(x):
+            return x.mul_(2)
 
-    with pytest.raises(RuntimeError, match=r"Old: forward takes ctx.*define setup_context too"):
-        rg.func.jvp(Old.apply, (rg.ones(1),), (rg.ones(1),))
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.mark_dirty(*inputs)
+
+        @staticmethod
+        def backward(ctx, g):
+            return 2 * g
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            return Doubled.apply(x), 0
+
+    def f(x):
+        y = x * 1
+        assert Doubled.apply(y) is y
+        return y + x
+
+    assert transform(f)(rg.ones(2, 3)).tolist() == [[3.0] * 3] * 2

@@ -186,24 +186,6 @@ def test_several_outputs_one_of_them_without_gradient():
     assert vmap(grad(lambda x: f(x)[0].sum()))(X).tolist() == rg.full_like(X, 3.0).tolist()
 
 
-def test_without_setup_context_what_is_around_differentiates_what_forward_does():
-    class Old(Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x**2
-
-        @staticmethod
-        def backward(ctx, g):
-            (x,) = ctx.saved_tensors
-            return 10 * g * x
-
-    x = X.clone().requires_grad_()
-    vmap(Old.apply)(x).sum().backward()
-    assert x.grad.tolist() == (2 * X).tolist()
-    assert vmap(grad(lambda x: Old.apply(x).sum()))(X).tolist() == (10 * X).tolist()
-
-
 def test_random_numbers_in_forward_follow_the_randomness_of_the_batch():
     class Noisy(Function):
         generate_vmap_rule = True

@@ -1,5 +1,7 @@
 """`grad`, `grad_and_value`, `vjp`, `jvp` and `linearize`: what each promises, against derivatives by hand."""
 
+import tracemalloc
+
 import pytest
 
 import retrograd as rg
@@ -316,6 +318,23 @@ def test_forward_mode_of_trees():
     for out, along in both_forward(f, ({"a": A}, B), ({"a": t(1, 0)}, t(0, 1))):
         assert lists(out) == {"p": [3.0, 10.0], "c": [1.0]}
         assert lists(along) == {"p": [3.0, 2.0], "c": [0.0]}
+
+
+def test_a_push_lets_go_of_the_tangents_that_nothing_reads_any_more():
+    def f(x):
+        for _ in range(30):
+            x = rg.sin(x)
+        return x
+
+    x = rg.ones(50_000)
+    _, push = linearize(f, x)
+    tracemalloc.start()
+    try:
+        push(x)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * x.value.nbytes
 
 
 def test_linearize_runs_the_function_once():

@@ -312,3 +312,57 @@ def test_a_dual_level_that_would_not_see_a_gradient_of_an_outer_tensor_is_told()
 
     with pytest.raises(NotImplementedError, match="enter that outside of VmapLevel"):
         vmap(f)(X)
+
+
+@pytest.mark.parametrize("run", [vmap, lambda f: lambda xs: rg.stack([jvp(f, (x,), (T,))[1] for x in xs])])
+def test_what_saved_tensor_hooks_unpack_is_what_the_transform_saved(run):
+    def slope(x):
+        v = x * 1
+        v.requires_grad_()
+        rg.sin(v * v).sum().backward()
+        return v.grad
+
+    def hooked(x):
+        with rg.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+            return slope(x)
+
+    assert_close(run(hooked)(X), run(slope)(X))
+
+
+def by_detach(x):
+    y = x * 1
+    y.detach()[0] = 5
+    return (y * y).sum()
+
+
+def by_a_detached_view_that_was_there_before(x):
+    y = x * 1
+    d = y.detach()
+    y.mul_(2)
+    return d.sum() + y.sum()
+
+
+def by_what_would_be_a_copy(x):
+    y = rg.outer(x, x)
+    y.t().reshape(-1).mul_(2)
+    return y.sum()
+
+
+def by_a_leaf_on_detached_memory(x):
+    y = x * 1
+    v = y.detach().requires_grad_()
+    y.add_(1)
+    (v * v).sum().backward()
+    return (v.grad * x).sum()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [by_detach, by_a_detached_view_that_was_there_before, by_what_would_be_a_copy, by_a_leaf_on_detached_memory],
+)
+def test_memory_is_shared_inside_a_transform_where_it_is_outside(program):
+    leaf = X[0].clone().requires_grad_()
+    (expected,) = rg.autograd.grad(program(leaf), leaf)
+    assert_close(vmap(program)(X), looped(program, X))
+    assert_close(grad(program)(X[0]), expected)
+    assert_close(jvp(program, (X[0],), (T,))[1], (expected * T).sum())

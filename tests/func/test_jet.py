@@ -387,24 +387,34 @@ def test_an_operator_keeps_its_coefficients_alone_and_the_run_nothing():
 
 
 class Counting(Level):
-    """Counts the operators that run."""
+    """Counts the operators that run, and knows the size of the largest result."""
 
     own_mode = False
 
     def __init__(self):
         self.counts = Counter()
+        self.largest = 1
 
     def process(self, op, args, params):
         self.counts[op.name] += 1
-        return outputs(call(op, tuple(value_at(self, a) for a in args), params), lambda o: make(o, self, None))
+        return outputs(call(op, tuple(value_at(self, a) for a in args), params), self.seen)
+
+    def seen(self, out):
+        self.largest = max(self.largest, out.numel())
+        return make(out, self, None)
 
 
-def operators(f, xs, order):
-    """How many operators all derivatives along a curve take."""
+def counted(f, xs, order):
+    """What all derivatives along a curve take."""
     with Counting() as level:
         primals = [make(x, level, None) for x in xs]
         jet(f, primals, [[v * 0.5**k for k in range(order)] for v in directions(tuple(xs), 1)])
-    return level.counts.total()
+    return level
+
+
+def operators(f, xs, order):
+    """How many operators they take."""
+    return counted(f, xs, order).counts.total()
 
 
 # The orders of neighbours, v - 1 and v + 1, are new tensors each time: nobody sees that two of them are equal.
@@ -417,7 +427,8 @@ def growth(name):
     for i, (args, params) in enumerate(samples_of(registry[name])):
         f, xs = closed(registry[name], args, params)
         if xs and f(*xs):
-            yield i, operators(f, xs, 8) / max(operators(f, xs, 4), 1)
+            few, many = (counted(f, xs, order) for order in (4, 8))
+            yield i, max(many.counts.total() / max(few.counts.total(), 1), many.largest / few.largest)
 
 
 @pytest.mark.parametrize("name", CASES)

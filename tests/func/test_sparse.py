@@ -279,6 +279,23 @@ def test_numbers_that_the_dtype_can_not_hold_are_told_apart():
     assert pattern.indices.tolist() == [0, *range(4999)]
 
 
+def test_writes_to_one_part_of_complex_numbers_are_seen():
+    def imaginary(x):
+        y = rg.zeros(N, dtype=rg.complex128)
+        y.imag.copy_(x)
+        return y.imag
+
+    def both(x):
+        y = rg.complex(x.roll(1), x)
+        y.imag[1:] = x[:-1] ** 2
+        return rg.view_as_real(y)
+
+    assert (pattern_of(imaginary) == np.eye(N)).all()
+    dense_both = dense(jacrev(both)(X), 2 * N, N)
+    assert (pattern_of(both) >= (dense_both != 0)).all()
+    np.testing.assert_allclose(sparse_jacobian(both)(X).toarray(), dense_both)
+
+
 def test_a_view_follows_what_is_written_to_its_base():
     def f(x):
         y = x.clone()
@@ -299,6 +316,25 @@ def test_random_masks_are_drawn_anew_without_harm():
     x = rg.arange(50).float()
     J = sparse_jacobian(f)(x)
     assert (J @ x.value).tolist() == rg.func.debug_unwrap(drawn[-1], recurse=True).tolist()
+
+
+def test_a_loop_over_the_elements_costs_as_much_for_each():
+    def calls(n):
+        counted = 0
+
+        def count(frame, event, arg):
+            nonlocal counted
+            counted += event == "call"
+
+        sys.setprofile(count)
+        try:
+            jacobian_sparsity(lambda x: rg.stack([x[i] * x[i - 1] for i in range(n)]))(rg.ones(n))
+        finally:
+            sys.setprofile(None)
+        return counted
+
+    calls(2)  # imports
+    assert calls(120) < 4 * calls(40)
 
 
 def test_the_pattern_is_that_of_the_branch():

@@ -3,7 +3,7 @@
 import pytest
 
 import retrograd as rg
-from retrograd.func import grad, jvp, vjp
+from retrograd.func import grad, jacfwd, jet, jvp, linearize, vjp
 
 
 def cubic(x):
@@ -71,6 +71,38 @@ def test_an_inner_no_grad_blocks_and_an_outer_one_does_not():
 def test_an_output_that_does_not_depend_on_the_input_has_zero_derivative():
     assert grad(lambda x: rg.ones(()))(rg.ones(2)).tolist() == [0.0, 0.0]
     assert jvp(lambda x: rg.ones(2), (rg.ones(2),), (rg.ones(2),))[1].tolist() == [0.0, 0.0]
+
+
+ALONG = {
+    "jvp": lambda f, x, t: jvp(f, (x,), (t,))[1],
+    "jacfwd": lambda f, x, t: jacfwd(f)(x) @ t.to(f(x).dtype),
+    "linearize": lambda f, x, t: linearize(f, x)[1](t),
+    "jet": lambda f, x, t: jet(f, (x,), ([t],))[1][0],
+}
+
+
+@pytest.mark.parametrize("name", ALONG)
+def test_whole_numbers_have_no_tangent(name):
+    x, t = rg.tensor([1.5, 2.0]), rg.tensor([3.0, 4.0])
+    along = ALONG[name]
+    assert along(lambda x: x.long().float() * x, x, t).tolist() == [3.0, 8.0]
+    assert along(lambda x: x.bool().float(), x, t).tolist() == [0.0, 0.0]
+    assert along(lambda x: x.long(), x, t).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("name", ALONG)
+@pytest.mark.parametrize("to_array", [lambda x: rg.tensor([x[0] * 2, x[1]]), lambda x: rg.tensor(x.numpy())])
+def test_a_tangent_is_not_lost_in_an_array(name, to_array):
+    x = rg.ones(2)
+    with pytest.raises(RuntimeError, match=r"has a tangent.*x\.detach\(\)\.numpy\(\)"):
+        ALONG[name](lambda x: to_array(x) * x, x, x)
+    assert ALONG[name](lambda x: to_array(x.detach()) * x, x, x).sum() in (2.0, 3.0)
+
+
+@pytest.mark.parametrize("name", ALONG)
+def test_a_tangent_that_is_lost_in_a_number_is_warned_of(name):
+    with pytest.warns(UserWarning, match="has a tangent became a Python number"):
+        ALONG[name](lambda x: x * float(x[0]), rg.ones(2), rg.ones(2))
 
 
 def test_an_escaped_tensor_is_an_error():

@@ -274,6 +274,45 @@ def test_an_operator_whose_result_differs_in_size_is_refused():
         vmap(rg.nonzero)(numbers(4, 3))
 
 
+@pytest.mark.parametrize(
+    ("f", "shapes"),
+    [
+        (rg.add, [(2,), (5,)]),
+        (rg.matmul, [(2,), (5,)]),
+        (rg.matmul, [(), ()]),
+        (rg.matmul, [(), (2, 2)]),
+        (rg.linear, [(2,), (4, 5)]),
+        (lambda x, w: rg.linear(x, w, rg.ones(2, dtype="float32")), [(3, 4), (2, 4)]),
+        (lambda x, y: rg.cat([x, y]), [(2, 2), (4, 5)]),
+        (lambda x: x[5], [(2,)]),
+        (lambda x: x.permute(0, 2, 1), [(2, 2)]),
+        (rg.tril, [(3,)]),
+        (rg.triu, [(3,)]),
+        (rg.linalg.pinv, [(3,)]),
+        (rg.linalg.inv, [(3,)]),
+        (rg.linalg.cholesky, [(3,)]),
+        (rg.view_as_complex, [()]),
+        (lambda x: rg.constant_pad_nd(x, (1, 2)), [()]),
+        (lambda x: rg.bincount(x.to("int64"), minlength=9), [(2, 3)]),
+        (rg.searchsorted, [(), (3,)]),
+        (rg.searchsorted, [(2, 5), (3, 2, 2)]),
+        (rg.nn.functional.embedding, [(3,), (4, 2)]),
+        (lambda x: rg.gather(x, 0, rg.tensor([[0]])), [(2,)]),
+        (lambda x: rg.linalg.cross(x, x), [(2,)]),
+    ],
+)
+def test_a_call_that_does_not_fit_is_refused_in_the_words_of_a_loop(f, shapes):
+    with pytest.raises((ValueError, TypeError, IndexError, RuntimeError)) as alone:
+        f(*[numbers(*shape) for shape in shapes])
+    for depth in (1, 2):
+        batched = f
+        for _ in range(depth):
+            batched = vmap(batched)
+        with pytest.raises(type(alone.value)) as together:
+            batched(*[numbers(*(3,) * depth, *shape) for shape in shapes])
+        assert str(together.value) == str(alone.value)
+
+
 def test_an_escaped_tensor_is_an_error_that_names_the_function():
     kept = []
 

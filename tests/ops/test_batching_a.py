@@ -9,6 +9,7 @@ import retrograd as rg
 from retrograd.core import NotBatchedError
 from retrograd.func import grad, vmap
 from retrograd.testing import assert_close
+from retrograd.utils.operator_log import OperatorLog
 
 F = rg.nn.functional
 
@@ -497,3 +498,22 @@ def test_numbers_are_moved_by_the_bits_of_each_example():
     check(rg.ldexp, x, exponents)
     check(rg.ldexp, x.to("float32")[:, 0], exponents)
     check(lambda e: rg.ldexp(0.75, e), exponents)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, t: F.cross_entropy(x, t, ignore_index=1),
+        lambda x, t: F.cross_entropy(x, t, ignore_index=1, label_smoothing=0.1, reduction="sum"),
+        lambda x, t: F.nll_loss(x, t, ignore_index=1),
+    ],
+)
+def test_targets_of_many_examples_pick_from_one_tensor_that_is_not_repeated(f):
+    x, targets = numbers(2, 5), places(5, 3, 2)
+    for slope in (f, grad(f)):
+        assert_close(vmap(slope, (None, 0))(x, targets), one_by_one(slope, (None, 0), x, targets))
+    with OperatorLog() as log:
+        vmap(f, (None, 0))(x, targets)
+    assert not any("float64[3, 2, 5]" in entry for entry, _ in log.entries)
+    with pytest.raises(IndexError, match="0 to 4"):
+        vmap(f, (None, 0))(x, targets + 5)

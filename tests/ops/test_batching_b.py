@@ -144,6 +144,20 @@ def test_a_weight_that_all_examples_share_makes_one_product(f, x, expected, norm
     assert [o for o in seen if o.startswith(("linear", "matmul"))] == [expected]
 
 
+def test_the_gradient_of_a_matrix_that_all_examples_share_is_one_product(normal):
+    w, x = normal(4, 3), normal(5, 3, 17)
+
+    def loss(w):
+        return (vmap(rg.matmul, (None, 0))(w, x) ** 2).sum()
+
+    seen = operators_of(grad(loss), w)
+    assert [o for o in seen if o.startswith(("matmul", "rows_dot"))] == [
+        "matmul(float64[4, 3], float64[5, 3, 17])",
+        "rows_dot(float64[5, 17, 4], float64[5, 17, 3])",
+    ]
+    assert_close(grad(loss)(w), sum(grad(lambda w: ((w @ one) ** 2).sum())(w) for one in x))  # noqa: B023
+
+
 def test_gradients_of_many_examples_with_one_weight_are_one_product(normal):
     def loss(w, x):
         return (F.linear(x, w) ** 2).sum()
@@ -352,6 +366,19 @@ def test_numbers_without_dimensions_are_examples_too(normal):
     assert_close(vmap(lambda x: F.pad(x, ()))(x), x)
     assert_close(vmap(lambda x: rg.fft.fftn(x, dim=()).real)(x), x)
     assert vmap(lambda x: rg.diag(x.reshape(1)))(x).shape == (4, 1, 1)
+
+
+def test_no_dimensions_to_roll_along_are_all(normal):
+    x = normal(4, 2, 3)
+    assert_close(vmap(lambda v: rg.roll(v, 1, ()))(x), rg.stack([rg.roll(v, 1) for v in x]))
+
+
+def test_vectors_without_elements_have_a_say_in_the_dtype(normal):
+    nothing = rg.zeros(4, 0, dtype="complex128")
+    for dims in ((0, 0), (0, None), (None, 0)):
+        args = [x if d == 0 else x[0] for x, d in zip((nothing, normal(4, 2, 3)), dims, strict=True)]
+        out = vmap(lambda e, v: rg.cat([e, v]), dims)(*args)
+        assert (out.shape, out.dtype) == ((4, 2, 3), rg.complex128)
 
 
 # ------------------------------------------------------------------------------------------------ checks and marks

@@ -12,7 +12,7 @@ NAMES = [line for line in FILE.read_text().splitlines() if line and not line.sta
 
 # By what brings them; who does deletes them here.  A dot at the end stands for all names that begin so.
 LATER = {
-    "custom operators": "Tag library.",
+    "custom operators": "Tag library.register_torch_dispatch",
     "graphs and export": """
         SymInt export export.export fx.PH fx.Proxy fx.ProxyableClassMeta fx.Tracer fx.Transformer
         fx.immutable_collections.immutable_list fx.proxy.TracerBase fx.subgraph_rewriter. fx.symbolic_trace

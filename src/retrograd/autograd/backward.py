@@ -85,13 +85,25 @@ def _accumulate_all(pairs: list, targets: list | None, create_graph: bool, retai
                     accumulate(tensor, g, False)
     if level is not None:
         with level.below():
-            lower = [level.lowered(r, g) if r.level is level else (r, g) for r, g in pairs if isinstance(r, Tensor)]
+            lower = [level.lowered(_lifted(level, r), g) for r, g in pairs if isinstance(r, Tensor)]
             if any(root.requires_grad for root, _ in lower):
                 _accumulate_all(lower, targets, create_graph, retain_graph)
 
 
 def _is_among(target: Any, targets: list) -> bool:
     return any(target is other for other in targets)
+
+
+def _are_around(level: Level, tensors: Sequence[Tensor | GradientEdge]) -> bool:
+    """Whether all are in one graph around this level: its nodes run here as they are, on cotangents of the level."""
+    known = [t for t in tensors if isinstance(t, Tensor)]
+    levels = {t.level for t in known}
+    return len(levels) < 2 and level not in levels and all(wants(t) for t in known)
+
+
+def _lifted(level: Level, root: Tensor) -> Tensor:
+    """An output as a tensor of the level, of which one from around is a constant."""
+    return root if root.level is level else make(root, level, None)
 
 
 def _is_in_graph(tensor: Tensor | GradientEdge, level: Level | None) -> bool:
@@ -161,17 +173,21 @@ def _cotangents(
 ) -> list[Tensor | None]:
     """The cotangent of each target, by the graph of the level that it belongs to; None where nothing flows."""
     level = graph_level()
+    if level is not None and _are_around(level, (*roots, *targets)):
+        pairs = list(zip(roots, seeds, strict=True))
+        return _picked(_pull(pairs, [_end(t) for t in targets], create_graph, retain_graph, None), targets)
     own = [target for target in targets if level is None or _is_in_graph(target, level)]
     outer = [target for target in targets if not _is_among(target, own)]
     here = [(root, seed) for root, seed in zip(roots, seeds, strict=True) if _is_in_graph(root, level)]
     found = _pull(here, [_end(t) for t in own], create_graph, retain_graph, None) if here and own else {}
     results, others = iter(_picked(found, own)), iter(())
     if level is not None and outer:
-        if create_graph and here:
+        if create_graph and (here or any(_is_in_graph(seed, level) for seed in seeds)):
             raise RuntimeError(
                 f"grad: an input of shape {outer[0].shape} is in the graph of an outer transform or of the program "
-                f"around, the outputs are in that of {type(level).__name__} too; with create_graph=True the result "
-                f"would lack its derivative there. Pass that input to the function as an argument."
+                f"around, the outputs or their cotangents are in that of {type(level).__name__} too; with "
+                f"create_graph=True the result would lack its derivative there. Pass that input to the function as an "
+                f"argument."
             )
         if keepers():
             raise NotImplementedError(
@@ -180,7 +196,7 @@ def _cotangents(
             )
         pull = partial(_cotangents, create_graph, True)  # several passes may walk the graph
         with level.below():
-            others = iter(level.pulled_below(pull, roots, seeds, outer))
+            others = iter(level.pulled_below(pull, [_lifted(level, root) for root in roots], seeds, outer))
     return [next(results if _is_among(target, own) else others) for target in targets]
 
 
@@ -196,14 +212,10 @@ def _batched(
             f"{[getattr(g, 'shape', None) for g in given]}"
         )
     ((n,),) = sizes
-    for index, target in enumerate(targets):
-        if not _is_in_graph(target, graph_level()):
-            raise RuntimeError(f"grad: is_grads_batched=True, but inputs[{index}] is in an outer transform's graph")
     with at(current().level, create_graph):
         with VmapLevel(n) as level:
             inside = [make(g, level, "the gradient") if isinstance(g, Tensor) else g for g in given]
-            pairs = list(zip(roots, _seeds("grad", roots, inside), strict=True))
-            results = _picked(_pull(pairs, [_end(t) for t in targets], create_graph, retain_graph, None), targets)
+            results = _cotangents(create_graph, retain_graph, roots, _seeds("grad", roots, inside), targets)
         return [None if g is None else level.whole(g) for g in results], (n,)
 
 

@@ -92,12 +92,12 @@ class _FunctionOp(Op):
         self.cls = cls
         self.name = cls.__name__
         self.definition = self
-        self.differentiable = self.inlined = True
+        self.differentiable = self.inlined = self.told = True
         self.fits = self.several_views = self.view = self.random = False
         self.simple = 0
         self._generated = functools.lru_cache(maxsize=64)(functools.partial(generated, Function, cls))
 
-    def compose(self, *args: Any, randomness: str = "error") -> Any:
+    def compose(self, *args: Any) -> Any:
         """The function, one level below the one that calls this."""
         return self.cls.apply(*args)
 
@@ -138,19 +138,7 @@ class _FunctionOp(Op):
 
     def saved(self, fn: GradFn) -> tuple[Tensor | None, ...]:
         """The saved tensors of a node, its outputs attached to it again."""
-        if fn.freed:
-            fn.value(0)  # which says so
-        if fn.saved is None:
-            return ()
-        versions, outputs = fn.versions, fn.params["ctx"]._saved_outputs
-        found = []
-        for index, saved in enumerate(fn.saved):
-            tensor = fn.restored(saved, 0 if versions is None else versions[index])
-            if index in outputs:
-                tensor = alias(tensor, fn)
-                tensor.output_nr = outputs[index]
-            found.append(tensor)
-        return tuple(found)
+        return saved_of(fn)
 
     def gradients(self, fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
         """Per edge the gradient that the user's backward gives."""
@@ -175,7 +163,7 @@ class _FunctionOp(Op):
             elif isinstance(result, Tensor) and result.dtype is dtype and dtype.kind == "f" and result.shape == shape:
                 grads.append(result)  # as nearly all are
             else:
-                grads.append(self._fitted(place, result, shape, dtype))
+                grads.append(fitted(f"{self.name}Backward", place, result, shape, dtype))
         return grads
 
     def _check_count(self, results: tuple, count: int) -> None:
@@ -186,24 +174,6 @@ class _FunctionOp(Op):
                 f"None where there is none, so expected {count}, got {len(results)}"
             )
 
-    def _fitted(self, place: int, result: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
-        if not isinstance(result, Tensor):
-            raise TypeError(
-                f"function {self.name}Backward returned a {type(result).__name__} as gradient at position {place}: "
-                f"expected a Tensor or None"
-            )
-        if result.shape != shape and not _expandable(shape, result.shape):
-            raise RuntimeError(
-                f"{self.name}Backward returned an invalid gradient at index {place}, of shape {list(result.shape)}, "
-                f"which does not fit the argument's shape {list(shape)}"
-            )
-        if result.dtype != dtype and result.dtype.kind == "c" and dtype.kind != "c":
-            raise RuntimeError(
-                f"{self.name}Backward returned an invalid gradient at index {place}: expected {dtype} "
-                f"but got {result.dtype}"
-            )
-        return cast_to(sum_to(conjugate(result), shape), dtype)
-
     def _check_others(self, results: tuple, inputs: list[int]) -> None:
         for place, result in enumerate(results):
             if result is not None and place not in inputs:
@@ -211,6 +181,42 @@ class _FunctionOp(Op):
                     f"function {self.name}Backward returned a gradient different from None at position {place + 1}, "
                     f"but the corresponding forward input was not a Tensor"
                 )
+
+
+def saved_of(fn: GradFn) -> tuple[Tensor | None, ...]:
+    """The tensors that a call saved with its ctx, its outputs attached to its node again."""
+    if fn.freed:
+        fn.value(0)  # which says so
+    if fn.saved is None:
+        return ()
+    versions, outputs = fn.versions, fn.params["ctx"]._saved_outputs
+    found = []
+    for index, saved in enumerate(fn.saved):
+        tensor = fn.restored(saved, 0 if versions is None else versions[index])
+        if index in outputs:
+            tensor = alias(tensor, fn)
+            tensor.output_nr = outputs[index]
+        found.append(tensor)
+    return tuple(found)
+
+
+def fitted(name: str, place: Any, result: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
+    """The gradient that a user's formula gave for an input of that shape and dtype, as the engine has it."""
+    if not isinstance(result, Tensor):
+        raise TypeError(
+            f"function {name} returned a {type(result).__name__} as gradient at position {place}: "
+            f"expected a Tensor or None"
+        )
+    if result.shape != shape and not _expandable(shape, result.shape):
+        raise RuntimeError(
+            f"{name} returned an invalid gradient at index {place}, of shape {list(result.shape)}, "
+            f"which does not fit the argument's shape {list(shape)}"
+        )
+    if result.dtype != dtype and result.dtype.kind == "c" and dtype.kind != "c":
+        raise RuntimeError(
+            f"{name} returned an invalid gradient at index {place}: expected {dtype} but got {result.dtype}"
+        )
+    return cast_to(sum_to(conjugate(result), shape), dtype)
 
 
 def _zeros(place: int, shape: tuple[int, ...], dtype: Any) -> Tensor:
@@ -252,8 +258,8 @@ class Function:
     Define static methods `forward(ctx, *args)` and `backward(ctx, *grad_outputs)`, or `forward(*args)` together with
     `setup_context(ctx, inputs, output)`; call the function by `apply`.  backward returns one gradient per argument of
     forward, None for what has none.  `vjp` is another name of backward.  With `setup_context`, every function
-    transform uses the derivatives of the class, `jvp(ctx, *tangents)` in forward mode; without, the innermost does, and
-    those around it differentiate what forward does.
+    transform uses the derivatives of the class, `jvp(ctx, *tangents)` in forward mode; without, the innermost uses
+    backward, and it is refused where something else differentiates an argument too.
 
     Raises RuntimeError, naming the class and the position, when backward returns too few gradients, or one that does
     not fit its input; NotImplementedError when it is needed and not there.
@@ -327,7 +333,7 @@ class Function:
         state = current()
         levels = [] if state.level is None else forward_levels()
         if state.level is not None:
-            _check_place(cls, state.grad_enabled)
+            _check_place(cls, args, state.grad_enabled)
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple([isinstance(a, Tensor) and wants(a) for a in args])
         recorded = True in ctx.needs_input_grad and is_recording()
@@ -350,11 +356,13 @@ class Function:
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
 
-def _check_place(cls: type[Function], recording: bool) -> None:
+def _check_place(cls: type[Function], args: tuple, recording: bool) -> None:
     level = graph_level()
-    if level is not None and level.pushes and _has_jvp_for_the_program_alone(cls):
+    if cls.setup_context is Function.setup_context and any(isinstance(a, Tensor) and _is_followed(a) for a in args):
         raise RuntimeError(
-            f"{cls.__name__}: forward takes ctx, so function transforms can't use its jvp; define setup_context too"
+            f"{cls.__name__}: forward takes ctx, so that only the innermost function transform can use its "
+            "gradient, and "
+            f"something else differentiates an argument; define setup_context, and a forward without ctx"
         )
     if recording and level is not None and not level.holds_functions:
         raise NotImplementedError(
@@ -363,8 +371,15 @@ def _check_place(cls: type[Function], recording: bool) -> None:
         )
 
 
-def _has_jvp_for_the_program_alone(cls: type[Function]) -> bool:
-    return cls.setup_context is Function.setup_context and cls.jvp is not Function.jvp
+def _is_followed(x: Tensor) -> bool:
+    """Whether something else than the innermost graph follows what becomes of a tensor: tangents, or outer graphs."""
+    while x.level is not None:
+        if x.level.pushes and x.tag is not None:
+            return True
+        x = x.value
+        if wants(x):
+            return True
+    return False
 
 
 def _forward(cls: type[Function], args: tuple) -> Any:
@@ -373,7 +388,18 @@ def _forward(cls: type[Function], args: tuple) -> Any:
     if level is None or not level.holds_functions:
         return cls.forward(*args)
     with level.below():
-        return level.process(cls._operator, args, {"randomness": level.randomness})
+        result = level.process(cls._operator, args, {})
+    written = [a for a in args if isinstance(a, Tensor) and a.level is level]
+    return tuple([_again(r, written) for r in result]) if isinstance(result, tuple) else _again(result, written)
+
+
+def _again(result: Any, args: list[Tensor]) -> Any:
+    """The argument that a result is, one that forward wrote to and returned; else the result."""
+    for a in args:
+        if isinstance(result, Tensor) and result.value is a.value:
+            a.tag = result.tag
+            return a
+    return result
 
 
 def _node(cls: type[Function], ctx: FunctionCtx, args: tuple) -> GradFn:
@@ -462,7 +488,7 @@ def _attach(fn: GradFn, ctx: FunctionCtx, outputs: list) -> None:
         else:
             out._grad_fn, out.output_nr, out._requires_grad = fn, number, True
     if ctx._saved:
-        _save(fn, ctx, tuple([outputs[place] for place, _, _ in made]))
+        save(fn, ctx, tuple([outputs[place] for place, _, _ in made]))
     for watcher in current().watchers or ():
         watcher.recorded(fn)
 
@@ -474,12 +500,19 @@ def _rebase(fn: GradFn, number: int, out: Tensor) -> None:
     adopt(out, target)
 
 
-def _save(fn: GradFn, ctx: FunctionCtx, outputs: tuple) -> None:
+def _number(tensor: Tensor | None, outputs: tuple) -> int | None:
+    for number, out in enumerate(outputs):
+        if out is tensor:
+            return number
+    return None
+
+
+def save(fn: GradFn, ctx: FunctionCtx, outputs: tuple) -> None:
     """Keep what `save_for_backward` named, outputs outside the graph, so that the node does not hold itself."""
     saved: list[Any] = []
     versions = []
     for tensor in ctx._saved:
-        number = next((n for n, out in enumerate(outputs) if out is tensor), None) if tensor is not None else None
+        number = _number(tensor, outputs)
         if number is not None and (tensor._grad_fn is fn or _is_among(tensor, ctx._dirty)):
             ctx._saved_outputs = {**ctx._saved_outputs, len(saved): number}
             versions.append(count_of(tensor))

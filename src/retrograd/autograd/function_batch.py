@@ -22,19 +22,19 @@ def examples_in_front(name: str, n: int, result: Any) -> Any:
     """The outputs that a user's vmap returned, with the examples along their first dimension."""
     if not isinstance(result, tuple) or len(result) != 2:
         raise RuntimeError(f"{name}: vmap must return a tuple (output, out_dims), got {type(result).__name__}")
-    out, dims = result
-    if not isinstance(out, tuple):
-        return _in_front(out, dims, n)
-    dims = dims if isinstance(dims, (tuple, list)) else (dims,) * len(out)
-    if len(dims) != len(out):
-        raise RuntimeError(f"{name}: vmap returned {len(out)} outputs, but out_dims for {len(dims)}")
-    return tuple([_in_front(o, d, n) for o, d in zip(out, dims, strict=True)])
+    return _in_front(name, *result, n)
 
 
-def _in_front(out: Any, dim: int | None, n: int) -> Any:
+def _in_front(name: str, out: Any, dims: Any, n: int) -> Any:
+    if isinstance(out, (tuple, list)):
+        each = dims if isinstance(dims, (tuple, list)) else (dims,) * len(out)
+        if len(each) != len(out):
+            raise RuntimeError(f"{name}: vmap returned {len(out)} outputs, but out_dims for {len(each)}")
+        found = [_in_front(name, o, d, n) for o, d in zip(out, each, strict=True)]
+        return found if isinstance(out, list) else tuple(found)
     if not isinstance(out, Tensor):
         return out
-    return spread(out, n) if dim is None else registry["movedim"](out, dim, 0)
+    return spread(out, n) if dims is None else out if dims == 0 else registry["movedim"](out, dims, 0)
 
 
 class _Batch:

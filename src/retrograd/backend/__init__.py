@@ -58,6 +58,20 @@ def distance(array):
     return address(array) - np.lib.array_utils.byte_bounds(whole)[0]
 
 
+def read_only(array):
+    """The same memory as an array that refuses writes; of another kind than NumPy's, the array itself."""
+    if type(array) is not np.ndarray:
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def shares_memory(a, b):
+    """Whether two arrays show a common part of memory."""
+    return type(a) is np.ndarray and type(b) is np.ndarray and np.may_share_memory(a, b)
+
+
 def random_source(seed):
     """A NumPy generator over Philox, a function of the seed alone."""
     return np.random.Generator(np.random.Philox(seed))

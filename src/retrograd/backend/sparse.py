@@ -37,6 +37,11 @@ def _rows(counts, columns, width):
     return scipy_sparse().csr_array((np.ones(len(columns), bool), columns, starts), shape=(len(counts), width))
 
 
+def stacked(dependences):
+    """The dependence of the elements of several tensors, one after the other."""
+    return dependences[0] if len(dependences) == 1 else scipy_sparse().vstack(dependences, format="csr")
+
+
 def alike(shape, out, dims):
     """Labels, for elements of `shape` and of `out`, that are equal where all `dims` agree.
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import retrograd
+from retrograd.cli import check as operators
 from retrograd.cli import demo as digits
 from retrograd.cli.doctor import report
 from retrograd.cli.errors import UsageError
@@ -102,3 +103,32 @@ def demo(
 def doctor() -> None:
     """Show what is installed: the build, versions, and which extras are complete."""
     report()
+
+
+@app.command()
+def check(
+    target: Annotated[
+        str,
+        typer.Argument(metavar="MODULE.PY:OP", help="A file, and in it an operator by its variable, or as ns::name."),
+    ],
+    args: Annotated[
+        str | None,
+        typer.Option(
+            "--args", metavar="PYTHON", help="Arguments, such as 'rg.ones(3), 2, mode=\"sum\"'; rg is retrograd."
+        ),
+    ] = None,
+    test: Annotated[
+        list[str] | None,
+        typer.Option("--test", metavar="NAME", help="Only this check, such as test_gradients; repeat it."),
+    ] = None,
+) -> int:
+    """Check an operator of yours: its schema, shapes, gradients, batches, graphs, whatever the memory looks like.
+
+    Runs retrograd.library.opcheck on the arguments in --args, or else on the samples next to the operator: a variable
+    or a function in the file called OP_samples, or samples. Its value is a tuple of arguments, or a list of such; a
+    sample may also be a tuple of arguments and a dict of those by name; a dict has samples by operator. The file is
+    imported, so it runs.
+
+    The exit code is 0 if all is well, 1 if a check fails, 2 for a mistake in the arguments.
+    """
+    return operators.check(target, args, test or ())

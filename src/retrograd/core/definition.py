@@ -77,6 +77,7 @@ class Definition:
     differentiable = True
     linear = ""  # the inputs that the operator is linear in, the others fixed; "a,b": jointly, "a b": each
     solves = ""  # the right side of the equations, linear in the result and in the others, that the operator solves
+    of_matrices = False  # of a matrix of blocks that are series it has the blocks of the result: see `func.series`
     promotion = None  # how operands of different dtypes meet: None, "same" (must agree), "numeric", "float"
     fits = False  # cotangents must be fitted to the shape and dtype of the input
     view = False  # the result shares the first input's memory
@@ -88,6 +89,7 @@ class Definition:
     ragged = False  # how large the result is depends on the values of the inputs: examples of a batch may differ in it
     moves = False  # elements of the result are elements of the inputs that have derivatives, or constants
     sums = False  # elements of the result are sums of elements of the input, each of which goes to one place
+    told = False  # its batching rule is told `randomness` too
     looped = ""  # why the operator takes the examples of a batch one by one; "" if it has a batching rule
     public = True  # has a name in `rg.`, or below it if its name has dots
     home = ""  # the namespace below `rg.` that its name is in: "nn.functional"
@@ -150,7 +152,7 @@ class Definition:
         rule = getattr(cls, "jvp_" + name, None)
         if rule is None:
             return cls.derived_jvp(op, index, t, primals, out, params)
-        known = {**op.schema.group(primals), **params, "out": out}
+        known = {**op.schema.named(primals, params), "out": out}
         return rule(t, **{n: known[n] for n in arguments(rule)})
 
     @classmethod

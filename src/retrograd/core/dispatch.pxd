@@ -35,6 +35,7 @@ cpdef object show(Op op, TensorBase out, TensorBase source, dict params, State s
 cpdef object follow(TensorBase t)
 cpdef bint wants(TensorBase t) except -1
 
+cpdef bint passes(View view) except -1
 cpdef object remade(View view)
 
 @cython.locals(view=View, base=TensorBase)

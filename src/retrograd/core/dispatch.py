@@ -3,12 +3,12 @@
 from functools import partial
 from sys import _getframe, exc_info
 
-from numpy import asarray, generic, ndarray
+from numpy import asarray, empty, generic, ndarray
 
 from retrograd.core.dtype import category
 from retrograd.core.hooks import move_retained
 from retrograd.core.level import at, current
-from retrograd.core.op import OpBase, namespaces, registry
+from retrograd.core.op import Aside, OpBase, namespaces, registry
 from retrograd.core.record import record, record2
 from retrograd.core.source import PACKAGE, user_frame
 from retrograd.core.tensor import INFERENCE, TensorBase, View, become_view, floating, make, plain, shows, version_of
@@ -191,7 +191,8 @@ def call(op, args, params):
             record(op, args, params, out, level)
         elif level is None:
             for o in out if type(out) is tuple else (out,):
-                cut_off(op, o, state)
+                if not isinstance(o, Aside):
+                    cut_off(op, o, state)
     return out
 
 
@@ -211,7 +212,7 @@ def ground(op, args, params):
         if isinstance(a, TensorBase) and a.tag is not None:
             cut = a.tag
     if type(out) is tuple:
-        return tuple([make(as_array(r), None, cut) for r in out])
+        return tuple([r if isinstance(r, Aside) else make(as_array(r), None, cut) for r in out])
     result = make(as_array(out), None, cut)
     if op.view and isinstance(args[0], TensorBase) and shows(result.value, args[0].value):
         show(op, result, args[0], params, current())
@@ -219,11 +220,34 @@ def ground(op, args, params):
 
 
 def show(op, out, source, params, state):
-    """The result of a view operator: it shares the version, and if gradients pass the history too."""
-    if op.differentiable:
-        become_view(out, source, op, params, how_made(state))
-    else:
-        out.version = version_of(source)
+    """The result of a view operator: it shares the version, and if gradients pass the history too.
+
+    Above the ground there is no memory that would tell: what would be a copy there is one, and what passes no gradients
+    still follows the numbers.
+    """
+    if source.level is None or source.level is not out.level:
+        if op.differentiable:
+            become_view(out, source, op, params, how_made(state))
+        else:
+            out.version = version_of(source)
+    elif source._view is None or would_show(op, source._view, params):
+        become_view(out, source, op, params, how_made(state) if op.differentiable else "")
+
+
+def would_show(op, view, params):
+    """Whether an operator on a view of an array in row-major order would show that one's memory."""
+    array = empty(view.base.shape, view.base.dtype)
+    for step, given in view.chain:
+        array = step.kernel_for((array,))(array, **given)
+    return shows(op.kernel_for((array,))(array, **params), array)
+
+
+def passes(view):
+    """Whether gradients pass from a base to a view."""
+    for step, _ in view.chain:
+        if not step.differentiable:
+            return False
+    return True
 
 
 def wants(t):
@@ -255,7 +279,7 @@ def refresh(t):
         now = remade(view)
     if t.level is not None:
         t.value, t.tag = now.value, now.tag
-    if base._requires_grad:
+    if base._requires_grad and passes(view):
         take(t, now)
 
 
@@ -291,7 +315,7 @@ def mark_several(outs, name):
 def mark_inference(out):
     """What is made in inference mode, but for views of what was made outside, takes no part in graphs ever."""
     for o in out if type(out) is tuple else (out,):
-        if o._view is None:
+        if not isinstance(o, Aside) and o._view is None:
             o.version = INFERENCE
 
 
@@ -331,6 +355,8 @@ def raw(op, a):
 
 def explain(op, args, params):
     """A kernel failed: let the shape rule say it better, by raising; or say which dtypes NumPy has nothing for."""
+    if op.rules is None:  # a user's, whose kernel speaks for itself
+        return
     op.definition.shape(*[a.aval if isinstance(a, TensorBase) else a for a in args], **params)
     error = exc_info()[1]
     if isinstance(error, TypeError) and str(error).startswith("ufunc"):

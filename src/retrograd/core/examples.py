@@ -26,10 +26,14 @@ def together(results):
     return operator_named("stack")(results)
 
 
+def avals(batched, args):
+    """The types of the arguments of one example: what a shape rule gets."""
+    return [_one_of(a) if b else getattr(a, "aval", a) for a, b in zip(args, batched, strict=True)]
+
+
 def none(operator, batched, args, params):
     """The result for a batch without examples, by the operator's shape rule."""
-    inputs = [_one_of(a) if b else getattr(a, "aval", a) for a, b in zip(args, batched, strict=True)]
-    out = operator.definition.shape(*inputs, **params)
+    out = operator.definition.shape(*avals(batched, args), **params)
     zeros = operator_named("zeros")
     if isinstance(out, tuple):
         return tuple([zeros((0, *o.shape), dtype=o.dtype) for o in out])

@@ -92,8 +92,8 @@ class Packed:
         if not isinstance(tensor, TensorBase):
             raise TypeError(f"saved_tensors_hooks: unpack_hook must return a Tensor, got {type(tensor).__name__}")
         if self.edge is None:
-            return tensor if not tensor._requires_grad else make(tensor.value, tensor.level, None)
-        out = make(tensor.value, tensor.level, None)
+            return tensor if not tensor._requires_grad else make(tensor.value, tensor.level, tensor.tag)
+        out = make(tensor.value, tensor.level, tensor.tag)
         out._requires_grad = True
         if isinstance(self.edge, TensorBase):  # a leaf: the value is another tensor's, the gradient goes to the leaf
             out._grad_fn = node(PASS_ON, PASS_ON.rules, {}, (self.edge,), False)

@@ -149,7 +149,7 @@ class Level:
     records them too.
     """
 
-    parent = None
+    parent: Any = None
     parent_grad_enabled = True
     active = False
     transparent = False
@@ -159,7 +159,6 @@ class Level:
     pushes = False  # forward mode: its tensors carry tangents
     wrote: Any = None  # of a level that keeps something beside tensors: what to tell of a write, `wrote(x, src)`
     function: Any = None  # what is transformed
-    randomness = "error"  # what random operators do, for the examples of a batch
 
     def __enter__(self):
         state = current()

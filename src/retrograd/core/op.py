@@ -8,6 +8,14 @@ namespaces = {}  # array type -> namespace of functions on such arrays, filled b
 registry = {}  # name -> operator
 
 
+class Aside:
+    """What an operator returns beside its tensors, behind them: levels and the graph leave it as it is."""
+
+    def path(self, number):
+        """Where in what a call of the operator returns one of the tensors stands: places, from the outermost in."""
+        return (number,)
+
+
 class OpBase:
     """The fields of an operator.  `Op`, its one subclass, can be called."""
 

@@ -2,7 +2,7 @@
 
 import operator
 import re
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,6 +66,12 @@ def _number(value):
     return value.item()  # a 0-d array or tensor
 
 
+def _each(convert, values):
+    if isinstance(values, str):
+        raise TypeError
+    return tuple([convert(v) for v in values])
+
+
 def _identity(value):
     return value
 
@@ -80,6 +86,10 @@ CONVERT = {
     "int...": _integers,
     "dtype": np.dtype,
     "any": _identity,
+    "float[]": partial(_each, float),
+    "bool[]": partial(_each, _boolean),
+    "number[]": partial(_each, _number),
+    "str[]": partial(_each, _string),
 }
 _ALREADY = {"int": int, "float": float, "bool": bool, "str": str}
 _EXACT = {**_ALREADY, "int[]": tuple, "int...": tuple}  # a tuple of ints
@@ -105,8 +115,6 @@ class Schema:
         self.last_positional = ([None] + [p for p in parameters if not p.keyword_only])[-1]
         self.exact = {p.name: _EXACT.get(p.type.rstrip("?")) for p in self.params}
         self._by_name = {p.name: p for p in parameters}
-        if "Tensor[]" in [p.type for p in self.inputs[:-1]]:
-            raise ValueError(f"schema {self}: only the last tensor argument may be a list")
         required = [p.default is REQUIRED and p.type != "int..." for p in parameters if not p.keyword_only]
         if required != sorted(required, reverse=True):
             raise ValueError(f"schema {self}: a required argument follows one with a default")
@@ -122,14 +130,19 @@ class Schema:
 
     def bind(self, args, kwargs):
         """Inputs, as one flat tuple, and params, by name, of a call; a TypeError says what does not fit."""
+        given = self.given(args, kwargs)
+        params = {p.name: self._convert(p, given) for p in self.params}
+        return self._flatten(given), params
+
+    def given(self, args, kwargs):
+        """The arguments of a call by name, as they are."""
         given = self._positional(args)
         for key, value in kwargs.items():
             name = self._resolve(key)
             if name in given:
                 raise TypeError(f"{self.name}() got two values for {name!r}")
             given[name] = value
-        params = {p.name: self._convert(p, given) for p in self.params}
-        return self._flatten(given), params
+        return given
 
     def _positional(self, args):
         given = {}
@@ -198,6 +211,10 @@ class Schema:
             grouped[self.inputs[-1].name] = tuple(args[fixed:])
         return grouped
 
+    def named(self, args, params):
+        """All arguments of a call by name: flat inputs, grouped, and params."""
+        return {**self.group(args), **params}
+
 
 _HEAD = re.compile(r"\s*([\w.:]+)\s*\((.*)\)\s*->\s*(.+?)\s*$", re.DOTALL)
 _PART = re.compile(r"\s*([A-Za-z]+(?:\[\]|\.\.\.)?\??)\s+(\w+)\s*(?:=\s*(.+?))?\s*$", re.DOTALL)
@@ -239,7 +256,10 @@ def parse(text):
         if parameter is None:
             raise ValueError(f"schema {text!r}: cannot read the argument {part.strip()!r}")
         parameters.append(parameter)
-    return Schema(name, tuple(parameters), returns)
+    schema = Schema(name, tuple(parameters), returns)
+    if "Tensor[]" in [p.type for p in schema.inputs[:-1]]:
+        raise ValueError(f"schema {schema}: only the last tensor argument may be a list")
+    return schema
 
 
 @cache  # hundreds of operators have a "Tensor x" and an "int dim": they are read when the package is imported

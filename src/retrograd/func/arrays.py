@@ -18,8 +18,8 @@ from retrograd.core import Tensor, registry
 from retrograd.core.engine import ones
 from retrograd.core.tensor import make
 from retrograd.func.plain import PlainRun, answer, answer_tree, differentiable, has_tensor, pushed
-from retrograd.func.run import pulled_back
 from retrograd.levels import GradLevel
+from retrograd.levels.grad import pulled_back
 from retrograd.ops.create import as_tensor, zeros
 
 Argnum = int | Sequence[int]

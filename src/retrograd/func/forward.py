@@ -79,6 +79,7 @@ class TapeLevel(Level):
     def __init__(self, function: Callable) -> None:
         self.function = function
         self.steps: list[tuple[Op, tuple, tuple, Any, dict]] = []  # operator, values, places, result, params
+        self.spent: list[list[int]] = []  # by step the places that no later one reads
         self.inputs = 0
         self.size = 0
 
@@ -95,18 +96,33 @@ class TapeLevel(Level):
         if not op.differentiable or all(p is None for p in places):
             return outputs(out, lambda o: make(o, self, None))
         self.steps.append((op, primals, places, out, params))
-        return outputs(out, lambda o: make(o, self, self._place()))
+        return outputs(out, self._placed)
+
+    def _placed(self, out: Tensor) -> Tensor:
+        """An output of an operator on the tape; one of whole numbers has no tangent there."""
+        place = self._place()
+        return make(out, self, place if is_differentiable(out.dtype) else None)
 
     def _place(self) -> int:
         self.size += 1
         return self.size - 1
 
+    def end(self, wanted: set[int]) -> None:
+        """The function has returned: no tangents are asked for but those at some places."""
+        needed = {None, *wanted}
+        for _, _, places, _, _ in reversed(self.steps):
+            self.spent.append([p for p in set(places) - needed if p is not None])
+            needed.update(places)
+        self.spent.reverse()
+
     def run(self, tangents: list[Tensor]) -> list[Tensor | None]:
-        """The tangents at all places of the tape."""
+        """The tangents at all places of the tape that are wanted."""
         found: list[Tensor | None] = list(tangents)
-        for op, primals, places, out, params in self.steps:
+        for (op, primals, places, out, params), spent in zip(self.steps, self.spent, strict=True):
             ts = tuple([None if p is None else found[p] for p in places])
-            if all(t is None for t in ts):
+            for p in spent:
+                found[p] = None
+            if all(t is None for t in ts) or (isinstance(out, Tensor) and not is_differentiable(out.dtype)):
                 found += [None] * (len([o for o in out if isinstance(o, Tensor)]) if isinstance(out, tuple) else 1)
                 continue
             dots = op.definition.jvp(op, primals, ts, out, params)
@@ -136,6 +152,7 @@ def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
         out = settled(func(*optree.tree_unflatten(spec, [level.input(x) for x in leaves])))
     value = lowered(level, out)
     checked_outputs("linearize", value)
+    level.end({o.tag for o in optree.tree_leaves(out) if o.level is level})
 
     def push(*tangents: Any) -> Any:
         found = level.run(fitting("linearize", "tangent", tangents, primals, leaves))

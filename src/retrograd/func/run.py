@@ -5,10 +5,9 @@ from typing import Any
 
 import optree
 
-from retrograd.core import Tensor, at, registry
-from retrograd.core.engine import edge_of, pullback
-from retrograd.core.tensor import make
+from retrograd.core import Tensor
 from retrograd.levels import GradLevel, value_at
+from retrograd.levels.grad import leaf_at, pulled_back
 from retrograd.levels.settle import settled
 from retrograd.ops.create import as_tensor
 
@@ -40,27 +39,6 @@ class Run:
         return optree.tree_unflatten(self.spec, leaves)
 
 
-def leaf_at(level: GradLevel, value: Tensor) -> Tensor:
-    """A leaf of the level's graph."""
-    leaf = make(value, level, None)
-    leaf.requires_grad = True
-    return leaf
-
-
 def lowered(level: Any, tree: Any) -> Any:
     """A tree of anything, with the values of the level's tensors one level below."""
     return optree.tree_map(lambda leaf: value_at(level, leaf), tree)
-
-
-def pulled_back(level: GradLevel, outs: list, cotangents: Sequence[Tensor], leaves: list[Tensor]) -> list[Tensor]:
-    """Cotangents of a level's outputs as those of its leaves, both one level below."""
-    with level:
-        reached = [isinstance(o, Tensor) and o.level is level and o._requires_grad for o in outs]
-        roots = [edge_of(o) for o, r in zip(outs, reached, strict=True) if r]
-        seeds = [make(g, level, None) for g, r in zip(cotangents, reached, strict=True) if r]
-        found: dict = {}
-        if roots:
-            inputs = [edge_of(leaf) for leaf in leaves]
-            found = pullback(roots, seeds, level=level, inputs=inputs, retain_graph=True)
-        with at(level, False):
-            return [value_at(level, found[x] if x in found else registry["zeros_like"](x)) for x in leaves]

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
-from retrograd.core import Definition, Op, Tensor, call
+from retrograd.core import Definition, Op, Tensor, call, registry
 from retrograd.core.gradfn import arguments
 
 
@@ -219,6 +219,26 @@ class Solution(Result):
         return total
 
 
+class Blocks(Result):
+    """Of a function of matrices that is a power series, such as the exponential.
+
+    Triangular matrices with the operand's coefficients in their blocks, a[j - i] at (i, j), multiply as series do; so
+    the function of such a matrix has the result's coefficients in its blocks.
+    """
+
+    __slots__ = ()
+
+    def coefficient(self, k: int) -> Tensor:
+        """The last block of the first row."""
+        op, (matrix,), (series,), params, _ = self.call
+        zero, cat, narrow = registry["zeros_like"](matrix), registry["cat"], registry["narrow"]
+        found = [zero if c is None else c for c in series.known[: k + 1]]  # type: ignore[union-attr]
+        rows = [cat([zero] * i + found[: k + 1 - i], -1) for i in range(k + 1)]
+        first = narrow(run(op, (cat(rows, -2),), params), -2, 0, matrix.shape[-1])
+        block: Tensor = narrow(first, -1, k * matrix.shape[-1], matrix.shape[-1])
+        return block
+
+
 class Runner(Protocol):
     """What runs rules on series: see `JetLevel.run_rule`."""
 
@@ -261,6 +281,8 @@ def result(made: Call, runner: Runner) -> Series:
     definition, varying = made.op.definition, made.varying
     if getattr(definition.jvp, "__func__", None) is not _BY_INPUTS:
         return Integral(made, runner)
+    if definition.of_matrices:
+        return Blocks(made)
     names, linear = made.names(), definition.linear.replace(",", " ").split()
     if "," in definition.linear or all(_reads(made.op, names, i).isdisjoint(varying) for i in varying):
         return Affine(made)

@@ -6,6 +6,7 @@ from itertools import takewhile
 from typing import Any
 
 from retrograd.core import Aval, Level, Op, Tensor, at, call, current, operator_named
+from retrograd.core.op import Aside
 from retrograd.core.schema import REQUIRED, Parameter
 from retrograd.core.source import user_line
 from retrograd.core.tensor import make
@@ -111,7 +112,11 @@ class TraceLevel(Level):
         node = self.graph.call_function(op, *_arguments(op, [self.operand(a) for a in args], params))
         self._describe(node, out)
         if isinstance(out, tuple):
-            return tuple(self._wrap(self._picked(node, i, o), o, stopped) for i, o in enumerate(out))
+            path = out[-1].path if out and isinstance(out[-1], Aside) else Aside().path
+            picks = self._picked(node, {path(i): o for i, o in enumerate(out) if isinstance(o, Tensor)})
+            return tuple(
+                self._wrap(picks[path(i)], o, stopped) if isinstance(o, Tensor) else o for i, o in enumerate(out)
+            )
         return self._wrap(node, out, stopped)
 
     def read(self, tensor: Any) -> Any:
@@ -140,7 +145,7 @@ class TraceLevel(Level):
         leaves = self.graph.signature.learn_result(result)
         results = tuple(self.operand(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves)
         self.graph.output(results[0] if self.graph.signature.single else results)
-        for node in self.graph.find_nodes(op="call_function", target=PICK):
+        for node in reversed(list(self.graph.find_nodes(op="call_function", target=PICK))):
             if not node.users:
                 self.graph.erase_node(node)
 
@@ -177,10 +182,18 @@ class TraceLevel(Level):
         setattr(self._home, f"_tensor_constant{number}", tensor)
         return f"_tensor_constant{number}"
 
-    def _picked(self, node: Node, index: int, out: Tensor) -> Node:
-        picked = self.graph.create_node("call_function", PICK, (node, index), name=f"{node.name}_{index}")
-        self._describe(picked, out)
-        return picked
+    def _picked(self, node: Node, outs: dict[tuple, Tensor]) -> dict[tuple, Node]:
+        """The nodes of tensors by their places in a result, by way of the nodes of the lists that these stand in."""
+        picks = {(): node}
+        for path, out in outs.items():
+            for depth in range(1, len(path) + 1):
+                place, source = path[:depth], picks[path[: depth - 1]]
+                if place not in picks:
+                    name = f"{source.name}_{place[-1]}"
+                    picks[place] = self.graph.create_node("call_function", PICK, (source, place[-1]), name=name)
+                    members = tuple([o for p, o in outs.items() if p[:depth] == place])
+                    self._describe(picks[place], out if place == path else members)
+        return picks
 
     def _wrap(self, node: Node, out: Tensor, stopped: bool) -> Tensor:
         """The result as the code sees it; what was made under `no_grad` is detached in the graph too."""
@@ -190,7 +203,8 @@ class TraceLevel(Level):
         return make(out, self, node)
 
     def _describe(self, node: Node, out: Any) -> None:
-        node.meta["val"] = tuple(o.aval for o in out) if isinstance(out, tuple) else out.aval
+        tensors = [o for o in out if isinstance(o, Tensor)] if isinstance(out, tuple) else []
+        node.meta["val"] = tuple(o.aval for o in tensors) if isinstance(out, tuple) else out.aval
         node.meta["stack_trace"] = user_line()
 
 
@@ -201,7 +215,7 @@ def _check_not_escaped(tensor: Tensor) -> None:
 
 def _arguments(op: Op, inputs: list, params: dict) -> tuple[tuple, dict[str, Any]]:
     """A call's flat inputs and params as a user would write them: inputs first, defaults left out."""
-    values = {**op.schema.group(inputs), **params}
+    values = op.schema.named(inputs, params)
     parameters = op.schema.parameters
     leading = list(takewhile(lambda p: p.is_tensor and not p.keyword_only, parameters))
     while leading and _is_default(leading[-1], values):

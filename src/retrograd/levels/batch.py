@@ -39,7 +39,13 @@ class VmapLevel(Level):
             return self._draw(op, values, batched, params)
         if True not in batched:
             return outputs(call(op, values, params), lambda o: make(o, self, None))
-        out = op.definition.batch(batched, self.size, *values, **params)
+        told = {"randomness": self.randomness} if op.definition.told else {}
+        try:
+            out = op.definition.batch(batched, self.size, *values, **params, **told)
+        except (ValueError, TypeError, IndexError, AttributeError):
+            if not told:
+                op.definition.shape(*examples.avals(batched, values), **params)  # says of one example what does not fit
+            raise
         if isinstance(out, Tensor):
             return make(out, self, op.name)
         return outputs(out, lambda o: make(o, self, op.name))

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.core import Level, Op, Tensor, call, registry
+from retrograd.core.dtype import is_differentiable
 from retrograd.core.tensor import make
 from retrograd.levels.lift import outputs, value_at
 
@@ -23,11 +24,16 @@ class DualLevel(Level):
         out = call(op, primals, params)
         if not op.differentiable or all(t is None for t in tangents):
             return outputs(out, lambda o: make(o, self, None))
-        dots = op.definition.jvp(op, primals, tangents, out, params)
         if isinstance(out, tuple):
+            dots = op.definition.jvp(op, primals, tangents, out, params)
             pairs = zip(out, dots, strict=True)
-            return tuple(make(o, self, t) if isinstance(o, Tensor) else o for o, t in pairs)
-        return make(out, self, dots)
+            return tuple(self._dual(o, t) if isinstance(o, Tensor) else o for o, t in pairs)
+        if not is_differentiable(out.dtype):
+            return make(out, self, None)
+        return make(out, self, op.definition.jvp(op, primals, tangents, out, params))
+
+    def _dual(self, out: Tensor, dot: Tensor | None) -> Tensor:
+        return make(out, self, dot if is_differentiable(out.dtype) else None)
 
     def pulled_below(self, pull: Callable, roots: list, cotangents: list, inputs: list) -> list:
         """The cotangents, by the values' graph; their tangents, by the tangents' graph and the cotangents' tangents."""

@@ -182,6 +182,8 @@ class ForwardLevel(Level):
             return x.value, ()
         steps: list[tuple[str, dict]] = []
         for op, params in reversed(view.chain):
+            if not op.differentiable:  # as detach(): it shows the numbers alone
+                return x.value, ()
             start = params.get("shape")
             if not isinstance(start, Start):
                 steps.insert(0, (op.name, params))

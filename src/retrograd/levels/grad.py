@@ -1,9 +1,10 @@
 """Reverse mode: a level with a graph of its own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from retrograd.core import Level, Op, Tensor, call
+from retrograd.core import Level, Op, Tensor, at, call, registry
+from retrograd.core.engine import edge_of, pullback
 from retrograd.core.tensor import make
 from retrograd.levels.lift import outputs, value_at
 
@@ -24,3 +25,24 @@ class GradLevel(Level):
         """What the values' graph gives; for this level's own graph it is constant."""
         found = pull(*[[value_at(self, t) for t in ts] for ts in (roots, cotangents, inputs)])
         return [g if g is None else make(g, self, None) for g in found]
+
+
+def leaf_at(level: GradLevel, value: Tensor) -> Tensor:
+    """A leaf of the level's graph."""
+    leaf = make(value, level, None)
+    leaf.requires_grad = True
+    return leaf
+
+
+def pulled_back(level: GradLevel, outs: list, cotangents: Sequence[Tensor], leaves: list[Tensor]) -> list[Tensor]:
+    """Cotangents of a level's outputs as those of its leaves, both one level below."""
+    with level:
+        reached = [isinstance(o, Tensor) and o.level is level and o._requires_grad for o in outs]
+        roots = [edge_of(o) for o, r in zip(outs, reached, strict=True) if r]
+        seeds = [make(g, level, None) for g, r in zip(cotangents, reached, strict=True) if r]
+        found: dict = {}
+        if roots:
+            inputs = [edge_of(leaf) for leaf in leaves]
+            found = pullback(roots, seeds, level=level, inputs=inputs, retain_graph=True)
+        with at(level, False):
+            return [value_at(level, found[x] if x in found else registry["zeros_like"](x)) for x in leaves]

@@ -49,13 +49,13 @@ class PatternLevel(Level):
         outputs(out, outs.append)
         found = [sparse.on_nothing(o.numel(), self.unknowns) for o in outs]
         varies = tuple([tag is not None for tag in tags])
-        for i, tag in enumerate(tags):
-            if tag is not None and tag.nnz and op.differentiable:
-                links = dependence(op, i, varies, values, out, params)
-                for k, (o, link) in enumerate(zip(outs, links, strict=True)):
-                    if o.dtype.kind in "fc":
-                        more = _through(link, tag, values[i], o)
-                        found[k] = found[k] + more if found[k].nnz else more
+        inputs = tuple([i for i, tag in enumerate(tags) if tag is not None and tag.nnz and op.differentiable])
+        for group, links in dependence(op, inputs, varies, values, out, params) if inputs else ():
+            tag = sparse.stacked([tags[i] for i in group])
+            for k, (o, link) in enumerate(zip(outs, links, strict=True)):
+                if o.dtype.kind in "fc":
+                    more = _through(link, tag, values[group[0]], o)
+                    found[k] = found[k] + more if found[k].nnz else more
         return found
 
 

@@ -78,6 +78,29 @@ def public(home=""):
     return {last: member for where, _, last, member in parts if where == home}
 
 
+class Namespace:
+    """The operators of one of the users' namespaces: `rg.ops.ns.name` is "ns::name"."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __getattr__(self, name):
+        found = registry.get(f"{self._name}::{name}")
+        if found is None:
+            raise AttributeError(f"no operator '{self._name}::{name}' is registered")
+        return found
+
+    def __dir__(self):
+        return [n.partition("::")[2] for n in registry if n.startswith(f"{self._name}::")]
+
+
+def __getattr__(name):
+    """`rg.ops.ns`, if somebody has registered an operator there."""
+    if any(n.startswith(f"{name}::") for n in registry):
+        return Namespace(name)
+    raise AttributeError(f"module 'retrograd.ops' has no attribute {name!r}, nor is there an operator '{name}::...'")
+
+
 _operators = {name: member for name, member in public().items() if isinstance(member, Operator)}
 
 methods.add_operators(_operators)

@@ -1,11 +1,12 @@
 """Losses of classes: numbers (..., classes, ...) against the number, or the probability, of the right one."""
 
-from retrograd.core import Aval, Definition, op, registry
+from retrograd.core import Aval, Definition, examples, op, registry
 from retrograd.ops.batching import all_batched
 from retrograd.ops.embedding import lookup
-from retrograd.ops.family import Composite, from_behind
+from retrograd.ops.family import Composite, check_floating, from_behind
 from retrograd.ops.losses import REDUCTIONS, reduction_named, weighted_mean
 from retrograd.ops.nn import log_softmax, softmax
+from retrograd.ops.places import gather
 from retrograd.ops.pointwise import ne, to, where
 from retrograd.ops.reduce import mean
 from retrograd.ops.reduce import sum as sum_over
@@ -46,6 +47,14 @@ class class_loss(OfClasses):
 
     def jvp_x(t, x, target, ignore_index):
         return sum_over(t * class_residual(x, target, ignore_index=ignore_index), -1)
+
+    @classmethod
+    def batch(cls, batched, n, /, x, target, *, ignore_index):
+        """The softmax of what all examples share is taken once."""
+        if batched[0]:
+            return super().batch(batched, n, x, target, ignore_index=ignore_index)
+        check_classes("cross_entropy", *examples.avals(batched, (x, target)))
+        return -_picked_from_one(log_softmax(x, -1), target, ignore_index)
 
     def samples(r):
         yield (r(3, 4), r.ints(4, (3,))), {}
@@ -110,6 +119,14 @@ class pick_class(OfClasses, linear="x", moves=True):
     def vjp_x(g, x_aval, target, ignore_index):
         return place_class(g, target, classes=x_aval.shape[-1], ignore_index=ignore_index)
 
+    @classmethod
+    def batch(cls, batched, n, /, x, target, *, ignore_index):
+        """What all examples share is not repeated for each."""
+        if batched[0]:
+            return super().batch(batched, n, x, target, ignore_index=ignore_index)
+        check_classes("nll_loss", *examples.avals(batched, (x, target)))
+        return _picked_from_one(x, target, ignore_index)
+
     def samples(r):
         yield (r(3, 4), r.ints(4, (3,))), {}
         yield (r(2, 3, 4), r.ints(4, (2, 3))), {"ignore_index": 1}
@@ -136,6 +153,13 @@ class place_class(OfClasses, linear="src", moves=True):
     def samples(r):
         yield (r(3), r.ints(4, (3,))), {"classes": 4}
         yield (r(2, 3), r.ints(4, (2, 3))), {"classes": 4, "ignore_index": 1}
+
+
+def _picked_from_one(x, target, ignore_index):
+    """What the targets of many examples, (n, ...), pick from one x (..., classes): side by side in each row of x."""
+    counts = ne(target, ignore_index)
+    picked = gather(x, -1, movedim(where(counts, target, 0), 0, -1))
+    return where(counts, movedim(picked, -1, 0), 0)
 
 
 def unsqueezed(src, classes):
@@ -256,11 +280,13 @@ class cross_entropy(Composite, aliases="nn.functional.cross_entropy"):
     def errors(r):
         yield (r(3, 4), r.ints(4, (2,)), None), {}, ValueError, r"\(3, 4\) and target \(2,\) do not fit"
         yield (r(3, 4), r(3, 3), None), {}, ValueError, "probabilities of shape"
+        yield (r.ints(4, (3, 4)), r.ints(4, (3,)), None), {}, TypeError, "cross_entropy: expected a floating"
         yield (r(3, 4), r.ints(4, (3,)), None), {"label_smoothing": 2.0}, ValueError, "from 0 to 1, got 2.0"
         yield (r(3, 4), r.ints(4, (3,)), None), {"reduction": "avg"}, ValueError, "'mean', 'sum' or 'none'"
 
 
 def _hard_cross_entropy(x, target, ignore_index, reduction):
+    check_floating("cross_entropy", x)
     loss = class_loss(x, target, ignore_index=ignore_index)
     if reduction == "mean":
         return weighted_mean(loss, ne(target, ignore_index))

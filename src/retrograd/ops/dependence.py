@@ -25,9 +25,9 @@ class Labels:
         self.into = into
 
 
-def numbered(shape):
+def numbered(shape, first=1):
     """The elements' numbers, from 1 on, in row-major order; in float64, which every kernel takes."""
-    numbers = registry["arange"](1, math.prod(shape) + 1, 1, dtype=dtypes.float64)
+    numbers = registry["arange"](first, first + math.prod(shape), 1, dtype=dtypes.float64)
     return registry["reshape"](numbers, tuple(shape))
 
 
@@ -45,21 +45,24 @@ def windows_seen(images, out, groups, see):
     return Labels(registry["movedim"](seen, 3, -1), into)
 
 
-def dependence(op, i, varies, args, out, params):
-    """How the results, a tensor or a tuple of them, depend on input i: a list of `Labels`, or of shared dimensions.
+def dependence(op, inputs, varies, args, out, params):
+    """How the results, a tensor or a tuple of them, depend on inputs: pairs of inputs and what holds for each result.
 
-    Shared dimensions are a dict from those of the input to those of the result: an element depends on all elements that
-    lie at its place along these.  `varies` says which inputs are no constants: places that depend on them may be any,
-    since the next point may have others.
+    That is `Labels`, or shared dimensions: a dict from those of the input to those of the result, where an element
+    depends on all elements that lie at its place along these.  Inputs that are moved come together, their elements
+    numbered on and on; others alone.  `varies` says which inputs are no constants: places that depend on them may be
+    any, since the next point may have others.
     """
     of, outs = op.definition, [o for o in (out if isinstance(out, tuple) else (out,)) if isinstance(o, Tensor)]
     rule = getattr(of, "dependence", None)
     if rule is None:  # a user's Function
-        return [{} for _ in outs]
+        return [((i,), [{} for _ in outs]) for i in inputs]
     if (of.moves or of.sums) and not any(v and op.rules[min(j, op.last)] is None for j, v in enumerate(varies)):
-        return _moved(op, i, args, out, params) if of.moves else [_summed(op, i, args, out, params)]
+        if of.moves:
+            return [(inputs, _moved(op, inputs, args, out, params))]
+        return [((i,), [_summed(op, i, args, out, params)]) for i in inputs]
     known = [_known(a, v) for a, v in zip(args, varies, strict=True)]
-    return [rule(i, o.aval, *known, **params) for o in outs]
+    return [((i,), [rule(i, o.aval, *known, **params) for o in outs]) for i in inputs]
 
 
 def _known(a, varies):
@@ -67,12 +70,20 @@ def _known(a, varies):
     return a if not isinstance(a, Tensor) or (a.dtype.kind in "biu" and not varies) else a.aval
 
 
-def _moved(op, i, args, out, params):
-    """The tangent of the result along the elements' numbers."""
-    numbers = [None] * len(args)
-    numbers[i] = numbered(args[i].shape)
+def _moved(op, inputs, args, out, params):
+    """The tangents of the results along the elements' numbers, which both parts of a complex element have."""
+    numbers, first = [None] * len(args), 1
+    for i in inputs:
+        number = numbered(args[i].shape, first)
+        numbers[i] = registry["complex"](number, number) if args[i].dtype.kind == "c" else number
+        first += args[i].numel()
     found = op.definition.jvp(op, tuple(map(_widened, args)), tuple(numbers), out, params)
-    return [Labels(labels, None) for labels in (found if isinstance(found, tuple) else (found,))]
+    return [Labels(_of_both_parts(labels), None) for labels in (found if isinstance(found, tuple) else (found,))]
+
+
+def _of_both_parts(labels):
+    """The labels of elements; of complex ones those of both parts, which may have been moved there one by one."""
+    return registry["view_as_real"](labels) if labels.dtype.kind == "c" else labels
 
 
 def _summed(op, i, args, out, params):
@@ -85,5 +96,7 @@ def _summed(op, i, args, out, params):
 
 
 def _widened(a):
-    """A floating operand in a dtype that holds large numbers exactly."""
-    return registry["to"](a, dtypes.float64) if isinstance(a, Tensor) and a.dtype.kind == "f" else a
+    """A floating or complex operand in a dtype that holds large numbers exactly."""
+    if not isinstance(a, Tensor) or a.dtype.kind not in "fc":
+        return a
+    return registry["to"](a, dtypes.float64 if a.dtype.kind == "f" else dtypes.complex128)

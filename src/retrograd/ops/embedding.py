@@ -2,7 +2,7 @@
 
 import math
 
-from retrograd.core import Aval, Definition, op, registry, xp
+from retrograd.core import Aval, Definition, examples, op, registry, xp
 from retrograd.ops.batching import spread
 from retrograd.ops.family import Composite, canonical_dim, numel
 from retrograd.ops.mutate import set_item
@@ -38,6 +38,7 @@ class lookup(Definition, linear="weight", moves=True):
     def batch(batched, n, weight, ids):
         if not batched[0]:
             return lookup(weight, ids)
+        lookup.definition.shape(*examples.avals(batched, (weight, ids)))
         if not batched[1]:
             rows = index_select(weight, 1, reshape(ids, (numel(ids.shape),)))
             return reshape(rows, (n, *ids.shape, *weight.shape[2:]))

@@ -14,6 +14,7 @@ from retrograd.core import (
     NotBatchedError,
     call,
     dtype_of,
+    examples,
     op,
     operator_named,
     registry,
@@ -122,7 +123,7 @@ class Pointwise(Definition):
         rule = op.rules[index]
         if rule is None:
             return super().derived_jvp(op, index, t, primals, out, params)
-        known = {**op.schema.group(primals), **params, "out": out}
+        known = {**op.schema.named(primals, params), "out": out}
         return broadcast_like(rule.fn(t, **{n: known[n] for n in arguments(rule.fn)}), out)
 
     @classmethod
@@ -275,7 +276,8 @@ class Stacked(Definition):
 
     @classmethod
     def batch(cls, batched, n, /, *args, **params):
-        """The examples are more of what is stacked."""
+        """The examples are more of what is stacked, but must not stand in for dimensions that single ones lack."""
+        cls.shape(*examples.avals(batched, args), **params)
         return call(registry[cls.__name__], tuple(aligned(args, batched, cls._cores_of(args))), params)
 
     @classmethod

@@ -4,7 +4,7 @@
 
 from typing import NamedTuple
 
-from retrograd.core import Aval, Definition, Tensor, op
+from retrograd.core import Aval, Definition, Tensor, examples, op
 from retrograd.ops.batching import all_batched
 from retrograd.ops.data import as_tensor
 from retrograd.ops.family import Composite, cast_to, check_real, numel
@@ -39,6 +39,7 @@ class bincount(Definition, linear="weights", sums=True, looped="without minlengt
     @classmethod
     def batch(cls, batched, n, /, x, weights, *, minlength):
         """Side by side, if all have one size; else one by one: sizes may agree."""
+        _check_counted(*examples.avals(batched, (x, weights)), minlength)
         size = bincount(reshape(x, (numel(x.shape),)), None, minlength).shape[0]
         if batched[0] and size > minlength:
             return super().batch(batched, n, x, weights, minlength=minlength)

@@ -349,7 +349,7 @@ class logdet(Composite):
 
 
 @op("linalg.matrix_exp(Tensor A) -> Tensor")
-class linalg_matrix_exp(Gufunc, fits=False, aliases="matrix_exp"):
+class linalg_matrix_exp(Gufunc, fits=False, of_matrices=True, aliases="matrix_exp"):
     """The exponential of square matrices, the sum of A^n / n!.  Needs SciPy.
 
     The derivative is a block of the exponential of a matrix of twice the size: I. Najfeld and T. F. Havel,

@@ -44,17 +44,28 @@ def concrete(x):
 @method
 def numpy(x, *, force=False):
     """The array that the tensor holds, not a copy; of a tensor that requires grad only if forced, or detached first."""
-    if x.requires_grad and not force:
-        raise RuntimeError("numpy(): this tensor requires grad; use x.detach().numpy()")
+    if not force and (x.requires_grad or _is_pushed(x)):
+        why = "requires grad" if x.requires_grad else "has a tangent"
+        raise RuntimeError(f"numpy(): this tensor {why}; use x.detach().numpy()")
     return concrete(x)
+
+
+def _is_pushed(x):
+    """Whether a function transform in forward mode has a tangent of x, which neither arrays nor numbers keep."""
+    while x.level is not None:
+        if x.level.pushes and x.tag is not None:
+            return True
+        x = x.value
+    return False
 
 
 @method
 def __array__(x, dtype=None, copy=None):
-    if x.requires_grad:
+    if x.requires_grad or _is_pushed(x):
+        why = "requires grad" if x.requires_grad else "has a tangent"
         raise RuntimeError(
-            "this tensor requires grad, and would lose it in an array: np.stack and retrograd.numpy keep the graph, "
-            "x.detach().numpy() leaves it"
+            f"this tensor {why}, and would lose it in an array: np.stack and retrograd.numpy keep the graph, "
+            f"x.detach().numpy() leaves it"
         )
     array = concrete(x)
     if dtype is not None and array.dtype != dtype:
@@ -104,10 +115,11 @@ def __complex__(x) -> complex:
 
 def _warn_of_cut(x):
     """A number has no gradient: `math.sin(x)` and `array[0] = x` lose it on the way."""
-    if wants(x):
+    if wants(x) or _is_pushed(x):
+        why, lost = ("requires grad", "gradient") if wants(x) else ("has a tangent", "derivative")
         warnings.warn(
-            "a tensor that requires grad became a Python number, which no gradient flows through; use rg.sin(x) for "
-            "math.sin(x), and x.item() or x.detach() where only the value is wanted",
+            f"a tensor that {why} became a Python number, which no {lost} flows through; use rg.sin(x) for "
+            f"math.sin(x), and x.item() or x.detach() where only the value is wanted",
             UserWarning,
             stacklevel=3,
         )
@@ -314,10 +326,13 @@ def mT(x):
 
 def _data(x):
     """The same memory outside every graph, with a version counter of its own; may be set to another's memory."""
-    out = make(x.value[...] if x.level is None else x.value, x.level, x.tag)
+    if x.level is not None:
+        apart = registry["detach"](x)  # at every level
+        return make(apart.value, apart.level, apart.tag)
+    out = make(x.value[...], None, x.tag)
     if x.is_inference():
         out.version = x.version
-    if x.requires_grad and x.level is None:
+    if x.requires_grad:
         cut(out, "detach")
     return out
 

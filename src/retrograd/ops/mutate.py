@@ -6,7 +6,7 @@ nothing is overwritten: the tensor gets a new value, and views of the same base 
 
 from retrograd.core import Aval, Definition, Tensor, call, current, graph_level, op, operator_named, registry
 from retrograd.core import dtype as dtypes
-from retrograd.core.dispatch import ground, remade, take, wants
+from retrograd.core.dispatch import ground, passes, remade, take, wants
 from retrograd.core.hooks import conjugate
 from retrograd.core.level import is_recording
 from retrograd.core.record import kept, missing_rule, record, refuse_view
@@ -150,6 +150,9 @@ def check_write(name, x, *operands):
             f"{name}: Inplace update to inference tensor of shape {x.shape}, which only inference_mode() allows; write "
             f"to its clone()"
         )
+    for other in operands:
+        if x.level is None and isinstance(other, Tensor) and other.level is not None:
+            raise other.level.escape(other)
     if is_recorded(x, *operands):
         check_history(x)
     if x.level is None and not x.value.flags.writeable:
@@ -191,7 +194,7 @@ def is_recorded(x, *operands):
     if not is_recording() or not dtypes.is_differentiable(x.dtype):
         return False
     wanted = [wants(a) for a in (x, *operands) if isinstance(a, Tensor)]  # of all: views take over their histories
-    return any(wanted) or (x._view is not None and wants(x._view.base))
+    return any(wanted) or (x._view is not None and passes(x._view) and wants(x._view.base))
 
 
 def _inherit_cut(x, *operands):
@@ -249,13 +252,25 @@ def _target(x):
 def _write_above(x, src):
     """Above the ground: a new value for the base; its views follow."""
     base, chain = _target(x)
-    merged = view_scatter(base, src, chain=chain)
+    if x._view is None or passes(x._view):
+        merged = view_scatter(base, src, chain=chain)
+    else:  # by way of detach(): the numbers change, and no graph hears of it
+        shown = tuple([step for step in chain if registry[step[0]].differentiable])
+        merged = _with_derivatives_of(base, view_scatter(base.detach(), src.detach(), chain=shown))
     base.value, base.tag = merged.value, merged.tag
     if current().grad_enabled:
         take(base, merged)
     touch(base)
     base.version.rebased += 1
     return x
+
+
+def _with_derivatives_of(base, numbers):
+    """Other numbers in the place of those of the base, which keeps its place in every graph."""
+    if not dtypes.is_differentiable(base.dtype):
+        return numbers
+    nothing = where(registry["isfinite"](base.detach()), base - base.detach(), 0)
+    return numbers + nothing
 
 
 # ------------------------------------------------------------------------------------ operators that write
@@ -433,6 +448,9 @@ def detach_(x) -> Tensor:
     """Take the tensor out of its graph, as if it were a leaf without gradient; returns it."""
     if x._view is not None:
         raise RuntimeError("detach_: can't detach views in-place, their graph is their base's; use x = x.detach()")
+    if x.level is not None:  # and the graphs and tangents of its value
+        now = registry["detach"](x)
+        x.value, x.tag = now.value, now.tag
     x._grad_fn, x.output_nr, x._requires_grad = None, 0, False
     _tell(x, None)
     return x

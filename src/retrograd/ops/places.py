@@ -1,6 +1,6 @@
 """Indexing along one dimension by tensors of places, of slices or of single elements, and its transposes."""
 
-from retrograd.core import Aval, Definition, NotBatchedError, op, registry
+from retrograd.core import Aval, Definition, NotBatchedError, examples, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.batching import all_batched, at_least_1d, spread
 from retrograd.ops.family import Composite, Rowwise, View, canonical_dim, numel
@@ -52,7 +52,7 @@ class index_select(Definition, linear="x", moves=True):
         return index_sum(g, index, dim=dim, size=x_aval.shape[dim])
 
     def batch(batched, n, x, index, *, dim):
-        at = check_slices("index_select", *_examples(batched, x, index), dim)
+        at = check_slices("index_select", *examples.avals(batched, (x, index)), dim)
         if not batched[1]:
             return index_select(x, at + 1, index)
         if batched[0]:
@@ -70,11 +70,6 @@ class index_select(Definition, linear="x", moves=True):
         yield (r(3, 4), r.ints(3, (2, 2))), {"dim": 0}, ValueError, r"index_select: .* 1-d, got shape \(2, 2\)"
         yield (r(3, 4), r.booleans(3)), {"dim": 0}, TypeError, "index_select: .* integers, got bool"
         yield (r(3), r.ints(1, (2,)) - 1), {"dim": 0}, IndexError, "index_select: -1 to -1 are named"
-
-
-def _examples(batched, *args):
-    """The avals of single examples."""
-    return [Aval(a.shape[b:], a.dtype) for a, b in zip(args, batched, strict=True)]
 
 
 def check_slices(name, x, index, dim):
@@ -105,7 +100,7 @@ class index_sum(Definition, linear="src", sums=True):
         return index_select(g, dim, index)
 
     def batch(batched, n, src, index, *, dim, size):
-        at = _one_each("index_add", *_examples(batched, src, index), dim)
+        at = _one_each("index_add", *examples.avals(batched, (src, index)), dim)
         if not batched[1]:
             return index_sum(src, index, dim=at + 1, size=size)
         src = movedim(src if batched[0] else spread(src, n), at + 1, 1)
@@ -152,7 +147,7 @@ class gather(Definition, linear="x", moves=True):
         return scatter_sum(g, index, shape=x_aval.shape, dim=dim)
 
     def batch(batched, n, x, index, *, dim, sparse_grad):
-        at = check_along("gather", x.shape[batched[0] :], _examples(batched[1:], index)[0], dim)
+        at = check_along("gather", x.shape[batched[0] :], examples.avals(batched[1:], (index,))[0], dim)
         if not batched[0]:
             return _from_one(x, index, at)
         x, wide = (at_least_1d(a) for a in all_batched((x, index), batched, n))
@@ -212,7 +207,7 @@ class scatter_sum(Definition, linear="src", sums=True):
         return gather(g, dim, indices)
 
     def batch(batched, n, src, indices, *, shape, dim):
-        at = _matching(*_examples(batched, src, indices), shape, dim)
+        at = _matching(*examples.avals(batched, (src, indices)), shape, dim)
         src, indices = (at_least_1d(a) for a in all_batched((src, indices), batched, n))
         return reshape(scatter_sum(src, indices, shape=(n, *(shape or (1,))), dim=at + 1), (n, *shape))
 

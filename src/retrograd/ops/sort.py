@@ -2,7 +2,7 @@
 
 # sorted is Python's name, in this file a param of `unique` and `topk`.
 
-from retrograd.core import Aval, Definition, op
+from retrograd.core import Aval, Definition, examples, op
 from retrograd.core import dtype as dtypes
 from retrograd.ops.batching import all_batched, spread
 from retrograd.ops.create import zeros
@@ -232,6 +232,7 @@ class insertion_places(Definition, differentiable=False):
     def batch(batched, n, sequence, values, sorter, *, right):
         if not batched[0] and not batched[2] and sequence.ndim == 1:
             return insertion_places(sequence, values, sorter, right=right)
+        _check_rows(*examples.avals(batched, (sequence, values, sorter)))
         sequence, sorter = all_batched((sequence, sorter), (batched[0], batched[2]), n)
         rows = _rows(values, batched[1], n, sequence.ndim - 1)
         return reshape(insertion_places(sequence, rows, sorter, right=right), (n, *shape_of(values)[batched[1] :]))

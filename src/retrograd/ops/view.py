@@ -336,7 +336,7 @@ class roll(Definition, linear="x", moves=True):
         return roll(g, tuple(-s for s in shifts), dim)
 
     def batch(batched, n, x, *, shifts, dim):
-        if dim is None:
+        if not dim:
             return reshape(roll(reshape(x, (n, numel(x.shape[1:]))), shifts, 1), x.shape)
         return roll(x, shifts, behind("roll", dim, x.ndim - 1))
 
@@ -443,8 +443,10 @@ class cat(Definition, linear="tensors,", aliases="concat concatenate", moves=Tru
         return parts
 
     def batch(batched, n, *tensors, dim):
-        tensors = [t for t in all_batched(tensors, batched, n) if t.ndim != 2 or t.shape[1]] or tensors
-        return cat(tensors, dim=behind("cat", dim, max(t.ndim for t in tensors) - 1))
+        tensors = all_batched(tensors, batched, n)
+        joined = [t for t in tensors if t.ndim != 2 or t.shape[1]] or tensors
+        out = cat(joined, dim=behind("cat", dim, max(t.ndim for t in joined) - 1))
+        return cast_to(out, dtypes.result_type(*tensors))
 
     def samples(r):
         yield (r(2, 3), r(2, 1)), {"dim": -1}

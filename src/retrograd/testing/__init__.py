@@ -12,14 +12,17 @@ lists them and `samples_of` yields what to hold them on, so that an operator of 
 from retrograd.testing.calculus import difference, pull, push, run, seeded
 from retrograd.testing.closeness import assert_close
 from retrograd.testing.laws import LAWS
+from retrograd.testing.opcheck import OpCheckError, opcheck
 from retrograd.testing.sampler import Sampler, errors_of, samples_of
 
 __all__ = [
     "LAWS",
+    "OpCheckError",
     "Sampler",
     "assert_close",
     "difference",
     "errors_of",
+    "opcheck",
     "pull",
     "push",
     "run",

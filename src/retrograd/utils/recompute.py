@@ -13,7 +13,7 @@ import optree
 
 from retrograd.autograd import enable_grad
 from retrograd.autograd.graph import saved_tensors_hooks
-from retrograd.core import Tensor, current
+from retrograd.core import Tensor, at, current
 from retrograd.core.gradfn import Packed
 from retrograd.core.tensor import count_of
 from retrograd.ops.random import Generator, default_generator
@@ -147,6 +147,31 @@ class Run:
             return self._function(*args, **kwargs)
 
 
+class Levels:
+    """The transforms in which a run begins, for another that comes when some of them may be over."""
+
+    def __init__(self) -> None:
+        self._innermost = current().level
+        self._around: list[tuple[Any, Any, bool]] = []  # level, parent, grad mode there
+        level = self._innermost
+        while level is not None:
+            self._around.append((level, level.parent, level.parent_grad_enabled))
+            level = level.parent
+
+    @contextmanager
+    def resumed(self) -> Iterator[None]:
+        """A block in which they are at work, each inside the one that it was inside of."""
+        now = [(level, level.parent, level.parent_grad_enabled, level.active) for level, _, _ in self._around]
+        for level, parent, recording in self._around:
+            level.parent, level.parent_grad_enabled, level.active = parent, recording, True
+        try:
+            with at(self._innermost, True):
+                yield
+        finally:
+            for level, parent, recording, active in now:
+                level.parent, level.parent_grad_enabled, level.active = parent, recording, active
+
+
 # ------------------------------------------------------------------------------------------------------- the frame
 
 
@@ -196,6 +221,7 @@ class Frame:
         self.placeholders: list[ReferenceType[Placeholder]] = []
         self.descriptions: list[Any] = []
         self.log = OperatorLog() if options.debug else None
+        self._levels = Levels()
         self._began = next(_events)
         self._ended: float = float("inf")
 
@@ -227,7 +253,8 @@ class Frame:
     def _recompute(self) -> Values:
         again = _Recomputation(self)
         try:
-            again.run()
+            with self._levels.resumed():
+                again.run()
             again.check()
         except CheckpointError as error:
             if self.log is None or again.log is None:

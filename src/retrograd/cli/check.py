@@ -1,0 +1,148 @@
+"""`retrograd check`: whether an operator in a file is what it says."""
+
+import importlib.util
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+import retrograd
+from retrograd import library
+from retrograd.cli.errors import UsageError
+from retrograd.core import Operator, registry
+from retrograd.library import CustomOperator
+
+Sample = tuple[tuple, dict[str, Any]]
+
+SUCCESS, FAILURE = 0, 1
+
+
+def check(target: str, arguments: str | None, checks: Sequence[str]) -> int:
+    """Check `module.py:op`, print a table, and return the exit code: 0 if all is well, else 1."""
+    path, name = _parts(target)
+    module = _imported(path)
+    op = _operator(module, path, name)
+    samples = [_evaluated(arguments, module)] if arguments is not None else _samples(module, path, name, op)
+    found = [_results(op, sample, checks) for sample in samples]
+    _show(op, found)
+    return SUCCESS if all(text == "SUCCESS" for results in found for text in results.values()) else FAILURE
+
+
+def _parts(target: str) -> tuple[Path, str]:
+    match = re.fullmatch(r"(?P<path>.+\.py)(:(?P<name>.+))?", target)
+    if match is None:
+        raise UsageError(f"the target is {target!r}; it must be like module.py:op, or module.py:namespace::op")
+    path = Path(match["path"])
+    if not path.is_file():
+        raise UsageError(f"there is no file {path}")
+    return path, match["name"] or ""
+
+
+def _imported(path: Path) -> ModuleType:
+    """The module in a file; its neighbours can be imported from it, as in `python module.py`."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent.resolve()))
+    before, sys.modules[path.stem] = sys.modules.get(path.stem), module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise UsageError(f"{path} can't be imported: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.pop(0)
+        if before is not None:  # a file may be called like a module that the program has
+            sys.modules[path.stem] = before
+    return module
+
+
+def _operator(module: ModuleType, path: Path, name: str) -> Operator:
+    op = registry.get(name) if "::" in name else getattr(module, name, None)
+    if isinstance(op, Operator):
+        return op
+    own = [n for n, value in vars(module).items() if isinstance(value, CustomOperator)]
+    there = f"there is {', '.join(own)}" if own else "there are none at the top of it"
+    if not name:
+        raise UsageError(f"which operator of {path} to check? Add :name; {there}")
+    raise UsageError(f"{path} has no operator {name!r}; {there}")
+
+
+# ------------------------------------------------------------------------------------------------------ arguments
+
+
+def _samples(module: ModuleType, path: Path, name: str, op: Operator) -> list[Sample]:
+    short = name.rpartition("::")[2]
+    for attribute in (f"{short}_samples", "samples"):
+        given = getattr(module, attribute, None)
+        given = _called(given, f"{path}: {attribute}()") if callable(given) else given
+        if isinstance(given, dict):
+            given = next((given[key] for key in (short, name, op.name) if key in given), None)
+        if given is not None:
+            return _listed(given, f"{path}: {attribute}")
+    raise UsageError(
+        f"no arguments to check {name!r} with: write samples next to it in {path}, or say --args, "
+        f"as in --args 'rg.ones(3), 2'"
+    )
+
+
+def _called(function: Any, what: str) -> Any:
+    try:
+        found = function()
+        return found if isinstance(found, (dict, tuple, list)) else list(found)
+    except Exception as error:
+        raise UsageError(f"{what} fails: {type(error).__name__}: {error}") from error
+
+
+def _listed(given: Any, what: str) -> list[Sample]:
+    """Samples: one is a tuple of arguments, or one of such a tuple and a dict of those by name."""
+    several: Iterable[Any] = [given] if isinstance(given, tuple) else given
+    samples: list[Sample] = []
+    for sample in several:
+        if not isinstance(sample, tuple):
+            raise UsageError(f"{what}: a sample must be a tuple of arguments, got {type(sample).__name__}")
+        named = len(sample) == 2 and isinstance(sample[0], tuple) and isinstance(sample[1], dict)
+        samples.append((sample[0], sample[1]) if named else (sample, {}))
+    if not samples:
+        raise UsageError(f"{what} has no samples")
+    return samples
+
+
+def _evaluated(text: str, module: ModuleType) -> Sample:
+    def take(*args: Any, **kwargs: Any) -> Sample:
+        return args, kwargs
+
+    try:
+        return eval(f"_take({text})", {"rg": retrograd, **vars(module), "_take": take})
+    except Exception as error:
+        raise UsageError(f"--args is {text!r}, which fails: {type(error).__name__}: {error}") from error
+
+
+# -------------------------------------------------------------------------------------------------------- results
+
+
+def _results(op: Operator, sample: Sample, checks: Sequence[str]) -> dict[str, str]:
+    try:
+        return library.opcheck(op, *sample, test_utils=tuple(checks) or "ALL", raise_exception=False)
+    except (TypeError, ValueError) as error:
+        raise UsageError(str(error)) from error
+
+
+def _show(op: Operator, found: list[dict[str, str]]) -> None:
+    place = f", defined at {op.parts.place}" if isinstance(op, CustomOperator) else ""
+    console = Console(markup=False, highlight=False)
+    console.print(f"{op.schema}{place}", soft_wrap=True)
+    several = len(found) > 1
+    table = Table("check", *(["sample"] if several else []), "", "what is wrong")
+    for name in found[0]:
+        for number, results in enumerate(found):
+            fails = results[name] != "SUCCESS"
+            verdict = Text("fails", "red") if fails else Text("ok", "green")
+            table.add_row(name, *([str(number)] if several else []), verdict, results[name] if fails else "")
+    console.print(table)

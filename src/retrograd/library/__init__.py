@@ -1,0 +1,47 @@
+"""Operators of users: defined, extended and checked, in the registry that holds ours."""
+
+import importlib
+from typing import Any
+
+from retrograd.library.abstract import get_ctx
+from retrograd.library.define import custom_op
+from retrograd.library.inferring import infer_schema
+from retrograd.library.libraries import Library
+from retrograd.library.operator import CustomOperator
+from retrograd.library.operator import CustomOperator as CustomOpDef
+from retrograd.library.registering import (
+    define,
+    impl,
+    impl_abstract,
+    register_autograd,
+    register_fake,
+    register_kernel,
+    register_vmap,
+)
+from retrograd.library.sanitizer import sanitize
+
+__all__ = [
+    "CustomOpDef",
+    "CustomOperator",
+    "Library",
+    "custom_op",
+    "define",
+    "get_ctx",
+    "impl",
+    "impl_abstract",
+    "infer_schema",
+    "opcheck",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+    "register_vmap",
+    "sanitize",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """The checks lie above all else, so they are imported when first asked for."""
+    if name != "opcheck":
+        raise AttributeError(f"module 'retrograd.library' has no attribute {name!r}")
+    globals()[name] = found = importlib.import_module("retrograd.testing").opcheck
+    return found

@@ -1,0 +1,56 @@
+"""What a function that says shapes and dtypes, registered by `register_fake`, can ask while it runs."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+
+class _Running(threading.local):
+    name = ""
+
+
+_operator = _Running()
+
+
+class AbstractContext:
+    """Where a function that says shapes and dtypes runs."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def new_dynamic_size(self, *, min: int = 0, max: int | None = None) -> NoReturn:
+        """A size that depends on values: there is none here, since shapes are numbers."""
+        raise NotImplementedError(
+            f"{self._name}: the size of its result depends on values, so there is no telling it without a run"
+        )
+
+
+@contextmanager
+def running(name: str) -> Iterator[None]:
+    """A block in which the operator's function that says shapes and dtypes runs."""
+    before, _operator.name = _operator.name, name
+    try:
+        yield
+    finally:
+        _operator.name = before
+
+
+def get_ctx() -> AbstractContext:
+    """The context of the function registered by `register_fake` that is running; RuntimeError if none is.
+
+    >>> import retrograd as rg
+    >>> @rg.library.custom_op("docs::nonzeros", mutates_args=())
+    ... def nonzeros(x: rg.Tensor) -> rg.Tensor:
+    ...     return x[x != 0]
+    >>> @nonzeros.register_fake
+    ... def _(x):
+    ...     return rg.empty(rg.library.get_ctx().new_dynamic_size())
+    >>> rg.func.vmap(nonzeros)(rg.ones(0, 3))
+    Traceback (most recent call last):
+    NotImplementedError: docs::nonzeros: the size of its result depends on values, so there is no telling it without a
+    run
+    """
+    if not _operator.name:
+        raise RuntimeError("get_ctx: no function registered by register_fake or impl_abstract is running")
+    return AbstractContext(_operator.name)

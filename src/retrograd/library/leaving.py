@@ -1,0 +1,98 @@
+"""Gradients that left the graph on their way through a formula, and are differentiated again: no silent zeros."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from retrograd.core import GradFn, Level, Tensor, at, current, registry, using
+from retrograd.core.dispatch import wants
+from retrograd.core.engine import edge_of
+from retrograd.core.gradfn import node
+from retrograd.core.level import is_recording
+from retrograd.core.tensor import alias
+from retrograd.levels import GradLevel, value_at
+from retrograd.levels.grad import leaf_at
+
+
+class _Refusal:
+    """The operator behind a gradient that can't be differentiated."""
+
+    name = "Error"
+    fits = False
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+    def gradients(self, fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
+        """Refuse."""
+        raise NotImplementedError(self.message)
+
+
+def checked(name: str, formula: Callable, cotangents: Sequence, kept: Sequence, found: list) -> list:
+    """What a formula found, if its derivatives can be had where somebody is going to ask for them.
+
+    A formula is linear in the cotangents.  If these have derivatives that what it found has not, it has left the graph.
+    If only what it kept has some, they may be zero: a formula has stayed in the graph if it depends on cotangents that
+    are in one.  What has left is refused at once, or on the ground, where maybe nobody asks, in the next backward pass.
+    """
+    given = [g for g in cotangents if g is not None]
+    kept = [x for x in kept if isinstance(x, Tensor)]
+    moving, around = _moving(given), _moving(kept)
+    if not moving and not around:
+        return found
+    result = list(found)
+    stays: list[bool] = []
+    for i, g in enumerate(found):
+        if g is None:
+            continue
+        there = _moving([g])
+        if moving <= there and not around <= there and not stays:
+            stays = _connected(formula, cotangents)
+        if not (moving <= there and (around <= there or stays[i])) and _not_zero(g):
+            result[i] = _refused(name, g, [*given, *kept])
+    return result
+
+
+def _moving(tensors: list) -> set[Level | None]:
+    """The levels, from the current one down to the ground (None), at which some of the tensors have derivatives."""
+    level = current().level
+    found = {level} if any(_moves(level, x) for x in tensors) else set()
+    if level is None:
+        return found
+    with level.below():
+        return found | _moving([value_at(level, x) for x in tensors])
+
+
+def _moves(level: Any, x: Tensor) -> bool:
+    if level is not None and level.transparent:
+        return level.wrote is not None and level.tangent(x) is not None
+    if x.level is not level:
+        return False
+    return (is_recording() and wants(x)) or (level is not None and level.pushes and x.tag is not None)
+
+
+def _connected(formula: Callable, cotangents: Sequence) -> list[bool]:
+    """Per result of the formula whether it depends on cotangents, once these are in a graph."""
+    with using("saving", None), GradLevel() as level:
+        found = formula([None if g is None else leaf_at(level, g) for g in cotangents])
+    return [g is not None and g.level is level and g._requires_grad for g in found]
+
+
+def _not_zero(g: Tensor) -> bool:
+    while g.level is not None:
+        g = g.value
+    with at(None, False):
+        return bool(registry["any"](g != 0))
+
+
+def _refused(name: str, g: Tensor, sources: list) -> Tensor:
+    level = current().level
+    message = (
+        f"{name}: the gradient by its formula is differentiated again, but the formula leaves the graph (it goes "
+        f"through NumPy, or detaches); make it of differentiable operators, your own with a formula among them"
+    )
+    if level is not None:
+        raise NotImplementedError(message)
+    edges = tuple([edge_of(x)[0] for x in sources if wants(x)])
+    out = alias(g, node(_Refusal(message), None, {}, edges, False))
+    out.output_nr = 0
+    return out

@@ -1,0 +1,75 @@
+"""What users register for an operator, and where they did."""
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from retrograd.core.source import user_line
+
+
+class Part(NamedTuple):
+    """A function that somebody registered, and the line where."""
+
+    function: Callable
+    place: str
+
+
+class Parts:
+    """All that is known of one operator beside its schema."""
+
+    def __init__(self, place: str, *, strict: bool) -> None:
+        self.place = place  # where it was defined
+        self.strict = strict  # of the older face: a call that needs a formula fails without, and nothing is replaced
+        self.kernels: dict[str, Part] = {}  # by kind of array; "" is for all
+        self.composite: Part | None = None  # what to run in place of any kernel, as a function of operators
+        self.abstract: Part | None = None
+        self.save: Part | None = None  # of the pair
+        self.backward: Part | None = None
+        self.differentiable: tuple[bool, ...] | None = None  # per output, as the pair says
+        self.pull: Part | None = None  # of the newer face
+        self.setup: Part | None = None
+        self.autograd: Part | None = None
+        self.jvp: Part | None = None
+        self.vmap: Part | None = None
+        self.changed: Callable[[], None] = _nothing  # is told of every change
+
+    def take(self, what: str, field: str, function: Callable) -> Callable:
+        """Register a function; `what` says in errors which one of which operator it is."""
+        return self._put(what, vars(self), field, function)
+
+    def take_kernel(self, what: str, kind: str, function: Callable) -> Callable:
+        """Register a kernel for one kind of arrays, or for all of them, ""."""
+        return self._put(what, self.kernels, kind, function)
+
+    def _put(self, what: str, fields: dict, key: str, function: Callable) -> Callable:
+        if not callable(function):
+            raise TypeError(f"{what}: expected a function, got {type(function).__name__}")
+        known: Part | None = fields.get(key)
+        place = user_line()
+        if known is not None and self.strict:
+            raise RuntimeError(f"{what}: registered already, at {known.place}; this is a second one, at {place}")
+        fields[key] = Part(function, place)
+        self.changed()
+        return function
+
+    @contextmanager
+    def noting(self, undo: list[Callable[[], None]]) -> Iterator[None]:
+        """A block for registrations: what takes each of them back is appended to `undo`."""
+        before = [(fields, dict(fields)) for fields in (self.kernels, vars(self))]
+        yield
+        for fields, old in before:
+            new = [key for key, value in fields.items() if isinstance(value, Part) and value is not old.get(key)]
+            undo += [functools.partial(self._take_back, fields, key, fields[key], old.get(key)) for key in new]
+
+    def _take_back(self, fields: dict, key: str, installed: Part, before: Part | None) -> None:
+        if fields.get(key) is not installed:  # somebody has replaced it since
+            return
+        fields[key] = before
+        if before is None and fields is self.kernels:
+            del fields[key]
+        self.changed()
+
+
+def _nothing() -> None:
+    pass

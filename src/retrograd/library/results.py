@@ -1,0 +1,99 @@
+"""What users' operators return: tensors, lists and tuples of them, and values that are none."""
+
+import numbers
+from typing import Any
+
+import optree
+
+from retrograd.core import Tensor
+from retrograd.core.dtype import DType, bool_
+from retrograd.core.op import Aside
+from retrograd.library.schema import Returns
+
+
+class Structure(Aside):
+    """How a result is made of its tensors: the tree, and the leaves that are no tensors."""
+
+    def __init__(self, spec: Any, leaves: list) -> None:
+        self.spec = spec
+        self.leaves = leaves  # TENSOR stands for the next tensor
+
+    def path(self, number: int) -> tuple:
+        """Where in the result one of its tensors stands."""
+        paths = [p for p, leaf in zip(self.spec.paths(), self.leaves, strict=True) if leaf is TENSOR]
+        return paths[number]
+
+    def rebuild(self, tensors: Any) -> Any:
+        """The result with these in place of the tensors."""
+        rest = iter(tensors)
+        return optree.tree_unflatten(self.spec, [next(rest) if leaf is TENSOR else leaf for leaf in self.leaves])
+
+    def matched(self, name: str, tree: Any) -> list:
+        """Per tensor what stands at its place in a tree like the result; None may stand for it, and for all below."""
+        try:
+            found = self.spec.flatten_up_to(tree)
+        except ValueError as error:
+            raise RuntimeError(f"{name}: expected something like the result: {error}") from None
+        return [x for x, leaf in zip(found, self.leaves, strict=True) if leaf is TENSOR]
+
+    def only(self, tensors: Any) -> Any:
+        """The same with None for what is no tensor."""
+        rest = iter(tensors)
+        return optree.tree_unflatten(self.spec, [next(rest) if leaf is TENSOR else None for leaf in self.leaves])
+
+
+TENSOR = object()
+TYPES: dict[str, Any] = {  # what a result of a type is an instance of
+    "Tensor": Tensor,
+    "int": numbers.Integral,
+    "float": numbers.Real,
+    "number": numbers.Number,
+    "bool": (bool, bool_.type),
+    "str": str,
+    "dtype": DType,
+    "any": object,
+}
+
+
+def taken_apart(name: str, result: Any, results: Returns) -> tuple[list[Tensor], Structure]:
+    """The tensors of a result, which must be as the schema says, and how it is made of them."""
+    check(name, result, results, "the result")
+    leaves, spec = optree.tree_flatten(result, none_is_leaf=True)
+    tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+    return tensors, Structure(spec, [TENSOR if isinstance(leaf, Tensor) else leaf for leaf in leaves])
+
+
+def check(name: str, value: Any, kind: Returns, what: str) -> None:
+    """Refuse a result that is not what the schema promises."""
+    if isinstance(kind, tuple):
+        _check_members(name, value, kind, what)
+    elif kind.endswith("?") and value is None:
+        return
+    elif kind.rstrip("?").endswith("[]"):
+        if not isinstance(value, (list, tuple)):
+            raise _unlike(name, what, "a list", value)
+        for i, member in enumerate(value):
+            check(name, member, kind.rstrip("?")[:-2], f"{what}[{i}]")
+    elif not isinstance(value, TYPES[kind.rstrip("?")]) or (
+        isinstance(value, Tensor) and not kind.startswith("Tensor")
+    ):
+        raise _unlike(name, what, kind, value)
+
+
+def _check_members(name: str, value: Any, kinds: tuple, what: str) -> None:
+    if not kinds:
+        if value is not None and not (isinstance(value, tuple) and len(value) == 0):
+            raise _unlike(name, what, "None", value)
+        return
+    if not isinstance(value, tuple):
+        raise _unlike(name, what, f"a tuple of {len(kinds)}", value)
+    if len(value) != len(kinds):
+        raise RuntimeError(
+            f"{name}: {what} must be a tuple of {len(kinds)}, as the schema says, got {len(value)} values"
+        )
+    for i, (member, kind) in enumerate(zip(value, kinds, strict=True)):
+        check(name, member, kind, f"{what}[{i}]")
+
+
+def _unlike(name: str, what: str, expected: str, value: Any) -> RuntimeError:
+    return RuntimeError(f"{name}: {what} must be {expected}, as the schema says, got {type(value).__name__}")

@@ -1,0 +1,129 @@
+"""Honesty of users' kernels: what they may write to, and whose memory they may return."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import optree
+
+from retrograd import backend
+from retrograd.core import Tensor
+from retrograd.core.tensor import make
+from retrograd.library.schema import CustomSchema
+
+SMALL = 2**14  # bytes: inputs of at most as many are compared with copies
+
+
+class _State:
+    on = False
+
+
+state = _State()
+
+
+@contextmanager
+def sanitize(enabled: bool = True) -> Iterator[None]:
+    """A block in which kernels of users' operators get read-only inputs; `sanitize(False)` switches that off within.
+
+    Inputs that the schema marks as mutated may be written to.  A write to another raises ValueError where it happens
+    (RuntimeError by an operator of ours), or, if the kernel goes round the flag, RuntimeError behind it; of inputs
+    above 16 KiB that is not noticed.  A result in the memory of an input or of another result is a RuntimeError, as
+    always.
+
+    >>> import retrograd as rg
+    >>> @rg.library.custom_op("docs::clip", mutates_args=())
+    ... def clip(x: rg.Tensor) -> rg.Tensor:
+    ...     x.numpy()[x.numpy() < 0] = 0
+    ...     return x.clone()
+    >>> with rg.library.sanitize():
+    ...     clip(rg.ones(2))
+    Traceback (most recent call last):
+    ValueError: assignment destination is read-only
+    docs::clip: its kernel writes to an argument that the schema does not mark as mutated; ...
+    """
+    before, state.on = state.on, enabled
+    try:
+        yield
+    finally:
+        state.on = before
+
+
+def invoke(schema: CustomSchema, function: Callable, args: list, kwargs: dict) -> Any:
+    """Call a kernel, under watch where that is on."""
+    return run(schema, function, args, kwargs) if state.on else function(*args, **kwargs)
+
+
+def run(schema: CustomSchema, function: Callable, args: list, kwargs: dict) -> Any:
+    """Call a kernel under watch."""
+    names = [p.name for p in schema.by_position]
+    given = _given(schema, args, kwargs)
+    tensors = _tensors(given)
+    before = [(where, t.value, _copy(t.value)) for where, t in tensors if where.partition("[")[0] not in schema.mutated]
+    guarded = {n: v if n in schema.mutated else _guarded(v) for n, v in given.items()}
+    try:
+        result = function(*[guarded[n] for n in names], **{k: guarded[k] for k in kwargs})
+    except (ValueError, RuntimeError) as error:  # from NumPy, or from a tensor
+        if "read-only" in str(error):
+            error.add_note(
+                f"{schema.name}: its kernel writes to an argument that the schema does not mark as mutated; name it in "
+                f"mutates_args, or write to a copy"
+            )
+        raise
+    _check_unchanged(schema, before)
+    _check_memory(schema, tensors, result)
+    return result
+
+
+def check_memory(schema: CustomSchema, args: list, kwargs: dict, result: Any) -> None:
+    """Refuse results of a kernel that show the memory of an input or of one another."""
+    _check_memory(schema, _tensors(_given(schema, args, kwargs)), result)
+
+
+def _given(schema: CustomSchema, args: list, kwargs: dict) -> dict[str, Any]:
+    return {**{p.name: a for p, a in zip(schema.by_position, args, strict=True)}, **kwargs}
+
+
+def _tensors(given: dict[str, Any]) -> list[tuple[str, Tensor]]:
+    return [(where, t) for name, value in given.items() for where, t in _of(name, value)]
+
+
+def _of(name: str, value: Any) -> list[tuple[str, Tensor]]:
+    if isinstance(value, (list, tuple)):
+        return [(f"{name}[{i}]", v) for i, v in enumerate(value) if isinstance(v, Tensor)]
+    return [(name, value)] if isinstance(value, Tensor) else []
+
+
+def _guarded(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)([_guarded(v) for v in value])
+    return make(backend.read_only(value.value), None, None) if isinstance(value, Tensor) else value
+
+
+def _copy(array: Any) -> bytes | None:
+    """The entries of a small array, to tell whether somebody has written there."""
+    return array.tobytes() if hasattr(array, "tobytes") and array.nbytes <= SMALL else None
+
+
+def _check_unchanged(schema: CustomSchema, before: list[tuple[str, Any, bytes | None]]) -> None:
+    for where, array, entries in before:
+        if entries is not None and entries != _copy(array):
+            raise RuntimeError(
+                f"{schema.name}: its kernel has written to the argument {where!r}, which the schema does not mark as "
+                f"mutated; name it in mutates_args, or write to a copy"
+            )
+
+
+def _check_memory(schema: CustomSchema, tensors: list[tuple[str, Tensor]], result: Any) -> None:
+    outs: list = [leaf for leaf in optree.tree_leaves(result) if isinstance(leaf, Tensor)]
+    for i, out in enumerate(outs):
+        for where, t in tensors:
+            if backend.shares_memory(t.value, out.value):
+                raise RuntimeError(
+                    f"{schema.name}: a result of shape {out.shape} shows the memory of the argument {where!r}; "
+                    f"return a copy, {where}.clone()"
+                )
+        if any(backend.shares_memory(other.value, out.value) for other in outs[:i]):
+            raise RuntimeError(
+                f"{schema.name}: two results show the same memory, the second of shape {out.shape}; "
+                f"return a copy, .clone()"
+            )

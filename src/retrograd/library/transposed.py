@@ -1,0 +1,59 @@
+"""Forward derivatives by transposing a gradient formula: what to feed it, and whether it was linear all the way."""
+
+import math
+from collections.abc import Sequence
+
+from retrograd.core import Level, Tensor, at, current, registry
+from retrograd.core.dtype import finfo
+from retrograd.levels import value_at
+from retrograd.levels.batch import VmapLevel
+
+Pairs = Sequence[tuple[Tensor, Tensor]]
+
+
+def waves(like: Tensor) -> Tensor:
+    """Numbers that are all different: a cotangent that a formula can't take for a constant."""
+    n = registry["arange"](1, like.numel() + 1, 1)
+    cosines = registry["reshape"](registry["cos"](n), like.shape)
+    if like.dtype.kind == "c":
+        cosines = registry["complex"](cosines, registry["reshape"](registry["sin"](n), like.shape))
+    return registry["to"](cosines, like.dtype)
+
+
+def check_transposed(name: str, outs: Pairs, inputs: Pairs) -> None:
+    """Refuse tangents that don't fit the formula: of each output the cotangent and tangent, of each input the same.
+
+    Where a formula maps the cotangent w to f(w), the tangents u of the outputs and t of the inputs have
+    <w, u> = <f(w), t>; but not where a term of it has left the graph, or is not linear.  NaN fits everything.
+    """
+    level = current().level
+    with at(None, False):
+        (left, scale), (right, other) = _products(level, outs), _products(level, inputs)
+        precision = max([finfo(x.dtype).eps for pair in (*outs, *inputs) for x in pair])
+        wrong = registry["abs"](left - right) > math.sqrt(precision) * (scale + other)
+        if bool(registry["any"](wrong)):
+            raise NotImplementedError(
+                f"{name}: its forward derivative can't be derived from its gradient formula, which leaves the graph "
+                f"(it goes through NumPy, or detaches), or is not linear in the gradient that it gets; register one by "
+                f"impl_jvp"
+            )
+
+
+def _products(level: Level | None, pairs: Pairs) -> tuple[Tensor, Tensor]:
+    """Per example the sum of the products of all pairs, its real part, and how large it might be."""
+    total = scale = registry["zeros"](())
+    for a, b in pairs:
+        product = registry["real"](_grounded(level, a) * _grounded(level, b))
+        total = total + registry["sum"](product, dim=-1)
+        scale = scale + registry["sum"](registry["abs"](product), dim=-1)
+    return total, scale
+
+
+def _grounded(level: Level | None, x: Tensor) -> Tensor:
+    """A tensor on the ground: a dimension for each batch around, 1 where all share it, and one for its numbers."""
+    sizes = [math.prod(x.shape)]
+    while level is not None:
+        if isinstance(level, VmapLevel):
+            sizes.insert(0, level.size if x.level is level and x.tag is not None else 1)
+        x, level = value_at(level, x), level.parent
+    return registry["reshape"](x, sizes)

@@ -1,0 +1,154 @@
+"""`opcheck`: whether an operator is what it says, in every mode that it is used in."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from retrograd.core import Operator, registry
+from retrograd.library import CustomOperator, sanitize
+from retrograd.testing.calculus import seeded
+from retrograd.testing.opcheck_derivatives import ATOL, RTOL, check_batching, check_forward, check_gradients
+from retrograd.testing.opcheck_values import check_fake, check_schema, check_strides, check_tracing, tolerant
+from retrograd.testing.probe import Probe
+
+SUCCESS = "SUCCESS"
+CHECKS: dict[str, Callable] = {
+    "test_schema": check_schema,
+    "test_fake": check_fake,
+    "test_gradients": check_gradients,
+    "test_forward": check_forward,
+    "test_batching": check_batching,
+    "test_tracing": check_tracing,
+    "test_strides": check_strides,
+}
+SYNONYMS = {  # PyTorch's names
+    "test_faketensor": "test_fake",
+    "test_autograd_registration": "test_gradients",
+    "test_aot_dispatch_static": "test_tracing",
+    "test_aot_dispatch_dynamic": "test_tracing",
+}
+# What users register that a check is about, the first that is there; else it is the kernel.
+SUBJECTS = {
+    "test_fake": {"abstract": "the abstract function"},
+    "test_gradients": {"autograd": "impl_autograd", "pull": "the gradient formula", "backward": "the gradient formula"},
+    "test_forward": {"jvp": "the forward rule", "pull": "the gradient formula", "backward": "the gradient formula"},
+    "test_batching": {"vmap": "the batching rule"},
+}
+
+
+class OpCheckError(AssertionError):
+    """What `opcheck` found; `results` has a text for each check."""
+
+    def __init__(self, message: str, results: dict[str, str]) -> None:
+        super().__init__(message)
+        self.results = results
+
+
+def opcheck(
+    op: Operator | str,
+    args: Sequence[Any],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    test_utils: str | Sequence[str] = tuple(CHECKS),
+    raise_exception: bool = True,
+    atol: float | None = None,
+    rtol: float | None = None,
+) -> dict[str, str]:
+    """Check an operator, a user's or ours, with these arguments: "SUCCESS", or what is wrong, by name of the check.
+
+    - test_schema: it writes only to what its schema says, returns memory of its own, and what the schema promises.
+    - test_fake: its abstract function says the shapes and dtypes of the results, also for other shapes and dtypes.
+    - test_gradients: its gradients are those that `gradcheck` finds, of second order too if its formula is recorded.
+    - test_forward: its forward derivatives are those that differences suggest.
+    - test_batching: `vmap` gives what a loop gives, whichever inputs are batched, in front or behind.
+    - test_tracing: a traced graph, of it and of its gradients, gives the same, also on other values.
+    - test_strides: results and gradients do not depend on how tensors lie in memory.
+
+    `test_utils` names some of them, or is "ALL"; PyTorch's names test_faketensor, test_autograd_registration and
+    test_aot_dispatch_dynamic stand for test_fake, test_gradients and test_tracing.  Derivatives are checked in
+    double precision, by the arguments that require grad, or by all floating ones if none does; what has no formula,
+    and says so when it is asked, passes.  `atol` and `rtol` are those of every comparison, by default
+    `assert_close`'s, and `gradcheck`'s for derivatives.  Choose arguments where the operator is smooth, and none that
+    it must not be given with its entries in another order; they are not changed.
+
+    Raises OpCheckError with all that is wrong, if `raise_exception`; ValueError for an unknown check, TypeError for
+    what is no operator or arguments that do not fit its schema.
+
+    >>> import retrograd as rg
+    >>> @rg.library.custom_op("docs::double", mutates_args=())
+    ... def double(x: rg.Tensor) -> rg.Tensor:
+    ...     return x * 2
+    >>> double.register_autograd(lambda ctx, g: g * 3)
+    >>> results = opcheck(double, (rg.ones(3),), raise_exception=False)
+    >>> [name for name, text in results.items() if text != "SUCCESS"]
+    ['test_gradients', 'test_forward']
+    """
+    operator, names = _operator(op), _names(test_utils)
+    probe = Probe.of(operator, args, kwargs or {})
+    tolerances = {"atol": ATOL if atol is None else atol, "rtol": RTOL if rtol is None else rtol}
+    known = {**CHECKS}
+    for name in ("test_gradients", "test_forward"):
+        known[name] = partial(CHECKS[name], **tolerances)
+    results = {name: _verdict(known[SYNONYMS.get(name, name)], probe, tolerant(atol, rtol)) for name in names}
+    wrong = {name: text for name, text in results.items() if text != SUCCESS}
+    if wrong and raise_exception:
+        raise OpCheckError(report(operator, wrong, len(results)), results)
+    return results
+
+
+def _operator(op: Any) -> Operator:
+    found = registry.get(op) if isinstance(op, str) else op
+    if not isinstance(found, Operator):
+        raise TypeError(f"opcheck: expected an operator, or the name of one, got {op!r}")
+    return found
+
+
+def _names(test_utils: str | Sequence[str]) -> tuple[str, ...]:
+    if test_utils == "ALL":
+        return tuple(CHECKS)
+    names = (test_utils,) if isinstance(test_utils, str) else tuple(test_utils)
+    for name in names:
+        if name not in CHECKS and name not in SYNONYMS:
+            raise ValueError(f"opcheck: test_utils names {name!r}; there are {', '.join([*CHECKS, *SYNONYMS])}")
+    return names
+
+
+def _verdict(check: Callable, probe: Probe, close: Callable) -> str:
+    with warnings.catch_warnings(), sanitize(False), seeded():
+        warnings.simplefilter("ignore")  # of divisions by zero in shapes that are tried, and the like
+        try:
+            check(probe, close)
+        except AssertionError as error:
+            return str(error) or "an assertion fails"
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+    return SUCCESS
+
+
+# ------------------------------------------------------------------------------------------------------- report
+
+
+def report(op: Operator, wrong: dict[str, str], of: int) -> str:
+    """What is wrong as text: each error once, with the checks that met it, and the places that they are about."""
+    lines = [f"opcheck: {op.schema} fails {len(wrong)} of {of} checks"]
+    alike: dict[str, list[str]] = {}
+    for name, text in wrong.items():
+        alike.setdefault(text, []).append(name)
+    for text, names in alike.items():
+        places = dict.fromkeys([place_of(op, name) for name in names])
+        lines += [f"  {', '.join(names)} ({'; '.join(places)}):", *[f"    {line}" for line in text.splitlines()]]
+    return "\n".join(lines)
+
+
+def place_of(op: Operator, check: str) -> str:
+    """What a check is about, and where that is registered."""
+    if not isinstance(op, CustomOperator):
+        return f"built in, {op.definition.__module__}"
+    for field, what in SUBJECTS.get(SYNONYMS.get(check, check), {}).items():
+        part = getattr(op.parts, field)
+        if part is not None:
+            return f"{what} at {part.place}"
+    for known in op.parts.kernels.values():
+        return f"the kernel at {known.place}"
+    return f"defined at {op.parts.place}"

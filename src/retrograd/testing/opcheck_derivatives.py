@@ -1,0 +1,186 @@
+"""Checks of an operator's derivatives and of its batches, against differences and loops."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from retrograd.autograd import grad
+from retrograd.autograd.gradchecks import GradcheckError, gradcheck, gradgradcheck
+from retrograd.core import NotBatchedError, Tensor
+from retrograd.func import vmap
+from retrograd.testing.calculus import dense, difference, directions, leaf, precision, pull, push
+from retrograd.testing.closeness import assert_close
+from retrograd.testing.opcheck_values import Close, same
+from retrograd.testing.probe import Probe
+
+ATOL, RTOL = 1e-5, 1e-3  # of derivatives against differences, as in gradcheck
+MANY = 64  # entries; of more than that gradcheck takes random projections
+
+
+def _points(probe: Probe) -> Iterator[Probe]:
+    """Where derivatives are compared, in double precision: at the values given, perhaps all alike, and at others."""
+    wide = probe.doubled()
+    if all(np.isfinite(t.value).all() for t in wide.tensors):
+        yield from [wide, *wide.nearby()]
+
+
+def check_gradients(probe: Probe, close: Close, atol: float = ATOL, rtol: float = RTOL) -> None:
+    """Gradients are those that differences suggest, of second order too if the formula can be differentiated."""
+    if not _has_formula(probe):
+        return
+    for call in _points(probe):
+        f, xs = call.along()
+        if not xs or not f(*xs):
+            return
+        leaves = tuple(map(leaf, xs))
+        if _is_declared_constant(probe) or not (probe.custom or any(out.requires_grad for out in f(*leaves))):
+            return
+        options: dict[str, Any] = {"atol": atol, "rtol": rtol, "fast_mode": sum(x.numel() for x in xs) > MANY}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of low precision
+            gradcheck(f, leaves, **options)
+            _check_untouched(call)
+            _check_second_order(call, leaves, options)
+
+
+def _is_declared_constant(probe: Probe) -> bool:
+    """Whether it is registered that no output has a derivative."""
+    marks = probe.custom.parts.differentiable if probe.custom is not None else None
+    return marks is not None and not any(marks)
+
+
+def _has_formula(probe: Probe) -> bool:
+    """Whether there is something to check: a formula, or a tensor that needs one."""
+    if probe.custom is None:
+        return bool(probe.op.differentiable or probe.op.inlined)
+    p = probe.custom.parts
+    return probe.asked or any(x is not None for x in (p.pull, p.save, p.backward, p.autograd))
+
+
+def _check_untouched(probe: Probe) -> None:
+    """The formula writes neither to the gradients that it gets nor to what was saved."""
+    f, xs = probe.along(copy=False)
+    gs = directions(f(*xs), 1)
+    held = [(f"the gradient of output {i}", g) for i, g in enumerate(gs)]
+    held += [(f"the argument {probe.names[i]!r}", x) for i, x in zip(probe.wanted, xs, strict=True)]
+    before = [t.value.copy() for _, t in held]
+    pull(f, xs, gs)
+    for (what, t), old in zip(held, before, strict=True):
+        assert np.array_equal(t.value, old, equal_nan=True), f"the gradient formula writes to {what}: write to a copy"
+
+
+def _check_second_order(probe: Probe, leaves: tuple[Tensor, ...], options: dict) -> None:
+    """Second derivatives are right where there are some; a formula that can't be differentiated must say so."""
+    f, _ = probe.along()
+    try:
+        gradgradcheck(f, leaves, **options)
+    except GradcheckError as error:
+        if _is_recorded(probe):
+            raise AssertionError(f"second order: {error}") from None
+    except RuntimeError:  # it refuses: nothing is wrong in silence
+        pass
+
+
+def _is_recorded(probe: Probe) -> bool:
+    """Whether the formula stays in the graph: what it returns depends on the gradients of the outputs."""
+    f, xs = probe.along()
+    leaves = [leaf(x) for x in xs]
+    flowing = tuple([out for out in f(*leaves) if out.requires_grad])
+    found = grad(flowing, leaves, [leaf(g) for g in directions(flowing, 1)], create_graph=True, allow_unused=True)
+    return any(g is not None and g.requires_grad for g in found)
+
+
+# ------------------------------------------------------------------------------------------------- forward mode
+
+
+def check_forward(probe: Probe, close: Close, atol: float = ATOL, rtol: float = RTOL) -> None:
+    """Tangents are those that differences suggest, along each input alone and along all."""
+    if not (probe.custom or probe.op.differentiable or probe.op.inlined):
+        return
+    for call in _points(probe):
+        n = len(call.wanted)
+        for chosen in [*[(i,) for i in range(n)], tuple(range(n))]:
+            try:
+                _check_tangents(replace(call, wanted=tuple([call.wanted[i] for i in chosen])), atol, rtol)
+            except NotImplementedError:
+                return  # it says so, and nothing is wrong in silence
+
+
+def _check_tangents(probe: Probe, atol: float, rtol: float) -> None:
+    f, xs = probe.along()
+    along = " and ".join([probe.names[i] for i in probe.wanted])
+    ts = directions(xs, 1)
+    outs, tangents = push(f, xs, ts)
+    expected = difference(f, xs, ts)
+    least = precision((*xs, *outs))[1] * 10
+    for i in _flowing(f, xs):
+        out, t = outs[i], tangents[i]
+        assert t is None or t.aval == out.aval, f"output {i} is {out.aval}, but its tangent along {along} is {t.aval}"
+        given = dense((t,), (out,))[0]
+        try:
+            assert_close(given.value, expected[i].tolist(), max(rtol, least), max(atol, least), equal_nan=True)
+        except AssertionError as error:
+            raise AssertionError(
+                f"the tangent of output {i} along {along} is not what differences give: {error}"
+            ) from None
+
+
+def _flowing(f: Callable, xs: tuple[Tensor, ...]) -> list[int]:
+    """The outputs that have derivatives; all, where that can't be asked without a gradient formula."""
+    try:
+        outs = f(*map(leaf, xs))
+    except RuntimeError:
+        return list(range(len(f(*xs))))
+    return [i for i, out in enumerate(outs) if out.requires_grad]
+
+
+# ------------------------------------------------------------------------------------------------------ batches
+
+
+def check_batching(probe: Probe, close: Close) -> None:
+    """On a batch the operator gives what it gives on each example, whatever is batched, along any dimension."""
+    numbers = range(len(probe.tensors))
+    every = [c for k in range(1, len(numbers) + 1) for c in combinations(numbers, k)]
+    if len(numbers) > 3:
+        every = [*[(i,) for i in numbers], tuple(numbers)]
+    for chosen in every:
+        if set(probe.mutated) <= set(chosen):  # else vmap says that the examples' results fit nowhere
+            _check_batch(probe, chosen, close)
+
+
+def _check_batch(probe: Probe, chosen: tuple[int, ...], close: Close) -> None:
+    other = ([p for p in (_only(probe, other, chosen) for other in probe.others()) if p.runs()] or [probe])[0]
+    examples = [probe, other, probe]
+    expected = [example(*example.tensors) for example in examples]
+    if len({tuple([t.aval for t in outs]) for outs in expected}) > 1:
+        return  # shapes follow from values
+    for dims in _in_dims(probe, chosen):
+        stacked = [
+            column[0] if d is None else Tensor(np.stack([t.value for t in column], axis=d))
+            for column, d in zip(zip(*[e.tensors for e in examples], strict=True), dims, strict=True)
+        ]
+        try:
+            found = vmap(probe, tuple(dims), randomness="same")(*stacked)
+        except (NotImplementedError, NotBatchedError):
+            return  # it says so, and nothing is wrong in silence
+        for i, out in enumerate(found):
+            loop = Tensor(np.stack([outs[i].value for outs in expected]))
+            same(out, loop, close, f"output {i} of a batch with in_dims {tuple(dims)}, against the examples one by one")
+
+
+def _only(probe: Probe, other: Probe, chosen: tuple[int, ...]) -> Probe:
+    """The call with the other's tensors where they are chosen."""
+    pairs = enumerate(zip(probe.tensors, other.tensors, strict=True))
+    return probe.at([b if i in chosen else a for i, (a, b) in pairs])
+
+
+def _in_dims(probe: Probe, chosen: tuple[int, ...]) -> list[list[int | None]]:
+    """Examples in front, behind, and behind in the last input only; None for what is not chosen."""
+    front = [0 if i in chosen else None for i in range(len(probe.tensors))]
+    behind = [t.ndim if i in chosen else None for i, t in enumerate(probe.tensors)]
+    last = chosen[-1]
+    return [front, behind, [*front[:last], behind[last], *front[last + 1 :]]]

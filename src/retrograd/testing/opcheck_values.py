@@ -1,0 +1,165 @@
+"""Checks of what an operator computes: its schema, abstract function and graph, and that memory does not matter."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from retrograd import fx
+from retrograd.core import Aval, Tensor
+from retrograd.core.op import Aside
+from retrograd.func import vjp
+from retrograd.testing.calculus import dense, directions, pull, seeded
+from retrograd.testing.closeness import assert_close
+from retrograd.testing.probe import LAYOUTS, Outcome, Probe
+
+Close = Callable[[Any, Any], None]
+
+
+def tolerant(atol: float | None, rtol: float | None) -> Close:
+    """How results are compared."""
+    return lambda actual, expected: assert_close(actual, expected, rtol, atol, equal_nan=True)
+
+
+def compare(actual: Outcome, expected: Outcome, close: Close, what: str) -> None:
+    """Check that two calls gave the same."""
+    pairs = [(actual.tensors, expected.tensors, "output"), (actual.written, expected.written, "written argument")]
+    for found, wanted, kind in pairs:
+        assert len(found) == len(wanted), f"{what}: {len(found)} tensors come out, expected {len(wanted)}"
+        for i, (a, e) in enumerate(zip(found, wanted, strict=True)):
+            same(a, e, close, f"{what}, {kind} {i}")
+
+
+def same(actual: Tensor, expected: Tensor, close: Close, what: str) -> None:
+    """Check that two tensors are close, and say what they are if not."""
+    try:
+        close(actual, expected)
+    except AssertionError as error:
+        raise AssertionError(f"{what}: {error}") from None
+
+
+# -------------------------------------------------------------------------------------------------------- schema
+
+
+def check_schema(probe: Probe, close: Close) -> None:
+    """Only what is declared is written to; a result has memory of its own, and is what the schema says."""
+    for call in [probe.of_arrays(np.copy), *[call for call, _ in _layouts(probe)], *probe.others()]:
+        inputs, before = call.tensors, [t.value.copy() for t in call.tensors]
+        call.run(inputs, copy=False)  # which itself refuses results of another kind, or in memory that has an owner
+        for i, (name, t, old) in enumerate(zip(call.names, inputs, before, strict=True)):
+            if i not in call.mutated:
+                _check_unchanged(name, t.value, old)
+
+
+def _check_unchanged(name: str, now: np.ndarray, old: np.ndarray) -> None:
+    changed = np.argwhere((now != old) & ~((now != now) & (old != old)))
+    if len(changed):
+        place = tuple(changed[0].tolist())
+        raise AssertionError(
+            f"the kernel writes to the argument {name!r}, which the schema does not say: at {place} it was "
+            f"{old[place]}, and is {now[place]}; name it in mutates_args, or write to a copy"
+        )
+
+
+# ------------------------------------------------------------------------------------------- abstract function
+
+
+def check_fake(probe: Probe, close: Close) -> None:
+    """The abstract function says the shapes and dtypes of the results, also for others than those given."""
+    if probe.op.inlined:
+        return  # it has none: levels see what it is made of
+    _check_avals(probe)
+    for call in [*probe.resized(), probe.retyped()]:
+        if call.takes():
+            _check_avals(call)
+
+
+def _check_avals(probe: Probe) -> None:
+    outcome = probe.run(probe.tensors)
+    op, custom = probe.op, probe.custom
+    got = [t.aval for t in outcome.tensors]
+    derived = custom is not None and custom.parts.abstract is None
+    if custom is not None and derived and probe.mutated:
+        op, got = custom.functional, got + [t.aval for t in outcome.written]
+    given = ", ".join(f"{name}: {t.aval}" for name, t in zip(probe.names, probe.tensors, strict=True))
+    source = "a run on zeros, in place of an abstract function," if derived else "the abstract function"
+    try:
+        said = op.definition.shape(*[a.aval if isinstance(a, Tensor) else a for a in probe.inputs], **probe.params)
+    except NotImplementedError:
+        return  # it says that it can't be told without the values
+    except Exception as error:
+        raise AssertionError(f"for {given} {source} raises {type(error).__name__}: {error}") from error
+    found = [said] if isinstance(said, Aval) else [a for a in said if not isinstance(a, Aside)]
+    assert found == got, f"for {given} {source} says {found}, but the kernel returns {got}"
+
+
+# ------------------------------------------------------------------------------------------------------- graphs
+
+
+def check_tracing(probe: Probe, close: Close) -> None:
+    """A traced graph gives what the call gives, also on other values, and so does one of the gradients."""
+    _check_graph(probe, lambda *xs: probe.run(xs), close, "the traced graph")
+    if not probe.has_gradient():
+        return
+    f, xs = probe.along()
+    gs, kept = directions(f(*xs), 1), probe.floating()
+
+    def gradients(*tensors: Tensor) -> Outcome:
+        part, along = probe.at(tensors).along(kept)
+        return Outcome(vjp(part, *along)[1](gs), (), ())
+
+    _check_graph(probe, gradients, close, "the traced graph of its gradients")
+
+
+def _check_graph(probe: Probe, function: Callable[..., Outcome], close: Close, what: str) -> None:
+    try:
+        graph = fx.trace(lambda *xs: tuple(function(*xs)), *probe.tensors)
+    except NotImplementedError:
+        return  # it says so, and nothing is wrong in silence
+    for call in [probe, *probe.others()]:
+        expected = function(*call.tensors)
+        try:
+            with seeded():
+                found = Outcome(*graph(*call.tensors))
+        except RuntimeError:
+            if call is probe:
+                raise
+            continue  # a guard: the graph is of these values only, and says so
+        values = "" if call is probe else ", on other values than it was traced with"
+        compare(found, expected, close, f"{what}{values}")
+        assert all(map(_alike, found.others, expected.others)), (
+            f"{what}{values}: what is no tensor in the result is a constant of the graph, {found.others}, but "
+            f"the call gives {expected.others}; return what depends on values as a tensor"
+        )
+
+
+def _alike(a: Any, b: Any) -> bool:
+    return bool(a == b) or (a != a and b != b)
+
+
+# ------------------------------------------------------------------------------------------------------- strides
+
+
+def _layouts(probe: Probe) -> list[tuple[Probe, str]]:
+    """The call with other memory; operators of ours may refuse that, as view() does."""
+    return [(call, what) for call, what in probe.laid_out() if probe.custom or call.takes(copy=False)]
+
+
+def check_strides(probe: Probe, close: Close) -> None:
+    """Neither the result nor the gradients depend on how inputs and cotangents lie in memory."""
+    expected = probe.run(probe.tensors)
+    layouts = _layouts(probe)
+    for call, what in layouts:
+        compare(call.run(call.tensors, copy=False), expected, close, f"with {what}")
+    if not probe.has_gradient():
+        return
+    f, xs = probe.along()
+    gs = directions(f(*xs), 1)
+    wanted = Outcome(dense(pull(f, xs, gs), xs), (), ())
+    for layout, what in LAYOUTS.items():
+        there = tuple([Tensor(layout(g.value)) for g in gs])
+        found = dense(pull(f, xs, there), xs)
+        compare(Outcome(found, (), ()), wanted, close, f"gradients, for gradients of the outputs with {what}")
+    for call, what in layouts:
+        found = dense(pull(*call.along(copy=False), gs), xs)
+        compare(Outcome(found, (), ()), wanted, close, f"gradients, with {what}")

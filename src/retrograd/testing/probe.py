@@ -1,0 +1,228 @@
+"""A call of an operator as a map between tensors, and the same call with other values, shapes, dtypes and strides."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import optree
+
+from retrograd.core import Operator, Tensor
+from retrograd.library import CustomOperator
+from retrograd.testing.calculus import directions, is_float, pull, seeded
+
+WIDER = {"float16": "float64", "float32": "float64", "complex64": "complex128"}
+OTHER = {**WIDER, "float64": "float32", "complex128": "complex64", "int64": "int32", "int32": "int64"}
+
+
+class Outcome(NamedTuple):
+    """What a call gave: the tensors of its result, what else is in there, and the new values of what was written to."""
+
+    tensors: tuple[Tensor, ...]
+    others: tuple
+    written: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """An operator with flat inputs, constants on the ground, and params.
+
+    >>> import retrograd as rg
+    >>> probe = Probe.of(rg.mul, (rg.ones(2), rg.ones(2)), {})
+    >>> probe.names, probe(rg.ones(2), 3 * rg.ones(2))
+    (['a', 'b'], (tensor([3., 3.]),))
+    """
+
+    op: Operator
+    inputs: tuple
+    params: dict
+    wanted: tuple[int, ...]  # the tensors, by number, by which derivatives are asked for
+    asked: bool  # by requires_grad
+
+    @classmethod
+    def of(cls, op: Operator, args: Sequence, kwargs: dict) -> "Probe":
+        """A call with these arguments; derivatives are by what requires grad, or else by all that is floating."""
+        inputs, params = op.schema.bind(tuple(args), kwargs)
+        tensors = [a for a in inputs if isinstance(a, Tensor)]
+        floating = [i for i, t in enumerate(tensors) if t.dtype.kind in "fc"]
+        asked = [i for i in floating if tensors[i].requires_grad]
+        fixed = tuple([a.detach().clone() if isinstance(a, Tensor) else a for a in inputs])
+        return cls(op, fixed, params, tuple(asked or floating), bool(asked))
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The tensors among the inputs."""
+        return tuple([a for a in self.inputs if isinstance(a, Tensor)])
+
+    @property
+    def names(self) -> list[str]:
+        """What the tensors are called: `x`, or `ys[0]` in a list."""
+        found, numbers = {}, self._named(range(len(self.inputs)))
+        for p in self.op.schema.inputs:
+            value = numbers[p.name]
+            listed = isinstance(value, (list, tuple))
+            found.update({n: f"{p.name}[{i}]" for i, n in enumerate(value)} if listed else {value: p.name})
+        return [found[n] for n, a in enumerate(self.inputs) if isinstance(a, Tensor)]
+
+    @property
+    def custom(self) -> CustomOperator | None:
+        """The operator, if it is a user's."""
+        return self.op if isinstance(self.op, CustomOperator) else None
+
+    @property
+    def mutated(self) -> list[int]:
+        """The tensors, by number, that the schema says are written to."""
+        marked = getattr(self.op.schema, "mutated", ())
+        return [i for i, name in enumerate(self.names) if name.partition("[")[0] in marked]
+
+    def _named(self, inputs: Sequence) -> dict[str, Any]:
+        schema = self.op.schema
+        if isinstance(self.op, CustomOperator):
+            return schema.named(inputs, self.params)
+        return {**schema.group(inputs), **self.params}
+
+    def flat(self, tensors: Sequence[Tensor]) -> tuple:
+        """The inputs with these in place of the tensors."""
+        rest = iter(tensors)
+        return tuple([next(rest) if isinstance(a, Tensor) else a for a in self.inputs])
+
+    def run(self, tensors: Sequence[Tensor], *, copy: bool = True) -> Outcome:
+        """Call the operator, as users do, on copies of these tensors; every call draws the same random numbers."""
+        given = [t.clone() for t in tensors] if copy else list(tensors)
+        with seeded():
+            result = self.op(**self._named(self.flat(given)))
+        leaves: list = optree.tree_leaves(result, none_is_leaf=True)
+        found = tuple([leaf for leaf in leaves if isinstance(leaf, Tensor)])
+        others = tuple([leaf for leaf in leaves if not isinstance(leaf, Tensor)])
+        return Outcome(found, others, tuple([given[i] for i in self.mutated]))
+
+    def __call__(self, *tensors: Tensor, copy: bool = True) -> tuple[Tensor, ...]:
+        """All tensors that come out: those of the result, and what was written to."""
+        outcome = self.run(tensors, copy=copy)
+        return outcome.tensors + outcome.written
+
+    def floating(self) -> list[int]:
+        """The tensors that come out, by number, that are floating or complex."""
+        return [i for i, out in enumerate(self._observed(self(*self.tensors))) if out.dtype.kind in "fc"]
+
+    def along(self, kept: list[int] | None = None, *, copy: bool = True) -> tuple[Callable, tuple[Tensor, ...]]:
+        """The call as a map from the tensors that derivatives are asked for to what is floating, and these tensors.
+
+        As in the laws, ours may say what inputs they are defined for, and what of the outputs is determined.
+        """
+        numbers = self.floating() if kept is None else kept
+
+        def part(*xs: Tensor) -> tuple[Tensor, ...]:
+            full = list(self.tensors)
+            for i, x in zip(self.wanted, xs, strict=True):
+                full[i] = x
+            outs = self._observed(self(*self._constrained(full), copy=copy))
+            return tuple([outs[i] for i in numbers])
+
+        return part, tuple([self.tensors[i] for i in self.wanted])
+
+    def _constrained(self, tensors: list[Tensor]) -> list[Tensor]:
+        constrain = getattr(self.op.definition, "constrain", None)
+        if constrain is None:
+            return tensors
+        floats = iter(constrain(*[t for t in tensors if is_float(t)]))
+        return [next(floats) if is_float(t) else t for t in tensors]
+
+    def _observed(self, outs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return tuple(getattr(self.op.definition, "observe", lambda *outs: outs)(*outs))
+
+    def has_gradient(self) -> bool:
+        """Whether gradients flow, and without an error: whether they should is the subject of one check alone."""
+        f, xs = self.along()
+        try:
+            return not self.mutated and any(g is not None for g in pull(f, xs, directions(f(*xs), 1)))
+        except Exception:
+            return False
+
+    # ----------------------------------------------------------------------------------------------- other calls
+
+    def of_arrays(self, change: Callable[[np.ndarray], np.ndarray]) -> "Probe":
+        """The same call with each tensor's array changed."""
+        return self.at([Tensor(np.asarray(change(t.value))) for t in self.tensors])
+
+    def at(self, tensors: Sequence[Tensor]) -> "Probe":
+        """The same call with these tensors."""
+        return replace(self, inputs=self.flat(tensors))
+
+    def takes(self, *, copy: bool = True) -> bool:
+        """Whether the operator takes these inputs."""
+        try:
+            self(*self.tensors, copy=copy)
+        except Exception:  # whatever a kernel raises for what it is not made for
+            return False
+        return True
+
+    def runs(self) -> bool:
+        """Whether the operator takes these inputs, and gives numbers."""
+        return self.takes() and all(np.isfinite(out.value).all() for out in self(*self.tensors) if is_float(out))
+
+    def nearby(self) -> list["Probe"]:
+        """The same call with other values, of the same shapes and dtypes, from where those given are."""
+        rng = np.random.default_rng(0)
+        found = [self.of_arrays(lambda a: np.flip(a).copy()), self.of_arrays(lambda a: _moved(a, rng))]
+        return [probe for probe in found if probe.runs()]
+
+    def others(self) -> list["Probe"]:
+        """The same, and one with floating values of the other sign, if the operator takes such."""
+        turned = self.of_arrays(lambda a: -a if a.dtype.kind in "fc" else a.copy())
+        return [*self.nearby(), *([turned] if turned.runs() else [])]
+
+    def resized(self) -> Iterator["Probe"]:
+        """Calls with other sizes, where equal ones stay equal and 1 stays 1; the values given come again and again."""
+        sizes = sorted({n for t in self.tensors for n in t.shape if n > 1})
+        news = [{n: n + 1 for n in sizes}, {n: 2 * n for n in sizes}, {n: n + 1 + i for i, n in enumerate(sizes)}]
+        for new in [*news, *[{n: 0} for n in sizes], *([] if sizes else [{1: 2}])]:
+            yield self.of_arrays(lambda a, new=new: _tiled(a, [new.get(n, n) for n in a.shape]))  # type: ignore[misc]
+
+    def retyped(self) -> "Probe":
+        """The call with floating and whole numbers of the other width."""
+        return self.of_arrays(lambda a: a.astype(OTHER.get(str(a.dtype), a.dtype)))
+
+    def doubled(self) -> "Probe":
+        """The call in double precision, or as it is, if the operator does not compute in that."""
+        wide = self.of_arrays(lambda a: a.astype(WIDER.get(str(a.dtype), a.dtype)))
+        return wide if wide.runs() and not any(str(out.dtype) in WIDER for out in wide(*wide.tensors)) else self
+
+    def laid_out(self) -> Iterator[tuple["Probe", str]]:
+        """The same call with the inputs in memory in other ways, and what these are."""
+        for layout, what in LAYOUTS.items():
+            yield self.of_arrays(layout), f"inputs with {what}"
+        for i, name in enumerate(self.names if len(self.names) > 1 else ()):
+            one = [Tensor(_with_gaps(t.value)) if i == j else t.detach().clone() for j, t in enumerate(self.tensors)]
+            yield self.at(one), f"gaps between the entries of {name!r}"
+
+
+def _with_gaps(a: np.ndarray) -> np.ndarray:
+    return np.stack([a, np.zeros_like(a)], axis=-1)[..., 0]
+
+
+def _backwards(a: np.ndarray) -> np.ndarray:
+    return np.flip(np.flip(a).copy())
+
+
+def _columns_first(a: np.ndarray) -> np.ndarray:
+    return np.array(a, order="F")
+
+
+LAYOUTS = {
+    _with_gaps: "gaps between the entries",
+    _backwards: "negative strides",
+    _columns_first: "columns before rows",
+}
+
+
+def _moved(a: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Floating numbers near those given, of the same sign; zeros become small positive ones."""
+    if a.dtype.kind not in "fc":
+        return a
+    return np.asarray(np.where(a == 0, rng.uniform(0.05, 0.1, a.shape), a * rng.uniform(0.8, 1.2, a.shape)), a.dtype)
+
+
+def _tiled(a: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    return np.resize(a, shape) if a.size or not math.prod(shape) else np.zeros(shape, a.dtype)

@@ -1,0 +1,75 @@
+"""What the cases of custom operators are made with: a function of the library m, `rg` or `torch`, each."""
+
+import itertools
+
+import numpy as np
+import torch
+
+import retrograd as rg
+
+NAMESPACE = "parity_library"
+numbers = itertools.count()
+
+
+def fresh():
+    """A name that nobody has."""
+    return f"op{next(numbers)}"
+
+
+def newer(m, schema, kernel, mutates=(), **kwargs):
+    """An operator of the newer face."""
+    return m.library.custom_op(f"{NAMESPACE}::{fresh()}", kernel, mutates_args=mutates, schema=schema, **kwargs)
+
+
+def with_formula(m, schema, kernel, backward, setup=None):
+    """One with a gradient formula."""
+    op = newer(m, schema, kernel)
+    op.register_autograd(backward, setup_context=setup)
+    return op
+
+
+def older(m, schema, kernel=None, name=None):
+    """An operator of the older face: a prototype of the schema's arguments, and a kernel for the CPU."""
+    name = name or fresh()
+    arguments = schema[1 : schema.index(") ->")].split(", ")
+    scope = {}
+    exec(f"def {name}({', '.join(a.split()[-1] for a in arguments)}): ...", scope)
+    custom_op = rg.library.custom_op if m is rg else torch._custom_op.impl.custom_op
+    op = custom_op(f"{NAMESPACE}::{name}", schema)(scope[name])
+    if m is torch:  # which registers its indirection itself, and then takes it for somebody else's
+        op._registered_autograd_kernel_indirection = True
+    if kernel is not None:
+        op.impl("cpu")(kernel)
+    return op
+
+
+def with_pair(m, schema, kernel, backward, save=lambda inputs, output: None, marks=None):
+    """One with the pair of save and backward."""
+    op = older(m, schema, kernel)
+    op.impl_save_for_backward()(save)
+    op.impl_backward(output_differentiability=marks)(backward)
+    return op
+
+
+def leaf(m, *values):
+    """A leaf that requires grad."""
+    return m.tensor(values, dtype=m.float64, requires_grad=True)
+
+
+def plain(m, *values):
+    """A tensor that does not."""
+    return m.tensor(values, dtype=m.float64)
+
+
+def of_numpy(m, array):
+    """A tensor of an array."""
+    return m.from_numpy(np.ascontiguousarray(array))
+
+
+def keep(m):
+    """A setup_context that saves all tensors."""
+
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*[x for x in inputs if isinstance(x, m.Tensor)])
+
+    return setup_context

@@ -1,0 +1,58 @@
+"""Custom operators against torch.library and its older face: values, gradients, versions, and kinds of errors."""
+
+import pytest
+import torch
+import torch._custom_op.impl
+
+import retrograd as rg
+
+from .library import formulas, pairs, schemas, scopes, writes
+from .test_func_parity import assert_same, ending
+
+TABLES = {
+    "pair": pairs.PAIRS,
+    "formula": formulas.FORMULAS,
+    "call": formulas.CALLS,
+    "write": writes.WRITES,
+    "schema": schemas.SCHEMAS,
+    "bad schema": schemas.BAD,
+    "inferred": schemas.INFERRED,
+    "scope": scopes.SCOPES,
+}
+CASES = {f"{table}: {name}": case for table, cases in TABLES.items() for name, case in cases.items()}
+
+ARGUMENTS = "arguments that do not fit are a TypeError, as with all operators, and Python's functions"
+SCHEMA = "a schema that can't be read is a ValueError, whoever reads it"
+HISTORY = "what is written to is in the history of the graph; PyTorch's gradients are those of before the write"
+
+# Where the answers differ: how ours ends, the kind of error or "answers", and why.
+DEVIATIONS: dict[str, tuple[str, str]] = {
+    **{f"bad schema: {schema}": ("ValueError", SCHEMA) for schema in schemas.BAD},
+    **{f"call: {name}": ("TypeError", ARGUMENTS) for name in formulas.MISFITS},
+    "call: None for a tensor": ("TypeError", ARGUMENTS),
+    "call: too few results": ("RuntimeError", "as with all results that are not as the schema says"),
+    "pair: an argument missing": ("TypeError", ARGUMENTS),
+    "pair: a formula for what returns nothing": ("RuntimeError", "it can be defined, and has no formula"),
+    "formula: None for a list": ("answers", "None for a list is None for each of its members"),
+    "write: a leaf that requires grad": ("RuntimeError", HISTORY),
+    "write: a tensor with a history": ("RuntimeError", HISTORY),
+    "scope: an unknown key": ("ValueError", "the kind of error that an unknown kind of array is"),
+    "scope: a schema without a name": ("ValueError", SCHEMA),
+    "scope: a formula for what is not defined": ("RuntimeError", "the kind of error that register_fake has"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_agrees_with_torch(name):
+    mine, peer = ending(CASES[name], rg), ending(CASES[name], torch)
+    if name not in DEVIATIONS:
+        assert_same(mine, peer)
+        return
+    expected, _ = DEVIATIONS[name]
+    assert (mine.__name__ if isinstance(mine, type) else "answers") == expected
+    with pytest.raises(AssertionError):
+        assert_same(mine, peer)
+
+
+def test_every_deviation_is_one_of_a_case():
+    assert DEVIATIONS.keys() <= CASES.keys()
