@@ -122,10 +122,10 @@ def second_definition(known: CustomOperator, place: str) -> str:
 
 def forget(operator: CustomOperator | None) -> None:
     """Take an operator out of the registry, unless another has taken its place there."""
-    both: list[Any] = [] if operator is None else [operator, operator.functional]
-    for one in both:
-        if one is not None and registry.get(one.name) is one:
-            del registry[one.name]
+    for known in () if operator is None else (operator, operator.functional):
+        name = getattr(known, "name", "")
+        if registry.get(name) is known:
+            registry.pop(name, None)
 
 
 def found(op: str | CustomOperator) -> CustomOperator:
