@@ -185,6 +185,17 @@ def test_kernels_get_tensors_outside_any_graph():
     assert seen[:2] == [(False, True, False, (2,)), (False, True, False, (3,))]
 
 
+def test_a_class_that_answers_for_operators_answers_itself():
+    class Own:
+        @classmethod
+        def __tensor_function__(cls, func, types, args=(), kwargs=None):
+            return func.name, types, len(args[0]), kwargs
+
+    schema = "(Tensor[] xs, Tensor y, int n=2, *, int m=3) -> (Tensor, int)"
+    op = custom_op("test_define::own", lambda xs, y, n, m: (y, 1), mutates_args=(), schema=schema)
+    assert op([rg.ones(1), Own()], rg.ones(1)) == ("test_define::own", (Own,), 2, {"m": 3})
+
+
 def test_what_a_kernel_raises_comes_through():
     def kernel(x: Tensor) -> Tensor:
         raise KeyError("mine")

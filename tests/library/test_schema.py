@@ -294,6 +294,17 @@ def test_a_call_that_does_not_fit_says_the_argument(seen, args, kwargs, message)
         seen(*args, **kwargs)
 
 
+def test_a_list_comes_as_one_argument():
+    op = custom_op(
+        "test_schema::last", lambda x, ys: x * 1, mutates_args=(), schema="(Tensor x, Tensor[] ys) -> Tensor"
+    )
+    for rest in ([ONE], [ONE, ONE]):
+        with pytest.raises(
+            TypeError, match=r"ys must be a list of tensors, got Tensor|takes 2 positional arguments, got 3"
+        ):
+            op(ONE, *rest)
+
+
 @pytest.mark.parametrize(
     ("schema", "args", "found"),
     [

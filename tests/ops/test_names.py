@@ -12,7 +12,7 @@ NAMES = [line for line in FILE.read_text().splitlines() if line and not line.sta
 
 # By what brings them; who does deletes them here.  A dot at the end stands for all names that begin so.
 LATER = {
-    "custom operators": "Tag library.register_torch_dispatch",
+    "custom operators": "Tag",
     "graphs and export": """
         SymInt export export.export fx.PH fx.Proxy fx.ProxyableClassMeta fx.Tracer fx.Transformer
         fx.immutable_collections.immutable_list fx.proxy.TracerBase fx.subgraph_rewriter. fx.symbolic_trace
@@ -37,7 +37,7 @@ MISSING = {
     if name == entry or (entry.endswith(".") and name.startswith(entry))
 }
 # docs/decisions says why.
-ABSENT = {"bfloat16": "0014"}
+ABSENT = {"bfloat16": "0014", "library.register_torch_dispatch": "0018"}
 
 
 def member(name):

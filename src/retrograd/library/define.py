@@ -1,6 +1,7 @@
 """Defining operators: `custom_op`, and their places in the registry."""
 
 import functools
+import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -9,9 +10,10 @@ from retrograd import ops
 from retrograd.core import registry
 from retrograd.core.source import user_line
 from retrograd.library.inferring import infer_schema
-from retrograd.library.operator import CustomOperator, array_kinds
+from retrograd.library.operator import CustomOperator
 from retrograd.library.parts import Parts
 from retrograd.library.reading import read
+from retrograd.library.registrations import check_kinds
 from retrograd.library.schema import CustomSchema
 
 
@@ -59,14 +61,15 @@ def custom_op(
 def _of_function(name: str, mutates_args: Any, device_types: Any, schema: str | None, fn: Callable) -> CustomOperator:
     check_name(name)
     older = mutates_args is None
-    kinds = array_kinds(name, "default" if device_types is None else device_types)
+    kinds = "default" if device_types is None else device_types
+    check_kinds(name, kinds)
     parsed = read(infer_schema(fn, mutates_args=() if older else mutates_args) if schema is None else schema)
     _check_mutated(name, parsed, mutates_args)
     if older:
         _check_prototype(name, parsed, fn)
     operator = register(renamed(name, parsed), strict=older)
     if not older:
-        operator.impl(["default" if kind == "" else kind for kind in kinds], fn)
+        operator.impl(kinds, fn)
     functools.update_wrapper(operator, fn, assigned=("__module__", "__qualname__"), updated=())
     operator.__doc__ = fn.__doc__ or operator.__doc__
     return operator
@@ -81,8 +84,7 @@ def _check_mutated(name: str, schema: CustomSchema, mutates_args: Any) -> None:
 
 
 def _check_prototype(name: str, schema: CustomSchema, fn: Callable) -> None:
-    code = fn.__code__
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    names = tuple(inspect.signature(fn).parameters)
     expected = tuple([p.name for p in schema.parameters])
     if names != expected:
         raise ValueError(f"{name}: the schema has the arguments {expected}, but the function {names}")
@@ -107,8 +109,9 @@ def register(schema: CustomSchema, *, strict: bool) -> CustomOperator:
     known, place = registry.get(schema.name), user_line()
     if known is not None and (strict or known.parts.strict):
         raise RuntimeError(second_definition(known, place))
+    if known is not None:
+        forget(known)
     operator = CustomOperator(schema, Parts(place, strict=strict))
-    forget(known)
     registry[schema.name] = operator
     if operator.functional is not operator:
         registry[operator.functional.name] = operator.functional
@@ -120,12 +123,11 @@ def second_definition(known: CustomOperator, place: str) -> str:
     return f"{known.name}: defined already, at {known.parts.place}; this is a second definition, at {place}"
 
 
-def forget(operator: CustomOperator | None) -> None:
+def forget(operator: CustomOperator) -> None:
     """Take an operator out of the registry, unless another has taken its place there."""
-    for known in () if operator is None else (operator, operator.functional):
-        name = getattr(known, "name", "")
+    for name, known in ((operator.name, operator), (operator.functional.name, operator.functional)):
         if registry.get(name) is known:
-            registry.pop(name, None)
+            del registry[name]
 
 
 def found(op: str | CustomOperator) -> CustomOperator:

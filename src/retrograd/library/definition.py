@@ -34,9 +34,8 @@ class CustomDefinition(Definition, public=False, method=False, looped="no batchi
         if found is None:
             known = ", ".join(sorted(cls.parts.kernels)) or "none"
             raise NotImplementedError(
-                f"{cls.schema.name}: no kernel is registered for {kind} arrays (there is {known}); the operator "
-                "is defined at "
-                f"{cls.parts.place}"
+                f"{cls.schema.name}: no kernel is registered for {kind} arrays (there is {known}); the operator is "
+                f"defined at {cls.parts.place}"
             )
         return kernel(cls.schema, found)
 
@@ -150,9 +149,8 @@ def _shared(name: str, structures: list[Structure | None]) -> Structure | None:
         if first is not None and other is not None and (other.leaves, other.spec) != (first.leaves, first.spec):
             one, two = (s.rebuild(itertools.repeat("Tensor")) for s in (first, other))
             raise NotBatchedError(
-                f"vmap: {name} answers {one} for example 0, but {two} for example {i}: how many tensors there "
-                "are, and what "
-                f"is beside them, must be the same; answer what differs as tensors, or run example by example, by "
-                f"vmap(..., fallback='loop')"
+                f"vmap: {name} answers {one} for example 0, but {two} for example {i}: how many tensors there are, and "
+                "what is beside them, must be the same; answer what differs as tensors, or run example by example, by "
+                "vmap(..., fallback='loop')"
             )
     return first

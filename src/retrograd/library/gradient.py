@@ -143,7 +143,7 @@ def gradients(op: Any, parts: Parts, fn: GradFn, cotangents: tuple, wanted: list
     """Per edge of a node the cotangent by the user's formula."""
     ctx, state = fn.params["ctx"], current()
     recorded = state.level is not None or state.grad_enabled
-    saved = saved_of(fn) if recorded or ctx._kept is not None or fn.freed else ()  # others ask the ctx
+    saved = saved_of(fn) if recorded or ctx._kept is not None else ()  # others ask the ctx
     found = pulled(op.schema, parts, ctx, saved, cotangents, wanted)
     if not recorded:
         return found
@@ -195,18 +195,16 @@ def missing_formula(name: str, parts: Parts) -> RuntimeError:
     formula = parts.pull or parts.backward
     if formula is not None and has_formula(parts):
         return RuntimeError(
-            f"{name}: was called before its gradient formula was registered, at {formula.place}, so nothing was "
-            "kept for it; "
-            f"register it first"
+            f"{name}: was called before its gradient formula was registered, at {formula.place}, so nothing was kept "
+            "for it; register it first"
         )
     if parts.save is not None:
         return _lonely(name, "impl_save_for_backward", parts.save, "impl_backward")
     if parts.backward is not None:
         return _lonely(name, "impl_backward", parts.backward, "impl_save_for_backward")
     return RuntimeError(
-        f"{name}: no gradient formula is registered for this operator, defined at {parts.place}, and an input "
-        "requires grad; "
-        f"use register_autograd, or run under no_grad()"
+        f"{name}: no gradient formula is registered for this operator, defined at {parts.place}, and an input requires "
+        "grad; use register_autograd, or run under no_grad()"
     )
 
 

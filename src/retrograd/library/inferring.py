@@ -54,9 +54,8 @@ def _hints(function: Callable) -> dict[str, Any]:
         return typing.get_type_hints(function)
     except NameError as error:
         raise ValueError(
-            f"infer_schema: an annotation is not defined where the function's module can see it: {error}; define "
-            "it at the "
-            f"top of the module, or give the schema"
+            f"infer_schema: an annotation is not defined where the function's module can see it: {error}; define it at "
+            "the top of the module, or give the schema"
         ) from None
 
 

@@ -1,27 +1,27 @@
 """The operator that a user defines: called, extended, listed like ours, and in the same registry."""
 
-import functools
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import optree
 
 from retrograd import backend
 from retrograd.core import Operator, Tensor, call, current
-from retrograd.core.dispatch import is_foreign, mark_inference, wants
+from retrograd.core.dispatch import answer_of, is_foreign, mark_inference, wants
 from retrograd.core.schema import Parameter
 from retrograd.core.tensor import make, touch
 from retrograd.library import gradient, sanitizer
 from retrograd.library.calls import arguments, copying, value_of
-from retrograd.library.definition import KINDS, CustomDefinition
+from retrograd.library.definition import CustomDefinition
 from retrograd.library.parts import Part, Parts
+from retrograd.library.registrations import Registrations
 from retrograd.library.schema import CustomSchema, is_list
 from retrograd.ops.mutate import check_write
 
 
-class CustomOperator(Operator):
+class CustomOperator(Operator, Registrations):
     """A registered operator of a user, `rg.ops.<namespace>.<name>`.
 
     Kernels, gradient formulas and rules are registered by its methods, in any order; what is missing is derived where
@@ -45,9 +45,8 @@ class CustomOperator(Operator):
         self.simple = 0
         self.parts = parts
         self.functional = self if not schema.mutated else self._functional()
-        self._fixed = -1 if schema.params or any(map(is_list, schema.inputs)) else len(schema.by_position)
-        if self._fixed != len(schema.inputs):
-            self._fixed = -1  # else as many tensors by position need no binding
+        plain = schema.plain and not any(p.keyword_only for p in schema.inputs)
+        self._fixed = len(schema.inputs) if plain else -1  # as many tensors by position need no binding
         self._single = schema.returns == "Tensor"
         parts.changed = self._refresh
         self._refresh()
@@ -119,6 +118,9 @@ class CustomOperator(Operator):
         for a in inputs:
             if not isinstance(a, Tensor):
                 self._check_inputs(inputs, params)
+                if any(map(is_foreign, inputs)):
+                    given, named = arguments(self.schema, inputs, params)
+                    return answer_of(self, [x for x in inputs if is_foreign(x)], given, named)
                 break
         if not self._plain:
             instead = self._instead(inputs)
@@ -189,192 +191,6 @@ class CustomOperator(Operator):
         leaves: list = optree.tree_leaves(written)
         return leaves
 
-    # ------------------------------------------------------------------------------------------- registration
-
-    def _take(self, field: str, what: str, function: Callable | None) -> Any:
-        """Register a function; without one, the decorator that does."""
-        if function is None:
-            return functools.partial(self.parts.take, f"{self.name}: {what}", field)
-        return self.parts.take(f"{self.name}: {what}", field, function)
-
-    def impl(self, device_types: str | Sequence[str], func: Callable | None = None) -> Any:
-        """Decorator: the kernel for "cpu" (NumPy), "cuda" (CuPy) or "nested" arrays, or for several of them;
-        "default" is for all.
-
-        It gets tensors, outside any graph, and params, and returns what the schema says, new tensors all.  A second
-        kernel for the same kind takes the first one's place; in the older face it is a RuntimeError.
-
-        >>> import retrograd as rg
-        >>> @rg.library.custom_op("docs::double", "(Tensor x) -> Tensor")
-        ... def double(x): ...
-        >>> @double.impl("cpu")
-        ... def double_cpu(x):
-        ...     return rg.as_tensor(x.numpy() * 2)
-        >>> double(rg.ones(2))
-        tensor([2., 2.])
-        """
-        if func is None:
-            return functools.partial(self.impl, device_types)
-        for kind in array_kinds(self.name, device_types):
-            self.parts.take_kernel(f"{self.name}: the kernel for {kind or 'all'} arrays", kind, func)
-        return func
-
-    def impl_factory(self, func: Callable | None = None, /) -> Any:
-        """Decorator: the kernel of an operator without tensor arguments."""
-        return self.impl("default", func)
-
-    def register_kernel(self, device_types: str | Sequence[str] | None, func: Callable | None = None, /) -> Any:
-        """Decorator: `impl` by its newer name; None is for all kinds of arrays."""
-        return self.impl("default" if device_types is None else device_types, func)
-
-    def impl_abstract(self, func: Callable | None = None, /) -> Any:
-        """Decorator: the function that says the shape and dtype of the result.
-
-        It gets tensors without memory, whose numbers mean nothing, and returns some like the result.  Without, the
-        kernel runs on zeros.
-
-        >>> import retrograd as rg
-        >>> @rg.library.custom_op("docs::spectrum", mutates_args=())
-        ... def spectrum(x: rg.Tensor) -> rg.Tensor:
-        ...     return rg.linalg.eigvalsh(x)
-        >>> @spectrum.impl_abstract()
-        ... def _(x):
-        ...     return rg.empty(x.shape[:-1], dtype=x.dtype)
-        >>> rg.func.vmap(spectrum)(rg.ones(0, 3, 3)).shape
-        (0, 3)
-        """
-        return self._take("abstract", "the abstract function", func)
-
-    register_fake = impl_abstract
-
-    def impl_save_for_backward(self, func: Callable | None = None, /) -> Any:
-        """Decorator: what the gradient formula needs of a call, `func(inputs, output)`.
-
-        `inputs` is a named tuple after the schema; what is returned, any nesting of tensors and other values, is what
-        `impl_backward`'s function gets.
-        """
-        self._check_new("impl_save_for_backward")
-        return self._take("save", "impl_save_for_backward", func)
-
-    def impl_backward(self, output_differentiability: Sequence[bool] | None = None) -> Callable:
-        """Decorator: the gradient formula, `func(ctx, saved, *grads)`, that returns a dict from argument to gradient.
-
-        There is a gradient in `grads` for each output, zeros where nothing flows, and a key in the dict for each tensor
-        argument; of a list of tensors a list.  `output_differentiability` has an entry for each output.
-
-        >>> import retrograd as rg
-        >>> @rg.library.custom_op("docs::total", mutates_args=())
-        ... def total(xs: list[rg.Tensor]) -> tuple[rg.Tensor, int]:
-        ...     return sum(xs, rg.zeros(())), len(xs)
-        >>> @total.impl_save_for_backward()
-        ... def save(inputs, output):
-        ...     return {"count": output[1]}
-        >>> @total.impl_backward(output_differentiability=[True, False])
-        ... def backward(ctx, saved, g, _):
-        ...     return {"xs": [g] * saved["count"]}
-        >>> x = rg.tensor(2.0, requires_grad=True)
-        >>> total([x, x])[0].backward()
-        >>> x.grad
-        tensor(2.)
-        """
-        self._check_new("impl_backward")
-        marks = self._marks(output_differentiability)
-
-        def register(func: Callable) -> Callable:
-            self.parts.take(f"{self.name}: impl_backward", "backward", func)
-            self.parts.differentiable = marks
-            return func
-
-        return register
-
-    def _marks(self, marks: Sequence[bool] | None) -> tuple[bool, ...] | None:
-        if marks is None:
-            return None
-        expected = len(self.schema.results) if isinstance(self.schema.results, tuple) else 1
-        if (
-            not isinstance(marks, (list, tuple))
-            or not all(isinstance(m, bool) for m in marks)
-            or len(marks) != expected
-        ):
-            raise RuntimeError(
-                f"{self.name}: impl_backward: output_differentiability must be a list of bools, one for each "
-                "output, so "
-                f"{expected}; got {marks!r}"
-            )
-        return tuple(marks)
-
-    def register_autograd(self, backward: Callable, /, *, setup_context: Callable | None = None) -> None:
-        """Register the gradient formula `backward(ctx, *grads)`, that returns a gradient for each argument.
-
-        `setup_context(ctx, inputs, output)` keeps what it needs, by `ctx.save_for_backward` or as attributes;
-        arguments that must be named come as `keyword_only_inputs`, and have no gradients.  Registered again, the new
-        formula takes the old one's place, for the calls that follow.
-
-        >>> import retrograd as rg
-        >>> @rg.library.custom_op("docs::power", mutates_args=())
-        ... def power(x: rg.Tensor, n: int) -> rg.Tensor:
-        ...     return x**n
-        >>> def setup_context(ctx, inputs, output):
-        ...     x, ctx.n = inputs
-        ...     ctx.save_for_backward(x)
-        >>> def backward(ctx, grad):
-        ...     (x,) = ctx.saved_tensors
-        ...     return grad * ctx.n * x ** (ctx.n - 1), None
-        >>> power.register_autograd(backward, setup_context=setup_context)
-        >>> rg.func.grad(power)(rg.tensor(2.0), 3)
-        tensor(12.)
-        """
-        self._check_new("register_autograd")
-        if any(p.keyword_only for p in self.schema.inputs):
-            raise NotImplementedError(
-                f"{self.name}: register_autograd: tensors that must be named have no place in its formula; let "
-                "them be given "
-                f"by position"
-            )
-        self._take("pull", "register_autograd", backward)
-        if setup_context is None:
-            self.parts.setup = None
-        else:
-            self._take("setup", "register_autograd's setup_context", setup_context)
-
-    def _check_new(self, what: str) -> None:
-        if self.schema.mutated:
-            raise RuntimeError(
-                f"{self.name}: {what}: not for an operator that writes to its arguments; register it for the "
-                "operator's "
-                f".functional, which returns their new values after the result"
-            )
-        if self.schema.results == ():
-            raise RuntimeError(f"{self.name}: {what}: not for an operator that returns nothing")
-
-    def impl_autograd(self, func: Callable | None = None, /) -> Any:
-        """Decorator: the function to call in place of the kernel where a gradient may be wanted; it goes before
-        formulas.
-
-        It gets the arguments of the call, in their graph, and may call the operator itself under `no_grad`.
-        """
-        self._check_new("impl_autograd")
-        return self._take("autograd", "impl_autograd", func)
-
-    def impl_jvp(self, func: Callable | None = None, /) -> Any:
-        """Decorator: the forward derivative, `func(inputs, tangents, output)`, that returns tangents like the output.
-
-        `inputs` and `tangents` are named tuples after the schema; a tangent is None for zero.  Without, it is derived
-        from the gradient formula.
-        """
-        self._check_new("impl_jvp")
-        return self._take("jvp", "impl_jvp", func)
-
-    def impl_vmap(self, func: Callable | None = None, /) -> Any:
-        """Decorator: the operator on a batch, `func(info, in_dims, *args, **kwargs)`, that returns (output, out_dims).
-
-        As the static method vmap of a Function.  Without, the examples run one by one.
-        """
-        self._check_new("impl_vmap")
-        return self._take("vmap", "impl_vmap", func)
-
-    register_vmap = impl_vmap
-
     # ------------------------------------------------------------------------------------ what the engine asks
 
     def gradients(self, fn: Any, cotangents: tuple, wanted: list[bool]) -> list:
@@ -386,17 +202,6 @@ class CustomOperator(Operator):
         return gradient.saved_of(fn)
 
 
-def array_kinds(name: str, device_types: str | Sequence[str]) -> list[str]:
-    """The kinds of arrays that a user names, "" for all."""
-    kinds = (device_types,) if isinstance(device_types, str) else tuple(device_types)
-    for kind in kinds:
-        if kind not in (*KINDS.values(), "default"):
-            raise ValueError(
-                f"{name}: there are kernels for {', '.join(KINDS.values())} and default, which is all; not for {kind!r}"
-            )
-    return ["" if kind == "default" else kind for kind in kinds]
-
-
 def _wanted(inputs: Sequence) -> bool:
     return any(isinstance(a, Tensor) and wants(a) for a in inputs)
 
@@ -406,9 +211,8 @@ def _check_apart(name: str, targets: list[Tensor]) -> None:
     for a, b in itertools.combinations(targets, 2):
         if _base(a) is _base(b) and (a.level is not None or backend.shares_memory(a.value, b.value)):
             raise RuntimeError(
-                f"{name}: two of the arguments that it writes to show the same memory, and a gradient or a "
-                "transform asks for "
-                f"their new values; give it tensors of their own"
+                f"{name}: two of the arguments that it writes to show the same memory, and a gradient or a transform "
+                "asks for their new values; give it tensors of their own"
             )
 
 
