@@ -76,7 +76,7 @@ def opcheck(
     what is no operator or arguments that do not fit its schema.
 
     >>> import retrograd as rg
-    >>> @rg.library.custom_op("docs::double", mutates_args=())
+    >>> @rg.library.custom_op("docs::doubled_by_opcheck", mutates_args=())
     ... def double(x: rg.Tensor) -> rg.Tensor:
     ...     return x * 2
     >>> double.register_autograd(lambda ctx, g: g * 3)
