@@ -18,8 +18,9 @@ WITHOUT = merged("ops.families", "WITHOUT")  # operator: why it is compared with
 
 
 def test_every_operator_has_an_oracle_or_a_reason():
-    assert set(registry) - set(ORACLES) == set(WITHOUT)
-    assert set(ORACLES) - set(registry) == set()
+    ours = {name for name in registry if "::" not in name}  # examples in docstrings define operators too
+    assert ours - set(ORACLES) == set(WITHOUT)
+    assert set(ORACLES) - ours == set()
 
 
 @pytest.mark.parametrize("name", sorted(set(ORACLES) & set(registry)))
