@@ -83,6 +83,21 @@ def test_what_was_missing_is_missing_again():
         op(rg.ones(1))
 
 
+def test_a_formula_comes_back_with_its_setup():
+    @custom_op("test_lib_setup::square", mutates_args=())
+    def square(x: rg.Tensor) -> rg.Tensor:
+        return x * x
+
+    square.register_autograd(
+        lambda ctx, g: 2 * g * ctx.saved_tensors[0],
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
+    )
+    with Library("test_lib_setup", "FRAGMENT") as lib:
+        library.register_autograd(square, lambda ctx, g: g * 7, lib=lib)
+        assert rg.func.grad(square)(rg.tensor(3.0)).item() == 7
+    assert rg.func.grad(square)(rg.tensor(3.0)).item() == 6
+
+
 def test_what_somebody_else_has_replaced_since_stays():
     op = custom_op("test_lib_kept::f", lambda x: x * 1, mutates_args=(), schema="(Tensor x) -> Tensor")
     with Library("test_lib_kept", "IMPL") as lib:

@@ -40,8 +40,7 @@ def _in_front(name: str, out: Any, dims: Any, n: int) -> Any:
 class _Batch:
     """Takes the arguments of a Function into a level that runs it on all examples, and results out of it."""
 
-    def __init__(self, batched: tuple[bool, ...], n: int, randomness: str) -> None:
-        self.batched = batched
+    def __init__(self, n: int, randomness: str) -> None:
         self.n = n
         self.randomness = randomness
 
@@ -68,7 +67,7 @@ class _Batch:
 
 def generated(base: Any, cls: Any, batched: tuple[bool, ...], n: int, randomness: str) -> Any:
     """The Function that runs the methods of another on n examples at once; `batched` says which arguments differ."""
-    batch = _Batch(batched, n, randomness)
+    batch = _Batch(n, randomness)
 
     class Generated(base):
         generate_vmap_rule = True
@@ -126,7 +125,7 @@ def _take_over(ctx: Any, level: VmapLevel, outputs: tuple, lifted: list) -> None
 
 
 def _differing(level: VmapLevel, tensors: tuple) -> list[bool]:
-    return [isinstance(t, Tensor) and t.level is level and t.tag is not None for t in tensors]
+    return [level.differs(t) for t in tensors]
 
 
 def _given_back(level: VmapLevel, saved: tuple, differing: list[bool]) -> tuple:

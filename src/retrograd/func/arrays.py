@@ -18,6 +18,7 @@ from retrograd.core import Tensor, registry
 from retrograd.core.engine import ones
 from retrograd.core.tensor import make
 from retrograd.func.plain import PlainRun, answer, answer_tree, differentiable, has_tensor, pushed
+from retrograd.func.run import lowered
 from retrograd.levels import GradLevel
 from retrograd.levels.grad import pulled_back
 from retrograd.ops.create import as_tensor, zeros
@@ -110,12 +111,8 @@ def grad_and_aux(fun: Callable, x: Any, plain: bool) -> tuple[Any, Any]:
         return out
 
     run = PlainRun("grad_and_aux", first, x)
-    aux = optree.tree_map(lambda leaf: _lowered(leaf, run.level), rest.pop())
+    aux = lowered(run.level, rest.pop())
     return _gradient(run, plain), answer_tree(aux, plain)
-
-
-def _lowered(leaf: Any, level: GradLevel) -> Any:
-    return leaf.value if isinstance(leaf, Tensor) and leaf.level is level else leaf
 
 
 @_of_argument

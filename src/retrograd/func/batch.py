@@ -8,6 +8,7 @@ from typing import Any
 import optree
 
 from retrograd.core import NotBatchedError, Tensor, registry
+from retrograd.core.examples import together
 from retrograd.core.source import described
 from retrograd.core.tensor import make
 from retrograd.levels import VmapLevel, value_at
@@ -234,16 +235,9 @@ def _one_by_one(func: Callable, inputs: Inputs, kwargs: dict, out_dims: Dims, ra
         if randomness == "same":
             set_rng_state(before)
         out = func(*inputs.at(partial(registry["select"], dim=0, index=i)), **kwargs)
-        results.append(Results(func, out, out_dims, partial(registry["unsqueeze"], dim=0)))
+        results.append(Results(func, out, out_dims, lambda example: example))
     first = results[0]
     for n, d in enumerate(first.dims):
         if d is not None:
-            first.leaves[n] = _joined([result.leaves[n] for result in results])
+            first.leaves[n] = together([result.leaves[n] for result in results])
     return first.tree()
-
-
-def _joined(parts: list[Tensor]) -> Tensor:
-    shapes = sorted({part.shape[1:] for part in parts})
-    if len(shapes) > 1:
-        raise NotBatchedError(f"vmap: the results of the examples differ in shape: {', '.join(map(str, shapes))}")
-    return registry["cat"](parts)

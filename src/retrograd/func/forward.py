@@ -44,7 +44,7 @@ def pushed(name: str, func: Callable, primals: tuple, tangents: tuple, strict: b
         out = settled(main(*optree.tree_unflatten(spec, duals)))
     value = lowered(level, out)
     checked_outputs(name, value)
-    along = optree.tree_map(lambda o: _tangent(level, o, strict), out)
+    along = optree.tree_map(lambda o: tangent_of(level, o, strict), out)
     return (value, along, lowered(level, kept[0])) if has_aux else (value, along)
 
 
@@ -60,12 +60,13 @@ def _primals(name: str, primals: tuple) -> tuple[list[Tensor], Any]:
     return leaves, spec
 
 
-def _tangent(level: Level, out: Tensor, strict: bool) -> Tensor:
-    if out.level is level and out.tag is not None:
+def tangent_of(level: DualLevel, out: Any, strict: bool = False) -> Tensor:
+    """The tangent that an output carries; of one that does not depend on the primals zeros, or an error."""
+    if isinstance(out, Tensor) and out.level is level and out.tag is not None:
         return out.tag
     if strict:
         raise RuntimeError(f"jvp: strict=True, but an output of shape {out.shape} does not depend on the primals")
-    return registry["zeros_like"](value_at(level, out))
+    return registry["zeros_like"](as_tensor(value_at(level, out)))
 
 
 # ------------------------------------------------------------------------------------------------- linearised

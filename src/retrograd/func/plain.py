@@ -6,10 +6,11 @@ from typing import Any
 
 import optree
 
-from retrograd.core import Tensor, registry
+from retrograd.core import Tensor
 from retrograd.core import dtype as dtypes
 from retrograd.core.tensor import make
-from retrograd.func.run import Run
+from retrograd.func.forward import tangent_of
+from retrograd.func.run import Run, lowered
 from retrograd.levels import DualLevel, value_at
 from retrograd.levels.settle import settled
 from retrograd.ops.create import as_tensor
@@ -79,8 +80,7 @@ def pushed(name: str, fun: Callable, x: Any, tangent: Any) -> tuple[Any, Any]:
     with DualLevel(fun) as level:
         duals = [make(p, level, t) for p, t in _pairs(name, level, leaves, tangents)]
         out = settled(fun(optree.tree_unflatten(spec, duals)))
-    value = optree.tree_map(lambda o: value_at(level, o), out)
-    return value, optree.tree_map(lambda o: _tangent_of(level, o), out)
+    return lowered(level, out), optree.tree_map(lambda o: tangent_of(level, o), out)
 
 
 def _pairs(name: str, level: DualLevel, leaves: list, tangents: list) -> list[tuple[Tensor, Tensor]]:
@@ -94,10 +94,3 @@ def _pairs(name: str, level: DualLevel, leaves: list, tangents: list) -> list[tu
                 raise ValueError(f"{name}: a tangent has shape {tangent.shape}, its primal {primal.shape}")
             pairs.append((primal, tangent))
     return pairs
-
-
-def _tangent_of(level: DualLevel, out: Any) -> Tensor:
-    """The tangent that an output carries; of what does not depend on the input, zeros."""
-    if isinstance(out, Tensor) and out.level is level:
-        return registry["zeros_like"](out.value) if out.tag is None else out.tag
-    return registry["zeros_like"](as_tensor(out))

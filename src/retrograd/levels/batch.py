@@ -31,10 +31,14 @@ class VmapLevel(Level):
         shape: tuple[int, ...] = tensor.value.shape
         return shape if tensor.tag is None else shape[1:]
 
+    def differs(self, x: Any) -> bool:
+        """Whether this is a tensor of this level that differs between examples."""
+        return isinstance(x, Tensor) and x.level is self and x.tag is not None
+
     def process(self, op: Op, args: tuple, params: dict) -> Any:
         """The operator on all examples at once, by its batching rule."""
         values = tuple([value_at(self, a) for a in args])
-        batched = tuple([isinstance(a, Tensor) and a.level is self and a.tag is not None for a in args])
+        batched = tuple([self.differs(a) for a in args])
         if op.definition.random:
             return self._draw(op, values, batched, params)
         if True not in batched:
@@ -89,9 +93,7 @@ class VmapLevel(Level):
 
     def whole(self, tensor: Any) -> Tensor:
         """All examples of a tensor one level below, along the first dimension."""
-        if isinstance(tensor, Tensor) and tensor.level is self:
-            return tensor.value if tensor.tag is not None else spread(tensor.value, self.size)
-        return spread(tensor, self.size)
+        return tensor.value if self.differs(tensor) else spread(value_at(self, tensor), self.size)
 
     def lowered(self, tensor: Tensor, cotangent: Tensor) -> tuple[Tensor, Tensor]:
         """What a loop over the examples would have pulled back in all: what they share gets the sum."""
@@ -102,7 +104,7 @@ class VmapLevel(Level):
     def pulled_below(self, pull: Callable, roots: list, cotangents: list, inputs: list) -> list:
         """Per example the cotangents of inputs.  Those of what the examples share take a pass for each example."""
         seeds = [self.whole(g) for g in cotangents]
-        shared = [not (x.level is self and x.tag is not None) for x in inputs]
+        shared = [not self.differs(x) for x in inputs]
         alone = [self._pulled_alone(pull, roots, seeds, inputs, i) for i in range(self.size)] if any(shared) else []
         lowered = [self.lowered(r, g) for r, g in zip(roots, cotangents, strict=True)]
         together = pull([r for r, _ in lowered], [g for _, g in lowered], [value_at(self, x) for x in inputs])

@@ -42,14 +42,15 @@ class DualLevel(Level):
         moved += [(v, g.tag) for v, g in zip(values, cotangents, strict=True) if _has_tangent(self, g)]
         found = pull(values, seeds, below)
         tangents = pull([r for r, _ in moved], [g for _, g in moved], below) if moved else [None] * len(below)
-        return [_dual(self, g, t) for g, t in zip(found, tangents, strict=True)]
+        return [_joined(self, g, t) for g, t in zip(found, tangents, strict=True)]
 
 
 def _has_tangent(level: DualLevel, x: Tensor) -> bool:
     return x.level is level and x.tag is not None
 
 
-def _dual(level: DualLevel, g: Tensor | None, t: Tensor | None) -> Tensor | None:
+def _joined(level: DualLevel, g: Tensor | None, t: Tensor | None) -> Tensor | None:
+    """A cotangent with its tangent; None for either is zero, and for both None."""
     if g is None and t is None:
         return None
     return make(registry["zeros_like"](t) if g is None else g, level, t)

@@ -83,7 +83,7 @@ def copying(schema: CustomSchema, part: Part) -> Part:
     """A function that writes to its arguments as one that writes to copies, and returns these after its result."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        given = {**{p.name: a for p, a in zip(schema.by_position, args, strict=True)}, **kwargs}
+        given = schema.given(args, kwargs)
         given.update({name: _copied(given[name]) for name in schema.mutated})
         result = part.function(*[given[p.name] for p in schema.by_position], **{k: given[k] for k in kwargs})
         return (result, *[given[name] for name in schema.mutated])

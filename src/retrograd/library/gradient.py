@@ -14,7 +14,7 @@ from retrograd.core.gradfn import node
 from retrograd.core.hooks import conjugate
 from retrograd.library import leaving
 from retrograd.library.parts import Part, Parts
-from retrograd.library.results import TENSOR, Structure
+from retrograd.library.results import Structure, flattened
 from retrograd.library.schema import CustomSchema, is_list
 
 
@@ -70,9 +70,8 @@ def keep(parts: Parts, call: Call, needed: Sequence[bool]) -> Context:
             _set_up(parts.setup.function, ctx, call)
     elif parts.save is not None:
         given = parts.save.function(inputs_of(schema, call.inputs, call.params), call.result)
-        leaves, spec = optree.tree_flatten(given, none_is_leaf=True)
-        ctx._saved = tuple([leaf for leaf in leaves if isinstance(leaf, Tensor)])
-        ctx._kept = Structure(spec, [TENSOR if isinstance(leaf, Tensor) else leaf for leaf in leaves])
+        tensors, ctx._kept = flattened(given)
+        ctx._saved = tuple(tensors)
     return ctx
 
 

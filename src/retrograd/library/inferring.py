@@ -12,7 +12,7 @@ from retrograd.core.schema import REQUIRED, Parameter
 from retrograd.library.reading import LISTS, read
 from retrograd.library.schema import CustomSchema, Returns
 
-KINDS = {Tensor: "Tensor", int: "int", float: "float", bool: "bool", str: "str", DType: "dtype"}
+TYPE_OF = {Tensor: "Tensor", int: "int", float: "float", bool: "bool", str: "str", DType: "dtype"}
 NUMBERS = {int, float, bool, complex}
 EXPECTED = "Tensor, int, float, bool, str, dtype, int | float, or a list or optional of them"
 
@@ -93,8 +93,8 @@ def _default(p: inspect.Parameter) -> Any:
 
 def _kind(hint: Any) -> str | None:
     """The type of an argument; None if there is none for the annotation."""
-    if hint in KINDS:
-        return KINDS[hint]
+    if hint in TYPE_OF:
+        return TYPE_OF[hint]
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
         return _union(args)

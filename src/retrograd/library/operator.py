@@ -129,8 +129,7 @@ class CustomOperator(Operator, Registrations):
                 return instead.function(*given, **named)
             if self.schema.mutated:
                 return self._write(inputs, params)
-        out = call(self, inputs, params)
-        return out if self._single else self._result(out)
+        return self._result(call(self, inputs, params))
 
     def _result(self, out: Any) -> Any:
         """What the user gets."""

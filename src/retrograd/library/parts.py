@@ -59,10 +59,11 @@ class Parts:
         before = [(fields, dict(fields)) for fields in (self.kernels, vars(self))]
         yield
         for fields, old in before:
-            new = [key for key, value in fields.items() if isinstance(value, Part) and value is not old.get(key)]
-            undo += [functools.partial(self._take_back, fields, key, fields[key], old.get(key)) for key in new]
+            pairs = [(key, fields[key], old.get(key)) for key in fields]
+            new = [pair for pair in pairs if pair[1] is not pair[2] and any(isinstance(p, Part) for p in pair)]
+            undo += [functools.partial(self._take_back, fields, *pair) for pair in new]
 
-    def _take_back(self, fields: dict, key: str, installed: Part, before: Part | None) -> None:
+    def _take_back(self, fields: dict, key: str, installed: Part | None, before: Part | None) -> None:
         if fields.get(key) is not installed:  # somebody has replaced it since
             return
         fields[key] = before

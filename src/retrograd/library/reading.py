@@ -59,15 +59,14 @@ class Reader:
         raise ValueError(f"schema, column {column + 1}: {what}, got {token!r}\n  {self.text}\n  {' ' * column}^")
 
 
-def read(text: str, name: str = "") -> CustomSchema:
+def read(text: str) -> CustomSchema:
     """A schema, with or without a name in front; a ValueError shows the column of what does not fit.
 
     >>> str(read("scale(Tensor x, SymInt[] n=[1, 2], *, float by=2) -> (Tensor, Tensor[])"))
     'scale(Tensor x, int[] n=[1, 2], *, float by=2.0) -> (Tensor, Tensor[])'
     """
     reader = Reader(text)
-    if reader.peek() != "(":
-        name = reader.take()
+    name = "" if reader.peek() == "(" else reader.take()
     reader.expect("(")
     parameters, mutated = _parameters(reader)
     reader.expect("->")

@@ -9,7 +9,7 @@ from retrograd.library.define import check_name, found
 from retrograd.library.libraries import Library
 from retrograd.library.operator import CustomOperator
 
-_kept: dict[str, Library] = {}  # those of `define` and `impl` without a library
+_kept: dict[str, Library] = {}  # those of `define` without a library
 
 
 def _library(ns: str, lib: Library | None) -> Library:
@@ -35,14 +35,14 @@ def define(
     tensor([3., 3.])
     """
     if isinstance(qualname, Library):
-        return functools.partial(_implemented, qualname, qualname.define(schema, tags=tags))
+        return functools.partial(_implemented, qualname, qualname.define(schema, tags=tags), "")
     check_name(qualname)
     ns, _, name = qualname.partition("::")
     return _library(ns, lib).define(name + schema, tags=tags)
 
 
-def _implemented(lib: Library, name: str, func: Callable) -> Callable:
-    lib.impl(name, func)
+def _implemented(lib: Library, name: Any, key: str, func: Callable) -> Callable:
+    lib.impl(name, func, key)
     return func
 
 
@@ -53,17 +53,12 @@ def impl(qualname: str | Library, types: str | Sequence[str], func: Any = None, 
     `impl(lib, name, dispatch_key)`, PyTorch's older way, is a decorator too.
     """
     if isinstance(qualname, Library):
-        return functools.partial(_impl_by_key, qualname, types, func or "")
+        return functools.partial(_implemented, qualname, types, func or "")
     if func is None:
         return functools.partial(impl, qualname, types, lib=lib)
     op = found(qualname)
-    with _library(qualname.partition("::")[0], lib).noting(op):
+    with _noting(lib, op):
         op.impl(types, func)
-    return func
-
-
-def _impl_by_key(lib: Library, name: Any, key: str, func: Callable) -> Callable:
-    lib.impl(name, func, key)
     return func
 
 

@@ -18,9 +18,8 @@ class Registrations:
 
     def _take(self, field: str, what: str, function: Callable | None) -> Any:
         """Register a function; without one, the decorator that does."""
-        if function is None:
-            return functools.partial(self.parts.take, f"{self.name}: {what}", field)
-        return self.parts.take(f"{self.name}: {what}", field, function)
+        take = functools.partial(self.parts.take, f"{self.name}: {what}", field)
+        return take if function is None else take(function)
 
     def impl(self, device_types: str | Sequence[str], func: Callable | None = None) -> Any:
         """Decorator: the kernel for "cpu" (NumPy), "cuda" (CuPy) or "nested" arrays, some of them, or all: "default".

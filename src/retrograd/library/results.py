@@ -28,6 +28,11 @@ class Structure(Aside):
         rest = iter(tensors)
         return optree.tree_unflatten(self.spec, [next(rest) if leaf is TENSOR else leaf for leaf in self.leaves])
 
+    def only(self, tensors: Any) -> Any:
+        """The same with None for what is no tensor."""
+        rest = iter(tensors)
+        return optree.tree_unflatten(self.spec, [next(rest) if leaf is TENSOR else None for leaf in self.leaves])
+
     def matched(self, name: str, tree: Any) -> list:
         """Per tensor what stands at its place in a tree like the result; None may stand for it, and for all below."""
         try:
@@ -35,11 +40,6 @@ class Structure(Aside):
         except ValueError as error:
             raise RuntimeError(f"{name}: expected something like the result: {error}") from None
         return [x for x, leaf in zip(found, self.leaves, strict=True) if leaf is TENSOR]
-
-    def only(self, tensors: Any) -> Any:
-        """The same with None for what is no tensor."""
-        rest = iter(tensors)
-        return optree.tree_unflatten(self.spec, [next(rest) if leaf is TENSOR else None for leaf in self.leaves])
 
 
 TENSOR = object()
@@ -57,13 +57,18 @@ TYPES: dict[str, Any] = {  # what a result of a type is an instance of
 
 def taken_apart(name: str, result: Any, results: Returns) -> tuple[list[Tensor], Structure]:
     """The tensors of a result, which must be as the schema says, and how it is made of them."""
-    check(name, result, results, "the result")
-    leaves, spec = optree.tree_flatten(result, none_is_leaf=True)
+    _check(name, result, results, "the result")
+    return flattened(result)
+
+
+def flattened(tree: Any) -> tuple[list[Tensor], Structure]:
+    """The tensors of a tree, and how it is made of them."""
+    leaves, spec = optree.tree_flatten(tree, none_is_leaf=True)
     tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
     return tensors, Structure(spec, [TENSOR if isinstance(leaf, Tensor) else leaf for leaf in leaves])
 
 
-def check(name: str, value: Any, kind: Returns, what: str) -> None:
+def _check(name: str, value: Any, kind: Returns, what: str) -> None:
     """Refuse a result that is not what the schema promises."""
     if isinstance(kind, tuple):
         _check_members(name, value, kind, what)
@@ -73,7 +78,7 @@ def check(name: str, value: Any, kind: Returns, what: str) -> None:
         if not isinstance(value, (list, tuple)):
             raise _unlike(name, what, "a list", value)
         for i, member in enumerate(value):
-            check(name, member, kind.rstrip("?")[:-2], f"{what}[{i}]")
+            _check(name, member, kind.rstrip("?")[:-2], f"{what}[{i}]")
     elif not isinstance(value, TYPES[kind.rstrip("?")]) or (
         isinstance(value, Tensor) and not kind.startswith("Tensor")
     ):
@@ -92,7 +97,7 @@ def _check_members(name: str, value: Any, kinds: tuple, what: str) -> None:
             f"{name}: {what} must be a tuple of {len(kinds)}, as the schema says, got {len(value)} values"
         )
     for i, (member, kind) in enumerate(zip(value, kinds, strict=True)):
-        check(name, member, kind, f"{what}[{i}]")
+        _check(name, member, kind, f"{what}[{i}]")
 
 
 def _unlike(name: str, what: str, expected: str, value: Any) -> RuntimeError:

@@ -50,18 +50,17 @@ def sanitize(enabled: bool = True) -> Iterator[None]:
 
 def invoke(schema: CustomSchema, function: Callable, args: list, kwargs: dict) -> Any:
     """Call a kernel, under watch where that is on."""
-    return run(schema, function, args, kwargs) if state.on else function(*args, **kwargs)
+    return _watched(schema, function, args, kwargs) if state.on else function(*args, **kwargs)
 
 
-def run(schema: CustomSchema, function: Callable, args: list, kwargs: dict) -> Any:
+def _watched(schema: CustomSchema, function: Callable, args: list, kwargs: dict) -> Any:
     """Call a kernel under watch."""
-    names = [p.name for p in schema.by_position]
-    given = _given(schema, args, kwargs)
+    given = schema.given(args, kwargs)
     tensors = _tensors(given)
     before = [(where, t.value, _copy(t.value)) for where, t in tensors if where.partition("[")[0] not in schema.mutated]
     guarded = {n: v if n in schema.mutated else _guarded(v) for n, v in given.items()}
     try:
-        result = function(*[guarded[n] for n in names], **{k: guarded[k] for k in kwargs})
+        result = function(*[guarded[p.name] for p in schema.by_position], **{k: guarded[k] for k in kwargs})
     except (ValueError, RuntimeError) as error:  # from NumPy, or from a tensor
         if "read-only" in str(error):
             error.add_note(
@@ -76,11 +75,7 @@ def run(schema: CustomSchema, function: Callable, args: list, kwargs: dict) -> A
 
 def check_memory(schema: CustomSchema, args: list, kwargs: dict, result: Any) -> None:
     """Refuse results of a kernel that show the memory of an input or of one another."""
-    _check_memory(schema, _tensors(_given(schema, args, kwargs)), result)
-
-
-def _given(schema: CustomSchema, args: list, kwargs: dict) -> dict[str, Any]:
-    return {**{p.name: a for p, a in zip(schema.by_position, args, strict=True)}, **kwargs}
+    _check_memory(schema, _tensors(schema.given(args, kwargs)), result)
 
 
 def _tensors(given: dict[str, Any]) -> list[tuple[str, Tensor]]:

@@ -54,6 +54,6 @@ def _grounded(level: Level | None, x: Tensor) -> Tensor:
     sizes = [math.prod(x.shape)]
     while level is not None:
         if isinstance(level, VmapLevel):
-            sizes.insert(0, level.size if x.level is level and x.tag is not None else 1)
+            sizes.insert(0, level.size if level.differs(x) else 1)
         x, level = value_at(level, x), level.parent
     return registry["reshape"](x, sizes)

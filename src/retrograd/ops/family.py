@@ -333,12 +333,6 @@ class Gufunc(Stacked, fits=True, promotion="same"):
         return sum_to(g, aval.shape)
 
     @classmethod
-    def dependence(cls, i, out, /, *avals, **params):
-        """On those of the same place in front."""
-        leads = [a.ndim - core for a, core in zip(avals, cls.cores, strict=True)]
-        return from_behind(leads[i], max(leads))
-
-    @classmethod
     def work(cls, avals, out):
         """The product of the sizes that `core` names, for every matrix in the stack."""
         sizes = {}

@@ -93,7 +93,7 @@ def opcheck(
     results = {name: _verdict(known[SYNONYMS.get(name, name)], probe, tolerant(atol, rtol)) for name in names}
     wrong = {name: text for name, text in results.items() if text != SUCCESS}
     if wrong and raise_exception:
-        raise OpCheckError(report(operator, wrong, len(results)), results)
+        raise OpCheckError(_report(operator, wrong, len(results)), results)
     return results
 
 
@@ -116,7 +116,7 @@ def _names(test_utils: str | Sequence[str]) -> tuple[str, ...]:
 
 def _verdict(check: Callable, probe: Probe, close: Callable) -> str:
     with warnings.catch_warnings(), sanitize(False), seeded():
-        warnings.simplefilter("ignore")  # of divisions by zero in shapes that are tried, and the like
+        warnings.simplefilter("ignore")  # of low precision, divisions by zero in shapes that are tried, and the like
         try:
             check(probe, close)
         except AssertionError as error:
@@ -129,19 +129,19 @@ def _verdict(check: Callable, probe: Probe, close: Callable) -> str:
 # ------------------------------------------------------------------------------------------------------- report
 
 
-def report(op: Operator, wrong: dict[str, str], of: int) -> str:
+def _report(op: Operator, wrong: dict[str, str], of: int) -> str:
     """What is wrong as text: each error once, with the checks that met it, and the places that they are about."""
     lines = [f"opcheck: {op.schema} fails {len(wrong)} of {of} checks"]
     alike: dict[str, list[str]] = {}
     for name, text in wrong.items():
         alike.setdefault(text, []).append(name)
     for text, names in alike.items():
-        places = dict.fromkeys([place_of(op, name) for name in names])
+        places = dict.fromkeys([_place_of(op, name) for name in names])
         lines += [f"  {', '.join(names)} ({'; '.join(places)}):", *[f"    {line}" for line in text.splitlines()]]
     return "\n".join(lines)
 
 
-def place_of(op: Operator, check: str) -> str:
+def _place_of(op: Operator, check: str) -> str:
     """What a check is about, and where that is registered."""
     if not isinstance(op, CustomOperator):
         return f"built in, {op.definition.__module__}"

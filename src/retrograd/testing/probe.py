@@ -3,14 +3,14 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import optree
 
 from retrograd.core import Operator, Tensor
 from retrograd.library import CustomOperator
-from retrograd.testing.calculus import directions, is_float, pull, seeded
+from retrograd.testing.calculus import directions, is_float, pull, replace_floats, seeded
 
 WIDER = {"float16": "float64", "float32": "float64", "complex64": "complex128"}
 OTHER = {**WIDER, "float64": "float32", "complex128": "complex64", "int64": "int32", "int32": "int64"}
@@ -58,7 +58,7 @@ class Probe:
     @property
     def names(self) -> list[str]:
         """What the tensors are called: `x`, or `ys[0]` in a list."""
-        found, numbers = {}, self._named(range(len(self.inputs)))
+        found, numbers = {}, self.op.schema.named(range(len(self.inputs)), self.params)
         for p in self.op.schema.inputs:
             value = numbers[p.name]
             listed = isinstance(value, (list, tuple))
@@ -76,12 +76,6 @@ class Probe:
         marked = getattr(self.op.schema, "mutated", ())
         return [i for i, name in enumerate(self.names) if name.partition("[")[0] in marked]
 
-    def _named(self, inputs: Sequence) -> dict[str, Any]:
-        schema = self.op.schema
-        if isinstance(self.op, CustomOperator):
-            return schema.named(inputs, self.params)
-        return {**schema.group(inputs), **self.params}
-
     def flat(self, tensors: Sequence[Tensor]) -> tuple:
         """The inputs with these in place of the tensors."""
         rest = iter(tensors)
@@ -91,7 +85,7 @@ class Probe:
         """Call the operator, as users do, on copies of these tensors; every call draws the same random numbers."""
         given = [t.clone() for t in tensors] if copy else list(tensors)
         with seeded():
-            result = self.op(**self._named(self.flat(given)))
+            result = self.op(**self.op.schema.named(self.flat(given), self.params))
         leaves: list = optree.tree_leaves(result, none_is_leaf=True)
         found = tuple([leaf for leaf in leaves if isinstance(leaf, Tensor)])
         others = tuple([leaf for leaf in leaves if not isinstance(leaf, Tensor)])
@@ -117,17 +111,14 @@ class Probe:
             full = list(self.tensors)
             for i, x in zip(self.wanted, xs, strict=True):
                 full[i] = x
-            outs = self._observed(self(*self._constrained(full), copy=copy))
+            outs = self._observed(self(*self._constrained(tuple(full)), copy=copy))
             return tuple([outs[i] for i in numbers])
 
         return part, tuple([self.tensors[i] for i in self.wanted])
 
-    def _constrained(self, tensors: list[Tensor]) -> list[Tensor]:
-        constrain = getattr(self.op.definition, "constrain", None)
-        if constrain is None:
-            return tensors
-        floats = iter(constrain(*[t for t in tensors if is_float(t)]))
-        return [next(floats) if is_float(t) else t for t in tensors]
+    def _constrained(self, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        constrain = getattr(self.op.definition, "constrain", lambda *xs: xs)
+        return replace_floats(tensors, constrain(*filter(is_float, tensors)))
 
     def _observed(self, outs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         return tuple(getattr(self.op.definition, "observe", lambda *outs: outs)(*outs))
