@@ -7,7 +7,6 @@ Subjects take turns in one run, each with as many threads; figures are medians.
 
 import argparse
 import gc
-import json
 import sys
 import warnings
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
-from common import ONE_THREAD, Worker, cells, interleaved, judged, seconds, serve, table, verdict
+from common import ONE_THREAD, cells, interleaved, judged, main, parser, present, seconds, table, verdict
 
 N = 100  # inputs and outputs of the function that is checked
 CALLS = 200  # of Function.apply per sample
@@ -243,33 +242,12 @@ def switched_table(medians: dict, names: list[str]) -> tuple[str, bool]:
     return table(["us per step, operator or node", "off", "on", "on/off", "extra", "budget", ""], lines), fine
 
 
-def main() -> int:
-    """Measure, print, and say with the exit status whether a budget is missed if that is asked for."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--worker", choices=SUBJECTS, help=argparse.SUPPRESS)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--json", metavar="FILE", help="write the medians, in seconds")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a budget is missed")
-    options = parser.parse_args()
-    if options.worker:
-        serve(partial(worker, options.worker))
-        return 0
-    fine = report(options.rounds, options.threads, options.json)
-    return 1 if options.check and not fine else 0
-
-
-def report(rounds: int, threads: int, file: str | None) -> bool:
-    """Run everything; returns whether every budget is met."""
-    environment = QUIET | dict.fromkeys(ONE_THREAD, str(threads))
-    started = [Worker(__file__, name, environment) for name in SUBJECTS]
-    for absent in [w for w in started if w.ready is not True]:
-        print(f"{absent.name} is left out: {absent.ready}")
-    workers = [w for w in started if w.ready is True]
+def report(options: argparse.Namespace) -> tuple[dict, bool]:
+    """Run everything: the figures, and whether every budget is met."""
+    environment = QUIET | dict.fromkeys(ONE_THREAD, str(options.threads))
     rows = [*PLAIN, *(f"{title} {state}" for title in SWITCHED for state in ("off", "on")), AFTER]
-    medians = interleaved(workers, rows, rounds)
-    for w in started:
-        w.close()
+    with present(__file__, dict.fromkeys(SUBJECTS, environment)) as workers:
+        medians = interleaved(workers, rows, options.rounds)
     names = [w.name for w in workers if w.name != "unprofiled"]
     plain, within = plain_table(medians, names)
     switched, light = switched_table(medians, names)
@@ -277,11 +255,10 @@ def report(rounds: int, threads: int, file: str | None) -> bool:
     if {"retrograd", "unprofiled"} <= set(medians[AFTER]):
         after, never = (medians[AFTER][name] * 1e6 for name in ("retrograd", "unprofiled"))
         print(f"{AFTER}: {after:.3f} us per operator or node after profiling, {never:.3f} where it never was on")
-    if file:
-        with open(file, "w") as f:
-            json.dump({"seconds": medians}, f, indent=1)
-    return within and light
+    return {"seconds": medians}, within and light
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    options = parser(__doc__, 15)
+    options.add_argument("--threads", type=int, default=2)
+    sys.exit(main(options, report, worker))

@@ -1,4 +1,4 @@
-"""For benchmarks: worker processes that are measured in turn, medians, and plain tables.
+"""For benchmarks: their command lines, worker processes that are measured in turn, medians, and plain tables.
 
 A benchmark script runs itself once per subject (`script.py --worker NAME`).  A worker first writes a line of
 JSON, `true` or the reason why its subject is missing; then it reads one row's name per line and answers with
@@ -6,6 +6,7 @@ the seconds that one sample of the row took, or `null` where the row does not ap
 within every round, so that whatever else the machine does meets all of them.
 """
 
+import argparse
 import importlib
 import json
 import os
@@ -13,11 +14,56 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from types import ModuleType
+from typing import Any
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+OURS_AND_PYTORCH: dict[str, dict[str, str]] = {"retrograd": {}, "PyTorch": {}}  # subjects, and their environments
 LEAST_SECONDS = 0.02  # a sample of `sampler` repeats its row until it takes about so long
+
+
+# ------------------------------------------------------------------------------------------------ command lines
+
+
+def parser(
+    doc: str, rounds: int, figures: str = "the medians, in seconds", *, budgets: bool = True
+) -> argparse.ArgumentParser:
+    """The options that benchmarks have: the rounds, the file for their figures, and --check where there are budgets."""
+    made = argparse.ArgumentParser(description=doc.splitlines()[0])
+    made.add_argument("--worker", metavar="NAME", help=argparse.SUPPRESS)
+    made.add_argument("--rounds", type=int, default=rounds)
+    made.add_argument("--json", metavar="FILE", help=f"write {figures}")
+    if budgets:
+        made.add_argument("--check", action="store_true", help="exit with 1 if a budget is missed")
+    else:
+        made.set_defaults(check=False)
+    return made
+
+
+def main(
+    arguments: argparse.ArgumentParser,
+    report: Callable[[argparse.Namespace], tuple[object, bool]],
+    worker: Callable[[str], Callable[[str], Any]] | None = None,
+) -> int:
+    """A script's exit status, after a worker's loop if it is run as one, or else a report.
+
+    `report` measures and prints; it answers with the figures for --json, and whether every budget is met.
+    """
+    options = arguments.parse_args()
+    if worker and options.worker:
+        serve(partial(worker, options.worker))
+        return 0
+    figures, fine = report(options)
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(figures, file, indent=1)
+    return 1 if options.check and not fine else 0
+
+
+# ----------------------------------------------------------------------------------------------------- subjects
 
 
 def seconds(function: Callable[[], object]) -> float:
@@ -41,8 +87,8 @@ class Worker:
         )
         self.ready = self._answer()
 
-    def sample(self, row: str) -> float | None:
-        """The seconds that one sample of the row takes; None if it does not apply."""
+    def sample(self, row: str) -> Any:
+        """The seconds that one sample of the row takes, or what else it measures; None if it does not apply."""
         print(row, file=self._process.stdin, flush=True)
         return self._answer()
 
@@ -58,7 +104,18 @@ class Worker:
         return json.loads(line)
 
 
-def serve(make: Callable[[], Callable[[str], float | None]]) -> None:
+@contextmanager
+def present(script: str, subjects: Mapping[str, Mapping[str, str]] = OURS_AND_PYTORCH) -> Iterator[list[Worker]]:
+    """The workers of subjects, each with its environment, but for those that are missing, which are named."""
+    started = [Worker(script, name, environment) for name, environment in subjects.items()]
+    for absent in [w for w in started if w.ready is not True]:
+        print(f"{absent.name} is left out: {absent.ready}")
+    yield [w for w in started if w.ready is True]
+    for w in started:  # after an error they end as we do
+        w.close()
+
+
+def serve(make: Callable[[], Callable[[str], Any]]) -> None:
     """A worker's main loop around the function from row to seconds; `make` raises ImportError if it can't be had."""
     try:
         sample, ready = make(), True
@@ -115,6 +172,9 @@ def _repeated(call: Callable[[], object], times: int) -> None:
     """Every result is dropped before the next is made, so that large ones take turns in one place of memory."""
     for _ in range(times):
         call()
+
+
+# ------------------------------------------------------------------------------------------------------- tables
 
 
 def beside(found: Mapping[str, Mapping[str, float]], rows: Mapping[str, float | None], peer: str) -> tuple[str, bool]:

@@ -10,17 +10,15 @@ not know a processor falls back to kernels for older ones; OPENBLAS_CORETYPE=SKY
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 from functools import partial
 from types import ModuleType
 from typing import Any
 
-from common import Worker, beside, interleaved, library, sampler, serve
+from common import beside, interleaved, library, main, parser, present, sampler
 
 BUDGET = 2.0  # of PyTorch's time, for each convolution
-SUBJECTS = ("retrograd", "PyTorch")
 # Title: images, weight, params.
 CONVOLUTIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, int]]] = {
     "3x3, 64 channels, 56x56": ((32, 64, 56, 56), (64, 64, 3, 3), {"padding": 1}),
@@ -74,30 +72,17 @@ def worker(name: str) -> Callable[[str], float | None]:
     return sampler(call)
 
 
-def main() -> int:
-    """Measure, print, and say with the exit status whether a budget is missed if that is asked for."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--worker", choices=SUBJECTS, help=argparse.SUPPRESS)
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--only", default="", help="rows whose name contains this")
-    parser.add_argument("--json", metavar="FILE", help="write the medians, in seconds")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a budget is missed")
-    options = parser.parse_args()
-    if options.worker:
-        serve(partial(worker, options.worker))
-        return 0
-    workers = [Worker(__file__, name, {}) for name in SUBJECTS]
+def report(options: argparse.Namespace) -> tuple[dict, bool]:
+    """Measure and print: the figures, and whether every budget is met."""
     rows = [row for row in [*CONVOLUTIONS, *OTHERS, PRODUCT] if options.only in row]
-    found = interleaved([w for w in workers if w.ready is True], rows, options.rounds)
-    for w in workers:
-        w.close()
+    with present(__file__) as workers:
+        found = interleaved(workers, rows, options.rounds)
     text, fine = beside(found, {row: BUDGET if row in CONVOLUTIONS else None for row in rows}, "PyTorch")
     print(text)
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump(found, file, indent=1)
-    return 1 if options.check and not fine else 0
+    return found, fine
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    options = parser(__doc__, 9)
+    options.add_argument("--only", default="", help="rows whose name contains this")
+    sys.exit(main(options, report, worker))

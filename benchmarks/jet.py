@@ -6,13 +6,12 @@ Subjects take turns in one run, on one thread each; figures are medians.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from common import Worker, cells, interleaved, sampler, serve, table
+from common import cells, interleaved, main, parser, present, sampler, table
 
 ORDERS = range(1, 9)
 NESTED = 6  # nested jvp of the network is not measured above this order
@@ -112,36 +111,16 @@ def worker(name: str) -> Callable[[str], float | None]:
 # ------------------------------------------------------------------------------------------------- measuring
 
 
-def report(medians: dict[str, dict[str, float]], names: list[str]) -> str:
-    """Microseconds per call."""
-    lines = [[row, *cells([f and f * 1e6 for f in map(found.get, names)], "{:.0f}")] for row, found in medians.items()]
-    return table(["us", *names], lines)
-
-
-def main() -> int:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--worker", choices=SUBJECTS, help=argparse.SUPPRESS)
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--json", metavar="FILE", help="write the medians, in seconds")
-    options = parser.parse_args()
-    if options.worker:
-        serve(partial(worker, options.worker))
-        return 0
-    started = [Worker(__file__, name, ENVIRONMENT) for name in SUBJECTS]
-    for absent in [w for w in started if w.ready is not True]:
-        print(f"{absent.name} is left out: {absent.ready}")
-    workers = [w for w in started if w.ready is True]
+def report(options: argparse.Namespace) -> tuple[dict, bool]:
+    """Measure and print microseconds per call: the figures, for which there are no budgets."""
     rows = [f"{name}, order {order}" for name in PROGRAMS for order in ORDERS]
-    medians = interleaved(workers, rows, options.rounds)
-    for w in started:
-        w.close()
-    print(report(medians, [w.name for w in workers]))
-    if options.json:
-        with open(options.json, "w") as f:
-            json.dump({"seconds": medians}, f, indent=1)
-    return 0
+    with present(__file__, dict.fromkeys(SUBJECTS, ENVIRONMENT)) as workers:
+        names = [w.name for w in workers]
+        medians = interleaved(workers, rows, options.rounds)
+    lines = [[row, *cells([f and f * 1e6 for f in map(found.get, names)], "{:.0f}")] for row, found in medians.items()]
+    print(table(["us", *names], lines))
+    return {"seconds": medians}, True
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(parser(__doc__, 9, budgets=False), report, worker))

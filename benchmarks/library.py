@@ -7,15 +7,12 @@ formula are products too.  Subjects take turns in one run, each with one thread;
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-from common import Worker, cells, interleaved, library, sampler, serve, table, verdict
+from common import cells, interleaved, library, main, parser, present, sampler, table, verdict
 
-SUBJECTS = ("retrograd", "PyTorch")
 OPERATORS = ("built in", "newer face", "older face")
 
 # Per job the most that an operator of the newer face may take, in built-in ones and in custom ones of PyTorch.
@@ -102,7 +99,7 @@ def worker(name: str) -> Callable[[str], float | None]:
 # ------------------------------------------------------------------------------------------------- measuring
 
 
-def report(medians: dict, names: list[str]) -> tuple[str, bool]:
+def job_table(medians: dict, names: list[str]) -> tuple[str, bool]:
     """Microseconds, in built-in operators of ours and custom ones of PyTorch, and whether the budgets are met."""
     lines, fine = [], True
     for what, budgets in JOBS.items():
@@ -127,31 +124,15 @@ def report(medians: dict, names: list[str]) -> tuple[str, bool]:
     return table(["us", *names, "beside built in", "budget", "beside PyTorch", "budget", ""], lines), fine
 
 
-def main() -> int:
-    """Measure, print, and say with the exit status whether a budget is missed if that is asked for."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--worker", choices=SUBJECTS, help=argparse.SUPPRESS)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--json", metavar="FILE", help="write the medians, in seconds")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a budget is missed")
-    options = parser.parse_args()
-    if options.worker:
-        serve(partial(worker, options.worker))
-        return 0
-    workers = [Worker(__file__, name, {}) for name in SUBJECTS]
-    for absent in [w for w in workers if w.ready is not True]:
-        print(f"{absent.name} is left out: {absent.ready}")
-    present = [w for w in workers if w.ready is True]
-    medians = interleaved(present, [f"{what}: {operator}" for what in JOBS for operator in OPERATORS], options.rounds)
-    for w in workers:
-        w.close()
-    text, fine = report(medians, [w.name for w in present])
+def report(options: argparse.Namespace) -> tuple[dict, bool]:
+    """Measure and print: the figures, and whether every budget is met."""
+    rows = [f"{what}: {operator}" for what in JOBS for operator in OPERATORS]
+    with present(__file__) as workers:
+        medians = interleaved(workers, rows, options.rounds)
+    text, fine = job_table(medians, [w.name for w in workers])
     print(text)
-    if options.json:
-        with open(options.json, "w") as f:
-            json.dump({"seconds": medians}, f, indent=1)
-    return 1 if options.check and not fine else 0
+    return {"seconds": medians}, fine
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(parser(__doc__, 15), report, worker))

@@ -9,17 +9,14 @@ what its kernel says (VmHWM), set back right before the step.
 import argparse
 import ctypes
 import gc
-import json
-import os
 import statistics
-import subprocess
 import sys
 import warnings
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from common import ONE_THREAD, cells, judged, table, verdict
+from common import Worker, cells, judged, main, parser, table, verdict
 
 LAYERS, WIDTH, BATCH = 50, 512, 256
 RATIO_BUDGET = 1.0
@@ -107,9 +104,8 @@ PEAKS = {
 }
 
 
-def peak(subject: str, row: str) -> int:
+def peak(library: ModuleType, nn: ModuleType, row: str) -> int:
     """The peak of one step in KiB."""
-    library, nn = SUBJECTS[subject]()
     _, warm_up = perceptron(library, nn, 1)
     warm_up()  # the matrix products' own buffers, made once, are not what is measured
     model, step = perceptron(library, nn, LAYERS)
@@ -181,13 +177,11 @@ def grown_during(steps: int, step: Callable[[], object]) -> int:
     return status("VmRSS") - before
 
 
-def growth(row: str) -> tuple[int, int]:
+def growth(rg: ModuleType, row: str) -> tuple[int, int]:
     """The least growth of a block of steps in KiB, and that of all in live objects, without the cycle collector.
 
     What leaks grows in every block. What grows in some is the allocator, which now and then takes a few pages more.
     """
-    import retrograd as rg
-
     step = FLAT[row](rg)
     gc.disable()
     grown_during(WARM_UP, step)
@@ -202,19 +196,18 @@ def growth(row: str) -> tuple[int, int]:
 # --------------------------------------------------------------------------------------------------------- report
 
 
-def measured(*what: str) -> Any:
+def measured(subject: str, row: str) -> Any:
     """What a fresh process measures; None where the subject is missing."""
-    command = [sys.executable, __file__, "--worker", *what]
-    run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, **ONE_THREAD})
-    return json.loads(run.stdout)
+    process = Worker(__file__, subject, {})
+    found = process.sample(row) if process.ready is True else None
+    process.close()
+    return found
 
 
-def worker(*what: str) -> Any:
-    """The part of a fresh process."""
-    try:
-        return peak(*what) if len(what) == 2 else growth(*what)
-    except ImportError:
-        return None
+def worker(subject: str) -> Callable[[str], Any]:
+    """The function from a row's name to the peak of a step, or to how much memory grows."""
+    library, nn = SUBJECTS[subject]()
+    return lambda row: growth(library, row) if row in FLAT else peak(library, nn, row)
 
 
 def peaks_table(rounds: int) -> tuple[str, dict, bool]:
@@ -233,33 +226,22 @@ def peaks_table(rounds: int) -> tuple[str, dict, bool]:
 
 def flat_table() -> tuple[str, dict, bool]:
     """The growth over many steps, and whether it is none."""
-    found = {row: measured(row) for row in FLAT}
+    found = {row: measured("retrograd", row) for row in FLAT}
     lines = [[row, f"{kib}", f"{objects}", "0"] for row, (kib, objects) in found.items()]
     fine = all(kib <= NOISE_KIB and objects <= 0 for kib, objects in found.values())
     title = f"growth in {BLOCKS} times {STEPS:,} steps, collector off"
     return table([title, "least KiB", "objects", "budget"], lines), found, fine
 
 
-def main() -> int:
-    """Measure, print, and say with the exit status whether a budget is missed if that is asked for."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--worker", nargs="+", help=argparse.SUPPRESS)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", metavar="FILE", help="write the peaks in MiB and the growth in KiB and objects")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a budget is missed")
-    options = parser.parse_args()
-    if options.worker:
-        print(json.dumps(worker(*options.worker)))
-        return 0
+def report(options: argparse.Namespace) -> tuple[dict, bool]:
+    """Measure and print: the figures, and whether every budget is met."""
     text, peaks, small = peaks_table(options.rounds)
     flat_text, grown, flat = flat_table()
     print(f"{text}\nat most PyTorch's: {verdict(small)}\n")
     print(f"{flat_text}\nno growth (of the blocks the least, up to {NOISE_KIB} KiB of noise): {verdict(flat)}")
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump({"peak MiB": peaks, "growth KiB, objects": grown}, file, indent=1)
-    return 1 if options.check and not (small and flat) else 0
+    return {"peak MiB": peaks, "growth KiB, objects": grown}, small and flat
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    options = parser(__doc__, 3, "the peaks in MiB and the growth in KiB and objects")
+    sys.exit(main(options, report, worker))

@@ -6,7 +6,6 @@ Everything runs on one thread and is measured in one run, subjects taking turns;
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 from functools import cache, partial
@@ -14,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from common import Worker, beside, interleaved, library, sampler, serve
+from common import beside, interleaved, library, main, parser, present, sampler
 
 SIZE = 4_000_000
 BUDGET_NUMPY = 1.1  # of NumPy's own time
@@ -136,7 +135,7 @@ ROWS: dict[str, Callable[[ModuleType], Callable[[], Any]]] = {
 }
 
 
-def subject(name: str) -> Callable[[str], float | None]:
+def worker(name: str) -> Callable[[str], float | None]:
     """The function from row to seconds of one subject."""
     its = library(name)
 
@@ -154,38 +153,25 @@ def measured(rows: list[str], rounds: int) -> dict[str, dict[str, float]]:
 
     In a process of its own it would find other memory and caches, which moves such short times by a fifth.
     """
-    workers = [Worker(__file__, name, {}) for name in ("retrograd", "PyTorch")]
     asked = [name for row in rows for name in ((row, BY_NUMPY + row) if row in ROWS else (row,))]
-    found = interleaved([w for w in workers if w.ready is True], asked, rounds)
-    for worker in workers:
-        worker.close()
+    with present(__file__) as workers:
+        found = interleaved(workers, asked, rounds)
     for row in set(rows) & ROWS.keys():
         found[row]["NumPy"] = found.pop(BY_NUMPY + row)["retrograd"]
     return found
 
 
-def main() -> int:
-    """Measure, print, and say with the exit status whether a budget is missed if that is asked for."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--worker", help=argparse.SUPPRESS)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--only", default="", help="rows whose name contains this")
-    parser.add_argument("--json", metavar="FILE", help="write the medians in seconds")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a budget is missed")
-    options = parser.parse_args()
-    if options.worker:
-        serve(partial(subject, options.worker))
-        return 0
+def report(options: argparse.Namespace) -> tuple[dict, bool]:
+    """Measure and print: the figures, and whether every budget is met."""
     rows = [row for row in [*ROWS, *GRADIENTS] if options.only in row]
     found = measured(rows, options.rounds)
     first, small = beside(found, {r: BUDGET_NUMPY for r in rows if r in ROWS}, "NumPy")
     second, fast = beside(found, {r: GRADIENTS[r][1] for r in rows if r in GRADIENTS}, "PyTorch")
     print(f"{SIZE:,} float32\n{first}\n\nforward + backward\n{second}")
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump(found, file, indent=1)
-    return 1 if options.check and not (small and fast) else 0
+    return found, small and fast
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    options = parser(__doc__, 15)
+    options.add_argument("--only", default="", help="rows whose name contains this")
+    sys.exit(main(options, report, worker))

@@ -7,7 +7,6 @@ Everything runs on one thread and is measured in one run, subjects taking turns;
 
 import argparse
 import gc
-import json
 import os
 import statistics
 import subprocess
@@ -17,7 +16,7 @@ from functools import partial
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from common import ONE_THREAD, Worker, cells, interleaved, judged, seconds, serve, table, verdict
+from common import ONE_THREAD, cells, interleaved, judged, main, parser, present, seconds, table, verdict
 
 VALUES = [1.0, 1.00001, 0.99999, 1.0]  # whose millionth powers are numbers still
 CHAIN = 1000
@@ -201,32 +200,12 @@ def growth(medians: dict, names: list[str]) -> tuple[str, bool]:
     return table(["backward alone, us per operation", *LONG_ROWS, "growth"], lines), fine
 
 
-def main() -> int:
-    """Measure, print, and say with the exit status whether a budget is missed if that is asked for."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--worker", choices=SUBJECTS, help=argparse.SUPPRESS)
-    parser.add_argument("--rounds", type=int, default=31)
-    parser.add_argument("--json", metavar="FILE", help="write the medians, in seconds per operation")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a budget is missed")
-    options = parser.parse_args()
-    if options.worker:
-        serve(partial(worker, options.worker))
-        return 0
-    fine = report(options.rounds, options.json)
-    return 1 if options.check and not fine else 0
-
-
-def report(rounds: int, file: str | None) -> bool:
-    """Run everything; returns whether every budget is met."""
-    started = [Worker(__file__, name, environment) for name, (_, environment) in SUBJECTS.items()]
-    for absent in [w for w in started if w.ready is not True]:
-        print(f"{absent.name} is left out: {absent.ready}")
-    workers = [w for w in started if w.ready is True]
-    names = [w.name for w in workers]
-    medians = interleaved(workers, ROWS, rounds)
-    medians |= interleaved([w for w in workers if w.name in ("retrograd", "pure", "PyTorch")], LONG_ROWS, 3)
-    for w in started:
-        w.close()
+def report(options: argparse.Namespace) -> tuple[dict, bool]:
+    """Run everything: the figures, and whether every budget is met."""
+    with present(__file__, {name: environment for name, (_, environment) in SUBJECTS.items()}) as workers:
+        names = [w.name for w in workers]
+        medians = interleaved(workers, ROWS, options.rounds)
+        medians |= interleaved([w for w in workers if w.name in ("retrograd", "pure", "PyTorch")], LONG_ROWS, 3)
     text, within = overhead_table(medians, names)
     lengths, linear = growth(medians, names)
     imports = import_time(15)
@@ -235,11 +214,9 @@ def report(rounds: int, file: str | None) -> bool:
     print(f"{text}\n\n{lengths}\nno faster than linearly: {verdict(linear)}\n")
     print(f"import retrograd: {above:.0f} ms above import numpy ({imports['numpy']:.0f} ms), ", end="")
     print(f"budget {IMPORT_BUDGET_MS:.0f} ms: {verdict(quick)}")
-    if file:
-        with open(file, "w") as f:
-            json.dump({"seconds per operation": medians, "import ms": imports}, f, indent=1)
-    return within and linear and quick
+    return {"seconds per operation": medians, "import ms": imports}, within and linear and quick
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    options = parser(__doc__, 31, "the medians, in seconds per operation")
+    sys.exit(main(options, report, worker))

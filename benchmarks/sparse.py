@@ -6,14 +6,13 @@ One process, one thread; rows take turns, and figures are medians.  PyTorch has 
 """
 
 import argparse
-import json
 import statistics
 import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from common import cells, seconds, table, verdict
+from common import cells, main, parser, seconds, table, verdict
 
 UNKNOWNS = 10_000
 BUDGET = 1.0  # second, for everything
@@ -125,21 +124,6 @@ def medians(calls: dict[str, Callable[[], object]], rounds: int) -> dict[str, fl
     return {name: statistics.median(t) for name, t in times.items()}
 
 
-def main() -> int:
-    """Measure, print, and say with the exit status whether a budget is missed if that is asked for."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--json", metavar="FILE", help="write the medians, in seconds")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a budget is missed")
-    options = parser.parse_args()
-    fine, found = large(options.rounds)
-    found |= beside_dense(options.rounds)
-    if options.json:
-        with open(options.json, "w") as f:
-            json.dump({"seconds": found}, f, indent=1)
-    return 1 if options.check and not fine else 0
-
-
 def large(rounds: int) -> tuple[bool, dict[str, float]]:
     """The problems of 10,000 unknowns; whether all keep within the budget."""
     jobs = {name: job(problem) for name, problem in PROBLEMS.items()}
@@ -170,5 +154,11 @@ def beside_dense(rounds: int) -> dict[str, float]:
     return found
 
 
+def report(options: argparse.Namespace) -> tuple[dict, bool]:
+    """Measure and print: the figures, and whether every budget is met."""
+    fine, found = large(options.rounds)
+    return {"seconds": found | beside_dense(options.rounds)}, fine
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(parser(__doc__, 15), report))

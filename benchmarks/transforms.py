@@ -7,13 +7,12 @@ Subjects take turns in one run, each on one thread; figures are medians of the t
 
 import argparse
 import itertools
-import json
 import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from common import Worker, beside, interleaved, library, sampler, serve
+from common import beside, interleaved, library, main, parser, present, sampler
 
 SMALL, DIGITS, IMAGES = (16, 32, 32, 4), (64, 128, 128, 10), (784, 128, 128, 10)
 
@@ -121,30 +120,17 @@ def torch_like(m: Any) -> Callable[[str], Callable[[], object] | None]:
 
 def worker(name: str) -> Callable[[str], float | None]:
     """The function from a row's name to seconds per call."""
-    return sampler(torch_like(library({"PyTorch": "PyTorch"}.get(name, name))))
+    return sampler(torch_like(library(name)))
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--json", help="write the medians, in seconds, to this file")
-    parser.add_argument("--check", action="store_true", help="end with status 1 if a budget is missed")
-    parser.add_argument("--worker", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.worker:
-        serve(partial(worker, arguments.worker))
-        return 0
-    workers = [Worker(__file__, name, {}) for name in ("retrograd", "PyTorch")]
-    found = interleaved([w for w in workers if w.ready is True], ROWS, arguments.rounds)
-    for w in workers:
-        w.close()
+def report(options: argparse.Namespace) -> tuple[dict, bool]:
+    """Measure and print: the figures, and whether every budget is met."""
+    with present(__file__) as workers:
+        found = interleaved(workers, ROWS, options.rounds)
     text, fine = beside(found, ROWS, "PyTorch")
     print(text)
-    if arguments.json:
-        with open(arguments.json, "w") as file:
-            json.dump(found, file, indent=1)
-    return int(arguments.check and not fine)
+    return found, fine
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(parser(__doc__, 15), report, worker))

@@ -1,14 +1,9 @@
 """Function transforms against torch.func: the same programs give the same numbers, structures and kinds of errors."""
 
-import warnings
-
-import numpy as np
 import pytest
-import torch
-
-import retrograd as rg
 
 from .func import batches, derivatives, jacobians, models, nesting, rewrites
+from .programs import assert_agreement, cases
 
 TABLES = {
     "grad": derivatives.GRAD,
@@ -28,7 +23,7 @@ TABLES = {
     "functionalize": rewrites.FUNCTIONALIZED,
     "debug_unwrap": rewrites.UNWRAPPED,
 }
-CASES = {f"{table}: {name}": case for table, cases in TABLES.items() for name, case in cases.items()}
+CASES = cases(TABLES)
 
 NONE = "None is a tree without leaves, so that results and arguments may be missing"
 NUMBERS = "numbers are taken for tensors wherever a tensor is asked for"
@@ -95,54 +90,9 @@ DEVIATIONS = {
 }
 
 
-def ending(case, m):
-    """What a case gives: its answer as data, or the kind of its error."""
-    with warnings.catch_warnings():
-        if m is torch:
-            warnings.simplefilter("ignore")
-        try:
-            return data(case(m))
-        except Exception as error:
-            return next(c for c in type(error).__mro__ if c.__module__ == "builtins")
-
-
-def data(value):
-    """Tensors as (dtype, array), containers with their type, in order."""
-    if isinstance(value, torch.Tensor):
-        return str(value.dtype).removeprefix("torch."), value.numpy(force=True)
-    if isinstance(value, rg.Tensor):
-        return value.dtype.name, value.detach().numpy()
-    if isinstance(value, dict):
-        return dict, [(k, data(v)) for k, v in value.items()]
-    if isinstance(value, (tuple, list)):
-        return tuple if isinstance(value, tuple) else list, [data(v) for v in value]
-    return value
-
-
-def assert_same(mine, peer):
-    if isinstance(peer, (tuple, list)):
-        assert type(mine) is type(peer), f"ours: {mine}, theirs: {peer}"
-        assert len(mine) == len(peer), f"ours: {mine}, theirs: {peer}"
-        for a, b in zip(mine, peer, strict=True):
-            assert_same(a, b)
-    elif isinstance(peer, np.ndarray):
-        assert isinstance(mine, np.ndarray), f"ours: {mine}, theirs: {peer}"
-        assert mine.shape == peer.shape
-        np.testing.assert_allclose(mine, peer, rtol=1e-5 if peer.dtype.itemsize < 8 else 1e-9, atol=1e-7)
-    else:
-        assert mine == peer, f"ours: {mine!r}, theirs: {peer!r}"
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_it_agrees_with_torch(name):
-    mine, peer = ending(CASES[name], rg), ending(CASES[name], torch)
-    if name not in DEVIATIONS:
-        assert_same(mine, peer)
-        return
-    expected, _ = DEVIATIONS[name]
-    assert (mine.__name__ if isinstance(mine, type) else "answers") == expected
-    with pytest.raises(AssertionError):
-        assert_same(mine, peer)
+    assert_agreement(CASES[name], DEVIATIONS.get(name))
 
 
 def test_every_deviation_is_one_of_a_case():

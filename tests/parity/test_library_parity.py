@@ -1,13 +1,9 @@
 """Custom operators against torch.library and its older face: values, gradients, versions, and kinds of errors."""
 
 import pytest
-import torch
-import torch._custom_op.impl
-
-import retrograd as rg
 
 from .library import formulas, pairs, schemas, scopes, writes
-from .test_func_parity import assert_same, ending
+from .programs import assert_agreement, cases
 
 TABLES = {
     "pair": pairs.PAIRS,
@@ -19,7 +15,7 @@ TABLES = {
     "inferred": schemas.INFERRED,
     "scope": scopes.SCOPES,
 }
-CASES = {f"{table}: {name}": case for table, cases in TABLES.items() for name, case in cases.items()}
+CASES = cases(TABLES)
 
 ARGUMENTS = "arguments that do not fit are a TypeError, as with all operators, and Python's functions"
 SCHEMA = "a schema that can't be read is a ValueError, whoever reads it"
@@ -44,14 +40,7 @@ DEVIATIONS: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_it_agrees_with_torch(name):
-    mine, peer = ending(CASES[name], rg), ending(CASES[name], torch)
-    if name not in DEVIATIONS:
-        assert_same(mine, peer)
-        return
-    expected, _ = DEVIATIONS[name]
-    assert (mine.__name__ if isinstance(mine, type) else "answers") == expected
-    with pytest.raises(AssertionError):
-        assert_same(mine, peer)
+    assert_agreement(CASES[name], DEVIATIONS.get(name))
 
 
 def test_every_deviation_is_one_of_a_case():

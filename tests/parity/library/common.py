@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import torch
+import torch._custom_op.impl
 
 import retrograd as rg
 
@@ -73,3 +74,35 @@ def keep(m):
         ctx.save_for_backward(*[x for x in inputs if isinstance(x, m.Tensor)])
 
     return setup_context
+
+
+def twice(make, *, retain):
+    """Two backward passes through the operator that `make` makes, whose graph the first one retains, or frees."""
+
+    def case(m):
+        x = leaf(m, 2.0)
+        out = make(m)(x).sum()
+        out.backward(retain_graph=retain)
+        out.backward()
+        return x.grad
+
+    return case
+
+
+def hooked(make):
+    """What hooks of saved tensors see of the operator that `make` makes, and the gradient."""
+
+    def case(m):
+        seen = []
+        x = leaf(m, 2.0)
+
+        def pack(t):
+            seen.append(t.detach().clone())
+            return t
+
+        with m.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+            out = make(m)(x)
+        out.sum().backward()
+        return seen, x.grad
+
+    return case

@@ -1,6 +1,6 @@
 """The newer face: register_autograd, its ctx, and how operators are called."""
 
-from .common import keep, leaf, newer, of_numpy, plain, with_formula
+from .common import hooked, keep, leaf, newer, of_numpy, plain, twice, with_formula
 
 ONE = "(Tensor x) -> Tensor"
 TWO = "(Tensor x, Tensor[] ys, int n) -> Tensor"
@@ -27,14 +27,6 @@ def second(m):
     return g, h, k
 
 
-def twice(m, keep):
-    x = leaf(m, 2.0)
-    out = cube(m)(x).sum()
-    out.backward(retain_graph=keep)
-    out.backward()
-    return x.grad
-
-
 def written(m):
     op = with_formula(
         m,
@@ -47,20 +39,6 @@ def written(m):
     out = op(leaf(m, 1.0), y)
     y.add_(1)
     out.sum().backward()
-
-
-def hooked(m):
-    seen = []
-    x = leaf(m, 2.0)
-
-    def pack(t):
-        seen.append(t.detach().clone())
-        return t
-
-    with m.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
-        out = cube(m)(x)
-    out.sum().backward()
-    return seen, x.grad
 
 
 def needs(schema, args, count):
@@ -240,10 +218,10 @@ def numbers(m):
 FORMULAS = {
     "first": first,
     "to the third": second,
-    "two passes": lambda m: twice(m, keep=True),
-    "two passes of a graph that is freed": lambda m: twice(m, keep=False),
+    "two passes": twice(cube, retain=True),
+    "two passes of a graph that is freed": twice(cube, retain=False),
     "a saved tensor written to": written,
-    "hooks of saved tensors": hooked,
+    "hooks of saved tensors": hooked(cube),
     "needs_input_grad of two": needs("(Tensor x, Tensor y) -> Tensor", lambda m: (leaf(m, 1.0), plain(m, 1.0)), 2),
     "needs_input_grad of a number": needs("(Tensor x, int n) -> Tensor", lambda m: (leaf(m, 1.0), 2), 2),
     "needs_input_grad of None": needs("(Tensor x, Tensor? w) -> Tensor", lambda m: (leaf(m, 1.0), None), 2),

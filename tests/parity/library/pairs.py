@@ -1,6 +1,6 @@
 """The older face: prototype, kernel, and the pair of save and backward."""
 
-from .common import leaf, of_numpy, older, plain, with_pair
+from .common import hooked, leaf, of_numpy, older, plain, twice, with_pair
 
 ONE = "(Tensor x) -> Tensor"
 MIXED = "(Tensor x, Tensor[] ys, Tensor? w, int n, float[] s) -> Tensor"
@@ -28,7 +28,7 @@ def _leaves(m, value):
     return [value] if isinstance(value, m.Tensor) else []
 
 
-def sine(m):
+def cube(m):
     return with_pair(
         m,
         ONE,
@@ -40,17 +40,9 @@ def sine(m):
 
 def second(m):
     x = leaf(m, 2.0)
-    (g,) = m.autograd.grad(sine(m)(x).sum(), x, create_graph=True)
+    (g,) = m.autograd.grad(cube(m)(x).sum(), x, create_graph=True)
     (h,) = m.autograd.grad(g.sum(), x)
     return g, h
-
-
-def twice(m, keep):
-    x = leaf(m, 2.0)
-    out = sine(m)(x).sum()
-    out.backward(retain_graph=keep)
-    out.backward()
-    return x.grad
 
 
 def written(m):
@@ -65,20 +57,6 @@ def written(m):
     out = op(x, y)
     y.add_(1)
     out.sum().backward()
-
-
-def hooked(m):
-    seen = []
-    x = leaf(m, 2.0)
-
-    def pack(t):
-        seen.append(t.detach().clone())
-        return t
-
-    with m.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
-        out = sine(m)(x)
-    out.sum().backward()
-    return seen, x.grad
 
 
 def returning(returned, schema="(Tensor x, Tensor[] ys, int n) -> Tensor", args=None):
@@ -281,10 +259,10 @@ PAIRS = {
     "keeping a nest": kept(lambda inputs, output: {"x": [inputs.x, 3], "y": (output, None)}),
     "keeping nothing": kept(lambda inputs, output: None),
     "a second derivative": second,
-    "two passes": lambda m: twice(m, keep=True),
-    "two passes of a graph that is freed": lambda m: twice(m, keep=False),
+    "two passes": twice(cube, retain=True),
+    "two passes of a graph that is freed": twice(cube, retain=False),
     "a saved tensor written to": written,
-    "hooks of saved tensors": hooked,
+    "hooks of saved tensors": hooked(cube),
     "all gradients": returning(lambda m, g: {"x": g, "ys": [g * 2, g * 3]}),
     "no gradients": returning(lambda m, g: {"x": g, "ys": [None, None]}),
     "no dict": returning(lambda m, g: (g, [g, g])),

@@ -1,0 +1,66 @@
+"""Programs of a library, `rg` or `torch`: the same answers, and kinds of errors, but for deviations that are named."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+import retrograd as rg
+
+
+def cases(tables):
+    """The programs of all tables by "table: name"."""
+    return {f"{table}: {name}": program for table, programs in tables.items() for name, program in programs.items()}
+
+
+def assert_agreement(program, deviation=None):
+    """Both libraries end alike; or ours as the deviation says, a kind of error or "answers" and why, and not theirs."""
+    mine, peer = ending(program, rg), ending(program, torch)
+    if deviation is None:
+        assert_same(mine, peer)
+        return
+    expected, _ = deviation
+    found = mine.__name__ if isinstance(mine, type) else "answers"
+    assert found == expected, f"ours: {mine}, expected: {expected}"
+    with pytest.raises(AssertionError):
+        assert_same(mine, peer)
+
+
+def ending(program, m):
+    """What a program gives: its answer as data, or the kind of its error."""
+    with warnings.catch_warnings():
+        if m is torch:
+            warnings.simplefilter("ignore")
+        try:
+            return data(program(m))
+        except Exception as error:
+            return next(c for c in type(error).__mro__ if c.__module__ == "builtins")
+
+
+def data(value):
+    """Tensors as (dtype, array), containers with their type, in order."""
+    if isinstance(value, torch.Tensor):
+        return str(value.dtype).removeprefix("torch."), value.numpy(force=True)
+    if isinstance(value, rg.Tensor):
+        return value.dtype.name, value.detach().numpy()
+    if isinstance(value, dict):
+        return dict, [(k, data(v)) for k, v in value.items()]
+    if isinstance(value, (tuple, list)):
+        return tuple if isinstance(value, tuple) else list, [data(v) for v in value]
+    return value
+
+
+def assert_same(mine, peer):
+    """Two endings are alike: containers, shapes and numbers, or the kind of error."""
+    if isinstance(peer, (tuple, list)):
+        assert type(mine) is type(peer), f"ours: {mine}, theirs: {peer}"
+        assert len(mine) == len(peer), f"ours: {mine}, theirs: {peer}"
+        for a, b in zip(mine, peer, strict=True):
+            assert_same(a, b)
+    elif isinstance(peer, np.ndarray):
+        assert isinstance(mine, np.ndarray), f"ours: {mine}, theirs: {peer}"
+        assert mine.shape == peer.shape, f"ours: {mine.shape}, theirs: {peer.shape}"
+        np.testing.assert_allclose(mine, peer, rtol=1e-5 if peer.dtype.itemsize < 8 else 1e-9, atol=1e-7)
+    else:
+        assert mine == peer, f"ours: {mine!r}, theirs: {peer!r}"
