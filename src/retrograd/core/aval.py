@@ -3,6 +3,12 @@
 import numpy as np
 
 
+class SymbolicSize:
+    """A size that is no number, since it differs between the parts of an array; it may stand in shapes."""
+
+    __slots__ = ()
+
+
 class Aval:
     """Shape and dtype: what a shape rule maps to what.
 

@@ -90,6 +90,7 @@ class Definition:
     moves = False  # elements of the result are elements of the inputs that have derivatives, or constants
     sums = False  # elements of the result are sums of elements of the input, each of which goes to one place
     told = False  # its batching rule is told `randomness` too
+    whole = False  # takes compound arrays as they are: see `Compound`
     looped = ""  # why the operator takes the examples of a batch one by one; "" if it has a batching rule
     public = True  # has a name in `rg.`, or below it if its name has dots
     home = ""  # the namespace below `rg.` that its name is in: "nn.functional"

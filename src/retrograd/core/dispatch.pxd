@@ -4,7 +4,7 @@ from retrograd.core.level cimport State, at, current
 from retrograd.core.op cimport OpBase
 from retrograd.core.record cimport record, record2
 from retrograd.core.tensor cimport (
-    TensorBase, View, become_view, floating, known_tensor, make, plain, shows,
+    TensorBase, View, become_view, bottom, floating, known_tensor, make, plain, shows,
     version_of,
 )
 

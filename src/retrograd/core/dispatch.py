@@ -8,10 +8,21 @@ from numpy import asarray, empty, generic, ndarray
 from retrograd.core.dtype import category
 from retrograd.core.hooks import move_retained
 from retrograd.core.level import at, current
-from retrograd.core.op import Aside, OpBase, namespaces, registry
+from retrograd.core.op import Aside, OpBase, compounds, namespaces, registry
 from retrograd.core.record import record, record2
 from retrograd.core.source import PACKAGE, user_frame
-from retrograd.core.tensor import INFERENCE, TensorBase, View, become_view, floating, make, plain, shows, version_of
+from retrograd.core.tensor import (
+    INFERENCE,
+    TensorBase,
+    View,
+    become_view,
+    bottom,
+    floating,
+    make,
+    plain,
+    shows,
+    version_of,
+)
 
 compiled = not __file__.endswith(".py")
 if not compiled:  # compiled, this is a cast without a check: see tensor.pxd
@@ -155,10 +166,18 @@ def call2(op, a, b):
 
 def call(op, args, params):
     """Run an operator on its flat inputs: the one dispatch function."""
+    parts = None
     for a in args:
-        if not isinstance(a, TensorBase) and is_foreign(a):
-            return overridden(op, args, params)
-    if op.inlined:
+        if not isinstance(a, TensorBase):
+            if is_foreign(a):
+                return overridden(op, args, params)
+        elif type(bottom(a)) is not ndarray:
+            parts = compound(a)
+    if parts is not None:
+        out = parts.call(op, args, params)
+        if out is not NotImplemented:
+            return out
+    if op.inlined and not (parts is not None and seen_whole()):
         out = op.definition.compose(*args, **params)
         if op.several_views:
             mark_several(out, op.name)
@@ -194,6 +213,17 @@ def call(op, args, params):
                 if not isinstance(o, Aside):
                     cut_off(op, o, state)
     return out
+
+
+def compound(t):
+    """What takes apart the operators on a tensor whose array consists of several; None of other arrays."""
+    return compounds.get(type(bottom(t)))
+
+
+def seen_whole():
+    """Whether the current level gets operators on compound arrays as they are called."""
+    level = current().level
+    return level is not None and level.keeps_whole
 
 
 def ground(op, args, params):
@@ -236,6 +266,8 @@ def show(op, out, source, params, state):
 
 def would_show(op, view, params):
     """Whether an operator on a view of an array in row-major order would show that one's memory."""
+    if compound(view.base) is not None:
+        return True
     array = empty(view.base.shape, view.base.dtype)
     for step, given in view.chain:
         array = step.kernel_for((array,))(array, **given)

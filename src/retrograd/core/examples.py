@@ -5,6 +5,10 @@ from retrograd.core.op import operator_named
 from retrograd.core.tensor import TensorBase
 
 
+class PerformanceWarning(UserWarning):
+    """Something runs as asked for, but slower than it could."""
+
+
 class NotBatchedError(RuntimeError):
     """A program, or an operator in it, can't run on all examples at once."""
 

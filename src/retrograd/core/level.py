@@ -159,6 +159,7 @@ class Level:
     pushes = False  # forward mode: its tensors carry tangents
     wrote: Any = None  # of a level that keeps something beside tensors: what to tell of a write, `wrote(x, src)`
     function: Any = None  # what is transformed
+    keeps_whole = False  # operators on compound arrays reach it as they are called: it computes nothing itself
 
     def __enter__(self):
         state = current()

@@ -6,6 +6,26 @@ from retrograd.core.gradfn import VjpRule
 
 namespaces = {}  # array type -> namespace of functions on such arrays, filled by retrograd.backend
 registry = {}  # name -> operator
+compounds = {}  # array type -> `Compound`, for arrays that consist of several
+
+
+class Compound:
+    """Arrays of a kind that consist of several: what takes operators on tensors of them apart.
+
+    That happens where the call stands, before any level sees the operator: levels and the graph know the parts only.
+    """
+
+    def call(self, op, args, params):
+        """What an operator answers, by way of operators on the parts; NotImplemented leaves it as it is."""
+        raise NotImplementedError
+
+    def write(self, name, x, src):
+        """Write a tensor into the memory of x, for the function of that name; returns x."""
+        raise NotImplementedError
+
+    def write_item(self, x, key, value):
+        """x[key] = value."""
+        raise NotImplementedError
 
 
 class Aside:

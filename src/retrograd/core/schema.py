@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from retrograd.core.aval import SymbolicSize
 from retrograd.core.tensor import TensorBase
 
 REQUIRED = type("Required", (), {"__repr__": lambda self: "REQUIRED"})()
@@ -38,7 +39,7 @@ def _integers(value):
         raise TypeError
     if _is_one(value):
         return (operator.index(value),)
-    return tuple(operator.index(v) for v in value)
+    return tuple([v if isinstance(v, SymbolicSize) else operator.index(v) for v in value])
 
 
 def _is_one(value):

@@ -81,6 +81,8 @@ cpdef TensorBase make(object value, object level, object tag)
 @cython.locals(out=TensorBase)
 cpdef TensorBase alias(TensorBase tensor, object grad_fn)
 
+cpdef object bottom(TensorBase tensor)
+
 cpdef Version version_of(TensorBase tensor)
 
 cpdef Py_ssize_t count_of(TensorBase tensor) except -2

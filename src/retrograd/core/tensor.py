@@ -133,6 +133,13 @@ def alias(tensor, grad_fn):
     return out
 
 
+def bottom(tensor):
+    """The array below all levels."""
+    while tensor.level is not None:
+        tensor = tensor.value
+    return tensor.value
+
+
 def version_of(tensor):
     """The version counter that a tensor shares with its views, made when first asked for."""
     if tensor.version is None:
@@ -156,10 +163,18 @@ def shows(array, source):
     if array is source:
         return True
     if type(array) is not ndarray or type(source) is not ndarray:
-        return type(array) is type(source)
+        return shows_part(array, source)
     a: ndarray = array
     b: ndarray = source
     return a.base is not None and (a.base is b or a.base is b.base)
+
+
+def shows_part(array, source):
+    """`shows`, where one is no plain array: of compounds the array that holds their numbers tells."""
+    mine, its = getattr(array, "memory", array), getattr(source, "memory", source)
+    if mine is array and its is source:
+        return type(array) is type(source)
+    return shows(mine, its)
 
 
 def become_view(out, source, op, params, made):

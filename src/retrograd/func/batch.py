@@ -8,7 +8,7 @@ from typing import Any
 import optree
 
 from retrograd.core import NotBatchedError, Tensor, registry
-from retrograd.core.examples import together
+from retrograd.core.examples import PerformanceWarning, together
 from retrograd.core.source import described
 from retrograd.core.tensor import make
 from retrograd.levels import VmapLevel, value_at
@@ -18,11 +18,9 @@ from retrograd.ops.create import as_tensor
 from retrograd.ops.family import canonical_dim
 from retrograd.ops.generators import get_rng_state, set_rng_state
 
+__all__ = ["PerformanceWarning", "vmap"]
+
 Dims = int | None | tuple | list | dict
-
-
-class PerformanceWarning(UserWarning):
-    """Something runs as asked for, but slower than it could."""
 
 
 def vmap(

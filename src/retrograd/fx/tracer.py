@@ -86,6 +86,7 @@ def _with_parameters(root: Callable | Module) -> Callable:
 class TraceLevel(Level):
     """A tensor's tag is the node that made it; its value is that of the example."""
 
+    keeps_whole = True
     holds_functions = False  # a graph holds registered operators only
 
     def __init__(self, graph: Graph, home: Module, names: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import operator
 import warnings
 
 from retrograd.core import Tensor, graph_level, registry
@@ -280,16 +281,16 @@ def __getitem__(x, key) -> Tensor:
 class Elements(int):
     """The number of elements, which is NumPy's `x.size`; a call answers PyTorch's `x.size()` and `x.size(dim)`."""
 
-    def __new__(cls, shape):
-        self = super().__new__(cls, math.prod(shape))
+    def __new__(cls, count, shape):
+        self = super().__new__(cls, count)
         self._shape = shape
         return self
 
     def __getnewargs__(self):
-        return (self._shape,)
+        return (int(self), self._shape)
 
     def __call__(self, dim=None):
-        return self._shape if dim is None else self._shape[dim]
+        return self._shape if dim is None else operator.index(self._shape[dim])
 
 
 @attribute
@@ -301,7 +302,7 @@ def size(x):
     >>> x.size, x.size(), x.size(-1)
     (6, (2, 3), 3)
     """
-    return Elements(x.shape)
+    return Elements(numel(x), x.shape)
 
 
 @method
@@ -354,7 +355,9 @@ Tensor.data = property(_data, _set_data)
 @method
 def numel(input) -> int:
     """Number of elements."""
-    return math.prod(input.shape)
+    if input.level is None:
+        return input.value.size
+    return numel(input.value) if input.shape == input.value.shape else math.prod(input.shape)
 
 
 Tensor.nelement, Tensor.ndimension = numel, dim

@@ -6,7 +6,7 @@ nothing is overwritten: the tensor gets a new value, and views of the same base 
 
 from retrograd.core import Aval, Definition, Tensor, call, current, graph_level, op, operator_named, registry
 from retrograd.core import dtype as dtypes
-from retrograd.core.dispatch import ground, passes, remade, take, wants
+from retrograd.core.dispatch import compound, ground, passes, remade, take, wants
 from retrograd.core.hooks import conjugate
 from retrograd.core.level import is_recording
 from retrograd.core.record import kept, missing_rule, record, refuse_view
@@ -122,6 +122,9 @@ def copy_(x, src, non_blocking=False) -> Tensor:
 
 def write_into(name, x, src):
     """Write a tensor into the memory of x for the function of that name; returns x."""
+    parts = compound(x)
+    if parts is not None:
+        return parts.write(name, x, src)
     check_write(name, x, src)
     check_fits(name, x, src)
     recorded = is_recorded(x, src)
@@ -280,7 +283,7 @@ def in_place(operator, x, others, params):
     """x = operator(x, *others, **params), written into x."""
     name = f"{operator.name}_"
     check_write(name, x, *others)
-    if operator.inlined or not operator.differentiable or x.level is not None or (current().level and keepers()):
+    if compound(x) is not None or operator.inlined or not operator.differentiable or x.level is not None or (current().level and keepers()):
         return _through_a_copy(operator, x, others, params)
     recorded = is_recorded(x, *others)
     _inherit_cut(x, *others)
@@ -478,6 +481,10 @@ def _leading(mask, x):
 def set_item(x, key, value) -> None:
     """x[key] = value."""
     name = "x[...] = value"
+    parts = compound(x)
+    if parts is not None:
+        parts.write_item(x, key, value)
+        return
     if x.level is not None and _is_mask(key) and not getattr(value, "ndim", 0):
         write_into(name, x, where(_leading(key, x), value, x))  # which elements are chosen need not be known
         return

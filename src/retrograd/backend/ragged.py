@@ -1,0 +1,307 @@
+"""Ragged arrays: one buffer for components whose sizes differ.  The kind of array behind nested tensors.
+
+A component of shape (*before, *sizes, *after) lies in the buffer as (*before, rows, *after): its ragged dimensions,
+those whose sizes differ between components, are one dimension there, along which the components follow each other.
+With one ragged dimension that is PyTorch's "jagged" layout; with several, images of different height and width, say.
+If components differ in depth too, sets of sets, the buffer is a ragged array itself.
+"""
+
+import numpy as np
+
+from retrograd.core.aval import SymbolicSize
+
+
+class RaggedSizeError(RuntimeError, TypeError):
+    """A program asks for the number that a ragged dimension's size is; there is one for each component."""
+
+
+class RaggedSize(SymbolicSize):
+    """The size of a ragged dimension, for a shape.  Two are equal if the sizes are, whoever made them.
+
+    It is that of the `column`-th ragged dimension of the structure, before which components have `axis` dimensions.
+    """
+
+    __slots__ = ("axis", "column", "structure")
+
+    def __init__(self, structure, column, axis):
+        self.structure = structure
+        self.column = column
+        self.axis = axis
+
+    @property
+    def sizes(self):
+        """The size in each component."""
+        return self.structure.sizes[:, self.column]
+
+    def __eq__(self, other):
+        if not isinstance(other, RaggedSize):
+            return False
+        if self.structure is other.structure and self.column == other.column:
+            return True
+        return np.array_equal(self.sizes, other.sizes)
+
+    def __hash__(self):
+        return hash(self.sizes.tobytes())
+
+    def __repr__(self):
+        return "j"
+
+    def _refuse(self, *others):
+        listed = ", ".join(map(str, self.sizes[:6])) + (", ..." if len(self.sizes) > 6 else "")
+        raise RaggedSizeError(
+            f"the size of a ragged dimension differs between the components ({listed}) and is no number; see .lengths(), "
+            f".offsets() and to_padded_tensor()"
+        )
+
+    __index__ = __int__ = __float__ = __bool__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = _refuse
+    __truediv__ = __rtruediv__ = __mod__ = __rmod__ = __pow__ = __neg__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse
+
+
+class Structure:
+    """How the rows of a buffer belong to components: their sizes, and where each begins.
+
+    `sizes` has a row for each component and a column for each ragged dimension, int64; a component has as many rows as
+    the product of its sizes.  `starts`, None where the components follow each other without holes, says at which row
+    each begins.  Immutable.
+    """
+
+    __slots__ = ("_lengths", "_offsets", "sizes", "starts")
+
+    def __init__(self, sizes, starts=None, offsets=None):
+        self.sizes = sizes
+        self.starts = starts
+        self._offsets = offsets
+        self._lengths = None
+
+    @property
+    def lengths(self):
+        """The number of rows of each component."""
+        if self._lengths is None:
+            self._lengths = self.sizes[:, 0] if self.sizes.shape[1] == 1 else np.prod(self.sizes, axis=1)
+        return self._lengths
+
+    @property
+    def offsets(self):
+        """Where the components begin, and where the last one ends, in a buffer without holes."""
+        if self._offsets is None:
+            offsets = np.zeros(len(self.sizes) + 1, np.int64)
+            np.cumsum(self.lengths, out=offsets[1:])
+            self._offsets = offsets
+        return self._offsets
+
+    @property
+    def rows(self):
+        """The number of rows of all components."""
+        return int(self.offsets[-1])
+
+    @property
+    def packed(self):
+        """The same sizes without holes."""
+        return self if self.starts is None else Structure(self.sizes)
+
+    def __len__(self):
+        return len(self.sizes)
+
+    def bounds(self):
+        """Of each component the first row and the one behind the last, as Python's integers."""
+        if self.starts is None:
+            offsets = self.offsets.tolist()
+            return list(zip(offsets, offsets[1:], strict=False))
+        return list(zip(self.starts.tolist(), (self.starts + self.lengths).tolist(), strict=True))
+
+    def places(self):
+        """Of each row, in the order of the components, where it lies in the buffer."""
+        if self.starts is None:
+            return np.arange(self.rows)
+        return np.arange(self.rows) + np.repeat(self.starts - self.offsets[:-1], self.lengths)
+
+    def components(self):
+        """Of each row the number of its component."""
+        return np.repeat(np.arange(len(self.sizes)), self.lengths)
+
+    def __eq__(self, other):
+        if self is other:
+            return True
+        if not isinstance(other, Structure) or (self.starts is None) != (other.starts is None):
+            return False
+        return np.array_equal(self.sizes, other.sizes) and np.array_equal(self.starts, other.starts)
+
+    def __hash__(self):
+        return hash(self.sizes.tobytes())
+
+    def __repr__(self):
+        return f"Structure(sizes={self.sizes.tolist()})"
+
+    def __reduce__(self):
+        return Structure, (self.sizes, self.starts)
+
+
+class Ragged:
+    """A buffer, `values`, and the structure of its rows, which are its dimension `lead + axis`.
+
+    The shape is (*lead sizes, components, *before, *ragged sizes, *after): `lead` dimensions in front are the same for all
+    components, as those of the examples of a batch are; `axis` counts the dimensions in `before`.
+    """
+
+    __slots__ = ("_shape", "axis", "known", "lead", "structure", "values")
+    __array_ufunc__ = None  # NumPy's functions shall not take it for an object
+
+    def __init__(self, values, structure, axis=0, lead=0):
+        self.values = values
+        self.structure = structure
+        self.axis = axis
+        self.lead = lead
+        self._shape = None
+        self.known = None  # what retrograd.nested works out of it
+
+    @property
+    def shape(self):
+        """The sizes of the dimensions, those of ragged ones symbolic."""
+        if self._shape is None:
+            self._shape = shape_over(self.values.shape, self.structure, self.axis, self.lead)
+        return self._shape
+
+    @property
+    def ndim(self):
+        """The number of dimensions."""
+        return self.values.ndim + self.structure.sizes.shape[1]
+
+    @property
+    def dtype(self):
+        """That of the buffer."""
+        return self.values.dtype
+
+    @property
+    def memory(self):
+        """The plain array that holds the numbers."""
+        return getattr(self.values, "memory", self.values)
+
+    @property
+    def flags(self):
+        """NumPy's, of the memory."""
+        return self.memory.flags
+
+    @property
+    def size(self):
+        """The number of elements of all components."""
+        if self.structure.starts is None:
+            return self.values.size
+        return sum(rows_of(self.values, self.lead + self.axis, *bounds).size for bounds in self.structure.bounds())
+
+    @property
+    def nbytes(self):
+        """The size of the memory that the elements take."""
+        return self.size * self.dtype.itemsize
+
+    def astype(self, dtype, copy=True):
+        """The same components in another dtype."""
+        return self.over(self.values.astype(dtype, copy=copy))
+
+    def over(self, values):
+        """The same structure over another buffer."""
+        return Ragged(values, self.structure, self.axis, self.lead)
+
+    def components(self):
+        """The components, each an array that shows the memory (or a ragged one, of sets of sets)."""
+        row = self.lead + self.axis
+        parts = [rows_of(self.values, row, *bounds) for bounds in self.structure.bounds()]
+        if self.structure.sizes.shape[1] == 1:
+            return parts
+        sizes = self.structure.sizes.tolist()
+        return [p.reshape(*p.shape[:row], *s, *p.shape[row + 1 :]) for p, s in zip(parts, sizes, strict=True)]
+
+    def between(self, first, last):
+        """The components from `first` to before `last`, which show the memory."""
+        sizes, starts = self.structure.sizes[first:last], self.structure.starts
+        if starts is not None:
+            return Ragged(self.values, Structure(sizes, starts[first:last]), self.axis, self.lead)
+        start, stop = self.structure.offsets[[first, max(first, last)]].tolist()
+        return Ragged(rows_of(self.values, self.lead + self.axis, start, stop), Structure(sizes), self.axis, self.lead)
+
+    def tolist(self):
+        """The components as nested lists of Python numbers."""
+        return [component.tolist() for component in self.components()]
+
+    def __deepcopy__(self, memo):
+        return self.over(copied(self.values))
+
+    def __getitem__(self, key):
+        assert key is Ellipsis
+        return self.over(self.values[...])
+
+    def __repr__(self):
+        return f"Ragged{self.shape}"
+
+
+# ------------------------------------------------------------------------------------- buffers of both kinds
+
+
+def rows_of(values, axis, first, last):
+    """The rows from `first` to before `last` of a buffer, as a view."""
+    if isinstance(values, Ragged):
+        return values.between(first, last)
+    return values[(*(slice(None),) * axis, slice(first, last))]
+
+
+def copied(values):
+    """A copy of a buffer."""
+    return values.over(copied(values.values)) if isinstance(values, Ragged) else values.copy(order="K")
+
+
+def concatenated(buffers, axis):
+    """Buffers, one behind the other, in new memory."""
+    if not isinstance(buffers[0], Ragged):
+        return np.concatenate(buffers, axis=axis)
+    first, row = buffers[0], buffers[0].lead + buffers[0].axis
+    values = concatenated([packed(b).values for b in buffers], row)
+    sizes = np.concatenate([b.structure.sizes for b in buffers])
+    return Ragged(values, Structure(sizes), first.axis, first.lead)
+
+
+def packed(array):
+    """A ragged array without holes between its components; itself if it has none."""
+    if array.structure.starts is None:
+        return array
+    row = array.lead + array.axis
+    parts = [rows_of(array.values, row, *bounds) for bounds in array.structure.bounds()]
+    values = concatenated(parts, row) if parts else rows_of(array.values, row, 0, 0)
+    return Ragged(values, array.structure.packed, array.axis, array.lead)
+
+
+def shape_over(shape, structure, axis, lead):
+    """The shape of a ragged array whose buffer has a shape."""
+    row = lead + axis
+    ragged = [RaggedSize(structure, column, axis) for column in range(structure.sizes.shape[1])]
+    return (*shape[:lead], len(structure), *shape[lead:row], *ragged, *shape[row + 1 :])
+
+
+def structure_of(shapes):
+    """The structure of components of these shapes, and how many of their dimensions lie before the ragged ones.
+
+    Ragged are the dimensions from the first to the last whose sizes differ; the first, if none does.  A ValueError
+    names the first component with another number of dimensions than the first one.
+    """
+    ndim = len(shapes[0])
+    for i, shape in enumerate(shapes):
+        if len(shape) != ndim:
+            raise ValueError(
+                f"components of a nested tensor have one number of dimensions: component 0 has shape {shapes[0]}, "
+                f"component {i} has shape {shape}"
+            )
+    whole = [d for d in range(ndim) if isinstance(shapes[0][d], RaggedSize)]
+    differ = [d for d in range(whole[0] if whole else ndim) if any(s[d] != shapes[0][d] for s in shapes)]
+    first, last = (differ[0], differ[-1] + 1) if differ else (0, min(ndim, 1))
+    sizes = np.array([shape[first:last] for shape in shapes], np.int64).reshape(len(shapes), last - first)
+    return Structure(sizes), first
+
+
+def no_sizes(count):
+    """The structure of components without dimensions."""
+    return Structure(np.zeros((count, 0), np.int64))
+
+
+def no_components(several):
+    """The structure of no components at all, which would have so many ragged dimensions."""
+    return Structure(np.zeros((0, several), np.int64))

@@ -1,0 +1,70 @@
+"""Operators on nested tensors, taken apart into operators on their buffers.
+
+An operator on a nested tensor is that operator mapped over the components, each as a batch of one.  How that is done
+without a loop is said here once for whole families of operators (`family`), and by name for those that have a way of
+their own (`composed`).  What is neither is composed of other operators, or mapped over the components one by one.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.core import Definition, Op, Tensor, registry
+from retrograd.core.dispatch import seen_whole
+from retrograd.nested.layout import is_nested
+
+Rule = Callable[[Op, tuple, dict], Any]  # (op, args, params) -> result, or NotImplemented
+
+_by_name: dict[str, Rule] = {}
+_by_family: dict[type[Definition], Rule] = {}
+_last: list[Rule] = []  # what is done with operators that no rule takes
+
+
+def composed(*names: str) -> Callable[[Rule], Rule]:
+    """Decorator: how operators of these names are taken apart; NotImplemented leaves a call to the family's rule."""
+
+    def register(rule: Rule) -> Rule:
+        for name in names:
+            assert name in registry and name not in _by_name, name
+            _by_name[name] = rule
+        return rule
+
+    return register
+
+
+def family(*classes: type[Definition]) -> Callable[[Rule], Rule]:
+    """Decorator: how the operators of a family are taken apart; NotImplemented leaves a call to what comes last."""
+
+    def register(rule: Rule) -> Rule:
+        _by_family.update(dict.fromkeys(classes, rule))
+        return rule
+
+    return register
+
+
+def otherwise(rule: Rule) -> Rule:
+    """Decorator: what is done where no other rule is."""
+    _last.append(rule)
+    return rule
+
+
+def rules_of(op: Op) -> list[Rule]:
+    """The rules for an operator, in the order in which they are asked."""
+    named = [_by_name[op.name]] if op.name in _by_name else []
+    return named + [_by_family[c] for c in op.definition.__mro__ if c in _by_family] + _last
+
+
+def take_apart(op: Op, args: tuple, params: dict) -> Any:
+    """What an operator answers, by the first of its rules that has an answer; NotImplemented leaves it as it is."""
+    if op.definition.whole or seen_whole() or not any(map(is_nested, args)):
+        return NotImplemented
+    rules = _known.get(op)
+    if rules is None:
+        rules = _known[op] = rules_of(op)
+    for rule in rules:
+        out = rule(op, args, params)
+        if out is not NotImplemented:
+            return out
+    raise NotImplementedError(f"{op.name}: not defined for nested tensors")
+
+
+_known: dict[Op, list[Rule]] = {}

@@ -1,0 +1,94 @@
+"""The two operators between nested tensors and their buffers.
+
+They alone take ragged arrays.  Every other operator on a nested tensor is made of them and of operators on buffers,
+which are plain tensors and have all their rules already.
+"""
+
+from retrograd.backend import ragged
+from retrograd.backend.ragged import Ragged, Structure
+from retrograd.core import Aval, Tensor, call, namespaces, op, registry
+from retrograd.nested.layout import Layout, layout, layout_of
+from retrograd.ops.create import as_tensor
+from retrograd.ops.family import View
+
+namespaces[Ragged] = ragged
+
+
+@op("nested.values(Tensor x) -> Tensor")
+class values(View, linear="x", whole=True):
+    """The buffer of a nested tensor: the rows of its components, one component behind the other, as a view.
+
+    >>> import retrograd as rg
+    >>> rg.nested.nested_tensor([[1.0, 2.0], [3.0]]).values()
+    tensor([1., 2., 3.])
+    """
+
+    public = False
+
+    def impl(xp, x):
+        if not isinstance(x, Ragged):
+            raise RuntimeError(f"values: only nested tensors have a buffer, got a tensor of shape {x.shape}")
+        return x.values
+
+    def shape(x):
+        return Aval(buffer_shape(layout_of(x.shape), x.shape), x.dtype)
+
+    def vjp_x(g, x_aval):
+        known = layout_of(x_aval.shape)
+        return from_values(g, structure=known.structure, axis=known.axis, lead=known.lead)
+
+    def stacked(whole):
+        return (("nested.values", {}),)
+
+    def samples(r):
+        yield (over(r(5, 2), ragged.structure_of([(3, 2), (2, 2)])[0]),), {}
+
+
+@op("nested.from_values(Tensor buffer, *, any structure, int axis=0, int lead=0) -> Tensor")
+class from_values(View, linear="buffer", whole=True):
+    """The nested tensor over a buffer, as a view; where the structure leaves holes, the buffer has rows to spare."""
+
+    public = False
+
+    def impl(xp, buffer, *, structure, axis, lead):
+        return Ragged(buffer, structure, axis, lead)
+
+    def shape(buffer, *, structure, axis, lead):
+        return Aval(ragged.shape_over(buffer.shape, structure, axis, lead), buffer.dtype)
+
+    def vjp_buffer(g, buffer_aval, structure, axis, lead):
+        rows, row = values(packed(g)), lead + axis
+        if structure.starts is None:
+            return rows
+        return registry["index_sum"](rows, as_tensor(structure.places()), dim=row, size=buffer_aval.shape[row])
+
+    def stacked(whole, *, structure, axis, lead):
+        return (("nested.from_values", {"structure": structure, "axis": axis, "lead": lead + 1}),)
+
+    def samples(r):
+        yield (r(5, 2),), {"structure": ragged.structure_of([(3, 2), (2, 2)])[0], "axis": 0, "lead": 0}
+
+
+def buffer_shape(known: Layout, shape: tuple) -> tuple:
+    """The shape of the buffer of a nested tensor without holes."""
+    lead, first, last = known.lead, known.ragged.start, known.ragged.stop
+    return (*shape[:lead], *shape[lead + 1 : first], known.structure.rows, *shape[last:])
+
+
+def over(buffer: Tensor, structure: Structure, axis: int = 0, lead: int = 0) -> Tensor:
+    """The nested tensor over a buffer."""
+    return from_values(buffer, structure=structure, axis=axis, lead=lead)
+
+
+def like(known: Layout, buffer: Tensor) -> Tensor:
+    """A nested tensor of a layout over another buffer, whose rows lie along the same dimension."""
+    return call(from_values, (buffer,), {"structure": known.structure, "axis": known.axis, "lead": known.lead})
+
+
+def packed(x: Tensor) -> Tensor:
+    """A nested tensor without holes in its buffer; itself if it has none."""
+    known = layout(x)
+    if not known.holes:
+        return x
+    rows = registry["index_select"](values(x), known.row, as_tensor(known.structure.places()))
+    return over(rows, known.structure.packed, known.axis, known.lead)
