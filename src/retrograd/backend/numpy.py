@@ -13,7 +13,10 @@ from retrograd.backend.pooling import *  # noqa: F403
 from retrograd.backend.sampling import *  # noqa: F403
 from retrograd.backend.sorting import *  # noqa: F403
 from retrograd.backend.special import *  # noqa: F403
-from retrograd.backend.special import erf, scipy_special
+from retrograd.backend.special import scipy_special
+from retrograd.kernels import affine_rows as affine_rows
+from retrograd.kernels import mix_rows as mix_rows
+from retrograd.kernels import standardize_rows as standardize_rows
 
 
 def __getattr__(name):
@@ -110,12 +113,6 @@ def softplus(x, beta, threshold):
     out /= beta
     np.copyto(out, x, where=z > threshold)
     return out
-
-
-def gelu(x):
-    """x times the normal distribution function."""
-    real_only("gelu", x)
-    return x * (0.5 * (1 + erf(x * math.sqrt(0.5)))).astype(x.dtype, copy=False)
 
 
 def softmax(x, dim):

@@ -9,7 +9,7 @@ import math
 from retrograd.core import Aval, Definition, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.batching import all_batched
-from retrograd.ops.family import Composite, Pointwise, check_real, numel
+from retrograd.ops.family import Composite, Pointwise, broadcast_like, check_real, numel
 from retrograd.ops.mutate import copy_
 from retrograd.ops.pointwise import detach, pow, rsqrt, square
 from retrograd.ops.reduce import mean
@@ -89,6 +89,9 @@ def _apart(x, shape):
 
 def _standardized(xp, x, eps, center):
     count = _count(x)
+    if center and x.shape[0] == 1:
+        out, average, variance = xp.standardize_rows(x[0], x.dtype.type(eps))
+        return out[None], average, variance
     if center:
         average = xp.add.reduce(x, axis=(0, 2)) / count
         out = x - average[:, None]
@@ -171,6 +174,9 @@ class channel_mix(Definition):
 
     def impl(xp, x, p, q, y, r):
         _check_each("channel_mix", x, p, q, r)
+        if y is not None and x.shape[0] == 1 and x.dtype != dtypes.float16:
+            q = x.dtype.type(0) if q is None else q
+            return xp.mix_rows(x[0], p, q, y[0], r)[None]
         out = x * p[:, None]
         if y is not None:
             out += y * r[:, None]
@@ -242,14 +248,22 @@ class affine(Pointwise):
 
     def impl(xp, x, weight, bias):
         xp.real_only("affine", x)
+        if x.shape[-1:] == weight.shape == bias.shape and x.dtype in (dtypes.float32, dtypes.float64):
+            return xp.affine_rows(x, weight, bias)
         out = xp.asarray(x * weight)
         return xp.add(out, bias, out=out) if bias.shape == out.shape[out.ndim - bias.ndim :] else out + bias
 
     def vjp_x(g, weight):
         return g * weight
 
-    def vjp_weight(g, x):
+    def vjp_weight(g, x, weight_aval):
+        if x.shape[-1:] == weight_aval.shape and x.shape == g.shape and x.ndim > 1:  # the sum of many rows at once
+            rows = (numel(x.shape[:-1]), *weight_aval.shape, 1)
+            return channel_dot(reshape(g, rows), reshape(x, rows))
         return g * x
+
+    def jvp_weight(t, x, out):
+        return broadcast_like(t * x, out)
 
     def vjp_bias(g):
         return g

@@ -273,6 +273,12 @@ class softplus(Pointwise, promotion="float", aliases="nn.functional.softplus"):
         yield (r(),), {"threshold": -0.5}
 
 
+gelu_slope = pointwise("gelu_slope(Tensor x) -> Tensor", xp.gelu_slope,
+    "The derivative of the exact `gelu`: the normal distribution function, and x times the density.",
+    promotion="float", public=False, method=False,
+    vjp=lambda g, x: g * ((2 - x * x) * exp(-0.5 * x * x) / math.sqrt(2 * math.pi)))
+
+
 @op("gelu(Tensor x, *, str approximate='none') -> Tensor")
 class gelu(Pointwise, promotion="float", aliases="nn.functional.gelu"):
     """x times the normal distribution function: exact, or with approximate="tanh" by that formula.
@@ -289,7 +295,7 @@ class gelu(Pointwise, promotion="float", aliases="nn.functional.gelu"):
 
     def vjp_x(g, x, approximate):
         if approximate == "none":
-            return g * (0.5 * (1 + erf(x * math.sqrt(0.5))) + x * exp(-0.5 * x * x) / math.sqrt(2 * math.pi))
+            return g * gelu_slope(x)
         t = tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x))
         slope = math.sqrt(2 / math.pi) * (1 + 3 * 0.044715 * x * x)
         return g * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * slope)

@@ -1,0 +1,23 @@
+"""Kernels for what NumPy makes in many passes, in C++ where that was compiled, else their twins in NumPy.
+
+They take arrays of float32 or float64, all of one dtype.
+"""
+
+import os
+
+from retrograd.kernels import memory, twins
+
+if os.environ.get("RETROGRAD_PURE", "") in ("", "0"):
+    try:
+        from retrograd.kernels import native as chosen  # type: ignore[attr-defined]
+    except ImportError:  # there was no C++ compiler
+        chosen = twins
+else:
+    chosen = twins
+
+compiled = chosen is not twins
+memory.keep(memory.asked_for())
+erf, gelu, gelu_slope = chosen.erf, chosen.gelu, chosen.gelu_slope
+standardize_rows, mix_rows, affine_rows = chosen.standardize_rows, chosen.mix_rows, chosen.affine_rows
+
+__all__ = ["affine_rows", "compiled", "erf", "gelu", "gelu_slope", "mix_rows", "standardize_rows"]
