@@ -11,6 +11,7 @@ from pathlib import Path
 
 from retrograd import pipelining  # noqa: F401 (registers its operator)
 from retrograd.core import Operator, registry
+from retrograd.nested.apart import way
 
 PAGE = Path(__file__).parents[1] / "docs" / "catalogue.md"
 HEAD = """\
@@ -27,6 +28,11 @@ What holds at points without a derivative is told in [derivatives](derivatives.m
 
 Batches: under [`vmap`](transforms.md) operators run on all examples at once.  {looped}  How large the result is depends
 on the values, so that `vmap` refuses: {ragged}, and what is composed of these.
+
+Nested tensors: **at once**, on the rows of all components; **composed** of other operators, each in its own way; **one
+by one**, on each component, with a `PerformanceWarning` when that happens first.  An operator that is not given what
+it can do at once, ragged dimensions that are not alike for example, goes one by one too.  Where it would act across
+the components, which have no one shape, it is refused.
 """
 
 
@@ -50,7 +56,7 @@ def row(operator: Operator) -> str:
     names = ", ".join(f"`{name}`" for name in operator.public_names)
     arguments = str(operator.called_as).partition("(")[2].rpartition(") ->")[0].replace("|", "\\|")
     first = inspect.getdoc(operator.definition).splitlines()[0].replace("|", "\\|")
-    return f"| {names} | `{arguments}` | {first} | {derivative(operator)} |"
+    return f"| {names} | `{arguments}` | {first} | {derivative(operator)} | {way(operator)} |"
 
 
 def looped() -> str:
@@ -67,7 +73,11 @@ def page() -> str:
     ragged = ", ".join(f"`{name}`" for name, o in sorted(registry.items()) if o.definition.ragged)
     parts = [HEAD.format(count=len(public), others=len(registry) - len(public), looped=looped(), ragged=ragged)]
     for module, operators in groupby(public, module_of):
-        lines = ["| names | arguments | | derivatives |", "| --- | --- | --- | --- |", *map(row, operators)]
+        lines = [
+            "| names | arguments | | derivatives | nested |",
+            "| --- | --- | --- | --- | --- |",
+            *map(row, operators),
+        ]
         parts.append(f"## {title(module)}\n\n" + "\n".join(lines) + "\n")
     return "\n".join(parts)
 

@@ -14,6 +14,7 @@ from retrograd.autograd import is_inference_mode_enabled as is_inference_mode_en
 from retrograd.autograd import no_grad as no_grad
 from retrograd.autograd import set_grad_enabled as set_grad_enabled
 from retrograd.core import Tensor as Tensor
+from retrograd.core import examples as _examples
 from retrograd.core.build import show_config as show_config
 from retrograd.core.dtype import complex64 as complex64
 from retrograd.core.dtype import complex128 as complex128
@@ -71,8 +72,8 @@ __version__ = "0.1.0"
 globals().update(ops.public())  # every operator and public function, by its names
 
 _LATER = (
-    "cli", "fft", "func", "fx", "interop", "library", "linalg", "nn", "numpy", "optim", "pipelining", "random", "scipy",
-    "signal", "special", "testing", "utils",
+    "cli", "fft", "func", "fx", "interop", "library", "linalg", "nested", "nn", "numpy", "optim", "pipelining", "random",
+    "scipy", "signal", "special", "testing", "utils",
 )  # fmt: skip
 _OF_FUNC = ("vmap",)
 _OF_ARRAYS = (
@@ -80,6 +81,9 @@ _OF_ARRAYS = (
     "hessian_vector_product", "holomorphic_grad", "jacobian", "make_ggnvp", "make_hvp", "make_jvp", "make_vjp",
     "multigrad_dict", "tensor_jacobian_product", "value_and_grad", "vector_jacobian_product",
 )  # fmt: skip
+
+
+_examples.joins.append(lambda tensors: importlib.import_module("retrograd.nested").as_nested_tensor(tensors))
 
 
 def __getattr__(name: str) -> object:

@@ -401,9 +401,11 @@ def test_the_loop_follows_in_dims_and_out_dims():
     assert out["b"].tolist() == 4.0
 
 
-def test_the_loop_refuses_results_of_different_shapes():
-    with pytest.warns(PerformanceWarning), pytest.raises(NotBatchedError, match=r"differ in shape: \(1, 1\), \(2, 1\)"):
-        vmap(rg.nonzero, **LOOP)(rg.tensor([[0.0, 1.0], [2.0, 3.0]]))
+def test_the_loop_gives_a_nested_tensor_of_results_of_different_shapes():
+    with pytest.warns(PerformanceWarning):
+        out = vmap(rg.nonzero, **LOOP)(rg.tensor([[0.0, 1.0], [2.0, 3.0]]))
+    assert out.is_nested
+    assert out.tolist() == [[[1]], [[0], [1]]]
 
 
 def test_the_loop_writes_to_the_arguments_once():

@@ -103,10 +103,6 @@ def test_an_encoder_holds_copies_that_start_alike():
         (lambda: nn.MSELoss("max"), "mean, sum, none, got 'max'"),
         (lambda: nn.CrossEntropyLoss(label_smoothing=2), "between 0 and 1, got 2"),
         (lambda: nn.MultiheadAttention(4, 2)(rg.ones(4), rg.ones(4), rg.ones(4)), r"shapes \(4,\)"),
-        (
-            lambda: nn.MultiheadAttention(4, 2)(*[rg.ones(2, 4)] * 3, is_causal=True),
-            "attn_mask is the causal mask",
-        ),
     ],
 )
 def test_bad_settings_are_refused_with_the_value(make, pattern):

@@ -60,6 +60,7 @@ def has_nan(tensor: Any) -> bool:
     array = tensor
     while isinstance(array, Tensor):
         array = array.value
+    array = getattr(array, "memory", array)
     if 0 in array.strides:  # expanded: every element once is enough
         array = array[tuple([slice(0, 1) if stride == 0 else slice(None) for stride in array.strides])]
     flat = array.ravel("K")

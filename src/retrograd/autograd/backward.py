@@ -12,7 +12,8 @@ from typing import Any
 
 from retrograd.autograd.graph import GradientEdge
 from retrograd.core import AccumulateGrad, Level, Tensor, at, current, graph_level, registry
-from retrograd.core.dispatch import answer_of, is_foreign, wants
+from retrograd.core.aval import differing, symbolic
+from retrograd.core.dispatch import answer_of, compound, is_foreign, wants
 from retrograd.core.engine import accumulating, add_into, edge_of, laid_out, ones, pullback
 from retrograd.core.hooks import conjugate
 from retrograd.core.tensor import make
@@ -277,7 +278,7 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
             f"went into it, or it was made under no_grad() or detached"
         )
     if g is None:
-        if root.shape != () and math.prod(root.shape) != 1:
+        if symbolic(root.shape) is not None or math.prod(root.shape) != 1:
             raise RuntimeError(
                 f"{name}: a gradient can be made up only for outputs of one element; output {index} has shape "
                 f"{root.shape}: give its cotangent, or reduce it, for example with .sum()"
@@ -290,7 +291,10 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
     if not isinstance(g, Tensor):
         raise TypeError(f"{name}: gradient {index} must be a Tensor or None, got {type(g).__name__}")
     if g.shape != root.shape:
-        raise RuntimeError(f"{name}: gradient {index} has shape {g.shape}, but output {index} has {root.shape}")
+        raise RuntimeError(
+            f"{name}: gradient {index} has shape {g.shape}, but output {index} has {root.shape}"
+            f"{differing(root.shape, g.shape)}"
+        )
     kind, wanted = g.dtype, root.dtype
     if kind is wanted and kind.kind == "f":
         return g
@@ -345,8 +349,13 @@ def _accumulate(leaf: Tensor, g: Tensor, owned: bool) -> None:
         if old is None:
             leaf._grad = laid_out(g, leaf, owned)
         elif not add_into(old, g):
-            with at(current().level, False):
-                leaf._grad = old + g
+            leaf._grad = _sum(old, g)
+
+
+def _sum(old: Tensor, g: Tensor) -> Tensor:
+    """The sum of gradients, in the memory of the old one if that is a compound array of the same parts."""
+    with at(current().level, False):
+        return old.add_(g) if compound(old) is not None and old.level is None and old.aval == g.aval else old + g
 
 
 def _accumulate_with_graph(leaf: Tensor, g: Tensor, owned: bool) -> None:

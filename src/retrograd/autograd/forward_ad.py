@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from retrograd.autograd.modes import Mode
 from retrograd.core import Tensor, call, current
+from retrograd.core.aval import differing
 from retrograd.levels import forward
 from retrograd.levels.forward import ForwardLevel, forward_levels
 from retrograd.ops.family import cast_to
@@ -168,6 +169,7 @@ def _fitting(tensor: Tensor, tangent: Tensor) -> Tensor:
         raise RuntimeError(
             f"make_dual: trying to set a forward gradient that has a different size than that of the original Tensor, "
             f"this is not supported: tensor has shape {tensor.shape}, tangent {tangent.shape}"
+            f"{differing(tensor.shape, tangent.shape)}"
         )
     if tangent.dtype.kind == "c" and tensor.dtype.kind != "c":
         raise RuntimeError(f"make_dual: tangent is {tangent.dtype}, but tensor is {tensor.dtype}, which is real")

@@ -92,7 +92,7 @@ class _FunctionOp(Op):
         self.cls = cls
         self.name = cls.__name__
         self.definition = self
-        self.differentiable = self.inlined = self.told = True
+        self.differentiable = self.inlined = self.told = self.whole = True
         self.fits = self.several_views = self.view = self.random = False
         self.simple = 0
         self._generated = functools.lru_cache(maxsize=64)(functools.partial(generated, Function, cls))

@@ -28,6 +28,7 @@ from retrograd.core.tensor import make
 from retrograd.levels import VmapLevel
 from retrograd.levels.basis import basis
 from retrograd.levels.forward import ForwardLevel
+from retrograd.levels.plain import Plainly
 from retrograd.ops.create import zeros
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -186,13 +187,17 @@ def hessian(
 
 def _jacobian(call: Call, func: Callable, inputs: Any, vectorize: bool, strategy: str) -> Any:
     _check_strategy(call, vectorize, strategy)
+    plainly = Plainly(call.name, func, inputs if isinstance(inputs, tuple) else (inputs,))
+    inputs = plainly.args if isinstance(inputs, tuple) else plainly.args[0]
     if strategy == FORWARD:
-        outs, point, found = _columns(call, func, inputs)
+        outs, point, found = _columns(call, plainly, inputs)
     else:
         with enable_grad():
             point = call.point(inputs)
-            outs = call.outputs(func, point)
+            outs = call.outputs(plainly, point)
+            plainly.check_jacobians()
             found = (_rows_together if vectorize else _rows_one_by_one)(call, outs, point)
+    found = [[plainly.jacobian(part, i, k) for k, part in enumerate(row)] for i, row in enumerate(found)]
     return outs.like([call.result(point, row) for row in found])
 
 
@@ -258,7 +263,7 @@ def _parted(whole: Tensor, sizes: list[int], dim: int, shapes: list[tuple[int, .
     return [registry["reshape"](part, shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
-def _columns(call: Call, func: Callable, inputs: Any) -> tuple[Tree, Tree, list[list[Tensor]]]:
+def _columns(call: Call, func: Plainly, inputs: Any) -> tuple[Tree, Tree, list[list[Tensor]]]:
     """The outputs, the inputs and per pair a Jacobian, by one pass forward with a batch of tangents."""
     point = call.inputs(inputs)
     primals = [x if call.create_graph else x.detach() for x in point.leaves]
@@ -272,6 +277,7 @@ def _columns(call: Call, func: Callable, inputs: Any) -> tuple[Tree, Tree, list[
                     copy.requires_grad = x.requires_grad
                     level.put(copy, make(unit, batch, "the tangent"))
                 outs = call.outputs(func, point.with_leaves(inside))
+                func.check_jacobians()
                 columns = with_zeros([level.tangent(out) for out in outs.leaves], outs.leaves)
         found = []
         for column in columns:

@@ -7,6 +7,7 @@ import optree
 
 from retrograd.autograd.backward import grad
 from retrograd.core import Tensor, registry
+from retrograd.core.aval import differing
 from retrograd.core.dispatch import wants
 
 OUTPUT, JACOBIAN, HESSIAN = [f"the {what} is independent of {{}}" for what in ("output", "Jacobian", "Hessian")]
@@ -166,7 +167,10 @@ class Call(NamedTuple):
 
     def _entry(self, g: Tensor, x: Tensor, label: str) -> Tensor:
         if g.shape != x.shape:
-            raise RuntimeError(f"{self.name}: v has invalid size: for {label} it should be {x.shape}, but is {g.shape}")
+            raise RuntimeError(
+                f"{self.name}: v has invalid size: for {label} it should be {x.shape}, but is {g.shape}"
+                f"{differing(x.shape, g.shape)}"
+            )
         if (g.dtype.kind == "c") != (x.dtype.kind == "c"):
             raise RuntimeError(f"{self.name}: v is {g.dtype} for {label}, which is {x.dtype}")
         return registry["to"](g, x.dtype)

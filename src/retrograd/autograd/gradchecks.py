@@ -28,6 +28,7 @@ from retrograd.autograd.gradcheck_jacobians import (
 )
 from retrograd.autograd.modes import enable_grad
 from retrograd.core import Tensor, registry
+from retrograd.levels.plain import Plainly, as_plain
 from retrograd.ops.create import from_numpy
 from retrograd.ops.random import Generator
 
@@ -95,7 +96,8 @@ def gradcheck(
         batched=check_batched_grad,
         batched_forward=check_batched_forward_grad,
     )
-    return _verdict(func, _as_tuple(inputs), settings, raise_exception)
+    plainly = Plainly("gradcheck", func, _as_tuple(inputs))
+    return _verdict(plainly, plainly.args, settings, raise_exception)
 
 
 def gradgradcheck(
@@ -130,14 +132,15 @@ def gradgradcheck(
     True
     """
     _check_asked("gradgradcheck", check_fwd_over_rev, check_rev_over_rev, check_batched_grad)
-    arguments = _as_tuple(inputs)
-    gradients = _gradients_of(func, arguments)
+    plainly = Plainly("gradgradcheck", func, _as_tuple(inputs))
+    arguments = plainly.args
+    gradients = _gradients_of(plainly, arguments)
     if grad_outputs is None:
         with enable_grad():
-            outputs = _outputs(func, arguments)
+            outputs = _outputs(plainly, arguments)
         cotangents = _cotangents([o.tensor for o in outputs], gen_non_contig_grad_outputs)
     else:
-        cotangents = _as_tuple(grad_outputs)
+        cotangents = tuple([as_plain(g)[0] for g in _as_tuple(grad_outputs)])
     settings = Settings(
         eps=eps,
         atol=atol,

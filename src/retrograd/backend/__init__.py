@@ -47,12 +47,12 @@ def from_dlpack(obj, copy):
 
 def address(array):
     """Where the first element lies in memory."""
-    return array.__array_interface__["data"][0]
+    return getattr(array, "memory", array).__array_interface__["data"][0]
 
 
 def distance(array):
     """How many bytes of the memory that an array is part of lie before its first element."""
-    whole = array
+    whole = getattr(array, "memory", array)
     while isinstance(whole.base, np.ndarray):
         whole = whole.base
     return address(array) - np.lib.array_utils.byte_bounds(whole)[0]
@@ -77,8 +77,13 @@ def random_source(seed):
     return np.random.Generator(np.random.Philox(seed))
 
 
-def digits(array, prefix, **options):
-    """The elements as text, lines after the first indented by the width of the prefix; options are array2string's."""
+def text(array, **options):
+    """An array as the code that makes a tensor of it, but for the closing bracket; options are array2string's."""
     if type(array) is not np.ndarray:
-        return repr(array)
-    return np.array2string(array, separator=", ", prefix=prefix, **options)
+        return namespaces[type(array)].text(array, **options)
+    return "tensor(" + np.array2string(array, separator=", ", prefix="tensor(", **options)
+
+
+def as_numpy(array):
+    """An array of any kind as NumPy's, of the same memory; kinds that are none refuse."""
+    return array if type(array) is np.ndarray else np.asarray(array)

@@ -6,12 +6,17 @@ With one ragged dimension that is PyTorch's "jagged" layout; with several, image
 If components differ in depth too, sets of sets, the buffer is a ragged array itself.
 """
 
+from itertools import pairwise
+from typing import NamedTuple
+
 import numpy as np
 
-from retrograd.core.aval import SymbolicSize
+from retrograd.backend.ragged_text import text as text
+from retrograd.core.aval import SymbolicSize, symbolic
+from retrograd.core.examples import NotBatchedError
 
 
-class RaggedSizeError(RuntimeError, TypeError):
+class RaggedSizeError(NotBatchedError, TypeError):
     """A program asks for the number that a ragged dimension's size is; there is one for each component."""
 
 
@@ -19,14 +24,16 @@ class RaggedSize(SymbolicSize):
     """The size of a ragged dimension, for a shape.  Two are equal if the sizes are, whoever made them.
 
     It is that of the `column`-th ragged dimension of the structure, before which components have `axis` dimensions.
+    `number` tells the ragged dimensions of one shape apart where they are printed: j, j2, j3.
     """
 
-    __slots__ = ("axis", "column", "structure")
+    __slots__ = ("axis", "column", "number", "structure")
 
-    def __init__(self, structure, column, axis):
+    def __init__(self, structure, column, axis, number=1):
         self.structure = structure
         self.column = column
         self.axis = axis
+        self.number = number
 
     @property
     def sizes(self):
@@ -40,18 +47,70 @@ class RaggedSize(SymbolicSize):
             return True
         return np.array_equal(self.sizes, other.sizes)
 
+    def of_example(self, place):
+        """Whether a shape that has it at this place is that of one component."""
+        return place <= self.axis
+
+    def typical(self):
+        """The mean over the components."""
+        return round(self.sizes.mean()) if len(self.sizes) else 0
+
+    def made(self, make, shape):
+        """The array of a nested tensor of this shape, over a buffer that a function makes."""
+        lead, whole = self._buffer(shape)
+        inner = symbolic(whole)
+        values = make(whole) if inner is None else inner.made(make, whole)
+        return Ragged(values, self.structure.packed, self.axis, lead)
+
+    def spread(self, array, shape):
+        """An array broadcast to the shape of a nested tensor; to that of a component, which is asked for in order to
+        see whether the result would show the array, it is broadcast for all of them.
+        """
+        if self.of_example(next(d for d, size in enumerate(shape) if isinstance(size, RaggedSize))):
+            return self.spread(array, (len(self.structure), *shape))
+        lead, whole = self._buffer(shape)
+        row, place = lead + self.axis, lead + 1 + self.axis
+        x = array.reshape((1,) * (len(shape) - array.ndim) + array.shape)
+        x = np.moveaxis(x.reshape(*x.shape[:place], *x.shape[place + self.structure.sizes.shape[1] :]), lead, row)
+        if x.shape[row] != 1:
+            x = np.repeat(x, self.structure.lengths, axis=row)
+        inner = symbolic(whole)
+        values = np.broadcast_to(x, whole) if inner is None else inner.spread(x, whole)
+        return Ragged(values, self.structure.packed, self.axis, lead)
+
+    def _buffer(self, shape):
+        """How many dimensions a shape has in front of the components, and the shape of the buffer."""
+        place = next(d for d, size in enumerate(shape) if isinstance(size, RaggedSize))
+        lead, last = place - 1 - self.axis, place + self.structure.sizes.shape[1]
+        if lead < 0 or shape[lead] != len(self.structure):
+            self._refuse()
+        return lead, (*shape[:lead], *shape[lead + 1 : place], self.structure.rows, *shape[last:])
+
+    def differs(self, other):
+        """The first component in which it is another than `other`, in words."""
+        pairs = zip(self.sizes.tolist(), other.sizes.tolist(), strict=False)
+        for number, (size, its) in enumerate(pairs):
+            if size != its:
+                return f"in component {number} the size {self} is {size} and {its}"
+        return f"there are {len(self.sizes)} and {len(other.sizes)} components"
+
     def __hash__(self):
         return hash(self.sizes.tobytes())
 
     def __repr__(self):
-        return "j"
+        return "j" if self.number == 1 else f"j{self.number}"
 
     def _refuse(self, *others):
         listed = ", ".join(map(str, self.sizes[:6])) + (", ..." if len(self.sizes) > 6 else "")
         raise RaggedSizeError(
-            f"the size of a ragged dimension differs between the components ({listed}) and is no number; see .lengths(), "
-            f".offsets() and to_padded_tensor()"
+            f"the size of a ragged dimension differs between the components ({listed}) and is no number; see "
+            f"offsets() and to_padded_tensor(), and for a vmap over components its fallback='loop'"
         )
+
+    @classmethod
+    def __tensor_function__(cls, func, types, args, kwargs):
+        """No operator takes it for an operand."""
+        next(a for a in args if isinstance(a, cls))._refuse()
 
     __index__ = __int__ = __float__ = __bool__ = _refuse
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = _refuse
@@ -108,7 +167,7 @@ class Structure:
         """Of each component the first row and the one behind the last, as Python's integers."""
         if self.starts is None:
             offsets = self.offsets.tolist()
-            return list(zip(offsets, offsets[1:], strict=False))
+            return list(pairwise(offsets))
         return list(zip(self.starts.tolist(), (self.starts + self.lengths).tolist(), strict=True))
 
     def places(self):
@@ -138,14 +197,21 @@ class Structure:
         return Structure, (self.sizes, self.starts)
 
 
+class Flags(NamedTuple):
+    """What is asked of NumPy's flags."""
+
+    c_contiguous: bool
+    writeable: bool
+
+
 class Ragged:
     """A buffer, `values`, and the structure of its rows, which are its dimension `lead + axis`.
 
-    The shape is (*lead sizes, components, *before, *ragged sizes, *after): `lead` dimensions in front are the same for all
-    components, as those of the examples of a batch are; `axis` counts the dimensions in `before`.
+    The shape is (*lead sizes, components, *before, *ragged sizes, *after): `lead` dimensions in front are the same for
+    all components, as those of the examples of a batch are; `axis` counts the dimensions in `before`.
     """
 
-    __slots__ = ("_shape", "axis", "known", "lead", "structure", "values")
+    __slots__ = ("__weakref__", "_shape", "axis", "known", "lead", "structure", "values")
     __array_ufunc__ = None  # NumPy's functions shall not take it for an object
 
     def __init__(self, values, structure, axis=0, lead=0):
@@ -180,8 +246,8 @@ class Ragged:
 
     @property
     def flags(self):
-        """NumPy's, of the memory."""
-        return self.memory.flags
+        """NumPy's, of the memory; where there are holes, the components do not follow each other."""
+        return Flags(self.structure.starts is None and self.values.flags.c_contiguous, self.memory.flags.writeable)
 
     @property
     def size(self):
@@ -199,6 +265,10 @@ class Ragged:
         """The same components in another dtype."""
         return self.over(self.values.astype(dtype, copy=copy))
 
+    def copy(self):
+        """The same components in memory of their own."""
+        return self.over(copied(self.values))
+
     def over(self, values):
         """The same structure over another buffer."""
         return Ragged(values, self.structure, self.axis, self.lead)
@@ -210,7 +280,7 @@ class Ragged:
         if self.structure.sizes.shape[1] == 1:
             return parts
         sizes = self.structure.sizes.tolist()
-        return [p.reshape(*p.shape[:row], *s, *p.shape[row + 1 :]) for p, s in zip(parts, sizes, strict=True)]
+        return [p.reshape((*p.shape[:row], *s, *p.shape[row + 1 :])) for p, s in zip(parts, sizes, strict=True)]
 
     def between(self, first, last):
         """The components from `first` to before `last`, which show the memory."""
@@ -222,14 +292,38 @@ class Ragged:
 
     def tolist(self):
         """The components as nested lists of Python numbers."""
+        if self.lead:
+            return [self.at(number).tolist() for number in range(self.shape[0])]
         return [component.tolist() for component in self.components()]
 
+    def at(self, number):
+        """What lies at a place along the first of the dimensions in front, of which there must be one."""
+        return Ragged(self.values[number], self.structure, self.axis, self.lead - 1)
+
+    def item(self):
+        """The one element of all components."""
+        return next(component for component in self.components() if component.size).item()
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError(
+            f"a nested tensor of shape {self.shape} is no NumPy array: see unbind() for its components, values() for "
+            f"the rows of all of them, and to_padded_tensor(padding)"
+        )
+
+    @property
+    def strides(self):
+        raise RuntimeError(
+            f"a nested tensor of shape {self.shape} has no strides: each of its components has; see unbind() and "
+            f"values()"
+        )
+
     def __deepcopy__(self, memo):
-        return self.over(copied(self.values))
+        return self.copy()
 
     def __getitem__(self, key):
-        assert key is Ellipsis
-        return self.over(self.values[...])
+        if key is Ellipsis:
+            return self.over(self.values[...])
+        raise NotImplementedError  # operators index the buffer
 
     def __repr__(self):
         return f"Ragged{self.shape}"
@@ -273,8 +367,15 @@ def packed(array):
 def shape_over(shape, structure, axis, lead):
     """The shape of a ragged array whose buffer has a shape."""
     row = lead + axis
-    ragged = [RaggedSize(structure, column, axis) for column in range(structure.sizes.shape[1])]
-    return (*shape[:lead], len(structure), *shape[lead:row], *ragged, *shape[row + 1 :])
+    several = structure.sizes.shape[1]
+    ragged = [RaggedSize(structure, column, axis, column + 1) for column in range(several)]
+    behind = [_numbered(size, several) if isinstance(size, RaggedSize) else size for size in shape[row + 1 :]]
+    return (*shape[:lead], len(structure), *shape[lead:row], *ragged, *behind)
+
+
+def _numbered(size, more):
+    """A ragged size of the buffer's, behind more of them."""
+    return RaggedSize(size.structure, size.column, size.axis, size.number + more)
 
 
 def structure_of(shapes):

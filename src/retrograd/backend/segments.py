@@ -1,29 +1,239 @@
-"""Kernels along the rows of a ragged array's buffer, component by component."""
+"""Kernels along the rows of a ragged array's buffer, component by component.
+
+The rows are the dimension `row` of the buffer; structures are without holes.  Large components are taken one by one,
+with NumPy's functions of whole arrays, while they are in the cache; many small ones all at once, which costs more per
+element.
+"""
 
 import numpy as np
+
+from retrograd.backend.ragged import Structure
+from retrograd.backend.sorting import linear_recurrence, running_logsumexp
+
+LARGE = 4096  # elements of a component from which on it pays to take it by itself
+
+# ----------------------------------------------------------------------------------------------- structures
+
+
+def grouped(structure, kept):
+    """The rows in groups that differ in the first `kept` ragged sizes, and the structure of a row for each group."""
+    sizes = structure.sizes
+    left = Structure(sizes[:, :kept])
+    each = sizes[:, kept:].prod(axis=1)
+    return Structure(np.repeat(each, left.lengths)[:, None]), left
+
+
+def joined_sets(structure, inner):
+    """The rows of the components of each component, taken together."""
+    return Structure(np.diff(inner.offsets[structure.offsets])[:, None])
+
+
+def smallest(structure, columns):
+    """The first of the components with fewest elements along these ragged dimensions; None if there is none."""
+    return int(structure.sizes[:, columns].prod(axis=1).argmin()) if len(structure) else None
+
+
+def counts(structure, less, dtype):
+    """How many rows each component has, but for so many; NaN if none is left, by which sums are to be divided."""
+    left = structure.lengths - less
+    return np.where(left > 0, left, np.nan).astype(dtype)
+
+
+def firsts(structure):
+    """Of each component, which row is its first."""
+    return structure.offsets[:-1]
+
+
+def starts(structure):
+    """Of each row, where its component begins."""
+    return np.repeat(structure.offsets[:-1], structure.lengths)
+
+
+def continued(structure, reverse):
+    """Of each row, whether one of the same component lies before it, or behind it with `reverse`."""
+    firsts = structure.offsets[:-1][structure.lengths > 0]
+    out = np.ones(structure.rows, bool)
+    out[firsts - 1 if reverse else firsts] = False  # before the first row is the last one: -1
+    return out
+
+
+# ----------------------------------------------------------------------------------------- sums, repetition
 
 
 def segment_sum(x, structure, row):
     """The sum of the rows of each component; of one without rows, 0."""
     dtype = np.int64 if x.dtype.kind in "biu" else x.dtype
-    return _reduced(np.add, x, structure, row, dtype, 0)
-
-
-def _reduced(ufunc, x, structure, row, dtype, nothing):
-    """A ufunc's reduction of the rows of each component; of one without rows, `nothing`."""
-    lengths = structure.lengths
-    if not (lengths == 0).any():
-        if not len(lengths):
-            return np.zeros((*x.shape[:row], 0, *x.shape[row + 1 :]), dtype)
-        return ufunc.reduceat(x, structure.offsets[:-1], axis=row, dtype=dtype)
-    out = np.full((*x.shape[:row], len(lengths), *x.shape[row + 1 :]), nothing, dtype)
-    there = lengths > 0
-    if there.any():
-        at = (*(slice(None),) * row, there)
-        out[at] = ufunc.reduceat(x, structure.offsets[:-1][there], axis=row, dtype=dtype)
-    return out
+    wide = x.dtype.char in "fdFD" and x.size and x.size // x.shape[row] >= 8 and row < x.ndim - 1
+    if not (wide and _large(x, structure)):
+        return _reduced(np.add, x, structure, row, dtype, 0)
+    front, behind = x.shape[:row], x.shape[row + 1 :]
+    rows = x.reshape(int(np.prod(front)), x.shape[row], -1)
+    out = np.empty((len(rows), len(structure), rows.shape[2]), x.dtype)
+    ones = np.ones((1, int(structure.lengths.max())), x.dtype)
+    for i, (first, last) in enumerate(structure.bounds()):
+        np.matmul(ones[:, : last - first], rows[:, first:last], out=out[:, i : i + 1])  # BLAS is the fastest
+    return out.reshape(*front, len(structure), *behind)
 
 
 def repeat_rows(x, structure, row):
     """Each component's row as often as the component has rows."""
     return np.repeat(x, structure.lengths, axis=row)
+
+
+def _large(x, structure):
+    return x.size >= LARGE * max(len(structure), 1)
+
+
+def _reduced(ufunc, x, structure, row, dtype, nothing):
+    """A ufunc's reduction of the rows of each component; of one without rows, `nothing`."""
+    out = np.full((*x.shape[:row], len(structure), *x.shape[row + 1 :]), nothing, dtype)
+    there = structure.lengths > 0
+    if not there.any():
+        return out
+    if _large(x, structure):
+        for i, part in _parts(x, structure, row):
+            if part.shape[row]:
+                ufunc.reduce(part, axis=row, dtype=dtype, keepdims=True, out=out[_at(row, slice(i, i + 1))])
+        return out
+    firsts = structure.offsets[:-1]
+    if there.all():
+        return ufunc.reduceat(x, firsts, axis=row, dtype=dtype)
+    out[_at(row, there)] = ufunc.reduceat(x, firsts[there], axis=row, dtype=dtype)
+    return out
+
+
+def _parts(x, structure, row):
+    """The components' numbers and rows."""
+    for i, bounds in enumerate(structure.bounds()):
+        yield i, x[_at(row, slice(*bounds))]
+
+
+def _at(row, place):
+    return (*(slice(None),) * row, place)
+
+
+# --------------------------------------------------------------------------------------- reductions of any kind
+
+
+_UFUNCS = {
+    "amax": (np.maximum, None),
+    "amin": (np.minimum, None),
+    "any": (np.logical_or, False),
+    "all": (np.logical_and, True),
+}
+
+
+def found(x, structure, row, name, kernel, dtype):
+    """What a kernel, that of the operator `name`, finds in the rows of each component; it keeps the dimension."""
+    if name in _UFUNCS and (_UFUNCS[name][1] is not None or structure.lengths.all()):
+        ufunc, nothing = _UFUNCS[name]
+        return _reduced(ufunc, x, structure, row, dtype, 0 if nothing is None else nothing)
+    out = np.empty((*x.shape[:row], len(structure), *x.shape[row + 1 :]), dtype)
+    for i, part in _parts(x, structure, row):
+        out[_at(row, slice(i, i + 1))] = kernel(part)
+    return out
+
+
+def segment_prod(x, structure, row):
+    """The product of the rows of each component; of one without rows, 1."""
+    return _reduced(np.multiply, x, structure, row, np.int64 if x.dtype.kind in "biu" else x.dtype, 1)
+
+
+def segment_logsumexp(x, structure, row):
+    """log(sum(exp(x))) over the rows of each component; of one without rows, -inf."""
+    if _large(x, structure):
+        top = np.full((*x.shape[:row], len(structure), *x.shape[row + 1 :]), -np.inf, x.dtype)
+        for i, part in _parts(x, structure, row):
+            if part.size:
+                top[_at(row, slice(i, i + 1))] = _largest(part, row)
+    else:
+        top = _reduced(np.maximum, x, structure, row, x.dtype, -np.inf)
+    shift = np.where(np.isfinite(top), top, np.zeros((), x.dtype))
+    powers = repeat_rows(shift, structure, row)
+    np.exp(np.subtract(x, powers, out=powers), out=powers)
+    with np.errstate(divide="ignore"):
+        return np.log(segment_sum(powers, structure, row)) + shift
+
+
+# ------------------------------------------------------------------------------------------- along the rows
+
+
+def segment_softmax(x, structure, row, log):
+    """exp(x) / sum(exp(x)) over the rows of each component, or the logarithm of that."""
+    with np.errstate(invalid="ignore", divide="ignore"):  # NaN where every number is -inf
+        if not _large(x, structure):
+            return _softmax_of_all(x, structure, row, log)
+        out = np.empty(x.shape, x.dtype)
+        for (_, part), (_, to) in zip(_parts(x, structure, row), _parts(out, structure, row), strict=True):
+            if part.size:
+                _softmax_of_one(part, row, log, to)
+        return out
+
+
+def _softmax_of_all(x, structure, row, log):
+    top = _reduced(np.maximum, x, structure, row, x.dtype, -np.inf)
+    out = repeat_rows(top, structure, row)
+    np.subtract(x, out, out=out)
+    powers = np.exp(out) if log else np.exp(out, out=out)
+    total = _reduced(np.add, powers, structure, row, x.dtype, 0)
+    if log:
+        return np.subtract(out, repeat_rows(np.log(total), structure, row), out=out)
+    return np.divide(out, repeat_rows(total, structure, row), out=out)
+
+
+def _softmax_of_one(x, row, log, out):
+    np.subtract(x, _largest(x, row), out=out)
+    if log:
+        out -= np.log(np.add.reduce(np.exp(out), axis=row, keepdims=True))
+    else:
+        np.exp(out, out=out)
+        out /= np.add.reduce(out, axis=row, keepdims=True)
+
+
+def _largest(x, row):
+    """The maximum over the rows.  Folded twice first: NumPy is slow at comparing short rows."""
+    n = x.shape[row]
+    if n >= 16:
+        quarter = (n + 3) // 4
+        firsts = (0, quarter, 2 * quarter, n - quarter)
+        a, b, c, d = (x[_at(row, slice(first, first + quarter))] for first in firsts)
+        x = np.maximum(a, b)
+        np.maximum(x, c, out=x)
+        np.maximum(x, d, out=x)
+    return np.maximum.reduce(x, axis=row, keepdims=True)
+
+
+def along(kernel, arrays, structure, row, dtype):
+    """A kernel that keeps the shape, on the rows of each component."""
+    out = np.empty(arrays[0].shape, dtype)
+    for bounds in structure.bounds():
+        at = _at(row, slice(*bounds))
+        if bounds[0] < bounds[1]:
+            out[at] = kernel(*[a[at] for a in arrays])
+    return out
+
+
+def segment_cumsum(x, structure, row, reverse):
+    """The sums of the rows of a component up to each, or from each on."""
+    dtype = np.int64 if x.dtype.kind in "biu" else x.dtype
+    out = np.empty(x.shape, dtype)
+    for (_, part), (_, to) in zip(_parts(x, structure, row), _parts(out, structure, row), strict=True):
+        part, to = (np.flip(part, row), np.flip(to, row)) if reverse else (part, to)
+        np.add.accumulate(part, axis=row, dtype=dtype, out=to)
+    return out
+
+
+def segment_recurrence(b, a, structure, row, reverse):
+    """h[i] = b[i] + a[i] h[i - 1] along the rows of each component, or h[i + 1] with `reverse`."""
+
+    def kernel(b, a):
+        if not reverse:
+            return linear_recurrence(b, a, row)
+        return np.flip(linear_recurrence(np.flip(b, row), np.flip(a, row), row), row)
+
+    return along(kernel, (b, a), structure, row, np.result_type(b, a))
+
+
+def segment_logcumsumexp(x, structure, row):
+    """log(cumsum(exp(x))) along the rows of each component."""
+    return along(lambda part: running_logsumexp(part, row), (x,), structure, row, x.dtype)

@@ -30,15 +30,18 @@ def choose():
 
 
 def show_config():
-    """Print and return which build runs: per hot module "compiled" or "pure", and NumPy's version.
+    """Print and return which build runs: per hot module, and of the kernels, "compiled" or "pure", and NumPy's version.
 
     >>> show_config()["numpy"] == np.__version__
     retrograd ...
     True
     """
     modules = {name: _build_of(f"{__package__}.{name}") for name in HOT}
-    config = {"core": _agreed(modules.values()), "modules": modules, "numpy": np.__version__}
-    print(f"retrograd core: {config['core']}; numpy {np.__version__}; python {sys.version.split()[0]}")
+    kernels = "compiled" if "retrograd.kernels.native" in sys.modules else "pure"
+    config = {"core": _agreed(modules.values()), "modules": modules, "kernels": kernels, "numpy": np.__version__}
+    print(
+        f"retrograd core: {config['core']}; kernels: {kernels}; numpy {np.__version__}; python {sys.version.split()[0]}"
+    )
     return config
 
 

@@ -7,6 +7,7 @@ from heapq import heappop, heappush
 from numpy import add, empty, empty_like, errstate, ndarray
 from numpy import zeros as zero_array
 
+from retrograd.core.aval import symbolic
 from retrograd.core.gradfn import GradFn
 from retrograd.core.hooks import of_leaves, run_after, run_before, run_tensor_hooks, some_leaf_is_watched
 from retrograd.core.level import at, current
@@ -322,7 +323,7 @@ class Pass:
     def secure(self):
         """A user's code is about to run, which may write to its gradient: leaves keep copies of what they share."""
         for leaf, g in tuple(self.arrived.items()):
-            if leaf not in self.owned and type(g.value) is ndarray:
+            if leaf not in self.owned and g.level is None:
                 self.arrived[leaf] = laid_out(g, leaf, False)
                 self.owned.add(leaf)
 
@@ -368,8 +369,10 @@ def add_into(total, term):
 
 def laid_out(g, leaf, owned):
     """A gradient in memory of its own, in the layout of its leaf; g itself if it is so, and nobody else's."""
-    if type(g.value) is not ndarray or type(leaf.value) is not ndarray:
+    if g.level is not None:  # nothing is written to there
         return g
+    if type(g.value) is not ndarray or type(leaf.value) is not ndarray:
+        return g if owned else make(g.value.copy(), None, None)
     if owned and g.value.strides == leaf.value.strides:
         return g
     array = empty_like(leaf.value, g.value.dtype)
@@ -386,7 +389,9 @@ def ones(shape, dtype):
 
 def zeros(aval):
     """A zero cotangent on the ground; levels above treat it as a constant."""
-    return make(zero_array(aval.shape, aval.dtype), None, None)
+    zero = partial(zero_array, dtype=aval.dtype)
+    size = symbolic(aval.shape)
+    return make(zero(aval.shape) if size is None else size.made(zero, aval.shape), None, None)
 
 
 def edge_of(tensor):

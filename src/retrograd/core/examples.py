@@ -20,13 +20,23 @@ def each(batched, n, args):
         yield tuple([at(a, spec=(i,)) if b else a for a, b in zip(args, batched, strict=True)])
 
 
-def together(results):
-    """The results of all examples, tensors or tuples of them, along a new first dimension."""
+joins = []  # the function that puts tensors of different shapes together, from who knows arrays for that
+
+
+def together(results, joined=None):
+    """The results of all examples, tensors or tuples of them, along a new first dimension.
+
+    `joined` is for results that differ in shape; without it they are an error.
+    """
     if isinstance(results[0], tuple):
-        return tuple([together(parts) for parts in zip(*results, strict=True)])
-    shapes = sorted({r.shape for r in results})
+        return tuple([together(parts, joined) for parts in zip(*results, strict=True)])
+    shapes = list(dict.fromkeys([r.shape for r in results]))
+    if len(shapes) > 1 and joined is not None:
+        return joined(results)
     if len(shapes) > 1:
-        raise NotBatchedError(f"vmap: the results of the examples differ in shape: {', '.join(map(str, shapes))}")
+        raise NotBatchedError(
+            f"vmap: the results of the examples differ in shape: {', '.join(sorted(map(str, shapes)))}"
+        )
     return operator_named("stack")(results)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import optree
 
 from retrograd.core import NotBatchedError, Tensor, registry
-from retrograd.core.examples import PerformanceWarning, together
+from retrograd.core.examples import PerformanceWarning, joins, together
 from retrograd.core.source import described
 from retrograd.core.tensor import make
 from retrograd.levels import VmapLevel, value_at
@@ -44,6 +44,7 @@ def vmap(
 
     What depends on the value of a single example, as in `if x.sum() > 0`, is a NotBatchedError.  With
     `fallback="loop"` the examples then run one by one, with a PerformanceWarning: what ran until then runs again.
+    Results whose shapes differ come back as a nested tensor.
 
     Raises ValueError for in_dims and out_dims that do not fit, for sizes that differ, and for no batched argument.
 
@@ -237,5 +238,5 @@ def _one_by_one(func: Callable, inputs: Inputs, kwargs: dict, out_dims: Dims, ra
     first = results[0]
     for n, d in enumerate(first.dims):
         if d is not None:
-            first.leaves[n] = together([result.leaves[n] for result in results])
+            first.leaves[n] = together([result.leaves[n] for result in results], *joins[:1])
     return first.tree()

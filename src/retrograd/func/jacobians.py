@@ -15,6 +15,7 @@ from retrograd.func.reverse import checked_outputs
 from retrograd.func.run import Run, lowered
 from retrograd.levels import VmapLevel
 from retrograd.levels.basis import basis, units
+from retrograd.levels.plain import Plainly
 from retrograd.ops.create import as_tensor
 
 
@@ -47,11 +48,14 @@ def jacrev(
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         x = chosen("jacrev", args, argnums)
         main, kept = keeping_aux(func, "jacrev", has_aux)
-        run = Run("jacrev", of_chosen(main, args, kwargs, argnums), x)
+        plainly = Plainly("jacrev", of_chosen(main, args, kwargs, argnums), (x,))
+        run = Run("jacrev", plainly, *plainly.args)
         outs = checked_outputs("jacrev", run.value)
         _check_real("jacrev", (*run.leaves, *outs))
+        plainly.check_jacobians()
         rows = _rows(run, outs, chunk_size)
-        trees = [run.tree([_split(r, out, leaf) for r, leaf in zip(rows[i], run.leaves, strict=True)])
+        trees = [run.tree([plainly.jacobian(_split(row, out, leaf), i, k)
+                           for k, (row, leaf) in enumerate(zip(rows[i], run.leaves, strict=True))])
                  for i, out in enumerate(outs)]  # fmt: skip
         found = optree.tree_unflatten(optree.tree_structure(run.out), trees)
         return (found, lowered(run.level, kept[0])) if has_aux else found
@@ -120,36 +124,43 @@ def jacfwd(
     @wraps(func, updated=())
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         x = chosen("jacfwd", args, argnums)
-        of_x = of_chosen(func, args, kwargs, argnums)
-        leaves, spec = optree.tree_flatten(x)
+        main, kept = keeping_aux(func, "jacfwd", has_aux)
+        plainly = Plainly("jacfwd", of_chosen(main, args, kwargs, argnums), (x,))
+        leaves, spec = optree.tree_flatten(plainly.args[0])
         leaves = [as_tensor(leaf) for leaf in leaves]
         _check_real("jacfwd", leaves)
         x = optree.tree_unflatten(spec, leaves)
-        kept: list = []
+
+        @wraps(plainly, updated=())
+        def of_x(x: Any) -> Any:
+            out = plainly(x)
+            return (out, kept.pop()) if has_aux else out
 
         def push(*unit: Tensor) -> Any:
             tangents = (optree.tree_unflatten(spec, unit),)
             out, along, *aux = pushed("jacfwd", of_x, (x,), tangents, False, has_aux)
             _check_real("jacfwd", checked_outputs("jacfwd", out))
+            plainly.check_jacobians()
             return (along, *aux)
 
-        sizes = [leaf.numel() for leaf in leaves]
-        columns, *kept = vmap(push, 0, (-1, None)[: 1 + has_aux], randomness, chunk_size=chunk_size)(*basis(leaves))
+        columns, *rest = vmap(push, 0, (-1, None)[: 1 + has_aux], randomness, chunk_size=chunk_size)(*basis(leaves))
         outs, out_spec = optree.tree_flatten(columns)
-        trees = [_by_leaf(g, leaves, sizes, spec) for g in outs]
+        trees = [
+            optree.tree_unflatten(spec, [plainly.jacobian(part, i, k) for k, part in enumerate(_by_leaf(g, leaves))])
+            for i, g in enumerate(outs)
+        ]
         found = optree.tree_unflatten(out_spec, trees)
-        return (found, kept[0]) if has_aux else found
+        return (found, rest[0]) if has_aux else found
 
     return jacobian
 
 
-def _by_leaf(g: Tensor, leaves: list[Tensor], sizes: list[int], spec: Any) -> Any:
-    """A Jacobian with all columns along its last dimension as a tree of those of the leaves."""
+def _by_leaf(g: Tensor, leaves: list[Tensor]) -> list[Tensor]:
+    """A Jacobian with all columns along its last dimension as those of the leaves."""
+    sizes = [leaf.numel() for leaf in leaves]
     parts = registry["split"](g, sizes, -1) if len(sizes) > 1 else (g,)
-    shape = g.shape[:-1]
-    return optree.tree_unflatten(
-        spec, [registry["reshape"](p, (*shape, *leaf.shape)) for p, leaf in zip(parts, leaves, strict=True)]
-    )
+    pairs = zip(parts, leaves, strict=True)
+    return [registry["reshape"](part, (*g.shape[:-1], *leaf.shape)) for part, leaf in pairs]
 
 
 def hessian(func: Callable, argnums: Argnums = 0) -> Callable:

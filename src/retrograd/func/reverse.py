@@ -7,6 +7,7 @@ from typing import Any
 import optree
 
 from retrograd.core import Tensor
+from retrograd.core.aval import differing
 from retrograd.core.engine import ones
 from retrograd.core.hooks import conjugate
 from retrograd.func.arguments import Argnums, chosen, keeping_aux, of_chosen
@@ -113,7 +114,9 @@ def fitting(name: str, what: str, given: Any, tree: Any, leaves: list[Tensor]) -
         if not isinstance(g, Tensor):
             raise RuntimeError(f"{name}: {what} {i} must be a Tensor, got {type(g).__name__}")
         if g.shape != leaf.shape:
-            raise RuntimeError(f"{name}: {what} {i} has shape {g.shape}, but {leaf.shape} is expected")
+            raise RuntimeError(
+                f"{name}: {what} {i} has shape {g.shape}, but {leaf.shape} is expected{differing(leaf.shape, g.shape)}"
+            )
         if g.dtype != leaf.dtype:
             raise RuntimeError(f"{name}: {what} {i} is {g.dtype}, but {leaf.dtype} is expected")
     return found

@@ -15,6 +15,7 @@ from retrograd.func.reverse import grad, vjp
 from retrograd.func.sparsity import Sparsity
 from retrograd.levels import value_at
 from retrograd.levels.pattern import PatternLevel
+from retrograd.levels.plain import as_plain
 from retrograd.levels.settle import settled
 from retrograd.ops.create import as_tensor
 
@@ -140,7 +141,7 @@ def _given(name: str, sparsity: Any, chunk_size: int | None, symmetric: bool) ->
 
 
 def _prepared(name: str, func: Callable, args: tuple, kwargs: dict, argnums: int) -> tuple[Tensor, Callable]:
-    """The argument, and the function of it alone."""
+    """The argument as a plain tensor, and the function of that alone."""
     if graph_level() is not None:
         raise RuntimeError(
             f"{name}: gives a SciPy array, which other transforms and traces can't see into; call it outside of them, "
@@ -154,7 +155,16 @@ def _prepared(name: str, func: Callable, args: tuple, kwargs: dict, argnums: int
     x = as_tensor(given).detach()
     if x.dtype.kind != "f":
         raise RuntimeError(f"{name}: expected a real floating argument, got {x.aval}")
-    return x, of_chosen(func, args, kwargs, argnums)
+    of_x = of_chosen(func, args, kwargs, argnums)
+    x, rebuilt = as_plain(x)
+    if rebuilt is None:
+        return x, of_x
+
+    @wraps(of_x)
+    def of_plain(x: Tensor) -> Any:
+        return of_x(rebuilt(x, 0))
+
+    return x, of_plain
 
 
 def _gradient(f: Callable, has_aux: bool) -> Callable:
@@ -177,7 +187,7 @@ def _alone(name: str, f: Callable, has_aux: bool) -> tuple[Callable, list]:
 
     @wraps(f)
     def checked(x: Tensor) -> Tensor:
-        out = main(x)
+        out, _ = as_plain(main(x))
         if not isinstance(out, Tensor):
             raise TypeError(f"{name}: the function must return one tensor, got {type(out).__name__}")
         if out.dtype.kind != "f":

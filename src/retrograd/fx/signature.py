@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import optree
 
 from retrograd.core import Aval, Tensor
+from retrograd.core.aval import SymbolicSize, differing
 
 
 class Input(NamedTuple):
@@ -28,7 +29,8 @@ class Signature:
     """Takes arguments apart into tensors, and puts results together.
 
     Arguments are pytrees, as in optree: nested tuples, lists, dicts, and what is registered there.  Their
-    structure, the shapes and dtypes of tensors, and the values of everything else belong to the graph.
+    structure, the shapes and dtypes of tensors, and the values of everything else belong to the graph.  Sizes that are
+    no numbers may be others than the example's, unless the graph was made with what they are (`knows_sizes`).
 
     >>> import retrograd as rg
     >>> signature = Signature(lambda x, scale=2.0: x)
@@ -45,6 +47,7 @@ class Signature:
         self._specs: dict[str, Any] = {}  # the tree of each argument
         self._leaves: list[Input | Constant] = []
         self._result: Any = None
+        self.knows_sizes = True
 
     @property
     def inputs(self) -> list[Input]:
@@ -80,7 +83,7 @@ class Signature:
                 raise ValueError(f"{name}: traced with the structure {self._specs[name]}, got {spec}")
             found += leaves
         for leaf, known in zip(found, self._leaves, strict=True):
-            _check(leaf, known)
+            _check(leaf, known, self.knows_sizes)
         return [leaf for leaf, known in zip(found, self._leaves, strict=True) if isinstance(known, Input)]
 
     def learn_result(self, result: Any) -> list:
@@ -120,10 +123,25 @@ def _described(name: str, leaf: Any) -> Input | Constant:
     return Constant(name, leaf)
 
 
-def _check(leaf: Any, known: Input | Constant) -> None:
+def _check(leaf: Any, known: Input | Constant, knows_sizes: bool) -> None:
     if isinstance(known, Input):
-        if not isinstance(leaf, Tensor) or leaf.aval != known.aval:
+        if not isinstance(leaf, Tensor) or not (leaf.aval == known.aval or _like(leaf.aval, known.aval)):
             got = leaf.aval if isinstance(leaf, Tensor) else repr(leaf)
             raise ValueError(f"{known.name}: traced with {known.aval}, got {got}; trace again for others")
+        if knows_sizes and leaf.aval != known.aval:
+            raise ValueError(
+                f"{known.name}: traced with {known.aval}, got another{differing(known.aval.shape, leaf.shape)}; "
+                f"the graph depends on these sizes, so trace again for others"
+            )
     elif leaf is not known.value and (type(leaf) is not type(known.value) or leaf != known.value):
         raise ValueError(f"{known.name}: traced with {known.value!r}, got {leaf!r}; trace again for others")
+
+
+def _like(a: Aval, b: Aval) -> bool:
+    """Whether two types differ in sizes alone that are no numbers."""
+    pairs = zip(a.shape, b.shape, strict=False)
+    return a.dtype == b.dtype and a.ndim == b.ndim and all(s == t or _are_symbolic(s, t) for s, t in pairs)
+
+
+def _are_symbolic(*sizes: Any) -> bool:
+    return all(isinstance(size, SymbolicSize) for size in sizes)

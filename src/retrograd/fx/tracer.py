@@ -5,7 +5,10 @@ from contextlib import contextmanager
 from itertools import takewhile
 from typing import Any
 
+import optree
+
 from retrograd.core import Aval, Level, Op, Tensor, at, call, current, operator_named
+from retrograd.core.aval import SymbolicSize
 from retrograd.core.op import Aside
 from retrograd.core.schema import REQUIRED, Parameter
 from retrograd.core.source import user_line
@@ -146,6 +149,7 @@ class TraceLevel(Level):
         leaves = self.graph.signature.learn_result(result)
         results = tuple(self.operand(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves)
         self.graph.output(results[0] if self.graph.signature.single else results)
+        self.graph.signature.knows_sizes = any(map(_knows_sizes, self.graph.nodes))
         for node in reversed(list(self.graph.find_nodes(op="call_function", target=PICK))):
             if not node.users:
                 self.graph.erase_node(node)
@@ -207,6 +211,14 @@ class TraceLevel(Level):
         tensors = [o for o in out if isinstance(o, Tensor)] if isinstance(out, tuple) else []
         node.meta["val"] = tuple(o.aval for o in tensors) if isinstance(out, tuple) else out.aval
         node.meta["stack_trace"] = user_line()
+
+
+def _knows_sizes(node: Node) -> bool:
+    """Whether a node depends on sizes that are no numbers: it takes arrays apart, or it has such a size."""
+    if isinstance(node.target, Op) and node.target.definition.whole:
+        return True
+    inputs: Any = (node.args, node.kwargs)
+    return any(isinstance(leaf, SymbolicSize) for leaf in optree.tree_leaves(inputs))
 
 
 def _check_not_escaped(tensor: Tensor) -> None:

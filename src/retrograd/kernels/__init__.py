@@ -4,16 +4,16 @@ They take arrays of float32 or float64, all of one dtype.
 """
 
 import os
+from importlib import import_module
 
 from retrograd.kernels import memory, twins
 
+chosen = twins
 if os.environ.get("RETROGRAD_PURE", "") in ("", "0"):
     try:
-        from retrograd.kernels import native as chosen  # type: ignore[attr-defined]
+        chosen = import_module("retrograd.kernels.native")
     except ImportError:  # there was no C++ compiler
-        chosen = twins
-else:
-    chosen = twins
+        pass
 
 compiled = chosen is not twins
 memory.keep(memory.asked_for())

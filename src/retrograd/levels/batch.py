@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.core import Level, NotBatchedError, Op, Tensor, call, examples, registry
+from retrograd.core.aval import SymbolicSize
 from retrograd.core.source import user_line
 from retrograd.core.tensor import make
 from retrograd.levels.lift import outputs, value_at
@@ -41,8 +42,11 @@ class VmapLevel(Level):
         batched = tuple([self.differs(a) for a in args])
         if op.definition.random:
             return self._draw(op, values, batched, params)
-        if True not in batched:
+        if True not in batched and not _for_one_example(params):
             return outputs(call(op, values, params), lambda o: make(o, self, None))
+        if True not in batched:  # the result differs between the examples, if in size alone
+            values = tuple(all_batched(values, batched, self.size))
+            batched = tuple([isinstance(v, Tensor) for v in values])
         told = {"randomness": self.randomness} if op.definition.told else {}
         try:
             out = op.definition.batch(batched, self.size, *values, **params, **told)
@@ -115,6 +119,16 @@ class VmapLevel(Level):
         """The cotangents for the i-th example."""
         mine = [g[i] if r.tag is None else only(g, i) for r, g in zip(roots, seeds, strict=True)]
         return pull([value_at(self, r) for r in roots], mine, [value_at(self, x) for x in inputs])
+
+
+def _for_one_example(params: dict) -> bool:
+    """Whether there is a shape among the params that examples have alone, with a size that differs between them."""
+    for shape in params.values():
+        if type(shape) is tuple:
+            for place, size in enumerate(shape):
+                if isinstance(size, SymbolicSize):
+                    return bool(size.of_example(place))
+    return False
 
 
 def only(g: Tensor, i: int) -> Tensor:

@@ -144,7 +144,7 @@ class ForwardLevel(Level):
 
     def _with(self, op: Op, out: Tensor, tangent: Tensor | None) -> Tensor:
         """A result with its tangent."""
-        if issubclass(op.definition, _OfLevel):  # it may be a tensor that was there before
+        if issubclass(op.definition, OfLevel):  # it may be a tensor that was there before
             return out if tangent is None else self.dual(out, tangent)
         if tangent is not None and is_differentiable(out.dtype):
             self.keep(out, tangent)
@@ -219,9 +219,10 @@ class ForwardLevel(Level):
         if whole is None and tangent is None:
             return
         with self.below():
-            if whole is None:
-                aval = owner.aval if isinstance(owner, Start) else (x if x._view is None else x._view.base).aval
-                whole = registry["zeros"](aval.shape, dtype=aval.dtype)
+            if whole is None and isinstance(owner, Start):
+                whole = registry["zeros"](owner.aval.shape, dtype=owner.aval.dtype)
+            elif whole is None:
+                whole = registry["zeros_like"](x if x._view is None else x._view.base)
             self._tangents.set(
                 owner, call(view_scatter, (whole, 0.0 if tangent is None else tangent), {"chain": chain})
             )
@@ -239,7 +240,7 @@ class ForwardLevel(Level):
 # --------------------------------------------------------------------------------- operators of one forward level
 
 
-class _OfLevel(Definition):
+class OfLevel(Definition):
     """Sets or reads tangents at the level that is its param: levels inside that one see an operator like others."""
 
     @classmethod
@@ -255,7 +256,7 @@ def _inside_out(name: str) -> NotImplementedError:
     )
 
 
-class _MakeDual(_OfLevel, linear="primal,tangent"):
+class _MakeDual(OfLevel, linear="primal,tangent"):
     @classmethod
     def operator(cls) -> Op:
         return make_dual
@@ -273,7 +274,7 @@ class _MakeDual(_OfLevel, linear="primal,tangent"):
         raise _inside_out("make_dual")
 
 
-class _PrimalOf(_OfLevel, linear="x"):
+class _PrimalOf(OfLevel, linear="x"):
     @classmethod
     def operator(cls) -> Op:
         return primal_of
@@ -286,7 +287,7 @@ class _PrimalOf(_OfLevel, linear="x"):
         return g
 
 
-class _TangentOf(_OfLevel, linear="x"):
+class _TangentOf(OfLevel, linear="x"):
     @classmethod
     def operator(cls) -> Op:
         return tangent_of

@@ -7,6 +7,7 @@ from retrograd.backend import sparse
 from retrograd.core import Level, Op, Tensor, call
 from retrograd.core.tensor import make
 from retrograd.levels.lift import outputs, value_at
+from retrograd.levels.plain import as_plain
 from retrograd.ops.dependence import Labels, dependence
 
 
@@ -66,6 +67,6 @@ def _through(link: Labels | dict, tag: Any, x: Tensor, out: Tensor) -> Any:
             return tag
         into, labels = sparse.alike(x.shape, out.shape, link)
     else:
-        into = None if link.into is None else sparse.as_labels(link.into.value, x.numel())
-        labels = None if link.out is None else sparse.as_labels(link.out.value, out.numel())
+        into = None if link.into is None else sparse.as_labels(as_plain(link.into)[0].value, x.numel())
+        labels = None if link.out is None else sparse.as_labels(as_plain(link.out)[0].value, out.numel())
     return sparse.linked(tag, into, labels, out.numel())

@@ -6,6 +6,7 @@ which are plain tensors and have all their rules already.
 
 from retrograd.backend import ragged
 from retrograd.backend.ragged import Ragged, Structure
+from retrograd.backend.slicing import reach
 from retrograd.core import Aval, Tensor, call, namespaces, op, registry
 from retrograd.nested.layout import Layout, layout, layout_of
 from retrograd.ops.create import as_tensor
@@ -57,7 +58,10 @@ class from_values(View, linear="buffer", whole=True):
         return Aval(ragged.shape_over(buffer.shape, structure, axis, lead), buffer.dtype)
 
     def vjp_buffer(g, buffer_aval, structure, axis, lead):
-        rows, row = values(packed(g)), lead + axis
+        its, row = layout(g).structure, lead + axis
+        if its is structure or its == structure:
+            return values(g)  # of what lies in no component too, for programs see that in `values`
+        rows = values(packed(g))
         if structure.starts is None:
             return rows
         return registry["index_sum"](rows, as_tensor(structure.places()), dim=row, size=buffer_aval.shape[row])
@@ -70,9 +74,9 @@ class from_values(View, linear="buffer", whole=True):
 
 
 def buffer_shape(known: Layout, shape: tuple) -> tuple:
-    """The shape of the buffer of a nested tensor without holes."""
+    """The shape of the buffer of a nested tensor; with holes, of one that ends with the last component's last row."""
     lead, first, last = known.lead, known.ragged.start, known.ragged.stop
-    return (*shape[:lead], *shape[lead + 1 : first], known.structure.rows, *shape[last:])
+    return (*shape[:lead], *shape[lead + 1 : first], reach(known.structure), *shape[last:])
 
 
 def over(buffer: Tensor, structure: Structure, axis: int = 0, lead: int = 0) -> Tensor:

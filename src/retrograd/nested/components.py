@@ -2,29 +2,55 @@
 
 from collections.abc import Sequence
 
-from retrograd.backend.ragged import structure_of
+from retrograd.backend.ragged import Structure, structure_of
 from retrograd.core import Tensor, registry
-from retrograd.nested.buffer import over, packed, values
-from retrograd.nested.layout import layout
-from retrograd.ops.view import cat, reshape
+from retrograd.nested.buffer import over, values
+from retrograd.nested.layout import is_nested, layout
+from retrograd.ops.view import cat, narrow, reshape
 
 
 def components(x: Tensor) -> tuple[Tensor, ...]:
-    """The components of a nested tensor, as views; where they are recorded, one node serves all of them."""
-    x = packed(x)
+    """The components of a nested tensor, as views; where they are recorded, one node serves all of them.
+
+    Those of sets of sets are nested tensors.
+    """
     known = layout(x)
-    row, lengths = known.row, known.structure.lengths.tolist()
-    parts = registry["split"](values(x), lengths, dim=row)
+    row = known.row
+    parts = _rows(values(x), known.structure, row)
     if known.several == 1:
         return tuple(parts)
     sizes = known.structure.sizes.tolist()
     return tuple([reshape(p, (*p.shape[:row], *s, *p.shape[row + 1 :])) for p, s in zip(parts, sizes, strict=True)])
 
 
+def _rows(buffer: Tensor, structure: Structure, row: int) -> Sequence[Tensor]:
+    """The rows of each component."""
+    bounds = structure.bounds()
+    if structure.starts is None:
+        return registry["split"](buffer, [last - first for first, last in bounds], dim=row) if bounds else ()
+    gaps, sizes, end = [], [], 0
+    for first, last in bounds:
+        gaps.append(first - end)
+        sizes += [first - end, last - first]
+        end = last
+    if min(gaps, default=0) < 0:  # not in order
+        return [narrow(buffer, row, first, last - first) for first, last in bounds]
+    return registry["split"](buffer, [*sizes, buffer.shape[row] - end], dim=row)[1:-1:2]
+
+
 def joined(parts: Sequence[Tensor], lead: int = 0) -> Tensor:
-    """The nested tensor of copies of components, of which there must be one; ragged are those sizes that differ."""
-    structure, axis = structure_of([p.shape[lead:] for p in parts])
-    row, several = lead + axis, structure.sizes.shape[1]
+    """The nested tensor of copies of components, of which there must be one; ragged are those sizes that differ.
+
+    Of nested components, it is how many components they have.
+    """
+    inner = [layout(p).lead for p in parts if is_nested(p)]
+    if inner:
+        row = inner[0]
+        structure, axis = structure_of([(p.shape[row],) for p in parts])[0], row - lead
+    else:
+        structure, axis = structure_of([p.shape[lead:] for p in parts])
+        row = lead + axis
+    several = structure.sizes.shape[1]
     if several != 1:
         pairs = zip(parts, structure.lengths.tolist(), strict=True)
         parts = [reshape(p, (*p.shape[:row], n, *p.shape[row + several :])) for p, n in pairs]

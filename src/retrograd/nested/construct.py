@@ -1,18 +1,221 @@
-"""Making nested tensors."""
+"""Making nested tensors: of components, of a dense tensor's slices, and over a buffer that is there already."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from retrograd.core import Tensor
-from retrograd.nested.components import joined
+from retrograd.backend.offsets import equal_parts, structure_of_offsets
+from retrograd.backend.ragged import no_components, no_sizes
+from retrograd.core import Tensor, call
+from retrograd.nested.buffer import over, values
+from retrograd.nested.components import components, joined
+from retrograd.nested.layout import component_shapes, is_nested
+from retrograd.nested.layout import layout as layout_in
+from retrograd.nested.lists import is_list, tree_of
 from retrograd.ops.create import as_tensor
+from retrograd.ops.layout import check_device, check_keywords, jagged, strided
+from retrograd.ops.layout import layout as Layout
+from retrograd.ops.methods import concrete
 
 
-def as_nested_tensor(ts: Sequence[Any]) -> Tensor:
-    """The nested tensor of components, which gradients flow to."""
-    return joined([as_tensor(t) for t in ts])
+def nested_tensor(
+    tensor_list: Any,
+    dtype: Any = None,
+    layout: Layout | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A nested tensor of copies of components; a leaf, which no gradients pass through.
+
+    tensor_list: tensors, arrays, numbers, or lists of numbers, all of one dtype and number of dimensions; shape
+    (components, ...) for the result, ragged in all dimensions from the first to the last whose sizes differ.  A list
+    whose members differ in shape, and a nested tensor, are components too: of a set of sets.  Python's numbers take the
+    dtype of the tensors and arrays beside them.  layout: with `rg.jagged`, more than one ragged dimension is refused.
+
+    Raises ValueError for another number of dimensions and TypeError for another dtype, naming the first such component.
+
+    >>> import retrograd as rg
+    >>> x = rg.nested.nested_tensor([[1.0, 2.0], [3.0]], requires_grad=True)
+    >>> x, x.shape
+    (nested_tensor([
+      tensor([1., 2.]),
+      tensor([3.])
+    ], requires_grad=True), (2, j))
+    """
+    check_keywords(device, pin_memory=pin_memory)
+    made = _made("nested_tensor", tensor_list, dtype, layout, apart=True)
+    leaf: Tensor = made.data
+    return leaf.requires_grad_(requires_grad)
 
 
-def nested_tensor(tensor_list: Sequence[Any], requires_grad: bool = False) -> Tensor:
-    """A nested tensor of copies of components, a leaf."""
-    return joined([as_tensor(t).detach() for t in tensor_list]).detach().requires_grad_(requires_grad)
+def as_nested_tensor(ts: Any, dtype: Any = None, device: Any = None, layout: Layout | None = None) -> Tensor:
+    """The nested tensor of components, which gradients flow to.
+
+    ts: components as for `nested_tensor`; or a dense tensor, whose slices along the first dimension are the components,
+    which then show its memory; or a nested tensor, which is returned as it is.
+
+    >>> import retrograd as rg
+    >>> a = rg.ones(2, requires_grad=True)
+    >>> (rg.nested.as_nested_tensor([a, rg.ones(3)]) * 2).values().sum().backward()
+    >>> a.grad
+    tensor([2., 2.])
+    """
+    check_device(device)
+    return _made("as_nested_tensor", ts, dtype, layout, apart=False)
+
+
+def nested_tensor_from_jagged(
+    values: Tensor,
+    offsets: Any = None,
+    lengths: Any = None,
+    jagged_dim: int | None = None,
+    min_seqlen: int | None = None,
+    max_seqlen: int | None = None,
+) -> Tensor:
+    """The nested tensor over rows that are there already, without a copy; gradients flow to `values`.
+
+    values: the rows of all components along dimension `jagged_dim - 1`, where `jagged_dim`, 1 unless given, counts in
+    the result, which has the components in front.  offsets: integers, where each component begins, and where the last
+    one ends.  lengths: integers, how many rows each has.  With both, rows may be left out, or shared.  min_seqlen,
+    max_seqlen: bounds of the lengths, which are checked.
+
+    Raises ValueError, before any row is read, for offsets that do not begin with 0, fall, or do not end at the number
+    of rows, and for lengths that are negative or reach beyond; TypeError for what is no integer.
+
+    >>> import retrograd as rg
+    >>> rg.nested.nested_tensor_from_jagged(rg.arange(5), [0, 2, 5])
+    nested_tensor([
+      tensor([0, 1]),
+      tensor([2, 3, 4])
+    ])
+    """
+    name = "nested_tensor_from_jagged"
+    if offsets is None and lengths is None:
+        raise RuntimeError(f"{name}: offsets or lengths must be given")
+    values = as_tensor(values)
+    axis = _axis_of(name, values, 1 if jagged_dim is None else jagged_dim)
+    structure = structure_of_offsets(name, _read(offsets), _read(lengths), values.shape[axis])
+    _check_bounds(name, structure.lengths, min_seqlen, max_seqlen)
+    return over(values, structure, axis)
+
+
+# ----------------------------------------------------------------------------------------------------- parts
+
+
+def _made(name: str, given: Any, dtype: Any, layout: Layout | None, apart: bool) -> Tensor:
+    """The nested tensor of components, as the function of that name was given them; `apart` copies outside graphs."""
+    if layout not in (None, strided, jagged):
+        raise TypeError(f"{name}: layout must be rg.strided or rg.jagged, got {layout!r}")
+    if is_list(given):
+        made = _nest(tree_of(name, given, dtype, apart), dtype)
+    elif hasattr(given, "ndim"):
+        made = as_tensor(given, dtype)
+        made = nested_over(name, made)
+        made = made.detach().clone() if apart else made
+    else:
+        raise TypeError(f"{name}: expected a list of components or a tensor, got {type(given).__name__}")
+    if layout is jagged:
+        _check_jagged(name, made)
+    return made
+
+
+def _nest(parts: list, dtype: Any) -> Tensor:
+    """The nested tensor of components, each a tensor, or a list of those in a set."""
+    sets = [_nest(part, dtype) if isinstance(part, list) else part for part in parts]
+    if not sets:
+        return over(as_tensor([], dtype), no_components(1))
+    return of_sets(sets) if any(map(is_nested, sets)) else joined(sets)
+
+
+def of_sets(sets: Sequence[Tensor]) -> Tensor:
+    """The nested tensor whose components are nested tensors; a dense one stands for its slices."""
+    name = "nested_tensor"
+    nested = [nested_over(name, one) for one in sets]
+    _check_depths(name, nested)
+    inner = [component for one in nested for component in components(one)]
+    if inner:
+        buffer = of_sets(inner) if any(map(is_nested, inner)) else joined(inner)
+    else:
+        buffer = max(nested, key=lambda one: one.ndim)
+    return over(buffer, structure_of_offsets(name, None, [len(one) for one in nested], len(inner)))
+
+
+def _check_depths(name: str, sets: list[Tensor]) -> None:
+    """Sets have one number of dimensions, but for those without components."""
+    filled = [i for i, one in enumerate(sets) if len(one)]
+    for i in filled:
+        first = filled[0]
+        if sets[i].ndim != sets[first].ndim:
+            raise ValueError(
+                f"{name}: components have one number of dimensions: component {first} has shape {sets[first].shape}, "
+                f"component {i} has shape {sets[i].shape}"
+            )
+
+
+def slices(name: str, x: Tensor) -> Tensor:
+    """The nested tensor of the slices of a dense tensor along its first dimension."""
+    if not x.ndim:
+        raise ValueError(f"{name}: a tensor without dimensions has no slices that could be components")
+    if x.ndim == 1:
+        return over(x, no_sizes(x.shape[0]))
+    count, size, *rest = x.shape
+    return over(x.reshape((count * size, *rest)), equal_parts(count, size))
+
+
+def nested_over(name: str, rows: Tensor) -> Tensor:
+    """The components along the first dimension: those of a nested tensor, or the slices of a dense one."""
+    return rows if is_nested(rows) else slices(name, rows)
+
+
+def grouped(rows: Tensor, count: int, size: int) -> Tensor:
+    """Rows, dense or the components of a nested tensor, in groups of one size, along a new first dimension."""
+    if is_nested(rows):
+        return over(rows, equal_parts(count, size))
+    return rows.reshape((count, size, *rows.shape[1:]))
+
+
+def _check_jagged(name: str, x: Tensor) -> None:
+    """Refuse what has not one ragged dimension."""
+    known, jagged_only = layout_in(x), f"{name}: in the jagged layout"
+    if is_nested(call(values, (x,), {})):
+        raise RuntimeError(f"{jagged_only} components are dense, but component 0 is a nested tensor; use rg.strided")
+    if not known.several:
+        raise RuntimeError(f"{jagged_only} components have dimensions, but component 0 has shape (); use rg.strided")
+    if known.several > 1:
+        shapes = component_shapes(x)
+        other = next((i for i, s in enumerate(shapes) if s[known.axis :] != shapes[0][known.axis :]), 0)
+        first, last = known.ragged.start, known.ragged.stop - 1
+        raise RuntimeError(
+            f"{jagged_only} one dimension is ragged, but components differ in dimensions {first} to {last}: component "
+            f"0 has shape {shapes[0]}, component {other} has shape {shapes[other]}; use rg.strided"
+        )
+
+
+# --------------------------------------------------------------------------------------- offsets and lengths
+
+
+def _axis_of(name: str, values: Tensor, jagged_dim: int) -> int:
+    """Which dimension of the buffer the rows are."""
+    if not values.ndim:
+        raise ValueError(f"{name}: values must have a dimension, along which the rows lie, got shape ()")
+    last = 1 if is_nested(values) else values.ndim
+    if not 1 <= jagged_dim <= last:
+        raise ValueError(
+            f"{name}: jagged_dim must be from 1 to {last}, as dimension 0 of the result is that of the components and "
+            f"values has shape {values.shape}, got {jagged_dim}"
+        )
+    return jagged_dim - 1
+
+
+def _read(integers: Any) -> Any:
+    """Offsets or lengths as an array."""
+    return concrete(integers) if isinstance(integers, Tensor) else integers
+
+
+def _check_bounds(name: str, lengths: Any, low: int | None, high: int | None) -> None:
+    """Refuse bounds that do not hold for all lengths."""
+    for i, length in enumerate(lengths.tolist() if (low, high) != (None, None) else ()):
+        if low is not None and length < low:
+            raise ValueError(f"{name}: component {i} has length {length}, less than min_seqlen={low}")
+        if high is not None and length > high:
+            raise ValueError(f"{name}: component {i} has length {length}, more than max_seqlen={high}")

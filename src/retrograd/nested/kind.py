@@ -1,12 +1,16 @@
 """Ragged arrays make themselves known to the core."""
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 from retrograd.backend.ragged import Ragged
-from retrograd.core import Op, Tensor
+from retrograd.core import Op, Tensor, registry
 from retrograd.core.op import Compound, compounds
-from retrograd.nested import writing
+from retrograd.nested import elements, writing
 from retrograd.nested.apart import take_apart
+from retrograd.nested.buffer import packed
+from retrograd.nested.layout import is_nested
 
 
 class Nested(Compound):
@@ -15,6 +19,15 @@ class Nested(Compound):
     def call(self, op: Op, args: tuple, params: dict) -> Any:
         """By way of operators on buffers, or on components."""
         return take_apart(op, args, params)
+
+    def plain(self, x: Tensor) -> tuple[Tensor, Callable[[Tensor, int], Tensor]]:
+        """The plain tensor with all elements of x, and what makes one like x of others: see `levels.plain`."""
+        return elements.plain(x)
+
+    def numel(self, x: Tensor) -> int:
+        """The number of elements of all components, of an example of a batch."""
+        count: int = registry["nested.values"](packed(x)).numel() if is_nested(x) else math.prod(x.shape)
+        return count
 
     def write(self, name: str, x: Tensor, src: Tensor) -> Tensor:
         """By a write to the buffer."""

@@ -1,30 +1,27 @@
 """What comes last: operators that no rule takes, mapped over the components one by one."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import combinations, islice
 from typing import Any
 
-from retrograd.backend.ragged import RaggedSizeError, no_components
+from retrograd.backend.ragged import no_components
 from retrograd.core import Op, Tensor, call, registry
 from retrograd.core.examples import PerformanceWarning
 from retrograd.core.source import user_line
-from retrograd.nested.apart import otherwise
+from retrograd.nested.apart import DOES_NOT_FIT, AcrossError, NoBatchError, composed, otherwise
+from retrograd.nested.buffer import over, values
+from retrograd.nested.checks import check_apart, check_batch, check_shapes
 from retrograd.nested.components import components, joined
-from retrograd.nested.buffer import over
 from retrograd.nested.layout import Layout, is_nested, layout
-from retrograd.ops.family import Along, Pointwise, Stacked
-from retrograd.ops.view import cat, narrow, reshape, squeeze, unsqueeze
+from retrograd.ops.family import Along, Pointwise, Stacked, canonical_dims
+from retrograd.ops.view import cat, narrow, reshape, unsqueeze
 
 
 @otherwise
 def composed_of_others(op: Op, args: tuple, params: dict) -> Any:
-    """An operator that is made of others, unless it asks for the number that a ragged size is."""
-    if not op.inlined:
-        return NotImplemented
-    try:
-        return op.definition.compose(*args, **params)
-    except RaggedSizeError:
-        return NotImplemented
+    """An operator that is made of others, unless these want numbers where sizes are ragged."""
+    return op.definition.compose(*args, **params) if op.inlined else NotImplemented
 
 
 _told: set[str] = set()  # the operators of which the user has heard
@@ -34,86 +31,160 @@ _told: set[str] = set()  # the operators of which the user has heard
 def mapped(op: Op, args: tuple, params: dict) -> Any:
     """The operator on each component, as a batch of one; what it answers has the components in front again."""
     check_apart(op, args, params)
-    if op.name not in _told:
-        _told.add(op.name)
-        text = f"{op.name}: at {user_line()}: runs on the components of a nested tensor one by one"
+    return map_over(op, args, params)
+
+
+def map_over(op: Op, args: tuple, params: dict) -> Any:
+    """The operator on each component, with what goes with it."""
+    known = layout(next(a for a in args if is_nested(a)))
+    if not len(known.structure):
+        return _of_none(op, args, params, known)
+    first, followed = _first(op, args, params, known)
+    each = islice(_each(op.name, args, followed, known), 1, None)
+    out = together(op.name, [first, *_results(op, each, params, 1)], known.lead)
+    tell(op.name)  # only now, for a call that fails is not slow
+    return out
+
+
+composed("grid_sample")(mapped)  # it counts the examples
+
+
+@composed("diag_embed", "place_diagonal")
+def _embedded(op: Op, args: tuple, params: dict) -> Any:
+    """The dimensions are those of the result, which has one more."""
+    ndim, dims = args[0].ndim + 1, (params["dim1"], params["dim2"])
+    if layout(args[0]).lead in canonical_dims(op.name, dims, ndim):
+        raise AcrossError(f"{op.name}: dimension {layout(args[0]).lead} has the components of a nested tensor")
+    return map_over(op, args, params)
+
+
+def tell(name: str) -> None:
+    """Warn, once for each operator, that it runs slower than it could."""
+    if name not in _told:
+        text = f"{name}: at {user_line()}: runs on the components of a nested tensor one by one"
         warnings.warn(text, PerformanceWarning, stacklevel=2)
-    return one_by_one(op, args, params, [follows(op, a, args) for a in args])
+        _told.add(name)
+
+
+def forget() -> None:
+    """Warn anew of all operators."""
+    _told.clear()
+
+
+# ----------------------------------------------------------------------------------------- arguments for each component
+
+
+def _first(op: Op, args: tuple, params: dict, known: Layout) -> tuple[Any, list[bool]]:
+    """The result for the first component, and which plain tensors have a row for each component.
+
+    Those are the fewest of the tensors which can be such that the operator gives a batch of one.
+    """
+    may = [i for i, a in enumerate(args) if may_follow(op, a, known)]
+    refused = None
+    for number in range(len(may) + 1) if len(may) < 5 else (0, 1, len(may)):
+        for chosen in combinations(may, number):
+            followed = [i in chosen for i in range(len(args))]
+            try:
+                one = next(_each(op.name, args, followed, known))
+                check_shapes(op, one, params)
+                out = call(op, one, params)
+                together(op.name, [out], known.lead)
+                batches = [is_nested(a) or f for a, f in zip(args, followed, strict=True)]
+                check_batch(op, one, batches, params, out, known.lead)
+            except DOES_NOT_FIT as error:
+                refused = refused or error
+            else:
+                return out, followed
+    assert refused is not None
+    raise refused
+
+
+def may_follow(op: Op, a: Any, known: Layout) -> bool:
+    """Whether a plain operand may have a row for each component: one that broadcasts must line up with them."""
+    if is_nested(a) or getattr(a, "ndim", 0) <= known.lead or a.shape[known.lead] != len(known.structure):
+        return False
+    of = op.definition
+    broadcasts = issubclass(of, Pointwise | Along) or (issubclass(of, Stacked) and len(of.cores) == 1)
+    return a.ndim == known.ndim if broadcasts else True
 
 
 def one_by_one(op: Op, args: tuple, params: dict, followed: list[bool]) -> Any:
-    """The operator on each component; plain tensors that are `followed` have a row for each along the first dimension."""
+    """The operator on each component; plain tensors that are `followed` have a row for each."""
     known = layout(next(a for a in args if is_nested(a)))
-    count = len(known.structure)
-    if not count:
+    if not len(known.structure):
         return _of_none(op, args, params, known)
-    results = [call(op, one, params) for one in _each(args, followed, count)]
-    return together(op.name, results, known.lead)
+    return together(op.name, list(_results(op, _each(op.name, args, followed, known), params)), known.lead)
 
 
-def _each(args: tuple, followed: list[bool], count: int) -> Iterator[tuple]:
+def _results(op: Op, each: Iterable[tuple], params: dict, number: int = 0) -> Iterator[Any]:
+    """The results for components, of which the first has this number."""
+    for i, one in enumerate(each, number):
+        try:
+            yield call(op, one, params)
+        except Exception as error:
+            error.add_note(f"This is component {i} of a nested tensor, as a batch of one.")
+            raise
+
+
+def _each(name: str, args: tuple, followed: list[bool], known: Layout) -> Iterator[tuple]:
     """The arguments for each component: it, and what belongs to it, as batches of one; the others as they are."""
     nested = {i: components(a) for i, a in enumerate(args) if is_nested(a)}
-    for i, parts in nested.items():
+    count = len(known.structure)
+    for parts in nested.values():
         if len(parts) != count:
-            raise ValueError(f"nested tensors of {count} and {len(parts)} components do not go together")
+            raise ValueError(f"{name}: the nested tensors have {count} and {len(parts)} components")
     for number in range(count):
         one = list(args)
         for i, a in enumerate(args):
             if i in nested:
                 one[i] = unsqueeze(nested[i][number], layout(a).lead)
             elif followed[i]:
-                one[i] = narrow(a, 0, number, 1)
+                one[i] = narrow(a, known.lead, number, 1)
         yield tuple(one)
 
 
 def together(name: str, results: list, lead: int = 0) -> Any:
-    """The results for the components, batches of one, as one nested tensor; plain where nothing is left to be ragged."""
+    """The results for the components, batches of one, as a nested tensor; plain if there is nothing to be ragged."""
     if isinstance(results[0], tuple):
+        several = {len(r) for r in results}
+        if len(several) > 1:
+            raise NoBatchError(
+                f"{name}: gives {' or '.join(map(str, sorted(several)))} results, as the components differ"
+            )
         return tuple([together(name, list(parts), lead) for parts in zip(*results, strict=True)])
     for i, r in enumerate(results):
         if r.ndim <= lead or r.shape[lead] != 1:
-            raise RuntimeError(
-                f"{name}: gives a result of shape {r.shape} for component {i} of a nested tensor, which is no batch of one"
+            raise NoBatchError(
+                f"{name}: gives a result of shape {r.shape} for component {i} of a nested tensor, no batch of one"
             )
     if results[0].ndim == lead + 1:
         return cat(results, dim=lead)
-    return joined([squeeze(r, lead) for r in results], lead)
+    return joined([registry["squeeze"](r, lead) for r in results], lead)
 
 
-def check_apart(op: Op, args: tuple, params: dict) -> None:
-    """Refuse what would act along the dimension of the components, for there they differ in shape."""
-    for a in filter(is_nested, args):
-        lead, ndim = layout(a).lead, a.ndim
-        named = [d for k, v in params.items() if k.startswith("dim") for d in (v if isinstance(v, tuple) else (v,))]
-        if lead in [d % ndim for d in named if isinstance(d, int)]:
-            raise RuntimeError(
-                f"{op.name}: would act along dimension {lead}, across the components of a nested tensor, whose sizes "
-                f"differ; see to_padded_tensor(), and values() for the rows of all components"
-            )
-
-
-def follows(op: Op, a: Any, args: tuple) -> bool:
-    """Whether a plain operand has a row for each component along its first dimension: if it lines up with them."""
-    if is_nested(a) or not getattr(a, "ndim", 0):
-        return False
-    nested = next(b for b in args if is_nested(b))
-    known, of = layout(nested), op.definition
-    lines_up = issubclass(of, Pointwise | Along) or (issubclass(of, Stacked) and len(of.cores) == 1)
-    return lines_up and a.ndim == known.ndim and a.shape[0] == len(known.structure)
+# ------------------------------------------------------------------------------------------------- no components
 
 
 def _of_none(op: Op, args: tuple, params: dict, known: Layout) -> Any:
     """The result for no components at all, by way of one whose ragged sizes are 1."""
-    one = [ones_for(a) if is_nested(a) else a for a in args]
-    return nothing_like(call(op, tuple(one), params), known.lead)
+    one = tuple([ones_for(a) if is_nested(a) else _one_row(a) if may_follow(op, a, known) else a for a in args])
+    return nothing_like(call(op, one, params), known.lead)
 
 
 def ones_for(x: Tensor) -> Tensor:
-    """A batch of one component of ones, of the sizes that a nested tensor's components have, 1 for ragged ones."""
+    """A batch of one component of ones (integers: zeros), of the sizes that a nested tensor's have, 1 for ragged ones.
+
+    Gradients that flow to it, all zeros, flow on to the tensor.
+    """
     known = layout(x)
     shape = [1 if d == known.lead or d in known.ragged else size for d, size in enumerate(x.shape)]
-    return registry["ones"](shape, dtype=x.dtype)
+    if x.dtype.kind not in "fc":
+        return registry["zeros"](shape, dtype=x.dtype)
+    return registry["ones"](shape, dtype=x.dtype) + registry["sum"](values(x))
+
+
+def _one_row(a: Tensor) -> Tensor:
+    return registry["zeros" if a.dtype.kind in "biu" else "ones"]((1, *a.shape[1:]), dtype=a.dtype)
 
 
 def nothing_like(out: Any, lead: int) -> Any:

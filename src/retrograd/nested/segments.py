@@ -3,11 +3,16 @@
 Structures here are without holes.
 """
 
+from functools import partial
+
 from retrograd.backend import segments
 from retrograd.backend.ragged import structure_of
-from retrograd.core import Aval, Definition, op, registry
-from retrograd.core.dtype import int64
+from retrograd.core import Aval, Definition, call, op, registry
+from retrograd.core.dtype import bool_, int64
 from retrograd.ops.batching import all_batched
+from retrograd.ops.family import cast_to, check_floating
+from retrograd.ops.pointwise import eq, exp, isinf, isnan, logical_and, logical_or, where
+from retrograd.ops.reduce import Truth
 
 
 class Segments(Definition):
@@ -16,19 +21,42 @@ class Segments(Definition):
     public = False
 
     @classmethod
-    def batch(cls, batched, n, /, *args, structure, row):
+    def batch(cls, batched, n, /, *args, row, **params):
         """The rows lie behind the examples."""
-        args = all_batched(args, batched, n)
-        return registry[cls.__name__](*args, structure=structure, row=row + 1)
+        args = tuple(all_batched(args, batched, n))
+        return call(registry[cls.__name__], args, {**params, "row": row + 1})
 
     def samples(r):
-        structure = structure_of([(2,), (0,), (3,)])[0]
-        yield (r(5, 2),), {"structure": structure, "row": 0}
-        yield (r(2, 5),), {"structure": structure, "row": 1}
+        yield (r(5, 2),), {"structure": sample_structure(), "row": 0}
+        yield (r(2, 5),), {"structure": sample_structure(), "row": 1}
+
+
+def check_rows(name, x, structure, row):
+    """Refuse a buffer that does not have the rows of the structure."""
+    if x.shape[row] != structure.rows:
+        raise ValueError(f"{name}: shape {x.shape} has {x.shape[row]} rows, the structure {structure.rows}")
+
+
+class OfEach(Segments):
+    """Reduces the rows of each component: along dimension `row` lie the components instead."""
+
+    @classmethod
+    def shape(cls, x, *, structure, row, **params):
+        """That of x with a row for each component."""
+        check_rows(cls.__name__, x, structure, row)
+        return Aval((*x.shape[:row], len(structure), *x.shape[row + 1 :]), x.dtype)
+
+
+def sample_structure(*lengths):
+    """The structure of components of these lengths, by default one of them empty."""
+    return structure_of([(n,) for n in lengths or (2, 0, 3)])[0]
+
+
+# ----------------------------------------------------------------------------------------- sums, repetition
 
 
 @op("nested.segment_sum(Tensor x, *, any structure, int row) -> Tensor")
-class segment_sum(Segments, linear="x", sums=True):
+class segment_sum(OfEach, linear="x", sums=True):
     """The sum of the rows of each component: along dimension `row` lie the components instead."""
 
     def impl(xp, x, *, structure, row):
@@ -44,7 +72,7 @@ class segment_sum(Segments, linear="x", sums=True):
 
 @op("nested.repeat_rows(Tensor x, *, any structure, int row) -> Tensor")
 class repeat_rows(Segments, linear="x", moves=True):
-    """What belongs to a component, for each of its rows: along dimension `row` lie the rows instead of the components."""
+    """What belongs to a component, for each of its rows: along dimension `row` lie the rows, not the components."""
 
     def impl(xp, x, *, structure, row):
         return segments.repeat_rows(x, structure, row)
@@ -56,6 +84,124 @@ class repeat_rows(Segments, linear="x", moves=True):
         return segment_sum(g, structure=structure, row=row)
 
     def samples(r):
-        structure = structure_of([(2,), (0,), (3,)])[0]
-        yield (r(3, 2),), {"structure": structure, "row": 0}
-        yield (r(2, 3),), {"structure": structure, "row": 1}
+        yield (r(3, 2),), {"structure": sample_structure(), "row": 0}
+        yield (r(2, 3),), {"structure": sample_structure(), "row": 1}
+
+
+# -------------------------------------------------------------------------------- by the kernels of others
+
+
+def kernel_along(operator, x, row, params):
+    """The kernel of an operator on arrays of x's kind, along a dimension."""
+    known = registry[operator]
+    several = next(p.type for p in known.schema.params if p.name == "dim").startswith("int[]")
+    return partial(known.kernel_for((x,)), dim=(row,) if several else row, **params)
+
+
+@op("nested.segment_found(Tensor x, *, str operator, any structure, int row, any params) -> Tensor")
+class segment_found(OfEach, differentiable=False):
+    """What the kernel of a reduction, which keeps the dimension, finds in the rows of each component."""
+
+    def impl(xp, x, *, operator, structure, row, params):
+        check_rows(operator, x, structure, row)
+        kernel = kernel_along(operator, x, row, params)
+        return segments.found(x, structure, row, operator, kernel, found_dtype(operator))
+
+    def shape(x, *, operator, structure, row, params):
+        return Aval(OfEach.shape(x, structure=structure, row=row).shape, found_dtype(operator))
+
+    def samples(r):
+        yield (r(5, 2),), {"operator": "any", "structure": sample_structure(), "row": 0, "params": {"keepdim": True}}
+        yield (
+            (r(2, 5),),
+            {"operator": "argmax", "structure": sample_structure(2, 3), "row": 1, "params": {"keepdim": True}},
+        )
+
+
+def found_dtype(operator):
+    """The dtype of what a reduction finds: a truth or a place."""
+    return bool_ if issubclass(registry[operator].definition, Truth) else int64
+
+
+@op("nested.rows_found(Tensor x, *, str operator, any structure, int row, any params) -> Tensor")
+class rows_found(Segments, differentiable=False):
+    """The places, the last result of an operator that keeps the shape, in each component."""
+
+    def impl(xp, x, *, operator, structure, row, params):
+        kernel = kernel_along(operator, x, row, params)
+
+        def places(part):
+            out = kernel(part)
+            return out[-1] if isinstance(out, tuple) else out
+
+        return segments.along(places, (x,), structure, row, int64)
+
+    def shape(x, *, operator, structure, row, params):
+        return Aval(x.shape, int64)
+
+    def samples(r):
+        params = {"descending": False, "stable": False}
+        yield (r(5, 2),), {"operator": "argsort", "structure": sample_structure(), "row": 0, "params": params}
+        params = {"largest": True}
+        yield (
+            (r(2, 5),),
+            {"operator": "running_extremes", "structure": sample_structure(), "row": 1, "params": params},
+        )
+
+
+@op("nested.segment_chosen(Tensor x, *, str operator, any structure, int row, any params) -> Tensor")
+class segment_chosen(OfEach):
+    """The element that a reduction chooses among the rows of each component; those that tie share the gradient."""
+
+    def impl(xp, x, *, operator, structure, row, params):
+        check_rows(operator, x, structure, row)
+        kernel = kernel_along(operator, x, row, params)
+        return segments.found(x, structure, row, operator, kernel, x.dtype)
+
+    def vjp_x(g, x, out, structure, row):
+        return repeat_rows(g, structure=structure, row=row) * _shares(x, out, structure, row)
+
+    def jvp_x(t, x, out, structure, row):
+        return segment_sum(t * _shares(x, out, structure, row), structure=structure, row=row)
+
+    def samples(r):
+        two, params = sample_structure(2, 3), {"keepdim": True}
+        yield (r(5, 2),), {"operator": "amax", "structure": two, "row": 0, "params": params}
+        yield (r(2, 5),), {"operator": "amin", "structure": two, "row": 1, "params": params}
+        params = {"keepdim": True, "skip_nan": False}
+        yield (r(5, 2),), {"operator": "middle", "structure": two, "row": 0, "params": params}
+
+
+def _shares(x, out, structure, row):
+    """What part of the gradient each element gets: those that are the result equal parts, the others nothing."""
+    out = repeat_rows(out, structure=structure, row=row)
+    chosen = cast_to(logical_or(eq(x, out), logical_and(isnan(x), isnan(out))), x.dtype)
+    each = repeat_rows(segment_sum(chosen, structure=structure, row=row), structure=structure, row=row)
+    return chosen / each
+
+
+# ---------------------------------------------------------------------------------------------- logsumexp
+
+
+@op("nested.segment_logsumexp(Tensor x, *, any structure, int row) -> Tensor")
+class segment_logsumexp(OfEach):
+    """log(sum(exp(x))) over the rows of each component, without overflow; -inf of none."""
+
+    def impl(xp, x, *, structure, row):
+        check_floating("logsumexp", x)
+        return segments.segment_logsumexp(x, structure, row)
+
+    def vjp_x(g, x, out, structure, row):
+        return repeat_rows(g, structure=structure, row=row) * _softmax_over(x, out, structure, row)
+
+    def jvp_x(t, x, out, structure, row):
+        return segment_sum(t * _softmax_over(x, out, structure, row), structure=structure, row=row)
+
+    def samples(r):
+        yield (r(5, 2),), {"structure": sample_structure(2, 3), "row": 0}
+        yield (r(2, 5),), {"structure": sample_structure(4, 1), "row": 1}
+
+
+def _softmax_over(x, out, structure, row):
+    """The softmax, from the logsumexp; where that is infinite, no difference of infinities is taken."""
+    return exp(x - repeat_rows(where(isinf(out), 0, out), structure=structure, row=row))

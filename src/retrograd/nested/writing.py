@@ -1,13 +1,29 @@
 """Writing to nested tensors in place: into their buffers."""
 
+import math
 from typing import Any
 
-from retrograd.core import Tensor
-from retrograd.nested.buffer import values
+from retrograd.core import Tensor, registry
+from retrograd.nested.buffer import like, packed, values
 from retrograd.nested.elementwise import beside, check_alike
 from retrograd.nested.layout import Layout, is_nested, layout
-from retrograd.ops.mutate import write_into
-from retrograd.ops.view import narrow
+from retrograd.ops.create import as_tensor
+from retrograd.ops.data import operand
+from retrograd.ops.family import broadcast_shapes
+from retrograd.ops.index import T, indexed, static_index
+from retrograd.ops.mutate import (
+    check_write,
+    in_front_of,
+    index_put,
+    is_mask,
+    set_item,
+    without_leading_ones,
+    write_into,
+)
+from retrograd.ops.pointwise import where
+from retrograd.ops.view import reshape
+
+ITEM = "x[...] = value"
 
 
 def write(name: str, x: Tensor, src: Any) -> Tensor:
@@ -17,20 +33,82 @@ def write(name: str, x: Tensor, src: Any) -> Tensor:
     known = layout(x)
     buffer, rows = values(x), beside(src, known._replace(structure=known.structure.packed))
     if rows is NotImplemented:
-        check_alike(name, x, src)
-        raise RuntimeError(f"{name}: a value of shape {src.shape} does not fit into a nested tensor of shape {x.shape}")
+        refuse(name, x, src)
     if known.holes:
-        _between_holes(name, buffer, rows, known)
+        _between_holes(name, x, buffer, rows, known)
     else:
         write_into(name, buffer, rows)
     return x
 
 
-def _between_holes(name: str, buffer: Tensor, rows: Any, known: Layout) -> None:
-    """Write rows to where the components lie in a buffer that has more."""
-    at = 0
-    for first, last in known.structure.bounds():
-        whole = getattr(rows, "ndim", 0) > known.row and rows.shape[known.row] != 1
-        src = narrow(rows, known.row, at, last - first) if whole else rows
-        write_into(name, narrow(buffer, known.row, first, last - first), src)
-        at += last - first
+def refuse(name: str, x: Tensor, src: Any) -> None:
+    """Say why a value does not fit."""
+    check_alike(name, x, src)
+    raise RuntimeError(f"{name}: a value of shape {src.shape} does not fit into a nested tensor of shape {x.shape}")
+
+
+def _between_holes(name: str, x: Tensor, buffer: Tensor, rows: Any, known: Layout) -> None:
+    """Write rows to where the components lie in a buffer that has more; one node is recorded for all of them."""
+    shape = (*buffer.shape[: known.row], known.structure.rows, *buffer.shape[known.row + 1 :])
+    if broadcast_shapes(name, [shape, rows.shape]) != shape:
+        refuse(name, x, rows)
+    set_item(buffer, (*(slice(None),) * known.row, as_tensor(known.structure.places())), rows)
+
+
+# ----------------------------------------------------------------------------------------------- x[...] = value
+
+
+def write_item(x: Tensor, key: Any, value: Any) -> None:
+    """x[key] = value: into the view that x[key] is, or else into the places of its elements."""
+    if not is_nested(x):
+        raise RuntimeError(f"{ITEM}: an example of a batch that is nested can't be written to; clone it")
+    value = operand(ITEM, value, x.dtype)
+    if is_mask(key) and not value.ndim:
+        write(ITEM, x, where(in_front_of(key, x), value, x))  # which elements are chosen need not be known
+        return
+    spec, ids = static_index(x, key if isinstance(key, tuple) else (key,))
+    window = None if ids else indexed(x, ids, spec)
+    if window is not None and _shows(window, x):
+        _check_kind(window, value)
+        write_into(ITEM, window, without_leading_ones(value, window.ndim))
+        return
+    check_write(ITEM, x, value)
+    _into_places(x, indexed(_numbered(x), ids, spec), value)
+
+
+def _shows(window: Tensor, x: Tensor) -> bool:
+    """Whether a tensor is a view of what x is, or of what x is a view of."""
+    base = x if x._view is None else x._view.base
+    return window._view is not None and window._view.base is base
+
+
+def _check_kind(window: Tensor, value: Tensor) -> None:
+    """A nested tensor does not fit into a plain one."""
+    if is_nested(value) and not is_nested(window):
+        raise RuntimeError(f"{ITEM}: a nested tensor of shape {value.shape} does not fit into shape {window.shape}")
+
+
+def _numbered(x: Tensor) -> Tensor:
+    """A tensor of the places of the elements in the innermost buffer, in the structure of x."""
+    if is_nested(x):
+        return like(layout(x), _numbered(values(x)))
+    return reshape(registry["arange"](0, math.prod(x.shape), 1), x.shape)
+
+
+def _into_places(x: Tensor, places: Tensor, value: Tensor) -> None:
+    """Write a value, which broadcasts to the shape of the places, into the places of the innermost buffer."""
+    while is_nested(places):
+        places = packed(places)
+        rows = beside(value, layout(places))
+        if rows is NotImplemented:
+            refuse(ITEM, places, value)
+        places, value = values(places), rows
+    _check_kind(places, value)
+    buffer = x
+    while is_nested(buffer):
+        buffer = values(buffer)
+    flat = reshape(buffer, (-1,))
+    if _shows(flat, x):
+        set_item(flat, places, value)
+    else:
+        write_into(ITEM, buffer, reshape(index_put(flat, value, [places], spec=(T,)), buffer.shape))

@@ -9,9 +9,9 @@ from retrograd.nn import init
 from retrograd.nn.linear import Linear
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
-from retrograd.ops.create import empty, zeros
+from retrograd.ops.create import empty, ones_like, zeros
 from retrograd.ops.nn import attention_weights
-from retrograd.ops.pointwise import logical_not, logical_or
+from retrograd.ops.pointwise import logical_and, logical_not, logical_or
 
 
 class MultiheadAttention(Module):
@@ -89,44 +89,41 @@ class MultiheadAttention(Module):
     ) -> tuple[Any, Any]:
         """The attention's output, shaped as the query, and its weights, or None where they are not needed.
 
-        `key_padding_mask` (N, S) and `attn_mask` (L, S) or (N · num_heads, L, S) are True where attention is
-        forbidden, or floats that are added to the scores; queries that may look nowhere get 0. The weights
-        are (N, L, S), the mean over the heads, or (N, num_heads, L, S). `is_causal` only says that `attn_mask`
-        is the causal mask.
+        `key_padding_mask` (N, S) and `attn_mask` (L, S), (N · num_heads, L, S) or (N, 1, L, S) are True where
+        attention is forbidden, or floats that are added to the scores; queries that may look nowhere get 0. The weights
+        are (N, L, S), the mean over the heads, or (N, num_heads, L, S). `is_causal`: query i sees keys 0 to i;
+        an `attn_mask` beside it is taken to say just that.
         """
-        self._check(query, key, value, attn_mask, is_causal)
+        self._check(query, key, value)
         batched = query.ndim == 3
-        q, k, v = self._project(query, key, value)
         masks = (_per_head(attn_mask, self.num_heads), _per_key(key_padding_mask, batched))
-        weights = attention_weights(q, k, _allowed(masks), _added(masks), scale=1 / math.sqrt(self.head_dim))
-        weights = F.dropout(weights, self.dropout, self.training)
-        out = self._leave(self.out_proj((weights @ v).transpose(1, 2).flatten(2)), batched)
-        if not need_weights:
+        causal = is_causal and attn_mask is None
+        dropout = self.dropout if self.training else 0.0
+        q, k, v = self._project(query, key, value)
+        out, weights = _attend(q, k, v, masks, causal, dropout, need_weights)
+        out = self._leave(self.out_proj(out.transpose(1, 2).flatten(2)), batched)
+        if weights is None:
             return out, None
         weights = weights.mean(1) if average_attn_weights else weights
         return out, weights if batched else weights.squeeze(0)
 
-    def _check(self, query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool) -> None:
+    def _check(self, query: Any, key: Any, value: Any) -> None:
         if query.ndim not in (2, 3) or not query.ndim == key.ndim == value.ndim:
             raise ValueError(
                 f"MultiheadAttention: query, key and value must all have 3 dimensions, or 2 without a batch, "
                 f"got shapes {query.shape}, {key.shape} and {value.shape}"
             )
-        if is_causal and attn_mask is None:
-            raise ValueError("MultiheadAttention: is_causal says that attn_mask is the causal mask; pass it too")
 
     def _project(self, query: Any, key: Any, value: Any) -> tuple[Any, ...]:
         """Queries, keys and values as (N, num_heads, positions, head size)."""
         heads = (self.num_heads, self.head_dim)
         if query is key is value and self.in_proj_weight is not None:
-            together = F.linear(self._enter(query), self.in_proj_weight, self.in_proj_bias)
-            return together.unflatten(-1, (3, *heads)).permute(2, 0, 3, 1, 4).unbind(0)
-        weights = self._weights()
-        biases = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
-        return tuple(
-            F.linear(self._enter(x), weight, bias).unflatten(-1, heads).transpose(1, 2)
-            for x, weight, bias in zip((query, key, value), weights, biases, strict=True)
-        )
+            parts = F.linear(self._enter(query), self.in_proj_weight, self.in_proj_bias).chunk(3, -1)
+        else:
+            biases = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
+            inputs = zip((query, key, value), self._weights(), biases, strict=True)
+            parts = tuple(F.linear(self._enter(x), weight, bias) for x, weight, bias in inputs)
+        return tuple(part.unflatten(-1, heads).transpose(1, 2) for part in parts)
 
     def _weights(self) -> tuple[Any, ...]:
         if self.in_proj_weight is not None:
@@ -146,9 +143,25 @@ class MultiheadAttention(Module):
         return x if self.batch_first else x.transpose(0, 1)
 
 
+def _attend(
+    q: Any, k: Any, v: Any, masks: tuple[Any, ...], causal: bool, dropout: float, need_weights: bool
+) -> tuple[Any, Any]:
+    """The values that the queries find, and the weights; None for these where one operator does without them."""
+    allowed, added = _allowed(masks), _added(masks)
+    given = [mask for mask in (allowed, added) if mask is not None]
+    if not need_weights and len(given) + causal < 2:
+        return F.scaled_dot_product_attention(q, k, v, given[0] if given else None, dropout, causal), None
+    scale = 1 / math.sqrt(q.shape[-1])
+    if causal:
+        past = ones_like(q @ k.transpose(-2, -1), dtype="bool").tril()
+        allowed = past if allowed is None else logical_and(allowed, past)
+    weights = F.dropout(attention_weights(q, k, allowed, added, scale=scale), dropout)
+    return weights @ v, weights if need_weights else None
+
+
 def _per_head(mask: Any, heads: int) -> Any:
     """An attention mask that broadcasts against (N, heads, L, S)."""
-    return mask if mask is None or mask.ndim == 2 else mask.unflatten(0, (mask.shape[0] // heads, heads))
+    return mask.unflatten(0, (-1, heads)) if mask is not None and mask.ndim == 3 else mask
 
 
 def _per_key(mask: Any, batched: bool) -> Any:

@@ -3,6 +3,8 @@
 # Kernels write into memory of their own instead of making a temporary for every step, and choose by minima and
 # maxima instead of masks, which cost several times as much.  `asarray` makes an array of a NumPy scalar.
 
+from operator import index
+
 from retrograd.core import dtype as dtypes
 from retrograd.core import op, registry
 from retrograd.ops.extremes import argmax
@@ -342,7 +344,7 @@ def _check_prelu(x, weight):
     if weight.ndim > 1:
         raise RuntimeError(f"prelu: the weight must have at most one dimension, got shape {weight.shape}")
     count = weight.numel()
-    if count != 1 and count != (x.shape[1] if x.ndim > 1 else 1):
+    if count != 1 and count != (index(x.shape[1]) if x.ndim > 1 else 1):
         raise RuntimeError(f"prelu: {count} weights do not fit shape {x.shape}: expected 1 or the size of dimension 1")
 
 

@@ -2,8 +2,9 @@
 
 import inspect
 
-from retrograd.core import Aval, Definition, Tensor, op
+from retrograd.core import Aval, Definition, Tensor, call, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.aval import symbolic
 from retrograd.ops.data import as_tensor as as_tensor
 from retrograd.ops.data import from_numpy as from_numpy
 from retrograd.ops.data import tensor as tensor
@@ -20,6 +21,21 @@ class Factory(Definition, differentiable=False):
 
     public = False
     method = False
+
+
+class Filled(Factory):
+    """Has `size` among its params.  Sizes that are no numbers make arrays of their own kind, out of plain ones."""
+
+    @classmethod
+    def batch(cls, batched, n, /, *, size, **params):
+        """For examples that differ in a size, which belongs to all of them."""
+        return call(registry[cls.__name__], (), {"size": (n, *size), **params})
+
+
+def _made(make, size, *rest):
+    """An array of that size, by a function that makes plain ones."""
+    unknown = symbolic(size)
+    return make(size, *rest) if unknown is None else unknown.made(lambda plain: make(plain, *rest), size)
 
 
 # The keywords that every public function that makes tensors takes.
@@ -78,7 +94,7 @@ def _float(dtype, *numbers):
 
 
 @op("full(int[] size, number fill_value, *, dtype? dtype=None) -> Tensor")
-class _full(Factory):
+class _full(Filled):
     """One value in the given shape; without dtype, of the dtype that the value has.
 
     >>> import retrograd as rg
@@ -87,7 +103,7 @@ class _full(Factory):
     """
 
     def impl(xp, *, size, fill_value, dtype):
-        return xp.full(size, fill_value, dtypes.of_scalar(fill_value) if dtype is None else dtype)
+        return _made(xp.full, size, fill_value, dtypes.of_scalar(fill_value) if dtype is None else dtype)
 
     def shape(*, size, fill_value, dtype):
         return Aval(size, dtypes.of_scalar(fill_value) if dtype is None else dtype)
@@ -98,7 +114,7 @@ class _full(Factory):
 
 
 @op("zeros(int... size, *, dtype? dtype=None) -> Tensor")
-class _zeros(Factory):
+class _zeros(Filled):
     """Zeros of the given shape, in the default dtype unless another is given.
 
     >>> import retrograd as rg
@@ -107,7 +123,7 @@ class _zeros(Factory):
     """
 
     def impl(xp, *, size, dtype):
-        return xp.zeros(size, _float(dtype))
+        return _made(xp.zeros, size, _float(dtype))
 
     def shape(*, size, dtype):
         return Aval(size, _float(dtype))
@@ -117,7 +133,7 @@ class _zeros(Factory):
 
 
 @op("ones(int... size, *, dtype? dtype=None) -> Tensor")
-class _ones(Factory):
+class _ones(Filled):
     """Ones of the given shape, in the default dtype unless another is given.
 
     >>> import retrograd as rg
@@ -126,7 +142,7 @@ class _ones(Factory):
     """
 
     def impl(xp, *, size, dtype):
-        return xp.ones(size, _float(dtype))
+        return _made(xp.ones, size, _float(dtype))
 
     def shape(*, size, dtype):
         return Aval(size, _float(dtype))

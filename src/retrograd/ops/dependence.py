@@ -8,7 +8,9 @@ import math
 
 from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.aval import symbolic
 from retrograd.core.gradfn import arguments
+from retrograd.core.tensor import make
 
 
 class Labels:
@@ -27,6 +29,9 @@ class Labels:
 
 def numbered(shape, first=1):
     """The elements' numbers, from 1 on, in row-major order; in float64, which every kernel takes."""
+    size = symbolic(shape)
+    if size is not None:
+        return make(size.made(lambda plain: numbered(plain, first).value, tuple(shape)), None, None)
     numbers = registry["arange"](first, first + math.prod(shape), 1, dtype=dtypes.float64)
     return registry["reshape"](numbers, tuple(shape))
 

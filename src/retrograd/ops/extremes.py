@@ -19,14 +19,14 @@ from retrograd.ops.family import (
 )
 from retrograd.ops.places import take_along_dim
 from retrograd.ops.pointwise import eq, isnan, logical_and, logical_or, maximum, minimum
-from retrograd.ops.reduce import axes_of, count_over, reduced, reduction_samples
+from retrograd.ops.reduce import axes_of, reduced, reduction_samples
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import reshape
 
 
 def check_nonempty(name, x, dim):
     """Refuse to choose among no elements."""
-    if count_over(x.shape, dim, name) == 0:
+    if 0 in [x.shape[d] for d in canonical_dims(name, dim, x.ndim)]:
         raise ValueError(
             f"{name}: nothing to choose from: the reduced dimensions of shape {x.shape} have no elements"
         )
@@ -119,7 +119,7 @@ class Position(Reduction, differentiable=False):
         if dim is not None and x.ndim > 1:
             return registry[cls.__name__](x, behind(cls.__name__, dim, x.ndim - 1), keepdim)
         canonical_dims(cls.__name__, dim, x.ndim - 1)
-        found = registry[cls.__name__](reshape(x, (n, numel(x.shape[1:]))), 1)
+        found = registry[cls.__name__](reshape(x, (n, -1 if n else numel(x.shape[1:]))), 1)
         return reshape(found, (n, *(1,) * (x.ndim - 1))) if keepdim else found
 
     @staticmethod

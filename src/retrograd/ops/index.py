@@ -5,6 +5,7 @@ import operator
 from retrograd import backend
 from retrograd.core import Aval, Definition, NotBatchedError, Tensor, graph_level, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.dispatch import compound
 from retrograd.ops.batching import aligned, inserted, spread
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Composite, View, canonical_dim
@@ -202,11 +203,14 @@ def indexed(x, ids, spec):
 
 
 def static_index(x, key):
-    """A key as its static part, with T for each index tensor, and these tensors.  Masks become indices."""
+    """A key as its static part, with T for each index tensor, and these tensors.
+
+    Masks become indices, but for compound ones, which choose part by part.
+    """
     key = [_as_index(k) for k in key]
     spec, ids = [], []
     for n, k in enumerate(key):
-        if isinstance(k, Tensor) and k.dtype == dtypes.bool_:
+        if isinstance(k, Tensor) and k.dtype == dtypes.bool_ and compound(k) is None:
             check_mask(k, x, _begins(key, n, x.ndim))
             places = nonzero(k, as_tuple=True)
             ids += places

@@ -6,6 +6,7 @@ import string
 from functools import lru_cache
 
 from retrograd.core import Aval, Definition, examples, op, registry, shape_of, xp
+from retrograd.core.aval import symbolic
 from retrograd.ops.batching import aligned
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import Composite, broadcast_shapes, from_behind, numel, same_dtype, sum_to
@@ -107,6 +108,8 @@ class matmul(Product, linear="a b", fits=True, aliases="linalg.matmul"):
             check_operands("matmul", examples.avals(batched, (a, b)))
         if batched == (True, False) and (ranks[1] == 1 or ranks == (1, 2)):
             return matmul(a, b)
+        if batched == (True, False) and ranks[1] == 2 and symbolic(a.shape) is not None:
+            return matmul(a, b)
         if batched == (True, False) and ranks[1] == 2:  # one product of all rows
             return reshape(matmul(_rows(a), b), (*a.shape[:-1], b.shape[-1]))
         if batched == (False, True) and ranks in ((2, 1), (1, 1)):
@@ -193,6 +196,8 @@ class rows_dot(Product, linear="a b"):
 
 def _rows(x, batched=False):
     """All rows of a tensor, or of each example, as a matrix."""
+    if x.ndim - batched == 2:
+        return x
     return reshape(x, (*x.shape[:batched], numel(x.shape[batched:-1]), x.shape[-1]))
 
 

@@ -46,6 +46,8 @@ class minimizer(Mapped):
         return xp.known(A, X)
 
     def shape(A, B, X):
+        if not A.shape[:-2] == B.shape[:-2] == X.shape[:-2]:
+            raise ValueError(f"minimizer: shapes {A.shape}, {B.shape} and {X.shape} differ in front")
         return Aval(X.shape, X.dtype)
 
     def vjp_A(g, A, B):

@@ -1,7 +1,5 @@
 """How tensors lie in memory: strides, formats, sizes in bytes, and on which device."""
 
-import math
-
 from retrograd import backend
 from retrograd.core import Tensor
 from retrograd.ops.data import tensor
@@ -83,7 +81,7 @@ def itemsize(x):
 @attribute
 def nbytes(x):
     """The bytes of all elements."""
-    return math.prod(x.shape) * x.dtype.itemsize
+    return x.numel() * x.dtype.itemsize
 
 
 # ------------------------------------------------------------------------------------------------- devices
@@ -112,7 +110,7 @@ def _constant(name, value, doc):
 _constant("is_cpu", True, "Whether the array lives on the CPU: always.")
 for _kind in ("cuda", "mps", "xpu", "xla", "meta", "mkldnn"):
     _constant(f"is_{_kind}", False, f"Whether the array is one of the device {_kind}: never.")
-for _kind in ("sparse", "sparse_csr", "quantized"):
+for _kind in ("sparse", "sparse_csr", "quantized", "nested"):
     _constant(f"is_{_kind}", False, f"Whether the tensor is {_kind.replace('_', ' ')}: never.")
 
 
@@ -169,11 +167,12 @@ def is_shared(x) -> bool:
 def _dlpack(x, *, stream=None, max_version=None, dl_device=None, copy=None):
     if x.requires_grad:
         raise BufferError("__dlpack__: this tensor requires grad; export x.detach()")
-    return concrete(x).__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+    array = backend.as_numpy(concrete(x))
+    return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
 
 def _dlpack_device(x):
-    return concrete(x).__dlpack_device__()
+    return backend.as_numpy(concrete(x)).__dlpack_device__()
 
 
 Tensor.__dlpack__, Tensor.__dlpack_device__ = _dlpack, _dlpack_device

@@ -5,8 +5,9 @@ import math
 import operator
 import warnings
 
+from retrograd import backend
 from retrograd.core import Tensor, graph_level, registry
-from retrograd.core.dispatch import cut, wants
+from retrograd.core.dispatch import compound, cut, wants
 from retrograd.core.tensor import make
 from retrograd.ops.functions import function
 from retrograd.ops.index import index
@@ -45,9 +46,14 @@ def concrete(x):
 @method
 def numpy(x, *, force=False):
     """The array that the tensor holds, not a copy; of a tensor that requires grad only if forced, or detached first."""
-    if not force and (x.requires_grad or _is_pushed(x)):
+    return backend.as_numpy(concrete(x) if force else leaving("numpy()", x))
+
+
+def leaving(name, x):
+    """The array below all levels, for those outside who know no derivatives; a RuntimeError refuses what has some."""
+    if x.requires_grad or _is_pushed(x):
         why = "requires grad" if x.requires_grad else "has a tangent"
-        raise RuntimeError(f"numpy(): this tensor {why}; use x.detach().numpy()")
+        raise RuntimeError(f"{name}: this tensor {why}; use x.detach() first, as in x.detach().numpy()")
     return concrete(x)
 
 
@@ -68,7 +74,7 @@ def __array__(x, dtype=None, copy=None):
             f"this tensor {why}, and would lose it in an array: np.stack and retrograd.numpy keep the graph, "
             f"x.detach().numpy() leaves it"
         )
-    array = concrete(x)
+    array = backend.as_numpy(concrete(x))
     if dtype is not None and array.dtype != dtype:
         if copy is False:
             raise ValueError(f"a tensor of dtype {x.dtype} can't become an array of dtype {dtype} without a copy")
@@ -357,7 +363,10 @@ def numel(input) -> int:
     """Number of elements."""
     if input.level is None:
         return input.value.size
-    return numel(input.value) if input.shape == input.value.shape else math.prod(input.shape)
+    if input.shape == input.value.shape:
+        return numel(input.value)
+    parts = compound(input)
+    return math.prod(input.shape) if parts is None else parts.numel(input)
 
 
 Tensor.nelement, Tensor.ndimension = numel, dim

@@ -459,7 +459,7 @@ def detach_(x) -> Tensor:
     return x
 
 
-def _without_leading_ones(value, ndim):
+def without_leading_ones(value, ndim):
     """A value with more dimensions than its place may have ones in front."""
     extra = value.ndim - ndim
     if extra > 0 and value.shape[:extra] == (1,) * extra:
@@ -467,12 +467,12 @@ def _without_leading_ones(value, ndim):
     return value
 
 
-def _is_mask(key):
+def is_mask(key):
     """Whether an index is one tensor of booleans."""
     return isinstance(key, Tensor) and key.dtype == dtypes.bool_ and key.ndim > 0
 
 
-def _leading(mask, x):
+def in_front_of(mask, x):
     """A mask of the first dimensions of x so that it broadcasts against x."""
     check_mask(mask, x, 0)
     return inserted(mask, x.ndim - mask.ndim, mask.ndim)
@@ -485,14 +485,14 @@ def set_item(x, key, value) -> None:
     if parts is not None:
         parts.write_item(x, key, value)
         return
-    if x.level is not None and _is_mask(key) and not getattr(value, "ndim", 0):
-        write_into(name, x, where(_leading(key, x), value, x))  # which elements are chosen need not be known
+    if x.level is not None and is_mask(key) and not getattr(value, "ndim", 0):
+        write_into(name, x, where(in_front_of(key, x), value, x))  # which elements are chosen need not be known
         return
     spec, ids = static_index(x, key if isinstance(key, tuple) else (key,))
     value = operand(name, value, x.dtype)
     if not ids and not any(isinstance(s, bool) for s in spec):
         window = indexed(x, ids, spec)
-        write_into(name, window, _without_leading_ones(value, window.ndim))
+        write_into(name, window, without_leading_ones(value, window.ndim))
         return
     check_write(name, x, value)
     if x.level is not None or (current().level and keepers()):

@@ -186,6 +186,8 @@ class channel_mix(Definition):
 
     def shape(x, p, q, y, r):
         _check_each("channel_mix", x, p, q, r)
+        if y is not None:
+            _check_pair("channel_mix", x, y)
         return x
 
     def vjp_x(g, p):

@@ -58,7 +58,7 @@ def _shown(x) -> str:
         suffix += ", requires_grad=True"
     if x.level is not None:
         return f"tensor({x.aval}, {type(x.level).__name__}{suffix})"
-    return f"tensor({backend.digits(x.value, 'tensor(', **_array_options())}{suffix})"
+    return f"{backend.text(x.value, **_array_options())}{suffix})"
 
 
 Tensor.__repr__ = _shown

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from retrograd.core import Aval, Definition, Tensor, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.aval import symbolic
 from retrograd.core.hooks import conjugate
 from retrograd.ops.create import tensor
 from retrograd.ops.family import (
@@ -60,6 +61,14 @@ def _back(g, x_aval, dim, keepdim):
     return expand(cast_to(kept(g, x_aval, dim, keepdim), x_aval.dtype), x_aval.shape)
 
 
+def _counted(x_aval, dim, keepdim):
+    """How many elements are reduced to one; a tensor where they are as many as a size that is no number."""
+    dims = canonical_dims("mean", dim, x_aval.ndim)
+    if symbolic([x_aval.shape[d] for d in dims]) is None:
+        return count_over(x_aval.shape, dim)
+    return sum(filled(registry["ones"]((), dtype=x_aval.dtype), shape=x_aval.shape), dim, keepdim)
+
+
 @op("filled(Tensor x, *, int[] shape) -> Tensor")
 class filled(Definition, linear="x", moves=True):
     """A tensor of `shape` with the one element of x everywhere: what a sum of everything is the transpose of."""
@@ -68,7 +77,8 @@ class filled(Definition, linear="x", moves=True):
     method = False
 
     def impl(xp, x, *, shape):
-        return xp.filled(x, shape)
+        size = symbolic(shape)
+        return xp.filled(x, shape) if size is None else size.spread(x.reshape(()), shape)
 
     def shape(x, *, shape):
         return Aval(shape, x.dtype)
@@ -144,7 +154,7 @@ class mean(Reduction, linear="x"):
         return reduced("mean", x, dim, keepdim, dtype or x.dtype)
 
     def vjp_x(g, x_aval, dim, keepdim):
-        return _back(g / count_over(x_aval.shape, dim), x_aval, dim, keepdim)
+        return _back(g / _counted(x_aval, dim, keepdim), x_aval, dim, keepdim)
 
     samples = reduction_samples
 
@@ -193,7 +203,7 @@ class nanmean(Composite):
         check_floating("nanmean", Aval((), dtype or x.dtype))
         canonical_dims("nanmean", dim, x.ndim)
         total = nansum(x, dim, keepdim, dtype=dtype)
-        count = cast_to(count_over(x.shape, dim) - sum(isnan(x), dim, keepdim), total.dtype)
+        count = cast_to(sum(logical_not(isnan(x)), dim, keepdim), total.dtype)
         return total / where(count == 0, math.nan, count)
 
     def samples(r):

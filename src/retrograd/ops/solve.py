@@ -85,10 +85,11 @@ class solved(Definition):
     method = False
 
     def impl(xp, A, B, LU, swaps, *, transposed):
+        _check_as_many(A, B)
         return xp.solve_factored(LU, swaps, B, transposed)
 
     def shape(A, B, LU, swaps, *, transposed):
-        check_sides("linalg.solve", A, B)
+        _check_as_many(A, B)
         return Aval(B.shape, B.dtype)
 
     def vjp_operands(g, operands, out, transposed):
@@ -123,6 +124,12 @@ class solved(Definition):
         for transposed in (False, True):
             A = dominant(r, 3, 2)
             yield (A, r(2, 3, 2), *solve_factors(A)), {"transposed": transposed}
+
+
+def _check_as_many(A, B):
+    check_sides("linalg.solve", A, B)
+    if A.shape[:-2] != B.shape[:-2]:
+        raise ValueError(f"linalg.solve: shapes {A.shape} and {B.shape} do not fit: expected as many matrices A as B")
 
 
 def solve_with(name, A, B, left, factors):

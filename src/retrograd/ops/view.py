@@ -2,6 +2,7 @@
 
 from retrograd.core import Aval, Definition, op, registry, xp
 from retrograd.core import dtype as dtypes
+from retrograd.core.aval import SymbolicSize, symbolic
 from retrograd.ops.batching import all_batched
 from retrograd.ops.family import (
     Along,
@@ -21,7 +22,12 @@ from retrograd.ops.family import (
 
 
 def inferred_shape(name, old, new):
-    """`new` with its -1, if any, worked out from the number of elements; a ValueError if it can't be."""
+    """`new` with its -1, if any, worked out from the number of elements; a ValueError if it can't be.
+
+    It stays as it is where sizes are symbolic.
+    """
+    if any(isinstance(s, SymbolicSize) for s in (*old, *new)):
+        return tuple(new)
     total, known = numel(old), numel(s for s in new if s != -1)
     unknown = sum(s == -1 for s in new)
     if unknown == 1 and known and total % known == 0:
@@ -80,6 +86,9 @@ class expand(View, linear="x"):
 
     def impl(xp, x, *, shape):
         shape = expanded_shape(x.shape, shape)
+        size = symbolic(shape)
+        if size is not None:
+            return size.spread(x, shape)
         if numel(shape) == numel(x.shape):  # nothing is repeated: the memory may be written to
             return xp.reshape(x, shape)
         return xp.broadcast_to(x, shape)
@@ -194,7 +203,9 @@ class flatten(Composite):
         first, last = (canonical_dim("flatten", d, x.ndim) for d in (start_dim, end_dim))
         if first > last:
             raise ValueError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
-        return reshape(x, (*x.shape[:first], numel(x.shape[first : last + 1]), *x.shape[last + 1 :]))
+        merged = x.shape[first : last + 1]
+        size = -1 if any(isinstance(s, SymbolicSize) for s in merged) else numel(merged)
+        return reshape(x, (*x.shape[:first], size, *x.shape[last + 1 :]))
 
     def samples(r):
         yield (r(2, 3, 4),), {}

@@ -86,6 +86,11 @@ class Pipe:
         return self._signature.restore(map_nodes(returned, lambda node: values[node.name]))
 
     @property
+    def knows_sizes(self) -> bool:
+        """Whether it is for arguments with the same sizes only, those included that are no numbers."""
+        return self._signature.knows_sizes
+
+    @property
     def _signature(self) -> Signature:
         assert self.captured.graph.signature is not None, "a captured graph knows its arguments"
         return self.captured.graph.signature

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import optree
 
 from retrograd.core import Tensor, registry
+from retrograd.core.aval import symbolic
 from retrograd.ops.create import as_tensor
 
 
@@ -86,6 +87,12 @@ def chunk_sizes(total: int, chunks: int) -> list[int]:
     if not 1 <= chunks <= total:
         raise ValueError(f"split: a batch of {total} examples can't make {chunks} micro-batches")
     return [total // chunks + (i < total % chunks) for i in range(chunks)]
+
+
+def shares_of_elements(values: Sequence[Any]) -> list[float] | None:
+    """How large a part of all elements each value has, where examples have sizes of their own; else None."""
+    counts = [sum(t.numel() for t in tensors_in(value) if symbolic(t.shape) is not None) for value in values]
+    return [count / sum(counts) for count in counts] if any(counts) else None
 
 
 def tensors_in(value: Any) -> list[Tensor]:

@@ -3,7 +3,10 @@
 import math
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import Any
 
+from retrograd.core import Aval
+from retrograd.core.aval import reckoned
 from retrograd.fx import Graph, Node
 
 # What it costs to carry one number from stage to stage, in multiplications.
@@ -67,8 +70,15 @@ def smallest_largest(costs: Sequence[float], cuts: Sequence[float], stages: int)
 
 def work(node: Node) -> float:
     """The multiplications that an operator takes, as its definition counts them from shapes."""
-    inputs = [argument.meta["val"] for argument in node.all_input_nodes]
-    return float(node.target.definition.work(inputs, node.meta["val"]))
+    inputs = [_in_numbers(argument.meta["val"]) for argument in node.all_input_nodes]
+    return float(node.target.definition.work(inputs, _in_numbers(node.meta["val"])))
+
+
+def _in_numbers(value: Any) -> Any:
+    """What is known of a value, or of several, with typical sizes for those that are no numbers."""
+    if isinstance(value, Aval):
+        return Aval(reckoned(value.shape), value.dtype)
+    return tuple(map(_in_numbers, value)) if isinstance(value, tuple) else value
 
 
 def carried(nodes: Sequence[Node]) -> list[float]:
@@ -85,4 +95,4 @@ def carried(nodes: Sequence[Node]) -> list[float]:
 
 def _numbers(value: object) -> float:
     """The numbers in a value; the results of an operator with several are taken apart where they are made."""
-    return NEVER if isinstance(value, tuple) else math.prod(value.shape)  # type: ignore[attr-defined]
+    return NEVER if isinstance(value, tuple) else math.prod(reckoned(value.shape))  # type: ignore[attr-defined]

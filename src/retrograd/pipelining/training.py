@@ -11,6 +11,7 @@ from typing import Any
 import optree
 
 from retrograd.core import Tensor, current
+from retrograd.core.aval import SymbolicSize
 from retrograd.nn import Module
 from retrograd.pipelining.actions import Action, Kind
 from retrograd.pipelining.ir import Pipe, SplitPoint, pipeline, split_into_equal_size
@@ -20,6 +21,7 @@ from retrograd.pipelining.microbatch import (
     Spec,
     TensorChunkSpec,
     merge_chunks,
+    shares_of_elements,
     split_args_kwargs_into_chunks,
     tensors_in,
 )
@@ -102,7 +104,8 @@ class Pipeline:
         Micro-batches count by their sizes, so where the loss is the mean over the examples, it and the gradients
         are those of the unsplit model on the whole batch.  A loss whose mean is over something else, like
         `cross_entropy` with `ignore_index`, is averaged over micro-batches by their numbers of examples, which is
-        not its mean over the batch.
+        not its mean over the batch.  Where the examples of the target have sizes of
+        their own, its elements count instead.
 
         Dropout and other random operators draw from one generator in the order in which the ranks' threads come
         to them, so runs of a model with dropout differ, under the same seed too.  After a step, `timeline` holds
@@ -156,6 +159,8 @@ class Pipeline:
                 raise ValueError(f"loss_fn must return a 0-d tensor, got {getattr(value, 'aval', value)!r}")
             return value
 
+        shares = shares_of_elements(targets) or [batch.weight for batch in batches]
+        batches = [batch._replace(weight=share) for batch, share in zip(batches, shares, strict=True)]
         losses, timeline = self._run(pipes, batches, loss, turn)
         weighted = [losses[i] * batch.weight for i, batch in enumerate(batches)]
         return sum(weighted[1:], start=weighted[0]), timeline
@@ -170,9 +175,12 @@ class Pipeline:
         modes = tuple(module.training for module in self.model.modules())
         parameters = tuple(map(id, self.model.parameters()))  # another one in the place of one is another model
         key = (modes, parameters, structure, *map(_kind_of, leaves))
-        if key not in self._pipes:
-            self._pipes[key] = self._capture(batch)
-        return self._pipes[key]
+        exact = (key, *[leaf.aval for leaf in leaves if isinstance(leaf, Tensor)])
+        known = self._pipes.get(key) or self._pipes.get(exact)
+        if known is None:
+            known = self._capture(batch)
+            self._pipes[exact if known.knows_sizes else key] = known
+        return known
 
     def _capture(self, batch: MicroBatch) -> Pipe:
         capture = partial(pipeline, self.model, batch.args, batch.kwargs)
@@ -215,9 +223,9 @@ class Pipeline:
 
 
 def _kind_of(leaf: Any) -> Hashable:
-    """What a capture depends on: a tensor's shape and dtype, the type and value of everything else."""
+    """What a capture depends on: a tensor's dtype and sizes in numbers, the type and value of everything else."""
     if isinstance(leaf, Tensor):
-        return leaf.aval
+        return leaf.dtype, *[None if isinstance(size, SymbolicSize) else size for size in leaf.shape]
     try:
         hash(leaf)
     except TypeError:

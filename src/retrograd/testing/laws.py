@@ -31,6 +31,7 @@ from retrograd.testing.calculus import (
     seeded,
 )
 from retrograd.testing.closeness import assert_close
+from retrograd.testing.nested_law import law_nested
 
 
 def shape_rule(op: Op, args: tuple, params: dict) -> tuple[Aval, ...]:
@@ -434,4 +435,4 @@ def law_integers(op: Op, args: tuple, params: dict) -> None:
             law_shape(op, other, params)
 
 
-LAWS = {name[4:]: law for name, law in list(globals().items()) if name.startswith("law_")}
+LAWS = {name[4:]: law for name, law in list(globals().items()) if name.startswith("law_")} | {"nested": law_nested}

@@ -47,4 +47,7 @@ ORACLES = {
     "take_true": in_rows(taken),
 }
 
-EXEMPT = {("masked_select", "vmap"): "how many are chosen depends on the values, and so the size of the result"}
+EXEMPT = {
+    ("masked_select", "vmap"): "how many are chosen depends on the values, and so the size of the result",
+    ("masked_select", "nested"): "it chooses from each component: the result is nested, that of a dense tensor flat",
+}

@@ -1,0 +1,220 @@
+"""What ragged batches cost: nested tensors in retrograd, beside PyTorch's padded batches and its jagged layout.
+
+    python benchmarks/nested.py [--rounds 15] [--json FILE] [--check]
+
+256 components of 5 to 200 rows at random, 64 features, float32.  Subjects take turns in one run, each on one thread;
+figures are medians of the time of one call.
+"""
+
+import argparse
+import importlib
+import random
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from common import cells, interleaved, library, main, parser, present, sampler, table, verdict
+
+COUNT, FEATURES, HEADS = 256, 64, 4
+LENGTHS = random.Random(0).choices(range(5, 201), k=COUNT)
+
+# What is measured, forward and backward, and the share of the time of padded and of jagged PyTorch that it may take.
+ROWS: dict[str, tuple[float | None, float | None]] = {
+    "linear, gelu, layer_norm": (0.6, 0.25),
+    "attention, 4 heads": (0.6, 0.25),
+    "attention, 4 heads, causal": (None, None),
+    "add": (None, None),
+    "sum over the ragged dimension": (None, None),
+    "softmax over the ragged dimension": (None, None),
+    "linear": (None, None),
+    "matmul, scores of queries and keys": (None, None),
+    "to_padded_tensor": (None, None),
+    "a + a of 3 components of 2 rows, forward alone": (None, None),
+}
+SUBJECTS: dict[str, dict[str, str]] = {"retrograd": {}, "PyTorch, padded": {}, "PyTorch, jagged": {}}
+
+
+class Kind:
+    """How a library holds the batch: as nested tensors, or padded."""
+
+    def __init__(self, m: Any, padded: bool) -> None:
+        m.manual_seed(0)
+        self.m, self.padded, self.functional = m, padded, m.nn.functional
+        mask = [[i < n for i in range(max(LENGTHS))] for n in LENGTHS]
+        self.mask = m.tensor(mask) if padded else None
+
+    def batch(self, *after: int) -> Any:
+        """A leaf of random numbers."""
+        if self.padded:
+            return self.m.randn(COUNT, max(LENGTHS), *after).requires_grad_()
+        return self.nested([self.m.randn(n, *after) for n in LENGTHS]).requires_grad_()
+
+    def nested(self, parts: list) -> Any:
+        """A nested tensor, in PyTorch of the jagged layout."""
+        layout = {"layout": self.m.jagged} if self.m.__name__ == "torch" else {}
+        return self.m.nested.nested_tensor(parts, **layout)
+
+    def weights(self) -> list:
+        """Those of a layer and of a normalisation."""
+        m, n = self.m, FEATURES
+        made = m.randn(n, n) / n**0.5, m.zeros(n), m.ones(n), m.zeros(n)
+        return [w.requires_grad_() for w in made]
+
+    def pull(self, out: Any, *leaves: Any) -> None:
+        """The backward pass, from ones; where padded, from zeros behind the components."""
+        seed = self.m.ones_like(out)
+        if self.padded and out.shape[:2] == self.mask.shape:
+            seed = self.mask.reshape(*self.mask.shape, *[1] * (out.ndim - 2)).to(out.dtype).expand(out.shape)
+        for leaf in leaves:
+            leaf.grad = None
+        out.backward(seed)
+
+
+def feed_forward(kind: Kind) -> Callable[[], object]:
+    """A dense layer, its activation and a normalisation."""
+    x, (w, b, gain, shift), f = kind.batch(FEATURES), kind.weights(), kind.functional
+
+    def run() -> None:
+        out = f.layer_norm(f.gelu(f.linear(x, w, b)), (FEATURES,), gain, shift)
+        kind.pull(out, x, w, b, gain, shift)
+
+    return run
+
+
+def by_heads(x: Any) -> Any:
+    """(batch, length, features) as (batch, heads, length, features of a head)."""
+    return x.unflatten(-1, (HEADS, FEATURES // HEADS)).transpose(1, 2)
+
+
+def attention(kind: Kind, causal: bool) -> Callable[[], object]:
+    """Scaled dot-product attention; where padded, without the keys behind the components."""
+    leaves = [kind.batch(FEATURES) for _ in range(3)]
+    mask = kind.mask[:, None, None, :] if kind.padded and not causal else None
+
+    def run() -> None:
+        out = kind.functional.scaled_dot_product_attention(*map(by_heads, leaves), attn_mask=mask, is_causal=causal)
+        kind.pull(out.transpose(1, 2).flatten(2), *leaves)
+
+    return run
+
+
+def scores(kind: Kind) -> Callable[[], object]:
+    """Every query of a component times every key of it."""
+    q, k = (kind.batch(HEADS, FEATURES // HEADS) for _ in range(2))
+    return lambda: kind.pull(q.transpose(1, 2) @ k.transpose(1, 2).transpose(-2, -1), q, k)
+
+
+def softmax(kind: Kind) -> Callable[[], object]:
+    """Over the rows of each component; where padded, without those behind."""
+    x = kind.batch(FEATURES)
+    behind = ~kind.mask[:, :, None] if kind.padded else None
+
+    def run() -> None:
+        scores = x.masked_fill(behind, -1e30) if kind.padded else x
+        kind.pull(scores.softmax(1), x)
+
+    return run
+
+
+def total(kind: Kind) -> Callable[[], object]:
+    """The sum over the rows of each component; where padded, without those behind."""
+    x = kind.batch(FEATURES)
+    kept = kind.mask[:, :, None].to(x.dtype) if kind.padded else None
+    return lambda: kind.pull((x * kept if kind.padded else x).sum(1), x)
+
+
+def padded(kind: Kind) -> Callable[[], object] | None:
+    """A padded batch of a nested tensor."""
+    if kind.padded:
+        return None
+    x = kind.batch(FEATURES)
+    pad = x.to_padded_tensor if kind.m.__name__ != "torch" else lambda p: kind.m.nested.to_padded_tensor(x, p)
+    return lambda: kind.pull(pad(0.0), x)
+
+
+def added(kind: Kind) -> Callable[[], object]:
+    """Element by element."""
+    x, y = kind.batch(FEATURES), kind.batch(FEATURES)
+    y = y if kind.padded else x.detach().requires_grad_()  # of jagged tensors made apart PyTorch adds none
+    return lambda: kind.pull(x + y, x, y)
+
+
+def layer(kind: Kind) -> Callable[[], object]:
+    """A dense layer."""
+    x, (w, b, _, _) = kind.batch(FEATURES), kind.weights()
+    return lambda: kind.pull(kind.functional.linear(x, w, b), x, w, b)
+
+
+def small(kind: Kind) -> Callable[[], object]:
+    """What an operator costs beside its work."""
+    a = kind.m.randn(3, 2) if kind.padded else kind.nested([kind.m.randn(2) for _ in range(3)])
+    return lambda: a + a
+
+
+CALLS: dict[str, Callable[[Kind], Callable[[], object] | None]] = {
+    "linear, gelu, layer_norm": feed_forward,
+    "attention, 4 heads": lambda kind: attention(kind, False),
+    "attention, 4 heads, causal": lambda kind: attention(kind, True),
+    "add": added,
+    "sum over the ragged dimension": total,
+    "softmax over the ragged dimension": softmax,
+    "linear": layer,
+    "matmul, scores of queries and keys": scores,
+    "to_padded_tensor": padded,
+    "a + a of 3 components of 2 rows, forward alone": small,
+}
+
+
+def worker(name: str) -> Callable[[str], Any]:
+    """The function from a row's name to seconds per call; from "why" and that to what it failed with, if it did."""
+    warnings.filterwarnings("ignore", module="torch")
+    m = library(name.partition(",")[0])
+    m.nested = importlib.import_module(f"{m.__name__}.nested")
+    kind = Kind(m, padded="padded" in name)
+    sample = sampler(lambda row: CALLS[row](kind))
+    failed: dict[str, str] = {}
+
+    def measured(row: str) -> Any:
+        if row.startswith("why "):
+            return failed.get(row[4:])
+        try:
+            return None if row in failed else sample(row)
+        except Exception as error:  # whatever the library can't do
+            failed[row] = f"{type(error).__name__}: {str(error).strip().splitlines()[0][:150]}"
+
+    return measured
+
+
+def compared(found: dict, budgets: dict[str, tuple[float | None, float | None]]) -> tuple[str, bool]:
+    """A table of milliseconds and of our shares of the peers' times, and whether all budgets are met."""
+    lines, fine = [], True
+    for row, limits in budgets.items():
+        times = [found[row].get(name) for name in SUBJECTS]
+        ratios = [times[0] / t if times[0] and t else None for t in times[1:]]
+        line = [row, *cells([t and t * 1e3 for t in times], "{:.3f}")]
+        for ratio, budget in zip(ratios, limits, strict=True):
+            ok = ratio is None or budget is None or ratio <= budget
+            fine = fine and ok
+            line += [*cells([ratio, budget], "{:.2f}"), verdict(ok) if ratio and budget else ""]
+        lines.append(line)
+    shares = [cell for name in SUBJECTS if name != "retrograd" for cell in (f"of {name.split()[1]}", "budget", "")]
+    return table(["ms", *SUBJECTS, *shares], lines), fine
+
+
+def report(options: argparse.Namespace) -> tuple[dict, bool]:
+    """Measure and print: the figures, and whether every budget is met."""
+    with present(__file__, SUBJECTS) as workers:
+        found = interleaved(workers, ROWS, options.rounds)
+        failures = [(w.name, row, w.sample(f"why {row}")) for w in workers for row in ROWS]
+    text, fine = compared(found, ROWS)
+    print(text)
+    for name, row, why in failures:
+        if why:
+            print(f"{name} has no {row}: {why}")
+            fine = fine and name != "retrograd"
+    return found, fine
+
+
+if __name__ == "__main__":
+    sys.exit(main(parser(__doc__, 15), report, worker))

@@ -1,0 +1,130 @@
+"""What padding costs a sentence encoder: nested batches beside padded ones, in retrograd and PyTorch.
+
+    python benchmarks/nested_encoder.py [--rounds 5] [--json FILE] [--check]
+
+The encoder is that of examples/ragged_sentences.py, all-MiniLM-L6-v2: six layers of width 384 with 12 heads; its
+weights are random here. Texts are as long as what functions of Python's library say of themselves, at most 256 words;
+sentences are as long as those in these texts. PyTorch's encoder makes nested tensors of a padded batch by itself where
+nothing is recorded ("nested"), unless told not to. Subjects take turns in one run, each on one thread; figures are
+medians.
+"""
+
+import argparse
+import bisect
+import heapq
+import inspect
+import random
+import re
+import shutil
+import statistics
+import sys
+import tempfile
+import textwrap
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from common import cells, interleaved, library, main, parser, present, seconds, table, verdict
+
+MODULES = (bisect, heapq, random, shutil, statistics, tempfile, textwrap)
+MOST = 256  # words of a text
+
+# What is measured, and the share of the padded batch's time that the nested one may take.
+ROWS: dict[str, float | None] = {
+    "forward, 64 texts": 0.6,
+    "forward, 64 sentences": 0.6,
+    "forward and backward, 16 texts": 0.6,
+    "forward and backward, 64 sentences": 0.6,
+}
+SUBJECTS = {"retrograd nested": {}, "retrograd padded": {}, "PyTorch padded": {}, "PyTorch nested": {}}
+
+
+def texts() -> list[str]:
+    """What the public functions of some modules say of themselves."""
+    functions = [getattr(module, name) for module in MODULES for name in getattr(module, "__all__", ())]
+    return [text for function in functions if callable(function) and (text := inspect.getdoc(function))]
+
+
+def lengths(kind: str, count: int) -> list[int]:
+    """The numbers of words of so many "texts" or "sentences", with marks of punctuation, beginning and end."""
+    found = texts() if kind == "texts" else [part for text in texts() for part in re.split(r"(?<=[.:])\s+", text)]
+    words = [min(len(re.findall(r"\w+|[^\w\s]", text)) + 2, MOST) for text in found]
+    return random.Random(0).sample(words, count)
+
+
+def encoder(m: Any, nested: bool) -> Any:
+    """The layers of the model."""
+    layer = m.nn.TransformerEncoderLayer(384, 12, 1536, 0.0, "gelu", 1e-12, batch_first=True)
+    options = {} if m.__name__ == "retrograd" else {"enable_nested_tensor": nested}
+    parts = {
+        "words": m.nn.Embedding(30522, 384),
+        "places": m.nn.Embedding(512, 384),
+        "norm": m.nn.LayerNorm(384, 1e-12),
+        "layers": m.nn.TransformerEncoder(layer, 6, **options),
+    }
+    return m.nn.ModuleDict(parts)
+
+
+def vectors(m: Any, model: Any, words: Any, places: Any, padding: Any = None) -> Any:
+    """Word numbers and their places (texts, words) to vectors (texts, width)."""
+    x = model["norm"](model["words"](words) + model["places"](places))
+    x = model["layers"](x, src_key_padding_mask=padding)
+    if padding is None:
+        return m.nn.functional.normalize(x.mean(1), dim=1)
+    x = x.masked_fill(padding.unsqueeze(-1), 0.0).sum(1) / (~padding).sum(1, keepdim=True)
+    return m.nn.functional.normalize(x, dim=1)
+
+
+def batch(m: Any, counts: list[int], nested: bool) -> tuple:
+    """The inputs of `vectors`: nested or padded."""
+    words, places = [m.randint(0, 30522, (n,)) for n in counts], [m.arange(n) for n in counts]
+    if nested and m.__name__ == "retrograd":
+        return m.nested.nested_tensor(words), m.nested.nested_tensor(places)
+    longest = max(counts)
+    padding = m.tensor([[i >= n for i in range(longest)] for n in counts])
+    both = [m.stack([m.nn.functional.pad(x, (0, longest - len(x))) for x in parts]) for parts in (words, places)]
+    return *both, padding
+
+
+def worker(name: str) -> Callable[[str], float | None]:
+    """The function from a row's name to seconds per call."""
+    m, nested = library(name.split()[0]), name.endswith("nested")
+    if m.__name__ == "retrograd":
+        library("retrograd.nested")
+    warnings.simplefilter("ignore")  # PyTorch's nested tensors are a prototype
+    m.manual_seed(0)
+    model = encoder(m, nested)
+
+    def sample(row: str) -> float | None:
+        how, _, (count, kind) = *row.rpartition(", ")[:2], row.rpartition(", ")[2].split()
+        inputs = batch(m, lengths(kind, int(count)), nested)
+        if how == "forward":
+            model.eval()
+            with m.no_grad():
+                return seconds(lambda: vectors(m, model, *inputs))
+        if name == "PyTorch nested":
+            return None
+        model.train()
+        model.zero_grad()
+        return seconds(lambda: vectors(m, model, *inputs)[:, 0].sum().backward())
+
+    return sample
+
+
+def report(options: argparse.Namespace) -> tuple[dict, bool]:
+    """Measure and print: the figures, and whether every budget is met."""
+    with present(__file__, SUBJECTS) as workers:
+        found = interleaved(workers, ROWS, options.rounds)
+    lines, fine = [], True
+    for row, budget in ROWS.items():
+        ratio = found[row]["retrograd nested"] / found[row]["retrograd padded"]
+        ok = budget is None or ratio <= budget
+        fine = fine and ok
+        times = cells([found[row].get(name) for name in SUBJECTS], "{:.2f}")
+        lines.append([row, *times[:2], *cells([ratio, budget], "{:.2f}"), verdict(ok) if budget else "", *times[2:]])
+    print(table(["seconds", "nested", "padded", "ratio", "budget", "", "PyTorch padded", "PyTorch nested"], lines))
+    return found, fine
+
+
+if __name__ == "__main__":
+    sys.exit(main(parser(__doc__, 5), report, worker))

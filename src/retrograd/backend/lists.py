@@ -1,0 +1,50 @@
+"""Ragged arrays as lists in lists, which is how Arrow and Awkward Array see them."""
+
+import math
+
+import numpy as np
+
+from retrograd.backend.ragged import Structure, packed, rows_of
+
+
+def as_lists(array, build):
+    """What `build` makes of an array's rows: from the numbers outwards, lists around lists, one at last for each row.
+
+    `build.rows(array)` starts with a plain array; `build.fixed(content, size, count)` and
+    `build.lists(offsets, content)` put lists of one size and of several around it; `build.pieces(starts, lengths,
+    content)`, if it has that, lists with holes between them.
+    """
+    if isinstance(array, np.ndarray):
+        return build.rows(array)
+    if array.lead:
+        raise RuntimeError(f"a batch of nested tensors, of shape {array.shape}, is no list of components; see unbind()")
+    structure = array.structure
+    if structure.starts is not None and hasattr(build, "pieces") and structure.sizes.shape[1] == 1 and not array.axis:
+        return build.pieces(structure.starts, structure.lengths, as_lists(array.values, build))
+    array = packed(array)
+    content = as_lists(_row_major(array), build)
+    for column in reversed(range(array.structure.sizes.shape[1])):
+        content = _around(build, content, array, column)
+    for place in reversed(range(array.axis)):
+        size, count = array.values.shape[place], len(array.structure) * math.prod(array.values.shape[:place])
+        content = build.fixed(content, size, count)
+    return content
+
+
+def _around(build, content, array, column):
+    """Lists around the elements that lie along a ragged dimension, for all components."""
+    sizes = array.structure.sizes
+    if sizes.shape[1] == 1 and not array.axis:
+        return build.lists(array.structure.offsets, content)
+    lists = math.prod(array.values.shape[: array.axis]) * np.prod(sizes[:, :column], axis=1)
+    return build.lists(Structure(np.repeat(sizes[:, column], lists).reshape(-1, 1)).offsets, content)
+
+
+def _row_major(array):
+    """The rows of the buffer, so that each component lies in row-major order: dense dimensions before them as well."""
+    if not array.axis:
+        return array.values
+    behind = array.values.shape[array.axis + 1 :]
+    parts = [rows_of(array.values, array.axis, *bounds) for bounds in array.structure.bounds()]
+    flat = [part.reshape(math.prod(part.shape[: array.axis + 1]), *behind) for part in parts]
+    return np.concatenate(flat) if flat else np.zeros((0, *behind), array.dtype)

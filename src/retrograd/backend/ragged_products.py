@@ -1,0 +1,132 @@
+"""Matrix products of the components of ragged arrays, one by one."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from retrograd.backend.ragged import Structure
+
+
+class Part(NamedTuple):
+    """Where in a buffer the matrix of each component lies; the dimensions in front are the same for all.
+
+    A matrix (m, n) of a component with so many rows or columns lies, with `ragged` "rows", in a buffer (..., rows, n);
+    with "columns" in (..., m, rows); with "both", where the structure has two sizes for each component, in (..., rows);
+    with "none" in (..., components, m, n).  `turned` matrices, of "both" alone, are the transposed ones of these.
+    """
+
+    ragged: str
+    structure: object = None
+    turned: bool = False
+
+    @property
+    def core(self):
+        """How many of the buffer's last dimensions the matrices take."""
+        return {"rows": 2, "columns": 2, "both": 1, "none": 3}[self.ragged]
+
+    @property
+    def transposed(self):
+        """Of the transposed matrices, where the last two dimensions of the buffer, if it has them, are exchanged."""
+        if self.ragged == "both":
+            return self._replace(turned=not self.turned)
+        return self._replace(ragged={"rows": "columns", "columns": "rows", "none": "none"}[self.ragged])
+
+    def sizes(self, shape):
+        """The numbers of rows and of columns, one number or one for each component, of a buffer of this shape."""
+        if self.ragged == "both":
+            rows, columns = self.structure.sizes.T
+            return (columns, rows) if self.turned else (rows, columns)
+        lengths = None if self.structure is None else self.structure.lengths
+        return lengths if self.ragged == "rows" else shape[-2], lengths if self.ragged == "columns" else shape[-1]
+
+    @property
+    def structures(self):
+        """Those of the ragged rows and of the ragged columns; None where they are not ragged."""
+        if self.ragged != "both":
+            return tuple([self.structure if self.ragged == which else None for which in ("rows", "columns")])
+        rows, columns = (Structure(self.structure.sizes[:, i : i + 1]) for i in (0, 1))
+        return (columns, rows) if self.turned else (rows, columns)
+
+    def check(self, name, shape):
+        """A ValueError says that a buffer of this shape has not the rows that the structure says."""
+        if self.structure is not None:
+            rows = shape[-2] if self.ragged == "rows" else shape[-1]
+            if len(shape) < self.core or rows != self.structure.rows:
+                raise ValueError(f"{name}: a buffer of shape {shape} has not the {self.structure.rows} rows of {self}")
+
+    def pieces(self, buffer):
+        """The matrix of each component, which shows the buffer's memory."""
+        if self.ragged == "none":
+            return [buffer[..., i, :, :] for i in range(buffer.shape[-3])]
+        bounds = self.structure.bounds()
+        if self.ragged == "rows":
+            return [buffer[..., first:last, :] for first, last in bounds]
+        if self.ragged == "columns":
+            return [buffer[..., first:last] for first, last in bounds]
+        front, sizes = buffer.shape[:-1], self.structure.sizes.tolist()
+        found = [buffer[..., b:e].reshape(*front, *size) for (b, e), size in zip(bounds, sizes, strict=True)]
+        return [piece.swapaxes(-1, -2) for piece in found] if self.turned else found
+
+
+def paired(rows, columns):
+    """The structure of matrices that have the rows of one structure and the columns of another."""
+    return Structure(np.stack((rows.lengths, columns.lengths), 1))
+
+
+def uniform(count, rows):
+    """The structure of so many components that have as many rows each."""
+    return Structure(np.full((count, 1), rows, np.int64))
+
+
+class Parts(NamedTuple):
+    """Where the matrices of two operands and of their products lie."""
+
+    a: Part
+    b: Part
+    out: Part
+
+
+def multiply_each(a, b, parts):
+    """The products of the matrices of each component of two buffers, as a buffer."""
+    out = np.empty(product_shape(a.shape, b.shape, parts), a.dtype)
+    for x, y, z in zip(parts.a.pieces(a), parts.b.pieces(b), parts.out.pieces(out), strict=True):
+        np.matmul(x, y, out=z)
+    return out
+
+
+def product_shape(a, b, parts):
+    """The shape of the buffer of the products, of buffers of these shapes; a ValueError names what does not fit."""
+    _check_fit(a, b, parts)
+    front = np.broadcast_shapes(a[: len(a) - parts.a.core], b[: len(b) - parts.b.core])
+    out, rows, columns = parts.out, parts.a.sizes(a)[0], parts.b.sizes(b)[1]
+    if out.ragged == "both":
+        return (*front, out.structure.rows)
+    if out.ragged == "rows":
+        return (*front, out.structure.rows, _number(columns))
+    if out.ragged == "columns":
+        return (*front, _number(rows), out.structure.rows)
+    return (*front, _count(a, b, parts), _number(rows), _number(columns))
+
+
+def _number(size):
+    """The size of a dimension that is ragged in an operand, but met one in the other that is the same for all."""
+    return size if isinstance(size, int) else int(size[0]) if len(size) else 0
+
+
+def _count(a, b, parts):
+    """The number of components."""
+    structure = parts.b.structure if parts.a.structure is None else parts.a.structure
+    return a[-3] if structure is None else len(structure)
+
+
+def _check_fit(a, b, parts):
+    """A ValueError names the first component whose matrices do not fit, and their shapes."""
+    parts.a.check("matmul", a)
+    parts.b.check("matmul", b)
+    left, right = parts.a.sizes(a), parts.b.sizes(b)
+    if left[1] is right[0] or not np.any(np.not_equal(left[1], right[0])):
+        return
+    sizes = [np.broadcast_to(size, _count(a, b, parts)) for size in (*left, *right)]
+    i = int(np.argmax(sizes[1] != sizes[2]))
+    of = [int(size[i]) for size in sizes]
+    raise ValueError(f"matmul: matrices of component {i}, of shapes {tuple(of[:2])} and {tuple(of[2:])}, do not fit")

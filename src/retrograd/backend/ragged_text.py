@@ -1,0 +1,40 @@
+"""Ragged arrays as text: their components one below the other, those in the middle left out where there are many."""
+
+import numpy as np
+
+LINE = 10  # a component takes a line at least, which counts as so many elements
+
+
+def text(array, indent="", *, threshold=None, edgeitems=None, **options):
+    """A ragged array as the code that makes it, but for the closing bracket; options are array2string's."""
+    defaults = np.get_printoptions()
+    threshold = defaults["threshold"] if threshold is None else threshold
+    edge = defaults["edgeitems"] if edgeitems is None else edgeitems
+    if max(array.size, LINE * array.shape[0]) > threshold:
+        threshold = 0  # what is left of components is summarised as well
+    options = {**options, "threshold": threshold, "edgeitems": edge}
+    below = indent + "  "
+    members = _members(array, below, edge if threshold == 0 else None, options)
+    if not members:
+        return "nested_tensor([]"
+    listed = f",\n{below}".join(members)
+    return f"nested_tensor([\n{below}{listed}\n{indent}]"
+
+
+def _members(array, indent, edge, options):
+    """The text of each component, or of `edge` of them at each end."""
+    count = array.shape[0]
+    if edge is None or count <= 2 * edge:
+        return [_member(array, number, indent, options) for number in range(count)]
+    ends = [_member(array, number, indent, options) for number in (*range(edge), *range(count - edge, count))]
+    return [*ends[:edge], "...", *ends[edge:]]
+
+
+def _member(array, number, indent, options):
+    """The text of one component, or of an example of a batch."""
+    part = array.at(number) if array.lead else array.between(number, number + 1).components()[0]
+    if not isinstance(part, np.ndarray):
+        return text(part, indent, **options) + ")"
+    digits = np.array2string(part, separator=", ", prefix=f"{indent}tensor(", **options)
+    size = f", size={part.shape}" if 0 in part.shape and part.ndim > 1 else ""
+    return f"tensor({digits}{size})"

@@ -1,0 +1,243 @@
+"""Which rows of a ragged array's buffer are chosen: by slices, by places, by masks."""
+
+import operator
+from typing import NamedTuple
+
+import numpy as np
+
+from retrograd.backend.ragged import Ragged, Structure
+
+
+class Window(NamedTuple):
+    """The places along one ragged dimension: of each component so many from `first` on, in steps.
+
+    A `single` place leaves no dimension.
+    """
+
+    first: np.ndarray
+    count: np.ndarray
+    step: int = 1
+    single: bool = False
+
+    def whole(self, sizes):
+        """Whether these are all places, in their order."""
+        return not self.single and self.step == 1 and np.array_equal(self.count, sizes)
+
+
+def begins(structure):
+    """The first row of each component."""
+    return structure.offsets[:-1] if structure.starts is None else structure.starts
+
+
+def reach(structure):
+    """How many rows a buffer must have for the components to lie in it."""
+    return structure.rows if structure.starts is None else int((structure.starts + structure.lengths).max(initial=0))
+
+
+def some_components(structure, key):
+    """The components that a slice, or an array of numbers, names, over the same buffer."""
+    return Structure(structure.sizes[key], begins(structure)[key])
+
+
+def component_numbers(name, index, count, wrap):
+    """Numbers of components from the front; an IndexError names the first that there is not."""
+    index = np.asarray(index, np.int64)
+    bad = (index >= count) | (index < (-count if wrap else 0))
+    if bad.any():
+        raise IndexError(f"{name}: component {index[bad].flat[0]} is named, but there are {count}")
+    return np.where(index < 0, index + count, index)
+
+
+def rows_of_component(name, structure, number):
+    """The first row of a component, how many it has, and its sizes."""
+    number = int(component_numbers(name, number, len(structure), True))
+    return int(begins(structure)[number]), int(structure.lengths[number]), structure.sizes[number].tolist()
+
+
+# -------------------------------------------------------------------------------------------------- windows
+
+
+def window(name, structure, column, key):
+    """The window that a slice or an integer is along a ragged dimension."""
+    sizes = structure.sizes[:, column]
+    if isinstance(key, slice):
+        return _slice_window(sizes, key)
+    _check_sizes(name, sizes, (key >= sizes) | (key < -sizes), f"place {key}")
+    return Window(key + sizes * (key < 0), np.ones_like(sizes), 1, True)
+
+
+def _slice_window(sizes, key):
+    """What slice.indices() says, for all sizes at once."""
+    step = 1 if key.step is None else operator.index(key.step)
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    low, high = (0, sizes) if step > 0 else (-1, sizes - 1)
+    first = _bound(key.start, sizes, low, high, 0 if step > 0 else sizes - 1)
+    last = _bound(key.stop, sizes, low, high, sizes if step > 0 else -1)
+    count = np.maximum((last - first + step - (1 if step > 0 else -1)) // step, 0)
+    return Window(first, count, step)
+
+
+def _bound(given, sizes, low, high, default):
+    """One end of a slice, counted from the front and put between the ends."""
+    if given is None:
+        return np.broadcast_to(default, sizes.shape)
+    given = operator.index(given)
+    return np.clip(given + sizes * (given < 0), low, high)
+
+
+def narrowed(name, structure, column, start, length):
+    """The window of `length` places from `start` on, numbers or one for each component; IndexError if there are not."""
+    sizes = structure.sizes[:, column]
+    start, length = (_one_each(name, n, len(sizes)) for n in (start, length))
+    first = start + sizes * (start < 0)
+    bad = (first < 0) | (length < 0) | (first + length > sizes)
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise IndexError(
+            f"{name}: places {start[i]} to {start[i] + length[i]} of component {i}, which has {sizes[i]} along this "
+            f"dimension"
+        )
+    return Window(first, length)
+
+
+def _one_each(name, numbers, count):
+    """A number for each component, given as such or as one for all."""
+    numbers = np.asarray(numbers)
+    if numbers.dtype.kind not in "iu":
+        if numbers.size:
+            raise TypeError(f"{name}: start and length must be integers, got {numbers.dtype}")
+        numbers = numbers.astype(np.int64)
+    if numbers.shape not in ((), (count,)):
+        raise ValueError(
+            f"{name}: start and length must be numbers, or have one for each of {count} components, got shape "
+            f"{numbers.shape}"
+        )
+    return np.broadcast_to(numbers, (count,)).astype(np.int64)
+
+
+def _check_sizes(name, sizes, bad, what):
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise IndexError(
+            f"{name}: {what} is out of range for component {first}, which has {sizes[first]} along this dimension"
+        )
+
+
+def cut(structure, windows):
+    """What is left of components that are seen through windows: one for each ragged dimension, None for a new one.
+
+    The structure, with holes, over the same buffer, if the rows of each component still follow each other and there is
+    a ragged dimension left; otherwise without holes, over the rows at the places that are returned with it.
+    """
+    seen = [w for w in windows if w is not None]
+    ones = np.ones(len(structure), np.int64)
+    left = [ones if w is None else w.count for w in windows if w is None or not w.single]
+    sizes = np.stack(left, axis=1) if left else np.zeros((len(structure), 0), np.int64)
+    if not left or not _in_one_piece(structure, seen):
+        return Structure(sizes), _places(structure, seen)
+    if all(w.whole(structure.sizes[:, c]) for c, w in enumerate(seen)):
+        return Structure(sizes, structure.starts), None
+    return Structure(
+        sizes, begins(structure) + sum(w.first * s for w, s in zip(seen, _strides(structure), strict=True))
+    ), None
+
+
+def _in_one_piece(structure, windows):
+    """Whether the rows of each component follow each other: single places first, then a part, then all there is."""
+    rest = [(w, c) for c, w in enumerate(windows) if not w.single]
+    if [c for _, c in rest] != list(range(len(windows) - len(rest), len(windows))):
+        return False
+    return all(w.step == 1 for w, _ in rest[:1]) and all(w.whole(structure.sizes[:, c]) for w, c in rest[1:])
+
+
+def _strides(structure):
+    """By how many rows the next place along each ragged dimension lies farther."""
+    behind = np.ones((len(structure), 1), np.int64)
+    return np.cumprod(np.concatenate([behind, structure.sizes[:, :0:-1]], axis=1), axis=1)[:, ::-1].T[
+        : structure.sizes.shape[1]
+    ]
+
+
+def _places(structure, windows):
+    """The places of the rows: along one dimension after the other, each place becomes as many as there are there."""
+    of, at = np.arange(len(structure)), begins(structure)
+    for w, stride in zip(windows, _strides(structure), strict=True):
+        count = w.count[of]
+        within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+        of, at = np.repeat(of, count), np.repeat(at, count)
+        at = at + (w.first[of] + within * w.step) * stride[of]
+    return at
+
+
+# --------------------------------------------------------------------------------------------------- places
+
+
+def coordinates(structure):
+    """Of each row of a structure without holes its place along each ragged dimension: one array for each."""
+    of = structure.components()
+    flat = np.arange(structure.rows) - structure.offsets[of]
+    out = []
+    for column in range(structure.sizes.shape[1])[::-1]:
+        size = structure.sizes[of, column]
+        out.insert(0, flat % np.maximum(size, 1))
+        flat = flat // np.maximum(size, 1)
+    return out
+
+
+def rows_at(component, places, structure, wrap):
+    """The rows at places along the ragged dimensions in components; all broadcast.  `wrap`: -1 is the last place."""
+    component = component_numbers("index", component, len(structure), wrap)
+    row = None
+    for column, place in enumerate(places):
+        size = structure.sizes[component, column]
+        place = _from_front(place, component, size, wrap)
+        row = place if row is None else row * size + place
+    return begins(structure)[component] + (0 if row is None else row)
+
+
+def _from_front(place, component, size, wrap):
+    """Places counted from the front; an IndexError names the first that there is not."""
+    if place.min(initial=0) < 0:
+        wrapped = np.where(place < 0, place + size, place) if wrap else place
+        _check_places(wrapped < 0, place, component, size)
+        place = wrapped
+    _check_places(place >= size, place, component, size)
+    return place
+
+
+def _check_places(bad, *arrays):
+    if not bad.any():
+        return
+    bad, *arrays = np.broadcast_arrays(bad, *arrays)
+    first = int(np.argmax(bad))
+    place, component, size = (a.flat[first] for a in arrays)
+    raise IndexError(
+        f"index: place {place} is out of range for component {component}, which has {size} along this dimension"
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- masks
+
+
+def by_component(structure, flat, behind, ordered):
+    """How many of the chosen elements of a buffer (*before, rows, behind), named in its order, each component has.
+
+    And in which order they lie component by component; None if that is theirs.
+    """
+    of = structure.components()[flat // max(behind, 1) % max(structure.rows, 1)]
+    counts = np.bincount(of, minlength=len(structure)).astype(np.int64)
+    return Structure(counts.reshape(-1, 1)), None if ordered else np.argsort(of, kind="stable")
+
+
+def nonzero(array):
+    """The places of the elements that are not zero, with the number of the component in front, for `lead` 0."""
+    if not isinstance(array, Ragged):
+        return np.argwhere(array)
+    parts = [np.insert(nonzero(c), 0, i, axis=1) for i, c in enumerate(array.components())]
+    return np.concatenate(parts) if parts else np.zeros((0, array.ndim), np.int64)
+
+
+def counted(counts):
+    """The structure of components of so many rows."""
+    return Structure(np.asarray(counts, np.int64).reshape(-1, 1))

@@ -1,0 +1,104 @@
+"""Methods and attributes of nested tensors, which all tensors get when this package is imported."""
+
+import copyreg
+from typing import Any
+
+from retrograd.backend.ragged import Ragged, packed
+from retrograd.core import Tensor, call
+from retrograd.nested import buffer
+from retrograd.nested.layout import is_nested
+from retrograd.nested.layout import layout as layout_in
+from retrograd.nested.places import places
+from retrograd.ops.layout import jagged, strided
+from retrograd.ops.layout import layout as Layout
+from retrograd.ops.methods import method
+
+
+def _known(name: str, x: Tensor) -> Any:
+    """The layout of a nested tensor; a RuntimeError refuses others for the method of that name."""
+    if not is_nested(x):
+        raise RuntimeError(f"{name}(): expected a nested tensor, got a tensor of shape {x.shape}")
+    return layout_in(x)
+
+
+@method
+def values(x: Tensor) -> Tensor:
+    """The rows of all components, one component behind the other, as a view that gradients flow through.
+
+    Where components have holes between them, these rows are there too: see `offsets` and `lengths`.
+
+    >>> import retrograd as rg
+    >>> rg.nested.nested_tensor([[1.0, 2.0], [3.0]]).values()
+    tensor([1., 2., 3.])
+    """
+    _known("values", x)
+    out: Tensor = call(buffer.values, (x,), {})
+    return out
+
+
+@method
+def offsets(x: Tensor) -> Tensor:
+    """Where among the rows of `values` each component begins, and at the end where the last one ends; int64, a copy.
+
+    >>> import retrograd as rg
+    >>> rg.nested.nested_tensor([[1.0, 2.0], [3.0]]).offsets()
+    tensor([0, 2, 3])
+    """
+    _known("offsets", x)
+    out: Tensor = places(x, what="offsets")
+    return out
+
+
+@method
+def lengths(x: Tensor) -> Tensor | None:
+    """How many rows of `values` each component has, if there are holes between them; None if offsets tell it all.
+
+    >>> import retrograd as rg
+    >>> rg.nested.nested_tensor_from_jagged(rg.arange(5), [0, 2, 5], lengths=[1, 3]).lengths()
+    tensor([1, 3])
+    """
+    known = _known("lengths", x)
+    return places(x, what="lengths") if known.holes else None
+
+
+@method
+def _nested_tensor_size(x: Tensor) -> Tensor:
+    """The shapes of the components, a row each; int64.
+
+    >>> import retrograd as rg
+    >>> rg.nested.nested_tensor([rg.ones(2, 3), rg.ones(1, 3)])._nested_tensor_size()
+    tensor([[2, 3],
+            [1, 3]])
+    """
+    _known("_nested_tensor_size", x)
+    out: Tensor = places(x, what="sizes")
+    return out
+
+
+def _is_nested(x: Tensor) -> bool:
+    """Whether the tensor has components, whose shapes may differ."""
+    return is_nested(x)
+
+
+def _layout(x: Tensor) -> Layout:
+    """How the elements are kept: jagged with one ragged dimension and dense components, else strided."""
+    if not is_nested(x) or layout_in(x).several != 1 or is_nested(values(x)):
+        return strided
+    return jagged
+
+
+for _name, _attribute in {"is_nested": _is_nested, "layout": _layout}.items():
+    setattr(Tensor, _name, property(_attribute))
+
+
+def _rebuilt(*fields: Any) -> Ragged:
+    """A ragged array from what pickling kept; stands here so that reading one imports this package."""
+    return Ragged(*fields)
+
+
+def _reduced(array: Ragged) -> tuple:
+    array = packed(array)
+    return _rebuilt, (array.values, array.structure, array.axis, array.lead)
+
+
+copyreg.pickle(Ragged, _reduced)

@@ -1,0 +1,151 @@
+"""Nested tensors padded to dense ones, and back: linear maps, each the other's transpose."""
+
+from typing import Any
+
+from retrograd.backend import padding as kernels
+from retrograd.backend.ragged import structure_of
+from retrograd.core import Aval, Op, Tensor, op, registry
+from retrograd.nested.apart import composed, final
+from retrograd.nested.buffer import over, packed, values
+from retrograd.nested.layout import is_nested, layout
+from retrograd.nested.segments import Segments
+from retrograd.ops.create import as_tensor
+from retrograd.ops.family import Composite
+from retrograd.ops.methods import concrete
+from retrograd.ops.view import movedim
+
+
+@op("nested.pad_rows(Tensor x, *, any structure, int row, int[] sizes, number padding=0) -> Tensor")
+class pad_rows(Segments, moves=True):
+    """The components in boxes of `sizes`, filled up with `padding`: for the rows, dimensions (components, *sizes)."""
+
+    def impl(xp, x, *, structure, row, sizes, padding):
+        return kernels.pad_rows(x, structure, row, sizes, padding)
+
+    def shape(x, *, structure, row, sizes, padding):
+        return Aval((*x.shape[:row], len(structure), *sizes, *x.shape[row + 1 :]), x.dtype)
+
+    def vjp_x(g, structure, row):
+        return unpad_rows(g, structure=structure, row=row)
+
+    def jvp_x(t, structure, row, sizes):
+        return pad_rows(t, structure=structure, row=row, sizes=sizes, padding=0)
+
+    def samples(r):
+        structure = structure_of([(2,), (0,), (3,)])[0]
+        yield (r(5, 2),), {"structure": structure, "row": 0, "sizes": (4,)}
+        yield (r(2, 5),), {"structure": structure, "row": 1, "sizes": (3,), "padding": -1.5}
+        structure = structure_of([(1, 3), (2, 2)])[0]
+        yield (r(2, 7, 2),), {"structure": structure, "row": 1, "sizes": (2, 3)}
+
+
+@op("nested.unpad_rows(Tensor x, *, any structure, int row) -> Tensor")
+class unpad_rows(Segments, linear="x", moves=True):
+    """The rows of components, which lie in the corners of boxes, where the dimensions (components, *sizes) were."""
+
+    def impl(xp, x, *, structure, row):
+        return kernels.unpad_rows(x, structure, row)
+
+    def shape(x, *, structure, row):
+        several = structure.sizes.shape[1]
+        kernels.check_boxes(x.shape[row : row + 1 + several], structure)
+        return Aval((*x.shape[:row], structure.rows, *x.shape[row + 1 + several :]), x.dtype)
+
+    def vjp_x(g, x_aval, structure, row):
+        sizes = x_aval.shape[row + 1 : row + 1 + structure.sizes.shape[1]]
+        return pad_rows(g, structure=structure, row=row, sizes=sizes, padding=0)
+
+    def samples(r):
+        structure = structure_of([(2,), (0,), (3,)])[0]
+        yield (r(3, 4, 2),), {"structure": structure, "row": 0}
+        yield (r(2, 3, 3),), {"structure": structure, "row": 1}
+        yield (r(2, 2, 3),), {"structure": structure_of([(1, 3), (2, 2)])[0], "row": 0}
+
+
+# ------------------------------------------------------------------------------------------------ nested -> dense
+
+
+@op("to_padded_tensor(Tensor input, number padding, int[]? output_size=None) -> Tensor")
+class to_padded_tensor(Composite, home="nested"):
+    """The dense tensor in which each component of a nested one begins in a corner, and `padding` is behind it.
+
+    A component gets the place of the largest: dimensions have the largest size of any component, or that of
+    `output_size`, which has a size for each dimension.  ValueError if one is too small.  Works for any number of ragged
+    dimensions, and sets of sets.
+
+    >>> import retrograd as rg
+    >>> x = rg.nested.nested_tensor([[1.0, 2.0], [3.0]])
+    >>> x.to_padded_tensor(0.0, output_size=(2, 3)).tolist()
+    [[1.0, 2.0, 0.0], [3.0, 0.0, 0.0]]
+    """
+
+    def compose(x, *, padding, output_size):
+        raise TypeError(f"to_padded_tensor: expected a nested tensor, got a dense one of shape {x.shape}")
+
+
+Tensor.to_padded_tensor = to_padded_tensor
+
+
+@composed("to_padded_tensor")
+@final
+def _to_padded(op: Op, args: tuple, params: dict) -> Any:
+    """The buffer in boxes, those of sets of sets inside first."""
+    (x,), wanted = args, params["output_size"]
+    needed = [kernels.largest(size) for size in x.shape]
+    wanted = needed if wanted is None else wanted
+    if len(wanted) != x.ndim:
+        raise ValueError(
+            f"to_padded_tensor: output_size must have {x.ndim} sizes, one for each dimension, got {wanted}"
+        )
+    for d, (size, asked) in enumerate(zip(needed, wanted, strict=True)):
+        if asked < size:
+            raise ValueError(f"to_padded_tensor: output_size has {asked} for dimension {d}, of which {size} are needed")
+    return padded(x, params["padding"], tuple(wanted))
+
+
+def padded(x: Tensor, padding: Any, sizes: tuple[int, ...]) -> Tensor:
+    """A tensor as a dense one of these sizes, which are large enough."""
+    if not is_nested(x):
+        more = [(0, size - s) for s, size in zip(x.shape, sizes, strict=True)]
+        behind = [n for pair in more[::-1] for n in pair]
+        return registry["pad"](x, tuple(behind), value=padding) if any(behind) else x
+    x = packed(x)
+    known = layout(x)
+    first, last, lead = known.ragged.start, known.ragged.stop, known.lead
+    rows = values(x)
+    rows = padded(rows, padding, (*sizes[:lead], *sizes[lead + 1 : first], rows.shape[known.row], *sizes[last:]))
+    out = pad_rows(rows, structure=known.structure, row=known.row, sizes=sizes[first:last], padding=padding)
+    out = movedim(out, known.row, lead) if known.axis else out
+    return padded(out, padding, sizes)
+
+
+# ------------------------------------------------------------------------------------------------ dense -> nested
+
+
+def nested_tensor_from_padded(padded: Tensor, lengths: Any) -> Tensor:
+    """The nested tensor of the corners of a dense tensor's slices, whose lengths are given: undoes `to_padded_tensor`.
+
+    padded: (components, *sizes, ...).  lengths: integers, of each component how long it is along dimension 1; of shape
+    (components, n), along as many dimensions from 1 on, which are all ragged then.  A nested tensor of lengths makes
+    sets of sets: it has a length for each set in each component.
+
+    Raises ValueError, naming the first component whose length is negative or does not fit, TypeError for what is no
+    integer.
+
+    >>> import retrograd as rg
+    >>> rg.nested.nested_tensor_from_padded(rg.arange(6).reshape(2, 3), [1, 2])
+    nested_tensor([
+      tensor([0]),
+      tensor([3, 4])
+    ])
+    """
+    name, inner = "nested_tensor_from_padded", None
+    if isinstance(lengths, Tensor) and is_nested(lengths):
+        lengths = packed(lengths)
+        inner, lengths = values(lengths), layout(lengths).structure.sizes
+    padded, numbers = as_tensor(padded), concrete(as_tensor(lengths))
+    if padded.ndim < 2:
+        raise ValueError(f"{name}: expected a tensor of 2 dimensions or more, got shape {padded.shape}")
+    structure = kernels.structure_of_lengths(name, numbers, padded.shape)
+    rows = unpad_rows(padded, structure=structure, row=0)
+    return over(rows if inner is None else nested_tensor_from_padded(rows, inner), structure)

