@@ -63,28 +63,40 @@ def kernels(include):
         ["src/retrograd/kernels/native.cpp"],
         include_dirs=[include],
         language="c++",
-        optional=True,
         extra_compile_args=FLAGS,
     )
 
 
 class AllOrNone(build_ext):
-    """A compiled module needs its neighbours' C types, so one failure drops all of them."""
+    """A compiled module of the core needs its neighbours' C types, so one failure drops all of them, and the kernels."""
 
     def build_extensions(self):
+        everything = self.extensions
+        core = [ext for ext in everything if ext.name.startswith("retrograd.core.")]
+        rest = [ext for ext in everything if ext not in core]
+        if self.built(core, "the core", plain):
+            say(f"the core is compiled ({', '.join(HOT)})")
+            if self.built(rest, "the kernels", say):
+                say("the kernels are compiled")
+        else:
+            self.drop(rest)
+        self.extensions = everything
+
+    def built(self, some, name, tell):
+        """Build some extensions; whether that went well, else the first error is told, and they are dropped."""
+        self.extensions = some
         try:
             super().build_extensions()
         except (CCompilerError, BaseError) as error:
-            self.drop()
-            plain(f"the C compiler failed: {shorten(str(error), 100)}")
-        else:
-            say(f"the core is compiled ({', '.join(HOT)})")
+            self.drop(some)
+            what = "" if tell is plain else f"{name} are not compiled, NumPy does their work: "
+            tell(f"{what}the C compiler failed: {shorten(str(error), 100)}")
+            return False
+        return True
 
-    def drop(self):
+    def drop(self, some):
         """Older binaries too: beside newer sources they would be imported."""
-        for ext in self.extensions:
-            if not ext.name.startswith("retrograd.core."):
-                continue
+        for ext in some:
             ext.optional = True  # now that it is missing, the rest of the build goes on without it
             filename = Path(self.get_ext_filename(ext.name))
             for folder in (Path(self.build_lib), Path("src")):

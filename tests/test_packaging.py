@@ -13,6 +13,11 @@ import pytest
 
 PROJECT = Path(__file__).parents[1]
 CONFIG = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+STAND_IN = """
+#include <Python.h>
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "native"};
+PyMODINIT_FUNC PyInit_native() { return PyModule_Create(&definition); }
+"""
 HOT = ["arithmetic", "dispatch", "engine", "gradfn", "level", "op", "record", "tensor"]
 
 
@@ -39,6 +44,9 @@ def tree(tmp_path):
         (core / f"{module}.py").write_text("answer = 42\n")
     for module in HOT:
         (core / f"{module}.pxd").touch()
+    kernels = tmp_path / "src/retrograd/kernels"
+    kernels.mkdir()
+    (kernels / "native.cpp").write_text(STAND_IN)
     return tmp_path
 
 
@@ -68,7 +76,7 @@ def plain_lines(output):
 @needs_compiler
 def test_the_hot_modules_are_compiled_beside_their_sources(tree):
     output = build(tree)
-    assert binaries(tree) == HOT
+    assert binaries(tree) == sorted([*HOT, "native"])
     assert plain_lines(output) == []
     assert list(tree.glob("src/**/*.c")) == []
     program = "from retrograd.core import engine; print(engine.__file__, engine.answer)"
@@ -93,6 +101,15 @@ def test_one_module_that_fails_drops_all_and_removes_older_binaries(tree):
     assert binaries(tree) == []
     assert "no such machine" in output
     assert len(plain_lines(output)) == 1
+
+
+@needs_compiler
+def test_kernels_that_fail_leave_the_core_as_it_is(tree):
+    build(tree)
+    (tree / "src/retrograd/kernels/native.cpp").write_text("#error no such machine\n")
+    output = build(tree)
+    assert binaries(tree) == HOT
+    assert "retrograd: the kernels are not compiled, NumPy does their work" in output
 
 
 def test_retrograd_pure_builds_nothing(tree):

@@ -20,6 +20,7 @@ from retrograd.autograd import is_inference_mode_enabled as is_inference_mode_en
 from retrograd.autograd import no_grad as no_grad
 from retrograd.autograd import set_grad_enabled as set_grad_enabled
 from retrograd.core import Tensor as Tensor
+from retrograd.core import examples as _examples
 from retrograd.core.build import show_config as show_config
 from retrograd.core.dtype import complex64 as complex64
 from retrograd.core.dtype import complex128 as complex128
@@ -89,6 +90,7 @@ from retrograd.func.arrays import make_hvp as make_hvp
 from retrograd.func.arrays import make_jvp as make_jvp
 from retrograd.func.arrays import make_vjp as make_vjp
 from retrograd.func.arrays import multigrad_dict as multigrad_dict
+from retrograd import nested as nested
 from retrograd import numpy as numpy
 from retrograd import random as random
 from retrograd import scipy as scipy

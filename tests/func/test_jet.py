@@ -19,6 +19,8 @@ from retrograd.levels import outputs, value_at
 from retrograd.testing import samples_of
 from retrograd.testing.calculus import closed, directions
 
+from ..tables import operators_on_arrays
+
 ORDER = 8
 
 
@@ -419,7 +421,7 @@ def operators(f, xs, order):
 
 # The orders of neighbours, v - 1 and v + 1, are new tensors each time: nobody sees that two of them are equal.
 EXPONENTIAL = {("special." + name, 1) for name in ("iv", "ive", "jv", "kv", "kve", "yv")}
-CASES = [name for name in sorted(registry) if registry[name].differentiable or registry[name].inlined]
+CASES = [name for name in operators_on_arrays() if registry[name].differentiable or registry[name].inlined]
 
 
 def growth(name):

@@ -17,7 +17,6 @@ LATER = {
         SymInt export export.export fx.PH fx.Proxy fx.ProxyableClassMeta fx.Tracer fx.Transformer
         fx.immutable_collections.immutable_list fx.proxy.TracerBase fx.subgraph_rewriter. fx.symbolic_trace
     """,
-    "ragged arrays": "nested.",
     "modules": """
         nn.BatchNorm1d nn.BatchNorm2d nn.Conv2d nn.DataParallel nn.Dropout2d nn.EmbeddingBag nn.GroupNorm
         nn.InstanceNorm2d nn.MaxPool2d nn.PReLU

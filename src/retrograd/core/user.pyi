@@ -644,6 +644,9 @@ class Tensor:
         """Whether the array is one of the device mps: never."""
     def is_neg(self) -> _bool:
         """Whether a negation is pending: never here, where `imag` of a conjugate is computed at once."""
+    @property
+    def is_nested(self) -> Any:
+        """Whether the tensor is nested: never."""
     def is_nonzero(self) -> _bool:
         """Whether the one element of the tensor is not 0; RuntimeError if it has none or several."""
     def is_pinned(self, device: Any = None) -> _bool:

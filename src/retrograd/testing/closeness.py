@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.core import Tensor
+from retrograd.core.dispatch import compound
 
 TOLERANCES = {"float16": (1e-3, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}  # rtol, atol
 TOLERANCES |= {"complex64": TOLERANCES["float32"], "complex128": TOLERANCES["float64"]}
@@ -20,7 +21,8 @@ def assert_close(
 ) -> None:
     """Check that every `|actual - expected| <= atol + rtol * |expected|`, and that shapes and dtypes agree.
 
-    Takes tensors, arrays, and numbers or lists, whose dtype is not compared.  A tolerance that is not given
+    Takes tensors, arrays, and numbers or lists, whose dtype is not compared; nested tensors and lists of their components
+    are compared one by one.  A tolerance that is not given
     follows from the less precise dtype, as in torch.testing.assert_close: (rtol, atol) is (1e-7, 1e-7) for
     float64, (1.3e-6, 1e-5) for float32, (1e-3, 1e-5) for float16 and (0, 0) for integers and booleans.
 
@@ -31,6 +33,9 @@ def assert_close(
     Traceback (most recent call last):
     AssertionError: 1 of 2 entries (50.0%) are not close. The worst is at index (1,): 2.0, expected 2.5...
     """
+    if any(isinstance(x, Tensor) and compound(x) is not None for x in (actual, expected)):
+        _assert_parts_close(actual, expected, rtol, atol, equal_nan)
+        return
     a, e = array_of(actual), array_of(expected)
     _check_alike(actual, expected, a, e)
     rtol, atol = _tolerances(a, e, rtol, atol)
@@ -38,6 +43,20 @@ def assert_close(
     bad = ~np.isclose(a, e, rtol=rtol, atol=atol, equal_nan=equal_nan)
     if bad.any():
         raise AssertionError(_worst(a, e, bad, rtol, atol))
+
+
+def _assert_parts_close(
+    actual: Any, expected: Any, rtol: float | None, atol: float | None, equal_nan: bool
+) -> None:
+    """`assert_close` for tensors of several parts: part by part."""
+    a, e = list(actual), list(expected)
+    if len(a) != len(e):
+        raise AssertionError(f"there are {len(a)} components, expected {len(e)}")
+    for i, (part, wanted) in enumerate(zip(a, e, strict=True)):
+        try:
+            assert_close(part, wanted, rtol, atol, equal_nan=equal_nan)
+        except AssertionError as error:
+            raise AssertionError(f"component {i}: {error}") from None
 
 
 def array_of(value: Any) -> np.ndarray:

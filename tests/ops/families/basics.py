@@ -246,6 +246,7 @@ FUNCTIONS = {
     "relu": lambda x: x * (x > 0),
     "silu": lambda x: x * sigmoid(x),
     "gelu": gelu,
+    "gelu_slope": lambda x: 0.5 * (1 + erf(x / math.sqrt(2))) + x * np.exp(-x * x / 2) / math.sqrt(2 * math.pi),
     "leaky_relu": lambda x, negative_slope: np.where(x > 0, x, x * negative_slope),
 }
 COMPARISONS = {
