@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-import retrograd.nested  # noqa: F401
+import retrograd.nested
 import retrograd.ops  # noqa: F401
 from retrograd.library import sanitize
 

@@ -68,7 +68,7 @@ def kernels(include):
 
 
 class AllOrNone(build_ext):
-    """A compiled module of the core needs its neighbours' C types, so one failure drops all of them, and the kernels."""
+    """A compiled module of the core needs its neighbours' C types: one failure drops all of them, and the kernels."""
 
     def build_extensions(self):
         everything = self.extensions

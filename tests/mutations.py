@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 LAWS = ("tests/ops/test_laws.py",)
-TESTS = ("tests/core", "tests/ops", "tests/autograd", "tests/func")
+TESTS = ("tests/nested", "tests/core", "tests/ops", "tests/autograd", "tests/func")
 MISSES_ALLOWED = 1
 
 
@@ -49,7 +49,7 @@ MUTATIONS = (
         "return g - exp(out) * sum_over(g, dim, keepdim=True)",
         "return g - exp(out) * sum_over(g, keepdim=True)"),
     Mutation("ops/reduce.py", "mean: the vjp divides by the number of all elements",
-        "_back(g / count_over(x_aval.shape, dim), x_aval", "_back(g / numel(x_aval.shape), x_aval"),
+        "_back(g / _counted(x_aval, dim, keepdim), x_aval", "_back(g / numel(x_aval.shape), x_aval"),
     Mutation("ops/view.py", "permute: the vjp applies the permutation, not its inverse",
         "tuple(order.index(i) for i in range(g.ndim))", "tuple(order[i] for i in range(g.ndim))"),
     Mutation("backend/places.py", "getitem: of an element taken twice, one cotangent is lost",
@@ -148,6 +148,31 @@ MUTATIONS = (
     # Schemas
     Mutation("core/schema.py", "schema: a default that is left out becomes None",
         "return parameter.default", "return None"),
+    # Nested tensors
+    Mutation("nested/elementwise.py", "nested: tensors of other structures go together",
+        "return values(a) if alike and its.structure == known.structure else NotImplemented",
+        "return values(a) if alike else NotImplemented"),
+    Mutation("nested/elementwise.py", "nested: a number for each component is that of the first",
+        "return repeat_rows(each, structure=known.structure, row=known.row)",
+        "return reshape(a, (*front, shape[lead], *middle, *end))[:1]"),
+    Mutation("nested/buffer.py", "nested: gradients of rows that two components share are not added up",
+        'registry["index_sum"](rows, as_tensor(structure.places()), dim=row, size=buffer_aval.shape[row])',
+        'registry["zeros"](buffer_aval.shape, dtype=g.dtype).index_copy(row, as_tensor(structure.places()), rows)'),
+    Mutation("backend/ragged.py", "nested: sizes are equal where their sums are",
+        "return np.array_equal(self.sizes, other.sizes) and", "return self.sizes.sum() == other.sizes.sum() and"),
+    Mutation("backend/ragged_attention.py", "nested: attention looks one key too far",
+        "np.copyto(later, -np.inf, where=~np.tri(*later.shape[-2:], dtype=bool))",
+        "np.copyto(later, -np.inf, where=~np.tri(*later.shape[-2:], k=1, dtype=bool))"),
+    Mutation("backend/ragged_attention.py", "nested: attention's gradient forgets that weights add up to 1",
+        "level = of_sums - np.vecdot(g, out)", "level = of_sums - 0 * np.vecdot(g, out)"),
+    Mutation("backend/padding.py", "nested: what is unpadded is that of the component before",
+        "parts = [x[(*front, i, *corner)] for i,", "parts = [x[(*front, i - 1, *corner)] for i,"),
+    Mutation("nested/mapping.py", "nested: a mapped operator takes the first component twice",
+        "islice(_each(op.name, args, followed, known), 1, None)",
+        "islice(_each(op.name, args, followed, known), 0, len(known.structure) - 1)"),
+    # Kernels
+    Mutation("kernels/twins.py", "kernels: the slope of gelu lacks the density",
+        "return _normal(x) + y * density", "return _normal(x) + 0 * density"),
 )  # fmt: skip
 
 

@@ -72,8 +72,8 @@ __version__ = "0.1.0"
 globals().update(ops.public())  # every operator and public function, by its names
 
 _LATER = (
-    "cli", "fft", "func", "fx", "interop", "library", "linalg", "nested", "nn", "numpy", "optim", "pipelining", "random",
-    "scipy", "signal", "special", "testing", "utils",
+    "cli", "export", "fft", "func", "fx", "interop", "library", "linalg", "nested", "nn", "numpy", "optim",
+    "pipelining", "random", "scipy", "signal", "special", "testing", "utils",
 )  # fmt: skip
 _OF_FUNC = ("vmap",)
 _OF_ARRAYS = (

@@ -75,6 +75,7 @@ from retrograd.ops.legacy import ShortTensor as ShortTensor
 from retrograd import cli as cli
 from retrograd.func.arrays import deriv as deriv
 from retrograd.func.arrays import elementwise_grad as elementwise_grad
+from retrograd import export as export
 from retrograd import fft as fft
 from retrograd.func.arrays import grad as grad
 from retrograd.func.arrays import grad_and_aux as grad_and_aux

@@ -140,10 +140,11 @@ def test_kinds_of_nodes_are_checked():
     graph = fx.Graph()
     with pytest.raises(ValueError, match="op must be one of placeholder, get_attr"):
         graph.create_node("call", "x")
-    with pytest.raises(NotImplementedError, match="call_method is not supported"):
-        graph.create_node("call_method", "x")
-    with pytest.raises(TypeError, match="registered operator"):
-        graph.call_function(len, (1,))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="an operator or a function, got 'exp'"):
+        graph.call_function("exp", (1,))  # type: ignore[arg-type]
+    for call in (graph.call_method, graph.call_module):
+        with pytest.raises(TypeError, match="must be a name"):
+            call(len, (1,))
     with pytest.raises(RuntimeError, match="no output yet"):
         graph.output_node()
 
@@ -196,8 +197,16 @@ def corrupt_users(graph, x, mul, add):
     x.users.clear()
 
 
-def corrupt_arguments_in_place(graph, x, mul, add):
-    add.kwargs["alpha"] = x
+def corrupt_arguments(graph, x, mul, add):
+    add.kwargs = {"alpha": x}
+
+
+def corrupt_function(graph, x, mul, add):
+    mul.target = "mul"
+
+
+def corrupt_method(graph, x, mul, add):
+    mul.op, mul.target, mul.args = "call_method", "exp", ()
 
 
 def corrupt_name(graph, x, mul, add):
@@ -249,7 +258,9 @@ def corrupt_signature(graph, x, mul, add):
 CORRUPTIONS = {
     corrupt_order: "add uses mul, which does not come before it",
     corrupt_users: r"x.users is \[\], but \['add', 'mul'\] use it",
-    corrupt_arguments_in_place: r"add: .*unexpected argument 'alpha'",
+    corrupt_function: "mul calls 'mul', which is no operator or function",
+    corrupt_method: "mul calls the method exp of nothing",
+    corrupt_arguments: r"add: .*unexpected argument 'alpha'",
     corrupt_name: "'Mul' is not in snake_case",
     corrupt_unique: "two nodes are called 'add'",
     corrupt_target: "mul calls .* no registered operator",
@@ -289,10 +300,141 @@ def test_copies_are_equal_and_independent(duplicate):
     graph.lint()
 
 
-def test_a_long_graph_is_copied_without_recursion():
+def deep(count: int) -> fx.Graph:
     graph = fx.Graph()
     node = graph.placeholder("x")
-    for _ in range(5000):
+    for _ in range(count):
         node = graph.call_function(MUL, (node, 2))
     graph.output(node)
-    assert len(pickle.loads(pickle.dumps(graph)).nodes) == 5002
+    return graph
+
+
+@pytest.mark.parametrize("duplicate", DUPLICATES.values(), ids=DUPLICATES)
+def test_a_long_graph_is_copied_without_recursion(duplicate):
+    twin = duplicate(deep(100_000))
+    assert len(twin.nodes) == 100_002
+    assert twin.output_node().args[0].name == "mul_99999"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda args: args[0].append(1),
+        lambda args: args[0].__setitem__(0, 1),
+        lambda args: args[0].sort(),
+        lambda args: args[1].update(k=1),
+        lambda args: args[1].pop("k"),
+    ],
+)
+def test_arguments_cannot_change_in_place(change):
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    node = graph.call_function(CAT, ([x], {"k": x}))
+    with pytest.raises(TypeError, match="assign node"):
+        change(node.args)
+    with pytest.raises(TypeError, match=r"assign node\.kwargs"):
+        node.kwargs["dim"] = 1
+    assert node.args == ([x], {"k": x})
+
+
+def test_single_arguments_are_changed_and_inserted():
+    _, x, mul, add = small()
+    add.update_arg(1, x)
+    add.insert_arg(0, 7)
+    add.update_kwarg("alpha", mul)
+    assert (add.args, add.kwargs) == ((7, x, x), {"alpha": mul})
+    assert list(mul.users) == [add]
+    with pytest.raises(IndexError, match="no place 4"):
+        add.insert_arg(4, x)
+
+
+def test_only_the_users_that_are_asked_for_change_and_notes_go_along():
+    graph, x, mul, add = small()
+    x.meta["note"] = "kept"
+    with graph.inserting_after(x):
+        new = graph.call_function(ADD, (x, 1))
+    assert x.replace_all_uses_with(new, lambda user: user is add, propagate_meta=True) == [add]
+    assert (mul.args[0], add.args[0], new.meta) == (x, new, {"note": "kept"})
+    graph.lint()
+    with pytest.raises(ValueError, match="has a meta of its own"):
+        x.replace_all_uses_with(new, propagate_meta=True)
+
+
+def test_an_erased_node_is_gone_for_good():
+    graph, _, mul, add = small()
+    add.replace_all_uses_with(mul)
+    graph.erase_node(add)
+    with pytest.raises(ValueError, match="erased before"):
+        graph.erase_node(add)
+    with pytest.raises(ValueError, match="no node of this graph"):
+        graph.inserting_after(add)
+
+
+def test_insertion_points_at_both_ends():
+    graph, *_ = small()
+    with graph.inserting_before():
+        first = graph.placeholder("first")
+    with graph.inserting_after():
+        last = graph.get_attr("last")
+    assert next(iter(graph.nodes)) is first
+    assert next(reversed(graph.nodes)) is last
+
+
+class Counted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", rg.tensor(0))
+
+
+def calls() -> fx.Graph:
+    graph = fx.Graph()
+    x = graph.placeholder("x", default_value=1)
+    graph.call_function(print, (x,))
+    graph.call_function(len, (x,))
+    graph.call_method("exp", (x,))
+    graph.call_method("add_", (x, 1))
+    graph.call_method("__len__", (x,))
+    graph.call_module("layer", (x,))
+    graph.call_module("norm", (x,))
+    graph.output(x)
+    return graph
+
+
+def test_dead_calls_with_side_effects_stay():
+    module = fx.GraphModule({"layer": nn.Linear(2, 2), "norm": Counted()}, calls())
+    module.graph.eliminate_dead_code()
+    assert [node.name for node in module.graph.nodes] == ["x", "print_1", "add_", "norm", "output"]
+    module.eval()
+    module.graph.eliminate_dead_code(
+        lambda node: node.name == "add_" or (node.is_impure() and node.target is not print)
+    )
+    assert [node.name for node in module.graph.nodes] == ["x", "add_", "output"]
+
+
+def test_modules_stay_as_long_as_no_module_says_what_they_are():
+    graph = calls()
+    graph.eliminate_dead_code()
+    assert [n.name for n in graph.nodes if n.op == "call_module"] == ["layer", "norm"]
+
+
+def test_lint_looks_for_what_is_called_in_the_owning_module():
+    module = fx.GraphModule({"layer": nn.Linear(2, 2), "norm": Counted()}, calls())
+    assert module.graph.owning_module is module
+    module.graph.lint()
+    del module.norm
+    with pytest.raises(RuntimeError, match="norm: the module has no 'norm'"):
+        module.graph.lint()
+
+
+def test_calls_of_all_kinds_print():
+    graph = calls()
+    assert str(graph).splitlines()[1:4] == [
+        "    %x : [num_users=8] = placeholder[target=x](default=1)",
+        "    %print_1 : [num_users=0] = call_function[target=builtins.print](args = (%x,), kwargs = {})",
+        "    %len_1 : [num_users=0] = call_function[target=builtins.len](args = (%x,), kwargs = {})",
+    ]
+    assert graph.tabular().splitlines()[:3] == [
+        "opcode         name     target          args     kwargs",
+        "-------------  -------  --------------  -------  ------",
+        "placeholder    x        x               (1,)     {}",
+    ]

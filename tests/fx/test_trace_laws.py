@@ -8,7 +8,13 @@ from retrograd.testing import assert_close, run, samples_of, seeded
 
 from ..tables import operators_on_arrays
 
-CASES = [(name, i) for name in operators_on_arrays() for i in range(len(list(samples_of(registry[name]))))]
+EXEMPT = {"write": "its tensor is no input, but belongs to the model: tests/pipelining holds it to what it promises"}
+CASES = [
+    (name, i)
+    for name in operators_on_arrays()
+    if name not in EXEMPT
+    for i in range(len(list(samples_of(registry[name]))))
+]
 
 
 def law_traced(op, args, params):

@@ -2,6 +2,7 @@
 
 from collections import namedtuple
 
+import optree
 import pytest
 
 import retrograd as rg
@@ -399,18 +400,99 @@ def test_the_grad_mode_of_the_caller_is_back_after_tracing():
         assert not current().grad_enabled
 
 
-def test_a_module_that_replaces_its_buffers_is_refused_and_left_as_it_was():
-    class Averaging(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.register_buffer("mean", rg.zeros(2))
+# ------------------------------------------------------------------------------------ what users bring along
 
-        def forward(self, x):
-            self.mean = self.mean * 0.9 + x.mean(0) * 0.1
-            return x - self.mean
 
-    module = Averaging()
-    mean = module.mean
-    with pytest.raises(NotImplementedError, match=r"Averaging\.mean"):
-        fx.trace(module, rg.ones(3, 2))
-    assert module.mean is mean
+class Scaled(nn.Module):
+    """Keyword arguments with defaults, more of both kinds, and one that nothing uses."""
+
+    def forward(self, x, *rest, scale=2.0, unused=None, **more):
+        return {"y": x * scale + sum(rest), "twice": (more["a"], more["a"]), "none": None, "text": "t", "row": x[0]}
+
+
+def test_the_same_tensor_twice_views_of_inputs_and_constants_are_returned():
+    module = fx.trace(Scaled(), rg.ones(2), rg.ones(2), unused=rg.ones(3), a=rg.zeros(1))
+    x, a = rg.tensor([1.0, 3.0], requires_grad=True), rg.tensor([5.0])
+    out = module(x, rg.ones(2), unused=rg.zeros(3), a=a)
+    same(out["y"].detach(), rg.tensor([3.0, 7.0]))
+    assert out["twice"][0] is out["twice"][1] is a
+    assert (out["none"], out["text"]) == (None, "t")
+    same(rg.autograd.grad(out["y"].sum() + out["row"], x)[0], rg.tensor([3.0, 2.0]))
+    plain = fx.trace(lambda x: x[1:], rg.ones(3))
+    y = rg.zeros(3)
+    plain(y).fill_(4.0)
+    same(y, rg.tensor([0.0, 4.0, 4.0]))
+
+
+def test_classes_that_are_registered_with_optree_are_pytrees():
+    class Box:
+        def __init__(self, inside):
+            self.inside = inside
+
+    optree.register_pytree_node(
+        Box, lambda b: ((b.inside,), None), lambda _, c: Box(*c), namespace=optree.registry.__GLOBAL_NAMESPACE
+    )
+    try:
+        module = fx.trace(lambda box: Box([box.inside * 2]), Box(rg.ones(2)))
+        out = module(Box(rg.full((2,), 3.0)))
+        assert isinstance(out, Box)
+        same(out.inside[0], rg.full((2,), 6.0))
+    finally:
+        optree.unregister_pytree_node(Box, namespace=optree.registry.__GLOBAL_NAMESPACE)
+
+
+def test_random_operators_draw_as_the_code_does_under_the_same_seed():
+    net = nn.Sequential(nn.Dropout(0.5), nn.Linear(4, 4), nn.Dropout(0.25))
+
+    def f(x):
+        return net(x + rg.randn(4)) * rg.rand(4) + rg.randperm(4)
+
+    module = fx.trace(f, rg.ones(4))
+    for g in (module, fx.Interpreter(module).run):
+        rg.manual_seed(3)
+        expected = f(rg.ones(4))
+        rg.manual_seed(3)
+        same(g(rg.ones(4)), expected)
+
+
+def test_checkpointed_functions_are_traced_as_what_they_do():
+    w = rg.tensor([2.0, 3.0], requires_grad=True)
+
+    def f(x):
+        return rg.utils.checkpoint.checkpoint(lambda x: (x * w).exp(), x) + 1
+
+    module = fx.trace(f, rg.ones(2))
+    x = rg.tensor([0.5, 0.25], requires_grad=True)
+    for actual, expected in zip(*[rg.autograd.grad(g(x).sum(), (x, w)) for g in (module, f)], strict=True):
+        same(actual, expected)
+
+
+class Doubled(rg.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 7
+
+
+def test_a_function_with_its_own_backward_is_refused_with_the_way_out():
+    with pytest.raises(NotImplementedError, match=r"Doubled: .*library\.custom_op"):
+        fx.trace(Doubled.apply, rg.ones(2))
+
+    def constant(x):
+        with rg.no_grad():
+            return Doubled.apply(x)
+
+    same(fx.trace(constant, rg.ones(2))(rg.full((2,), 3.0)), rg.full((2,), 6.0))
+
+
+def test_hooks_on_tensors_are_refused_since_a_graph_would_lose_them():
+    def f(x):
+        y = x * 2
+        y.register_hook(lambda g: g * 3)
+        return y
+
+    with pytest.raises(RuntimeError, match="trace"):
+        fx.trace(f, rg.ones(2, requires_grad=True))

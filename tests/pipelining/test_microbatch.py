@@ -41,6 +41,12 @@ def test_other_dimensions_can_be_split():
     assert [p.args[0].tolist() for p in parts] == [[[0], [3]], [[1], [4]], [[2], [5]]]
 
 
+def test_specs_nested_as_the_outputs_are_say_how_each_is_merged():
+    chunks = [(rg.ones(2, 1), {"a": rg.zeros(1, 2), "b": 3}), (rg.ones(2, 2), {"a": rg.zeros(2, 2), "b": 4})]
+    merged = merge_chunks(chunks, (TensorChunkSpec(1), {"a": TensorChunkSpec(0), "b": Replicate()}))
+    assert (merged[0].shape, merged[1]["a"].shape, merged[1]["b"]) == ((2, 3), (3, 2), 3)
+
+
 def test_what_is_replicated_comes_whole_and_numbers_do_too():
     table = rg.ones(7)
     parts = split_args_kwargs_into_chunks((rg.ones(4), 3), {"t": table}, 2, None, {"t": Replicate()})

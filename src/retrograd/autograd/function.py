@@ -367,7 +367,8 @@ def _check_place(cls: type[Function], args: tuple, recording: bool) -> None:
     if recording and level is not None and not level.holds_functions:
         raise NotImplementedError(
             f"{cls.__name__}: a graph holds registered operators only, and would lose the derivative of this Function. "
-            f"Trace under no_grad() if no gradient is needed, or leave the Function out of what is traced."
+            f"Make it an operator with that derivative, see retrograd.library.custom_op and register_autograd; or call "
+            f"it under no_grad() if no gradient is needed."
         )
 
 

@@ -54,6 +54,11 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
 
 
 def _check_requires_grad(name: str, tensor: Tensor) -> None:
+    if not tensor.requires_grad and tensor.level is not None and not tensor.level.holds_functions:
+        raise RuntimeError(
+            f"{name}: a trace takes down operators only, and would lose the hook on this tensor, of shape "
+            f"{tensor.shape}; leave it out of what is traced, and register hooks on what the traced module returns"
+        )
     if not tensor.requires_grad:
         raise RuntimeError(
             f"{name}: this tensor, of shape {tensor.shape}, doesn't require gradient (requires_grad=False), so none "

@@ -15,13 +15,13 @@ class Window(NamedTuple):
     """
 
     first: np.ndarray
-    count: np.ndarray
+    many: np.ndarray
     step: int = 1
     single: bool = False
 
     def whole(self, sizes):
         """Whether these are all places, in their order."""
-        return not self.single and self.step == 1 and np.array_equal(self.count, sizes)
+        return not self.single and self.step == 1 and np.array_equal(self.many, sizes)
 
 
 def begins(structure):
@@ -132,7 +132,7 @@ def cut(structure, windows):
     """
     seen = [w for w in windows if w is not None]
     ones = np.ones(len(structure), np.int64)
-    left = [ones if w is None else w.count for w in windows if w is None or not w.single]
+    left = [ones if w is None else w.many for w in windows if w is None or not w.single]
     sizes = np.stack(left, axis=1) if left else np.zeros((len(structure), 0), np.int64)
     if not left or not _in_one_piece(structure, seen):
         return Structure(sizes), _places(structure, seen)
@@ -163,7 +163,7 @@ def _places(structure, windows):
     """The places of the rows: along one dimension after the other, each place becomes as many as there are there."""
     of, at = np.arange(len(structure)), begins(structure)
     for w, stride in zip(windows, _strides(structure), strict=True):
-        count = w.count[of]
+        count = w.many[of]
         within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
         of, at = np.repeat(of, count), np.repeat(at, count)
         at = at + (w.first[of] + within * w.step) * stride[of]

@@ -1,10 +1,36 @@
-"""Programs as graphs of operators: traced from Python, changed, printed, and run again."""
+"""Programs as graphs of operators: traced from Python, changed, printed, drawn, and run again."""
 
+from retrograd.fx.drawing import draw
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.interpreter import Interpreter
-from retrograd.fx.node import Node, map_nodes
+from retrograd.fx.node import Node, has_side_effect, map_nodes
+from retrograd.fx.patterns import Match, replace_pattern
+from retrograd.fx.proxy import Proxy, TraceError, wrap
 from retrograd.fx.signature import Signature
+from retrograd.fx.split import split_module
+from retrograd.fx.symbolic import Tracer, symbolic_trace
 from retrograd.fx.tracer import TraceLevel, trace
+from retrograd.fx.transformer import Transformer
 
-__all__ = ["Graph", "GraphModule", "Interpreter", "Node", "Signature", "TraceLevel", "map_nodes", "trace"]
+__all__ = [
+    "Graph",
+    "GraphModule",
+    "Interpreter",
+    "Match",
+    "Node",
+    "Proxy",
+    "Signature",
+    "TraceError",
+    "TraceLevel",
+    "Tracer",
+    "Transformer",
+    "draw",
+    "has_side_effect",
+    "map_nodes",
+    "replace_pattern",
+    "split_module",
+    "symbolic_trace",
+    "trace",
+    "wrap",
+]

@@ -1,6 +1,8 @@
 """A graph as the source of a Python function: what a `GraphModule` runs, and what people read."""
 
 import keyword
+import operator
+from collections.abc import Iterator
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
@@ -8,10 +10,24 @@ from zlib import crc32
 from retrograd.core import Op, operator_named
 from retrograd.core import dtype as dtypes
 from retrograd.core.source import LINES
-from retrograd.fx.node import Node
+from retrograd.fx.context import STACKS
+from retrograd.fx.node import CALLS, FrozenDict, FrozenList, Node
 
 if TYPE_CHECKING:
     from retrograd.fx.graph import Graph
+
+# Functions of the module operator that are written as what Python has for them.
+INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@",
+    "lshift": "<<", "rshift": ">>", "and_": "&", "or_": "|", "xor": "^",
+    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+}  # fmt: skip
+PREFIX = {"neg": "-", "pos": "+", "invert": "~"}
+SPELLED = {
+    **{getattr(operator, name): f"{{0}} {sign} {{1}}" for name, sign in INFIX.items()},
+    **{getattr(operator, name): f"{sign}{{0}}" for name, sign in PREFIX.items()},
+    operator.getitem: "{0}[{1}]",
+}
 
 DType = type(dtypes.float32).__mro__[1]  # NumPy's dtype
 
@@ -39,6 +55,7 @@ class Code(NamedTuple):
     src: str
     objects: dict[str, Any]
     made_at: dict[int, str]
+    made_in: dict[int, Any]  # the modules that ran there: see `ModuleCalls.stack`
 
     def compile(self) -> Any:
         """The function.  Tracebacks and debuggers show its source, which its globals keep."""
@@ -48,6 +65,7 @@ class Code(NamedTuple):
             "__name__": "retrograd.fx.generated",
             "__loader__": _Source(self.src),
             LINES: self.made_at,
+            STACKS: self.made_in,
             "ops": Operators(),
             **self.objects,
         }
@@ -80,30 +98,46 @@ class _Writer:
         self._lines: list[str] = []
         self._objects: dict[str, Any] = {}
         self._made_at: dict[int, str] = {}
+        self._made_in: dict[int, Any] = {}
         self._shown = ""  # the user's line that was last written
         self._dying = _last_uses(self._nodes)
 
     def code(self) -> Code:
         """The finished function."""
         inputs = [node for node in self._nodes if node.op == "placeholder"]
-        self._lines.append(f"def forward({', '.join(['self', *[node.name for node in inputs]])}):")
+        self._lines.append(f"def forward({', '.join(['self', *self._parameters(inputs)])}):")
         shapes = [f"{node.name}: {node.meta['val']}" for node in inputs if "val" in node.meta]
         if shapes:
             self._lines.append(f"    # {', '.join(shapes)}")
         for node in self._nodes:
             self._write(node)
-        return Code("\n".join([*self._lines, ""]), self._objects, self._made_at)
+        return Code("\n".join([*self._lines, ""]), self._objects, self._made_at, self._made_in)
 
     def _write(self, node: Node) -> None:
-        if node.op == "call_function":
+        if node.op in CALLS:
             self._write_place(node)
             dying = self._dying.get(node, [])
             ending = f";  del {', '.join(n.name for n in dying)}" if dying else ""
             shape = f"  # {node.meta['val']}" if "val" in node.meta else ""
             self._lines.append(f"    {node.name} = {self._call(node)}{ending}{shape}")
             self._made_at[len(self._lines)] = node.meta.get("stack_trace", "")
+            self._made_in[len(self._lines)] = node.meta.get("nn_module_stack", {})
         elif node.op == "output":
             self._lines.append(f"    return {self._value(node.args[0])}")
+
+    def _parameters(self, inputs: list[Node]) -> Iterator[str]:
+        """The parameters; one that must be given after others that need not be is given by name."""
+        optional = False
+        for node in inputs:
+            if optional and not node.args and not node.target.startswith("*"):
+                yield "*"
+                optional = False
+            yield self._parameter(node)
+            optional = optional or bool(node.args)
+
+    def _parameter(self, node: Node) -> str:
+        stars = "*" * (len(node.target) - len(node.target.lstrip("*")))
+        return f"{stars}{node.name}" + (f"={self._value(node.args[0])}" if node.args else "")
 
     def _write_place(self, node: Node) -> None:
         place = node.meta.get("stack_trace", "")
@@ -113,10 +147,19 @@ class _Writer:
 
     def _call(self, node: Node) -> str:
         arguments = [self._value(a) for a in node.args]
-        arguments += [f"{k}={self._value(v)}" for k, v in node.kwargs.items()]
-        name = node.target.name
-        function = f"ops.{name}" if name.isidentifier() and not keyword.iskeyword(name) else f"ops[{name!r}]"
-        return f"{function}({', '.join(arguments)})"
+        named = [f"{k}={self._value(v)}" for k, v in node.kwargs.items()]
+        if node.op == "call_module":
+            return f"{_attribute(node.target)}({', '.join(arguments + named)})"
+        if node.op == "call_method":
+            return f"{_owner(node.args[0], arguments[0])}.{node.target}({', '.join(arguments[1:] + named)})"
+        spelled = None if isinstance(node.target, Op) or named else _spelled(node, arguments)
+        return spelled or f"{self._function(node.target)}({', '.join(arguments + named)})"
+
+    def _function(self, target: Any) -> str:
+        if not isinstance(target, Op) and not hasattr(target, "name"):
+            return self._global(target, getattr(target, "__name__", ""))
+        name = target.name
+        return f"ops.{name}" if name.isidentifier() and not keyword.iskeyword(name) else f"ops[{name!r}]"
 
     def _value(self, value: Any) -> str:
         """A value as an expression; what Python has no literal for becomes a global of the function."""
@@ -134,11 +177,11 @@ class _Writer:
     def _item(self, item: tuple) -> str:
         return ": ".join(map(self._value, item))
 
-    def _global(self, value: Any) -> str:
+    def _global(self, value: Any, name: str = "") -> str:
         for name, known in self._objects.items():
             if known is value:
                 return name
-        name = repr(value) if repr(value).isidentifier() else f"_{type(value).__name__.lower()}"
+        name = next(filter(str.isidentifier, (name, repr(value))), f"_{type(value).__name__.lower()}")
         while name in self._taken or name in self._objects or keyword.iskeyword(name):
             name += "_"
         self._objects[name] = value
@@ -151,10 +194,36 @@ _WRITERS: dict[type, Any] = {
     float: lambda writer, v: repr(v) if v - v == 0 else f"float({str(v)!r})",
     complex: lambda writer, v: f"complex({writer._value(v.real)}, {writer._value(v.imag)})",
     tuple: lambda writer, v: f"({writer._members(v)}{',' * (len(v) == 1)})",
-    list: lambda writer, v: f"[{writer._members(v)}]",
-    dict: lambda writer, v: f"{{{', '.join(map(writer._item, v.items()))}}}",
+    **dict.fromkeys((list, FrozenList), lambda writer, v: f"[{writer._members(v)}]"),
+    **dict.fromkeys((dict, FrozenDict), lambda writer, v: f"{{{', '.join(map(writer._item, v.items()))}}}"),
     slice: lambda writer, v: f"slice({writer._members((v.start, v.stop, v.step))})",
 }
+
+
+def _atom(value: Any, text: str) -> str:
+    """An expression that may stand beside an operator."""
+    return text if isinstance(value, Node) or (isinstance(value, int | float) and text[0].isdigit()) else f"({text})"
+
+
+def _owner(value: Any, text: str) -> str:
+    """An expression whose attribute or method is meant."""
+    return text if isinstance(value, Node) else f"({text})"
+
+
+def _spelled(node: Node, arguments: list[str]) -> str:
+    """A call as Python has it without a function, if it has."""
+    target, args = node.target, node.args
+    if target is getattr and len(args) == 2 and isinstance(args[1], str) and args[1].isidentifier():
+        return "" if keyword.iskeyword(args[1]) else f"{_owner(args[0], arguments[0])}.{args[1]}"
+    try:
+        form = SPELLED.get(target, "")
+    except TypeError:  # no hash
+        return ""
+    if form.count("{") != len(args):
+        return ""
+    if target is operator.getitem:
+        return form.format(_owner(args[0], arguments[0]), arguments[1])
+    return form.format(*map(_atom, args, arguments))
 
 
 def _attribute(target: str) -> str:
@@ -174,6 +243,6 @@ def _last_uses(nodes: list[Node]) -> dict[Node, list[Node]]:
             last[used] = node
     dying: dict[Node, list[Node]] = {}
     for used, user in last.items():
-        if used.op == "call_function":
+        if used.op in CALLS:
             dying.setdefault(user, []).append(used)
     return dying

@@ -1,25 +1,30 @@
-"""Programs as data: an ordered list of nodes that call registered operators."""
+"""Programs as data: an ordered list of nodes that call operators, functions, methods and modules."""
 
 import builtins
 import keyword
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from inspect import Parameter
+from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from retrograd.core import Op
 from retrograd.fx import codegen
 from retrograd.fx.lint import check
-from retrograd.fx.node import Node, map_leaves, map_nodes, target_name
+from retrograd.fx.node import Node, format_value, map_leaves, map_nodes, target_name, target_text
 from retrograd.fx.operators import GUARD
 from retrograd.fx.signature import Signature
+
+if TYPE_CHECKING:
+    from retrograd.fx.graph_module import GraphModule
 
 # Generated code itself uses these names.
 TAKEN = {*dir(builtins), *keyword.kwlist, *keyword.softkwlist, "self", "ops"}
 
 
 class Graph:
-    """A program as an ordered list of nodes: inputs, attributes, calls of operators, and one output.
+    """A program as an ordered list of nodes: inputs, attributes, calls, and one output.
 
     Every function from graphs to graphs leaves `lint()` content.  `signature`, if there is one, says how the
     placeholders and the output stand in the arguments and results of the function that was traced.
@@ -42,6 +47,8 @@ class Graph:
         self._ring = Node(self, "", "output", "root")  # stands before the first and after the last node
         self._before = self._ring  # where the next node goes
         self._names: set[str] = set()
+        self._numbers: dict[str, int] = {}  # a base of names -> the last number that it got
+        self._owner: ref[GraphModule] | None = None
 
     # ----------------------------------------------------------------------------------------------- looking
 
@@ -53,6 +60,15 @@ class Graph:
     def find_nodes(self, *, op: str, target: Any = None) -> list[Node]:
         """The nodes of one kind, in order; of one target only, if that is given."""
         return [n for n in self.nodes if n.op == op and (target is None or n.target == target)]
+
+    @property
+    def owning_module(self) -> "GraphModule | None":
+        """The graph module that was last given this graph to run, as long as there is one."""
+        return self._owner() if self._owner is not None else None
+
+    @owning_module.setter
+    def owning_module(self, module: "GraphModule | None") -> None:
+        self._owner = ref(module) if module is not None else None
 
     def output_node(self) -> Node:
         """The output; a RuntimeError if there is none yet."""
@@ -69,6 +85,19 @@ class Graph:
     def __str__(self) -> str:
         lines = [f"    {node.format_node()}" for node in self.nodes]
         return "\n".join(["graph():", *lines])
+
+    def tabular(self) -> str:
+        """The nodes as a table: kind, name, target, args and kwargs."""
+        rows = [("opcode", "name", "target", "args", "kwargs")]
+        for n in self.nodes:
+            rows.append((n.op, n.name, target_text(n.target), format_value(n.args), format_value(n.kwargs)))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        rows.insert(1, tuple("-" * width for width in widths))  # type: ignore[arg-type]
+        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+    def print_tabular(self) -> None:
+        """Print the nodes as a table."""
+        print(self.tabular())
 
     def python_code(self) -> codegen.Code:
         """The graph as the source of a Python function, with what that refers to."""
@@ -93,19 +122,32 @@ class Graph:
         node._link(self._before.prev, self._before)
         return node
 
-    def placeholder(self, name: str) -> Node:
-        """A new input."""
-        return self.create_node("placeholder", name)
+    def placeholder(self, name: str, *, default_value: Any = Parameter.empty) -> Node:
+        """A new input, which need not be given if it has a default; `*name` and `**name` take all that are left."""
+        return self.create_node("placeholder", name, () if default_value is Parameter.empty else (default_value,))
 
     def get_attr(self, target: str) -> Node:
         """A parameter, buffer or constant of the module, by qualified name."""
         return self.create_node("get_attr", target)
 
-    def call_function(self, target: Op, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Node:
-        """A call of a registered operator, with the arguments that its Python function takes."""
-        if not isinstance(target, Op):
-            raise TypeError(f"call_function: the target must be a registered operator, got {target!r}")
+    def call_function(self, target: Op | Callable, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Node:
+        """A call of a registered operator, or of any function, with the arguments that it takes."""
+        if not callable(target):
+            raise TypeError(f"call_function: the target must be an operator or a function, got {target!r}")
         return self.create_node("call_function", target, args, kwargs)
+
+    def call_method(self, target: str, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Node:
+        """A call of the method of that name of the first argument, with the others."""
+        return self._call_named("call_method", target, args, kwargs)
+
+    def call_module(self, target: str, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Node:
+        """A call of the submodule of that qualified name."""
+        return self._call_named("call_module", target, args, kwargs)
+
+    def _call_named(self, op: str, target: str, args: tuple, kwargs: dict[str, Any] | None) -> Node:
+        if not isinstance(target, str):
+            raise TypeError(f"{op}: the target must be a name, got {target!r}")
+        return self.create_node(op, target, args, kwargs)
 
     def output(self, result: Any) -> Node:
         """The end: the node that is returned, or a tuple, list or dict of nodes and constants."""
@@ -115,6 +157,8 @@ class Graph:
         """Take out a node; a RuntimeError if another still uses it."""
         if node.graph is not self:
             raise ValueError(f"erase_node: {node.name} is no node of this graph")
+        if node.erased:
+            raise ValueError(f"erase_node: {node.name} was erased before")
         if node.users:
             users = ", ".join(user.name for user in node.users)
             raise RuntimeError(f"erase_node: {node.name} is still used by {users}")
@@ -122,26 +166,33 @@ class Graph:
         if self._before is node:
             self._before = node.next
         node._unlink()
+        node.erased = True
+
+    def inserting_before(self, node: Node | None = None) -> Any:
+        """New nodes go before `node` inside the block; None is the beginning."""
+        return self._inserting(self._ring.next if node is None else self._checked(node))
+
+    def inserting_after(self, node: Node | None = None) -> Any:
+        """New nodes go after `node` inside the block, in the order in which they are made; None is the end."""
+        return self._inserting(self._ring if node is None else self._checked(node).next)
+
+    def _checked(self, node: Node) -> Node:
+        if node.graph is not self or node.erased:
+            raise ValueError(f"inserting: {node.name} is no node of this graph")
+        return node
 
     @contextmanager
-    def inserting_before(self, node: Node) -> Iterator[None]:
-        """New nodes go before `node` inside the block."""
-        if node.graph is not self:
-            raise ValueError(f"inserting: {node.name} is no node of this graph")
-        old, self._before = self._before, node
+    def _inserting(self, before: Node) -> Iterator[None]:
+        old, self._before = self._before, before
         try:
             yield
         finally:
+            while old.erased:
+                old = old.next
             self._before = old
 
-    def inserting_after(self, node: Node) -> Any:
-        """New nodes go after `node` inside the block, in the order in which they are made."""
-        if node.graph is not self:
-            raise ValueError(f"inserting: {node.name} is no node of this graph")
-        return self.inserting_before(node.next)
-
-    def node_copy(self, node: Node, map_node: Callable[[Node], Any]) -> Node:
-        """A copy, in this graph, of another graph's node, its inputs replaced by `map_node`."""
+    def node_copy(self, node: Node, map_node: Callable[[Node], Any] = lambda node: node) -> Node:
+        """A copy, in this graph, of another graph's node or one of its own, its inputs replaced by `map_node`."""
         args, kwargs = map_nodes((node.args, node.kwargs), map_node)
         copy = self.create_node(node.op, node.target, args, kwargs, node.name)
         copy.meta = dict(node.meta)
@@ -159,23 +210,28 @@ class Graph:
                 values[node] = self.node_copy(node, values.__getitem__)
         return None
 
-    def eliminate_dead_code(self) -> bool:
-        """Erase what nothing uses, except inputs and impure calls; returns whether there was any."""
+    def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
+        """Erase what nothing uses, except inputs and impure calls; returns whether there was any.
+
+        `is_impure_node(node)` decides in place of `Node.is_impure`; inputs and the output stay all the same.
+        """
         dead = False
+        impure = is_impure_node or Node.is_impure
         for node in reversed(self.nodes):
-            if not node.users and not node.is_impure():
+            if not node.users and node.op not in ("placeholder", "output") and not impure(node):
                 self.erase_node(node)
                 dead = True
         return dead
 
     def _unique(self, candidate: str) -> str:
         name = base = _snake(candidate)
-        number = 0
         if name in self._names:
             base = re.sub(r"_\d+$", "", name)
+        number = self._numbers.get(base, 0)
         while name in self._names or name in TAKEN:
             number += 1
             name = f"{base}_{number}"
+            self._numbers[base] = number
         self._names.add(name)
         return name
 

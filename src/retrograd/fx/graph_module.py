@@ -1,12 +1,14 @@
 """A module that runs a graph."""
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import MethodType, TracebackType
 from typing import Any
 
+from retrograd.core import Tensor
 from retrograd.core.source import LINES
 from retrograd.fx.graph import Graph
+from retrograd.fx.mutations import submodule
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 
@@ -19,6 +21,7 @@ class GraphModule(Module):
     and can be traced again.  Whether dropout is active was decided when the graph was traced: `train()` and
     `eval()` change nothing.
 
+    Submodules that the graph calls are taken whole.  `root` may also be a dict from qualified names to such things.
     Raises AttributeError where root lacks what the graph reads.
 
     >>> import retrograd as rg
@@ -34,8 +37,9 @@ class GraphModule(Module):
         return sum_1
     """
 
-    def __init__(self, root: Module, graph: Graph, keep: Iterable[str] = ()) -> None:
+    def __init__(self, root: Module | Mapping[str, Any], graph: Graph, keep: Iterable[str] = ()) -> None:
         super().__init__()
+        root = root if isinstance(root, Module) else _module_of(root)
         _adopt_all(self, root, [*keep, *_read_by(graph)])
         self.graph = graph
 
@@ -47,6 +51,7 @@ class GraphModule(Module):
     @graph.setter
     def graph(self, graph: Graph) -> None:
         self._graph = graph
+        graph.owning_module = self
         self.recompile()
 
     @property
@@ -65,6 +70,36 @@ class GraphModule(Module):
             return self._graph.signature.parameters
         return inspect.signature(MethodType(self._function, self))
 
+    def add_submodule(self, target: str, m: Module) -> bool:
+        """Put a module under a qualified name; False if what is on the way to it is no module."""
+        *path, name = target.split(".")
+        place: Any = self
+        for part in path:
+            place = vars(place).get(part, place) if not hasattr(place, part) else getattr(place, part)
+            if not isinstance(place, Module):
+                return False
+        submodule(self, ".".join(path)).add_module(name, m)
+        return True
+
+    def delete_submodule(self, target: str) -> bool:
+        """Take out the module of a qualified name; False if there is none."""
+        if not target or target not in dict(self.named_modules()):
+            return False
+        path, _, name = target.rpartition(".")
+        delattr(self.get_submodule(path), name)
+        return True
+
+    def delete_all_unused_submodules(self) -> None:
+        """Take out all modules that the graph does not call, in which nothing is that it calls or reads."""
+        used: set[str] = set()
+        whole = [str(node.target) for node in self._graph.find_nodes(op="call_module")]
+        for target in _read_by(self._graph):
+            parts = target.split(".")
+            used.update(".".join(parts[:end]) for end in range(1, len(parts) + 1))
+        for name in [name for name, _ in self.named_modules(remove_duplicate=False)]:
+            if name and name not in used and not any(name.startswith(f"{target}.") for target in whole):
+                self.delete_submodule(name)
+
     def print_readable(self) -> None:
         """Print the code as that of a class."""
         print(f"class {type(self).__name__}(Module):\n    " + self.code.rstrip().replace("\n", "\n    "))
@@ -78,7 +113,8 @@ class GraphModule(Module):
         signature = self._graph.signature
         if signature is None:
             return self._run(args, kwargs)
-        return signature.restore(self._run(signature.flatten(args, kwargs), {}))
+        inputs = signature.flatten(args, kwargs)
+        return signature.finish(self._run(inputs, {}), inputs, self)
 
     def _run(self, args: Iterable, kwargs: dict[str, Any]) -> Any:
         try:
@@ -103,6 +139,16 @@ def tensor_names(root: Module) -> list[str]:
     return names
 
 
+def tensors_and_modules(root: Module) -> list[tuple[str, Any]]:
+    """Submodules, parameters, buffers and other tensors among the attributes, by qualified name."""
+    found: list[tuple[str, Any]] = []
+    for path, module in root.named_modules(remove_duplicate=False):
+        found += [(path, module)] if path else []
+        names = [name for name, value in vars(module).items() if isinstance(value, Tensor)]
+        found += [(f"{path}.{name}" if path else name, getattr(module, name)) for name in names]
+    return found
+
+
 def extract(root: Module, names: Iterable[str]) -> Module:
     """A bare module with what `root` has under these qualified names."""
     home = Module()
@@ -111,7 +157,17 @@ def extract(root: Module, names: Iterable[str]) -> Module:
 
 
 def _read_by(graph: Graph) -> list[str]:
-    return [str(node.target) for node in graph.find_nodes(op="get_attr")]
+    """The qualified names of what the graph reads or writes."""
+    return [str(node.target) for node in graph.nodes if node.op in ("get_attr", "call_module")]
+
+
+def _module_of(values: Mapping[str, Any]) -> Module:
+    """A bare module with these values under their qualified names."""
+    home = Module()
+    for target, value in values.items():
+        path, _, name = target.rpartition(".")
+        setattr(submodule(home, path), name, value)
+    return home
 
 
 def _adopt_all(home: Module, root: Module, names: Iterable[str]) -> None:
@@ -121,25 +177,18 @@ def _adopt_all(home: Module, root: Module, names: Iterable[str]) -> None:
 
 
 def _adopt(home: Module, root: Module, target: str) -> None:
-    """Give `home` the parameter, buffer or constant that `root` has under a qualified name."""
+    """Give `home` the parameter, buffer, constant or submodule that `root` has under a qualified name."""
     path, _, name = target.rpartition(".")
-    owner, place = root.get_submodule(path), _submodule(home, path)
+    owner, place = root.get_submodule(path), submodule(home, path)
     value = getattr(owner, name)
+    if place is owner:  # a submodule that was taken whole has it already
+        return
     if isinstance(value, Parameter):
         place.register_parameter(name, value)
     elif name in dict(owner.named_buffers(recurse=False)):
         place.register_buffer(name, value, persistent=name in owner.state_dict(keep_vars=True))
     else:
         setattr(place, name, value)
-
-
-def _submodule(home: Module, path: str) -> Module:
-    """The submodule of that qualified name, with those on the way made where there are none."""
-    for name in path.split(".") if path else ():
-        if name not in dict(home.named_children()):
-            home.add_module(name, Module())
-        home = home.get_submodule(name)
-    return home
 
 
 def _user_line(traceback: TracebackType | None) -> str:

@@ -1,19 +1,20 @@
 """Running a graph node by node, with every step open to change."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from retrograd.core import Op
-from retrograd.fx.graph_module import GraphModule
+from retrograd.fx.graph import Graph
 from retrograd.fx.node import Node, map_nodes
+from retrograd.nn.module import Module
 
 
 class Interpreter:
     """Runs a `GraphModule` one node after another; subclasses override the steps that they do otherwise.
 
-    The steps are `run_node`, which calls the method that is named as the node's op: `placeholder`,
-    `get_attr`, `call_function` or `output`.  `env` holds the results that are still needed, by node.  Errors
-    say which node was run and where it was made.
+    The steps are `run_node`, which calls the method that is named as the node's op: `placeholder`, `get_attr`,
+    `call_function`, `call_module`, `call_method` or `output`, each with `(target, args, kwargs)`.  `env` holds the
+    results that are still needed, by node; all of them, if `garbage_collect_values` is False.  `graph` is run in place
+    of the module's own.  Errors say which node was run and where it was made.
 
     >>> import retrograd as rg
     >>> from retrograd import fx
@@ -28,30 +29,59 @@ class Interpreter:
     (tensor([2., 6.]), 2)
     """
 
-    def __init__(self, module: GraphModule) -> None:
+    def __init__(self, module: Module, garbage_collect_values: bool = True, graph: Graph | None = None) -> None:
+        found = graph if graph is not None else getattr(module, "graph", None)
+        if not isinstance(found, Graph):
+            raise TypeError(f"Interpreter: {type(module).__name__} has no graph; see fx.trace and fx.symbolic_trace")
         self.module = module
+        self.graph = found
+        self.garbage_collect_values = garbage_collect_values
         self.env: dict[Node, Any] = {}
         self.args_iter: Iterator = iter(())
 
-    def run(self, *args: Any, **kwargs: Any) -> Any:
-        """The result for the arguments that the module itself takes."""
-        signature = self.module.graph.signature
-        if signature is None:
-            return self._run_all(args)
-        return signature.restore(self._run_all(signature.flatten(args, kwargs)))
+    def run(self, *args: Any, initial_env: Mapping[Node, Any] | None = None, **kwargs: Any) -> Any:
+        """The result for the arguments that the module itself takes.
 
-    def _run_all(self, args: Any) -> Any:
-        nodes = list(self.module.graph.nodes)
-        self.env, self.args_iter = {}, iter(args)
+        `initial_env` has values of nodes that are then not run: with all that later nodes need, a run goes on in the
+        middle of the graph.
+        """
+        signature = self.graph.signature
+        if signature is None:
+            return self._run_all([*args, *_in_order(self.graph, len(args), kwargs)], initial_env)
+        inputs = signature.flatten(args, kwargs)
+        return signature.finish(self._run_all(inputs, initial_env), inputs, self.module)
+
+    def boxed_run(self, args_list: list) -> Any:
+        """The same for a list of arguments, which is emptied, so that each is freed after its last use."""
+        if not isinstance(args_list, list):
+            raise TypeError(f"boxed_run: expected the arguments in a list, got {type(args_list).__name__}")
+        signature = self.graph.signature
+        given = list(args_list) if signature is None else signature.flatten(tuple(args_list), {})
+        args_list.clear()
+        if signature is None:
+            return self._run_all(_emptying(given))
+        kept = given.copy() if signature.mutations else []  # what is written to is needed in the end
+        return signature.finish(self._run_all(_emptying(given)), kept, self.module)
+
+    def _run_all(self, args: Iterable, initial_env: Mapping[Node, Any] | None = None) -> Any:
+        nodes = list(self.graph.nodes)
+        self.env, self.args_iter = dict(initial_env or {}), iter(args)
         remaining = {node: len(node.users) for node in nodes}
         for node in nodes:
-            self.env[node] = result = self._noting(node)
-            for used in node.all_input_nodes:
-                remaining[used] -= 1
-            for done in (*node.all_input_nodes, node):
-                if not remaining[done]:
-                    del self.env[done]
+            if node not in self.env:
+                self.env[node] = self._noting(node)
+            result = self.env[node]
+            if self.garbage_collect_values:
+                self._forget(node, remaining)
         return result
+
+    def _forget(self, node: Node, remaining: dict[Node, int]) -> None:
+        """Drop the values that nothing needs after a node."""
+        for used in node.all_input_nodes:
+            remaining[used] -= 1
+        for done in (*node.all_input_nodes, node):
+            if not remaining[done]:
+                self.env.pop(done, None)
 
     def _noting(self, node: Node) -> Any:
         try:
@@ -63,24 +93,84 @@ class Interpreter:
 
     def run_node(self, node: Node) -> Any:
         """The result of one node, whose inputs are in `env`."""
-        args, kwargs = map_nodes((node.args, node.kwargs), self.env.__getitem__)
-        return getattr(self, node.op)(node.target, args, kwargs)
+        return getattr(self, node.op)(node.target, *self.fetch_args_kwargs_from_env(node))
+
+    def fetch_args_kwargs_from_env(self, n: Node) -> tuple[tuple, dict[str, Any]]:
+        """The arguments of a node, with values in place of nodes."""
+        args, kwargs = self.map_nodes_to_values((n.args, n.kwargs), n)
+        return args, kwargs
+
+    def map_nodes_to_values(self, args: Any, n: Node) -> Any:
+        """Nested tuples, lists, dicts and slices with values in place of nodes; `n` is the node that uses them.
+
+        Raises RuntimeError for a node that has no value.
+        """
+
+        def value(node: Node) -> Any:
+            if node not in self.env:
+                raise RuntimeError(f"{n.name} uses {node.name}, which has no value; graph.lint() may say why")
+            return self.env[node]
+
+        return map_nodes(args, value)
+
+    def fetch_attr(self, target: str) -> Any:
+        """The module's parameter, buffer, constant or submodule of that qualified name."""
+        path, _, name = target.rpartition(".")
+        return getattr(self.module.get_submodule(path), name)
 
     def placeholder(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """The next argument; a TypeError if there is none."""
+        """The next argument, or its default; a TypeError if there is neither.  `*name` gets all that are left."""
+        if target.startswith("**"):
+            return dict(self.args_iter)
+        if target.startswith("*"):
+            return tuple(self.args_iter)
         for value in self.args_iter:
-            return value
+            if value is not MISSING:
+                return value
+            break
+        if args:
+            return args[0]
         raise TypeError(f"run: missing an argument for {target!r}")
 
     def get_attr(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The module's parameter, buffer or constant of that qualified name."""
-        path, _, name = target.rpartition(".")
-        return getattr(self.module.get_submodule(path), name)
+        return self.fetch_attr(target)
 
-    def call_function(self, target: Op, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """The result of an operator."""
+    def call_function(self, target: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """The result of an operator or a function."""
         return target(*args, **kwargs)
+
+    def call_module(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """The result of the submodule of that qualified name."""
+        return self.fetch_attr(target)(*args, **kwargs)
+
+    def call_method(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """The result of a method of the first argument."""
+        return getattr(args[0], target)(*args[1:], **kwargs)
 
     def output(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         """What the graph returns."""
         return args[0]
+
+
+MISSING = object()  # stands for an argument that was left out
+
+
+def _emptying(values: list) -> Iterator:
+    """The values in order, none of which stays in the list."""
+    values.reverse()
+    while values:
+        yield values.pop()
+
+
+def _in_order(graph: Graph, given: int, kwargs: dict[str, Any]) -> Iterator:
+    """The arguments by name in the order of the placeholders, after those that were given by position."""
+    rest = dict(kwargs)
+    for node in graph.find_nodes(op="placeholder")[given:]:
+        if node.target.startswith("**"):
+            yield from rest.items()
+            rest = {}
+        elif not node.target.startswith("*") and kwargs:
+            yield rest.pop(node.target, MISSING)
+    if rest:
+        raise TypeError(f"run: unexpected arguments {', '.join(map(repr, rest))}")

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from retrograd.core import Op, registry
 from retrograd.fx.node import Node, map_nodes, nodes_in
+from retrograd.nn.module import Module
 
 if TYPE_CHECKING:
     from retrograd.fx.graph import Graph
@@ -61,29 +62,54 @@ def _names(graph: "Graph") -> Iterator[str]:
 
 
 def _targets(graph: "Graph") -> Iterator[str]:
-    """Calls are of registered operators, with arguments that these take."""
+    """Operators that are called are registered, with arguments that they take; other targets are functions or names."""
     for node in graph.nodes:
         if node.op != "call_function":
             if not isinstance(node.target, str):
                 yield f"{node.name}: the target of {node.op} must be a string, got {node.target!r}"
-        elif not isinstance(node.target, Op) or registry.get(node.target.name) is not node.target:
+            elif node.op == "call_method" and not node.args:
+                yield f"{node.name} calls the method {node.target} of nothing: it has no arguments"
+        elif not callable(node.target):
+            yield f"{node.name} calls {node.target!r}, which is no operator or function"
+        elif not isinstance(node.target, Op):
+            continue
+        elif registry.get(node.target.name) is not node.target:
             yield f"{node.name} calls {node.target!r}, which is no registered operator"
         else:
             yield from _arguments(node)
 
 
+def _attributes(graph: "Graph") -> Iterator[str]:
+    """The module that runs the graph has what it reads and calls."""
+    owner: Any = graph.owning_module
+    for node in graph.nodes if owner is not None else ():
+        if node.op in ("get_attr", "call_module") and isinstance(node.target, str):
+            found = _found(owner, node.target)
+            if found is None:
+                yield f"{node.name}: the module has no {node.target!r}"
+            elif node.op == "call_module" and not isinstance(found, Module):
+                yield f"{node.name} calls {node.target!r}, which is no module"
+
+
+def _found(owner: Any, target: str) -> Any:
+    for name in target.split("."):
+        owner = getattr(owner, name, None)
+    return owner
+
+
 def _arguments(node: Node) -> Iterator[str]:
-    args, kwargs = map_nodes((node.args, node.kwargs), lambda n: _several(n) or n)
+    args, kwargs = map_nodes((node.args, node.kwargs), _stand_in)
     try:
         node.target.schema.bind(args, kwargs)
     except TypeError as error:
         yield f"{node.name}: {error}"
 
 
-def _several(node: Node) -> tuple:
-    """The avals of a node with several results."""
+def _stand_in(node: Node) -> Any:
+    """What a schema takes as it would the node's result: of several results their avals, of sizes a number."""
     val = node.meta.get("val")
-    return val if isinstance(val, tuple) else ()
+    is_number = isinstance(node.target, Op) and node.target.schema.returns in ("int", "float")
+    return 1 if is_number else val if isinstance(val, tuple) and val else node
 
 
 def _signature(graph: "Graph") -> Iterator[str]:
@@ -93,4 +119,4 @@ def _signature(graph: "Graph") -> Iterator[str]:
         yield f"the signature has {len(graph.signature.inputs)} inputs, but there are {count} placeholders"
 
 
-RULES = (_order, _users, _names, _targets, _signature)
+RULES = (_order, _users, _names, _targets, _attributes, _signature)

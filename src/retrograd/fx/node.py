@@ -1,23 +1,47 @@
 """One step of a graph, and the values that steps hold: nodes within tuples, lists, dicts and slices."""
 
+import builtins
+import operator
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import optree
 
 from retrograd.core import Op
 
 if TYPE_CHECKING:
     from retrograd.fx.graph import Graph
 
-KINDS = ("placeholder", "get_attr", "call_function", "output")
-RESERVED = ("call_module", "call_method")  # fx's further kinds: a trace sees through modules and methods
+KINDS = ("placeholder", "get_attr", "call_function", "call_module", "call_method", "output")
+CALLS = ("call_function", "call_module", "call_method")
+
+IN_PLACE = ("add", "and", "floordiv", "lshift", "matmul", "mod", "mul", "or", "pow", "rshift", "sub", "truediv", "xor")
+# Python functions that do more than compute their result: see `has_side_effect`.
+SIDE_EFFECTS: set[Callable] = {getattr(operator, f"i{name}") for name in IN_PLACE}
+SIDE_EFFECTS |= {operator.setitem, operator.delitem, setattr, delattr, print}
+
+F = TypeVar("F", bound=Callable)
+
+
+def has_side_effect(fn: F) -> F:
+    """Mark a function, whose calls then stay in a graph even if nothing uses their results; returns it.
+
+    >>> @has_side_effect
+    ... def log(x):
+    ...     print("log", x)
+    """
+    SIDE_EFFECTS.add(fn)
+    return fn
 
 
 class Node:
-    """One step of a `Graph`: an input, an attribute of the module, a call of an operator, or the output.
+    """One step of a `Graph`: an input, an attribute of the module, a call, or the output.
 
-    `op` is the kind of step (see `KINDS`) and `target` what it is about: a placeholder's name, an attribute's
-    qualified name, the registered operator.  `args` and `kwargs` hold constants and further nodes.  `meta` is
-    for notes: tracing leaves "val", the `Aval` of the result (a tuple of them for several), and
+    `op` is the kind of step (see `KINDS`) and `target` what it is about: a placeholder's name, an attribute's or
+    submodule's qualified name, the registered operator or Python function, a method's name.  `args` and `kwargs` hold
+    constants and further nodes; of a placeholder, its default.  They change by assignment only, lists and dicts in
+    them too: what would change one in place is a TypeError, since no user would know.  `meta` is for
+    notes: tracing leaves "val", the `Aval` of the result (a tuple of them for several), and
     "stack_trace", the line of the user's code as `file:line in function`.
 
     >>> from retrograd.core import registry
@@ -38,11 +62,10 @@ class Node:
         args: tuple = (),
         kwargs: dict[str, Any] | None = None,
     ) -> None:
-        if op in RESERVED:
-            raise NotImplementedError(f"node {name!r}: {op} is not supported yet; call an operator instead")
         if op not in KINDS:
             raise ValueError(f"node {name!r}: op must be one of {', '.join(KINDS)}, got {op!r}")
         self.graph = graph
+        self.erased = False
         self.name = name
         self.op = op
         self.target = target
@@ -76,7 +99,7 @@ class Node:
 
     def _set(self, args: tuple, kwargs: dict[str, Any]) -> None:
         """Take new arguments, as copies, and keep the users of old and new inputs up to date."""
-        args, kwargs = map_nodes((tuple(args), dict(kwargs)), lambda node: node)
+        args, kwargs = frozen((tuple(args), dict(kwargs)))
         for node in self._inputs:
             node.users.pop(self, None)
         self._args, self._kwargs = args, kwargs
@@ -94,11 +117,42 @@ class Node:
         args, kwargs = map_nodes((self._args, self._kwargs), lambda node: new if node is old else node)
         self._set(args, kwargs)
 
-    def replace_all_uses_with(self, new: "Node") -> list["Node"]:
-        """Let all users of this node use `new` instead, except `new` itself; returns the users changed."""
-        changed = [user for user in self.users if user is not new]
+    def update_arg(self, idx: int, arg: Any) -> None:
+        """Put another value at a place of `args`; an IndexError if there is none."""
+        args = list(self._args)
+        args[idx] = arg
+        self.args = tuple(args)
+
+    def update_kwarg(self, key: str, arg: Any) -> None:
+        """Put another value under a name of `kwargs`, or a first one."""
+        self.kwargs = {**self._kwargs, key: arg}
+
+    def insert_arg(self, idx: int, arg: Any) -> None:
+        """Put a further value into `args`, in front of the one at `idx`; an IndexError beyond their end."""
+        if not 0 <= idx <= len(self._args):
+            raise IndexError(f"insert_arg: {self.name} has {len(self._args)} args, so there is no place {idx}")
+        self.args = (*self._args[:idx], arg, *self._args[idx:])
+
+    def replace_all_uses_with(
+        self,
+        replace_with: "Node",
+        delete_user_cb: "Callable[[Node], bool] | None" = None,
+        *,
+        propagate_meta: bool = False,
+    ) -> list["Node"]:
+        """Let all users of this node use `replace_with` instead, except that one itself; returns the users changed.
+
+        `delete_user_cb(user)` tells whether a user is to change.  With `propagate_meta` the new node gets this one's
+        `meta`; a ValueError if it has some of its own.
+        """
+        if propagate_meta:
+            if replace_with.meta:
+                raise ValueError(f"replace_all_uses_with: {replace_with.name} has a meta of its own; clear it first")
+            replace_with.meta = dict(self.meta)
+        wanted = [user for user in self.users if user is not replace_with]
+        changed = [user for user in wanted if delete_user_cb is None or delete_user_cb(user)]
         for user in changed:
-            user.replace_input_with(self, new)
+            user.replace_input_with(self, replace_with)
         return changed
 
     # -------------------------------------------------------------------------------------------- its place
@@ -135,10 +189,21 @@ class Node:
 
     # ------------------------------------------------------------------------------------------- what it is
 
-    def is_impure(self) -> bool:
-        """Whether the step does more than compute its result, so that it must stay even without users."""
+    def is_impure(self, impure_random: bool = True) -> bool:
+        """Whether the step does more than compute its result, so that it must stay even without users.
+
+        Impure are operators that say so, those that draw random numbers unless `impure_random` is False, functions
+        that `has_side_effect` marks, methods whose names end in _, and modules that have `_is_impure`, or in training
+        mode buffers that they may update.
+        """
         if self.op == "call_function":
-            return self.target.definition.impure or self.target.definition.random
+            if isinstance(self.target, Op):
+                return self.target.definition.impure or (impure_random and self.target.definition.random)
+            return _is_marked(self.target)
+        if self.op == "call_method":
+            return self.target == "__setitem__" or (self.target[-1:] == "_" and self.target[-2:] != "__")
+        if self.op == "call_module":
+            return self.graph.owning_module is None or _changes(self.graph.owning_module.get_submodule(self.target))
         return self.op in ("placeholder", "output")
 
     def __repr__(self) -> str:
@@ -148,15 +213,96 @@ class Node:
         """The node as one line of its graph's text."""
         if self.op == "output":
             return f"return {self._args[0]!r}"
-        head = f"%{self.name} : [num_users={len(self.users)}] = {self.op}[target={target_name(self.target)}]"
-        if self.op != "call_function":
+        head = f"%{self.name} : [num_users={len(self.users)}] = {self.op}[target={target_text(self.target)}]"
+        if self.op == "placeholder" and self._args:
+            return f"{head}(default={format_value(self._args[0])})"
+        if self.op not in CALLS:
             return head
         return f"{head}(args = {format_value(self._args)}, kwargs = {format_value(self._kwargs)})"
 
 
+def _is_marked(function: Callable) -> bool:
+    try:
+        return function in SIDE_EFFECTS
+    except TypeError:  # no hash
+        return False
+
+
+def _changes(module: Any) -> bool:
+    """Whether calling a module may change it."""
+    marked = getattr(module, "_is_impure", None)
+    if marked is not None:
+        return bool(marked)
+    return module.training and next(module.buffers(), None) is not None
+
+
 def target_name(target: Any) -> str:
-    """A target as text: an operator by its name."""
-    return target.name if isinstance(target, Op) else str(target)
+    """A target's own name: of an operator or a function without where it is defined."""
+    return target.name if isinstance(target, Op) else str(getattr(target, "__name__", target))
+
+
+def target_text(target: Any) -> str:
+    """A target as text: an operator by its name, a Python function by its module and name."""
+    if isinstance(target, str | Op) or not hasattr(target, "__name__"):
+        return target_name(target)
+    home = getattr(target, "__module__", None) or builtins.__name__
+    return f"{home.removeprefix('_') if home == '_operator' else home}.{target.__name__}"
+
+
+class FrozenList(list):
+    """A list among the arguments of a node, which can't change."""
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("a node's arguments can't change in place, since users are kept by them; assign node.args")
+
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = append = clear = extend = insert = pop = remove = _refuse
+    reverse = sort = _refuse
+
+    def __reduce__(self) -> tuple:
+        return FrozenList, (list(self),)
+
+
+class FrozenDict(dict):
+    """A dict among the arguments of a node, which can't change."""
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("a node's arguments can't change in place, since users are kept by them; assign node.kwargs")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple:
+        return FrozenDict, (dict(self),)
+
+
+EVERYWHERE: Any = optree.registry.__GLOBAL_NAMESPACE
+_register: Any = optree.register_pytree_node
+
+# So that pytree functions see through them, as through plain ones.
+_register(FrozenList, lambda v: (tuple(v), None), lambda _, v: FrozenList(v), namespace=EVERYWHERE)
+_register(
+    FrozenDict,
+    lambda v: (tuple(v.values()), tuple(v), tuple(v)),
+    lambda keys, v: FrozenDict(zip(keys, v, strict=True)),
+    namespace=EVERYWHERE,
+)
+
+
+def frozen(value: Any) -> Any:
+    """Nested tuples, lists, dicts and slices as copies that can't change.
+
+    >>> type(frozen([1, 2])).__name__
+    'FrozenList'
+    """
+    if isinstance(value, tuple):
+        members = [frozen(v) for v in value]
+        return type(value)(*members) if hasattr(value, "_fields") else tuple(members)
+    if isinstance(value, list):
+        return FrozenList([frozen(v) for v in value])
+    if isinstance(value, dict):
+        return FrozenDict({k: frozen(v) for k, v in value.items()})
+    if isinstance(value, slice):
+        return slice(*[frozen(v) for v in (value.start, value.stop, value.step)])
+    return value
 
 
 def map_leaves(value: Any, function: Callable[[Any], Any]) -> Any:

@@ -1,4 +1,4 @@
-"""The operators that only graphs hold: choosing among several results, and checking what a trace read."""
+"""The operators that only graphs hold: choosing among results, checking what a trace read, writes under no_grad."""
 
 from typing import Any
 
@@ -54,7 +54,34 @@ class guard(Definition, differentiable=False, impure=True):
         yield (x, x + 3), {"source": "model.py:1 in forward"}, RuntimeError, "model.py:1"
 
 
-PICK, GUARD = operator_named("pick"), operator_named("guard")
+@op("overwritten(Tensor x, Tensor numbers) -> Tensor")
+class overwritten(Definition, moves=True):
+    """x after a write that no graph hears of, as under no_grad: it has these numbers, and the derivatives of x."""
+
+    public = False
+    method = False
+
+    def impl(xp: Any, x: Any, numbers: Any) -> Any:  # type: ignore[override]
+        return xp.array(numbers, copy=True)
+
+    def shape(x: Any, numbers: Any) -> Any:
+        return x
+
+    def vjp_x(g: Any) -> Any:
+        return g
+
+    def jvp_x(t: Any) -> Any:
+        return t
+
+    def batch(batched: Any, n: int, x: Any, numbers: Any) -> Any:  # type: ignore[override]
+        whole = [a if b else spread(as_tensor(a), n) for a, b in zip((x, numbers), batched, strict=True)]
+        return operator_named("overwritten")(*whole)
+
+    def samples(r: Any) -> Any:
+        yield (r.ints(9, (3, 2)), r.ints(9, (3, 2))), {}
+
+
+PICK, GUARD, OVERWRITTEN = map(operator_named, ("pick", "guard", "overwritten"))
 
 
 def _short(value: Any) -> str:

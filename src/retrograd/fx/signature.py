@@ -7,8 +7,11 @@ from typing import Any, NamedTuple
 
 import optree
 
+from retrograd import backend
 from retrograd.core import Aval, Tensor
 from retrograd.core.aval import SymbolicSize, differing
+from retrograd.core.tensor import bottom
+from retrograd.fx.mutations import USER_INPUT, Mutation, write_back
 
 
 class Input(NamedTuple):
@@ -32,6 +35,9 @@ class Signature:
     structure, the shapes and dtypes of tensors, and the values of everything else belong to the graph.  Sizes that are
     no numbers may be others than the example's, unless the graph was made with what they are (`knows_sizes`).
 
+    `mutations` lists what the program writes to.  The graph then returns a tuple: for each of them what it is to be,
+    and after these the leaves of the result.  `finish` writes them.
+
     >>> import retrograd as rg
     >>> signature = Signature(lambda x, scale=2.0: x)
     >>> [x] = signature.learn((rg.ones(3),), {})
@@ -47,6 +53,8 @@ class Signature:
         self._specs: dict[str, Any] = {}  # the tree of each argument
         self._leaves: list[Input | Constant] = []
         self._result: Any = None
+        self._same: dict[int, int] = {}  # leaf of the result -> the mutation whose target it is
+        self.mutations: list[Mutation] = []
         self.knows_sizes = True
 
     @property
@@ -83,22 +91,57 @@ class Signature:
                 raise ValueError(f"{name}: traced with the structure {self._specs[name]}, got {spec}")
             found += leaves
         for leaf, known in zip(found, self._leaves, strict=True):
-            _check(leaf, known, self.knows_sizes)
-        return [leaf for leaf, known in zip(found, self._leaves, strict=True) if isinstance(known, Input)]
+            self.check(leaf, known)
+        tensors = [leaf for leaf, known in zip(found, self._leaves, strict=True) if isinstance(known, Input)]
+        self.check_apart(tensors)
+        return tensors
+
+    def check_apart(self, tensors: list[Tensor]) -> None:
+        """A ValueError if an argument that is written to shares memory with another: in a graph none do."""
+        written = {m.target for m in self.mutations if m.kind == USER_INPUT}
+        pairs = list(zip(self.inputs, tensors, strict=True)) if written else []
+        for known, x in pairs:
+            for other, y in pairs:
+                if known.name in written and other is not known and backend.shares_memory(bottom(x), bottom(y)):
+                    raise ValueError(
+                        f"{known.name} is written to, and shares memory with {other.name}; the graph takes them for "
+                        f"separate tensors, so clone one of them"
+                    )
+
+    def check(self, leaf: Any, known: Input | Constant) -> None:
+        """Raise a ValueError if a leaf of the arguments is not like the example's."""
+        _check(leaf, known, self.knows_sizes)
 
     def learn_result(self, result: Any) -> list:
         """Take this result's structure for that of all results; returns its leaves."""
         leaves, self._result = optree.tree_flatten(result)
         return leaves
 
+    def learn_mutations(self, mutations: list[Mutation], same: dict[int, int]) -> None:
+        """Take these for what is written to; `same`: which leaves of the result are such a target itself."""
+        self.mutations, self._same = mutations, same
+
     @property
     def single(self) -> bool:
         """Whether the result is one leaf, which the graph returns as it is; else a tuple of leaves."""
-        return self._result.is_leaf()
+        return not self.mutations and self._result.is_leaf()
 
     def restore(self, flat: Any) -> Any:
-        """A result of the structure that was learnt, from what the graph returns."""
+        """A result of the structure that was learnt, from what the graph returns, if it writes to nothing."""
+        if self.mutations:
+            written = ", ".join(m.target for m in self.mutations)
+            raise NotImplementedError(f"this graph writes to {written}, which only running its GraphModule does")
         return flat if self.single else optree.tree_unflatten(self._result, flat)
+
+    def finish(self, flat: Any, inputs: list[Tensor], module: Any) -> Any:
+        """Write what the graph returns to the module and the inputs that it ran on; returns the result."""
+        if not self.mutations:
+            return self.restore(flat)
+        count = len(self.mutations)
+        names = [known.name for known in self.inputs]
+        targets = write_back(self.mutations, flat[:count], dict(zip(names, inputs, strict=True)), module)
+        leaves = [targets[self._same[i]] if i in self._same else leaf for i, leaf in enumerate(flat[count:])]
+        return optree.tree_unflatten(self._result, leaves)
 
     def _bind(self, args: tuple, kwargs: dict[str, Any]) -> inspect.BoundArguments:
         bound = self.parameters.bind(*args, **kwargs)

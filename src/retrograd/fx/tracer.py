@@ -1,7 +1,6 @@
 """Tracing: running code on example values while every operator that it calls is written down."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import takewhile
 from typing import Any
 
@@ -10,19 +9,32 @@ import optree
 from retrograd.core import Aval, Level, Op, Tensor, at, call, current, operator_named
 from retrograd.core.aval import SymbolicSize
 from retrograd.core.op import Aside
-from retrograd.core.schema import REQUIRED, Parameter
+from retrograd.core.schema import REQUIRED
+from retrograd.core.schema import Parameter as Declared
 from retrograd.core.source import user_line
 from retrograd.core.tensor import make
+from retrograd.fx.context import ModuleCalls
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule, extract, tensor_names
+from retrograd.fx.mutations import (
+    CONSTANT_NAME,
+    Attributes,
+    Change,
+    keeps_old,
+    numbers_of,
+    of_attributes,
+    of_inputs,
+)
 from retrograd.fx.node import Node, map_leaves
-from retrograd.fx.operators import GUARD, PICK
+from retrograd.fx.operators import GUARD, OVERWRITTEN, PICK
 from retrograd.fx.signature import Signature
 from retrograd.levels.settle import settled
 from retrograd.nn.module import Module
+from retrograd.nn.parameter import Parameter
 from retrograd.ops.create import as_tensor
 
-_detach = operator_named("detach")
+_clone, _detach = operator_named("clone"), operator_named("detach")
+MERE_STEPS = (PICK, OVERWRITTEN, _detach, operator_named("view_scatter"))  # which go if nothing uses them
 
 
 def trace(root: Callable | Module, *args: Any, **kwargs: Any) -> GraphModule:
@@ -33,8 +45,14 @@ def trace(root: Callable | Module, *args: Any, **kwargs: Any) -> GraphModule:
     shapes and constants, and the parameters, buffers and other tensors that it met.  Where the code reads a
     value, in `if x.sum() > 0`, `int(x)`, `x.item()`, the graph checks that later inputs give the same one.
 
-    Nothing is recorded for autograd, and the module stays as it is; its parameters are shared.  Raises
-    TypeError for arrays among the arguments, and whatever the code itself raises.
+    Where the code writes to its arguments, to parameters or buffers, or assigns tensors to the module's attributes,
+    running the graph does so too, in place and when all else is done: see `Signature.mutations`.  That goes for the
+    module that is traced, or modules that a traced function names; other tensors from outside can't be written to.
+
+    Nothing is recorded for autograd, and arguments and module stay as they are; its parameters are shared.  Raises
+    TypeError for arrays among the arguments, ValueError where an argument that is written to shares memory with
+    another, NotImplementedError for attributes that get another shape or dtype and for an `autograd.Function` (its
+    derivative would be lost), and whatever the code itself raises.
 
     >>> import retrograd as rg
     >>> from retrograd import fx
@@ -48,37 +66,30 @@ def trace(root: Callable | Module, *args: Any, **kwargs: Any) -> GraphModule:
         mul = ops.mul(x, y)  # float32[2]
         return (mul, add)
     """
+    return capture(TraceLevel, root, args, kwargs)
+
+
+def capture(
+    kind: Callable[..., "TraceLevel"], root: Callable | Module, args: tuple, kwargs: dict[str, Any]
+) -> GraphModule:
+    """`trace` by the level that `kind(graph, home, names)` makes."""
     graph = Graph()
     graph.signature = Signature(_with_parameters(root))
     examples = graph.signature.learn(args, kwargs)
     names = tensor_names(root) if isinstance(root, Module) else []
     home = extract(root, names) if isinstance(root, Module) else Module()
-    level = TraceLevel(graph, home, names)
+    level = kind(graph, home, names)
     level.function = root
-    with at(current().level, False), _buffers_kept(root), level:
-        named = zip(graph.signature.inputs, examples, strict=True)
-        arguments = graph.signature.rebuild([level.input(known.name, x) for known, x in named])
-        level.output(settled(root(*arguments.args, **arguments.kwargs)))
+    with at(current().level, False):
+        with Attributes(level, root) as attributes, ModuleCalls(root) as level.calls, level:
+            named = zip(graph.signature.inputs, examples, strict=True)
+            given = [level.input(known.name, x) for known, x in named]
+            arguments = graph.signature.rebuild(given)
+            result = settled(root(*arguments.args, **arguments.kwargs))
+        with level:
+            level.output(result, given, attributes.changes)
+    graph.signature.check_apart(examples)
     return GraphModule(home, graph, keep=names)
-
-
-@contextmanager
-def _buffers_kept(root: Callable | Module) -> Iterator[None]:
-    """Put back every buffer that the block replaces, and refuse it: the graph would not hold the change."""
-    modules = list(root.modules()) if isinstance(root, Module) else []
-    before = [(module, name, b) for module in modules for name, b in module.named_buffers(recurse=False)]
-    replaced = []
-    try:
-        yield
-    finally:
-        for module, name, buffer in before:
-            if getattr(module, name) is not buffer:
-                replaced.append(f"{type(module).__name__}.{name}")
-                setattr(module, name, buffer)
-    if replaced:
-        raise NotImplementedError(
-            f"trace: the code replaced buffers ({', '.join(replaced)}), which is not supported yet"
-        )
 
 
 def _with_parameters(root: Callable | Module) -> Callable:
@@ -87,7 +98,10 @@ def _with_parameters(root: Callable | Module) -> Callable:
 
 
 class TraceLevel(Level):
-    """A tensor's tag is the node that made it; its value is that of the example."""
+    """A tensor's tag is the node that made it; its value is that of the example.
+
+    The tag of what stands for a tensor from outside is that tensor, until it is written to.
+    """
 
     keeps_whole = True
     holds_functions = False  # a graph holds registered operators only
@@ -99,6 +113,8 @@ class TraceLevel(Level):
         self._attributes: dict[int, str] = {}  # id of a tensor -> its qualified name
         self._nodes: dict[str, Node] = {}  # qualified name -> the node that reads it
         self._guarded: set[Node] = set()
+        self._inside: dict[int, tuple[Tensor, Tensor]] = {}  # id of a tensor -> it, and what stands for it
+        self.calls = ModuleCalls(None)
         for name in reversed(names):
             path, _, last = name.rpartition(".")
             self._attributes[id(getattr(home.get_submodule(path), last))] = name
@@ -111,6 +127,7 @@ class TraceLevel(Level):
     def process(self, op: Op, args: tuple, params: dict) -> Any:
         """Run the operator on the example's values, and write it down."""
         stopped = op.differentiable and not self._recording
+        args = tuple(map(self._as_inside, args))
         params = map_leaves(params, self._constant)
         out = call(op, tuple(self._lower(a) for a in args), params)
         node = self.graph.call_function(op, *_arguments(op, [self.operand(a) for a in args], params))
@@ -126,14 +143,21 @@ class TraceLevel(Level):
     def read(self, tensor: Any) -> Any:
         """The example's value, which the graph from now on checks."""
         _check_not_escaped(tensor)
-        if tensor.tag not in self._guarded:
-            self._guarded.add(tensor.tag)
+        read = self.operand(tensor)
+        if read not in self._guarded:
+            self._guarded.add(read)
             with super().below():
                 expected = tensor.value.item() if tensor.numel() == 1 else _detach(tensor.value)
-            line = user_line()
-            node = self.graph.call_function(GUARD, (tensor.tag, self.operand(expected)), {"source": line})
-            node.meta = {"val": Aval((), "bool"), "stack_trace": line}
+            node = self.graph.call_function(GUARD, (read, self.operand(expected)), {"source": user_line()})
+            self._note(node, Aval((), "bool"))
         return tensor.value
+
+    def wrote(self, x: Tensor, merged: Tensor) -> None:
+        """x is about to become `merged`, by a write that no graph hears of: what follows has the derivatives of x."""
+        if merged.dtype.kind in "fc":
+            node = self.graph.call_function(OVERWRITTEN, (self.operand(x), numbers_of(self.operand(merged))))
+            self._describe(node, merged)
+            merged.tag = node
 
     # -------------------------------------------------------------------------------------- ends of the graph
 
@@ -143,33 +167,67 @@ class TraceLevel(Level):
         node.meta["val"] = example.aval
         return make(example, self, node)
 
-    def output(self, result: Any) -> None:
-        """End the graph with what the code returned."""
-        assert self.graph.signature is not None
-        leaves = self.graph.signature.learn_result(result)
-        results = tuple(self.operand(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves)
-        self.graph.output(results[0] if self.graph.signature.single else results)
-        self.graph.signature.knows_sizes = any(map(_knows_sizes, self.graph.nodes))
-        for node in reversed(list(self.graph.find_nodes(op="call_function", target=PICK))):
-            if not node.users:
+    def stand_in(self, tensor: Tensor) -> Tensor:
+        """What stands for a tensor from outside, which the code may write to."""
+        if id(tensor) not in self._inside:
+            inside = make(tensor, self, tensor)
+            inside = Parameter(inside, requires_grad=False) if isinstance(tensor, Parameter) else inside
+            self._inside[id(tensor)] = tensor, inside
+        return self._inside[id(tensor)][1]
+
+    def output(self, result: Any, given: list[Tensor], changes: list[Change]) -> None:
+        """End the graph with what the code has written, and what it returned."""
+        signature = self.graph.signature
+        assert signature is not None
+        names = [known.name for known in signature.inputs]
+        written = of_inputs(self.operand, names, self.graph.find_nodes(op="placeholder"), given)
+        written += of_attributes(self, list(self._inside.values()), changes)
+        leaves = signature.learn_result(result)
+        insides = {id(w.inside): number for number, w in enumerate(written) if w.inside is not None}
+        same = {i: insides[id(leaf)] for i, leaf in enumerate(leaves) if id(leaf) in insides}
+        signature.learn_mutations([w.mutation for w in written], same)
+        results = [self.operand(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+        outputs = (*[w.new for w in written], *results)
+        self.graph.output(outputs[0] if signature.single else outputs)
+        signature.knows_sizes = any(map(_knows_sizes, self.graph.nodes))
+        for old in [w.old for w in written if w.old is not None and keeps_old(w.old)]:
+            self._read_a_copy(old)
+        for node in reversed(self.graph.nodes):
+            if not node.users and node.target in MERE_STEPS:
                 self.graph.erase_node(node)
+
+    def _read_a_copy(self, node: Node) -> None:
+        """Let all uses of what will be written to be uses of a copy."""
+        first = next(n for n in self.graph.nodes if n.op != "placeholder")
+        with self.graph.inserting_before(first if node.op == "placeholder" else node.next):
+            copy = self.graph.call_function(_clone)
+        node.replace_all_uses_with(copy)
+        copy.args = (node,)
+        copy.meta = dict(node.meta)
 
     # ------------------------------------------------------------------------------------------ what it meets
 
     def operand(self, a: Any) -> Any:
         """What stands for an operand in the graph: the node of a tensor, or a constant."""
         if isinstance(a, Tensor):
-            return a.tag if a.level is self else self._attribute(a)
-        return self._attribute(as_tensor(a)) if hasattr(a, "__array__") else a
+            a = self._as_inside(a)
+            source = a.tag if a.level is self else a  # a node, or a tensor from outside
+            return source if isinstance(source, Node) else self.attribute(source)
+        return self.attribute(as_tensor(a)) if hasattr(a, "__array__") else a
 
     def _constant(self, leaf: Any) -> Any:
         """A leaf of the params; a tensor there, as in `x[t:]`, is read."""
         return self.read(leaf).item() if isinstance(leaf, Tensor) and leaf.level is self else leaf
 
+    def _as_inside(self, a: Any) -> Any:
+        """What stands for an operand, if it is a tensor from outside that the code may write to."""
+        outside = isinstance(a, Tensor) and a.level is not self and id(a) in self._inside
+        return self._inside[id(a)][1] if outside else a
+
     def _lower(self, a: Any) -> Any:
         return a.value if isinstance(a, Tensor) and a.level is self else a
 
-    def _attribute(self, tensor: Tensor) -> Node:
+    def attribute(self, tensor: Tensor) -> Node:
         """The node that reads a tensor from outside the trace."""
         _check_not_escaped(tensor)
         if id(tensor) not in self._attributes:
@@ -182,10 +240,10 @@ class TraceLevel(Level):
 
     def _new_constant(self, tensor: Tensor) -> str:
         number = 0
-        while hasattr(self._home, f"_tensor_constant{number}"):
+        while hasattr(self._home, f"{CONSTANT_NAME}{number}"):
             number += 1
-        setattr(self._home, f"_tensor_constant{number}", tensor)
-        return f"_tensor_constant{number}"
+        setattr(self._home, f"{CONSTANT_NAME}{number}", tensor)
+        return f"{CONSTANT_NAME}{number}"
 
     def _picked(self, node: Node, outs: dict[tuple, Tensor]) -> dict[tuple, Node]:
         """The nodes of tensors by their places in a result, by way of the nodes of the lists that these stand in."""
@@ -209,8 +267,15 @@ class TraceLevel(Level):
 
     def _describe(self, node: Node, out: Any) -> None:
         tensors = [o for o in out if isinstance(o, Tensor)] if isinstance(out, tuple) else []
-        node.meta["val"] = tuple(o.aval for o in tensors) if isinstance(out, tuple) else out.aval
+        self._note(node, tuple(o.aval for o in tensors) if isinstance(out, tuple) else out.aval)
+
+    def _note(self, node: Node, val: Any) -> None:
+        """The type of a node's result, and where the code is."""
+        node.meta["val"] = val
         node.meta["stack_trace"] = user_line()
+        stack = self.calls.here()
+        if stack:
+            node.meta["nn_module_stack"] = stack
 
 
 def _knows_sizes(node: Node) -> bool:
@@ -237,6 +302,6 @@ def _arguments(op: Op, inputs: list, params: dict) -> tuple[tuple, dict[str, Any
     return tuple(values[p.name] for p in leading), {p.name: values[p.name] for p in rest}
 
 
-def _is_default(parameter: Parameter, values: dict[str, Any]) -> bool:
+def _is_default(parameter: Declared, values: dict[str, Any]) -> bool:
     value, default = values[parameter.name], parameter.default
     return default is not REQUIRED and type(value) is type(default) and value == default

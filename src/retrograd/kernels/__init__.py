@@ -4,16 +4,15 @@ They take arrays of float32 or float64, all of one dtype.
 """
 
 import os
+from contextlib import suppress
 from importlib import import_module
 
 from retrograd.kernels import memory, twins
 
 chosen = twins
 if os.environ.get("RETROGRAD_PURE", "") in ("", "0"):
-    try:
+    with suppress(ImportError):  # there was no C++ compiler
         chosen = import_module("retrograd.kernels.native")
-    except ImportError:  # there was no C++ compiler
-        pass
 
 compiled = chosen is not twins
 memory.keep(memory.asked_for())

@@ -1,4 +1,4 @@
-"""What the kernels in C++ compute, written with NumPy: their definition, their fallback, and what tests compare with."""
+"""What the kernels in C++ compute, written with NumPy: their definition, their fallback, and the tests' oracle."""
 
 import math
 

@@ -37,7 +37,8 @@ def composed(*names: str) -> Callable[[Rule], Rule]:
 
     def register(rule: Rule) -> Rule:
         for name in names:
-            assert name in registry and name not in _by_name, name
+            assert name in registry, name
+            assert name not in _by_name, name
             _by_name[name] = rule
         return rule
 

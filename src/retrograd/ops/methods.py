@@ -15,9 +15,9 @@ from retrograd.ops.index import index
 
 def add_operators(named):
     """Every operator whose first input is a tensor becomes a method."""
-    for name, operator in named.items():
-        if operator.definition.method and operator.schema.inputs:
-            setattr(Tensor, name, operator)
+    for name, member in named.items():
+        if member.definition.method and member.schema.inputs:
+            setattr(Tensor, name, member)
 
 
 def method(function):

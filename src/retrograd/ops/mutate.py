@@ -255,11 +255,16 @@ def _target(x):
 def _write_above(x, src):
     """Above the ground: a new value for the base; its views follow."""
     base, chain = _target(x)
+    told = base.level.wrote  # of a level that keeps the history of tensors itself
+    recorded = current().grad_enabled
     if x._view is None or passes(x._view):
         merged = view_scatter(base, src, chain=chain)
     else:  # by way of detach(): the numbers change, and no graph hears of it
         shown = tuple([step for step in chain if registry[step[0]].differentiable])
-        merged = _with_derivatives_of(base, view_scatter(base.detach(), src.detach(), chain=shown))
+        merged = view_scatter(base.detach(), src.detach(), chain=shown)
+        merged, recorded = merged if told else _with_derivatives_of(base, merged), False
+    if told and not recorded:
+        told(base, merged)
     base.value, base.tag = merged.value, merged.tag
     if current().grad_enabled:
         take(base, merged)
@@ -283,7 +288,8 @@ def in_place(operator, x, others, params):
     """x = operator(x, *others, **params), written into x."""
     name = f"{operator.name}_"
     check_write(name, x, *others)
-    if compound(x) is not None or operator.inlined or not operator.differentiable or x.level is not None or (current().level and keepers()):
+    straight = operator.differentiable and not operator.inlined and compound(x) is None
+    if not straight or x.level is not None or (current().level and keepers()):
         return _through_a_copy(operator, x, others, params)
     recorded = is_recorded(x, *others)
     _inherit_cut(x, *others)

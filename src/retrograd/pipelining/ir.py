@@ -1,61 +1,97 @@
-"""From a model to its stages: mark the boundaries, capture one run, cut the graph."""
+"""From a model to its stages: capture one run, cut the graph, find the loss."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from enum import Enum
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
 from typing import Any, NamedTuple
 
 from retrograd.fx import Graph, GraphModule, Node, Signature, map_nodes, trace
 from retrograd.nn import Module
-from retrograd.pipelining.marker import marker, pipe_split
+from retrograd.pipelining.backward_graph import pipe_graph, submodule_name
+from retrograd.pipelining.cut import Assignment, check_assignment, cut
+from retrograd.pipelining.devices import place
+from retrograd.pipelining.loss import find_loss
+from retrograd.pipelining.marker import Spec, marked, marker
+from retrograd.pipelining.parameters import MultiUseParamSpec, owners, replicated
 from retrograd.pipelining.partition import partition
-from retrograd.pipelining.stage import PipelineStage, Value
+from retrograd.pipelining.stage import PipelineStage
+from retrograd.pipelining.writes import make_explicit, place_writes
 
-Assignment = Mapping[Node, int]
-
-
-class SplitPoint(Enum):
-    """Where a boundary lies: before a submodule runs, or after it."""
-
-    BEGINNING = "beginning"
-    END = "end"
+PACKAGE = __name__.partition(".")[0]  # files don't tell: those of compiled modules are relative
+Policy = Callable[[GraphModule], Assignment]
 
 
 class PipeInfo(NamedTuple):
-    """What a pipe is, in short."""
+    """What a pipe is, in short: the graph that calls its stages, how many they are, whether it has a backward part."""
 
     graph: Graph
     num_stages: int
+    has_loss_and_backward: bool
 
 
 class Pipe:
     """A model cut into stages.  Runs as a whole when called like the model; the stages share its parameters.
 
+    `captured` is the model before the cut.  `split_gm` has the stages as submodules and a graph that calls them;
+    where the model returns its loss, that graph goes the way back, too: see `DetachExecutor`, which runs it.
+    `replicated_params` are the parameters that several stages have: for each, its name by stage.
+
     >>> import retrograd as rg
+    >>> from retrograd.pipelining import SplitPoint
     >>> model = rg.nn.Sequential(rg.nn.Linear(4, 8), rg.nn.ReLU(), rg.nn.Linear(8, 2))
     >>> pipe = pipeline(model, (rg.ones(3, 4),), split_spec={"2": SplitPoint.BEGINNING})
     >>> pipe.num_stages, pipe(rg.ones(3, 4)).shape
     (2, (3, 2))
     """
 
-    def __init__(self, captured: GraphModule, stages: Sequence[PipelineStage]) -> None:
+    def __init__(self, captured: GraphModule, stages: Sequence[PipelineStage], loss: Node | None = None) -> None:
         self.captured = captured
         self.stages = list(stages)
+        self.has_loss_and_backward = loss is not None
+        modules = {submodule_name(stage.index): stage.module for stage in stages}
+        self.split_gm = GraphModule(modules, pipe_graph(captured, stages, loss))
+        self.replicated_params = replicated([self.get_stage_module(stage.index) for stage in stages])
+
+    @staticmethod
+    def from_tracing(
+        mod: Module,
+        example_args: Sequence[Any],
+        example_kwargs: Mapping[str, Any] | None = None,
+        split_policy: Policy | None = None,
+        *,
+        multi_use_param_spec: MultiUseParamSpec | None = None,
+        loss_spec: Any = None,
+    ) -> "Pipe":
+        """Capture a module on examples and cut it: at marks and annotations, or as the policy says.
+
+        For the arguments and errors see `pipeline`.
+        """
+        captured = _capture(mod, example_args, example_kwargs or {}, {})
+        return _assemble(captured, split_policy, multi_use_param_spec, _loss_spec(mod, loss_spec))
 
     @property
     def num_stages(self) -> int:
         """The number of stages."""
         return len(self.stages)
 
-    def get_stage_module(self, index: int) -> Any:
+    def get_stage_module(self, stage_idx: int) -> Any:
         """The module of one stage; a ValueError where there is no such stage."""
-        if not 0 <= index < self.num_stages:
-            raise ValueError(f"stage {index} does not exist: there are stages 0 to {self.num_stages - 1}")
-        return self.stages[index].module
+        if not 0 <= stage_idx < self.num_stages:
+            raise ValueError(f"stage {stage_idx} does not exist: there are stages 0 to {self.num_stages - 1}")
+        return self.stages[stage_idx].module
+
+    def build_stage(self, stage_index: int, device: Any = "cpu", group: Any = None) -> PipelineStage:
+        """One stage, on a device, for the ranks of a group.  It knows nothing of the pipe, nor of the other stages.
+
+        Raises ValueError where there is no such stage, and RuntimeError where there is no such device.
+        """
+        module = place(self.get_stage_module(stage_index), device)
+        known = self.stages[stage_index]
+        options = {"num_stages": self.num_stages, "device": device, "group": group}
+        return PipelineStage(module, stage_index, known.inputs, known.outputs, **options)
 
     def info(self) -> PipeInfo:
-        """The graph and the number of stages."""
-        return PipeInfo(self.captured.graph, self.num_stages)
+        """The graph that calls the stages, their number, and whether the graph has a backward part."""
+        return PipeInfo(self.split_gm.graph, self.num_stages, self.has_loss_and_backward)
 
     def carried(self) -> dict[tuple[int, int], list[str]]:
         """What travels along each edge (from_stage, to_stage) of the stage graph: names of values."""
@@ -67,8 +103,9 @@ class Pipe:
         return edges
 
     def print_readable(self) -> str:
-        """Print and return every stage as Python code."""
-        text = "\n".join(f"# {stage}\n{stage.module.code}" for stage in self.stages)  # type: ignore[attr-defined]
+        """Print and return every stage, and what calls them, as Python code."""
+        parts = [(str(stage), self.get_stage_module(stage.index)) for stage in self.stages]
+        text = "\n".join(f"# {title}\n{module.code}" for title, module in [*parts, ("The pipe", self.split_gm)])
         print(text)
         return text
 
@@ -92,11 +129,10 @@ class Pipe:
 
     @property
     def _signature(self) -> Signature:
-        assert self.captured.graph.signature is not None, "a captured graph knows its arguments"
-        return self.captured.graph.signature
+        return _signature(self.captured)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run all stages, one after the other, as the model would."""
+        """Run all stages, one after the other, as the model would; a loss is returned, and not gone back from."""
         values = self.inputs(args, kwargs)
         for stage in self.stages:
             taken = [values[v.name] for v in stage.inputs]
@@ -104,7 +140,7 @@ class Pipe:
         return self.output(values)
 
 
-def split_into_equal_size(stages: int) -> Callable[[GraphModule], Assignment]:
+def split_into_equal_size(stages: int) -> Policy:
     """A policy for `pipeline`: as many stages, of about equal work, with little to send between them.
 
     Work is counted from shapes (see `Definition.work`), so that the same model is cut the same way everywhere.
@@ -121,49 +157,86 @@ def pipeline(
     module: Module,
     mb_args: Sequence[Any],
     mb_kwargs: Mapping[str, Any] | None = None,
-    split_spec: Mapping[str, SplitPoint] | None = None,
-    split_policy: Callable[[GraphModule], Assignment] | None = None,
+    split_spec: Spec | None = None,
+    split_policy: Policy | None = None,
+    *,
+    multi_use_param_spec: MultiUseParamSpec | None = None,
+    loss_spec: Any = None,
 ) -> Pipe:
     """Capture one run of the module on a micro-batch and cut it into stages.
 
     The boundaries are those that `pipe_split()` marks in the model's code together with those of `split_spec`
-    (submodule path -> SplitPoint), or else those that `split_policy` finds.  The module itself is not changed.
+    (submodule path -> SplitPoint) and of `annotate_split_points`, or else those that `split_policy` finds.  The module
+    itself is not changed.
+
+    multi_use_param_spec: what becomes of parameters that several stages use, see `MultiUseParameterConfig`.
+    loss_spec: which part of the output is the loss, see `find_loss`; None: as the module's own `loss_spec` says, or
+        what the output, if it is a dict, has under the key "loss".
 
     Raises ValueError for a policy together with a spec or with marks in the code and for a kind that is no
-    SplitPoint, AttributeError for a path that does not exist.
+    SplitPoint, AttributeError for a path that does not exist, and RuntimeError for a model that can't be captured and
+    for a loss that is not where the spec says.
     """
     if split_spec is not None and split_policy is not None:
         raise ValueError("pipeline: give split_spec or split_policy, not both")
-    with _marked(module, split_spec or {}):
-        captured = trace(module, *mb_args, **(mb_kwargs or {}))
-    if split_policy is None:
-        return Pipe(captured, cut(captured, _assignment(captured.graph)))
-    if any(node.target is marker for node in captured.graph.nodes):
+    captured = _capture(module, mb_args, mb_kwargs or {}, split_spec or {})
+    return _assemble(captured, split_policy, multi_use_param_spec, _loss_spec(module, loss_spec))
+
+
+def _capture(module: Module, args: Sequence[Any], kwargs: Mapping[str, Any], split_spec: Spec) -> GraphModule:
+    with marked(module, split_spec):
+        try:
+            return trace(module, *args, **kwargs)
+        except Exception as cause:
+            place = _line_in(cause.__traceback__)
+            raise RuntimeError(
+                f"pipeline: {type(module).__name__} could not be captured{f' at {place}' if place else ''}: "
+                f"{type(cause).__name__}: {cause}\nLikely causes:\n"
+                "  - the model does not run on these arguments; try module(*mb_args, **mb_kwargs)\n"
+                "  - the arguments hold NumPy arrays; pass tensors, see rg.as_tensor\n"
+                "  - the code computes with NumPy or another library in between; use retrograd's operators, or make an "
+                "operator of it\n"
+                "  - the code changes a tensor's shape, or something else that a graph can't hold"
+            ) from cause
+
+
+def _line_in(traceback: TracebackType | None) -> str:
+    """The innermost line outside this package in a traceback."""
+    place = ""
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if not frame.f_globals.get("__name__", "").startswith(f"{PACKAGE}."):
+            place = f"{frame.f_code.co_filename}:{traceback.tb_lineno} in {frame.f_code.co_name}"
+        traceback = traceback.tb_next
+    return place
+
+
+def _loss_spec(module: Module, given: Any) -> Any:
+    return getattr(module, "loss_spec", None) if given is None else given
+
+
+def _assemble(
+    captured: GraphModule, policy: Policy | None, multi_use: MultiUseParamSpec | None, loss_spec: Any
+) -> Pipe:
+    if policy is None:
+        chosen: Assignment = _assignment(captured.graph)
+    elif any(node.target is marker for node in captured.graph.nodes):
         raise ValueError(
             "pipeline: the model's code marks stages with pipe_split(), and split_policy would ignore them; "
             "remove the marks or the policy"
         )
-    return Pipe(captured, cut(captured, split_policy(captured)))
+    else:
+        chosen = policy(captured)
+    check_assignment(captured.graph, chosen)
+    stage_of = dict(chosen)
+    place_writes(make_explicit(captured), stage_of)
+    output = _signature(captured).restore(captured.graph.output_node().args[0])
+    return Pipe(captured, cut(captured, stage_of, owners(captured, stage_of, multi_use)), find_loss(output, loss_spec))
 
 
-@contextmanager
-def _marked(module: Module, split_spec: Mapping[str, SplitPoint]) -> Iterator[None]:
-    """Boundaries before and after submodules, for as long as the block lasts."""
-    for path, point in split_spec.items():
-        if not isinstance(point, SplitPoint):
-            raise ValueError(f"split_spec[{path!r}]: expected SplitPoint.BEGINNING or SplitPoint.END, got {point!r}")
-    places = [(module.get_submodule(path), point) for path, point in split_spec.items()]
-    handles = []
-    try:
-        for submodule, point in places:
-            if point is SplitPoint.BEGINNING:
-                handles.append(submodule.register_forward_pre_hook(lambda module, args: pipe_split()))
-            else:
-                handles.append(submodule.register_forward_hook(lambda module, args, output: pipe_split()))
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
+def _signature(captured: GraphModule) -> Signature:
+    assert captured.graph.signature is not None, "a captured graph knows its arguments"
+    return captured.graph.signature
 
 
 def _assignment(graph: Graph) -> dict[Node, int]:
@@ -174,91 +247,3 @@ def _assignment(graph: Graph) -> dict[Node, int]:
             stage += node.target is marker
             stage_of[node] = stage
     return stage_of
-
-
-def cut(captured: GraphModule, stage_of: Assignment) -> list[PipelineStage]:
-    """The stages of a captured model.  Values go straight from the stage that makes them to those that use them.
-
-    The model's outputs are those of the last stage; what an earlier stage made of them passes through it.
-    """
-    _check_assignment(captured.graph, stage_of)
-    count = max(stage_of.values(), default=0) + 1
-    parts = [_Part(captured, stage_of, index) for index in range(count)]
-    for node in captured.graph.nodes:
-        if node.op == "call_function" and node.target is not marker:
-            parts[stage_of[node]].add(node)
-    for node in captured.graph.output_node().all_input_nodes:
-        parts[-1].take(node)
-    for part in parts:
-        part.finish(parts[-1])
-    return [part.stage() for part in parts]
-
-
-def _check_assignment(graph: Graph, stage_of: Assignment) -> None:
-    """Every operator has a stage, none comes before what it uses, and no stage is empty; else a ValueError."""
-    for node in graph.find_nodes(op="call_function"):
-        if node not in stage_of:
-            raise ValueError(f"the split gives no stage to {node.name}")
-        for used in node.all_input_nodes:
-            if stage_of.get(used, 0) > stage_of[node]:
-                raise ValueError(
-                    f"the split puts {node.name} into stage {stage_of[node]}, but what it uses, {used.name}, into "
-                    f"stage {stage_of[used]}"
-                )
-    found = sorted(set(stage_of.values()))
-    if found != list(range(len(found))):
-        raise ValueError(f"the split must number its stages 0, 1, ... without gaps, got {found}")
-
-
-class _Part:
-    """A stage in the making: its graph, and what it takes and gives."""
-
-    def __init__(self, captured: GraphModule, stage_of: Assignment, index: int) -> None:
-        self.captured = captured
-        self.stage_of = stage_of
-        self.index = index
-        self.body: list[Node] = []
-        self.taken: dict[Node, Value] = {}
-        self.returned: list[Node] = []
-
-    def add(self, node: Node) -> None:
-        """One more operator of this stage."""
-        self.body.append(node)
-        for argument in node.all_input_nodes:
-            self.take(argument)
-
-    def take(self, node: Node) -> None:
-        """Make a value available here: taken as an input, unless it is made here or is an attribute."""
-        if node.op == "placeholder":
-            self.taken[node] = Value(node.name, None)
-        elif node.op == "call_function" and self.stage_of[node] != self.index:
-            self.taken[node] = Value(node.name, self.stage_of[node])
-
-    def finish(self, last: "_Part") -> None:
-        """Settle what the stage returns: the model's outputs, or what later stages use."""
-        if self is last:
-            self.returned = list(self.captured.graph.output_node().all_input_nodes)
-        else:
-            self.returned = [node for node in self.body if self._is_used_later(node)]
-
-    def _is_used_later(self, node: Node) -> bool:
-        return any(user.op == "output" or self.stage_of[user] != self.index for user in node.users)
-
-    def stage(self) -> PipelineStage:
-        """The finished stage."""
-        graph, here = Graph(), {}
-        for node, value in self.taken.items():
-            here[node] = graph.placeholder(value.name)
-            here[node].meta = dict(node.meta)
-        for node in self.body:
-            for argument in node.all_input_nodes:
-                if argument.op == "get_attr" and argument not in here:
-                    here[argument] = graph.node_copy(argument, here.__getitem__)
-            here[node] = graph.node_copy(node, here.__getitem__)
-        for node in self.returned:
-            if node.op == "get_attr" and node not in here:
-                here[node] = graph.node_copy(node, here.__getitem__)
-        graph.output(tuple(here[node] for node in self.returned))
-        graph.lint()
-        names = tuple(node.name for node in self.returned)
-        return PipelineStage(GraphModule(self.captured, graph), self.index, tuple(self.taken.values()), names)

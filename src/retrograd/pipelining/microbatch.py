@@ -36,7 +36,7 @@ Spec = TensorChunkSpec | Replicate
 
 def split_args_kwargs_into_chunks(
     args: Sequence[Any],
-    kwargs: dict[str, Any],
+    kwargs: dict[str, Any] | None,
     chunks: int,
     args_chunk_spec: Sequence[Spec] | None = None,
     kwargs_chunk_spec: dict[str, Spec] | None = None,
@@ -53,6 +53,7 @@ def split_args_kwargs_into_chunks(
     >>> [(p.args[0].tolist(), p.kwargs, p.weight) for p in parts]
     [([0, 1, 2], {'scale': 2}, 0.6), ([3, 4], {'scale': 2}, 0.4)]
     """
+    kwargs = kwargs or {}
     specs = (tuple(args_chunk_spec or [TensorChunkSpec()] * len(args)), dict(kwargs_chunk_spec or {}))
     if len(specs[0]) != len(args):
         raise ValueError(f"split: {len(args)} arguments but {len(specs[0])} chunk specs")
@@ -143,8 +144,10 @@ def _chunks(value: Any, spec: Spec, sizes: list[int]) -> list[Any]:
     return [structure.unflatten(column[i] for column in columns) for i in range(len(sizes))]
 
 
-def merge_chunks(chunks: Sequence[Any], chunk_spec: Spec | None = None) -> Any:
+def merge_chunks(chunks: Sequence[Any], chunk_spec: Any = None) -> Any:
     """The outputs of all micro-batches as one: tensors joined along the split dimension; the rest is the same in all.
+
+    chunk_spec: a TensorChunkSpec or Replicate() for all that they hold, or several, nested as the outputs are.
 
     Raises ValueError for a tensor without dimensions, and for other values that differ between micro-batches.
 
@@ -152,6 +155,14 @@ def merge_chunks(chunks: Sequence[Any], chunk_spec: Spec | None = None) -> Any:
     >>> merge_chunks([{"y": rg.ones(1)}, {"y": rg.zeros(2)}])
     {'y': tensor([1., 0., 0.])}
     """
+    if not (chunk_spec is None or isinstance(chunk_spec, Spec)):
+        return optree.tree_map(
+            lambda spec, *parts: merge_chunks(parts, spec),
+            chunk_spec,
+            *chunks,
+            is_leaf=lambda spec: isinstance(spec, TensorChunkSpec),
+            none_is_leaf=True,
+        )
     dim = chunk_spec.split_dim if isinstance(chunk_spec, TensorChunkSpec) else 0
 
     def merge(first: Any, *rest: Any) -> Any:

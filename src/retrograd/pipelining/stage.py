@@ -19,15 +19,28 @@ class PipelineStage:
     """A part of a model, with what it takes from other stages and what it gives to them.
 
     module: called with the `inputs` in order; returns a tuple, the `outputs` in order.
+    num_stages, device, group: the pipeline that it is part of, where it is, and the ranks that run the pipeline, where
+        that is known.
     """
 
     def __init__(
-        self, module: Callable[..., tuple[Any, ...]], index: int, inputs: tuple[Value, ...], outputs: tuple[str, ...]
+        self,
+        module: Callable[..., tuple[Any, ...]],
+        index: int,
+        inputs: tuple[Value, ...],
+        outputs: tuple[str, ...],
+        *,
+        num_stages: int | None = None,
+        device: Any = None,
+        group: Any = None,
     ) -> None:
         self.module = module
         self.index = index
         self.inputs = inputs
         self.outputs = outputs
+        self.num_stages = num_stages
+        self.device = device
+        self.group = group
         self._running: dict[int, _Run] = {}
 
     def __repr__(self) -> str:

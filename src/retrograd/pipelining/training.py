@@ -14,8 +14,9 @@ from retrograd.core import Tensor, current
 from retrograd.core.aval import SymbolicSize
 from retrograd.nn import Module
 from retrograd.pipelining.actions import Action, Kind
-from retrograd.pipelining.ir import Pipe, SplitPoint, pipeline, split_into_equal_size
+from retrograd.pipelining.ir import Pipe, pipeline, split_into_equal_size
 from retrograd.pipelining.lowering import lower, validate
+from retrograd.pipelining.marker import SplitPoint
 from retrograd.pipelining.microbatch import (
     MicroBatch,
     Spec,
@@ -25,6 +26,7 @@ from retrograd.pipelining.microbatch import (
     split_args_kwargs_into_chunks,
     tensors_in,
 )
+from retrograd.pipelining.parameters import MultiUseParamSpec
 from retrograd.pipelining.runtime import Job, Rank
 from retrograd.pipelining.schedules import get_schedule, make_schedule
 from retrograd.pipelining.simulate import simulate
@@ -42,6 +44,7 @@ class Pipeline:
     loss_fn: from the model's output and the target to the mean loss of a micro-batch, a 0-d tensor.
     args_chunk_spec, kwargs_chunk_spec, target_chunk_spec: how the model's arguments and the target are split into
         micro-batches; along dimension 0 where nothing is said.
+    multi_use_param_spec: what becomes of parameters that several stages use, see `MultiUseParameterConfig`.
 
     The first batch is captured, and later ones run what was captured.  Other shapes, other values of arguments
     that are no tensors, and modules switched between training and evaluation are captured anew.
@@ -70,6 +73,7 @@ class Pipeline:
         args_chunk_spec: Sequence[Spec] | None = None,
         kwargs_chunk_spec: dict[str, Spec] | None = None,
         target_chunk_spec: Spec | None = None,
+        multi_use_param_spec: MultiUseParamSpec | None = None,
     ) -> None:
         get_schedule(schedule)
         for name, number in (("stages", stages), ("micro_batches", micro_batches)):
@@ -84,6 +88,7 @@ class Pipeline:
         self.timeline: Timeline | None = None
         self._stages = stages
         self._split_spec = split_spec
+        self._multi_use = multi_use_param_spec
         self._args_spec = args_chunk_spec
         self._kwargs_spec = kwargs_chunk_spec or {}
         self._target_spec = target_chunk_spec or TensorChunkSpec()
@@ -183,7 +188,7 @@ class Pipeline:
         return known
 
     def _capture(self, batch: MicroBatch) -> Pipe:
-        capture = partial(pipeline, self.model, batch.args, batch.kwargs)
+        capture = partial(pipeline, self.model, batch.args, batch.kwargs, multi_use_param_spec=self._multi_use)
         pipe = capture(split_spec=self._split_spec)
         if pipe.num_stages == 1 and self._stages is not None:
             pipe = capture(split_policy=split_into_equal_size(self._stages))

@@ -21,10 +21,10 @@ def assert_close(
 ) -> None:
     """Check that every `|actual - expected| <= atol + rtol * |expected|`, and that shapes and dtypes agree.
 
-    Takes tensors, arrays, and numbers or lists, whose dtype is not compared; nested tensors and lists of their components
-    are compared one by one.  A tolerance that is not given
-    follows from the less precise dtype, as in torch.testing.assert_close: (rtol, atol) is (1e-7, 1e-7) for
-    float64, (1.3e-6, 1e-5) for float32, (1e-3, 1e-5) for float16 and (0, 0) for integers and booleans.
+    Takes tensors, arrays, and numbers or lists, whose dtype is not compared.  Of nested tensors, and of lists of what
+    should be their components, it takes one component after the other.  A tolerance that is not given follows from the
+    less precise dtype, as in torch.testing.assert_close: (rtol, atol) is (1e-7, 1e-7) for float64, (1.3e-6, 1e-5) for
+    float32, (1e-3, 1e-5) for float16 and (0, 0) for integers and booleans.
 
     Raises AssertionError with the worst entry, its index, both values, and how many entries differ.
 
@@ -45,9 +45,7 @@ def assert_close(
         raise AssertionError(_worst(a, e, bad, rtol, atol))
 
 
-def _assert_parts_close(
-    actual: Any, expected: Any, rtol: float | None, atol: float | None, equal_nan: bool
-) -> None:
+def _assert_parts_close(actual: Any, expected: Any, rtol: float | None, atol: float | None, equal_nan: bool) -> None:
     """`assert_close` for tensors of several parts: part by part."""
     a, e = list(actual), list(expected)
     if len(a) != len(e):

@@ -409,6 +409,10 @@ GRAPHS = {
     "pick": lambda *outputs, index: outputs[index],
     "guard": lambda x, expected, source: np.array_equal(x, expected),
     "pipe_split": lambda: np.zeros(()),
+    "stage_backward": lambda stage_output, output_grads, input_values: (),
+    "add_gradients": np.add,
+    "overwritten": lambda x, numbers: numbers,
+    "write": lambda target, value, recorded: np.full(2, value),
 }
 ORACLES |= LINEAR_ALGEBRA | NETWORKS | LOSSES | GRAPHS | BITS | COMPLEX_NUMBERS
 

@@ -17,6 +17,7 @@ class Vertex(NamedTuple):
     detail: str = ""
     tip: str = ""
     inputs: tuple[int, ...] = ()  # in the operator's order; NOTHING where no gradient flows
+    style: str = ""  # a further class, for colours
 
 
 NOTHING = -1

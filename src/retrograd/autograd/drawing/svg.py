@@ -45,19 +45,28 @@ STYLE = """
 
 def render(vertices: Sequence[Vertex]) -> str:
     """The SVG text of a graph; inputs come before what is made of them."""
-    folded = fold(vertices)
+    return paint(fold(vertices), "Autograd graph", caption_of(vertices))
+
+
+def paint(folded: Folded, title: str, caption: str, *, style: str = "", legend: Sequence[tuple[str, str]] = ()) -> str:
+    """The SVG text of a graph that is folded already.
+
+    title: what the picture is, for those who can't see it.  style: CSS for the classes of vertices, beside the usual.
+    legend: what classes mean, as (class, words).
+    """
     picture = arrange(folded, lambda index: size_of(folded.vertices[index]))
-    caption = _caption(vertices)
-    width = max(picture.width, text_width(caption, 12)) + 2 * MARGIN
+    key, key_end = _legend(legend, MARGIN + text_width(caption, 12) + 14)
+    width = max(picture.width + 2 * MARGIN, key_end + MARGIN)
     height = picture.height + 2 * MARGIN + CAPTION
     left = (width - picture.width) / 2
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="rg-graph" role="img" width="{_n(width)}" '
         f'height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}" style="max-width: 100%; height: auto">',
-        f"<title>Autograd graph: {caption}</title>",
-        f"<style>{STYLE}</style>",
+        f"<title>{escape(title)}: {caption}</title>",
+        f"<style>{STYLE}{style}</style>",
         f'<rect class="page" width="{_n(width)}" height="{_n(height)}" rx="12"/>',
         f'<text class="caption" x="{_n(MARGIN)}" y="{_n(MARGIN + 4)}">{caption}</text>',
+        *key,
         f'<g transform="translate({_n(left)} {_n(MARGIN + CAPTION)})">',
         *(_frame(box) for box in picture.frames),
         *(_arrow(line) for line in picture.lines),
@@ -69,10 +78,22 @@ def render(vertices: Sequence[Vertex]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _caption(vertices: Sequence[Vertex]) -> str:
+def caption_of(vertices: Sequence[Vertex]) -> str:
+    """How many operators, leaves and outputs there are."""
     counts = [(kind, sum(vertex.kind == kind for vertex in vertices)) for kind in (OPERATOR, LEAF, OUTPUT)]
     plural = {OPERATOR: "operators", LEAF: "leaves", OUTPUT: "outputs"}
     return " · ".join(f"{count:,} {kind if count == 1 else plural[kind]}" for kind, count in counts)
+
+
+def _legend(legend: Sequence[tuple[str, str]], x: float) -> tuple[list[str], float]:
+    """What classes mean, each a small box and words, from a place behind the caption on; and where it ends."""
+    parts = []
+    for name, words in legend:
+        box = _rect(x, MARGIN - 6, (12.0, 12.0), 3.5)
+        text = f'<text class="caption" x="{_n(x + 18)}" y="{_n(MARGIN + 4)}">{escape(words)}</text>'
+        parts.append(f'<g class="vertex {name}">{box}{text}</g>')
+        x += 18 + text_width(words, 12) + 14
+    return parts, x - 14
 
 
 # --------------------------------------------------------------------------------------------------------- text
@@ -141,10 +162,8 @@ def _vertex(box: Box, folded: Folded) -> str:
     tops = (first + 16 * index for index in range(len(rows)))
     texts = [_text(middle, y, *row) for y, row in zip(tops, rows, strict=True)]
     shape = _rect(box.x, box.y, box[3:5], rx)
-    return (
-        f'<g class="vertex {vertex.kind}" id="{_id(box.what)}"><title>{escape(vertex.tip)}</title>'
-        f"{shape}{''.join(texts)}</g>"
-    )
+    classes = f"vertex {vertex.kind} {vertex.style}".rstrip()
+    return f'<g class="{classes}" id="{_id(box.what)}"><title>{escape(vertex.tip)}</title>{shape}{"".join(texts)}</g>'
 
 
 def _text(x: float, y: float, text: str, detail: bool) -> str:

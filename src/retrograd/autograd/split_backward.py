@@ -1,0 +1,165 @@
+"""A backward pass in two halves: the gradients of inputs first, those of weights when there is time for them.
+
+A node that leads to an input runs in the first half, for those of its edges that do so too.  Where it has an edge that
+leads to weights only, it is stashed: a copy with that edge, the saved values that its rule reads, and the cotangents
+that arrive.  The second half starts from the copies.  So every rule runs once, in the half that wants its result, and
+a weight's terms are summed in the order of the whole pass.
+"""
+
+import weakref
+from collections.abc import Sequence
+from typing import Any, TypedDict
+
+from retrograd.autograd.backward import _seeds, backward
+from retrograd.autograd.graph import GradientEdge
+from retrograd.core import GradFn, Tensor, current, graph_level
+from retrograd.core.engine import edge_of, needed_for, pullback, reachable_from
+from retrograd.core.gradfn import INPUT, OUT, as_node, node
+from retrograd.core.hooks import Hooks, conjugate
+from retrograd.core.tensor import count_of
+
+Grads = tuple[Tensor | None, ...]
+Place = tuple[Any, Grads]  # where the second half starts: a node or leaf, and per output what arrives there
+
+
+class ParamGroup(TypedDict, total=False):
+    """Weights, and all the nodes that their gradients come from, which lead to no weight of another group."""
+
+    params: list[Tensor]
+    intermediates: list[Any]
+    grads: list[Grads]
+    versions: list[tuple[int, ...]]
+
+
+def input_half(
+    outputs: Sequence[Tensor],
+    gradients: Sequence[Tensor | None] | None,
+    inputs: Sequence[Tensor],
+    weights: Sequence[Tensor],
+) -> tuple[list[Tensor | None], list[ParamGroup]]:
+    """The gradients of the inputs, and what `weight_half` starts from.  Saved values that only inputs need are freed.
+
+    A weight that is an input too, or leads to one, is in no group.  Raises as `autograd.grad` does, and
+    NotImplementedError inside a transform.
+
+    >>> import retrograd as rg
+    >>> x, w = rg.tensor([1.0, 2.0], requires_grad=True), rg.tensor([3.0, 4.0], requires_grad=True)
+    >>> gradients, groups = input_half([x * w], [rg.ones(2)], [x], [w])
+    >>> gradients, w.grad
+    ([tensor([3., 4.])], None)
+    >>> weight_half(groups)
+    >>> w.grad
+    tensor([1., 2.])
+    """
+    if graph_level() is not None:
+        raise NotImplementedError("a backward pass in halves does not run inside a function transform")
+    roots, seeds = [edge_of(out) for out in outputs], _seeds("backward", list(outputs), gradients)
+    ends, wanted = [end for end, _ in roots], [edge_of(x) for x in inputs]
+    first = needed_for(ends, [end for end, _ in wanted])
+    second = needed_for(ends, [edge_of(w)[0] for w in weights]) - first
+    border = [fn for fn in reachable_from(ends) if fn in first and isinstance(fn, GradFn)]
+    copies = {fn: _stashed(fn, second) for fn in border if not second.isdisjoint(fn.edges)}
+    places = [(fn, number) for fn in copies for number in range(len(fn.out_avals or (None,)))]
+    found = pullback(roots, seeds, level=current().level, inputs=[*wanted, *places])
+    starts = [(end, (None,) * number + (seed,)) for (end, number), seed in zip(roots, seeds, strict=True)]
+    starts = [start for start in starts if start[0] in second]
+    starts += [_arrived(fn, copies[fn], found) for fn in sorted(copies)]  # the latest first
+    results = [found.get(end if isinstance(end, Tensor) else (end, number)) for end, number in wanted]
+    return [conjugate(g) for g in results], _groups(starts, weights, second)
+
+
+def weight_half(groups: Sequence[ParamGroup], retain_graph: bool = False) -> None:
+    """Add the gradients of the groups' weights to their `.grad`, in one pass.
+
+    A group lasts for one pass, unless `retain_graph`.  Raises RuntimeError for a group that is played already, and
+    where a gradient that waits in it has been written to.
+    """
+    roots, gradients, weights = [], [], []
+    for group in groups:
+        if "grads" not in group:
+            raise RuntimeError(
+                "these weights have had their gradients: a param_group is played once; retain_graph=True keeps it"
+            )
+        _check_versions(group)
+        weights += group["params"]
+        for end, grads in zip(group["intermediates"], group["grads"], strict=True):
+            roots += [GradientEdge(as_node(end), number) for number, g in enumerate(grads) if g is not None]
+            gradients += [conjugate(g) for g in grads if g is not None]
+    if roots:
+        backward(roots, gradients, retain_graph=retain_graph, inputs=weights)
+    if not retain_graph:
+        for group in groups:
+            del group["intermediates"], group["grads"]
+
+
+def _check_versions(group: ParamGroup) -> None:
+    """What waits for the second half must be as it was: a written gradient is an error, not a wrong result."""
+    for grads, versions in zip(group["grads"], group["versions"], strict=True):
+        for g, version in zip(grads, versions, strict=True):
+            if g is not None and count_of(g) != version:
+                raise RuntimeError(
+                    f"a gradient of shape {g.shape} that waits for the weights has been modified in place since the "
+                    f"first half; write to a copy, gradient.clone(), or after stage_backward_weight"
+                )
+
+
+def _stashed(fn: GradFn, second: set) -> GradFn:
+    """A copy of a node for its edges of the second half, with its place in the order and its own hooks around it."""
+    edges = tuple([edge if edge in second else None for edge in fn.edges])
+    copy: Any = node(fn.op, fn.rules, fn.params, edges, fn.listed)
+    copy.numbers, copy.versions, copy.avals, copy.out_avals = fn.numbers, fn.versions, fn.avals, fn.out_avals
+    copy.sequence, copy.freed, copy.trace = fn.sequence, fn.freed, fn.trace
+    copy.saved = fn.saved if fn.rules is None or fn.saved is None else _read_by(fn, edges)
+    if fn._hooks is not None:  # those of tensors have run when the cotangents arrived
+        copy._hooks = hooks = Hooks()
+        hooks.before, hooks.after = fn._hooks.before, fn._hooks.after
+    return copy
+
+
+def _read_by(fn: GradFn, edges: Sequence[Any]) -> tuple:
+    """The saved values with those alone that the rules of some edges read."""
+    last, read = len(fn.rules) - 1, set()
+    for index, edge in enumerate(edges):
+        if edge is not None:
+            rule = fn.rules[min(index, last)]
+            read |= {key for kind, key in zip(rule.kinds, rule.keys, strict=True) if kind == INPUT}
+            read |= {len(fn.saved) - 1} if OUT in rule.kinds else set()
+    return tuple([value if index in read else None for index, value in enumerate(fn.saved)])
+
+
+def _arrived(fn: GradFn, copy: GradFn, found: dict) -> Place:
+    """A stashed node with its cotangents.  A user's ctx finds its tensors by its node: from now on, the copy."""
+    if fn.rules is None:
+        fn.params["ctx"]._node = weakref.ref(copy)
+    return copy, tuple([found.get((fn, number)) for number in range(len(fn.out_avals or (None,)))])
+
+
+def _groups(starts: Sequence[Place], weights: Sequence[Tensor], second: set) -> list[ParamGroup]:
+    """Places and weights that hang together, in groups: what one leads to, no other does."""
+    parent: dict[Any, Any] = {}
+
+    def top(end: Any) -> Any:
+        while parent.setdefault(end, end) is not end:
+            parent[end] = end = parent[parent[end]]
+        return end
+
+    live = [start for start in starts if any(g is not None for g in start[1])]
+    stack = [end for end, _ in live]
+    while stack:
+        end = stack.pop()
+        top(end)
+        for edge in () if isinstance(end, Tensor) else end.edges:
+            if edge in second:
+                if edge not in parent:
+                    stack.append(edge)
+                parent[top(edge)] = top(end)
+    groups: dict[Any, ParamGroup] = {}
+    for end, grads in live:
+        group = groups.setdefault(top(end), ParamGroup(params=[], intermediates=[], grads=[], versions=[]))
+        group["intermediates"].append(end)
+        group["grads"].append(grads)
+        group["versions"].append(tuple([0 if g is None else count_of(g) for g in grads]))
+    for weight in weights:
+        if edge_of(weight)[0] in parent:
+            groups[top(edge_of(weight)[0])]["params"].append(weight)
+    return list(groups.values())

@@ -1,0 +1,35 @@
+"""Whole programs as flat graphs with their tensors beside them: captured, checked at each call, stored, taken apart."""
+
+from retrograd.export.capture import export
+from retrograd.export.dims import Dim, dims
+from retrograd.export.format import StorageError
+from retrograd.export.hierarchy import unflatten
+from retrograd.export.program import (
+    ConstantArgument,
+    ExportedProgram,
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    TensorArgument,
+)
+from retrograd.export.storage import load, save
+
+__all__ = [
+    "ConstantArgument",
+    "Dim",
+    "ExportGraphSignature",
+    "ExportedProgram",
+    "InputKind",
+    "InputSpec",
+    "OutputKind",
+    "OutputSpec",
+    "StorageError",
+    "TensorArgument",
+    "dims",
+    "export",
+    "load",
+    "save",
+    "unflatten",
+]

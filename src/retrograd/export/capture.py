@@ -1,0 +1,154 @@
+"""`export`: from a module and example arguments to an `ExportedProgram`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from retrograd.core import Tensor
+from retrograd.export.dims import Dim, DynamicSignature, Place, Sizes, collect
+from retrograd.export.examples import Example
+from retrograd.export.passes import lift
+from retrograd.export.probe import Prober
+from retrograd.export.program import (
+    ConstantArgument,
+    ExportedProgram,
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    TensorArgument,
+)
+from retrograd.fx.graph import Graph
+from retrograd.fx.graph_module import GraphModule
+from retrograd.fx.mutations import Mutation
+from retrograd.fx.node import Node
+from retrograd.fx.tracer import trace
+from retrograd.nn.module import Module
+
+PREFIXES = {InputKind.PARAMETER: "p", InputKind.BUFFER: "b", InputKind.CONSTANT_TENSOR: "c"}
+
+
+def export(
+    mod: Module,
+    args: tuple,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    strict: bool = False,
+) -> ExportedProgram:
+    """Capture a module as a flat graph of registered operators, by running it on example arguments.
+
+    Arguments and results are pytrees. `dynamic_shapes` says which sizes may differ from the example's: by argument
+    (a dict by name, or a tuple in order) and there by dimension, as `{"x": {0: Dim("batch", max=64)}}` or
+    `{"x": (Dim("batch"), None)}`, nested as the argument is. To find out what depends on them, the module is traced
+    at some other sizes too. Where code reads a value, as `if x.sum() > 0`, the program checks that it is the same.
+
+    `strict` is accepted, as PyTorch has it, and changes nothing: code is always captured by running it.
+
+    Raises TypeError where `mod` is no Module, and ValueError where `dynamic_shapes` does not fit the arguments
+    or the module does something else for other sizes; it names the dimension, two sizes and the line.
+
+    >>> import retrograd as rg
+    >>> from retrograd import export, nn
+    >>> program = export.export(nn.Linear(2, 3), (rg.ones(4, 2),), dynamic_shapes=({0: export.Dim("batch", max=64)},))
+    >>> program.graph_signature.inputs_to_parameters
+    {'p_weight': 'weight', 'p_bias': 'bias'}
+    >>> program.module()(rg.ones(7, 2)).shape
+    (7, 3)
+    >>> program.module()(rg.ones(100, 2))
+    Traceback (most recent call last):
+    ValueError: input, dimension 0: batch must be in [1, 64], got 100
+    """
+    if not isinstance(mod, Module):
+        raise TypeError(f"export: expected a Module, got {type(mod).__name__}; fx.trace takes functions")
+    if not isinstance(args, tuple):
+        raise TypeError(f"export: args must be a tuple of the positional arguments, got {type(args).__name__}")
+    captured, sizes = _captured(mod, Example(mod, args, kwargs or {}), dynamic_shapes)
+    signature = captured.graph.signature
+    assert signature is not None
+    if sizes.places:
+        signature = DynamicSignature.of(signature, sizes)
+    specs = _input_specs(captured, mod)
+    graph = lift(captured.graph, {str(s.target): s.arg.name for s in specs if s.target is not None})
+    tensors = {str(s.target): _attribute(captured, str(s.target)) for s in specs if s.target is not None}
+    saved = mod.state_dict(keep_vars=True)
+    return ExportedProgram(
+        graph,
+        ExportGraphSignature([*_named_by(graph, specs)], _output_specs(graph, signature.mutations)),
+        {name: tensors[name] for name in saved},
+        {name: x for name, x in tensors.items() if name not in saved},
+        signature,
+        sizes.ranges,
+        (args, dict(kwargs or {})),
+    )
+
+
+def _captured(mod: Module, example: Example, dynamic_shapes: Any) -> tuple[GraphModule, Sizes]:
+    """The traced module; dimensions that are to vary if they can, and can't, keep the example's sizes."""
+    if dynamic_shapes is None:
+        args, kwargs = example.resized({})
+        return trace(mod, *args, **kwargs), Sizes({}, {})
+    entries, names, ranges = collect(dynamic_shapes, example.arguments)
+    try:
+        return Prober(mod, example, names, ranges).learn()
+    except ValueError:
+        automatic = [place for place, entry in entries.items() if entry is Dim.AUTO]
+        if not automatic:
+            raise
+    return Prober(mod, example, *_without(automatic, names, ranges)).learn()
+
+
+def _without(
+    places: list[Place], names: Mapping[Place, str], ranges: Mapping[str, Any]
+) -> tuple[dict[Place, str], dict[str, Any]]:
+    left = {place: name for place, name in names.items() if place not in places}
+    return left, {name: ranges[name] for name in dict.fromkeys(left.values())}
+
+
+def _input_specs(captured: GraphModule, mod: Module) -> list[InputSpec]:
+    """Parameters, buffers, constants, each in the order of the module, then the arguments."""
+    own = [(path, m) for path, m in captured.named_modules(remove_duplicate=False)]
+    saved = mod.state_dict(keep_vars=True)
+    found: list[tuple[InputKind, str, bool | None]] = []
+    for path, module in own:
+        prefix = f"{path}." if path else ""
+        found += [(InputKind.PARAMETER, prefix + n, None) for n, _ in module.named_parameters(recurse=False)]
+        buffers = [prefix + n for n, _ in module.named_buffers(recurse=False)]
+        found += [(InputKind.BUFFER, n, n in saved) for n in buffers]
+    known = {name for _, name, _ in found}
+    constants = dict.fromkeys(str(n.target) for n in captured.graph.find_nodes(op="get_attr"))
+    found += [(InputKind.CONSTANT_TENSOR, name, None) for name in constants if name not in known]
+    found.sort(key=lambda row: list(PREFIXES).index(row[0]))
+    lifted = [InputSpec(kind, TensorArgument(_placeholder(kind, n)), n, kept) for kind, n, kept in found]
+    return lifted + [
+        InputSpec(InputKind.USER_INPUT, TensorArgument(n.name)) for n in captured.graph.find_nodes(op="placeholder")
+    ]
+
+
+def _placeholder(kind: InputKind, target: str) -> str:
+    return f"{PREFIXES[kind]}_{target.replace('.', '_').lstrip('_')}"
+
+
+def _named_by(graph: Graph, specs: list[InputSpec]) -> list[InputSpec]:
+    """The specs with the names that the placeholders got, which may be variants of those asked for."""
+    inputs = graph.find_nodes(op="placeholder")
+    return [spec._replace(arg=TensorArgument(node.name)) for spec, node in zip(specs, inputs, strict=True)]
+
+
+def _output_specs(graph: Graph, mutations: list[Mutation]) -> list[OutputSpec]:
+    """What is written comes before the results."""
+    leaves = [_result(leaf) for leaf in graph.output_node().args[0]]
+    kinds: list[tuple[OutputKind, str | None]] = [
+        (OutputKind[f"{m.kind.upper()}_MUTATION"], m.target) for m in mutations
+    ]
+    kinds += [(OutputKind.USER_OUTPUT, None)] * (len(leaves) - len(kinds))
+    return [OutputSpec(kind, leaf, target) for leaf, (kind, target) in zip(leaves, kinds, strict=True)]
+
+
+def _result(leaf: Any) -> TensorArgument | ConstantArgument:
+    return TensorArgument(leaf.name) if isinstance(leaf, Node) else ConstantArgument("", leaf)
+
+
+def _attribute(module: Module, target: str) -> Tensor:
+    path, _, name = target.rpartition(".")
+    return getattr(module.get_submodule(path), name)

@@ -1,0 +1,276 @@
+"""Python's values as JSON: plain ones as they are, all others under a tag that says what they are."""
+
+import base64
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from retrograd.backend.ragged import RaggedSize, Structure
+from retrograd.core import Aval
+from retrograd.core import dtype as dtypes
+from retrograd.fx import Node
+from retrograd.fx.node import FrozenDict, FrozenList
+from retrograd.ops.create import as_tensor
+from retrograd.ops.index import Slot, T
+from retrograd.ops.layout import Size
+
+DEEPEST = 50  # how deep values may lie in each other: Python's compiler and its recursion end not far from there
+MOST_DIMS = 64
+MOST_BYTES = 2**62  # what a tensor may say that it takes
+DTYPES = {
+    str(d): d
+    for d in (
+        dtypes.bool_, dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64, dtypes.int8, dtypes.int16,
+        dtypes.int32, dtypes.int64, dtypes.float16, dtypes.float32, dtypes.float64, dtypes.complex64,
+        dtypes.complex128,
+    )
+}  # fmt: skip
+
+
+class StorageError(ValueError):
+    """A stored program can't be read, or a program can't be stored: the message says which part, and why."""
+
+
+class Form(NamedTuple):
+    """How values of a type are written: under which tag, and how what stands there is made and read.
+
+    Both functions get the codec, for what lies inside, and how deep they are.
+    """
+
+    tag: str
+    write: Callable[["Codec", Any, int], Any]
+    read: Callable[["Codec", Any, int], Any]
+
+
+class Codec:
+    """Writes values as JSON and reads them.  `node_named` finds the node that a file refers to by name.
+
+    >>> codec = Codec()
+    >>> codec.write((1, [None, -0.0], slice(2, None)))
+    {'tuple': [1, [None, -0.0], {'slice': [2, None, None]}]}
+    >>> codec.read(_)
+    (1, [None, -0.0], slice(2, None, None))
+    """
+
+    def __init__(self, node_named: Callable[[str], Node] | None = None) -> None:
+        self.node_named = node_named
+        self.structures: dict[Structure, Structure] = {}  # equal ones become one
+
+    def write(self, value: Any, depth: int = 0) -> Any:
+        """A value as JSON; a StorageError for what can't be stored."""
+        kind = type(value)
+        if kind in _PLAIN or (kind is float and math.isfinite(value)):
+            return value
+        if depth > DEEPEST:
+            raise StorageError(f"values lie more than {DEEPEST} deep in each other, or in themselves")
+        if kind in (list, FrozenList):
+            return [self.write(v, depth + 1) for v in value]
+        form = FORMS.get(kind) or (FORMS[_DTYPE] if isinstance(value, _DTYPE) else None)
+        if form is None:
+            raise StorageError(f"{_short(value)} of type {kind.__name__} can't be stored")
+        return {form.tag: form.write(self, value, depth + 1)}
+
+    def read(self, data: Any, depth: int = 0) -> Any:
+        """The value that JSON stands for; a StorageError if it is none of those that `write` makes."""
+        kind = type(data)
+        if kind in _PLAIN or (kind is float and math.isfinite(data)):
+            return data
+        if depth > DEEPEST:
+            raise StorageError(f"values lie more than {DEEPEST} deep in each other")
+        if kind is list:
+            return [self.read(d, depth + 1) for d in data]
+        if kind is not dict or len(data) != 1:
+            raise StorageError(f"expected a value, got {_short(data)}")
+        [(tag, inner)] = data.items()
+        if tag not in _TAGS:
+            raise StorageError(f"there is no value with the tag {tag!r}")
+        return _TAGS[tag].read(self, inner, depth + 1)
+
+
+# ------------------------------------------------------------------------------------------------- checks
+
+
+def expect(condition: Any, what: str, got: Any) -> None:
+    """A StorageError that says what was expected, unless the condition holds."""
+    if not condition:
+        raise StorageError(f"expected {what}, got {_short(got)}")
+
+
+def fields(data: Any, what: str, **kinds: Any) -> list:
+    """The members of a JSON object that has exactly these, each of its type or one of its types."""
+    expect(type(data) is dict, what, data)
+    if data.keys() != kinds.keys():
+        raise StorageError(f"expected {what} with {', '.join(kinds)}, got {_short(sorted(data))}")
+    for name, kind in kinds.items():
+        expect(type(data[name]) in (kind if isinstance(kind, tuple) else (kind,)), f"{what} with {name} right", data)
+    return [data[name] for name in kinds]
+
+
+def members(data: Any, count: int | None, what: str) -> list:
+    """A JSON array, of that length if one is given."""
+    expect(type(data) is list and count in (None, len(data)), what, data)
+    return data
+
+
+def text(data: Any, what: str) -> str:
+    """A string on one line: generated code shows it in comments, and messages in full."""
+    expect(type(data) is str and data.isprintable() and len(data) <= 10_000, f"{what} on one line", data)
+    return data
+
+
+def _short(value: Any) -> str:
+    shown = ascii(value) if not isinstance(value, (list, dict)) or len(value) < 20 else f"a long {type(value).__name__}"
+    return shown if len(shown) <= 80 else shown[:77] + "..."
+
+
+# -------------------------------------------------------------------------------------------------- forms
+
+
+def _write_all(codec: Codec, values: Any, depth: int) -> list:
+    return [codec.write(v, depth) for v in values]
+
+
+def _read_all(codec: Codec, data: Any, depth: int, count: int | None = None) -> list:
+    return [codec.read(d, depth) for d in members(data, count, "a list")]
+
+
+def _read_node(codec: Codec, data: Any, depth: int) -> Node:
+    expect(type(data) is str and codec.node_named is not None, "no reference to a node", data)
+    assert codec.node_named is not None
+    return codec.node_named(data)
+
+
+def _write_dict(codec: Codec, value: dict, depth: int) -> list:
+    return [[codec.write(k, depth), codec.write(v, depth)] for k, v in value.items()]
+
+
+def _read_dict(codec: Codec, data: Any, depth: int) -> dict:
+    found: dict = {}
+    for item in members(data, None, "the items of a dict"):
+        key, value = _read_all(codec, item, depth, 2)
+        expect(_is_key(key) and key not in found, "a key of a dict that is new", key)
+        found[key] = value
+    return found
+
+
+def _is_key(key: Any) -> bool:
+    """Whether a value may be a key: one that is hashed by what it is."""
+    return all(map(_is_key, key)) if type(key) is tuple else type(key) in (*_PLAIN, float, complex, bytes)
+
+
+def _read_float(codec: Codec, data: Any, depth: int) -> float:
+    expect(data in ("nan", "inf", "-inf"), "nan, inf or -inf", data)
+    return float(data)
+
+
+def _read_complex(codec: Codec, data: Any, depth: int) -> complex:
+    parts = _read_all(codec, data, depth, 2)
+    expect(all(type(part) is float for part in parts), "two floats", data)
+    return complex(*parts)
+
+
+def _read_bytes(codec: Codec, data: Any, depth: int) -> bytes:
+    try:
+        return base64.b64decode(data.encode("ascii"), validate=True)
+    except (AttributeError, ValueError):
+        raise StorageError(f"expected bytes as base64, got {_short(data)}") from None
+
+
+def _read_dtype(codec: Codec, data: Any, depth: int) -> Any:
+    expect(type(data) is str and data in DTYPES, "the name of a dtype", data)
+    return DTYPES[data]
+
+
+def _read_constant(value: Any) -> Callable[[Codec, Any, int], Any]:
+    def read(codec: Codec, data: Any, depth: int) -> Any:
+        expect(data is None, "null", data)
+        return value
+
+    return read
+
+
+def _read_size(codec: Codec, data: Any, depth: int) -> Size:
+    return Size(_integers(data, "the sizes of a shape"))
+
+
+def _integers(data: Any, what: str) -> list[int]:
+    expect(type(data) is list and all(type(d) is int and -(2**63) <= d < 2**63 for d in data), what, data)
+    return data
+
+
+def _write_structure(codec: Codec, value: Structure, depth: int) -> list:
+    return [value.sizes.tolist(), None if value.starts is None else value.starts.tolist()]
+
+
+def _read_structure(codec: Codec, data: Any, depth: int) -> Structure:
+    """The sizes of the components, a row for each, and where these begin."""
+    sizes, starts = members(data, 2, "sizes and starts of a ragged array")
+    rows = [_integers(row, "sizes of a component") for row in members(sizes, None, "sizes of components")]
+    columns = len(rows[0]) if rows else 1
+    expect(all(len(row) == columns and min(row, default=-1) >= 0 for row in rows), "as many sizes in each row", sizes)
+    expect(sum(math.prod(row) for row in rows) < MOST_BYTES, "a size that can be", sizes)
+    array = as_tensor(rows, dtypes.int64).numpy().reshape(len(rows), columns)
+    if starts is not None:
+        expect(len(_integers(starts, "starts")) == len(rows) and min(starts, default=0) >= 0, "a start each", starts)
+    made = Structure(array, None if starts is None else as_tensor(starts, dtypes.int64).numpy())
+    return codec.structures.setdefault(made, made)
+
+
+def _write_ragged_size(codec: Codec, value: RaggedSize, depth: int) -> list:
+    return [codec.write(value.structure, depth), value.column, value.axis, value.number]
+
+
+def _read_ragged_size(codec: Codec, data: Any, depth: int) -> RaggedSize:
+    structure, column, axis, number = _read_all(codec, data, depth, 4)
+    numbers = all(type(n) is int and 0 <= n <= MOST_DIMS for n in (column, axis, number))
+    expect(type(structure) is Structure and numbers and column < structure.sizes.shape[1], "a ragged size", data)
+    return RaggedSize(structure, column, axis, number)
+
+
+def _write_aval(codec: Codec, value: Aval, depth: int) -> list:
+    return [str(value.dtype), _write_all(codec, value.shape, depth)]
+
+
+def _read_aval(codec: Codec, data: Any, depth: int) -> Aval:
+    dtype, shape = members(data, 2, "a dtype and a shape")
+    sizes = _read_all(codec, shape, depth)
+    known = _read_dtype(codec, dtype, depth)
+    expect(len(sizes) <= MOST_DIMS and all(map(_is_size, sizes)), "a shape", shape)
+    numbers = [size for size in sizes if type(size) is int]
+    expect(math.prod(numbers) * known.itemsize < MOST_BYTES or 0 in numbers, "a shape of something that can be", shape)
+    return Aval(tuple(sizes), known)
+
+
+def _is_size(size: Any) -> bool:
+    return type(size) in SIZES or (type(size) is int and 0 <= size < 2**63)
+
+
+_PLAIN = (type(None), bool, int, str)
+_DTYPE = dtypes.DType
+SIZES: list[type] = [RaggedSize]  # what may stand in a shape beside integers
+FORMS: dict[type, Form] = {
+    Node: Form("node", lambda codec, value, depth: value.name, _read_node),
+    float: Form("float", lambda codec, value, depth: str(value), _read_float),
+    complex: Form("complex", lambda codec, v, depth: _write_all(codec, (v.real, v.imag), depth), _read_complex),
+    bytes: Form("bytes", lambda codec, value, depth: base64.b64encode(value).decode(), _read_bytes),
+    tuple: Form("tuple", _write_all, lambda codec, data, depth: tuple(_read_all(codec, data, depth))),
+    **dict.fromkeys((dict, FrozenDict), Form("dict", _write_dict, _read_dict)),
+    slice: Form(
+        "slice",
+        lambda codec, v, depth: _write_all(codec, (v.start, v.stop, v.step), depth),
+        lambda codec, data, depth: slice(*_read_all(codec, data, depth, 3)),
+    ),
+    type(...): Form("ellipsis", lambda codec, value, depth: None, _read_constant(...)),
+    Slot: Form("slot", lambda codec, value, depth: None, _read_constant(T)),
+    Size: Form("size", lambda codec, value, depth: list(value), _read_size),
+    _DTYPE: Form("dtype", lambda codec, value, depth: str(value), _read_dtype),
+    Structure: Form("structure", _write_structure, _read_structure),
+    RaggedSize: Form("ragged size", _write_ragged_size, _read_ragged_size),
+    Aval: Form("aval", _write_aval, _read_aval),
+}
+_TAGS = {form.tag: form for form in FORMS.values()}
+
+
+def add_form(kind: type, form: Form) -> None:
+    """Store values of one more type, under a tag of its own."""
+    FORMS[kind] = _TAGS[form.tag] = form

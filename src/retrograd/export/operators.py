@@ -1,0 +1,65 @@
+"""Sizes in graphs: operators whose results are Python's integers, from which later operators take their params."""
+
+from typing import Any
+
+from retrograd.core import op, operator_named
+from retrograd.ops.family import Composite
+
+
+@op("export::size(Tensor x, *, int dim) -> int")
+class size(Composite):
+    """The size of a dimension of x, as an integer: the same one under every transform that x's shape shows."""
+
+    public = False
+    method = False
+
+    def compose(x: Any, *, dim: int) -> Any:
+        return x.shape[dim]
+
+
+@op("export::plus(int a, int b) -> int")
+class plus(Composite):
+    """a + b, of sizes."""
+
+    public = False
+    method = False
+
+    def compose(a: int, b: int) -> Any:  # type: ignore[misc]
+        return a + b
+
+
+@op("export::times(int a, int b) -> int")
+class times(Composite):
+    """a * b, of sizes."""
+
+    public = False
+    method = False
+
+    def compose(a: int, b: int) -> Any:  # type: ignore[misc]
+        return a * b
+
+
+@op("export::over(int a, int b) -> int")
+class over(Composite):
+    """a // b, of sizes."""
+
+    public = False
+    method = False
+
+    def compose(a: int, b: int) -> Any:  # type: ignore[misc]
+        return a // b
+
+
+@op("export::ratio(number a, number b) -> float")
+class ratio(Composite):
+    """a / b, of sizes or a number and a size."""
+
+    public = False
+    method = False
+
+    def compose(a: float, b: float) -> Any:  # type: ignore[misc]
+        return a / b
+
+
+NAMES = ("size", "plus", "times", "over", "ratio")
+SIZE, PLUS, TIMES, OVER, RATIO = (operator_named(f"export::{name}") for name in NAMES)

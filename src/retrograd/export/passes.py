@@ -1,0 +1,123 @@
+"""From graphs to graphs: sizes as nodes, and parameters, buffers and constants as inputs, there and back."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from retrograd.export.operators import OVER, PLUS, RATIO, SIZE, TIMES
+from retrograd.export.sizes import Expression, Quotient
+from retrograd.fx.graph import Graph
+from retrograd.fx.node import Node, map_leaves
+
+Place = tuple[str, int]  # an input and one of its dimensions
+
+
+class SizeNodes:
+    """Nodes that calculate sizes from those of the inputs, each made where it is first used."""
+
+    def __init__(self, graph: Graph, sources: Mapping[str, Place], inputs: Mapping[str, Node]) -> None:
+        self._graph = graph
+        self._sources = sources
+        self._inputs = inputs
+        self._known: dict[Any, Node] = {}
+
+    def of(self, value: Any) -> Any:
+        """What stands for an expression or a quotient in the arguments of a node: a node, or a number."""
+        if isinstance(value, Quotient):
+            return self._call(RATIO, self.of(value.left), self.of(value.right))
+        return self._integer(value) if isinstance(value, Expression) else value
+
+    def _integer(self, expression: Expression) -> Any:
+        total: Any = None
+        for c, monomial in expression.terms:
+            value: Any = None
+            for d in monomial:
+                value = self._dim(d) if value is None else self._call(TIMES, value, self._dim(d))
+            value = c if value is None else value if c == 1 else self._call(TIMES, value, c)
+            total = value if total is None else self._call(PLUS, total, value)
+        total = 0 if total is None else total
+        return total if expression.over == 1 else self._call(OVER, total, expression.over)
+
+    def _dim(self, name: str) -> Node:
+        if name not in self._known:
+            source, dim = self._sources[name]
+            arguments = (self._inputs[source],), {"dim": dim}
+            self._known[name] = self._graph.create_node("call_function", SIZE, *arguments, name=name)
+        return self._known[name]
+
+    def _call(self, op: Any, a: Any, b: Any) -> Node:
+        if (op, a, b) not in self._known:
+            self._known[op, a, b] = self._graph.call_function(op, (), {"a": a, "b": b})
+        return self._known[op, a, b]
+
+
+def substituted(graph: Graph, sources: Mapping[str, Place], found: Mapping[Node, Sequence[Any]]) -> Graph:
+    """A copy of a graph in which integers are calculated: per node, an expression for each leaf that has one.
+
+    The leaves of a node's arguments are numbered in the order of `map_leaves`.
+    """
+    made = Graph()
+    made.signature = graph.signature
+    nodes: dict[Node, Node] = {}
+    inputs: dict[str, Node] = {}
+    sizes = SizeNodes(made, sources, inputs)
+    for node in graph.nodes:
+        expressions = iter(found.get(node, ()))
+
+        def value(leaf: Any, expressions: Any = expressions) -> Any:
+            expression = next(expressions, None)
+            if expression is not None:
+                return sizes.of(expression)
+            return nodes[leaf] if isinstance(leaf, Node) else leaf
+
+        args, kwargs = map_leaves((node.args, node.kwargs), value)
+        nodes[node] = copy = made.create_node(node.op, node.target, args, kwargs, node.name)
+        copy.meta = dict(node.meta)
+        if node.op == "placeholder":
+            inputs[node.target] = copy
+    return made
+
+
+def lift(graph: Graph, names: Mapping[str, str]) -> Graph:
+    """A copy of a graph that takes what it read from its module as inputs, before its own.
+
+    `names` has the input's name for each qualified name, in order.  The copy returns a tuple.
+    """
+    made = Graph()
+    lifted = {target: made.create_node("placeholder", name) for target, name in names.items()}
+    nodes: dict[Node, Any] = {}
+    for node in graph.nodes:
+        if node.op == "get_attr":
+            nodes[node] = lifted[node.target]
+            lifted[node.target].meta = dict(node.meta)
+    results = made.graph_copy(graph, _in_order(made, graph, nodes))
+    made.output(results if isinstance(results, tuple) else (results,))
+    return made
+
+
+def unlift(graph: Graph, targets: Mapping[str, str], single: bool) -> Graph:
+    """A copy of a graph that reads from its module what `targets` names, by the names of the inputs.
+
+    With `single` it returns what is alone in the tuple that the graph returns.
+    """
+    made = Graph()
+    nodes: dict[Node, Any] = {}
+    _in_order(made, graph, nodes, lambda node: node.name not in targets)
+    for node in graph.find_nodes(op="placeholder"):
+        if node.name in targets and node.users:
+            nodes[node] = made.get_attr(targets[node.name])
+            nodes[node].meta = dict(node.meta)
+        elif node.name in targets:
+            nodes[node] = None  # nothing asks for it
+    results = made.graph_copy(graph, nodes)
+    made.output(results[0] if single else results)
+    return made
+
+
+def _in_order(
+    made: Graph, graph: Graph, nodes: dict[Node, Any], wanted: Callable[[Node], bool] = lambda node: True
+) -> dict[Node, Any]:
+    """Copy the inputs first, so that they stay before all other nodes."""
+    for node in graph.find_nodes(op="placeholder"):
+        if wanted(node):
+            nodes[node] = made.node_copy(node, nodes.__getitem__)
+    return nodes

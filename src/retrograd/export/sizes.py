@@ -1,0 +1,225 @@
+"""Sizes as expressions of dimensions that vary: fitted to what several traces saw, and found in their comparisons."""
+
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import partialmethod
+from itertools import combinations, combinations_with_replacement
+from typing import Any, NamedTuple
+
+from retrograd.core.source import user_line
+
+Point = Mapping[str, int]  # a size for every dimension that varies, by the dimension's name
+Monomial = tuple[str, ...]  # a product of dimensions; () is 1
+LARGEST_DIVISOR = 8  # of sizes like n // 2
+
+
+class Expression(NamedTuple):
+    """(a sum of integers times products of dimensions) // over.
+
+    >>> Expression(((2, ("batch",)), (1, ())))
+    2*batch + 1
+    >>> Expression(((1, ("batch",)), (1, ())), 2).at({"batch": 8})
+    4
+    """
+
+    terms: tuple[tuple[int, Monomial], ...]
+    over: int = 1
+
+    def at(self, point: Point) -> int:
+        """Its value where the dimensions have these sizes."""
+        return sum(c * math.prod(point[d] for d in monomial) for c, monomial in self.terms) // self.over
+
+    @property
+    def dims(self) -> set[str]:
+        """The dimensions that it depends on."""
+        return {d for _, monomial in self.terms for d in monomial}
+
+    def __repr__(self) -> str:
+        text = " + ".join(map(_term, self.terms)).replace("+ -", "- ") or "0"
+        return text if self.over == 1 else f"({text}) // {self.over}"
+
+
+def _term(term: tuple[int, Monomial]) -> str:
+    c, monomial = term
+    product = "*".join(monomial)
+    if not product:
+        return str(c)
+    return product if c == 1 else f"-{product}" if c == -1 else f"{c}*{product}"
+
+
+# ------------------------------------------------------------------------------------------------- fitting
+
+
+def fit(points: Sequence[Point], values: Sequence[int]) -> Expression | None:
+    """The simplest expression with these values at these points; None if there is none of the known kinds.
+
+    Known are constants, and integers times one or two products of up to two dimensions (or of all), and what is
+    linear in all of them; and (a*d + b) // q of one dimension d, if the points leave one choice of a and b only.
+    More points than coefficients are to be given: what a fit is worth is that it holds at the others.
+    """
+    for monomials in _bases(tuple(points[0])):
+        found = _solved(monomials, points, values)
+        if found is not None:
+            return found
+    return next((e for d in points[0] for e in _quotients(d, points, values)), None)
+
+
+def _bases(dims: tuple[str, ...]) -> Iterator[tuple[Monomial, ...]]:
+    products: list[Monomial] = [*[(d,) for d in dims], *combinations_with_replacement(dims, 2)]
+    if len(dims) > 2:
+        products.append(dims)
+    known: list[Monomial] = [(), *products]
+    yield ((),)
+    yield from ((p,) for p in products)
+    yield from combinations(known, 2)
+    yield ((), *[(d,) for d in dims])
+
+
+def _solved(monomials: tuple[Monomial, ...], points: Sequence[Point], values: Sequence[int]) -> Expression | None:
+    """The combination of monomials with these values; None if there is none with integers."""
+    rows = [
+        [Fraction(math.prod(p[d] for d in m)) for m in monomials] + [Fraction(v)]
+        for p, v in zip(points, values, strict=True)
+    ]
+    pivots = _reduce(rows, len(monomials))
+    if len(pivots) < len(monomials) or any(row[-1] for row in rows[len(pivots) :]):
+        return None
+    found = [rows[i][-1] for i in range(len(pivots))]
+    if any(c.denominator != 1 for c in found):
+        return None
+    pairs = sorted(zip(map(int, found), monomials, strict=True), key=lambda pair: -len(pair[1]))
+    return Expression(tuple([pair for pair in pairs if pair[0]]))
+
+
+def _reduce(rows: list[list[Fraction]], width: int) -> list[int]:
+    """Gauss and Jordan's elimination in place; returns the columns that have a pivot."""
+    pivots: list[int] = []
+    for column in range(width):
+        done = len(pivots)
+        first = next((i for i in range(done, len(rows)) if rows[i][column]), None)
+        if first is None:
+            continue
+        rows[done], rows[first] = rows[first], rows[done]
+        rows[done] = [x / rows[done][column] for x in rows[done]]
+        for i, row in enumerate(rows):
+            if i != done and row[column]:
+                rows[i] = [x - row[column] * p for x, p in zip(row, rows[done], strict=True)]
+        pivots.append(column)
+    return pivots
+
+
+def _quotients(d: str, points: Sequence[Point], values: Sequence[int]) -> Iterator[Expression]:
+    """(a*d + b) // q with these values: q the least that does, and a and b the only ones."""
+    least, most = min(points, key=lambda p: p[d]), max(points, key=lambda p: p[d])
+    ends = {p[d]: v for p, v in zip(points, values, strict=True)}
+    if least[d] == most[d] or any(ends[p[d]] != v for p, v in zip(points, values, strict=True)):
+        return
+    slope = Fraction(ends[most[d]] - ends[least[d]], most[d] - least[d])
+    for q in range(2, LARGEST_DIVISOR + 1):
+        near = round(slope * q)
+        fitting = [(a, b) for a in (near - 1, near, near + 1) for b in _offsets(a, q, ends)]
+        if len(fitting) == 1:
+            a, b = fitting[0]
+            yield Expression(tuple([t for t in ((a, (d,)), (b, ())) if t[0]]), q)
+
+
+def _offsets(a: int, q: int, values: Mapping[int, int]) -> range:
+    """Every b with (a*n + b) // q == values[n] for all n."""
+    low = max(q * v - a * n for n, v in values.items())
+    return range(low, min(q * v + q - a * n for n, v in values.items()))
+
+
+# --------------------------------------------------------------------------------------------- comparisons
+
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+
+class Comparison(NamedTuple):
+    """What a program asked of a size: `left op right` at a line of the user's code."""
+
+    op: str
+    left: int
+    right: int
+    line: str
+
+    @property
+    def outcome(self) -> bool:
+        """The answer that the program got."""
+        return COMPARISONS[self.op](self.left, self.right)
+
+
+class Quotient(NamedTuple):
+    """A float that a program made of sizes: `left / right`."""
+
+    left: Any
+    right: Any
+
+
+class SeenSize(int):
+    """A size of a traced tensor: an integer that notes how it and what follows from it are compared."""
+
+    _log: list
+
+    def __hash__(self) -> int:
+        return int.__hash__(self)
+
+    def __bool__(self) -> bool:
+        return self._compare("!=", 0)
+
+    def __repr__(self) -> str:
+        return int.__repr__(self)
+
+    def _compare(self, op: str, other: Any) -> Any:
+        if not isinstance(other, int):
+            return getattr(int, _METHOD[op])(self, other)
+        asked = Comparison(op, int(self), int(other), user_line())
+        self._log.append(asked)
+        return asked.outcome
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._divide(int(self), plain(other)) if isinstance(other, (int, float)) else NotImplemented
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._divide(plain(other), int(self)) if isinstance(other, (int, float)) else NotImplemented
+
+    def _divide(self, left: Any, right: Any) -> Any:
+        self._log.append(Quotient(left, right))
+        return left / right
+
+    def _compute(self, method: str, *others: Any) -> Any:
+        return seen(getattr(int, method)(self, *others), self._log)
+
+    def __reduce__(self) -> tuple:
+        return int, (int(self),)
+
+
+_METHOD = {"==": "__eq__", "!=": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
+_ARITHMETIC = (
+    "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__floordiv__", "__rfloordiv__", "__mod__",
+    "__rmod__", "__neg__", "__pos__", "__abs__", "__pow__", "__rpow__", "__lshift__", "__rshift__", "__and__", "__or__",
+    "__divmod__", "__rdivmod__",
+)  # fmt: skip
+for _op, _name in _METHOD.items():
+    setattr(SeenSize, _name, partialmethod(SeenSize._compare, _op))
+for _name in _ARITHMETIC:
+    setattr(SeenSize, _name, partialmethod(SeenSize._compute, _name))
+
+
+def seen(value: Any, log: list) -> Any:
+    """A size that notes in `log` what is asked of it; what is no integer stays as it is."""
+    if isinstance(value, tuple):
+        return tuple([seen(v, log) for v in value])
+    if type(value) is not int:
+        return value
+    size = SeenSize(value)
+    size._log = log
+    return size
+
+
+def plain(value: Any) -> Any:
+    """A size without its notes."""
+    return int(value) if type(value) is SeenSize else value

@@ -1,0 +1,208 @@
+"""Programs on disk: a graph as JSON and its tensors as safetensors, in a folder or a zip; loaded without running code.
+
+docs/storage.md describes the format.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from retrograd.core import Tensor
+from retrograd.export import files
+from retrograd.export.format import Codec, StorageError, expect, fields
+from retrograd.export.parts import from_parts, to_parts
+from retrograd.export.program import ExportedProgram
+from retrograd.export.rows import at_place, read_graph, write_graph
+from retrograd.export.tensors import (
+    Entry,
+    as_stored,
+    build_home,
+    entries_of,
+    from_stored,
+    read_entries,
+    write_entry,
+)
+from retrograd.fx import GraphModule
+from retrograd.fx.mutations import ATTRIBUTE, USER_INPUT
+from retrograd.interop.safetensors import load_file, save_file
+
+__all__ = ["Kind", "StorageError", "add_kind", "load", "save"]
+
+FORMAT, VERSION = "retrograd graph", 1
+
+
+class Kind(NamedTuple):
+    """How programs of a class are stored: as a `GraphModule`, and plain values by name that are the rest of it.
+
+    `from_parts` gets values from a file that anybody may have written: it must check them, and raise StorageError.
+    """
+
+    name: str
+    to_parts: Callable[[Any], tuple[GraphModule, dict[str, Any]]]
+    from_parts: Callable[[GraphModule, dict[str, Any]], Any]
+
+
+def _plain(module: GraphModule, rest: dict[str, Any]) -> GraphModule:
+    expect(not rest, "nothing beside a module's graph", rest)
+    return module
+
+
+KINDS: dict[type, Kind] = {
+    GraphModule: Kind("module", lambda module: (module, {}), _plain),
+    ExportedProgram: Kind("program", to_parts, from_parts),
+}
+
+
+def add_kind(cls: type, kind: Kind) -> None:
+    """Let `save` and `load` take programs of one more class."""
+    KINDS[cls] = kind
+
+
+def save(program: Any, path: str | os.PathLike[str]) -> None:
+    """Store a captured program: its graph, signature, parameters, buffers and constants.
+
+    program: a `GraphModule`, such as `fx.trace` returns and a pipeline's stages are, or an `ExportedProgram`, which
+    comes back without its example inputs.
+    path: a zip if it ends in ".zip", else a folder; a stored program that is there is replaced, at the end and
+    as a whole. Equal programs make equal files.
+
+    Raises TypeError for other programs, StorageError for what can't be stored (constants that are no plain data,
+    calls of what is no operator), naming the node, and FileExistsError if something else is at `path`. After an
+    error there is what was there before.
+
+    >>> import retrograd as rg, tempfile
+    >>> from retrograd import export, fx
+    >>> module = fx.trace(lambda x: (x * 2).sum(), rg.ones(3))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     export.save(module, f"{folder}/double.zip")
+    ...     export.load(f"{folder}/double.zip")(rg.tensor([1.0, 2.0, 3.0]))
+    tensor(12.)
+    """
+    kind = next((KINDS[cls] for cls in type(program).__mro__ if cls in KINDS), None)
+    if kind is None:
+        raise TypeError(f"save: expected a GraphModule or an ExportedProgram, got {type(program).__name__}")
+    module, rest = kind.to_parts(program)
+    entries = entries_of(module)
+    document = _document(kind.name, module, list(entries), rest)
+    numbers = {entry.stored_as: as_stored(tensor) for entry, tensor in entries.items()}
+
+    def fill(folder: Path) -> None:
+        files.write_json(folder / files.GRAPH, document, lines=("tensors", "nodes"))
+        save_file(numbers, folder / files.TENSORS)
+
+    files.write(Path(path), fill)
+
+
+def _document(kind: str, module: GraphModule, entries: list[Entry], rest: Mapping[str, Any]) -> dict[str, Any]:
+    codec = Codec()
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "retrograd": _release(),
+        "kind": kind,
+        "training": module.training,
+        "rest": {name: codec.write(value) for name, value in rest.items()},
+        "tensors": [write_entry(entry, codec) for entry in entries],
+        **write_graph(module.graph),
+    }
+
+
+def _release() -> str:
+    try:
+        return metadata.version("retrograd")
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """The program that `save` stored at `path`, a folder or a zip.
+
+    Everything is checked before anything is made of it, and no code from the file runs. Operators of users must
+    be registered, and classes in the arguments or results known to optree, before loading.
+
+    Raises FileNotFoundError if there is nothing, and StorageError, a ValueError, for whatever is wrong with what
+    is there: damaged or missing files, a newer format, operators, classes or arguments that are not known here,
+    tensors unlike what the graph says. It names the file and the place in it.
+    """
+    with at_place(os.fspath(path)), files.opened(Path(path)) as folder:
+        with at_place(files.GRAPH):
+            document = files.read_json(folder / files.GRAPH)
+            _check_version(document)
+            kind, training, rest, entries, graph = _read_document(document)
+        with at_place(files.TENSORS):
+            numbers = _read_numbers(folder / files.TENSORS, entries)
+        try:
+            home = build_home(entries, numbers)
+            home.training = training
+            module = GraphModule(home, graph, keep=[entry.name for entry in entries])
+            return kind.from_parts(module, rest)
+        except StorageError:
+            raise
+        except Exception as error:
+            raise StorageError(f"no program can be made of it: {error}") from error
+
+
+def _check_version(document: Any) -> None:
+    expect(type(document) is dict and document.get("format") == FORMAT, f"the format {FORMAT!r}", document)
+    version = document.get("version")
+    expect(type(version) is int and version > 0, "the number of a version", version)
+    if version > VERSION:
+        raise StorageError(
+            f"it is of version {version} of the format, written by retrograd {ascii(document.get('retrograd'))[:50]}; "
+            f"this retrograd, {_release()}, reads up to version {VERSION}"
+        )
+
+
+def _read_document(document: dict[str, Any]) -> tuple:
+    _, _, _, name, training, rest, tensors, operators, signature, nodes = fields(
+        document, "a program", format=str, version=int, retrograd=str, kind=str, training=bool, rest=dict,
+        tensors=list, operators=dict, signature=(dict, type(None)), nodes=list,
+    )  # fmt: skip
+    kind = next((kind for kind in KINDS.values() if kind.name == name), None)
+    if kind is None:
+        raise StorageError(
+            f"there are no programs of the kind {name!r}, only {', '.join(k.name for k in KINDS.values())}"
+        )
+    codec = Codec()
+    with at_place("tensors"):
+        entries = read_entries(tensors, codec)
+    with at_place("rest"):
+        values = {key: codec.read(value) for key, value in rest.items()}
+    graph = read_graph({"operators": operators, "signature": signature, "nodes": nodes})
+    _check_attributes(graph, {entry.name: entry for entry in entries})
+    return kind, training, values, entries, graph
+
+
+def _check_attributes(graph: Any, entries: dict[str, Entry]) -> None:
+    """What the graph reads is there, and like the graph says."""
+    for node in graph.find_nodes(op="get_attr"):
+        if node.target not in entries:
+            raise StorageError(f"{node.name}: there is no tensor {node.target!r}")
+        val = node.meta.get("val")
+        if val is not None and val != entries[node.target].aval:
+            raise StorageError(f"{node.name} is {val}, but the tensor {node.target!r} is {entries[node.target].aval}")
+    for kind, target, _ in graph.signature.mutations if graph.signature is not None else ():
+        _check_write(kind, target, entries)
+
+
+def _check_write(kind: str, target: str, entries: dict[str, Entry]) -> None:
+    """What the graph writes to is a tensor of the module, or an attribute where nothing is."""
+    if kind not in (USER_INPUT, ATTRIBUTE) and target not in entries:
+        raise StorageError(f"the graph writes to {target!r}, and there is no such tensor")
+    pairs = [(f"{name}.", f"{target}.") for name in entries] if kind == ATTRIBUTE else []
+    if any(a.startswith(b) or b.startswith(a) for a, b in pairs):
+        raise StorageError(f"the graph writes to the attribute {target!r}, where a tensor or module is")
+
+
+def _read_numbers(path: Path, entries: list[Entry]) -> dict[str, Tensor]:
+    try:
+        found = load_file(path)
+    except Exception as error:  # whatever a damaged file makes its reader say
+        raise StorageError(f"it can't be read: {error}") from error
+    wanted = {entry.stored_as: entry for entry in entries}
+    if found.keys() != wanted.keys():
+        missing, more = sorted(wanted.keys() - found.keys()), sorted(found.keys() - wanted.keys())
+        raise StorageError(f"its tensors are not those of the graph: {missing} are missing, {more} are not expected")
+    return {name: from_stored(entry, found[name]) for name, entry in wanted.items()}

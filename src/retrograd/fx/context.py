@@ -1,0 +1,75 @@
+"""Which modules' forwards run while a program is traced, by the paths through which they were called."""
+
+from typing import Any
+
+from retrograd.core.source import user_frame
+from retrograd.nn.module import Module
+
+STACKS = "__made_in__"  # in the globals of generated code: line number -> the stack of what it was made from
+Stack = dict[str, tuple[str, str]]
+
+
+class ModuleCalls:
+    """A block in which the calls of a module and of those below it are followed.
+
+    `stack` says which of them run: path -> (path, class), the outermost first.  A module's second call is "path@1" in
+    the keys.  One that has several paths goes by that below the module which calls it, and if there are several such,
+    by one after the other.
+
+    >>> import retrograd as rg
+    >>> net = rg.nn.Sequential(rg.nn.ReLU())
+    >>> handle = net[0].register_forward_hook(lambda *_: print(list(calls.stack)))
+    >>> with ModuleCalls(net) as calls:
+    ...     y = net(rg.ones(1))
+    ['', '0']
+    """
+
+    def __init__(self, root: Any) -> None:
+        self.stack: Stack = {}
+        self._paths: dict[Module, list[str]] = {}
+        self._open: list[tuple[Module, str, Stack]] = []  # with the stack around
+        self._calls: dict[str, int] = {}
+        self._handles: list[Any] = []
+        for path, module in root.named_modules(remove_duplicate=False) if isinstance(root, Module) else ():
+            self._paths.setdefault(module, []).append(path)
+
+    def __enter__(self) -> "ModuleCalls":
+        for module in self._paths:
+            self._handles.append(module.register_forward_pre_hook(self._begin, prepend=True))
+            self._handles.append(module.register_forward_hook(self._end))
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        for handle in self._handles:
+            handle.remove()
+
+    def here(self) -> Stack:
+        """The stack where the user's code is.  Code that was generated from a graph has the modules of that one."""
+        frame = user_frame(3)
+        if not self.stack or frame is None or STACKS not in frame.f_globals:
+            return self.stack
+        inner: Stack = frame.f_globals[STACKS].get(frame.f_lineno, {})
+        around, _ = list(self.stack.values())[-1]
+        if not around:
+            return inner
+        return {**self.stack, **{f"{around}.{k}": (f"{around}.{path}", kind) for k, (path, kind) in inner.items() if k}}
+
+    def _begin(self, module: Module, args: tuple) -> None:
+        path = self._path_of(module)
+        again = self._calls[path] = self._calls.get(path, -1) + 1
+        self._open.append((module, path, self.stack))
+        kind = f"{type(module).__module__}.{type(module).__qualname__}"
+        self.stack = {**self.stack, f"{path}@{again}" if again else path: (path, kind)}
+
+    def _end(self, module: Module, args: tuple, output: Any) -> None:
+        while self._open:  # calls that ended in an error which the code has caught are over too
+            ended, _, self.stack = self._open.pop()
+            if ended is module:
+                return
+
+    def _path_of(self, module: Module) -> str:
+        """The nearest path below the calling module; of several the one with the fewest calls up to now."""
+        paths = self._paths[module]
+        around = f"{self._open[-1][1]}." if self._open and self._open[-1][1] else ""
+        below = [path for path in paths if path.startswith(around)]
+        return min(below or paths, key=lambda path: (path.count("."), self._calls.get(path, -1)))

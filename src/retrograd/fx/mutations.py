@@ -1,0 +1,215 @@
+"""What a traced program writes to: stand-ins for a module's tensors while it runs, and what has become of them."""
+
+import inspect
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from retrograd.core import Tensor, operator_named
+from retrograd.core.tensor import count_of
+from retrograd.fx.node import Node, nodes_in
+from retrograd.fx.operators import OVERWRITTEN
+from retrograd.nn.module import Module
+from retrograd.nn.parameter import Parameter
+
+USER_INPUT, PARAMETER, BUFFER, CONSTANT, ATTRIBUTE = "user_input", "parameter", "buffer", "constant", "attribute"
+CONSTANT_NAME = "_tensor_constant"
+_detach, _view_scatter = operator_named("detach"), operator_named("view_scatter")
+
+
+class Mutation(NamedTuple):
+    """Something that a program writes to; the graph's output at the same place is what it is afterwards.
+
+    `kind` is "user_input" (then `target` is the placeholder's name), "parameter", "buffer", "constant" (a tensor of
+    the module that is neither), or "attribute" (where there was no tensor); then `target` is the qualified name.
+    """
+
+    kind: str
+    target: str
+    recorded: bool = True  # False: written under no_grad, so that it keeps its place in every graph
+
+
+class Change(NamedTuple):
+    """What the program assigned to an attribute of that qualified name, in place of `outside` if that was a tensor."""
+
+    name: str
+    outside: Tensor | None
+    now: Tensor
+
+
+class Attributes:
+    """A block in which a module's tensors are those of a trace; afterwards all its attributes are as before.
+
+    `changes` then lists what the program has assigned to them.
+    """
+
+    def __init__(self, level: Any, root: Any) -> None:
+        self._level = level
+        self._modules = _modules_of(root)
+        self._before = [(dict(vars(module)), dict(module._kinds)) for _, module in self._modules]
+        self.changes: list[Change] = []
+
+    def __enter__(self) -> "Attributes":
+        for _, module in self._modules:
+            for name, value in list(vars(module).items()):
+                if isinstance(value, Tensor):
+                    vars(module)[name] = self._level.stand_in(value)
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: TracebackType | None) -> None:
+        after = [dict(vars(module)) for _, module in self._modules]
+        for (_, module), (attributes, kinds) in zip(self._modules, self._before, strict=True):
+            for here, before in ((module._kinds, kinds), (vars(module), attributes)):
+                here.clear()
+                here.update(before)
+        if error is None:
+            self._compare(after)
+
+    def _compare(self, after: list[dict[str, Any]]) -> None:
+        places: dict[int, set[int]] = {}  # per tensor there was: what is in its places now
+        for (path, _), (before, _), now in zip(self._modules, self._before, after, strict=True):
+            for name in {**before, **now}:
+                old, new = before.get(name), now.get(name)
+                self._note(f"{path}.{name}" if path else name, old, new)
+                places.setdefault(id(old), set()).add(id(new))
+        for change in self.changes:
+            if change.outside is not None and len(places[id(change.outside)]) > 1:
+                raise NotImplementedError(
+                    f"trace: the code assigned to {change.name}, a tensor that goes by other names too, and not to "
+                    f"those; write into it, {change.name}.copy_(...), and the graph holds the change"
+                )
+
+    def _note(self, name: str, old: Any, new: Any) -> None:
+        if not isinstance(old, Tensor):
+            if isinstance(new, Tensor) and new.level is self._level:
+                self.changes.append(Change(name, None, new))
+        elif new is not self._level.stand_in(old):
+            if not isinstance(new, Tensor) or new.aval != old.aval:
+                got = new.aval if isinstance(new, Tensor) else repr(new)
+                raise NotImplementedError(
+                    f"trace: the code replaced {name}, {old.aval}, by {got}; a graph can hold a change of values, not "
+                    f"of shape or dtype: give {name} its final shape and dtype before, and write into a part of it"
+                )
+            self.changes.append(Change(name, old, new))
+
+
+def _modules_of(root: Any) -> list[tuple[str, Module]]:
+    """A module and those below it; of a function those that it names, or is a method of, each once, by a path."""
+    found = {"": root, "self": getattr(root, "__self__", None)}
+    if inspect.isfunction(inspect.unwrap(root)):
+        with suppress(ValueError):  # a variable without a value yet
+            names = inspect.getclosurevars(inspect.unwrap(root))
+            found |= {**names.globals, **names.nonlocals}
+    seen: set[Module] = set()
+    return [pair for name, m in found.items() if isinstance(m, Module) for pair in m.named_modules(seen, name)]
+
+
+# --------------------------------------------------------------------------------------------- at the end of a trace
+
+
+class Written(NamedTuple):
+    """A mutation, what stands for its target in the trace, and the nodes of what was there and of what is to be."""
+
+    mutation: Mutation
+    inside: Tensor | None
+    old: Node | None
+    new: Any
+
+
+def of_inputs(operand: Callable, names: Iterable[str], nodes: Iterable[Node], given: Iterable[Tensor]) -> list[Written]:
+    """The inputs that have been written to."""
+    triples = zip(names, nodes, given, strict=True)
+    return [_written(USER_INPUT, name, x, node, operand(x)) for name, node, x in triples if count_of(x)]
+
+
+def of_attributes(level: Any, inside: Iterable[tuple[Tensor, Tensor]], changes: list[Change]) -> list[Written]:
+    """The module's tensors that have been written to or replaced, and tensors assigned where none was."""
+    found, operand = [], level.operand
+    replaced = {id(change.outside): change.now for change in changes}
+    for outside, x in inside:
+        if count_of(x) or id(outside) in replaced:
+            old, now = level.attribute(outside), operand(replaced.get(id(outside), x))
+            same = None if id(outside) in replaced else x
+            found.append(_written(_kind(outside, old.target), old.target, same, old, now))
+    return found + [_written(ATTRIBUTE, c.name, None, None, operand(c.now)) for c in changes if c.outside is None]
+
+
+def _kind(tensor: Tensor, name: str) -> str:
+    if isinstance(tensor, Parameter):
+        return PARAMETER
+    return CONSTANT if name.startswith(CONSTANT_NAME) else BUFFER
+
+
+def _written(kind: str, target: str, inside: Tensor | None, old: Node | None, new: Any) -> Written:
+    """The mutation, without the steps that only say that something is written: see `write_back`."""
+    last, recorded = new, True
+    while _is_call(last, OVERWRITTEN):
+        last = last.args[0]
+    if last is old and new is not old:
+        new, recorded = new.args[1], False
+    return Written(Mutation(kind, target, recorded), inside, old, numbers_of(new, recorded))
+
+
+def numbers_of(node: Any, recorded: bool = False) -> Any:
+    """What is written to all of a tensor, from the result of the write."""
+    merged = node.args[0] if _is_call(node, _detach) and not recorded else node
+    whole = _is_call(merged, _view_scatter) and merged.kwargs["chain"] == () and _alike(merged, merged.args[1])
+    numbers = merged.args[1] if whole else node
+    return numbers.args[0] if _is_call(numbers, _detach) and _is_call(numbers.args[0], _detach) else numbers
+
+
+def _is_call(node: Any, operator: Any) -> bool:
+    return isinstance(node, Node) and node.target is operator
+
+
+def _alike(a: Node, b: Any) -> bool:
+    return isinstance(b, Node) and bool(a.meta["val"] == b.meta["val"])
+
+
+def keeps_old(node: Node) -> bool:
+    """Whether something shows or saves a value past the end of the run, when what it lies in has been written to."""
+    return any(user.op == "output" or _saves(user, node) or _shows(user) for user in node.users)
+
+
+def _shows(user: Node) -> bool:
+    return user.target.view and keeps_old(user)
+
+
+def _saves(user: Node, node: Node) -> bool:
+    """Whether the derivative of a call needs the value of one of its inputs."""
+    if all(_is_call(n, _detach) for n in user.users):
+        return False
+    schema = user.target.schema
+    given = dict(zip([p.name for p in schema.parameters], user.args, strict=False)) | user.kwargs
+    inputs = [set(nodes_in(given.get(p.name))) for p in schema.inputs]
+    places = sum(1 << i for i, nodes in enumerate(inputs) if node in nodes)
+    rules = zip(user.target.rules, inputs, strict=True)
+    return any(rule is not None and rule.needs_values & places for rule, nodes in rules if nodes)
+
+
+# ------------------------------------------------------------------------------------------------- when a graph runs
+
+
+def write_back(mutations: list[Mutation], values: Iterable[Any], inputs: dict[str, Tensor], module: Module) -> list:
+    """Write the values where they belong; returns what was written to."""
+    targets = []
+    for (kind, target, recorded), value in zip(mutations, values, strict=True):
+        path, _, name = target.rpartition(".")
+        if kind == ATTRIBUTE:
+            setattr(submodule(module, path), name, value)
+            targets.append(value)
+        else:
+            there = inputs[target] if kind == USER_INPUT else getattr(module.get_submodule(path), name)
+            (there if recorded else there.detach()).copy_(value)
+            targets.append(there)
+    return targets
+
+
+def submodule(home: Module, path: str) -> Module:
+    """The submodule of that qualified name, with those on the way made where there are none."""
+    for name in path.split(".") if path else ():
+        if name not in dict(home.named_children()):
+            home.add_module(name, Module())
+        home = home.get_submodule(name)
+    return home

@@ -1,0 +1,225 @@
+"""Stand-ins for values that are not there yet: what is done with one is written into a graph."""
+
+import functools
+import math
+import operator
+import sys
+from collections.abc import Callable, Iterator
+from dis import get_instructions
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from retrograd.core import Op
+from retrograd.core.schema import REQUIRED
+from retrograd.core.source import user_frame, user_line
+from retrograd.fx.node import IN_PLACE, Node, map_leaves
+
+if TYPE_CHECKING:
+    from retrograd.fx.symbolic import Tracer
+
+
+class TraceError(ValueError):
+    """The traced code did what can't be done with a value that is not there yet."""
+
+
+class Proxy:
+    """Stands for the result of a node while code is traced without example values.
+
+    Operators on tensors, methods, attributes and Python's operators answer with further proxies, each of a new node.
+    What needs the value itself is refused, with the line that asked: `bool(proxy)`, iterating, `len`, `int`.  Only
+    unpacking into names, as in `a, b = proxy`, says how many values there must be, so it works.
+    """
+
+    def __init__(self, node: Node, tracer: "Tracer") -> None:
+        self.node = node
+        self.tracer = tracer
+
+    @classmethod
+    def __tensor_function__(cls, func: Callable, types: tuple, args: tuple, kwargs: dict[str, Any]) -> "Proxy":
+        """The node of an operator's call on proxies among others."""
+        if isinstance(func, Op):
+            args, kwargs = _as_written(func, args, kwargs)
+        return _tracer_among((args, kwargs)).create_proxy("call_function", func, args, kwargs)
+
+    def __getattr__(self, name: str) -> "Attribute":
+        if name.startswith("__") and name.endswith("__"):  # protocols, which Python and NumPy look for
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return Attribute(self, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> "Proxy":
+        return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
+
+    def __repr__(self) -> str:
+        return f"Proxy({self.node.name})"
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.tracer.create_proxy("call_function", operator.setitem, (self, key, value), {})
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        return self.tracer.to_bool(self)
+
+    def __iter__(self) -> "Iterator":
+        return self.tracer.iter(self)
+
+    def __len__(self) -> int:
+        _refuse(self, "len() of it is not known", "use x.shape[0] or x.size(), or fx.wrap('len')", RuntimeError)
+
+    def __contains__(self, value: Any) -> bool:
+        _refuse(self, "what is in it is not known")
+
+    def __int__(self) -> int:
+        _refuse(self, "int() needs its value", kind=TypeError)
+
+    def __float__(self) -> float:
+        _refuse(self, "float() needs its value", kind=TypeError)
+
+    def __complex__(self) -> complex:
+        _refuse(self, "complex() needs its value", kind=TypeError)
+
+    def __index__(self) -> int:
+        _refuse(self, "an integer is needed here, whose value is not known", "call a method of a tensor", TypeError)
+
+
+class Attribute(Proxy):
+    """An attribute of a proxy; only if it is not called, as a method is, it gets a node."""
+
+    def __init__(self, root: Proxy, attr: str) -> None:
+        self.root = root
+        self.attr = attr
+        self.tracer = root.tracer
+        self._node: Node | None = None
+
+    @property
+    def node(self) -> Node:  # type: ignore[override]
+        """The node that reads the attribute."""
+        if self._node is None:
+            self._node = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {}).node
+        return self._node
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
+        return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
+
+
+def _refuse(proxy: Proxy, what: str, instead: str = "", kind: type[Exception] = TraceError) -> NoReturn:
+    """Say what can't be done with a proxy, at which line, and what can."""
+    instead = instead or "give an argument that decides it in concrete_args, mark the function with fx.wrap, or use "
+    raise kind(
+        f"symbolic_trace: {proxy!r} stands for a value that is not there yet: {what}, at {user_line()}; "
+        f"{instead}{'fx.trace, which runs the code on examples' if instead.endswith(' ') else ''}"
+    )
+
+
+def _operator(name: str, function: Callable, reflected: bool = False) -> Callable:
+    def method(self: Proxy, *others: Any) -> Proxy:
+        args = (*others, self) if reflected else (self, *others)
+        return self.tracer.create_proxy("call_function", function, args, {})
+
+    method.__name__ = name
+    return method
+
+
+UNARY = ("neg", "pos", "invert", "abs")
+COMPARED = ("eq", "ne", "lt", "le", "gt", "ge")
+
+for _name in (*UNARY, *COMPARED, "getitem"):
+    setattr(Proxy, f"__{_name}__", _operator(f"__{_name}__", getattr(operator, _name)))
+for _name in IN_PLACE:
+    _function = getattr(operator, f"{_name}_" if _name in ("and", "or") else _name)
+    setattr(Proxy, f"__{_name}__", _operator(f"__{_name}__", _function))
+    setattr(Proxy, f"__r{_name}__", _operator(f"__r{_name}__", _function, reflected=True))
+    setattr(Proxy, f"__i{_name}__", _operator(f"__i{_name}__", getattr(operator, f"i{_name}")))
+_ROUNDED: dict[str, Any] = {"round": round, "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc}
+for _name, _rounded in _ROUNDED.items():
+    setattr(Proxy, f"__{_name}__", _operator(f"__{_name}__", _rounded))
+
+
+def unpacked(proxy: Proxy) -> Iterator:
+    """The members of a proxy, as many as the names that the user's line unpacks it into; refused where none does."""
+    frame = user_frame()
+    if frame is not None:
+        for instruction in get_instructions(frame.f_code):
+            if instruction.offset == frame.f_lasti and instruction.opname == "UNPACK_SEQUENCE":
+                return iter([operator.getitem(cast(Any, proxy), index) for index in range(instruction.arg or 0)])
+    _refuse(proxy, "how often to iterate over it is not known")
+
+
+def refuse_bool(proxy: Proxy) -> NoReturn:
+    """A branch depends on a proxy."""
+    _refuse(proxy, "its truth, on which a branch depends, is not known")
+
+
+def wrap(fn_or_name: Any) -> Any:
+    """Let calls of a function on proxies be nodes of their own, which tracing does not look into.
+
+    As a decorator it returns the function with that ability.  A name, as in `fx.wrap("len")`, stands for a global or
+    built-in function of the calling module, whose global of that name from then on has the ability.  Raises TypeError
+    for anything else, and NameError for a name that means nothing there.
+
+    >>> from retrograd import fx
+    >>> @fx.wrap
+    ... def clipped(x, limit):
+    ...     return x.clip(-limit, limit) if limit else x
+    >>> print(fx.symbolic_trace(lambda x: clipped(x, 1) + 1).graph)
+    graph():
+        %x : [num_users=1] = placeholder[target=x]
+        %clipped : [num_users=1] = call_function[target=retrograd.fx.proxy.clipped](args = (%x, 1), kwargs = {})
+        %add : [num_users=1] = call_function[target=operator.add](args = (%clipped, 1), kwargs = {})
+        return add
+    """
+    if callable(fn_or_name):
+        return _wrapped(fn_or_name)
+    if not isinstance(fn_or_name, str):
+        raise TypeError(f"wrap: expected a function or the name of one, got {type(fn_or_name).__name__}")
+    frame = sys._getframe(1)
+    found = frame.f_globals.get(fn_or_name, frame.f_builtins.get(fn_or_name))
+    if not callable(found):
+        raise NameError(f"wrap: {frame.f_globals.get('__name__')} has no function {fn_or_name!r}")
+    if not hasattr(found, "__wrapped_for_fx__"):
+        own = getattr(found, "__module__", "") == frame.f_globals.get("__name__")  # the name then means the new one
+        frame.f_globals[fn_or_name] = _wrapped(found, target=None if own else found)
+    return fn_or_name
+
+
+def _wrapped(function: Callable, target: Callable | None = None) -> Callable:
+    """The function, which on proxies makes a node that calls `target`: by default what is returned here."""
+
+    @functools.wraps(function)
+    def either(*args: Any, **kwargs: Any) -> Any:
+        proxies = _proxies((args, kwargs))
+        if not proxies:
+            return function(*args, **kwargs)
+        return proxies[0].tracer.create_proxy("call_function", target or either, args, kwargs)
+
+    either.__wrapped_for_fx__ = True  # type: ignore[attr-defined]
+    return either
+
+
+def _proxies(values: Any) -> list[Proxy]:
+    found: list[Proxy] = []
+    map_leaves(values, lambda leaf: found.append(leaf) if isinstance(leaf, Proxy) else None)
+    return found
+
+
+def _tracer_among(values: Any) -> "Tracer":
+    tracers = list({id(p.tracer): p.tracer for p in _proxies(values)}.values())
+    if len(tracers) != 1:
+        raise TraceError(f"expected proxies of one trace, got those of {len(tracers)}")
+    return tracers[0]
+
+
+def _as_written(op: Op, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+    """A call with its inputs by position and its params by name, as far as they are not the defaults."""
+    defaults = {p.name: p.default for p in op.schema.parameters if p.default is not REQUIRED}
+    names = [p.name for p in op.schema.inputs]
+
+    def is_default(name: str, value: Any) -> bool:
+        return name in defaults and type(value) is type(defaults[name]) and bool(value == defaults[name])
+
+    values = list(args)
+    while values and is_default(names[len(values) - 1], values[-1]):
+        values.pop()
+    named = {name: value for name, value in kwargs.items() if not is_default(name, value)}
+    if op.schema.inputs_lead:
+        return tuple(values), named
+    return (), {**dict(zip(names, values, strict=False)), **named}

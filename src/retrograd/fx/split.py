@@ -1,0 +1,164 @@
+"""Cutting a graph into submodules."""
+
+import operator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from retrograd.fx.graph import Graph
+from retrograd.fx.graph_module import GraphModule, extract
+from retrograd.fx.node import CALLS, Node, map_nodes, nodes_in
+from retrograd.nn.module import Module
+
+
+def split_module(
+    m: GraphModule,
+    root_m: Module | None,
+    split_callback: Callable[[Node], Any],
+    qualname_map: dict[str, str] | None = None,
+    keep_original_order: bool = False,
+    *,
+    partition_affix: str | None = None,
+) -> GraphModule:
+    """A module that computes the same through submodules `submod_0`, `submod_1`, ..., graph modules each.
+
+    `split_callback(node)` says for each call to which part it belongs; what it answers ends the submodule's name.
+    Parts run in the order that their values need, those of which either could come first as the graph has them, or
+    all as the graph has them with `keep_original_order`.  What a part reads and calls goes into it; a parameter that
+    several read is shared between them.  Values pass between parts as arguments, several results as a tuple.
+
+    `root_m` has the parameters and submodules; None means `m`.  `qualname_map` is filled with the qualified name in
+    `root_m` for each in the result.  `partition_affix` makes the names `submod_<affix>_0`.  Raises RuntimeError where
+    parts would need each other's values.
+
+    >>> from retrograd import fx
+    >>> module = fx.symbolic_trace(lambda x: (x.exp() + 1).log())
+    >>> parts = fx.split_module(module, None, lambda node: int(node.name == "log"))
+    >>> print(parts.graph)
+    graph():
+        %x : [num_users=1] = placeholder[target=x]
+        %submod_0 : [num_users=1] = call_module[target=submod_0](args = (%x,), kwargs = {})
+        %submod_1 : [num_users=1] = call_module[target=submod_1](args = (%submod_0,), kwargs = {})
+        return submod_1
+    """
+    prefix = "submod_" if partition_affix is None else f"submod_{partition_affix}_"
+    parts = _parts(m.graph, split_callback, prefix)
+    ordered = list(parts.values()) if keep_original_order else _sorted(parts)
+    root = m if root_m is None else root_m
+    return _Splitter(m.graph, root, ordered).module(qualname_map if qualname_map is not None else {})
+
+
+@dataclass
+class _Part:
+    """A submodule to be: its nodes, the values that it takes and gives, and the parts whose values it takes."""
+
+    name: str
+    nodes: list[Node] = field(default_factory=list)
+    inputs: dict[Node, None] = field(default_factory=dict)
+    outputs: dict[Node, None] = field(default_factory=dict)
+    after: set[str] = field(default_factory=set)
+
+    def graph(self) -> Graph:
+        """The part's own graph."""
+        graph = Graph()
+        inside: dict[Node, Any] = {}
+        for node in self.inputs:
+            inside[node] = graph.create_node("placeholder", node.name, name=node.name)
+            inside[node].meta = dict(node.meta)
+        for node in self.nodes:
+            for used in node.all_input_nodes:
+                if used not in inside:  # an attribute
+                    inside[used] = graph.node_copy(used)
+            inside[node] = graph.node_copy(node, inside.__getitem__)
+        results = tuple(inside[node] for node in self.outputs)
+        graph.output(results[0] if len(results) == 1 else results)
+        return graph
+
+
+def _parts(graph: Graph, split_callback: Callable[[Node], Any], prefix: str) -> dict[str, _Part]:
+    """The parts by name, in the order of their first nodes."""
+    parts: dict[str, _Part] = {}
+    home: dict[Node, _Part] = {}
+    for node in graph.nodes:
+        if node.op in CALLS:
+            name = f"{prefix}{split_callback(node)}"
+            home[node] = part = parts.setdefault(name, _Part(name))
+            part.nodes.append(node)
+        for used in node.all_input_nodes:
+            source, user = home.get(used), home.get(node)
+            if used.op == "get_attr" or (source is user and source is not None):
+                continue
+            if user is not None:
+                user.inputs[used] = None
+            if source is not None:
+                source.outputs[used] = None
+                if user is not None:
+                    user.after.add(source.name)
+    for part in parts.values():  # in the order in which the part makes them
+        part.outputs = {node: None for node in part.nodes if node in part.outputs}
+    return parts
+
+
+def _sorted(parts: dict[str, _Part]) -> list[_Part]:
+    """The parts in an order in which every one comes after what it needs, as near to theirs as that allows."""
+    sorter = TopologicalSorter({name: part.after for name, part in parts.items()})
+    place = {name: index for index, name in enumerate(parts)}
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        cycle = " -> ".join(reversed(error.args[1]))
+        raise RuntimeError(f"split_module: the parts need each other's values: {cycle}") from None
+    ready: list[str] = []
+    found: list[_Part] = []
+    while sorter.is_active():
+        ready = sorted([*ready, *sorter.get_ready()], key=place.__getitem__)
+        found.append(parts[ready[0]])
+        sorter.done(ready.pop(0))
+    return found
+
+
+class _Splitter:
+    """Writes the graph that calls the parts."""
+
+    def __init__(self, graph: Graph, root: Module, parts: Iterable[_Part]) -> None:
+        self.old = graph
+        self.root = root
+        self.parts = list(parts)
+        self.graph = Graph()
+        self.values: dict[Node, Any] = {}
+
+    def module(self, names: dict[str, str]) -> GraphModule:
+        """The whole; `names` is filled with where its parameters and submodules come from."""
+        for node in self.old.find_nodes(op="placeholder"):
+            self.values[node] = self.graph.node_copy(node)
+        modules = {part.name: GraphModule(self.root, part.graph()) for part in self.parts}
+        for part in self.parts:
+            self._call(part)
+        result = self.old.output_node().args[0]
+        read = [node for node in nodes_in(result) if node.op == "get_attr"]
+        for node in dict.fromkeys(read):
+            self.values[node] = self.graph.node_copy(node)
+        self.graph.output(map_nodes(result, self.values.__getitem__))
+        self.graph.signature = self.old.signature
+        home = extract(self.root, [node.target for node in read])
+        for name, module in modules.items():
+            home.add_module(name, module)
+            for node in module.graph.nodes:
+                if node.op in ("get_attr", "call_module"):
+                    names[f"{name}.{node.target}"] = node.target
+        return GraphModule(home, self.graph)
+
+    def _call(self, part: _Part) -> None:
+        missing = [node.name for node in part.inputs if node not in self.values]
+        if missing:
+            raise RuntimeError(f"split_module: {part.name} needs {', '.join(missing)} of a part that comes later")
+        call = self.graph.call_module(part.name, tuple(self.values[node] for node in part.inputs))
+        if len(part.outputs) == 1:
+            [only] = part.outputs
+            self.values[only] = call
+            call.meta = dict(only.meta)
+            return
+        for index, node in enumerate(part.outputs):
+            self.values[node] = self.graph.call_function(operator.getitem, (call, index))
+            self.values[node].meta = dict(node.meta)

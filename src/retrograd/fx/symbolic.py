@@ -1,0 +1,287 @@
+"""Tracing without examples: code runs on proxies, and modules, methods and functions stay calls."""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import count
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+from retrograd.core import Tensor
+from retrograd.core.source import user_line
+from retrograd.fx.graph import Graph
+from retrograd.fx.graph_module import GraphModule, extract, tensors_and_modules
+from retrograd.fx.node import Node, has_side_effect, map_leaves
+from retrograd.fx.proxy import Proxy, refuse_bool, unpacked
+from retrograd.nn import Sequential
+from retrograd.nn.module import Module
+
+
+def symbolic_trace(root: Module | Callable, concrete_args: dict[str, Any] | None = None) -> GraphModule:
+    """Run a function or module on stand-ins for its arguments, and return what it did as a `GraphModule`.
+
+    No examples are needed, and no shapes are known.  Calls of rg.nn's own modules are `call_module` nodes, which the
+    result shares with `root`; methods of tensors are `call_method`; operators and Python's functions of its module
+    operator are `call_function`.  What is done with values that do not depend on the arguments is done at once, but
+    parameters and buffers stay what the module has.  Control flow that depends on an argument is an error that names
+    the line; see `fx.trace`, which runs the code on examples.
+
+    `concrete_args` has values for arguments by name, with which the code runs.  The result still takes these
+    arguments, and checks that they are what they were: a ValueError if not.  They may be left out.
+
+    >>> import retrograd as rg
+    >>> from retrograd import fx
+    >>> def f(x, double):
+    ...     return x.relu() * 2 if double else x
+    >>> module = fx.symbolic_trace(f, concrete_args={"double": True})
+    >>> module(rg.tensor([-1.0, 2.0]))
+    tensor([0., 4.])
+    >>> [node.op for node in module.graph.nodes]
+    ['placeholder', 'placeholder', 'call_function', 'call_method', 'call_function', 'output']
+    """
+    tracer = Tracer()
+    graph = tracer.trace(root, concrete_args)
+    return GraphModule(tracer.root, graph)
+
+
+# The kinds of parameters in the order that they have among a function's local names, and how they are written.
+LOCALS = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    inspect.Parameter.KEYWORD_ONLY,
+    inspect.Parameter.VAR_POSITIONAL,
+    inspect.Parameter.VAR_KEYWORD,
+)
+STARS: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+
+
+class Tracer:
+    """What `symbolic_trace` does, with every decision open to change.
+
+    Subclasses override `is_leaf_module`, which modules to look into; `create_arg`, what values become; `to_bool`,
+    `iter`, what a proxy answers.  `trace` returns the graph, and leaves in `root` what a `GraphModule` of it needs.
+
+    >>> from retrograd import fx, nn
+    >>> class Fine(fx.Tracer):
+    ...     def is_leaf_module(self, m, module_qualified_name):
+    ...         return False
+    >>> [node.op for node in Fine().trace(nn.Linear(2, 2)).nodes]
+    ['placeholder', 'get_attr', 'get_attr', 'call_function', 'output']
+    """
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+        self.root: Module = Module()
+        self._paths: dict[int, str] = {}  # id of a module, parameter, buffer or constant -> its qualified name
+        self._constants: dict[str, Tensor] = {}
+        self._attributes: dict[str, Proxy] = {}
+        self._stack: dict[str, tuple[str, str]] = {}  # the modules that run: qualified name -> that and the class
+
+    def trace(self, root: Module | Callable, concrete_args: dict[str, Any] | None = None) -> Graph:
+        """The graph of what `root` does; `concrete_args` are values of arguments by name."""
+        module = root if isinstance(root, Module) else Module()
+        if not callable(root):
+            raise TypeError(f"symbolic_trace: expected a function or a module, got {type(root).__name__}")
+        self.begin(module)
+        function = root.forward if isinstance(root, Module) else root
+        args = self._arguments(function, dict(concrete_args or {}))
+        with _watched(module, self):
+            result = _plain(function)(*args)
+        self.end(result, module)
+        return self.graph
+
+    def begin(self, module: Module) -> None:
+        """Start an empty graph, whose code belongs to a module."""
+        self.graph = Graph()
+        self._paths = {id(value): name for name, value in reversed(tensors_and_modules(module))}
+        self._constants, self._attributes, self._stack = {}, {}, {}
+
+    def end(self, result: Any, module: Module) -> None:
+        """End the graph with what the code returned."""
+        self.create_node("output", "output", (self.create_arg(result),), {})
+        self.root = self.home(module)
+
+    def home(self, module: Module, keep: Iterable[str] = ()) -> Module:
+        """A bare module with what the graph reads and calls, and what `module` has under further names."""
+        targets = [str(n.target) for n in self.graph.nodes if n.op in ("get_attr", "call_module")]
+        home = extract(module, [*keep, *(target for target in targets if target not in self._constants)])
+        for name, tensor in self._constants.items():
+            setattr(home, name, tensor)
+        return home
+
+    def _arguments(self, function: Callable, concrete: dict[str, Any]) -> list:
+        """Proxies and concrete values for the parameters, in their order as locals, the former with placeholders."""
+        parameters = inspect.signature(function).parameters
+        unknown = concrete.keys() - parameters.keys()
+        if unknown:
+            raise ValueError(f"symbolic_trace: concrete_args has {sorted(unknown)}, which are no arguments of the code")
+        ordered = sorted(parameters.values(), key=lambda p: LOCALS.index(p.kind))
+        proxies = [self._input(p, concrete, ordered[i + 1 :]) for i, p in enumerate(ordered)]
+        for parameter, proxy in zip(ordered, proxies, strict=True):
+            if parameter.name in concrete:
+                check = (proxy, concrete[parameter.name], parameter.name)
+                self.create_proxy("call_function", check_concrete, check, {})
+        return [concrete.get(p.name, proxy) for p, proxy in zip(ordered, proxies, strict=True)]
+
+    def _input(self, parameter: inspect.Parameter, concrete: dict[str, Any], later: list[inspect.Parameter]) -> Proxy:
+        """The placeholder of a parameter.  A concrete one may be left out, unless others that may not come later."""
+        default, empty = parameter.default, inspect.Parameter.empty
+        if parameter.name in concrete:
+            last = all(p.default is not empty or p.name in concrete or p.kind in STARS for p in later)
+            default = concrete[parameter.name] if last else empty
+        name = f"{STARS.get(parameter.kind, '')}{parameter.name}"
+        return self.create_proxy("placeholder", name, () if default is empty else (default,), {})
+
+    # -------------------------------------------------------------------------------------------- what is open
+
+    def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
+        """Whether a call of a module is one node; if not, what is in it is traced.  True of rg.nn's own modules."""
+        return type(m).__module__.startswith("retrograd.nn") and not isinstance(m, Sequential)
+
+    def call_module(self, m: Module, forward: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """What a call of a submodule answers; `forward` is what it does itself."""
+        path = self.path_of_module(m)
+        if self.is_leaf_module(m, path):
+            return self.create_proxy("call_module", path, args, kwargs)
+        return forward(*args, **kwargs)
+
+    def path_of_module(self, mod: Module) -> str:
+        """The qualified name of a submodule; a NameError if it is none."""
+        if id(mod) not in self._paths:
+            raise NameError(f"symbolic_trace: a {type(mod).__name__} is no submodule of what is traced")
+        return self._paths[id(mod)]
+
+    def create_arg(self, a: Any) -> Any:
+        """What stands for a value in the graph: nodes for proxies and tensors, in nested containers too."""
+        return map_leaves(a, self._leaf)
+
+    def to_bool(self, obj: Proxy) -> bool:
+        """The truth of a proxy; a TraceError."""
+        refuse_bool(obj)
+
+    def iter(self, obj: Proxy) -> Iterator:
+        """The members of a proxy that is unpacked into names; a TraceError in loops."""
+        return unpacked(obj)
+
+    # --------------------------------------------------------------------------------------------------- nodes
+
+    def create_node(self, kind: str, target: Any, args: tuple, kwargs: dict[str, Any], name: str | None = None) -> Node:
+        """A new node, with notes on the user's line and the modules that run."""
+        node = self.graph.create_node(kind, target, args, kwargs, name)
+        if kind not in ("placeholder", "output"):
+            node.meta["stack_trace"] = user_line()
+        if self._stack:
+            node.meta["nn_module_stack"] = dict(self._stack)
+        return node
+
+    def create_proxy(
+        self, kind: str, target: Any, args: tuple, kwargs: dict[str, Any], name: str | None = None
+    ) -> Proxy:
+        """The proxy of a new node, whose arguments may be proxies and tensors."""
+        return self.proxy(self.create_node(kind, target, self.create_arg(args), self.create_arg(kwargs), name))
+
+    def proxy(self, node: Node) -> Proxy:
+        """The proxy of a node."""
+        return Proxy(node, self)
+
+    def _leaf(self, leaf: Any) -> Any:
+        if isinstance(leaf, Proxy):
+            if leaf.tracer is not self:
+                raise ValueError(f"{leaf!r} is of another trace")
+            return leaf.node
+        if isinstance(leaf, Tensor):
+            return self.attribute(leaf).node
+        return leaf
+
+    def attribute(self, tensor: Tensor) -> Proxy:
+        """The proxy of a parameter, a buffer, or a tensor that the code has from elsewhere."""
+        if id(tensor) not in self._paths:
+            taken = {*self._paths.values()}
+            name = next(n for n in map("_tensor_constant{}".format, count()) if n not in taken)
+            self._paths[id(tensor)] = name
+            self._constants[name] = tensor
+        name = self._paths[id(tensor)]
+        if name not in self._attributes:
+            self._attributes[name] = self.create_proxy("get_attr", name, (), {})
+        return self._attributes[name]
+
+    @contextmanager
+    def entered(self, module: Module) -> Iterator[None]:
+        """Inside the block the nodes' notes name the module."""
+        path = self._paths.get(id(module), "")
+        self._stack[path] = path, type(module).__name__
+        try:
+            yield
+        finally:
+            del self._stack[path]
+
+
+def _plain(function: Callable) -> Callable:
+    """The function with all its parameters as positional ones, so that one proxy each stands for *args and **kwargs."""
+    if isinstance(function, MethodType):
+        return partial(_plain(function.__func__), function.__self__)
+    code: CodeType | None = getattr(function, "__code__", None)
+    if code is None:
+        return function
+    starred = [flag for flag in (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS) if code.co_flags & flag]
+    if not starred and not code.co_kwonlyargcount:
+        return function
+    plain = code.replace(
+        co_argcount=code.co_argcount + code.co_kwonlyargcount + len(starred),
+        co_kwonlyargcount=0,
+        co_flags=code.co_flags - sum(starred),
+    )
+    return FunctionType(plain, function.__globals__, function.__name__, None, function.__closure__)
+
+
+@contextmanager
+def _watched(root: Module, tracer: Tracer) -> Iterator[None]:
+    """Let the tracer answer when submodules of `root` are called, and their parameters and buffers read.
+
+    Each of them is for that time of a class of its own, below the one that it has.
+    """
+    modules = list(root.modules())
+    classes = [type(module) for module in modules]
+    made: dict[type, type] = {}
+    try:
+        for module in modules:
+            if type(module) not in made:
+                made[type(module)] = _watching(type(module), tracer)
+            object.__setattr__(module, "__class__", made[type(module)])
+        yield
+    finally:
+        for module, known in zip(modules, classes, strict=True):
+            object.__setattr__(module, "__class__", known)
+
+
+def _watching(base: Any, tracer: Tracer) -> type:
+    """A class that is as `base` but asks the tracer what calls answer, and what parameters and buffers are."""
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            with tracer.entered(self):
+                return base.__call__(self, *args, **kwargs)
+
+        return tracer.call_module(self, forward, args, kwargs)
+
+    def attribute(self: Any, name: str) -> Any:
+        value = base.__getattribute__(self, name)
+        if isinstance(value, Tensor) and name in vars(self).get("_kinds", ()):
+            return tracer.attribute(value)
+        return value
+
+    own = {
+        "__call__": call,
+        "__getattribute__": attribute,
+        "__module__": base.__module__,
+        "__qualname__": base.__qualname__,
+    }
+    return type(base.__name__, (base,), own)
+
+
+@has_side_effect
+def check_concrete(value: Any, expected: Any, name: str) -> None:
+    """A ValueError if an argument is another than the one with which the code was traced."""
+    if value is not expected and (type(value) is not type(expected) or value != expected):
+        raise ValueError(f"{name}: traced with {expected!r}, got {value!r}; trace again for others")

@@ -1,0 +1,134 @@
+"""Models that return their loss, and finding the loss among what a model returns."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from retrograd.core import Aval
+from retrograd.fx import Node
+from retrograd.nn import Module
+
+
+class LossWrapper(Module):
+    """A model and its loss function as one module: a subclass says in `forward` how they are connected.
+
+    `loss_spec` says which part of what `forward` returns is the loss: see `find_loss`.
+
+    >>> import retrograd as rg
+    >>> class WithPenalty(LossWrapper):
+    ...     loss_spec = (True, False)
+    ...
+    ...     def forward(self, x, targets):
+    ...         out = self.module(x)
+    ...         return self.loss_fn(out, targets) + (out * out).mean(), out
+    >>> model = WithPenalty(rg.nn.Linear(4, 2), rg.nn.functional.mse_loss)
+    >>> model(rg.ones(3, 4), rg.ones(3, 2))[0].shape
+    ()
+    """
+
+    loss_spec: Any = None
+
+    def __init__(self, module: Module, loss_fn: Callable[..., Any]) -> None:
+        super().__init__()
+        self.module = module
+        self.loss_fn = loss_fn
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """How the model and the loss are connected; every subclass defines it."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no forward(); define it to connect self.module, self.loss_fn and the inputs"
+        )
+
+
+class TrivialLossWrapper(LossWrapper):
+    """`loss_fn(module(x), targets)`.
+
+    >>> import retrograd as rg
+    >>> model = TrivialLossWrapper(rg.nn.Linear(4, 2), rg.nn.functional.mse_loss)
+    >>> model(rg.ones(3, 4), rg.ones(3, 2)).shape
+    ()
+    """
+
+    loss_spec = True
+
+    def forward(self, x: Any, targets: Any) -> Any:
+        """The loss of what the model makes of x."""
+        return self.loss_fn(self.module(x), targets)
+
+
+def find_loss(output: Any, spec: Any) -> Node | None:
+    """The loss in a model's output, a pytree of nodes; None where there is none.
+
+    spec: True in the place of the loss, False in all others: `True` for an output that is the loss,
+        `(True, False)`, `{"loss": True, "logits": False}`, nested as the output is.  None: what stands under the
+        key "loss", if the output is a dict and that is a loss.
+
+    Raises RuntimeError where the spec differs from the output in kind, length or keys, marks none or several, or
+    marks what is no real tensor without dimensions.
+    """
+    if spec is None:
+        found = output.get("loss") if isinstance(output, Mapping) else None
+        return found if _is_loss(found) else None
+    marked: list[Any] = []
+    _walk(output, spec, "output", marked)
+    if len(marked) != 1:
+        raise RuntimeError(
+            f"loss_spec: {spec!r} marks {len(marked)} losses in {_described(output)}; mark one with True"
+        )
+    if not _is_loss(marked[0]):
+        raise RuntimeError(f"loss_spec: {spec!r} marks {_described(marked[0])}; the loss is a real tensor of shape ()")
+    return marked[0]
+
+
+def _walk(output: Any, spec: Any, place: str, marked: list[Any]) -> None:
+    """Collect what a spec marks with True."""
+    if isinstance(spec, bool):
+        marked += [output] if spec else []
+    elif isinstance(spec, (tuple, list)):
+        _check_kind(output, spec, place, list if isinstance(spec, list) else tuple)
+        if len(output) != len(spec):
+            raise RuntimeError(
+                f"loss_spec: {place} has {len(output)} members, {_described(output)}, but its spec has {len(spec)}, "
+                f"{spec!r}"
+            )
+        for index, (member, part) in enumerate(zip(output, spec, strict=True)):
+            _walk(member, part, f"{place}[{index}]", marked)
+    elif isinstance(spec, Mapping):
+        _check_kind(output, spec, place, Mapping)
+        if set(output) != set(spec):
+            raise RuntimeError(f"loss_spec: {place} has the keys {list(output)}, but its spec has {list(spec)}")
+        for key, part in spec.items():
+            _walk(output[key], part, f"{place}[{key!r}]", marked)
+    else:
+        raise RuntimeError(
+            f"loss_spec: expected a bool, tuple, list or dict for {place}, {_described(output)}, got {spec!r} of type "
+            f"{type(spec).__name__}"
+        )
+
+
+def _check_kind(output: Any, spec: Any, place: str, kind: Any) -> None:
+    if not isinstance(output, kind):
+        raise RuntimeError(
+            f"loss_spec: {place} is {_described(output)}, a {_kind(output)}, but its spec is {spec!r}, a {_kind(spec)}"
+        )
+
+
+def _kind(value: Any) -> str:
+    return "tensor" if isinstance(value, Node) else type(value).__name__
+
+
+def _is_loss(value: Any) -> bool:
+    aval = value.meta.get("val") if isinstance(value, Node) else None
+    return isinstance(aval, Aval) and aval.shape == () and aval.dtype.kind == "f"
+
+
+def _described(value: Any) -> str:
+    """An output as text, each tensor by its dtype and shape."""
+    if isinstance(value, Node):
+        return str(value.meta.get("val", value.name))
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{k!r}: {_described(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_described, value))}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_described, value))}{',' * (len(value) == 1)})"
+    return repr(value)

@@ -1,0 +1,91 @@
+"""Parameters that several stages use: sent by an owner, or copied and their gradients summed."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+
+from retrograd.core import Tensor
+from retrograd.fx import GraphModule, Node
+from retrograd.nn import Module, Parameter
+
+
+class MultiUseParameterConfig(Enum):
+    """What becomes of a parameter that several stages use.
+
+    TRANSMIT: the first of the stages owns it, sends its value to the others and gets its gradient back.
+    REPLICATE: each stage has it.  In one process that is one tensor, whose gradients add up by themselves; stages in
+    several processes have copies, see `sum_replicated_gradients`.
+    """
+
+    TRANSMIT = "transmit"
+    REPLICATE = "replicate"
+
+
+MultiUseParamSpec = MultiUseParameterConfig | Mapping[str, MultiUseParameterConfig]
+
+
+def owners(captured: GraphModule, stage_of: Mapping[Node, int], spec: MultiUseParamSpec | None) -> dict[Node, int]:
+    """The parameters that are transmitted, with the stage that owns each.
+
+    spec: for all parameters, or by qualified name, under any of a parameter's names; what is not named is
+        replicated.  Raises ValueError for names of no parameter and for another kind of spec.
+    """
+    transmitted = _transmitted(captured, spec)
+    found = {}
+    for node in captured.graph.find_nodes(op="get_attr"):
+        users = {stage_of[user] for user in node.users if user in stage_of}
+        users |= {max(stage_of.values())} if any(user.op == "output" for user in node.users) else set()
+        if len(users) > 1 and any(_value(captured, node) is parameter for parameter in transmitted):
+            found[node] = min(users)
+    return found
+
+
+def _transmitted(captured: GraphModule, spec: MultiUseParamSpec | None) -> list[Parameter]:
+    named = dict(captured.named_parameters(remove_duplicate=False))
+    chosen = spec if isinstance(spec, Mapping) else dict.fromkeys(named, spec or MultiUseParameterConfig.REPLICATE)
+    for name, config in chosen.items():
+        if name not in named:
+            raise ValueError(
+                f"multi_use_param_spec: the model has no parameter {name!r}; it has {', '.join(map(repr, named))}"
+            )
+        if not isinstance(config, MultiUseParameterConfig):
+            raise ValueError(f"multi_use_param_spec: expected a MultiUseParameterConfig for {name!r}, got {config!r}")
+    return [named[name] for name, config in chosen.items() if config is MultiUseParameterConfig.TRANSMIT]
+
+
+def _value(module: Module, node: Node) -> object:
+    path, _, name = node.target.rpartition(".")
+    return getattr(module.get_submodule(path), name)
+
+
+def replicated(modules: Sequence[Module]) -> list[dict[int, str]]:
+    """The parameters that several stages have: for each, its qualified name by stage."""
+    places: dict[int, dict[int, str]] = {}
+    for stage, module in enumerate(modules):
+        for name, parameter in module.named_parameters():
+            places.setdefault(id(parameter), {})[stage] = name
+    return [by_stage for by_stage in places.values() if len(by_stage) > 1]
+
+
+def sum_replicated_gradients(shared: Iterable[Mapping[int, str]], modules: Mapping[int, Module]) -> None:
+    """Give all copies of a parameter the sum of their gradients, in the order of their stages.
+
+    shared: `Pipe.replicated_params`; modules: stages by number.  Call it once, after the backward pass and before the
+    optimizer; where stages share a parameter instead of having copies, there is nothing to do.
+
+    >>> import pickle
+    >>> import retrograd as rg
+    >>> layer = rg.nn.Linear(2, 1, bias=False)
+    >>> copies = {stage: pickle.loads(pickle.dumps(layer)) for stage in (0, 1)}
+    >>> copies[0](rg.tensor([1.0, 2.0])).backward(rg.ones(1))
+    >>> copies[1](rg.tensor([4.0, 8.0])).backward(rg.ones(1))
+    >>> sum_replicated_gradients([{0: "weight", 1: "weight"}], copies)
+    >>> copies[0].weight.grad.tolist(), copies[1].weight.grad.tolist()
+    ([[5.0, 10.0]], [[5.0, 10.0]])
+    """
+    for by_stage in shared:
+        copies = {id(p): p for p in (modules[stage].get_parameter(by_stage[stage]) for stage in sorted(by_stage))}
+        gradients = [copy.grad for copy in copies.values() if copy.grad is not None]
+        if len(copies) > 1 and gradients:
+            total: Tensor = sum(gradients[1:], start=gradients[0])
+            for copy in copies.values():
+                copy.grad = total.clone()

@@ -1,0 +1,224 @@
+"""Tracing without examples: what becomes which node, what is refused, and that the result computes the same."""
+
+import copy
+import math
+import pickle
+
+import pytest
+
+import retrograd as rg
+from retrograd import fx, nn
+from retrograd.testing import assert_close
+
+fx.wrap("len")
+
+
+def hypot(x, y):
+    return math.hypot(x.item(), y)
+
+
+fx.wrap("hypot")
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+        self.scale = nn.Parameter(rg.full((3,), 2.0))
+        self.layers = nn.ModuleList([nn.Linear(3, 3), nn.ReLU()])
+        self.register_buffer("mean", rg.full((3,), 0.5))
+
+    def forward(self, x, *rest, factor=2, **named):
+        x = self.lin(x - self.mean) * (self.scale * factor)
+        for layer in self.layers:
+            x = layer(x)
+        return x.view(x.shape[0], -1), rest, named
+
+
+@pytest.fixture
+def block() -> Block:
+    return Block()
+
+
+def test_modules_methods_and_operators_are_nodes_of_their_kinds(block):
+    module = fx.symbolic_trace(block)
+    module.graph.lint()
+    assert [(n.op, n.name) for n in module.graph.nodes if n.op not in ("placeholder", "output")] == [
+        ("get_attr", "mean"),
+        ("call_function", "sub"),
+        ("call_module", "lin"),
+        ("get_attr", "scale"),
+        ("call_function", "mul"),
+        ("call_function", "mul_1"),
+        ("call_module", "layers_0"),
+        ("call_module", "layers_1"),
+        ("call_function", "getattr_1"),
+        ("call_function", "getitem"),
+        ("call_method", "view"),
+    ]
+    assert [n.target for n in module.graph.find_nodes(op="placeholder")] == ["x", "factor", "*rest", "**named"]
+
+
+def test_the_result_shares_the_parameters_and_computes_the_same(block):
+    module = fx.symbolic_trace(block)
+    x = rg.randn(2, 3)
+    for run in (module, fx.Interpreter(module).run, pickle.loads(pickle.dumps(module)), copy.deepcopy(module)):
+        out, rest, named = run(x, 2)
+        assert_close(out, block(x)[0], rtol=0, atol=0)
+        assert (rest, named) == ((), {})
+    assert module.scale is block.scale
+    module(x)[0].sum().backward()
+    assert block.scale.grad is not None
+    with rg.no_grad():
+        block.scale.zero_()
+    assert_close(module(x)[0], block(x)[0], rtol=0, atol=0)
+
+
+def test_the_module_is_as_it_was_after_the_trace(block):
+    fx.symbolic_trace(block)
+    assert type(block) is Block
+    assert {type(m) for m in block.modules()} == {Block, nn.Linear, nn.ModuleList, nn.ReLU}
+    with pytest.raises(RuntimeError):
+        fx.symbolic_trace(nn.Sequential(Failing()))
+    broken = nn.Sequential(Failing())
+    with pytest.raises(RuntimeError, match="no"):
+        fx.symbolic_trace(broken)
+    assert type(broken[0]) is Failing
+
+
+class Failing(nn.Module):
+    def forward(self, x):
+        raise RuntimeError("no")
+
+
+REFUSED = {
+    "bool": (lambda x: x if x.sum() > 0 else -x, fx.TraceError),
+    "iteration": (lambda x: list(x), fx.TraceError),
+    "contains": (lambda x: 1 in x, fx.TraceError),
+    "len": (lambda x: x.__len__(), RuntimeError),
+    "int": (lambda x: int(x), TypeError),
+    "float": (lambda x: float(x), TypeError),
+    "index": (lambda x: range(x), TypeError),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_needs_the_value_is_refused_with_the_users_line(name):
+    function, kind = REFUSED[name]
+    with pytest.raises(kind, match=rf"test_proxy\.py:{function.__code__.co_firstlineno} in "):
+        fx.symbolic_trace(function)
+
+
+def test_unpacking_into_names_knows_the_number():
+    def halves(x):
+        a, b = rg.chunk(x, 2)
+        return a - b
+
+    assert fx.symbolic_trace(halves)(rg.tensor([5.0, 3.0])).tolist() == [2.0]
+
+
+def test_writes_in_place_are_kept():
+    def f(x):
+        y = x.clone()
+        y[0] = 7.0
+        z = y
+        z += 1
+        return y
+
+    module = fx.symbolic_trace(f)
+    module.graph.eliminate_dead_code()
+    module.recompile()
+    assert module(rg.zeros(2)).tolist() == [8.0, 1.0]
+
+
+def test_reflected_operators_and_constants():
+    weight = rg.tensor([1.0, 2.0])
+    module = fx.symbolic_trace(lambda x: 2 - x + weight * x)
+    assert module(rg.ones(2)).tolist() == [2.0, 3.0]
+    assert module._tensor_constant0 is weight
+
+
+def test_concrete_arguments_decide_branches_and_are_checked():
+    def f(flag, x, mode="a"):
+        return x * 2 if flag and mode == "b" else x
+
+    module = fx.symbolic_trace(f, {"flag": True, "mode": "b"})
+    assert module(True, rg.ones(1)).tolist() == [2.0]
+    assert module(True, rg.ones(1), "b").tolist() == [2.0]
+    with pytest.raises(ValueError, match="flag: traced with True, got False"):
+        module(False, rg.ones(1))
+    with pytest.raises(ValueError, match=r"\['other'\], which are no arguments"):
+        fx.symbolic_trace(f, {"other": 1})
+
+
+def test_subclasses_choose_what_is_a_leaf(block):
+    class OnlyBlocks(fx.Tracer):
+        def is_leaf_module(self, m, module_qualified_name):
+            return isinstance(m, Block)
+
+    outer = nn.Sequential(block, nn.Flatten())
+    graph = OnlyBlocks().trace(nn.Sequential(block))
+    assert [n.target for n in graph.find_nodes(op="call_module")] == ["0"]
+    graph = OnlyBlocks().trace(outer[1])
+    assert graph.find_nodes(op="call_module") == []
+
+
+def test_nodes_know_their_modules_and_lines(block):
+    class Inside(fx.Tracer):
+        def is_leaf_module(self, m, module_qualified_name):
+            return False
+
+    graph = Inside().trace(block)
+    [linear, _] = graph.find_nodes(op="call_function", target=rg.nn.functional.linear)
+    assert linear.meta["nn_module_stack"] == {"lin": ("lin", "Linear")}
+    assert "test_proxy.py" in linear.meta["stack_trace"]
+
+
+def test_wrapped_functions_stay_calls():
+    module = fx.symbolic_trace(lambda x: hypot(x, 4) + len(x.shape))
+    assert [n.name for n in module.graph.nodes if n.op == "call_function"] == ["hypot", "getattr_1", "len_1", "add"]
+    assert module(rg.tensor(3.0)) == 5.0
+    assert pickle.loads(pickle.dumps(module))(rg.tensor(3.0)) == 5.0
+    assert hypot(rg.tensor(3.0), 4) == 5.0
+    with pytest.raises(TypeError, match="function or the name"):
+        fx.wrap(3)
+    with pytest.raises(NameError, match="no function 'nonsense'"):
+        fx.wrap("nonsense")
+
+
+def test_proxies_of_two_traces_do_not_mix():
+    kept = []
+    fx.symbolic_trace(lambda x: kept.append(x) or x)
+    with pytest.raises(ValueError, match="another trace"):
+        fx.symbolic_trace(lambda x: x + kept[0])
+    with pytest.raises(TypeError, match="expected a function or a module"):
+        fx.symbolic_trace(3)
+
+
+def test_a_transformer_writes_a_new_graph(block):
+    class Halved(fx.Transformer):
+        def call_module(self, target, args, kwargs):
+            out = super().call_module(target, args, kwargs)
+            return out / 2 if target == "lin" else out
+
+        def call_function(self, target, args, kwargs):
+            return super().call_function(target, args, kwargs)
+
+    module = fx.symbolic_trace(block)
+    text = str(module.graph)
+    new = Halved(module).transform()
+    new.graph.lint()
+    assert str(module.graph) == text
+    x = rg.randn(2, 3)
+    with rg.no_grad():
+        halved = copy.deepcopy(block)
+        halved.lin.weight.div_(2)
+        halved.lin.bias.div_(2)
+    assert_close(new(x)[0], halved(x)[0])
+
+
+def test_a_transformer_keeps_the_signature_of_traced_modules():
+    module = fx.trace(lambda x: {"a": x["b"].exp() * rg.tensor(2.0)}, {"b": rg.ones(2)})
+    new = fx.Transformer(module).transform()
+    assert str(new.graph) == str(module.graph)
+    assert_close(new({"b": rg.zeros(2)})["a"], rg.full((2,), 2.0))

@@ -1,0 +1,70 @@
+"""Pipelines against torch.distributed.pipelining: splits, micro-batches, gradients in one pass and in two, orders."""
+
+import pytest
+
+from .pipelining import chunks, gradients, orders, splits
+from .programs import assert_agreement, cases
+
+TABLES = {
+    "split": splits.SPLITS,
+    "pipe": splits.PIPES,
+    "refused": splits.REFUSED,
+    "chunks": chunks.SPLIT,
+    "merge": chunks.MERGE,
+    "whole": gradients.WHOLE,
+    "halves": gradients.HALVES,
+    "outputs": gradients.OUTPUTS,
+    "backward": gradients.CORNERS,
+    "order": orders.ORDERS,
+    "name": orders.NAMES,
+}
+CASES = cases(TABLES)
+
+ARGUMENTS = "arguments that do not fit are a TypeError, as with Python's functions"
+EMPTY = "a mark at an end, or two at one place, make a stage that computes nothing; PyTorch leaves it out"
+SPLIT = "what can't be split is a ValueError, raised before anything is split"
+FIXED = "weights get their gradients all the same; PyTorch's get none where no input leads to their nodes"
+NONE = "no gradient is made up for one output of several, and None is none"
+
+# Where the answers differ: how ours ends, the kind of error or "answers", and why.
+DEVIATIONS: dict[str, tuple[str, str]] = {
+    "split: before one and after the one before it": ("answers", EMPTY),
+    "split: after the last": ("answers", EMPTY),
+    "split: before the first": ("ValueError", "a stage of nothing but inputs is refused by name"),
+    "split: a module called in two stages": ("answers", "a stage lists a parameter once; PyTorch copies it, as a@1"),
+    "split: a branch on a value": ("answers", "what ran is captured, branches included"),
+    "pipe: gradients": ("answers", "a pipe is one graph; PyTorch's cuts it between stages"),
+    "pipe: too many arguments": ("TypeError", ARGUMENTS),
+    "pipe: too few arguments": ("TypeError", ARGUMENTS),
+    "chunks: more than examples": ("ValueError", "fewer micro-batches than asked for would break the schedule"),
+    "chunks: none": ("ValueError", SPLIT),
+    "chunks: a dimension that is not there": ("ValueError", SPLIT),
+    "chunks: no dimension": ("ValueError", SPLIT),
+    "chunks: too few specs": ("ValueError", SPLIT),
+    "chunks: batches of two sizes": ("ValueError", "which would pair examples that do not belong together"),
+    "chunks: nothing to split": ("ValueError", SPLIT),
+    "merge: no dimension": ("ValueError", SPLIT),
+    "merge: shapes that do not fit": ("ValueError", "the kind of error that cat has"),
+    "merge: nothing": ("TypeError", "the kind of error that a pytree function without trees has"),
+    **{f"halves: {name}": ("answers", FIXED) for name in gradients.HALVES if "fixed" in name},
+    "backward: an output that leads to weights only": ("answers", FIXED),
+    "outputs: None for a tensor": ("answers", NONE),
+    "outputs: None for one element": ("answers", NONE),
+    "backward: None for an output": ("answers", NONE),
+    "outputs: an index that is not there": ("RuntimeError", "as every failure of a stage"),
+    "backward: groups played twice": ("RuntimeError", "which says that they are used up"),
+    "backward: the input's grad after the first half": ("answers", "gradients of inputs are returned, as in one pass"),
+    "backward: an input that has a grad": ("answers", "the gradient of this pass, and what was there stays"),
+    "backward: what the second half returns": ("answers", "what .grad is then; PyTorch's is what it was before"),
+    "backward: an input that is a result": ("answers", "it has its gradient, as in halves"),
+    "backward: the outputs after the first half": ("answers", "the caller's tensors stay what they are"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_agrees_with_torch(name):
+    assert_agreement(CASES[name], DEVIATIONS.get(name))
+
+
+def test_every_deviation_is_one_of_a_case():
+    assert DEVIATIONS.keys() <= CASES.keys()

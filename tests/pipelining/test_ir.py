@@ -1,0 +1,497 @@
+"""Cutting models into stages: as a whole they compute and differentiate what the model does."""
+
+import gc
+import pickle
+import time
+import weakref
+
+import pytest
+
+import retrograd as rg
+from retrograd import nn
+from retrograd.pipelining import (
+    Pipe,
+    Pipeline,
+    SplitPoint,
+    annotate_split_points,
+    pipe_split,
+    pipeline,
+    split_into_equal_size,
+)
+
+
+class Residual(nn.Module):
+    """Values of the first stage are used by the second, the third and the fourth."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(6, 6) for _ in range(4)])
+
+    def forward(self, x):
+        first = h = self.layers[0](x).tanh()
+        for layer in list(self.layers)[1:]:
+            pipe_split()
+            h = layer(h).relu() + first
+        return h
+
+
+class Decoder(nn.Module):
+    """A layer that attends to what an encoder made."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.norm = nn.LayerNorm(8)
+
+    def forward(self, x, memory):
+        return self.norm(x + self.attention(x, memory, memory)[0])
+
+
+class EncoderDecoder(nn.Module):
+    """Two inputs; the decoder's stages all look at what the encoder made."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        self.decoders = nn.ModuleList([Decoder() for _ in range(2)])
+
+    def forward(self, source, target):
+        memory = self.encoder(source)
+        for decoder in self.decoders:
+            pipe_split()
+            target = decoder(target, memory)
+        return target
+
+
+class Several(nn.Module):
+    """Inputs by position and by name, a default, integers for the last stage, nested outputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(3, 4), nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x, y, *more, scale=2.0, ids=None, **named):
+        h = self.a(x)
+        pipe_split()
+        h = self.b(h) * scale + y
+        for value in more:
+            h = h + value
+        pipe_split()
+        picked = self.c(h).gather(1, ids)
+        return {"h": h, "picked": (picked, named["shift"] - picked), "constant": 3}
+
+
+class Twice(nn.Module):
+    """One module, called in two stages and twice in one of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.shared, self.other = nn.Linear(5, 5), nn.Linear(5, 5)
+
+    def forward(self, x):
+        x = self.shared(x).tanh()
+        pipe_split()
+        x = self.other(self.shared(self.shared(x)).tanh())
+        return x
+
+
+class Branching(nn.Module):
+    """Python control flow over numbers, lists and the values of tensors."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
+
+    def forward(self, x, depth):
+        for number in range(depth):
+            if number:
+                pipe_split()
+            x = self.layers[number](x)
+            x = x.relu() if x.abs().sum() > 0 else x
+        return x
+
+
+def mlp():
+    return nn.Sequential(*[module for _ in range(3) for module in (nn.Linear(5, 5), nn.Tanh())])
+
+
+def dropout():
+    return nn.Sequential(nn.Linear(5, 5), nn.Dropout(0.5), nn.Linear(5, 5), nn.Dropout(0.3))
+
+
+def examples():
+    x = rg.randn(7, 5)
+    several = {"ids": rg.randint(4, (7, 2)), "shift": rg.randn(7, 2)}
+    spec = {"1": SplitPoint.END, "4": SplitPoint.BEGINNING}
+    return {
+        "mlp": (mlp(), (x,), {}, spec, 3),
+        "residual": (Residual(), (rg.randn(3, 6),), {}, None, 4),
+        "encoder-decoder": (EncoderDecoder(), (rg.randn(2, 5, 8), rg.randn(2, 3, 8)), {}, None, 3),
+        "several": (Several(), (rg.randn(7, 3), rg.randn(7, 4), rg.randn(7, 4)), several, None, 3),
+        "twice": (Twice(), (x,), {}, None, 2),
+        "branching": (Branching(), (rg.randn(2, 4), 3), {}, None, 3),
+        "dropout": (dropout(), (x,), {}, {"2": SplitPoint.BEGINNING}, 2),
+    }
+
+
+def leaves(output):
+    if isinstance(output, dict):
+        return [leaf for value in output.values() for leaf in leaves(value)]
+    if isinstance(output, tuple):
+        return [leaf for value in output for leaf in leaves(value)]
+    return [output] if isinstance(output, rg.Tensor) else []
+
+
+def outputs_and_gradients(run, model, args, kwargs):
+    model.zero_grad()
+    rg.manual_seed(5)
+    output = run(*args, **kwargs)
+    sum((leaf * leaf).sum() for leaf in leaves(output)).backward()
+    gradients = {name: None if p.grad is None else p.grad.clone() for name, p in model.named_parameters()}
+    return output, leaves(output), gradients
+
+
+def assert_close(a, b):
+    assert (a is None) == (b is None)
+    if a is not None:
+        assert a.shape == b.shape
+        assert (a - b).abs().max().item() <= 1e-6 * max(1.0, b.abs().max().item())
+
+
+def assert_same_as_unsplit(pipe, model, args, kwargs):
+    whole, expected, gradients = outputs_and_gradients(model, model, args, kwargs)
+    split, found, split_gradients = outputs_and_gradients(pipe, model, args, kwargs)
+    assert type(whole) is type(split)
+    assert len(expected) == len(found)
+    for a, b in zip(found, expected, strict=True):
+        assert_close(a, b)
+    for name, gradient in gradients.items():
+        assert_close(split_gradients[name], gradient)
+
+
+@pytest.mark.parametrize("name", examples())
+def test_a_pipe_computes_and_differentiates_what_the_model_does(name):
+    model, args, kwargs, spec, stages = examples()[name]
+    pipe = pipeline(model, args, kwargs, split_spec=spec)
+    assert pipe.num_stages == stages
+    for graph in (pipe.split_gm.graph, *[pipe.get_stage_module(i).graph for i in range(stages)]):
+        graph.lint()
+    assert_same_as_unsplit(pipe, model, args, kwargs)
+
+
+def cut_after(count):
+    """A policy: the first `count` operators, and the others."""
+
+    def policy(captured):
+        nodes = captured.graph.find_nodes(op="call_function")
+        return {node: int(place >= count) for place, node in enumerate(nodes)}
+
+    return policy
+
+
+@pytest.mark.parametrize(
+    ("model", "shape"),
+    [
+        (mlp(), (7, 5)),
+        (dropout(), (7, 5)),
+        (nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), (2, 3, 8)),
+    ],
+)
+def test_a_model_may_be_cut_between_any_two_operators(model, shape):
+    args = (rg.randn(*shape),)
+    count = len(rg.fx.trace(model, *args).graph.find_nodes(op="call_function"))
+    for after in range(1, count):
+        pipe = pipeline(model, args, split_policy=cut_after(after))
+        assert pipe.num_stages == 2
+        assert_same_as_unsplit(pipe, model, args, {})
+
+
+def test_integers_made_by_one_stage_reach_others():
+    class Indexing(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.table = nn.Linear(3, 4), nn.Embedding(9, 4)
+
+        def forward(self, x, ids):
+            ids = (ids + 1) % 9
+            h = self.a(x)
+            pipe_split()
+            h = h * self.table(ids)
+            pipe_split()
+            return h + self.table.weight[ids] + ids[:, None]
+
+    model, args = Indexing(), (rg.randn(6, 3), rg.randint(9, (6,)))
+    pipe = pipeline(model, args)
+    assert pipe.carried() == {(0, 1): ["remainder", "linear"], (0, 2): ["remainder"], (1, 2): ["mul"]}
+    assert_same_as_unsplit(pipe, model, args, {})
+
+
+# ----------------------------------------------------------------------------------------------------- buffers
+
+
+class BatchNorm(nn.Module):
+    """Normalises by the batch, keeps a running mean in place and a running variance by assignment, and counts."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(rg.rand(4) + 0.5)
+        self.register_buffer("mean", rg.zeros(4))
+        self.register_buffer("variance", rg.ones(4))
+        self.register_buffer("count", rg.tensor(0))
+
+    def forward(self, x):
+        mean, variance = x.mean(0), x.var(0)
+        with rg.no_grad():
+            self.count += 1
+            self.mean.mul_(0.9).add_(mean * 0.1)
+            self.variance = self.variance * 0.9 + variance * 0.1
+        return (x - mean) / (variance + 1e-5).sqrt() * self.weight
+
+
+def normalizing():
+    return nn.Sequential(nn.Linear(4, 4), BatchNorm(), nn.Tanh(), BatchNorm(), nn.Linear(4, 2))
+
+
+@pytest.mark.parametrize("cut_at", ["1", "2", "3", "4"])
+def test_each_stage_writes_the_statistics_of_its_batch_norms(cut_at):
+    model, x = normalizing(), rg.randn(6, 4)
+    initial = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    expected, _, gradients = outputs_and_gradients(model, model, (x,), {})
+    written = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    with rg.no_grad():
+        for name, buffer in model.named_buffers():
+            buffer.copy_(initial[name])
+    pipe = pipeline(model, (x,), split_spec={cut_at: SplitPoint.BEGINNING})
+    assert all((b == initial[name]).all() for name, b in model.named_buffers())
+    found, _, split_gradients = outputs_and_gradients(pipe, model, (x,), {})
+    assert_close(found, expected)
+    for name, gradient in gradients.items():
+        assert_close(split_gradients[name], gradient)
+    for name, buffer in model.named_buffers():
+        assert_close(buffer * 1.0, written[name] * 1.0)
+
+
+def test_steps_update_statistics_micro_batch_after_micro_batch():
+    model, x, y = normalizing(), rg.randn(8, 4), rg.randn(8, 2)
+    initial = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    for part in x.split(2):
+        model(part)
+    written = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    with rg.no_grad():
+        for name, buffer in model.named_buffers():
+            buffer.copy_(initial[name])
+    Pipeline(model, stages=3, micro_batches=4, loss_fn=nn.functional.mse_loss).step(x, target=y)
+    for name, buffer in model.named_buffers():
+        assert_close(buffer * 1.0, written[name] * 1.0)
+
+
+def test_a_batch_norm_that_two_stages_run_is_written_once_both_have():
+    norm, x = BatchNorm(), rg.randn(5, 4)
+    pipe = pipeline(nn.Sequential(norm, nn.Linear(4, 4), norm), (x,), split_spec={"1": SplitPoint.END})
+    pipe(x)
+    assert norm.count.item() == 2
+
+
+def test_a_buffer_that_one_stage_reads_and_a_later_one_writes_is_refused():
+    class Remembering(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("last", rg.zeros(3))
+
+        def forward(self, x):
+            h = x + self.last
+            pipe_split()
+            with rg.no_grad():
+                self.last.copy_(h * 2)
+            return h
+
+    with pytest.raises(RuntimeError, match=r"stage 1 writes to 'last', which add in stage 0 reads; cut the model so"):
+        pipeline(Remembering(), (rg.ones(3),))
+
+
+def test_a_model_that_writes_to_its_input_is_refused():
+    class Writing(nn.Module):
+        def forward(self, x):
+            x.mul_(2.0)
+            return x + 1
+
+    with pytest.raises(RuntimeError, match="writes to its user input 'x'"):
+        pipeline(Writing(), (rg.ones(3),))
+
+
+# ------------------------------------------------------------------------------------------------- where to cut
+
+
+def test_annotations_cut_and_leave_the_module_as_it_was():
+    model, x = mlp(), rg.randn(7, 5)
+    before = {name: dict(vars(module)) for name, module in model.named_modules()}
+    annotate_split_points(model, {"1": SplitPoint.END, "4": SplitPoint.BEGINNING})
+    assert {name: dict(vars(module)) for name, module in model.named_modules()} == before
+    pipe = pipeline(model, (x,))
+    assert pipe.num_stages == 3
+    assert_same_as_unsplit(pipe, model, (x,), {})
+
+
+def test_the_annotations_of_a_submodule_hold_in_every_model_with_it():
+    part = nn.Sequential(nn.Linear(5, 5), nn.Linear(5, 5))
+    annotate_split_points(part, {"1": SplitPoint.BEGINNING})
+    assert pipeline(nn.Sequential(part, nn.Tanh()), (rg.randn(2, 5),)).num_stages == 2
+
+
+def test_later_annotations_replace_earlier_ones_and_a_spec_adds_to_them():
+    model, args = mlp(), (rg.randn(2, 5),)
+    annotate_split_points(model, {"1": SplitPoint.END, "3": SplitPoint.END})
+    annotate_split_points(model, {"1": SplitPoint.END})
+    assert pipeline(model, args).num_stages == 2
+    assert pipeline(model, args, split_spec={"1": SplitPoint.END, "3": SplitPoint.END}).num_stages == 3
+    annotate_split_points(model, {})
+    assert pipeline(model, args).num_stages == 1
+
+
+def test_annotations_and_a_policy_are_refused_together():
+    model = mlp()
+    annotate_split_points(model, {"1": SplitPoint.END})
+    with pytest.raises(ValueError, match="split_policy would ignore them"):
+        pipeline(model, (rg.ones(1, 5),), split_policy=split_into_equal_size(2))
+
+
+def test_annotations_do_not_keep_a_module():
+    model = mlp()
+    annotate_split_points(model, {"1": SplitPoint.END})
+    watched = weakref.ref(model)
+    del model
+    gc.collect()
+    assert watched() is None
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("5", r"split_spec\['5'\]: the Sequential has no submodule '5'; it has '0', '1'"),
+        ("1.b.c", r"split_spec\['1.b.c'\]: the Sequential at '1' has no submodule 'b'; it has '0'"),
+        ("1.0.weight", r"the Linear at '1.0' has no submodule 'weight'; it has none"),
+        ("", "has no submodule ''"),
+    ],
+)
+def test_a_path_that_does_not_exist_names_the_missing_part_and_the_module_there(path, message):
+    model = nn.Sequential(nn.Tanh(), nn.Sequential(nn.Linear(2, 2)))
+    with pytest.raises(AttributeError, match=message):
+        annotate_split_points(model, {path: SplitPoint.END})
+    with pytest.raises(AttributeError, match=message):
+        pipeline(model, (rg.ones(1, 2),), split_spec={path: SplitPoint.END})
+
+
+def test_an_unknown_kind_of_split_point_is_refused():
+    with pytest.raises(ValueError, match=r"split_spec\['0'\]: expected SplitPoint.BEGINNING or .*, got 'end'"):
+        annotate_split_points(nn.Sequential(nn.Tanh()), {"0": "end"})
+
+
+def test_a_spec_and_a_policy_are_refused_together():
+    with pytest.raises(ValueError, match="not both"):
+        pipeline(mlp(), (rg.ones(1, 5),), split_spec={}, split_policy=split_into_equal_size(2))
+
+
+# ---------------------------------------------------------------------------------------------------- capturing
+
+
+def test_from_tracing_is_pipeline_without_a_spec():
+    model, args, kwargs, _, stages = examples()["several"]
+    pipe = Pipe.from_tracing(model, args, kwargs)
+    assert pipe.num_stages == stages
+    assert_same_as_unsplit(pipe, model, args, kwargs)
+    assert Pipe.from_tracing(mlp(), (rg.ones(1, 5),), split_policy=split_into_equal_size(3)).num_stages == 3
+
+
+def test_what_can_not_be_captured_names_the_line_and_likely_causes():
+    class Unsound(nn.Module):
+        def forward(self, x):
+            return x + x.reshape(7)
+
+    with pytest.raises(RuntimeError, match="Unsound could not be captured") as caught:
+        pipeline(Unsound(), (rg.ones(2),))
+    code = Unsound.forward.__code__
+    assert f"{code.co_filename}:{code.co_firstlineno + 1} in forward" in str(caught.value)
+    assert "Likely causes:" in str(caught.value)
+    assert caught.value.__cause__ is not None
+
+
+def test_a_model_that_fails_leaves_no_boundary_behind():
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(3, 3))
+    with pytest.raises(RuntimeError, match="could not be captured"):
+        pipeline(model, (rg.ones(1, 2),), split_spec={"1": SplitPoint.BEGINNING})
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
+def test_a_deep_transformer_is_cut_in_seconds():
+    layers = [nn.TransformerEncoderLayer(16, 2, 32, batch_first=True) for _ in range(48)]
+    spec = {str(number): SplitPoint.BEGINNING for number in (12, 24, 36)}
+    start = time.perf_counter()
+    pipe = pipeline(nn.Sequential(*layers), (rg.randn(2, 4, 16),), split_spec=spec)
+    assert pipe.num_stages == 4
+    assert time.perf_counter() - start < 5.0
+
+
+# ------------------------------------------------------------------------------------------------- pipes and stages
+
+
+def test_a_pipe_takes_arguments_as_the_model_does():
+    model, (x, y, z), kwargs, *_ = examples()["several"]
+    pipe = pipeline(model, (x, y, z), kwargs)
+    expected = model(x, y, z, **kwargs)["h"]
+    assert_close(pipe(x, y, z, **kwargs)["h"], expected)
+    assert_close(pipe(x, y, z, scale=2.0, **kwargs)["h"], expected)
+    with pytest.raises(ValueError, match="scale"):
+        pipe(x, y, z, scale=3.0, **kwargs)
+    with pytest.raises(TypeError, match="y"):
+        pipe(x, **kwargs)
+
+
+def test_every_stage_takes_the_inputs_that_it_uses():
+    model, args, kwargs, *_ = examples()["several"]
+    stages = pipeline(model, args, kwargs).stages
+    inputs = [{value.name for value in stage.inputs if value.stage is None} for stage in stages]
+    assert inputs == [{"x"}, {"y", "more_0"}, {"ids", "named_shift"}]
+
+
+def test_info_has_the_graph_of_stage_calls():
+    pipe = pipeline(Residual(), (rg.randn(3, 6),))
+    graph, num_stages, has_loss_and_backward = pipe.info()
+    assert (num_stages, has_loss_and_backward) == (4, False)
+    assert [n.target for n in graph.find_nodes(op="call_module")] == ["submod_0", "submod_1", "submod_2", "submod_3"]
+    assert [n.name for n in graph.nodes if n.op == "call_function"] == ["tanh", "add", "add_1", "add_2"]
+    assert_close(pipe.split_gm(x := rg.randn(3, 6)), pipe(x))
+
+
+def test_print_readable_shows_stages_and_pipe(capsys):
+    text = pipeline(Residual(), (rg.randn(3, 6),)).print_readable()
+    assert capsys.readouterr().out == text + "\n"
+    assert text.count("ops.linear(") == 4
+    assert "self.submod_3(" in text
+
+
+@pytest.mark.parametrize("index", [-1, 4])
+def test_a_stage_that_does_not_exist_is_refused(index):
+    pipe = pipeline(Residual(), (rg.randn(3, 6),))
+    for method in (pipe.get_stage_module, pipe.build_stage):
+        with pytest.raises(ValueError, match=f"stage {index} does not exist: there are stages 0 to 3"):
+            method(index)
+
+
+def test_a_stage_keeps_no_reference_to_the_others():
+    model = Residual()
+    pipe = pipeline(model, (rg.randn(3, 6),))
+    watched = [weakref.ref(layer.weight) for layer in model.layers]
+    stage = pipe.build_stage(2)
+    del model, pipe
+    gc.collect()
+    assert [reference() is not None for reference in watched] == [False, False, True, False]
+    assert (stage.index, stage.num_stages, stage.device, stage.group) == (2, 4, "cpu", None)
+    x = rg.randn(3, 6)
+    assert list(stage.forward(0, {"add": x, "tanh": x})) == ["add_1"]
+
+
+def test_a_stage_travels_by_pickle():
+    pipe, x = pipeline(Residual(), (rg.randn(3, 6),)), rg.randn(3, 6)
+    [expected] = pipe.get_stage_module(0)(x)
+    [found] = pickle.loads(pickle.dumps(pipe.build_stage(0))).module(x)
+    assert_close(found, expected)
