@@ -398,3 +398,22 @@ def test_bounds_of_the_lengths_are_checked():
 
 def test_every_public_name_exists():
     assert all(hasattr(nested, name) for name in nested.__all__)
+
+
+@pytest.mark.parametrize("dtype", [rg.float32, rg.float64, rg.float16, rg.complex64])
+@pytest.mark.parametrize("like", [rg.rand_like, rg.randn_like])
+def test_random_numbers_like_a_nested_tensor_lie_as_its_components_do(like, dtype):
+    x = nested.nested_tensor([rg.ones(2, 3), rg.ones(0, 3), rg.ones(4, 3)], dtype=dtype)
+    rg.manual_seed(0)
+    out = like(x)
+    rg.manual_seed(0)
+    expected = like(x.values())
+    assert out.shape == x.shape
+    assert out.dtype == dtype
+    assert rg.equal(out.values(), expected)
+
+
+def test_random_integers_like_a_nested_tensor_lie_as_its_components_do():
+    x = nested.nested_tensor([[1, 2], [3]])
+    out = rg.randint_like(x, 5, 6)
+    assert (out.shape, out.tolist()) == (x.shape, [[5, 5], [5]])

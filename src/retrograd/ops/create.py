@@ -32,7 +32,7 @@ class Filled(Factory):
         return call(registry[cls.__name__], (), {"size": (n, *size), **params})
 
 
-def _made(make, size, *rest):
+def made(make, size, *rest):
     """An array of that size, by a function that makes plain ones."""
     unknown = symbolic(size)
     return make(size, *rest) if unknown is None else unknown.made(lambda plain: make(plain, *rest), size)
@@ -103,7 +103,7 @@ class _full(Filled):
     """
 
     def impl(xp, *, size, fill_value, dtype):
-        return _made(xp.full, size, fill_value, dtypes.of_scalar(fill_value) if dtype is None else dtype)
+        return made(xp.full, size, fill_value, dtypes.of_scalar(fill_value) if dtype is None else dtype)
 
     def shape(*, size, fill_value, dtype):
         return Aval(size, dtypes.of_scalar(fill_value) if dtype is None else dtype)
@@ -123,7 +123,7 @@ class _zeros(Filled):
     """
 
     def impl(xp, *, size, dtype):
-        return _made(xp.zeros, size, _float(dtype))
+        return made(xp.zeros, size, _float(dtype))
 
     def shape(*, size, dtype):
         return Aval(size, _float(dtype))
@@ -142,7 +142,7 @@ class _ones(Filled):
     """
 
     def impl(xp, *, size, dtype):
-        return _made(xp.ones, size, _float(dtype))
+        return made(xp.ones, size, _float(dtype))
 
     def shape(*, size, dtype):
         return Aval(size, _float(dtype))

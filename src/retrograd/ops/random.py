@@ -2,7 +2,7 @@
 
 from retrograd.core import Aval, Tensor, op, registry, shape_of
 from retrograd.core import dtype as dtypes
-from retrograd.ops.create import Factory, factory
+from retrograd.ops.create import Factory, factory, made
 from retrograd.ops.family import Pointwise, broadcast_shapes, check_real
 from retrograd.ops.generators import Generator as Generator
 from retrograd.ops.generators import chosen
@@ -52,9 +52,12 @@ class _rand(Drawn):
         def draw(size, kind):
             return chosen(generator).draw("random", size, kind)
 
-        if dtype == dtypes.float16:  # cut off after its 11 bits: rounded, it could be 1
-            return (xp.floor(draw(size, dtypes.float32) * 2048) / 2048).astype(dtype)
-        return _drawn(xp, draw, size, dtype)
+        def numbers(size):
+            if dtype == dtypes.float16:  # cut off after its 11 bits: rounded, it could be 1
+                return (xp.floor(draw(size, dtypes.float32) * 2048) / 2048).astype(dtype)
+            return _drawn(xp, draw, size, dtype)
+
+        return made(numbers, size)
 
     def shape(*, size, generator, dtype):
         return Aval(size, _floating("rand", dtype))
@@ -78,8 +81,15 @@ class _randn(Drawn):
 
     def impl(xp, *, size, generator, dtype):
         dtype = _floating("randn", dtype)
-        out = _drawn(xp, lambda size, kind: chosen(generator).draw("standard_normal", size, kind), size, dtype)
-        return out * dtype.type(0.5**0.5) if dtype.kind == "c" else out.astype(dtype, copy=False)
+
+        def draw(size, kind):
+            return chosen(generator).draw("standard_normal", size, kind)
+
+        def numbers(size):
+            out = _drawn(xp, draw, size, dtype)
+            return out * dtype.type(0.5**0.5) if dtype.kind == "c" else out.astype(dtype, copy=False)
+
+        return made(numbers, size)
 
     def shape(*, size, generator, dtype):
         return Aval(size, _floating("randn", dtype))
@@ -96,7 +106,8 @@ class _randint(Drawn):
     def impl(xp, *, low, high, size, generator, dtype):
         dtype = _integral(low, high, dtype)
         wide = dtypes.uint64 if high > 2**63 else dtypes.int64
-        return xp.asarray(chosen(generator).draw("integers", low, high, size, wide)).astype(dtype)
+        draw = chosen(generator).draw
+        return made(lambda plain: xp.asarray(draw("integers", low, high, plain, wide)), size).astype(dtype)
 
     def shape(*, low, high, size, generator, dtype):
         return Aval(size, _integral(low, high, dtype))
