@@ -162,7 +162,20 @@ def numpy_outside(edges: list[Import]) -> Iterator[str]:
             yield f"{edge}: only {', '.join(sorted(NUMPY))} see NumPy"
 
 
-RULES = (upward, cycles, late, numpy_outside)
+RAGGED = f"{ROOT}.backend.ragged"
+# Who knows of ragged arrays: their package, their kernels, the law about them, and what writes structures to files.
+RAGGED_PARTS = {"nested", "backend"}
+RAGGED_MODULES = {f"{ROOT}.testing.nested_law", f"{ROOT}.export.format"}
+
+
+def ragged_outside(edges: list[Import]) -> Iterator[str]:
+    for edge in edges:
+        known = part(edge.importer) in RAGGED_PARTS or edge.importer in RAGGED_MODULES
+        if not known and (edge.target == RAGGED or edge.target.startswith(f"{ROOT}.nested")):
+            yield f"{edge}: only nested and its kernels know of ragged arrays"
+
+
+RULES = (upward, cycles, late, numpy_outside, ragged_outside)
 
 
 def violations(root: Path) -> list[str]:
@@ -191,6 +204,10 @@ FAULTS = {
     "upward": (
         {"core/op.py": "from retrograd.ops import add"},
         "core.op:1 imports retrograd.ops: core stands below ops",
+    ),
+    "ragged arrays, known outside": (
+        {"nn/layer.py": "from retrograd.backend.ragged import Ragged", "backend/ragged.py": "Ragged = 1"},
+        "nn.layer:1 imports retrograd.backend.ragged: only nested and its kernels know of ragged arrays",
     ),
     "upward, relative": ({"core/op.py": "from ..ops import add"}, "core.op:1 imports retrograd.ops"),
     "upward, from __init__": ({"core/__init__.py": "from ..ops import add"}, "core:1 imports retrograd.ops"),
