@@ -1,6 +1,6 @@
 """Cutting and joining nested tensors: as each component, or the stacked tensor, is cut and joined."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,26 +11,8 @@ from retrograd.core import Tensor
 from retrograd.core.examples import PerformanceWarning
 from retrograd.nested.buffer import over, values
 from retrograd.nested.components import components, joined
-from retrograd.nested.layout import is_nested, layout
 
-rng = np.random.default_rng(4)
-
-
-def leaf(*shape: int) -> Tensor:
-    return rg.tensor(rng.standard_normal(shape), requires_grad=True)
-
-
-def leaves(shapes: list, lead: tuple = ()) -> list[Tensor]:
-    return [leaf(*lead, *shape) for shape in shapes]
-
-
-def rows(*after: int) -> list[Tensor]:
-    """Components with one ragged dimension, one of them empty."""
-    return leaves([(n, *after) for n in (3, 1, 0, 4)])
-
-
-def images(*after: int) -> list[Tensor]:
-    return leaves([(h, w, *after) for h, w in ((3, 2), (1, 4), (2, 2))])
+from .loops import agree, check, images, leaf, leaves, numbers, rows
 
 
 def with_holes() -> tuple[Tensor, Tensor, list[Tensor]]:
@@ -41,44 +23,6 @@ def with_holes() -> tuple[Tensor, Tensor, list[Tensor]]:
 
 def sets() -> list[Tensor]:
     return [joined(leaves([(2, 3), (1, 3)])), joined(leaves([(4, 3), (1, 3), (2, 3)]))]
-
-
-def numbers(x: Tensor) -> np.ndarray:
-    return x.detach().numpy()
-
-
-def check(f: Callable, parts: list[Tensor], lead: int = 0) -> None:
-    """A function of the nested tensor is that of each component, as a batch of one."""
-    outs = as_tuple(f(joined(parts, lead)))
-    each = [as_tuple(f(rg.unsqueeze(part, lead))) for part in parts]
-    found, expected = [], []
-    for k, out in enumerate(outs):
-        assert is_nested(out)
-        found += components(out)
-        expected += [rg.select(one[k], layout(out).lead, 0) for one in each]
-    agree(found, expected, parts)
-
-
-def as_tuple(out: Tensor | tuple) -> tuple:
-    return out if isinstance(out, tuple) else (out,)
-
-
-def agree(found: list[Tensor], expected: list[Tensor], xs: list[Tensor]) -> None:
-    """Tensors have the same numbers, and the same derivatives with respect to xs."""
-    assert [f.shape for f in found] == [e.shape for e in expected]
-    for a, b in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(numbers(a), numbers(b))
-    for a, b in zip(derivatives(found, xs), derivatives(expected, xs), strict=True):
-        np.testing.assert_allclose(numbers(a), numbers(b))
-
-
-def derivatives(outs: list[Tensor], xs: list[Tensor]) -> Iterator[Tensor]:
-    """Of the first and of the second order."""
-    weights = np.random.default_rng(0)
-    total = sum((o**3 * rg.tensor(weights.standard_normal(o.shape))).sum() for o in outs)
-    first = rg.autograd.grad(total, xs, create_graph=True)
-    yield from first
-    yield from rg.autograd.grad(sum((g * g).sum() for g in first), xs, retain_graph=True)
 
 
 # ----------------------------------------------------------------------------- along dense and ragged dimensions

@@ -1,6 +1,6 @@
 """Nested tensors in other shapes: what each component would be, as a batch of one, gradients of two orders included."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,63 +12,12 @@ from retrograd.nested.buffer import over, values
 from retrograd.nested.components import components, joined
 from retrograd.nested.layout import is_nested, layout
 
-rng = np.random.default_rng(3)
-
-
-def leaf(*shape: int) -> Tensor:
-    return rg.tensor(rng.standard_normal(shape), requires_grad=True)
-
-
-def leaves(shapes: list, lead: tuple = ()) -> list[Tensor]:
-    return [leaf(*lead, *shape) for shape in shapes]
-
-
-def rows(*after: int) -> list[Tensor]:
-    """Components with one ragged dimension, one of them empty."""
-    return leaves([(n, *after) for n in (3, 1, 0, 4)])
-
-
-def images(*after: int) -> list[Tensor]:
-    return leaves([(h, w, *after) for h, w in ((3, 2), (1, 4), (2, 2))])
-
-
-def numbers(x: Tensor) -> np.ndarray:
-    return x.detach().numpy()
+from .loops import check, derivatives, images, leaf, leaves, numbers, rows
 
 
 def dense(x: Tensor) -> np.ndarray:
     """Components of one shape, stacked."""
     return np.stack([numbers(c) for c in components(x)], axis=layout(x).lead) if is_nested(x) else numbers(x)
-
-
-def check(f: Callable, parts: list[Tensor], lead: int = 0) -> None:
-    """A function of the nested tensor is that of each component, as a batch of one; so are its derivatives."""
-    outs = as_tuple(f(joined(parts, lead)))
-    each = [as_tuple(f(rg.unsqueeze(part, lead))) for part in parts]
-    found, expected = [], []
-    for k, out in enumerate(outs):
-        assert is_nested(out)
-        found += components(out)
-        expected += [rg.select(one[k], layout(out).lead, 0) for one in each]
-    assert len(found) == len(expected)
-    for a, b in zip(found, expected, strict=True):
-        assert a.shape == b.shape
-        np.testing.assert_array_equal(numbers(a), numbers(b))
-    for a, b in zip(derivatives(found, parts), derivatives(expected, parts), strict=True):
-        np.testing.assert_allclose(numbers(a), numbers(b))
-
-
-def as_tuple(out: Tensor | tuple) -> tuple:
-    return out if isinstance(out, tuple) else (out,)
-
-
-def derivatives(outs: list[Tensor], xs: list[Tensor]) -> Iterator[Tensor]:
-    """Of the first and of the second order."""
-    weights = np.random.default_rng(0)
-    total = sum((o**3 * rg.tensor(weights.standard_normal(o.shape))).sum() for o in outs)
-    first = rg.autograd.grad(total, xs, create_graph=True)
-    yield from first
-    yield from rg.autograd.grad(sum((g * g).sum() for g in first), xs, retain_graph=True)
 
 
 OF_ROWS = {
