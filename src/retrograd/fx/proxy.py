@@ -9,8 +9,8 @@ from dis import get_instructions
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from retrograd.core import Op
-from retrograd.core.schema import REQUIRED
 from retrograd.core.source import user_frame, user_line
+from retrograd.fx.calls import as_written
 from retrograd.fx.node import IN_PLACE, Node, map_leaves
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ class Proxy:
     def __tensor_function__(cls, func: Callable, types: tuple, args: tuple, kwargs: dict[str, Any]) -> "Proxy":
         """The node of an operator's call on proxies among others."""
         if isinstance(func, Op):
-            args, kwargs = _as_written(func, args, kwargs)
+            inputs = zip([p.name for p in func.schema.inputs], args, strict=True)
+            args, kwargs = as_written(func, {**dict(inputs), **kwargs})
         return _tracer_among((args, kwargs)).create_proxy("call_function", func, args, kwargs)
 
     def __getattr__(self, name: str) -> "Attribute":
@@ -206,20 +207,3 @@ def _tracer_among(values: Any) -> "Tracer":
     if len(tracers) != 1:
         raise TraceError(f"expected proxies of one trace, got those of {len(tracers)}")
     return tracers[0]
-
-
-def _as_written(op: Op, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
-    """A call with its inputs by position and its params by name, as far as they are not the defaults."""
-    defaults = {p.name: p.default for p in op.schema.parameters if p.default is not REQUIRED}
-    names = [p.name for p in op.schema.inputs]
-
-    def is_default(name: str, value: Any) -> bool:
-        return name in defaults and type(value) is type(defaults[name]) and bool(value == defaults[name])
-
-    values = list(args)
-    while values and is_default(names[len(values) - 1], values[-1]):
-        values.pop()
-    named = {name: value for name, value in kwargs.items() if not is_default(name, value)}
-    if op.schema.inputs_lead:
-        return tuple(values), named
-    return (), {**dict(zip(names, values, strict=False)), **named}

@@ -1,7 +1,6 @@
 """Tracing: running code on example values while every operator that it calls is written down."""
 
 from collections.abc import Callable
-from itertools import takewhile
 from typing import Any
 
 import optree
@@ -9,10 +8,9 @@ import optree
 from retrograd.core import Aval, Level, Op, Tensor, at, call, current, operator_named
 from retrograd.core.aval import SymbolicSize
 from retrograd.core.op import Aside
-from retrograd.core.schema import REQUIRED
-from retrograd.core.schema import Parameter as Declared
 from retrograd.core.source import user_line
 from retrograd.core.tensor import make
+from retrograd.fx.calls import as_written
 from retrograd.fx.context import ModuleCalls
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule, extract, tensor_names
@@ -130,7 +128,8 @@ class TraceLevel(Level):
         args = tuple(map(self._as_inside, args))
         params = map_leaves(params, self._constant)
         out = call(op, tuple(self._lower(a) for a in args), params)
-        node = self.graph.call_function(op, *_arguments(op, [self.operand(a) for a in args], params))
+        written = as_written(op, op.schema.named([self.operand(a) for a in args], params))
+        node = self.graph.call_function(op, *written)
         self._describe(node, out)
         if isinstance(out, tuple):
             path = out[-1].path if out and isinstance(out[-1], Aside) else Aside().path
@@ -289,19 +288,3 @@ def _knows_sizes(node: Node) -> bool:
 def _check_not_escaped(tensor: Tensor) -> None:
     if tensor.level is not None and not tensor.level.active:
         raise tensor.level.escape(tensor)
-
-
-def _arguments(op: Op, inputs: list, params: dict) -> tuple[tuple, dict[str, Any]]:
-    """A call's flat inputs and params as a user would write them: inputs first, defaults left out."""
-    values = op.schema.named(inputs, params)
-    parameters = op.schema.parameters
-    leading = list(takewhile(lambda p: p.is_tensor and not p.keyword_only, parameters))
-    while leading and _is_default(leading[-1], values):
-        leading.pop()
-    rest = [p for p in parameters if p not in leading and not _is_default(p, values)]
-    return tuple(values[p.name] for p in leading), {p.name: values[p.name] for p in rest}
-
-
-def _is_default(parameter: Declared, values: dict[str, Any]) -> bool:
-    value, default = values[parameter.name], parameter.default
-    return default is not REQUIRED and type(value) is type(default) and value == default

@@ -1,0 +1,22 @@
+"""Calls of operators as a user would write them."""
+
+from itertools import takewhile
+from typing import Any
+
+from retrograd.core import Op
+from retrograd.core.schema import REQUIRED, Parameter
+
+
+def as_written(op: Op, values: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+    """The arguments of a call, of which all are given by name: inputs first, by position, and defaults left out."""
+    parameters = op.schema.parameters
+    leading = list(takewhile(lambda p: p.is_tensor and not p.keyword_only, parameters))
+    while leading and _is_default(leading[-1], values):
+        leading.pop()
+    rest = [p for p in parameters if p not in leading and not _is_default(p, values)]
+    return tuple(values[p.name] for p in leading), {p.name: values[p.name] for p in rest}
+
+
+def _is_default(parameter: Parameter, values: dict[str, Any]) -> bool:
+    value, default = values[parameter.name], parameter.default
+    return default is not REQUIRED and type(value) is type(default) and bool(value == default)
