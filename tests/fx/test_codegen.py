@@ -137,3 +137,13 @@ def test_tracebacks_show_the_generated_source_and_the_users_line():
     assert "add = ops.add(" in text
     assert "test_codegen.py" in caught.value.__notes__[0]
     assert "<lambda>" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("key", ["stack_trace", "val"])
+@pytest.mark.parametrize("line_break", ["\n", "\r", "\x0c", "\u2028"])
+def test_a_note_can_not_leave_its_comment(key, line_break):
+    module = fx.trace(lambda x: x + 1, rg.ones(2))
+    for node in module.graph.nodes:
+        node.meta[key] = f"a.py:1{line_break}    raise SystemExit"
+    module.recompile()
+    assert module(rg.ones(2)).tolist() == [2.0, 2.0]

@@ -108,7 +108,7 @@ class _Writer:
         self._lines.append(f"def forward({', '.join(['self', *self._parameters(inputs)])}):")
         shapes = [f"{node.name}: {node.meta['val']}" for node in inputs if "val" in node.meta]
         if shapes:
-            self._lines.append(f"    # {', '.join(shapes)}")
+            self._lines.append(f"    # {_one_line(', '.join(shapes))}")
         for node in self._nodes:
             self._write(node)
         return Code("\n".join([*self._lines, ""]), self._objects, self._made_at, self._made_in)
@@ -118,7 +118,7 @@ class _Writer:
             self._write_place(node)
             dying = self._dying.get(node, [])
             ending = f";  del {', '.join(n.name for n in dying)}" if dying else ""
-            shape = f"  # {node.meta['val']}" if "val" in node.meta else ""
+            shape = f"  # {_one_line(node.meta['val'])}" if "val" in node.meta else ""
             self._lines.append(f"    {node.name} = {self._call(node)}{ending}{shape}")
             self._made_at[len(self._lines)] = node.meta.get("stack_trace", "")
             self._made_in[len(self._lines)] = node.meta.get("nn_module_stack", {})
@@ -142,7 +142,7 @@ class _Writer:
     def _write_place(self, node: Node) -> None:
         place = node.meta.get("stack_trace", "")
         if place and place != self._shown:
-            self._lines.append(f"    # {PurePath(place).name}")
+            self._lines.append(f"    # {_one_line(PurePath(place).name)}")
             self._shown = place
 
     def _call(self, node: Node) -> str:
@@ -224,6 +224,11 @@ def _spelled(node: Node, arguments: list[str]) -> str:
     if target is operator.getitem:
         return form.format(_owner(args[0], arguments[0]), arguments[1])
     return form.format(*map(_atom, args, arguments))
+
+
+def _one_line(note: Any) -> str:
+    """A note as a comment, whatever it holds: a line break would end the comment, and the rest would run."""
+    return " ".join(str(note).split())
 
 
 def _attribute(target: str) -> str:
