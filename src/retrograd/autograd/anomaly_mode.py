@@ -6,6 +6,7 @@ from typing import Any
 
 from retrograd.core import Tensor, current
 from retrograd.core.source import format_stack, line_of, stack
+from retrograd.core.tensor import memory_of
 
 # What a node keeps as its trace: the stack that made it, and the name and trace of the node whose backward did so.
 Trace = tuple[list, tuple[str, Any] | None]
@@ -60,7 +61,7 @@ def has_nan(tensor: Any) -> bool:
     array = tensor
     while isinstance(array, Tensor):
         array = array.value
-    array = getattr(array, "memory", array)
+    array = memory_of(array)
     if 0 in array.strides:  # expanded: every element once is enough
         array = array[tuple([slice(0, 1) if stride == 0 else slice(None) for stride in array.strides])]
     flat = array.ravel("K")

@@ -4,6 +4,7 @@ import numpy as np
 
 from retrograd.backend import numpy as numpy_namespace
 from retrograd.core import namespaces
+from retrograd.core.tensor import memory_of
 
 namespaces[np.ndarray] = numpy_namespace
 
@@ -47,12 +48,12 @@ def from_dlpack(obj, copy):
 
 def address(array):
     """Where the first element lies in memory."""
-    return getattr(array, "memory", array).__array_interface__["data"][0]
+    return memory_of(array).__array_interface__["data"][0]
 
 
 def distance(array):
     """How many bytes of the memory that an array is part of lie before its first element."""
-    whole = getattr(array, "memory", array)
+    whole = memory_of(array)
     while isinstance(whole.base, np.ndarray):
         whole = whole.base
     return address(array) - np.lib.array_utils.byte_bounds(whole)[0]

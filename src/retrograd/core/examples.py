@@ -20,7 +20,7 @@ def each(batched, n, args):
         yield tuple([at(a, spec=(i,)) if b else a for a, b in zip(args, batched, strict=True)])
 
 
-joins = []  # the function that puts tensors of different shapes together, from who knows arrays for that
+joins = []  # the function that puts tensors of different shapes together: see the package's root
 
 
 def together(results, joined=None):

@@ -19,6 +19,14 @@ class Compound:
         """What an operator answers, by way of operators on the parts; NotImplemented leaves it as it is."""
         raise NotImplementedError
 
+    def plain(self, x):
+        """The plain tensor with all elements of x, and what makes a tensor like x of others: see `levels.plain`."""
+        raise NotImplementedError
+
+    def numel(self, x):
+        """The number of elements of x, where its shape does not tell."""
+        raise NotImplementedError
+
     def write(self, name, x, src):
         """Write a tensor into the memory of x, for the function of that name; returns x."""
         raise NotImplementedError

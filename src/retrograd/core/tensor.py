@@ -169,9 +169,14 @@ def shows(array, source):
     return a.base is not None and (a.base is b or a.base is b.base)
 
 
+def memory_of(array):
+    """The plain array that holds the numbers of a compound one; other arrays themselves."""
+    return getattr(array, "memory", array)
+
+
 def shows_part(array, source):
     """`shows`, where one is no plain array: of compounds the array that holds their numbers tells."""
-    mine, its = getattr(array, "memory", array), getattr(source, "memory", source)
+    mine, its = memory_of(array), memory_of(source)
     if mine is array and its is source:
         return type(array) is type(source)
     return shows(mine, its)

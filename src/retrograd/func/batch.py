@@ -238,5 +238,5 @@ def _one_by_one(func: Callable, inputs: Inputs, kwargs: dict, out_dims: Dims, ra
     first = results[0]
     for n, d in enumerate(first.dims):
         if d is not None:
-            first.leaves[n] = together([result.leaves[n] for result in results], *joins[:1])
+            first.leaves[n] = together([result.leaves[n] for result in results], joins[0])
     return first.tree()

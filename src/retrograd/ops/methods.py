@@ -51,10 +51,15 @@ def numpy(x, *, force=False):
 
 def leaving(name, x):
     """The array below all levels, for those outside who know no derivatives; a RuntimeError refuses what has some."""
-    if x.requires_grad or _is_pushed(x):
-        why = "requires grad" if x.requires_grad else "has a tangent"
+    why = _derivative_of(x)
+    if why:
         raise RuntimeError(f"{name}: this tensor {why}; use x.detach() first, as in x.detach().numpy()")
     return concrete(x)
+
+
+def _derivative_of(x):
+    """Which derivative a tensor has that an array would lose, as an error says it; "" if none."""
+    return "requires grad" if x.requires_grad else "has a tangent" if _is_pushed(x) else ""
 
 
 def _is_pushed(x):
@@ -68,8 +73,8 @@ def _is_pushed(x):
 
 @method
 def __array__(x, dtype=None, copy=None):
-    if x.requires_grad or _is_pushed(x):
-        why = "requires grad" if x.requires_grad else "has a tangent"
+    why = _derivative_of(x)
+    if why:
         raise RuntimeError(
             f"this tensor {why}, and would lose it in an array: np.stack and retrograd.numpy keep the graph, "
             f"x.detach().numpy() leaves it"

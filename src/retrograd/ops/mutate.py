@@ -9,6 +9,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import compound, ground, passes, remade, take, wants
 from retrograd.core.hooks import conjugate
 from retrograd.core.level import is_recording
+from retrograd.core.op import compounds
 from retrograd.core.record import kept, missing_rule, record, refuse_view
 from retrograd.core.tensor import Version, alias, make, plain, touch, version_of
 from retrograd.ops.batching import inserted, spread
@@ -288,8 +289,8 @@ def in_place(operator, x, others, params):
     """x = operator(x, *others, **params), written into x."""
     name = f"{operator.name}_"
     check_write(name, x, *others)
-    straight = operator.differentiable and not operator.inlined and compound(x) is None
-    if not straight or x.level is not None or (current().level and keepers()):
+    straight = x.level is None and operator.differentiable and not operator.inlined and type(x.value) not in compounds
+    if not straight or (current().level and keepers()):
         return _through_a_copy(operator, x, others, params)
     recorded = is_recorded(x, *others)
     _inherit_cut(x, *others)

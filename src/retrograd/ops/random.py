@@ -1,8 +1,8 @@
 """Random numbers: uniform, normal, integers, permutations, coins."""
 
-from retrograd.core import Aval, Tensor, op, registry, shape_of
+from retrograd.core import Aval, Tensor, op, shape_of
 from retrograd.core import dtype as dtypes
-from retrograd.ops.create import Factory, factory, made
+from retrograd.ops.create import Factory, Filled, factory, made
 from retrograd.ops.family import Pointwise, broadcast_shapes, check_real
 from retrograd.ops.generators import Generator as Generator
 from retrograd.ops.generators import chosen
@@ -28,13 +28,8 @@ def _floating(name, dtype):
     return dtype
 
 
-class Drawn(Factory, random=True):
-    """Makes a tensor of so many random numbers."""
-
-    @classmethod
-    def batch(cls, batched, n, /, *, size, **params):
-        """The numbers of all examples are drawn together."""
-        return registry[cls.__name__](size=(n, *size), **params)
+class Drawn(Filled, random=True):
+    """Makes a tensor of so many random numbers; those of all examples of a batch are drawn together."""
 
 
 @op("rand(int... size, *, any generator=None, dtype? dtype=None) -> Tensor")
