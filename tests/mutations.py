@@ -168,8 +168,8 @@ MUTATIONS = (
     Mutation("backend/padding.py", "nested: what is unpadded is that of the component before",
         "parts = [x[(*front, i, *corner)] for i,", "parts = [x[(*front, i - 1, *corner)] for i,"),
     Mutation("nested/mapping.py", "nested: a mapped operator takes the first component twice",
-        "islice(_each(op.name, args, followed, known), 1, None)",
-        "islice(_each(op.name, args, followed, known), 0, len(known.structure) - 1)"),
+        "islice(_each(args, parts, followed, known), 1, None)",
+        "islice(_each(args, parts, followed, known), 0, len(known.structure) - 1)"),
     # Kernels
     Mutation("kernels/twins.py", "kernels: the slope of gelu lacks the density",
         "return _normal(x) + y * density", "return _normal(x) + 0 * density"),

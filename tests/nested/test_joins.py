@@ -323,3 +323,8 @@ def test_vmap_over_the_components_cuts_and_joins_each(f: Callable) -> None:
     parts = rows(6)
     for a, b in zip(components(rg.func.vmap(f)(joined(parts))), parts, strict=True):
         np.testing.assert_array_equal(numbers(a), numbers(f(b)))
+
+
+def test_a_nested_tensor_without_components_is_reversed_and_rolled_to_itself():
+    nothing = rg.nested.nested_tensor([])
+    assert nothing.flip(0).shape[0] == nothing.roll(1, 0).shape[0] == 0

@@ -341,7 +341,7 @@ def rows_of(values, axis, first, last):
 
 def copied(values):
     """A copy of a buffer."""
-    return values.over(copied(values.values)) if isinstance(values, Ragged) else values.copy(order="K")
+    return values.copy() if isinstance(values, Ragged) else values.copy(order="K")
 
 
 def concatenated(buffers, axis):

@@ -105,7 +105,7 @@ def product_shape(a, b, parts):
         return (*front, out.structure.rows, _number(columns))
     if out.ragged == "columns":
         return (*front, _number(rows), out.structure.rows)
-    return (*front, _count(a, b, parts), _number(rows), _number(columns))
+    return (*front, _count(a, parts), _number(rows), _number(columns))
 
 
 def _number(size):
@@ -113,7 +113,7 @@ def _number(size):
     return size if isinstance(size, int) else int(size[0]) if len(size) else 0
 
 
-def _count(a, b, parts):
+def _count(a, parts):
     """The number of components."""
     structure = parts.b.structure if parts.a.structure is None else parts.a.structure
     return a[-3] if structure is None else len(structure)
@@ -126,7 +126,7 @@ def _check_fit(a, b, parts):
     left, right = parts.a.sizes(a), parts.b.sizes(b)
     if left[1] is right[0] or not np.any(np.not_equal(left[1], right[0])):
         return
-    sizes = [np.broadcast_to(size, _count(a, b, parts)) for size in (*left, *right)]
+    sizes = [np.broadcast_to(size, _count(a, parts)) for size in (*left, *right)]
     i = int(np.argmax(sizes[1] != sizes[2]))
     of = [int(size[i]) for size in sizes]
     raise ValueError(f"matmul: matrices of component {i}, of shapes {tuple(of[:2])} and {tuple(of[2:])}, do not fit")

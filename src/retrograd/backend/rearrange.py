@@ -62,7 +62,7 @@ def matched(mine, its):
 def _products(sizes):
     product, out = 1, [1]
     for size in sizes:
-        if not isinstance(size, (int, np.integer)):
+        if not is_number(size):
             break
         product *= size
         out.append(product)
@@ -152,8 +152,7 @@ def regrouped(structure, times):
 
 def runs(starts, lengths):
     """Places from each of `starts` on, as many as `lengths` says."""
-    ends = np.cumsum(lengths)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + lengths, lengths)
+    return Structure(lengths.reshape(-1, 1), starts).places()
 
 
 def interleaved(structures, column):

@@ -39,11 +39,6 @@ def counts(structure, less, dtype):
     return np.where(left > 0, left, np.nan).astype(dtype)
 
 
-def firsts(structure):
-    """Of each component, which row is its first."""
-    return structure.offsets[:-1]
-
-
 def starts(structure):
     """Of each row, where its component begins."""
     return np.repeat(structure.offsets[:-1], structure.lengths)

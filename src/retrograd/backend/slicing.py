@@ -138,9 +138,8 @@ def cut(structure, windows):
         return Structure(sizes), _places(structure, seen)
     if all(w.whole(structure.sizes[:, c]) for c, w in enumerate(seen)):
         return Structure(sizes, structure.starts), None
-    return Structure(
-        sizes, begins(structure) + sum(w.first * s for w, s in zip(seen, _strides(structure), strict=True))
-    ), None
+    skipped = sum(w.first * s for w, s in zip(seen, _strides(structure), strict=True))
+    return Structure(sizes, begins(structure) + skipped), None
 
 
 def _in_one_piece(structure, windows):
@@ -236,8 +235,3 @@ def nonzero(array):
         return np.argwhere(array)
     parts = [np.insert(nonzero(c), 0, i, axis=1) for i, c in enumerate(array.components())]
     return np.concatenate(parts) if parts else np.zeros((0, array.ndim), np.int64)
-
-
-def counted(counts):
-    """The structure of components of so many rows."""
-    return Structure(np.asarray(counts, np.int64).reshape(-1, 1))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from retrograd.backend import segments
+from retrograd.backend import slicing
 from retrograd.core import Op, Tensor, call, registry
 from retrograd.nested.apart import composed
 from retrograd.nested.buffer import packed, values
@@ -54,7 +54,7 @@ def _among_rows(op: Op, x: Tensor, dim: int, params: dict) -> Chosen:
     groups = grouped(op.name, x, [dim], [])
     rows, structure, row = groups.rows, groups.structure, groups.row
     places = segment_found(rows, operator=operator, structure=structure, row=row, params=given)
-    firsts = for_rows(as_tensor(segments.firsts(structure)), rows, row)
+    firsts = for_rows(as_tensor(slicing.begins(structure)), rows, row)
     found = gather(rows, row, places + firsts)
     return Chosen(*[groups.result(o, x.shape, (dim,), params["keepdim"]) for o in (found, places)])
 

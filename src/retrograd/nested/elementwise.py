@@ -23,7 +23,11 @@ def elementwise(op: Op, args: tuple, params: dict) -> Any:
         for a in nested[1:]:
             check_alike(op.name, nested[0], a)
         return NotImplemented
-    out = call(op, tuple(operands), params)
+    return like_each(known, call(op, tuple(operands), params))
+
+
+def like_each(known: Layout, out: Any) -> Any:
+    """A nested tensor of a layout over a buffer, or each of several."""
     return tuple([like(known, o) for o in out]) if isinstance(out, tuple) else like(known, out)
 
 

@@ -12,9 +12,11 @@ from retrograd.backend.ragged import Structure
 from retrograd.core import Aval, Op, Tensor, call, op, registry
 from retrograd.core.dtype import int64
 from retrograd.nested.apart import composed, final
-from retrograd.nested.buffer import over, packed, values
+from retrograd.nested.buffer import like, over, packed, values
+from retrograd.nested.joins import batch_part
 from retrograd.nested.layout import Layout, is_nested, layout
 from retrograd.nested.segments import repeat_rows
+from retrograd.nested.shapes import over_same
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Pointwise, broadcast_shapes, canonical_dim
 from retrograd.ops.index import T, getitem
@@ -114,11 +116,9 @@ def _some(x: Tensor, key: slice) -> Tensor:
     known, (first, last, step) = layout(x), key.indices(len(layout(x).structure))
     if (first, last, step) == (0, len(known.structure), 1):
         return x
-    if known.holes or step != 1:
-        return over(values(x), slicing.some_components(known.structure, key), known.axis, known.lead)
-    start, stop = known.structure.offsets[[first, max(first, last)]].tolist()
-    rows = narrow(values(x), known.row, start, stop - start)
-    return over(rows, Structure(known.structure.sizes[first:last]), known.axis, known.lead)
+    if step == 1:
+        return batch_part(x, first, max(first, last))
+    return over(values(x), slicing.some_components(known.structure, key), known.axis, known.lead)
 
 
 def _dense(x: Tensor, parts: Key) -> Tensor:
@@ -161,8 +161,7 @@ def _narrow(op: Op, args: tuple, params: dict) -> Any:
     if d in known.ragged:
         return narrowed("narrow", x, d, start, length)
     if d != known.lead:
-        rows = call(op, (values(x),), {**params, "dim": known.in_buffer(d)})
-        return over(rows, known.structure, known.axis, known.lead)
+        return over_same(op, x, {**params, "dim": known.in_buffer(d)})
     count = len(known.structure)
     first = start + count * (start < 0)
     if first < 0 or length < 0 or first + length > count:
@@ -209,8 +208,7 @@ def _index_select(op: Op, args: tuple, params: dict) -> Any:
         return NotImplemented
     d, known = check_slices("index_select", x, index, params["dim"]), layout(x)
     if known.in_buffer(d) is not None:
-        rows = call(op, (values(x), index), {"dim": known.in_buffer(d)})
-        return over(rows, known.structure, known.axis, known.lead)
+        return like(known, call(op, (values(x), index), {"dim": known.in_buffer(d)}))
     ids = {d: index if index.ndim else reshape(index, (1,))}
     return chosen(x, ids, False, wrap=False)
 

@@ -12,6 +12,7 @@ from retrograd.nested.apart import composed
 from retrograd.nested.arrange import as_components, in_buffers, picked, with_ragged
 from retrograd.nested.buffer import like, over, packed, values
 from retrograd.nested.components import components
+from retrograd.nested.elementwise import like_each
 from retrograd.nested.layout import component_shapes, is_nested, layout
 from retrograd.nested.shapes import dense, elements, is_of_sets, over_same
 from retrograd.ops.create import as_tensor
@@ -72,8 +73,7 @@ def _along(op: Op, x: Tensor, d: int, params: dict) -> Any:
     dims = in_buffers(known, [d])
     if dims is None:
         return NotImplemented
-    out = call(op, (values(x),), {**params, "dim": dims[0]})
-    return tuple([like(known, o) for o in out]) if isinstance(out, tuple) else like(known, out)
+    return like_each(known, call(op, (values(x),), {**params, "dim": dims[0]}))
 
 
 @composed("chunk")
@@ -275,7 +275,7 @@ def _repeat_interleave(op: Op, args: tuple, params: dict) -> Any:
         return call(op, (elements(x), repeats), params)
     known, d = layout(x), canonical_dim("repeat_interleave", params["dim"], x.ndim)
     if d == known.lead:
-        places = call(op, (as_tensor(list(range(len(known.structure)))), repeats), {**params, "dim": 0})
+        places = call(op, (registry["arange"](0, len(known.structure), 1), repeats), {**params, "dim": 0})
         return registry["index_select"](x, d, places)
     dims = in_buffers(known, [d])
     if dims is not None:
@@ -299,7 +299,7 @@ def _flip(op: Op, args: tuple, params: dict) -> Any:
     if columns:
         x = picked(x, layout(x).structure, lambda s: rearrange.reversed_along(s, columns))
     if known.lead in dims:
-        x = registry["index_select"](x, known.lead, as_tensor(list(range(len(known.structure)))[::-1]))
+        x = registry["index_select"](x, known.lead, registry["arange"](len(known.structure) - 1, -1, -1))
     return over_same(op, x, {"dims": tuple([known.in_buffer(d) for d in dense])}) if dense else x
 
 
@@ -318,7 +318,7 @@ def _roll(op: Op, args: tuple, params: dict) -> Any:
         columns, by = zip(*rows, strict=True)
         x = picked(x, layout(x).structure, lambda structure: rearrange.rolled(structure, by, columns))
     for by_components in [s for d, s in pairs if d == known.lead]:
-        numbers = as_tensor(list(range(len(known.structure))))
+        numbers = registry["arange"](0, len(known.structure), 1)
         x = registry["index_select"](x, known.lead, registry["roll"](numbers, by_components))
     if not inside:
         return x

@@ -1,7 +1,7 @@
 """What comes last: operators that no rule takes, mapped over the components one by one."""
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, islice
 from typing import Any
 
@@ -39,8 +39,9 @@ def map_over(op: Op, args: tuple, params: dict) -> Any:
     known = layout(next(a for a in args if is_nested(a)))
     if not len(known.structure):
         return _of_none(op, args, params, known)
-    first, followed = _first(op, args, params, known)
-    each = islice(_each(op.name, args, followed, known), 1, None)
+    parts = _parts(op.name, args)
+    first, followed = _first(op, args, parts, params, known)
+    each = islice(_each(args, parts, followed, known), 1, None)
     out = together(op.name, [first, *_results(op, each, params, 1)], known.lead)
     tell(op.name)  # only now, for a call that fails is not slow
     return out
@@ -74,7 +75,7 @@ def forget() -> None:
 # ----------------------------------------------------------------------------------------- arguments for each component
 
 
-def _first(op: Op, args: tuple, params: dict, known: Layout) -> tuple[Any, list[bool]]:
+def _first(op: Op, args: tuple, parts: dict, params: dict, known: Layout) -> tuple[Any, list[bool]]:
     """The result for the first component, and which plain tensors have a row for each component.
 
     Those are the fewest of the tensors which can be such that the operator gives a batch of one.
@@ -85,7 +86,7 @@ def _first(op: Op, args: tuple, params: dict, known: Layout) -> tuple[Any, list[
         for chosen in combinations(may, number):
             followed = [i in chosen for i in range(len(args))]
             try:
-                one = next(_each(op.name, args, followed, known))
+                one = next(_each(args, parts, followed, known))
                 check_shapes(op, one, params)
                 out = call(op, one, params)
                 together(op.name, [out], known.lead)
@@ -113,7 +114,8 @@ def one_by_one(op: Op, args: tuple, params: dict, followed: list[bool]) -> Any:
     known = layout(next(a for a in args if is_nested(a)))
     if not len(known.structure):
         return _of_none(op, args, params, known)
-    return together(op.name, list(_results(op, _each(op.name, args, followed, known), params)), known.lead)
+    each = _each(args, _parts(op.name, args), followed, known)
+    return together(op.name, list(_results(op, each, params)), known.lead)
 
 
 def _results(op: Op, each: Iterable[tuple], params: dict, number: int = 0) -> Iterator[Any]:
@@ -126,18 +128,23 @@ def _results(op: Op, each: Iterable[tuple], params: dict, number: int = 0) -> It
             raise
 
 
-def _each(name: str, args: tuple, followed: list[bool], known: Layout) -> Iterator[tuple]:
+def _parts(name: str, args: tuple) -> dict[int, Sequence[Tensor]]:
+    """The components of each nested tensor, of which there must be as many, by its place among the arguments."""
+    parts = {i: components(a) for i, a in enumerate(args) if is_nested(a)}
+    count, *others = map(len, parts.values())
+    for other in others:
+        if other != count:
+            raise ValueError(f"{name}: the nested tensors have {count} and {other} components")
+    return parts
+
+
+def _each(args: tuple, parts: dict, followed: list[bool], known: Layout) -> Iterator[tuple]:
     """The arguments for each component: it, and what belongs to it, as batches of one; the others as they are."""
-    nested = {i: components(a) for i, a in enumerate(args) if is_nested(a)}
-    count = len(known.structure)
-    for parts in nested.values():
-        if len(parts) != count:
-            raise ValueError(f"{name}: the nested tensors have {count} and {len(parts)} components")
-    for number in range(count):
+    for number in range(len(known.structure)):
         one = list(args)
         for i, a in enumerate(args):
-            if i in nested:
-                one[i] = unsqueeze(nested[i][number], layout(a).lead)
+            if i in parts:
+                one[i] = unsqueeze(parts[i][number], layout(a).lead)
             elif followed[i]:
                 one[i] = narrow(a, known.lead, number, 1)
         yield tuple(one)

@@ -5,7 +5,7 @@ from typing import Any
 from retrograd.backend.ragged_products import Part, Parts, paired
 from retrograd.core import Aval, Op, Tensor
 from retrograd.nested.apart import composed
-from retrograd.nested.buffer import over, packed, values
+from retrograd.nested.buffer import like, over, packed, values
 from retrograd.nested.elementwise import beside, leading
 from retrograd.nested.layout import Layout, component_shapes, is_nested, layout
 from retrograd.nested.multiply import multiply_each
@@ -22,7 +22,7 @@ def linear_of_rows(op: Op, args: tuple, params: dict) -> Any:
         return NotImplemented
     x = packed(x)
     known = layout(x)
-    return _like(known, linear(values(x), *weights)) if known.several and _behind(known) else NotImplemented
+    return like(known, linear(values(x), *weights)) if known.several and _behind(known) else NotImplemented
 
 
 @composed("matmul")
@@ -37,10 +37,6 @@ def product(op: Op, args: tuple, params: dict) -> Any:
         if shared is not NotImplemented:
             return shared
     return _each(a, b)
-
-
-def _like(known: Layout, buffer: Tensor, axis: int | None = None) -> Tensor:
-    return over(buffer, known.structure, known.axis if axis is None else axis, known.lead)
 
 
 def _behind(known: Layout) -> int:
@@ -64,9 +60,9 @@ def _with_shared(a: Tensor, b: Tensor) -> Any:
         return NotImplemented
     rows = values(nested)
     if nested is a:
-        return _like(known, matmul(rows, plain))
+        return like(known, matmul(rows, plain))
     lost = plain.ndim == 1 and known.ragged.stop == known.ndim  # the dimension in front of the ragged one
-    return _like(known, matmul(plain, rows), known.axis - lost)
+    return over(matmul(plain, rows), known.structure, known.axis - lost, known.lead)
 
 
 def _passes(plain: Tensor, known: Layout) -> bool:
@@ -128,7 +124,7 @@ def _alike(a: Tensor, b: Tensor) -> Any:
         return NotImplemented
     known = leading((a, b))
     operands = [beside(x, known) for x in (a, b)]
-    return NotImplemented if any(x is NotImplemented for x in operands) else _like(known, matmul(*operands))
+    return NotImplemented if any(x is NotImplemented for x in operands) else like(known, matmul(*operands))
 
 
 def _check(a: Tensor, b: Tensor) -> None:

@@ -9,9 +9,9 @@ from retrograd.core import Aval, Op, Tensor, call
 from retrograd.core import dtype as dtypes
 from retrograd.nested.apart import family
 from retrograd.nested.arrange import arranged, in_buffers
-from retrograd.nested.buffer import like, over, packed, values
+from retrograd.nested.buffer import over, packed, values
 from retrograd.nested.layout import Layout, component_shapes, is_nested, layout
-from retrograd.nested.segment_scans import segment_prod
+from retrograd.nested.segment_scans import for_rows, segment_prod
 from retrograd.nested.segments import (
     repeat_rows,
     segment_chosen,
@@ -19,7 +19,7 @@ from retrograd.nested.segments import (
     segment_logsumexp,
     segment_sum,
 )
-from retrograd.nested.shapes import elements
+from retrograd.nested.shapes import elements, over_same
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Reduction, canonical_dims, cast_to, reduced_shape
 from retrograd.ops.pointwise import conj, isnan, real_part, where
@@ -34,7 +34,7 @@ def reduction(op: Op, args: tuple, params: dict) -> Any:
     if len(args) > 1:
         return NotImplemented
     if params["dim"] == () and issubclass(op.definition, Truth):
-        return like(layout(x), call(op, (values(x),), params))
+        return over_same(op, x, params)
     dims = canonical_dims(op.name, params["dim"], x.ndim)
     if not known.several:
         return _of_numbers(op, x, dims, params)
@@ -256,8 +256,8 @@ def _mean(x: Tensor, structure: Structure, row: int, params: dict) -> Tensor:
 
 def _counts(structure: Structure, x: Tensor, row: int, less: Any = 0) -> Tensor:
     """How many rows each component has, but for some, as numbers that broadcast against a row for each."""
-    counts = as_tensor(segments.counts(structure, less, dtypes.real_of(x.dtype)))
-    return reshape(counts, (-1, *(1,) * (x.ndim - row - 1)))
+    counts: Tensor = for_rows(as_tensor(segments.counts(structure, less, dtypes.real_of(x.dtype))), x, row)
+    return counts
 
 
 def _squares(x: Tensor) -> Tensor:

@@ -6,11 +6,10 @@ from typing import Any
 from retrograd.backend import segments
 from retrograd.backend.ragged import RaggedSize, Structure
 from retrograd.core import Aval, Op, Tensor, call, registry
-from retrograd.core import dtype as dtypes
 from retrograd.nested.apart import family
 from retrograd.nested.arrange import in_buffers
-from retrograd.nested.buffer import like, packed, values
-from retrograd.nested.elementwise import beside
+from retrograd.nested.buffer import packed, values
+from retrograd.nested.elementwise import beside, like_each
 from retrograd.nested.layout import Layout, is_nested, layout
 from retrograd.nested.segment_scans import (
     for_rows,
@@ -25,6 +24,7 @@ from retrograd.nested.segments import rows_found
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Along, canonical_dims, cast_to
 from retrograd.ops.places import gather
+from retrograd.ops.reduce import sum_dtype
 
 
 @family(Along)
@@ -49,13 +49,6 @@ def along(op: Op, args: tuple, params: dict) -> Any:
 
 def _as_given(given: Any, dims: Any) -> Any:
     return dims[0] if isinstance(given, int) else tuple(dims)
-
-
-def like_each(known: Layout, out: Any) -> Any:
-    """A nested tensor of a layout over a buffer, or each of several."""
-    if isinstance(out, tuple):
-        return tuple([like(known, o) for o in out])
-    return like(known, out)
 
 
 def _of_numbers(op: Op, buffers: list, known: Layout, params: dict) -> Any:
@@ -125,7 +118,7 @@ def _plain(primitive: Callable) -> Scan:
 
 def _cumulative(primitive: Callable) -> Scan:
     def scan(xs: list[Tensor], structure: Structure, row: int, params: dict) -> Any:
-        dtype = params["dtype"] or (dtypes.int64 if xs[0].dtype.kind in "biu" else xs[0].dtype)
+        dtype = sum_dtype(xs[0], params["dtype"])
         return cast_to(primitive(cast_to(xs[0], dtype), structure=structure, row=row), dtype)
 
     return scan

@@ -5,11 +5,11 @@ Structures here are without holes.
 
 from retrograd.backend import segments
 from retrograd.core import Aval, Tensor, op
-from retrograd.core.dtype import int64
 from retrograd.nested.segments import OfEach, Segments, repeat_rows, sample_structure, segment_sum
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import check_floating
 from retrograd.ops.pointwise import exp, isinf, logical_or, where
+from retrograd.ops.reduce import sum_dtype
 from retrograd.ops.view import cat, narrow, reshape
 
 
@@ -121,7 +121,7 @@ class segment_cumsum(Segments, linear="x"):
         return segments.segment_cumsum(x, structure, row, reverse)
 
     def shape(x, *, structure, row, reverse):
-        return Aval(x.shape, int64 if x.dtype.kind in "biu" else x.dtype)
+        return Aval(x.shape, sum_dtype(x, None))
 
     def vjp_x(g, structure, row, reverse):
         return segment_cumsum(g, structure=structure, row=row, reverse=not reverse)
@@ -146,8 +146,7 @@ class segment_prod(OfEach):
         return segments.segment_prod(x, structure, row)
 
     def shape(x, *, structure, row):
-        dtype = int64 if x.dtype.kind in "biu" else x.dtype
-        return Aval((*x.shape[:row], len(structure), *x.shape[row + 1 :]), dtype)
+        return Aval((*x.shape[:row], len(structure), *x.shape[row + 1 :]), sum_dtype(x, None))
 
     def vjp_x(g, x, structure, row):
         return repeat_rows(g, structure=structure, row=row) * _others(x, structure, row)

@@ -12,7 +12,7 @@ from retrograd.core.dtype import bool_, int64
 from retrograd.ops.batching import all_batched
 from retrograd.ops.family import cast_to, check_floating
 from retrograd.ops.pointwise import eq, exp, isinf, isnan, logical_and, logical_or, where
-from retrograd.ops.reduce import Truth
+from retrograd.ops.reduce import Truth, sum_dtype
 
 
 class Segments(Definition):
@@ -63,8 +63,7 @@ class segment_sum(OfEach, linear="x", sums=True):
         return segments.segment_sum(x, structure, row)
 
     def shape(x, *, structure, row):
-        dtype = int64 if x.dtype.kind in "biu" else x.dtype
-        return Aval((*x.shape[:row], len(structure), *x.shape[row + 1 :]), dtype)
+        return Aval((*x.shape[:row], len(structure), *x.shape[row + 1 :]), sum_dtype(x, None))
 
     def vjp_x(g, structure, row):
         return repeat_rows(g, structure=structure, row=row)

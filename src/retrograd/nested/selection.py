@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from retrograd.backend import slicing
+from retrograd.backend import rearrange, slicing
 from retrograd.core import Op, Tensor, call, registry
 from retrograd.core.dtype import bool_
 from retrograd.nested.apart import composed, final
@@ -12,6 +12,8 @@ from retrograd.nested.elementwise import beside, check_alike, leading
 from retrograd.nested.indexing import indexed, narrowed, rows_at
 from retrograd.nested.layout import Layout, component_shapes, is_nested, layout
 from retrograd.nested.mapping import one_by_one, tell
+from retrograd.nested.segment_scans import for_rows
+from retrograd.nested.shapes import over_same
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import canonical_dim, numel
 from retrograd.ops.index import T
@@ -105,7 +107,7 @@ def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
     if not tensor.ndim:
         raise ValueError("masked_select: a tensor without dimensions has no rows")
     places = registry["nonzero"](reshape(mask, (-1,)), as_tuple=True)[0]
-    whole = slicing.counted([1] * numel(tensor.shape[:-1]))
+    whole = rearrange.same_size(numel(tensor.shape[:-1]), (1,))
     structure, _ = slicing.by_component(whole, concrete(places), tensor.shape[-1], True)
     return over(registry["index_select"](reshape(tensor, (-1,)), 0, places), structure)
 
@@ -232,12 +234,10 @@ def _rows_named(x: Tensor, index: Tensor, column: int, wrap: bool) -> Tensor:
     """The rows of x that are at the places along one ragged dimension, and in the others where the index is."""
     its, rows = layout(index), values(index)
 
-    def beside_rows(numbers: Any) -> Tensor:
-        return reshape(as_tensor(numbers), (-1, *(1,) * (rows.ndim - its.row - 1)))
-
-    places = [beside_rows(c) for c in slicing.coordinates(its.structure)]
-    places = [*places[:column], rows, *places[column + 1 :]]
-    return rows_at(beside_rows(its.structure.components()), *places, structure=layout(x).structure, wrap=wrap)
+    numbers = [*slicing.coordinates(its.structure), its.structure.components()]
+    *places, component = [for_rows(as_tensor(n), rows, its.row) for n in numbers]
+    places[column] = rows
+    return rows_at(component, *places, structure=layout(x).structure, wrap=wrap)
 
 
 @composed("index_add", "index_copy", "index_fill", "index_reduce")
@@ -246,7 +246,7 @@ def _slices(op: Op, args: tuple, params: dict) -> Any:
     x, index, *src = args
     if not is_nested(x) or is_nested(index):
         return NotImplemented
-    known = layout(x)._replace(structure=layout(x).structure.packed)
+    known = leading((x,))
     dim = known.in_buffer(canonical_dim(op.name, params["dim"], x.ndim))
     rows = [beside(s, known) for s in src]
     if dim is None or any(r is NotImplemented for r in rows):
@@ -266,7 +266,7 @@ def _triangle(op: Op, args: tuple, params: dict) -> Any:
     if before <= known.lead or is_nested(values(x)):
         return NotImplemented
     if known.in_buffer(before) is not None and known.in_buffer(last) is not None and known.axis == 0:
-        return like(known, call(op, (values(x),), params))
+        return over_same(op, x, params)
     places = [_coordinate(x, known, d) for d in (before, last)]
     side = ge if op.name == "tril" else le
     return like(known, where(side(places[0] + params["diagonal"], places[1]), values(x), 0))
@@ -279,7 +279,8 @@ def _coordinate(x: Tensor, known: Layout, dim: int) -> Tensor:
         at, numbers = known.row, as_tensor(slicing.coordinates(known.structure)[dim - known.ragged.start])
     else:
         numbers = registry["arange"](0, rows.shape[at], 1)
-    return reshape(numbers, (-1, *(1,) * (rows.ndim - at - 1)))
+    out: Tensor = for_rows(numbers, rows, at)
+    return out
 
 
 def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Storage = strided) -> Tensor:
