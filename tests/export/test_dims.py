@@ -1,10 +1,13 @@
 """Dimensions that vary: what they are declared as, what is found out about them, what is refused."""
 
+import math
+
+import numpy as np
 import pytest
 
 import retrograd as rg
 from retrograd import nn
-from retrograd.export import Dim, dims, export
+from retrograd.export import Dim, dims, export, load, save, unflatten
 from retrograd.export.sizes import Expression, fit
 from retrograd.testing import assert_close
 
@@ -102,15 +105,81 @@ def test_results_may_be_sizes():
     assert module(rg.ones(7))[1] == 21
 
 
-def test_a_loop_over_a_size_is_refused_with_its_line():
-    def f(x):
-        total = x[0]
-        for i in range(1, x.shape[0]):
-            total = total + x[i]
-        return total
+PLAIN = {
+    "range": lambda x: [x[i] for i in range(1, x.shape[0])],
+    "chunks": lambda x: [x[i : i + 128] * 2 for i in range(0, x.shape[0], 128)],
+    "int": lambda x: x * 2 if int(x.shape[0]) > 300 else x,
+    "index": lambda x: x * ([1] * 290 + [2] * 2000)[x.shape[0]],
+    "repeat": lambda x: x * 2 if len([0] * x.shape[0]) > 250 else x,
+    "key": lambda x: x * {300: 2}.get(x.shape[0], 3),
+    "set": lambda x: x * 2 if x.shape in {(300,)} else x,
+    "text": lambda x: x * 2 if f"{x.shape[0]}" == "300" else x,
+    "sqrt": lambda x: x * 2 if math.sqrt(x.shape[0]) > 15 else x,
+    "quotient": lambda x: x * 2 if x.shape[0] / 2 > 140 else x,
+    "scaled": lambda x: x * 2 if x.shape[0] * 0.5 > 140 else x,
+    "rounded": lambda x: x * 2 if round(x.shape[0] / 10) > 25 else x,
+    "bits": lambda x: x * 2 if x.shape[0] & 256 else x,
+    "bit_length": lambda x: x * 2 if x.shape[0].bit_length() > 8 else x,
+    "len": lambda x: x * 2 if len(x) > 250 else x,
+}
 
-    with pytest.raises(ValueError, match=r"n = 1 \(instead of 4\).*|n = \d+ \(instead of 4\).*test_dims\.py:\d+ in f"):
+
+@pytest.mark.parametrize("f", PLAIN.values(), ids=PLAIN)
+def test_a_plain_number_made_of_a_size_that_varies_is_refused_with_its_line(f):
+    line = f.__code__.co_firstlineno
+    with pytest.raises(ValueError, match=rf"test_dims\.py:{line} in .* makes a plain number .*n = 4 and .*Dim\.STATIC"):
         of(f, rg.ones(4), shapes=({0: Dim("n")},))
+
+
+FAR = {
+    "remainder": lambda x: x * 2 if x.shape[0] % 100 == 0 else x,
+    "floor": lambda x: x * 2 if x.shape[0] // 100 else x,
+    "floor as an argument": lambda x: x.sum() + rg.ones(x.shape[0] // 100).sum(),
+    "rounded up": lambda x: rg.ones(-(-x.shape[0] // 100)).sum(),
+    "rounded up, too": lambda x: rg.ones((x.shape[0] + 99) // 100).sum(),
+    "shift": lambda x: x * 2 if x.shape[0] >> 8 else x,
+    "divmod": lambda x: x * 2 if divmod(x.shape[0], 256)[0] else x,
+    "max": lambda x: x * max(x.shape[0], 200),
+    "float": lambda x: x * 2 if x.shape[0] > 250.5 else x,
+    "numel": lambda x: x * 2 if x.numel() > 250 else x,
+    "size": lambda x: x * 2 if x.size(0) > 250 else x,
+    "nested": lambda x: (x * 2 if x.shape[0] > 250 else x) if x.shape[0] > 6 else x,
+}
+
+
+@pytest.mark.parametrize("f", FAR.values(), ids=FAR)
+def test_what_changes_far_from_the_example_is_found(f):
+    with pytest.raises(ValueError, match=r"something else|can't be told"):
+        of(f, rg.ones(4), shapes=({0: Dim("n")},))
+    x = rg.ones(90)
+    assert_close(of(f, rg.ones(4), shapes=({0: Dim("n", max=99)},))(x), f(x))
+
+
+def test_a_size_that_does_not_vary_may_be_made_a_plain_number():
+    def f(x):
+        n, k = x.shape
+        return x.reshape(n * 2, 2) * (int(k) / math.sqrt(k)) + sum(range(k)) + rg.tensor(k) + np.sqrt(k)
+
+    x = rg.randn(9, 4)
+    assert_close(of(f, rg.ones(3, 4), shapes=({0: Dim("n")},))(x), f(x))
+
+
+def test_a_view_of_a_view_is_no_plain_number():
+    def f(x):
+        return x.reshape(x.shape[0], x.shape[1], 2, 2).transpose(1, 2).sum(-1)
+
+    x = rg.randn(5, 7, 4)
+    assert_close(of(f, rg.randn(3, 5, 4), shapes=({0: Dim("n"), 1: Dim("m")},))(x), f(x))
+
+
+def test_a_division_that_is_too_large_to_try_is_checked_at_each_call():
+    def f(x):
+        return x + (x.shape[0] * x.shape[1] // 1_000_000_000)
+
+    module = of(f, rg.ones(4, 4), shapes=({0: Dim("n"), 1: Dim("m")},))
+    assert_close(module(rg.ones(30, 50)), rg.ones(30, 50))
+    with pytest.raises(ValueError, match=r"test_dims\.py:\d+ in f asked"):
+        module(rg.zeros(1, 1).expand(100_000, 20_000))
 
 
 def test_a_branch_far_from_the_example_is_found():
@@ -194,7 +263,7 @@ def test_a_program_can_be_exported_again():
         ({"input": (Dim("n"),)}, ValueError, "has 2 dimensions, got 1 entries"),
         ({"input": {0: "n"}}, TypeError, "expected a Dim, an int or None, got 'n'"),
         ({"input": {0: 5}}, ValueError, "5 given, but the example has 3"),
-        ({"input": {0: Dim("n", max=2)}}, ValueError, r"n must be in \[1, 2\] and not 0, got 3"),
+        ({"input": {0: Dim("n", max=2)}}, ValueError, r"n must be in \[1, 2\], got 3"),
         ((None, None), ValueError, "2 entries for 1 arguments"),
         (3, TypeError, "expected a dict by argument"),
     ],
@@ -202,6 +271,57 @@ def test_a_program_can_be_exported_again():
 def test_declarations_that_do_not_fit_are_refused(shapes, error, message):
     with pytest.raises(error, match=message):
         export(nn.Linear(4, 2), (rg.ones(3, 4),), dynamic_shapes=shapes)
+
+
+@pytest.mark.parametrize("second", [lambda n: 2 * n + 1, lambda n: n + 1, lambda n: n * 3 - 2], ids=range(3))
+def test_dimensions_that_follow_from_others(second, tmp_path):
+    n = Dim("n", min=2, max=20)
+    size = eval(repr(second(n)), {"n": 4})
+    program = export(
+        Does(lambda x, y: x.reshape(x.shape[0], 1) + y + y.shape[0]),
+        (rg.ones(4), rg.ones(size)),
+        dynamic_shapes={"args": ({0: n}, {0: second(n)})},
+    )
+    save(program, tmp_path / "p")
+    for module in (program.module(), load(tmp_path / "p").module(), unflatten(program)):
+        other = eval(repr(second(n)), {"n": 7})
+        assert_close(module(rg.ones(7), rg.ones(other)), rg.full((7, other), 2.0 + other))
+        with pytest.raises(ValueError, match="args_1, dimension 0: "):
+            module(rg.ones(7), rg.ones(other + 1))
+
+
+def test_a_dimension_that_follows_from_one_that_no_input_has():
+    half = Dim("half", max=20)
+    module = of(lambda x: x.reshape(2, x.shape[0] // 2).sum(0), rg.ones(8), shapes=({0: 2 * half},))
+    assert module(rg.ones(14)).shape == (7,)
+    with pytest.raises(ValueError, match=r"args_0, dimension 0: must be 2\*half for an integer half, got 13"):
+        module(rg.ones(13))
+    with pytest.raises(ValueError, match=r"half must be in \[1, 20\], got 42 \(half = 21\)"):
+        module(rg.ones(42))
+    with pytest.raises(ValueError, match=r"export: args_0, dimension 0: must be 2\*half .* got 9"):
+        of(lambda x: x, rg.ones(9), shapes=({0: 2 * half},))
+
+
+def test_calculations_with_dims():
+    n = Dim("n", min=2, max=10)
+    assert repr(2 * n + 1) == "2*n + 1"
+    assert ((2 * n + 1).min, (2 * n + 1).max) == (5, 21)
+    assert repr((n + 1) * 3 - 2) == "3*n + 1"
+    assert (n - 2).min == 0
+    for wrong in (lambda: n * 0, lambda: n * -1, lambda: n * 1.5, lambda: n + n, lambda: n - 1.0, lambda: Dim.AUTO + 1):
+        with pytest.raises(NotImplementedError, match="times a positive integer"):
+            wrong()
+    with pytest.raises(ValueError, match="n - 3 would be negative where n is 2"):
+        n - 3
+
+
+def test_dimensions_without_a_name_may_have_bounds():
+    assert repr((Dim.AUTO, Dim.DYNAMIC(max=4))) == "(Dim.AUTO, Dim.DYNAMIC)"
+    for hint in (Dim.AUTO(min=2, max=6), Dim.DYNAMIC(min=2, max=6)):
+        module = of(lambda x: x * 2, rg.ones(4), shapes=({0: hint},))
+        assert module(rg.ones(6)).shape == (6,)
+        with pytest.raises(ValueError, match=r"args_0_0 must be in \[2, 6\], got 7"):
+            module(rg.ones(7))
 
 
 def test_dims_that_are_none_are_refused():

@@ -1,8 +1,10 @@
 """Files that are damaged, or made to do harm: a StorageError that says what is wrong, and nothing runs."""
 
 import copy
+import importlib
 import json
 import os
+import pickle
 import random
 import struct
 import warnings
@@ -11,7 +13,7 @@ import zipfile
 import pytest
 
 import retrograd as rg
-from retrograd import fx
+from retrograd import export, fx
 from retrograd.export import files
 from retrograd.export.storage import StorageError, load, save
 
@@ -427,3 +429,100 @@ def test_a_file_with_bytes_changed_loads_or_is_refused(stored, original, tmp_pat
             del damaged[rng.randrange(len(damaged)) :]
         path.write_bytes(damaged)
         loads_or_refuses(path if name == "a.zip" else folder)
+
+
+# ------------------------------------------------------------------------------------------------- programs
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """An exported program with sizes that vary, a guard and a buffer that is written to: (folder, its files)."""
+
+    class Writes(Net):
+        def forward(self, x):
+            self.mean.add_(x.sum())
+            return {"y": self.linear(x) * x.shape[0], "large": [x.sum() + (1 if x.shape[0] > 2**40 else 2), 3]}
+
+    path = tmp_path_factory.mktemp("program") / "p"
+    save(export.export(Writes(), (rg.ones(2, 3),), dynamic_shapes={"x": {0: export.Dim("batch")}}), path)
+    assert '"guards": [[' in (path / "graph.json").read_text()
+    return path, {name: (path / name).read_bytes() for name in files.NAMES}
+
+
+def program_loads_or_refuses(path):
+    """The same as for modules; what loads is a whole program that says what it takes, or refuses it."""
+    try:
+        loaded = load(path)
+    except StorageError:
+        return False
+    loaded.validate()
+    assert all(loaded.tensor(name) is not None for name in loaded.graph_signature.lifted.values())
+    module = loaded.module()
+    assert [*module.state_dict()] == [*loaded.state_dict]
+    assert str(loaded)
+    return True
+
+
+@pytest.fixture
+def no_code(monkeypatch):
+    """Fails where anything that a file says is imported, or run as text."""
+
+    def refuse(*args, **kwargs):
+        raise AssertionError(f"{args[0]!r} was run")
+
+    for owner, name in [(pickle, "loads"), (pickle, "load"), (importlib, "import_module"), (os, "system")]:
+        monkeypatch.setattr(owner, name, refuse)
+    yield
+    assert not os.path.exists("/tmp/evil")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_program_with_a_fault_in_its_document_loads_whole_or_is_refused(program, tmp_path, no_code, seed):
+    _, contents = program
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    document, rng = json.loads(contents["graph.json"]), random.Random(seed)
+    outcomes = set()
+    for _ in range(60):
+        (tmp_path / "graph.json").write_text(json.dumps(mutated(document, rng)))
+        outcomes.add(program_loads_or_refuses(tmp_path))
+    assert False in outcomes
+
+
+@pytest.mark.parametrize("name", files.NAMES)
+def test_a_program_with_bytes_changed_or_cut_off_loads_whole_or_is_refused(program, tmp_path, no_code, name):
+    _, contents = program
+    rng = random.Random(2)
+    for other, content in contents.items():
+        (tmp_path / other).write_bytes(content)
+    for turn in range(80):
+        damaged = bytearray(contents[name])
+        damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
+        (tmp_path / name).write_bytes(damaged[: rng.randrange(len(damaged))] if turn % 4 == 0 else damaged)
+        assert program_loads_or_refuses(tmp_path) in (True, False)
+        if turn % 4 == 0:
+            with pytest.raises(StorageError):
+                load(tmp_path)
+
+
+def test_rows_of_a_program_that_are_swapped_or_missing_are_refused_or_harmless(program, tmp_path, no_code):
+    _, contents = program
+    (tmp_path / "tensors.safetensors").write_bytes(contents["tensors.safetensors"])
+    document = json.loads(contents["graph.json"])
+    rows = document["nodes"]
+    for i in range(len(rows)):
+        for changed in ([*rows[:i], *rows[i + 1 :]], [*rows[:i], *rows[i : i + 2][::-1], *rows[i + 2 :]]):
+            (tmp_path / "graph.json").write_text(json.dumps({**document, "nodes": changed}))
+            whole = program_loads_or_refuses(tmp_path)
+            assert not (whole and len(changed) < len(rows) and rows[i]["op"] != "call_function")
+
+
+@pytest.mark.parametrize("name", ["linear.weight", "linear.bias", "mean"])
+def test_a_program_without_one_of_its_tensors_is_refused(program, tmp_path, name):
+    _, contents = program
+    document = json.loads(contents["graph.json"])
+    document["tensors"] = [entry for entry in document["tensors"] if entry["name"] != name]
+    (tmp_path / "graph.json").write_text(json.dumps(document))
+    (tmp_path / "tensors.safetensors").write_bytes(contents["tensors.safetensors"])
+    with pytest.raises(StorageError, match=name):
+        load(tmp_path)

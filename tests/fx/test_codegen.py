@@ -147,3 +147,20 @@ def test_a_note_can_not_leave_its_comment(key, line_break):
         node.meta[key] = f"a.py:1{line_break}    raise SystemExit"
     module.recompile()
     assert module(rg.ones(2)).tolist() == [2.0, 2.0]
+
+
+def test_objects_keep_their_own_names():
+    module = fx.symbolic_trace(lambda x: (hypot(x, 3), abs(x), hypot(x, 4), pow_of(x)))
+    assert [line.split("=")[1].split("(")[0].strip() for line in module.code.splitlines() if " = " in line] == [
+        "hypot_", "abs", "hypot_", "pow_of_",  # nodes have the names without _
+    ]  # fmt: skip
+
+
+@fx.wrap
+def hypot(x, y):
+    return x + y
+
+
+@fx.wrap
+def pow_of(x):
+    return x**2

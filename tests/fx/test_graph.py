@@ -438,3 +438,15 @@ def test_calls_of_all_kinds_print():
         "-------------  -------  --------------  -------  ------",
         "placeholder    x        x               (1,)     {}",
     ]
+
+
+def test_immutable_collections_are_those_of_arguments():
+    graph = fx.Graph()
+    node = graph.call_function(print, ([1], {"a": [2]}))
+    assert type(node.args[0]) is fx.immutable_collections.immutable_list
+    assert type(node.args[1]) is fx.immutable_collections.immutable_dict
+    assert hash(node.args) == hash(graph.node_copy(node).args)
+    assert node.stack_trace is None
+    for change in (lambda: node.args[0].append(3), lambda: node.args[1].update(b=1)):
+        with pytest.raises(TypeError, match="can't change in place"):
+            change()

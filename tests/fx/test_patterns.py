@@ -97,3 +97,86 @@ def test_what_does_not_fit_is_refused():
         fx.replace_pattern(module, lambda a: a.exp(), lambda a: (a, a))
     with pytest.raises(ValueError, match="must be that of a call"):
         fx.replace_pattern(module, lambda a: a, lambda a: a)
+
+
+def in_one(match, graph, pattern):
+    return match.anchor.args[1] == 1 and {match.anchor} <= {*graph.nodes} and len(pattern.nodes) == 3
+
+
+def test_filters_choose_among_the_matches():
+    module = fx.symbolic_trace(lambda x: (x + 1) * (x + 2) * (x + 1.5))
+    [done] = fx.subgraph_rewriter.replace_pattern_with_filters(
+        module, lambda a: a + 0, lambda a: a - 1, [in_one], ignore_literals=True
+    )
+    assert module(rg.tensor([3.0])).tolist() == [2 * 5 * 4.5]
+    assert [n.name for n in done.replacements] == ["sub"]
+    assert done.anchor.name == "add"
+
+
+def test_a_callback_makes_the_replacement_of_each_match():
+    def scaled(match, graph, pattern):
+        new = fx.Graph()
+        x = new.placeholder("x")
+        new.output(new.call_method("mul", (x, match.anchor.args[1] * 10)))
+        return new
+
+    module = fx.symbolic_trace(lambda x: (x + 1) + (x + 2).neg())
+    pattern = fx.symbolic_trace(lambda a: a + 0).graph
+    fx.subgraph_rewriter.replace_pattern_with_filters(
+        module, pattern, replacement_callback=scaled, ignore_literals=True
+    )
+    assert module(rg.tensor([1.0])).tolist() == [-10.0]
+    with pytest.raises(TypeError, match="either a replacement or"):
+        fx.subgraph_rewriter.replace_pattern_with_filters(module, pattern)
+
+
+def test_a_refused_replacement_changes_nothing():
+    module = fx.symbolic_trace(lambda x: (x + 1).exp() + (x + 2).exp())
+    text, calls = str(module.graph), []
+
+    def second_is_bad(match, graph, pattern):
+        calls.append(match)
+        return fx.symbolic_trace((lambda a: a) if len(calls) == 1 else (lambda a, b: a)).graph
+
+    with pytest.raises(ValueError, match="1 arguments, the replacement 2"):
+        fx.subgraph_rewriter.replace_pattern_with_filters(module, lambda a: a.exp(), replacement_callback=second_is_bad)
+    assert str(module.graph) == text
+
+
+@pytest.mark.parametrize("same", [lambda a: a, lambda a: a.view(-1), lambda a: a.add(0)])
+def test_what_a_replacement_shows_of_an_input_is_not_overwritten(same):
+    def f(x):
+        y = x.exp()
+        x.add_(1)
+        return y
+
+    module = fx.trace(f, rg.ones(2))
+    fx.replace_pattern(module, lambda a: a.exp(), same)
+    x = rg.zeros(2)
+    assert (module(x).tolist(), x.tolist()) == ([0.0, 0.0], [1.0, 1.0])
+
+
+def test_inputs_that_are_exchanged_after_a_replacement():
+    def swap(x, y):
+        a, b = x.exp(), y.exp()
+        x.copy_(b)
+        y.copy_(a)
+
+    module = fx.trace(swap, rg.ones(1), rg.ones(1))
+    fx.replace_pattern(module, lambda a: a.exp(), lambda a: a)
+    x, y = rg.tensor([1.0]), rg.tensor([2.0])
+    module(x, y)
+    assert (x.tolist(), y.tolist()) == ([2.0], [1.0])
+
+
+def test_sizes_one_by_one_are_a_spelling_too():
+    module, found = replaced(
+        lambda x, y: x.reshape(x.shape[0], 1) + y, lambda a: a.reshape((a.shape[0], 1)), lambda a: a * 2
+    )
+    assert found == 1
+    assert module(rg.ones(2), rg.ones(2)).tolist() == [3.0, 3.0]
+
+
+def test_only_graph_modules_have_patterns():
+    with pytest.raises(TypeError, match="expected a graph module, got Graph"):
+        fx.replace_pattern(fx.Graph(), lambda a: a.exp(), lambda a: a)

@@ -222,3 +222,90 @@ def test_a_transformer_keeps_the_signature_of_traced_modules():
     new = fx.Transformer(module).transform()
     assert str(new.graph) == str(module.graph)
     assert_close(new({"b": rg.zeros(2)})["a"], rg.full((2,), 2.0))
+
+
+CONSTANT = rg.arange(6.0).reshape(2, 3)
+BY_SIZE = {
+    "one size": lambda x: rg.zeros(x.shape[0]),
+    "sizes one by one": lambda x: rg.ones(x.shape[0], 3) + x,
+    "a shape": lambda x: rg.zeros(x.shape),
+    "a size among numbers": lambda x: rg.reshape(x, (x.shape[0], -1)),
+    "arithmetic": lambda x: rg.arange(x.shape[0] * x.size(1) // 2, device=x.device, dtype=x.dtype),
+    "divmod": lambda x: rg.full(divmod(x.numel(), 4), x.ndim),
+    "a dimension": lambda x: rg.sum(x, dim=(x.ndim - 1,)) + CONSTANT.sum(x.ndim - 1),
+    "a list of tensors": lambda x: rg.cat([CONSTANT, CONSTANT], dim=x.ndim - 1),
+    "where a default is a tuple": lambda x: rg.rot90(x, 1, (x.ndim - 2, x.ndim - 1)),
+    "a dtype": lambda x: rg.zeros(2, dtype=x.dtype),
+    "a tensor's dtype": lambda x: rg.arange(2).to(x.dtype) + rg.arange(2).to(x).new_zeros(2),
+    "an index of a constant": lambda x: CONSTANT[x.shape[0] - 1, : x.shape[1] - 1],
+    "a constant's shape": lambda x: CONSTANT.view(x.shape[1], -1) + CONSTANT.view(x.shape).T,
+}
+
+
+@pytest.mark.parametrize("name", BY_SIZE)
+def test_what_is_known_of_a_proxy_later_can_be_a_parameter_of_an_operator(name):
+    function = BY_SIZE[name]
+    module = fx.symbolic_trace(function)
+    module.graph.lint()
+    assert not [n for n in module.graph.nodes if not n.users and n.op != "output" and n.op != "placeholder"]
+    for x in (rg.ones(2, 3), rg.ones(1, 6)) if name == "a shape" else (rg.ones(2, 3),):
+        for run in (module, fx.Interpreter(module).run, pickle.loads(pickle.dumps(module))):
+            out, expected = run(x), function(x)
+            assert out.dtype == expected.dtype
+            assert_close(out, expected, rtol=0, atol=0)
+
+
+def test_a_parameter_that_is_no_proxy_is_still_checked():
+    with pytest.raises(TypeError, match="dim must be int"):
+        fx.symbolic_trace(lambda x: rg.cat([x, x], dim="one"))
+    with pytest.raises(TypeError, match="keepdim must be bool"):
+        fx.symbolic_trace(lambda x: rg.sum(CONSTANT, dim=x.ndim, keepdim=3))
+
+
+def test_placeholders_in_concrete_arguments_stay_open():
+    def f(d, y, *, mode):
+        return sum(d["a"]) * d["k"] + (y if mode == "plus" else -y)
+
+    given = {"d": {"a": [fx.PH, fx.PH], "k": 2}, "mode": "plus", "y": fx.PH}
+    module = fx.symbolic_trace(f, given)
+    for run in (module, fx.Interpreter(module).run, pickle.loads(pickle.dumps(module)), copy.deepcopy(module)):
+        assert run({"a": [1.0, 2.0], "k": 2}, 10.0, mode="plus") == 16.0
+    for wrong in ({"a": [1.0, 2.0], "k": 3}, {"a": [1.0], "k": 2}, {"a": [1.0, 2.0]}, 5):
+        with pytest.raises(ValueError, match="d: traced with"):
+            module(wrong, 1.0, mode="plus")
+    with pytest.raises(TypeError):  # what is open has no default
+        module(y=1.0)
+    with pytest.raises(ValueError, match=r"\['other'\], which are no arguments"):
+        fx.symbolic_trace(f, {"other": fx.PH})
+
+
+def test_tensors_can_be_defaults_and_concrete_arguments():
+    two = rg.full((2,), 2.0)
+    x = rg.ones(2)
+    for module in (
+        fx.symbolic_trace(lambda x, k=two: x * k),
+        fx.symbolic_trace(lambda x, k: x * k, {"k": two}),
+    ):
+        for run in (module, fx.Interpreter(module).run, pickle.loads(pickle.dumps(module))):
+            assert run(x).tolist() == [2.0, 2.0]
+        assert module(x, two).tolist() == [2.0, 2.0]
+    with pytest.raises(ValueError, match="k: traced with"):
+        module(x, rg.full((2,), 2.0))
+
+
+def test_arrays_beside_proxies_are_constants():
+    array = two_by_two().numpy()
+    module = fx.symbolic_trace(lambda x: array * x + x * array)
+    assert module(rg.ones(2, 2)).tolist() == (two_by_two() * 2).tolist()
+
+
+def two_by_two():
+    return rg.arange(4.0).reshape(2, 2)
+
+
+@pytest.mark.parametrize(
+    "write", [lambda x: rg.zeros(3).copy_(x), lambda x: rg.zeros(3).__setitem__(0, x), lambda x: rg.tensor(x.shape[0])]
+)
+def test_numbers_of_a_proxy_are_refused_with_the_users_line(write):
+    with pytest.raises(TypeError, match=r"numbers are needed here, at .*:\d+ in "):
+        fx.symbolic_trace(write)

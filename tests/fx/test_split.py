@@ -68,3 +68,36 @@ def test_an_attribute_that_is_returned_stays_outside():
     module = fx.symbolic_trace(lambda x: (x.exp(), weight))
     parts = fx.split_module(module, None, lambda node: 0)
     assert parts(rg.zeros(2))[1] is weight
+
+
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Module()
+        self.inner.register_buffer("total", rg.zeros(3))
+        self.constant = rg.zeros(3)
+        self.register_buffer("last", rg.zeros(3))
+
+    def forward(self, x):
+        y = x.exp()
+        self.inner.total.add_(y.detach())
+        self.constant.copy_(x)
+        self.last = y * 2
+        x.mul_(2)
+        return (y + self.inner.total).sum()
+
+
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_parts_of_a_graph_that_writes_write_too(size):
+    x, y = rg.ones(3), rg.ones(3)
+    mine, expected = Counting(), Counting()
+    module = fx.trace(mine, x)
+    module.graph.eliminate_dead_code()
+    place = {n: i for i, n in enumerate(module.graph.nodes)}
+    parts = fx.split_module(module, None, lambda node: place[node] // size)
+    for _ in range(2):
+        assert_close(parts(x), expected(y), rtol=0, atol=0)
+        assert_close(x, y, rtol=0, atol=0)
+    assert_close(mine.inner.total, expected.inner.total, rtol=0, atol=0)
+    assert_close(mine.constant, expected.constant, rtol=0, atol=0)
+    assert_close(mine.last, expected.last, rtol=0, atol=0)

@@ -14,8 +14,7 @@ NAMES = [line for line in FILE.read_text().splitlines() if line and not line.sta
 LATER = {
     "custom operators": "Tag",
     "graphs and export": """
-        SymInt fx.PH fx.ProxyableClassMeta fx.immutable_collections.immutable_list fx.proxy.TracerBase
-        fx.subgraph_rewriter.
+        SymInt fx.ProxyableClassMeta fx.proxy.TracerBase
     """,
     "modules": """
         nn.BatchNorm1d nn.BatchNorm2d nn.Conv2d nn.DataParallel nn.Dropout2d nn.EmbeddingBag nn.GroupNorm

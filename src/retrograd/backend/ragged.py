@@ -14,6 +14,7 @@ import numpy as np
 from retrograd.backend.ragged_text import text as text
 from retrograd.core.aval import SymbolicSize, symbolic
 from retrograd.core.examples import NotBatchedError
+from retrograd.core.schema import foreign_in
 
 
 class RaggedSizeError(NotBatchedError, TypeError):
@@ -109,8 +110,9 @@ class RaggedSize(SymbolicSize):
 
     @classmethod
     def __tensor_function__(cls, func, types, args, kwargs):
-        """No operator takes it for an operand."""
-        next(a for a in args if isinstance(a, cls))._refuse()
+        """No operator takes it, neither for an operand nor for a parameter."""
+        given = [found for value in (*args, *kwargs.values()) for found in foreign_in(value)]
+        next(size for size in given if isinstance(size, cls))._refuse()
 
     __index__ = __int__ = __float__ = __bool__ = _refuse
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = _refuse

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from retrograd.core.aval import SymbolicSize
+from retrograd.core.dispatch import is_foreign
 from retrograd.core.tensor import TensorBase
 
 REQUIRED = type("Required", (), {"__repr__": lambda self: "REQUIRED"})()
@@ -34,6 +35,13 @@ class Parameter(NamedTuple):
         return self.type.startswith("Tensor")
 
 
+def foreign_in(value):
+    """The objects of other classes that answer for operators themselves, in a value for one of the params."""
+    if isinstance(value, (tuple, list)):
+        return [found for member in value for found in foreign_in(member)]
+    return [value] if is_foreign(value) else []
+
+
 def _integers(value):
     if isinstance(value, bool):  # PyTorch once took `unbiased` where `dim` stands
         raise TypeError
@@ -44,7 +52,12 @@ def _integers(value):
 
 def _is_one(value):
     """Whether a size stands alone: an integer, or an array or a tensor without dimensions."""
-    return isinstance(value, int) or getattr(value, "ndim", None) == 0
+    ndim = getattr(value, "ndim", None)
+    return isinstance(value, int) or (type(ndim) is int and ndim == 0)
+
+
+def _is_list(value):
+    return hasattr(value, "__iter__") and not is_foreign(value)
 
 
 def _boolean(value):
@@ -59,11 +72,19 @@ def _string(value):
     raise TypeError
 
 
+def _dtype(value):
+    if is_foreign(value):  # NumPy would look for its dtype
+        raise TypeError
+    return np.dtype(value)
+
+
 def _number(value):
     if isinstance(value, (bool, int, float, complex)):
         return value
     if isinstance(value, TensorBase) and (value._requires_grad or value.level is not None):
         raise TypeError  # its value alone would lose its gradient
+    if is_foreign(value):
+        raise TypeError
     return value.item()  # a 0-d array or tensor
 
 
@@ -85,7 +106,7 @@ CONVERT = {
     "str": _string,
     "int[]": _integers,
     "int...": _integers,
-    "dtype": np.dtype,
+    "dtype": _dtype,
     "any": _identity,
     "float[]": partial(_each, float),
     "bool[]": partial(_each, _boolean),
@@ -94,6 +115,28 @@ CONVERT = {
 }
 _ALREADY = {"int": int, "float": float, "bool": bool, "str": str}
 _EXACT = {**_ALREADY, "int[]": tuple, "int...": tuple}  # a tuple of ints
+
+
+class _ForeignParamError(Exception):
+    """A call's params have an object of another class, which answers for the operator."""
+
+
+class _Params:
+    """Stands behind the inputs of a call that has such objects among its params alone: these answer."""
+
+    @classmethod
+    def __tensor_function__(cls, func, types, args, kwargs):
+        args = [tuple([m for m in a if type(m) is not cls]) if isinstance(a, tuple) else a for a in args]
+        foreign = [found for value in kwargs.values() for found in foreign_in(value)]
+        types = tuple(dict.fromkeys(type(a) for a in foreign))
+        for kind in types:
+            answer = kind.__tensor_function__(func, types, tuple(args), kwargs)
+            if answer is not NotImplemented:
+                return answer
+        names = ", ".join([kind.__name__ for kind in types])
+        raise TypeError(
+            f"no implementation of {func.__name__} for {names}: __tensor_function__ returned NotImplemented"
+        )
 
 
 class Schema:
@@ -132,8 +175,18 @@ class Schema:
     def bind(self, args, kwargs):
         """Inputs, as one flat tuple, and params, by name, of a call; a TypeError says what does not fit."""
         given = self.given(args, kwargs)
-        params = {p.name: self._convert(p, given) for p in self.params}
+        try:
+            params = {p.name: self._convert(p, given) for p in self.params}
+        except _ForeignParamError:
+            return self._bind_foreign(given)
         return self._flatten(given), params
+
+    def _bind_foreign(self, given):
+        """The same where params have objects of other classes, which are to answer: these stay as they are."""
+        foreign = {p.name: given[p.name] for p in self.params if foreign_in(given.get(p.name))}
+        params = {p.name: foreign[p.name] if p.name in foreign else self._convert(p, given) for p in self.params}
+        inputs = self._flatten(given)
+        return inputs if any(map(is_foreign, inputs)) else (*inputs, _Params()), params
 
     def given(self, args, kwargs):
         """The arguments of a call by name, as they are."""
@@ -150,7 +203,7 @@ class Schema:
         for index, (parameter, value) in enumerate(zip(self.parameters, args, strict=False)):
             if parameter.keyword_only:
                 break
-            if parameter.type == "int..." and _is_one(value):
+            if parameter.type == "int..." and (_is_one(value) or (args[index + 1 :] and not _is_list(value))):
                 given[parameter.name] = args[index:]
                 return given
             listed = parameter.type != "Tensor[]" or isinstance(value, (list, tuple))
@@ -182,6 +235,8 @@ class Schema:
         try:
             return CONVERT[parameter.type.rstrip("?")](value)
         except (TypeError, ValueError, AttributeError):
+            if foreign_in(value):
+                raise _ForeignParamError from None
             raise TypeError(
                 f"{self.name}(): {parameter.name} must be {parameter.type}, got {value!r} ({type(value).__name__})"
             ) from None

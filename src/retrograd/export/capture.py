@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from retrograd.core import Tensor
-from retrograd.export.dims import Dim, DynamicSignature, Place, Sizes, collect
+from retrograd.export.dims import Dim, DynamicSignature, Place, Sizes, collect, is_hint
 from retrograd.export.examples import Example
 from retrograd.export.passes import lift
 from retrograd.export.probe import Prober
@@ -18,6 +18,7 @@ from retrograd.export.program import (
     OutputSpec,
     TensorArgument,
 )
+from retrograd.export.sizes import Expression
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.mutations import Mutation
@@ -88,21 +89,22 @@ def _captured(mod: Module, example: Example, dynamic_shapes: Any) -> tuple[Graph
     if dynamic_shapes is None:
         args, kwargs = example.resized({})
         return trace(mod, *args, **kwargs), Sizes({}, {})
-    entries, names, ranges = collect(dynamic_shapes, example.arguments)
+    entries, places, ranges = collect(dynamic_shapes, example.arguments)
     try:
-        return Prober(mod, example, names, ranges).learn()
+        return Prober(mod, example, places, ranges).learn()
     except ValueError:
-        automatic = [place for place, entry in entries.items() if entry is Dim.AUTO]
+        automatic = [place for place, entry in entries.items() if is_hint(entry, Dim.AUTO)]
         if not automatic:
             raise
-    return Prober(mod, example, *_without(automatic, names, ranges)).learn()
+    return Prober(mod, example, *_without(automatic, places, ranges)).learn()
 
 
 def _without(
-    places: list[Place], names: Mapping[Place, str], ranges: Mapping[str, Any]
-) -> tuple[dict[Place, str], dict[str, Any]]:
-    left = {place: name for place, name in names.items() if place not in places}
-    return left, {name: ranges[name] for name in dict.fromkeys(left.values())}
+    automatic: list[Place], places: Mapping[Place, Expression], ranges: Mapping[str, Any]
+) -> tuple[dict[Place, Expression], dict[str, Any]]:
+    left = {place: size for place, size in places.items() if place not in automatic}
+    kept = {name for size in left.values() for name in size.dims}
+    return left, {name: known for name, known in ranges.items() if name in kept}
 
 
 def _input_specs(captured: GraphModule, mod: Module) -> list[InputSpec]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from retrograd.core import Tensor, operator_named
-from retrograd.export.sizes import Comparison
+from retrograd.export.seen import Comparison, Fixed, Floor
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.node import Node, map_leaves
 from retrograd.nn.module import Module
@@ -15,15 +15,18 @@ class MismatchError(Exception):
     """The program did something else for other sizes: why, and at which line."""
 
 
-def numbered(log: list) -> dict[tuple, Comparison]:
-    """Comparisons by what is the same in another trace: operator, line, and how many of these came before."""
-    counts: dict[tuple[str, str], int] = {}
-    found: dict[tuple, Comparison] = {}
-    for asked in log:
-        if isinstance(asked, Comparison):
-            key = asked.op, asked.line
+Note = Comparison | Floor | Fixed
+
+
+def numbered(log: list) -> dict[tuple, Note]:
+    """Notes by what is the same in another trace: operator, place, line, and how many of these came before."""
+    counts: dict[tuple, int] = {}
+    found: dict[tuple, Note] = {}
+    for note in log:
+        if isinstance(note, Note):
+            key = note.op, note.place, note.line
             counts[key] = counts.get(key, 0) + 1
-            found[(*key, counts[key])] = asked
+            found[(*key, counts[key])] = note
     return found
 
 

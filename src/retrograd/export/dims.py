@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import optree
 
 from retrograd.core import Tensor
-from retrograd.export.sizes import COMPARISONS, Expression
+from retrograd.export.seen import COMPARISONS
+from retrograd.export.sizes import Expression
 from retrograd.fx.signature import Constant, Input, Signature
 
 
@@ -32,16 +33,21 @@ class Dim:
     it is unbounded; without `min` it is at least 1, or 2 where the program can't do with 1. Raises ValueError for
     a name that is no identifier and for an empty range.
 
+    A Dim times a positive integer, and plus or minus an integer, is a dimension that follows from it: `2 * Dim("half")`
+    is of even sizes. NotImplementedError for other calculations.
+
     `Dim.DYNAMIC` is a dimension of its own without bounds, `Dim.AUTO` too where the program allows it, and
-    `Dim.STATIC`, like None, one that keeps the example's size.
+    `Dim.STATIC`, like None, one that keeps the example's size. `Dim.AUTO(min=2, max=8)` has bounds.
 
     >>> Dim("batch", max=64)
     Dim('batch', min=1, max=64)
+    >>> 2 * Dim("half", max=8) + 1
+    2*half + 1
     """
 
-    AUTO: "Dim"
-    DYNAMIC: "Dim"
-    STATIC: "Dim"
+    AUTO: "Hint"
+    DYNAMIC: "Hint"
+    STATIC: "Hint"
 
     def __init__(self, name: str, *, min: int | None = None, max: int | None = None) -> None:
         if not name.isidentifier() or keyword.iskeyword(name):
@@ -61,11 +67,68 @@ class Dim:
         """The largest size; None if there is none."""
         return self.range.max
 
+    def __mul__(self, other: int) -> "Derived":
+        return Derived(self, other, 0)
+
+    def __add__(self, other: int) -> "Derived":
+        return Derived(self, 1, other)
+
+    def __sub__(self, other: int) -> "Derived":
+        return Derived(self, 1, -other if isinstance(other, int) else other)
+
+    __rmul__ = __mul__
+    __radd__ = __add__
+
+    def parts(self) -> tuple["Dim", int, int]:
+        """The Dim that it follows from, how many times that it is, and how much more."""
+        return self, 1, 0
+
     def __repr__(self) -> str:
         return f"Dim({self.name!r}, min={self.min}, max={self.max})"
 
 
-Dim.AUTO, Dim.DYNAMIC, Dim.STATIC = Dim("AUTO"), Dim("DYNAMIC"), Dim("STATIC")
+class Derived(Dim):
+    """A dimension whose size is `factor * root + offset`.  `Dim` times or plus an integer makes it."""
+
+    def __init__(self, root: Dim, factor: int, offset: int) -> None:
+        known = (type(factor), type(offset)) == (int, int) and factor > 0 and not isinstance(root, Hint)
+        if not known:
+            raise NotImplementedError(
+                f"Dim: a size may be a Dim times a positive integer, plus or minus an integer, got {root!r} with "
+                f"{factor!r} and {offset!r}"
+            )
+        inner, first, last = root.parts()
+        self.root, self.factor, self.offset = inner, first * factor, last * factor + offset
+        self.name = self.__name__ = repr(linear(inner.name, self.factor, self.offset))
+        if self.factor * inner.min + self.offset < 0:
+            raise ValueError(f"Dim: {self.name} would be negative where {inner.name} is {inner.min}; give that a min")
+        most = None if inner.max is None else self.factor * inner.max + self.offset
+        self.range = Range(self.factor * inner.min + self.offset, most, inner.range.assumed)
+
+    def parts(self) -> tuple[Dim, int, int]:
+        """The Dim that it follows from, how many times that it is, and how much more."""
+        return self.root, self.factor, self.offset
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def linear(name: str, factor: int = 1, offset: int = 0) -> Expression:
+    """factor * name + offset."""
+    return Expression(((factor, (name,)), *([(offset, ())] if offset else [])))
+
+
+class Hint(Dim):
+    """A dimension without a name: `Dim.AUTO`, `Dim.DYNAMIC` or `Dim.STATIC`; called, the same with bounds."""
+
+    def __call__(self, min: int | None = None, max: int | None = None) -> "Hint":
+        return Hint(self.name, min=min, max=max)
+
+    def __repr__(self) -> str:
+        return f"Dim.{self.name}"
+
+
+Dim.AUTO, Dim.DYNAMIC, Dim.STATIC = Hint("AUTO"), Hint("DYNAMIC"), Hint("STATIC")
 
 
 def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[Dim, ...]:
@@ -104,10 +167,18 @@ class Guard(NamedTuple):
         return f"{self.left} {self.op} {self.right} is {self.answer}, asked at {self.line}"
 
 
-class Sizes:
-    """Which dimensions of the inputs vary, and how: names by place, ranges by name, and guards."""
+def solved(expression: Expression, size: int) -> tuple[int, int]:
+    """Of what dimension a linear expression has this value, and the remainder."""
+    offset = expression.at(dict.fromkeys(expression.dims, 0))
+    return divmod(size - offset, expression.terms[0][0])
 
-    def __init__(self, places: dict[Place, str], ranges: dict[str, Range], guards: tuple[Guard, ...] = ()) -> None:
+
+class Sizes:
+    """Which dimensions of the inputs vary, and how: what they are by place, ranges by name, and guards."""
+
+    def __init__(
+        self, places: dict[Place, Expression], ranges: dict[str, Range], guards: tuple[Guard, ...] = ()
+    ) -> None:
         self.places = places
         self.ranges = ranges
         self.guards = guards
@@ -116,10 +187,15 @@ class Sizes:
         """The size of every dimension that varies; a ValueError where a size is none of those that may be."""
         first: dict[str, Place] = {}
         found: dict[str, int] = {}
-        for place, name in self.places.items():
-            size = tensors[place.input].shape[place.dim]
+        for place, expression in self.places.items():
+            actual = tensors[place.input].shape[place.dim]
+            [name] = expression.dims
+            size, rest = solved(expression, actual) if isinstance(actual, int) else (actual, 0)
+            if rest:
+                raise ValueError(f"{place}: must be {expression} for an integer {name}, got {actual}")
             if size not in self.ranges[name]:
-                raise ValueError(f"{place}: {name} must be in {self.ranges[name]}, got {size}")
+                of = "" if size == actual else f" ({name} = {size})"
+                raise ValueError(f"{place}: {name} must be in {self.ranges[name]}, got {actual}{of}")
             if found.setdefault(name, int(size)) != size:
                 raise ValueError(f"{place}: {name} is {found[name]} in {first[name]}, but {size} here")
             first.setdefault(name, place)
@@ -227,12 +303,12 @@ def _by_dim(spec: Any, example: Tensor, name: str) -> Iterator[tuple[int, Dim]]:
     for dim, entry in _entries(spec, example, name):
         if dim not in range(-example.ndim, example.ndim):
             raise ValueError(f"dynamic_shapes: {name} has {example.ndim} dimensions, got dimension {dim}")
-        if isinstance(entry, Dim) and entry is not Dim.STATIC:
+        if isinstance(entry, Dim) and not is_hint(entry, Dim.STATIC):
             yield dim % example.ndim, entry
-        elif isinstance(entry, int) and entry != example.shape[dim]:
+        elif type(entry) is int and entry != example.shape[dim]:
             size = example.shape[dim]
             raise ValueError(f"dynamic_shapes: {name}, dimension {dim}: {entry} given, but the example has {size}")
-        elif entry is not None and not isinstance(entry, (int, Dim)):
+        elif entry is not None and type(entry) is not int and not isinstance(entry, Dim):
             raise TypeError(f"dynamic_shapes: {name}, dimension {dim}: expected a Dim, an int or None, got {entry!r}")
 
 
@@ -248,14 +324,22 @@ def _entries(spec: Any, example: Tensor, name: str) -> list[tuple[int, Any]]:
     raise TypeError(f"dynamic_shapes: {name}: expected a dict by dimension, a tuple or a list, got {spec!r}")
 
 
-def collect(spec: Any, arguments: Mapping[str, Any]) -> tuple[dict[Place, Dim], dict[Place, str], dict[str, Range]]:
-    """The Dims by place, the names by place, where unnamed dimensions get one, and the ranges by name."""
+def is_hint(entry: Dim, hint: Hint) -> bool:
+    """Whether a dimension is `Dim.AUTO`, `Dim.DYNAMIC` or `Dim.STATIC`, with bounds or without."""
+    return isinstance(entry, Hint) and entry.name == hint.name
+
+
+def collect(
+    spec: Any, arguments: Mapping[str, Any]
+) -> tuple[dict[Place, Dim], dict[Place, Expression], dict[str, Range]]:
+    """The Dims by place, what the sizes are by place, where unnamed dimensions get a name, and the ranges by name."""
     given = {Place(name, dim): entry for name, _, dim, entry in declared(spec, arguments)}
-    names: dict[Place, str] = {}
+    places: dict[Place, Expression] = {}
     ranges: dict[str, Range] = {}
     for place, entry in given.items():
-        own = entry in (Dim.AUTO, Dim.DYNAMIC)
-        names[place] = name = f"{place.input}_{place.dim}" if own else entry.name
-        if ranges.setdefault(name, entry.range) != entry.range:
-            raise ValueError(f"dynamic_shapes: {name} ranges over {ranges[name]} and over {entry.range}")
-    return given, names, ranges
+        root, factor, offset = entry.parts()
+        name = f"{place.input}_{place.dim}" if isinstance(root, Hint) else root.name
+        places[place] = linear(name, factor, offset)
+        if ranges.setdefault(name, root.range) != root.range:
+            raise ValueError(f"dynamic_shapes: {name} ranges over {ranges[name]} and over {root.range}")
+    return given, places, ranges

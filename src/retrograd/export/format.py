@@ -9,7 +9,7 @@ from retrograd.backend.ragged import RaggedSize, Structure
 from retrograd.core import Aval
 from retrograd.core import dtype as dtypes
 from retrograd.fx import Node
-from retrograd.fx.node import FrozenDict, FrozenList
+from retrograd.fx.immutable_collections import immutable_dict, immutable_list
 from retrograd.ops.create import as_tensor
 from retrograd.ops.index import Slot, T
 from retrograd.ops.layout import Size
@@ -63,7 +63,7 @@ class Codec:
             return value
         if depth > DEEPEST:
             raise StorageError(f"values lie more than {DEEPEST} deep in each other, or in themselves")
-        if kind in (list, FrozenList):
+        if kind in (list, immutable_list):
             return [self.write(v, depth + 1) for v in value]
         form = FORMS.get(kind) or (FORMS[_DTYPE] if isinstance(value, _DTYPE) else None)
         if form is None:
@@ -254,7 +254,7 @@ FORMS: dict[type, Form] = {
     complex: Form("complex", lambda codec, v, depth: _write_all(codec, (v.real, v.imag), depth), _read_complex),
     bytes: Form("bytes", lambda codec, value, depth: base64.b64encode(value).decode(), _read_bytes),
     tuple: Form("tuple", _write_all, lambda codec, data, depth: tuple(_read_all(codec, data, depth))),
-    **dict.fromkeys((dict, FrozenDict), Form("dict", _write_dict, _read_dict)),
+    **dict.fromkeys((dict, immutable_dict), Form("dict", _write_dict, _read_dict)),
     slice: Form(
         "slice",
         lambda codec, v, depth: _write_all(codec, (v.start, v.stop, v.step), depth),

@@ -7,7 +7,6 @@ from retrograd.core import Tensor
 from retrograd.export.dims import Place, Sizes
 from retrograd.export.operators import OVER, PLUS, RATIO, SIZE, TIMES
 from retrograd.export.program import ExportedProgram
-from retrograd.export.sizes import Expression
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.mutations import submodule
@@ -201,8 +200,7 @@ class _Body:
             return self.graph.node_copy(node, self.value)
         if node.args[0] in self.env:
             return self.graph.node_copy(node, self.value)
-        name = self._sizes.places.get(Place(node.args[0].target, node.kwargs["dim"]))
-        wanted = Expression(((1, (str(name),)),))
+        wanted = self._sizes.places.get(Place(node.args[0].target, node.kwargs["dim"]))
         for known, inside in self.env.items():
             if wanted in known.meta.get("shape", ()):
                 dim = known.meta["shape"].index(wanted)

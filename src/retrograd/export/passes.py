@@ -8,13 +8,13 @@ from retrograd.export.sizes import Expression, Quotient
 from retrograd.fx.graph import Graph
 from retrograd.fx.node import Node, map_leaves
 
-Place = tuple[str, int]  # an input and one of its dimensions
+Source = tuple[tuple[str, int], Expression]  # an input and one of its dimensions, and what that is of the size
 
 
 class SizeNodes:
     """Nodes that calculate sizes from those of the inputs, each made where it is first used."""
 
-    def __init__(self, graph: Graph, sources: Mapping[str, Place], inputs: Mapping[str, Node]) -> None:
+    def __init__(self, graph: Graph, sources: Mapping[str, Source], inputs: Mapping[str, Node]) -> None:
         self._graph = graph
         self._sources = sources
         self._inputs = inputs
@@ -39,9 +39,13 @@ class SizeNodes:
 
     def _dim(self, name: str) -> Node:
         if name not in self._known:
-            source, dim = self._sources[name]
+            (source, dim), size = self._sources[name]
+            factor, offset = size.terms[0][0], size.at({name: 0})
+            alone = (factor, offset) == (1, 0)
             arguments = (self._inputs[source],), {"dim": dim}
-            self._known[name] = self._graph.create_node("call_function", SIZE, *arguments, name=name)
+            node = self._graph.create_node("call_function", SIZE, *arguments, name=name if alone else None)
+            node = self._call(PLUS, node, -offset) if offset else node
+            self._known[name] = self._call(OVER, node, factor) if factor > 1 else node
         return self._known[name]
 
     def _call(self, op: Any, a: Any, b: Any) -> Node:
@@ -50,7 +54,7 @@ class SizeNodes:
         return self._known[op, a, b]
 
 
-def substituted(graph: Graph, sources: Mapping[str, Place], found: Mapping[Node, Sequence[Any]]) -> Graph:
+def substituted(graph: Graph, sources: Mapping[str, Source], found: Mapping[Node, Sequence[Any]]) -> Graph:
     """A copy of a graph in which integers are calculated: per node, an expression for each leaf that has one.
 
     The leaves of a node's arguments are numbered in the order of `map_leaves`.

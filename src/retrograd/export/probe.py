@@ -1,16 +1,18 @@
 """Which sizes a program depends on, and how: traced at several sizes, its graphs are compared."""
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations
 from typing import Any, NamedTuple
 
 from retrograd.core import Op, Tensor
-from retrograd.export.compare import MismatchError, compare, leaves_of, numbered, vary
+from retrograd.export.compare import MismatchError, Note, compare, leaves_of, numbered, vary
 from retrograd.export.dims import Guard, Place, Range, Sizes
 from retrograd.export.examples import Example
 from retrograd.export.passes import substituted
-from retrograd.export.sizes import LARGEST_DIVISOR, Comparison, Expression, Quotient, fit, plain, seen
+from retrograd.export.seen import Comparison, Fixed, place_of, plain, seen
+from retrograd.export.sizes import LARGEST_DIVISOR, Expression, Quotient, fit
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.node import Node, map_leaves
@@ -18,6 +20,7 @@ from retrograd.fx.tracer import TraceLevel, capture
 from retrograd.ops.generators import fork_rng
 
 AFFORDABLE = 1 << 18  # elements of an input that a program is tried with
+BEYOND = (1, 2, 5, -1, -2, -5)  # how far from where an answer changes the program is tried too
 MOST_TRIALS = 32  # for comparisons whose answer might change
 
 
@@ -30,7 +33,7 @@ class SizedTrace(TraceLevel):
 
     def shape(self, tensor: Tensor) -> tuple[int, ...]:
         """The shape that the user's code sees."""
-        return seen(tensor.value.shape, self._log)
+        return seen(tensor.value.shape, self._log, place_of(sys._getframe(1)))
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
         """Write an operator down, with plain sizes."""
@@ -42,17 +45,19 @@ class Trial(NamedTuple):
 
     point: dict[str, int]
     module: GraphModule
-    asked: dict[tuple, Comparison]
+    asked: dict[tuple, Note]
     quotients: list[Quotient]
 
 
 class Prober:
     """Traces a program at sizes of its choice, and learns from that how its graph depends on them."""
 
-    def __init__(self, root: Any, example: Example, names: dict[Place, str], ranges: Mapping[str, Range]) -> None:
+    def __init__(
+        self, root: Any, example: Example, places: dict[Place, Expression], ranges: Mapping[str, Range]
+    ) -> None:
         self._root = root
         self._example = example
-        self._names = names
+        self._places = places
         self.ranges: dict[str, Range] = dict(ranges)
         self._trials: list[Trial] = []
 
@@ -68,29 +73,27 @@ class Prober:
             self._resolve(name)
         guards = self._guards()
         base = self._trials[0].module
-        sources = {name: place for place, name in reversed(self._names.items())}
+        sources = {name: (place, size) for place, size in reversed(self._places.items()) for name in size.dims}
         graph = substituted(base.graph, sources, self._expressions())
         self._note_sizes(graph)
-        return GraphModule(base, graph, keep=base.state_dict()), Sizes(self._names, self.ranges, tuple(guards))
+        return GraphModule(base, graph, keep=base.state_dict()), Sizes(self._places, self.ranges, tuple(guards))
 
     # ---------------------------------------------------------------------------------------------- trials
 
     def _starting_point(self) -> dict[str, int]:
-        point: dict[str, int] = {}
-        first: dict[str, Place] = {}
         tensors = self._example.tensors()
-        for place, name in self._names.items():
-            size = int(tensors[place.input].shape[place.dim])
-            if size not in self.ranges[name] or not size:
-                raise ValueError(f"export: {place}: {name} must be in {self.ranges[name]} and not 0, got {size}")
-            if point.setdefault(name, size) != size:
-                raise ValueError(f"export: {place}: {name} is {point[name]} in {first[name]}, but {size} here")
-            first.setdefault(name, place)
+        try:
+            point = Sizes(self._places, self.ranges).point(tensors)
+        except ValueError as error:
+            raise ValueError(f"export: {error}") from None
+        for place in self._places:
+            if not tensors[place.input].shape[place.dim]:
+                raise ValueError(f"export: {place}: the example's size must not be 0 where it is to vary")
         return point
 
     def _trace(self, point: dict[str, int]) -> Trial:
         log: list = []
-        args, kwargs = self._example.resized({p: point[n] for p, n in self._names.items()})
+        args, kwargs = self._example.resized({place: size.at(point) for place, size in self._places.items()})
         with fork_rng():
             module = capture(lambda *parts: SizedTrace(log, *parts), self._root, args, kwargs)
         return Trial(point, module, numbered(log), [note for note in log if isinstance(note, Quotient)])
@@ -116,8 +119,24 @@ class Prober:
             trial = self._trace(point)
         except Exception as error:
             raise MismatchError(f"it fails with {type(error).__name__}: {error}") from error
+        self._check_fixed(trial)
         compare(self._trials[0].module, trial.module)
         self._trials.append(trial)
+
+    def _check_fixed(self, trial: Trial) -> None:
+        """A ValueError if the program made a plain number of a size that varies."""
+        fixed = [(key, note) for key, note in trial.asked.items() if isinstance(note, Fixed)]
+        for key, note in fixed:
+            for other in self._trials:
+                known = other.asked.get(key)
+                if isinstance(known, Fixed) and known.value != note.value:
+                    what = f"{known.value} with {_shown(other.point)} and {note.value} with {_shown(trial.point)}"
+                    raise ValueError(
+                        f"export: {note.line} makes a plain number ({note.op}) of a size that is to vary, {what}: what "
+                        f"the program does with that can't be known. Calculate with sizes as they are (+, -, *, //, "
+                        f"comparisons; no int(), float(), len(), range() of them), or keep the size of the example "
+                        f"with Dim.STATIC."
+                    )
 
     def _settle_least(self, name: str) -> None:
         """Try the least size; where the user did not give one and the program can't do with 1, it is 2."""
@@ -136,8 +155,8 @@ class Prober:
     def _is_affordable(self, point: dict[str, int]) -> bool:
         tensors = self._example.tensors()
         shapes = {name: list(x.shape) for name, x in tensors.items()}
-        for place, name in self._names.items():
-            shapes[place.input][place.dim] = point[name]
+        for place, size in self._places.items():
+            shapes[place.input][place.dim] = size.at(point)
         return all(math.prod(s) <= max(AFFORDABLE, 4 * tensors[n].numel()) for n, s in shapes.items())
 
     def _resolve(self, name: str) -> None:
@@ -226,24 +245,43 @@ class Prober:
         return [g for g in self._constant_answers() if not _is_implied(g, self.ranges)]
 
     def _constant_answers(self) -> list[Guard]:
-        points = [trial.point for trial in self._trials]
-        common = [key for key in self._trials[0].asked if all(key in trial.asked for trial in self._trials)]
+        """What was answered the same whenever it was asked, unless it is known that it is not asked elsewhere."""
+        keys = dict.fromkeys(key for trial in self._trials for key in trial.asked)
         found: dict[tuple, Guard] = {}
-        for key in common:
-            asked = [trial.asked[key] for trial in self._trials]
-            if not vary([c.left for c in asked]) and not vary([c.right for c in asked]):
-                continue
-            if len({c.outcome for c in asked}) == 1:
-                left, right = (fit(points, [getattr(c, side) for c in asked]) for side in ("left", "right"))
-                if left is None or right is None:
-                    raise ValueError(f"export: {asked[0].line} compares sizes in a way that can't be told")
-                found.setdefault(
-                    (asked[0].op, left, right), Guard(asked[0].op, left, right, asked[0].outcome, asked[0].line)
-                )
+        for key in keys:
+            trials = [trial for trial in self._trials if key in trial.asked]
+            for guard in _answers([t.point for t in trials], [t.asked[key] for t in trials]):
+                others = [t for t in self._trials if key not in t.asked]
+                if all(guard.holds(t.point) for t in others):
+                    found.setdefault(guard[:4], guard)
         return list(found.values())
 
 
+def _answers(points: list[dict[str, int]], notes: list[Any]) -> Iterator[Guard]:
+    """What has to hold for one question to be answered as it was each time; nothing if the answers differ."""
+    if isinstance(notes[0], Fixed) or len({note.outcome for note in notes}) > 1:
+        return
+    if not vary([n.left for n in notes]) and not vary([n.right for n in notes]):
+        return
+    left, right = (fit(points, [getattr(note, side) for note in notes]) for side in ("left", "right"))
+    if left is None or right is None:
+        raise ValueError(f"export: {notes[0].line} compares sizes in a way that can't be told")
+    if isinstance(notes[0], Comparison):
+        yield Guard(notes[0].op, left, right, notes[0].outcome, notes[0].line)
+    elif not right.dims:  # left // right == q where q * right <= left < (q + 1) * right
+        divisor, q = right.at({}), notes[0].outcome
+        for op, number in ((">=", q), ("<", q + 1)):
+            op = op if divisor > 0 else {">=": "<=", "<": ">"}[op]
+            yield Guard(op, left, Expression(((number * divisor, ()),)), True, notes[0].line)
+    else:
+        yield Guard(">=", left, right.times(notes[0].outcome), True, notes[0].line)
+
+
 # -------------------------------------------------------------------------------------------------- points
+
+
+def _shown(point: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} = {size}" for name, size in point.items())
 
 
 def _plan(point: dict[str, int], ranges: Mapping[str, Range]) -> Iterator[dict[str, int]]:
@@ -273,10 +311,12 @@ def _turning(guard: Guard, point: dict[str, int], ranges: Mapping[str, Range]) -
             other = {**point, name: size}
             return guard.left.at(other) - guard.right.at(other)
 
-        for size in _around_zero(gap, limits.min, limits.max or 1 << 24):
-            if size in limits and not guard.holds({**point, name: size}):
-                yield {**point, name: size}
-                break
+        near = _around_zero(gap, limits.min, limits.max or 1 << 24)
+        turned = [n for n in near if n in limits and not guard.holds({**point, name: n})]
+        for start in turned[:1]:  # and some beyond, where the answer is no other again
+            for size in (start, *[start + k for k in BEYOND]):
+                if size in limits and not guard.holds({**point, name: size}):
+                    yield {**point, name: size}
 
 
 def _around_zero(f: Callable[[int], int], low: int, high: int) -> list[int]:

@@ -1,6 +1,6 @@
 """`ExportedProgram`: a flat graph, what its inputs and outputs are, and the tensors that it was exported with."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
@@ -86,26 +86,20 @@ class ExportGraphSignature:
         self.input_specs = input_specs
         self.output_specs = output_specs
 
-    def _lifted(self, kind: InputKind) -> dict[str, str]:
-        return {spec.arg.name: str(spec.target) for spec in self.input_specs if spec.kind is kind}
-
-    def _mutated(self, kind: OutputKind) -> dict[str, str]:
-        return {spec.arg.name: str(spec.target) for spec in self.output_specs if spec.kind is kind}
-
     @property
     def inputs_to_parameters(self) -> dict[str, str]:
         """Qualified names of parameters, by their placeholders."""
-        return self._lifted(InputKind.PARAMETER)
+        return _targets(self.input_specs, InputKind.PARAMETER)
 
     @property
     def inputs_to_buffers(self) -> dict[str, str]:
         """Qualified names of buffers, by their placeholders."""
-        return self._lifted(InputKind.BUFFER)
+        return _targets(self.input_specs, InputKind.BUFFER)
 
     @property
     def inputs_to_lifted_tensor_constants(self) -> dict[str, str]:
         """Names of other tensors that the code used, by their placeholders."""
-        return self._lifted(InputKind.CONSTANT_TENSOR)
+        return _targets(self.input_specs, InputKind.CONSTANT_TENSOR)
 
     @property
     def parameters(self) -> list[str]:
@@ -141,12 +135,12 @@ class ExportGraphSignature:
     @property
     def buffers_to_mutate(self) -> dict[str, str]:
         """Qualified names of the buffers that a run changes, by the nodes of their new values."""
-        return self._mutated(OutputKind.BUFFER_MUTATION)
+        return _targets(self.output_specs, OutputKind.BUFFER_MUTATION)
 
     @property
     def user_inputs_to_mutate(self) -> dict[str, str]:
         """The arguments that a run changes, by the nodes of their new values."""
-        return self._mutated(OutputKind.USER_INPUT_MUTATION)
+        return _targets(self.output_specs, OutputKind.USER_INPUT_MUTATION)
 
     @property
     def lifted(self) -> dict[str, str]:
@@ -156,6 +150,11 @@ class ExportGraphSignature:
     def __str__(self) -> str:
         inputs, outputs = "\n".join(map(str, self.input_specs)), "\n".join(map(str, self.output_specs))
         return f"# inputs\n{inputs}\n\n# outputs\n{outputs}"
+
+
+def _targets(specs: Sequence[InputSpec] | Sequence[OutputSpec], kind: InputKind | OutputKind) -> dict[str, str]:
+    """What the inputs or outputs of a kind are of, by their nodes."""
+    return {spec.arg.name: str(spec.target) for spec in specs if spec.kind is kind}
 
 
 class ExportedProgram:

@@ -4,9 +4,10 @@ import inspect
 from typing import Any
 
 from retrograd.core import Aval
-from retrograd.export.dims import DynamicSignature, Guard, Place, Range, Sizes
+from retrograd.export.dims import DynamicSignature, Guard, Place, Range, Sizes, linear
 from retrograd.export.format import Codec, Form, StorageError, add_form, expect, fields, members, text
-from retrograd.export.sizes import COMPARISONS, Expression
+from retrograd.export.seen import COMPARISONS
+from retrograd.export.sizes import Expression
 from retrograd.export.tensors import is_safe
 from retrograd.export.trees import read_tree, write_tree
 from retrograd.fx.mutations import ATTRIBUTE, BUFFER, CONSTANT, PARAMETER, USER_INPUT, Mutation
@@ -128,11 +129,9 @@ def _read_mutations(made: Signature, mutations: list, same: list) -> None:
 
 def _write_sizes(sizes: Sizes) -> dict[str, Any]:
     return {
-        "places": [[*place, name] for place, name in sizes.places.items()],
+        "places": [[*place, _write_size(size)] for place, size in sizes.places.items()],
         "ranges": [[name, *known] for name, known in sizes.ranges.items()],
-        "guards": [
-            [g.op, _write_expression(g.left), _write_expression(g.right), g.answer, g.line] for g in sizes.guards
-        ],
+        "guards": [_write_guard(guard) for guard in sizes.guards],
     }
 
 
@@ -152,12 +151,25 @@ def _read_sizes(data: Any, signature: Signature) -> Sizes:
     for entry in places:
         name, dim, size = members(entry, 3, "a dimension of an input")
         fits = type(name) is str and type(dim) is int and 0 <= dim < ndims.get(name, 0)
-        expect(fits and type(size) is str and size in known, "a dimension of an input", entry)
-        found[Place(name, dim)] = size
+        expect(fits, "a dimension of an input", entry)
+        found[Place(name, dim)] = made = linear(size) if type(size) is str else _read_expression(size)
+        expect(_is_linear(made) and made.dims <= known.keys(), "a size of a dimension", entry)
     checked = tuple([_read_guard(guard) for guard in guards])
     used = {d for guard in checked for d in guard.left.dims | guard.right.dims}
-    expect(used <= set(found.values()), "dimensions of inputs", sorted(used))
+    expect(used <= {name for size in found.values() for name in size.dims}, "dimensions of inputs", sorted(used))
     return Sizes(found, known, checked)
+
+
+def _write_size(size: Expression) -> Any:
+    """A dimension by itself is its name."""
+    [name] = size.dims
+    return name if size == linear(name) else _write_expression(size)
+
+
+def _is_linear(size: Expression) -> bool:
+    monomials = [dims for _, dims in size.terms]
+    fits = len(size.dims) == 1 and size.over == 1 and size.terms[0][0] > 0
+    return fits and len(monomials[0]) == 1 and monomials[1:] in ([], [()])
 
 
 def _read_range(data: Any) -> tuple[str, Range]:

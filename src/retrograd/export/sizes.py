@@ -1,14 +1,10 @@
-"""Sizes as expressions of dimensions that vary: fitted to what several traces saw, and found in their comparisons."""
+"""Sizes as expressions of dimensions that vary, fitted to what several traces saw."""
 
 import math
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import partialmethod
 from itertools import combinations, combinations_with_replacement
 from typing import Any, NamedTuple
-
-from retrograd.core.source import user_line
 
 Point = Mapping[str, int]  # a size for every dimension that varies, by the dimension's name
 Monomial = tuple[str, ...]  # a product of dimensions; () is 1
@@ -35,6 +31,10 @@ class Expression(NamedTuple):
     def dims(self) -> set[str]:
         """The dimensions that it depends on."""
         return {d for _, monomial in self.terms for d in monomial}
+
+    def times(self, factor: int) -> "Expression":
+        """This, if it is no quotient, times an integer."""
+        return Expression(tuple([(c * factor, monomial) for c, monomial in self.terms]), self.over)
 
     def __repr__(self) -> str:
         text = " + ".join(map(_term, self.terms)).replace("+ -", "- ") or "0"
@@ -131,95 +131,8 @@ def _offsets(a: int, q: int, values: Mapping[int, int]) -> range:
     return range(low, min(q * v + q - a * n for n, v in values.items()))
 
 
-# --------------------------------------------------------------------------------------------- comparisons
-
-COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
-
-
-class Comparison(NamedTuple):
-    """What a program asked of a size: `left op right` at a line of the user's code."""
-
-    op: str
-    left: int
-    right: int
-    line: str
-
-    @property
-    def outcome(self) -> bool:
-        """The answer that the program got."""
-        return COMPARISONS[self.op](self.left, self.right)
-
-
 class Quotient(NamedTuple):
     """A float that a program made of sizes: `left / right`."""
 
     left: Any
     right: Any
-
-
-class SeenSize(int):
-    """A size of a traced tensor: an integer that notes how it and what follows from it are compared."""
-
-    _log: list
-
-    def __hash__(self) -> int:
-        return int.__hash__(self)
-
-    def __bool__(self) -> bool:
-        return self._compare("!=", 0)
-
-    def __repr__(self) -> str:
-        return int.__repr__(self)
-
-    def _compare(self, op: str, other: Any) -> Any:
-        if not isinstance(other, int):
-            return getattr(int, _METHOD[op])(self, other)
-        asked = Comparison(op, int(self), int(other), user_line())
-        self._log.append(asked)
-        return asked.outcome
-
-    def __truediv__(self, other: Any) -> Any:
-        return self._divide(int(self), plain(other)) if isinstance(other, (int, float)) else NotImplemented
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self._divide(plain(other), int(self)) if isinstance(other, (int, float)) else NotImplemented
-
-    def _divide(self, left: Any, right: Any) -> Any:
-        self._log.append(Quotient(left, right))
-        return left / right
-
-    def _compute(self, method: str, *others: Any) -> Any:
-        return seen(getattr(int, method)(self, *others), self._log)
-
-    def __reduce__(self) -> tuple:
-        return int, (int(self),)
-
-
-_METHOD = {"==": "__eq__", "!=": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
-_ARITHMETIC = (
-    "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__floordiv__", "__rfloordiv__", "__mod__",
-    "__rmod__", "__neg__", "__pos__", "__abs__", "__pow__", "__rpow__", "__lshift__", "__rshift__", "__and__", "__or__",
-    "__divmod__", "__rdivmod__",
-)  # fmt: skip
-for _op, _name in _METHOD.items():
-    setattr(SeenSize, _name, partialmethod(SeenSize._compare, _op))
-for _name in _ARITHMETIC:
-    setattr(SeenSize, _name, partialmethod(SeenSize._compute, _name))
-
-
-def seen(value: Any, log: list) -> Any:
-    """A size that notes in `log` what is asked of it; what is no integer stays as it is."""
-    if isinstance(value, tuple):
-        return tuple([seen(v, log) for v in value])
-    if type(value) is not int:
-        return value
-    size = SeenSize(value)
-    size._log = log
-    return size
-
-
-def plain(value: Any) -> Any:
-    """A size without its notes."""
-    return int(value) if type(value) is SeenSize else value

@@ -7,6 +7,7 @@ from retrograd.core import Aval, Tensor, operator_named
 from retrograd.export.format import Codec, StorageError, expect, fields, text
 from retrograd.fx import GraphModule
 from retrograd.fx.graph_module import tensor_names
+from retrograd.fx.mutations import submodule
 from retrograd.nn import Module, Parameter
 
 KINDS = ("parameter", "buffer", "transient buffer", "constant")
@@ -140,7 +141,7 @@ def build_home(entries: list[Entry], numbers: dict[str, Tensor]) -> Module:
     made: dict[str, Tensor] = {}
     for entry in entries:
         path, _, last = entry.name.rpartition(".")
-        owner = _submodule(home, path)
+        owner = submodule(home, path)
         if entry.stored_as not in made:
             made[entry.stored_as] = _owned(entry, numbers[entry.stored_as])
         tensor = made[entry.stored_as]
@@ -158,11 +159,3 @@ def _owned(entry: Entry, tensor: Tensor) -> Tensor:
         return Parameter(tensor, entry.requires_grad)
     tensor.requires_grad = entry.requires_grad
     return tensor
-
-
-def _submodule(home: Module, path: str) -> Module:
-    for name in path.split(".") if path else ():
-        if name not in dict(home.named_children()):
-            home.add_module(name, Module())
-        home = home.get_submodule(name)
-    return home

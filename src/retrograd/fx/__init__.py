@@ -1,5 +1,6 @@
 """Programs as graphs of operators: traced from Python, changed, printed, drawn, and run again."""
 
+from retrograd.fx import immutable_collections, subgraph_rewriter
 from retrograd.fx.drawing import draw
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
@@ -9,11 +10,12 @@ from retrograd.fx.patterns import Match, replace_pattern
 from retrograd.fx.proxy import Proxy, TraceError, wrap
 from retrograd.fx.signature import Signature
 from retrograd.fx.split import split_module
-from retrograd.fx.symbolic import Tracer, symbolic_trace
+from retrograd.fx.symbolic import PH, Tracer, symbolic_trace
 from retrograd.fx.tracer import TraceLevel, trace
 from retrograd.fx.transformer import Transformer
 
 __all__ = [
+    "PH",
     "Graph",
     "GraphModule",
     "Interpreter",
@@ -27,9 +29,11 @@ __all__ = [
     "Transformer",
     "draw",
     "has_side_effect",
+    "immutable_collections",
     "map_nodes",
     "replace_pattern",
     "split_module",
+    "subgraph_rewriter",
     "symbolic_trace",
     "trace",
     "wrap",

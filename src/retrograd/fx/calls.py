@@ -4,7 +4,7 @@ from itertools import takewhile
 from typing import Any
 
 from retrograd.core import Op
-from retrograd.core.schema import REQUIRED, Parameter
+from retrograd.core.schema import REQUIRED, Parameter, foreign_in
 
 
 def as_written(op: Op, values: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
@@ -19,4 +19,6 @@ def as_written(op: Op, values: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
 
 def _is_default(parameter: Parameter, values: dict[str, Any]) -> bool:
     value, default = values[parameter.name], parameter.default
-    return default is not REQUIRED and type(value) is type(default) and bool(value == default)
+    if default is REQUIRED or type(value) is not type(default):
+        return False
+    return not foreign_in(value) and bool(value == default)

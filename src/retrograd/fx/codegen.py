@@ -11,7 +11,8 @@ from retrograd.core import Op, operator_named
 from retrograd.core import dtype as dtypes
 from retrograd.core.source import LINES
 from retrograd.fx.context import STACKS
-from retrograd.fx.node import CALLS, FrozenDict, FrozenList, Node
+from retrograd.fx.immutable_collections import immutable_dict, immutable_list
+from retrograd.fx.node import CALLS, Node
 
 if TYPE_CHECKING:
     from retrograd.fx.graph import Graph
@@ -178,9 +179,9 @@ class _Writer:
         return ": ".join(map(self._value, item))
 
     def _global(self, value: Any, name: str = "") -> str:
-        for name, known in self._objects.items():
+        for taken, known in self._objects.items():
             if known is value:
-                return name
+                return taken
         name = next(filter(str.isidentifier, (name, repr(value))), f"_{type(value).__name__.lower()}")
         while name in self._taken or name in self._objects or keyword.iskeyword(name):
             name += "_"
@@ -194,8 +195,8 @@ _WRITERS: dict[type, Any] = {
     float: lambda writer, v: repr(v) if v - v == 0 else f"float({str(v)!r})",
     complex: lambda writer, v: f"complex({writer._value(v.real)}, {writer._value(v.imag)})",
     tuple: lambda writer, v: f"({writer._members(v)}{',' * (len(v) == 1)})",
-    **dict.fromkeys((list, FrozenList), lambda writer, v: f"[{writer._members(v)}]"),
-    **dict.fromkeys((dict, FrozenDict), lambda writer, v: f"{{{', '.join(map(writer._item, v.items()))}}}"),
+    **dict.fromkeys((list, immutable_list), lambda writer, v: f"[{writer._members(v)}]"),
+    **dict.fromkeys((dict, immutable_dict), lambda writer, v: f"{{{', '.join(map(writer._item, v.items()))}}}"),
     slice: lambda writer, v: f"slice({writer._members((v.start, v.stop, v.step))})",
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 from retrograd.core import Tensor
 from retrograd.core.source import LINES
 from retrograd.fx.graph import Graph
-from retrograd.fx.mutations import submodule
+from retrograd.fx.mutations import submodule, tensors_written
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 
@@ -158,7 +158,8 @@ def extract(root: Module, names: Iterable[str]) -> Module:
 
 def _read_by(graph: Graph) -> list[str]:
     """The qualified names of what the graph reads or writes."""
-    return [str(node.target) for node in graph.nodes if node.op in ("get_attr", "call_module")]
+    read = [str(node.target) for node in graph.nodes if node.op in ("get_attr", "call_module")]
+    return [*read, *tensors_written(graph.signature)]
 
 
 def _module_of(values: Mapping[str, Any]) -> Module:

@@ -108,8 +108,19 @@ def _arguments(node: Node) -> Iterator[str]:
 def _stand_in(node: Node) -> Any:
     """What a schema takes as it would the node's result: of several results their avals, of sizes a number."""
     val = node.meta.get("val")
-    is_number = isinstance(node.target, Op) and node.target.schema.returns in ("int", "float")
-    return 1 if is_number else val if isinstance(val, tuple) and val else node
+    if isinstance(node.target, Op) and node.target.schema.returns in ("int", "float"):
+        return 1
+    if val is None:
+        return _Unknown()
+    return val if isinstance(val, tuple) and val else node
+
+
+class _Unknown:
+    """A value of any type, for which schemas have a place everywhere."""
+
+    @classmethod
+    def __tensor_function__(cls, func: Any, types: tuple, args: tuple, kwargs: dict[str, Any]) -> Any:
+        return NotImplemented
 
 
 def _signature(graph: "Graph") -> Iterator[str]:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from retrograd.core import Tensor, operator_named
+from retrograd.core import Op, Tensor, operator_named
 from retrograd.core.tensor import count_of
 from retrograd.fx.node import Node, nodes_in
 from retrograd.fx.operators import OVERWRITTEN
@@ -15,7 +15,7 @@ from retrograd.nn.parameter import Parameter
 
 USER_INPUT, PARAMETER, BUFFER, CONSTANT, ATTRIBUTE = "user_input", "parameter", "buffer", "constant", "attribute"
 CONSTANT_NAME = "_tensor_constant"
-_detach, _view_scatter = operator_named("detach"), operator_named("view_scatter")
+_clone, _detach, _view_scatter = map(operator_named, ("clone", "detach", "view_scatter"))
 
 
 class Mutation(NamedTuple):
@@ -173,11 +173,13 @@ def keeps_old(node: Node) -> bool:
 
 
 def _shows(user: Node) -> bool:
-    return user.target.view and keeps_old(user)
+    return not isinstance(user.target, Op) or (user.target.view and keeps_old(user))
 
 
 def _saves(user: Node, node: Node) -> bool:
     """Whether the derivative of a call needs the value of one of its inputs."""
+    if not isinstance(user.target, Op):
+        return True
     if all(_is_call(n, _detach) for n in user.users):
         return False
     schema = user.target.schema
@@ -186,6 +188,35 @@ def _saves(user: Node, node: Node) -> bool:
     places = sum(1 << i for i, nodes in enumerate(inputs) if node in nodes)
     rules = zip(user.target.rules, inputs, strict=True)
     return any(rule is not None and rule.needs_values & places for rule, nodes in rules if nodes)
+
+
+def read_copies(graph: Any, written: Iterable[Node]) -> None:
+    """Let what shows or saves a value that will be written to use a copy of it."""
+    for node in written:
+        if keeps_old(node):
+            first = next(n for n in graph.nodes if n.op != "placeholder")
+            with graph.inserting_before(first if node.op == "placeholder" else node.next):
+                copy = graph.call_function(_clone)
+            node.replace_all_uses_with(copy)
+            copy.args = (node,)
+            copy.meta = dict(node.meta)
+
+
+def tensors_written(signature: Any) -> list[str]:
+    """The qualified names of the module's tensors that a graph of this signature, if it has one, writes to."""
+    mutations = signature.mutations if signature is not None else []
+    return [m.target for m in mutations if m.kind not in (USER_INPUT, ATTRIBUTE)]
+
+
+def targets_in(graph: Any) -> list[Node]:
+    """The inputs and attributes of a graph that it writes to."""
+    names = tensors_written(graph.signature)
+    inputs = [m.target for m in graph.signature.mutations if m.kind == USER_INPUT] if graph.signature else []
+    return [
+        node
+        for node in graph.nodes
+        if (node.op == "get_attr" and node.target in names) or (node.op == "placeholder" and node.target in inputs)
+    ]
 
 
 # ------------------------------------------------------------------------------------------------- when a graph runs

@@ -3,11 +3,10 @@
 import builtins
 import operator
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
-
-import optree
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from retrograd.core import Op
+from retrograd.fx.immutable_collections import immutable_dict, immutable_list
 
 if TYPE_CHECKING:
     from retrograd.fx.graph import Graph
@@ -111,6 +110,11 @@ class Node:
     def all_input_nodes(self) -> list["Node"]:
         """The nodes among the arguments, each once."""
         return list(self._inputs)
+
+    @property
+    def stack_trace(self) -> str | None:
+        """The line of the user's code that the step comes from, if tracing has left it in `meta`."""
+        return self.meta.get("stack_trace")
 
     def replace_input_with(self, old: "Node", new: "Node") -> None:
         """Use `new` wherever `old` stands among the arguments."""
@@ -249,57 +253,19 @@ def target_text(target: Any) -> str:
     return f"{home.removeprefix('_') if home == '_operator' else home}.{target.__name__}"
 
 
-class FrozenList(list):
-    """A list among the arguments of a node, which can't change."""
-
-    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise TypeError("a node's arguments can't change in place, since users are kept by them; assign node.args")
-
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = append = clear = extend = insert = pop = remove = _refuse
-    reverse = sort = _refuse
-
-    def __reduce__(self) -> tuple:
-        return FrozenList, (list(self),)
-
-
-class FrozenDict(dict):
-    """A dict among the arguments of a node, which can't change."""
-
-    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise TypeError("a node's arguments can't change in place, since users are kept by them; assign node.kwargs")
-
-    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
-
-    def __reduce__(self) -> tuple:
-        return FrozenDict, (dict(self),)
-
-
-EVERYWHERE: Any = optree.registry.__GLOBAL_NAMESPACE
-_register: Any = optree.register_pytree_node
-
-# So that pytree functions see through them, as through plain ones.
-_register(FrozenList, lambda v: (tuple(v), None), lambda _, v: FrozenList(v), namespace=EVERYWHERE)
-_register(
-    FrozenDict,
-    lambda v: (tuple(v.values()), tuple(v), tuple(v)),
-    lambda keys, v: FrozenDict(zip(keys, v, strict=True)),
-    namespace=EVERYWHERE,
-)
-
-
 def frozen(value: Any) -> Any:
     """Nested tuples, lists, dicts and slices as copies that can't change.
 
     >>> type(frozen([1, 2])).__name__
-    'FrozenList'
+    'immutable_list'
     """
     if isinstance(value, tuple):
         members = [frozen(v) for v in value]
         return type(value)(*members) if hasattr(value, "_fields") else tuple(members)
     if isinstance(value, list):
-        return FrozenList([frozen(v) for v in value])
+        return immutable_list([frozen(v) for v in value])
     if isinstance(value, dict):
-        return FrozenDict({k: frozen(v) for k, v in value.items()})
+        return immutable_dict({k: frozen(v) for k, v in value.items()})
     if isinstance(value, slice):
         return slice(*[frozen(v) for v in (value.start, value.stop, value.step)])
     return value

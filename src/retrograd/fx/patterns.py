@@ -1,5 +1,6 @@
 """Finding small graphs in a large one, and putting others in their place."""
 
+import copy
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -7,11 +8,12 @@ from typing import Any, NamedTuple
 from retrograd.core import Op, Tensor
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
+from retrograd.fx.mutations import read_copies, targets_in
 from retrograd.fx.node import CALLS, Node, map_nodes
 from retrograd.fx.symbolic import symbolic_trace
 from retrograd.nn.module import Module
 
-Program = Callable | GraphModule
+Program = Callable | Graph | GraphModule
 
 
 # What tensors call the functions of the module operator, where that is another name.
@@ -46,18 +48,47 @@ def replace_pattern(gm: GraphModule, pattern: Program, replacement: Program) -> 
     >>> len(matches), [node.name for node in module.graph.nodes]
     (1, ['x', 'y', 'log_1', 'add', 'output'])
     """
-    wanted, given = _module(pattern), _module(replacement)
-    _check(wanted.graph, given.graph)
-    matches = _Matcher(gm, wanted).matches()
-    rewriter = _Rewriter(gm, wanted, given)
-    for match in matches:
-        rewriter.replace(match)
+    return [match for match, _ in rewritten(gm, pattern, replacement)]
+
+
+def rewritten(
+    gm: GraphModule,
+    pattern: Program,
+    replacement: Program | None,
+    accepts: Callable[[Match, Graph], bool] = lambda match, pattern: True,
+    chosen: Callable[[Match, Graph], Program] | None = None,
+    ignore_literals: bool = False,
+) -> list[tuple[Match, list[Node]]]:
+    """Replace the matches that are accepted, each by what is `chosen` if that is given; returns them with new nodes."""
+    if not isinstance(gm, GraphModule):
+        raise TypeError(f"replace_pattern: expected a graph module, got {type(gm).__name__}; see fx.symbolic_trace")
+    wanted = _module(pattern, gm)
+    if not all(isinstance(node, Node) and node.op in CALLS for node in _results(wanted.graph)):
+        raise ValueError("replace_pattern: every result of the pattern must be that of a call")
+    known: dict[int, tuple[Program, GraphModule]] = {}
+
+    def made(program: Program) -> GraphModule:
+        if id(program) not in known:
+            known[id(program)] = program, _module(program, gm)
+            _check(wanted.graph, known[id(program)][1].graph)
+        return known[id(program)][1]
+
+    if replacement is not None:
+        made(replacement)  # which may refuse it
+    matches = [m for m in _Matcher(gm, wanted, ignore_literals).matches() if accepts(m, wanted.graph)]
+    programs = [chosen(match, wanted.graph) if chosen is not None else replacement for match in matches]
+    pairs = [(match, made(program)) for match, program in zip(matches, programs, strict=True) if program is not None]
+    rewriter = _Rewriter(gm, wanted)
+    done = [(match, rewriter.replace(match, given)) for match, given in pairs]
+    read_copies(gm.graph, targets_in(gm.graph))
     gm.graph.lint()
     gm.recompile()
-    return matches
+    return done
 
 
-def _module(program: Program) -> GraphModule:
+def _module(program: Program, gm: GraphModule) -> GraphModule:
+    if isinstance(program, Graph):
+        return GraphModule(gm, copy.deepcopy(program))
     return program if isinstance(program, GraphModule) else symbolic_trace(program)
 
 
@@ -68,8 +99,6 @@ def _check(pattern: Graph, replacement: Graph) -> None:
     results = [len(_results(graph)) for graph in (pattern, replacement)]
     if results[0] != results[1]:
         raise ValueError(f"replace_pattern: the pattern has {results[0]} results, the replacement {results[1]}")
-    if not all(isinstance(node, Node) and node.op in CALLS for node in _results(pattern)):
-        raise ValueError("replace_pattern: every result of the pattern must be that of a call")
 
 
 def _results(graph: Graph) -> tuple:
@@ -83,8 +112,8 @@ def _results(graph: Graph) -> tuple:
 class _Matcher:
     """Looks for a pattern from its last result backwards."""
 
-    def __init__(self, gm: GraphModule, pattern: GraphModule) -> None:
-        self.gm, self.pattern = gm, pattern
+    def __init__(self, gm: GraphModule, pattern: GraphModule, ignore_literals: bool) -> None:
+        self.gm, self.pattern, self.ignore_literals = gm, pattern, ignore_literals
         self.anchors = _results(pattern.graph)
         self.place = {node: index for index, node in enumerate(gm.graph.nodes)}
 
@@ -127,7 +156,7 @@ class _Matcher:
         while pairs:
             wanted, there = pairs.pop()
             if not isinstance(wanted, Node):
-                inside = _members(wanted, there)
+                inside = [] if self._are_literals(wanted, there) else _members(wanted, there)
                 if inside is None:
                     return False
                 pairs += inside
@@ -141,6 +170,10 @@ class _Matcher:
                 bound[wanted] = there
                 pairs += further
         return True
+
+    def _are_literals(self, wanted: Any, there: Any) -> bool:
+        """Whether both are numbers or texts, which may differ."""
+        return self.ignore_literals and all(isinstance(value, int | float | complex | str) for value in (wanted, there))
 
     def _bind(self, wanted: Node, there: Any) -> list[tuple] | None:
         """The pairs of arguments that must agree if two nodes are to; None if they can't."""
@@ -245,28 +278,29 @@ def operator_of(node: Node) -> Op | None:
 class _Rewriter:
     """Puts copies of the replacement into a graph."""
 
-    def __init__(self, gm: GraphModule, pattern: GraphModule, replacement: GraphModule) -> None:
-        self.gm, self.replacement = gm, replacement
+    def __init__(self, gm: GraphModule, pattern: GraphModule) -> None:
+        self.gm = gm
         self.arguments = pattern.graph.find_nodes(op="placeholder")
         self.anchors = _results(pattern.graph)
         self.place = {node: index for index, node in enumerate(gm.graph.nodes)}
         self.changed: dict[Node, Any] = {}  # what earlier matches replaced
-        self.names: dict[str, str] = {}  # the replacement's qualified names -> those in the module
+        self.names: dict[tuple[GraphModule, str], str] = {}  # a replacement's qualified names -> those in the module
 
-    def replace(self, match: Match) -> None:
-        """Put the replacement in the place of one match."""
-        graph, source = self.gm.graph, self.replacement.graph
+    def replace(self, match: Match, replacement: GraphModule) -> list[Node]:
+        """Put the replacement in the place of one match; returns its nodes."""
+        graph, source = self.gm.graph, replacement.graph
         bound = [self._current(match.nodes_map.get(argument)) for argument in self.arguments]
         values: dict[Node, Any] = dict(zip(source.find_nodes(op="placeholder"), bound, strict=True))
         with graph.inserting_before(self._where(match)):
             for node in source.nodes:
                 if node.op != "output" and node not in values:
-                    values[node] = self._copy(node, values, match.anchor)
+                    values[node] = self._copy(node, values, match.anchor, replacement)
         results = map_nodes(_results(source), values.__getitem__)
         for anchor, result in zip(self.anchors, results, strict=True):
             self._put(match.nodes_map[anchor], result)
         for node in sorted(_inside(match), key=self.place.__getitem__, reverse=True):
             graph.erase_node(node)
+        return [values[node] for node in source.nodes if node.op not in ("placeholder", "output")]
 
     def _current(self, value: Any) -> Any:
         while isinstance(value, Node) and value in self.changed:
@@ -282,14 +316,11 @@ class _Rewriter:
                 return node
         return last
 
-    def _copy(self, node: Node, values: dict[Node, Any], anchor: Node) -> Node:
+    def _copy(self, node: Node, values: dict[Node, Any], anchor: Node, replacement: GraphModule) -> Node:
         """A copy of one node; where the module has operators alone, a call of one."""
-        if node.op in ("get_attr", "call_module"):
-            self._adopt(node)
         copy = self.gm.graph.node_copy(node, values.__getitem__)
-        copy.target = (
-            self.names.get(copy.target, copy.target) if node.op in ("get_attr", "call_module") else node.target
-        )
+        if node.op in ("get_attr", "call_module"):
+            copy.target = self._adopted(node, replacement)
         op = operator_of(copy) if self.gm.graph.signature is not None else None
         if op is not None:
             copy.op, copy.target = "call_function", op
@@ -306,21 +337,17 @@ class _Rewriter:
             new.meta.setdefault("val", old.meta["val"])
         self.changed[old] = new
 
-    def _adopt(self, node: Node) -> None:
-        """Give the module what the replacement reads or calls, under a name that is free."""
-        if node.target in self.names:
-            return
-        value = _attribute(self.replacement, node)
-        for name in _names(node.target):
-            path, _, last = name.rpartition(".")
-            there = _lookup(self.gm, name)
-            if there is value:
-                break
-            if there is None:
-                home = _home(self.gm, path)
-                setattr(home, last, value)
-                break
-        self.names[node.target] = name
+    def _adopted(self, node: Node, replacement: GraphModule) -> str:
+        """The name under which the module has what the replacement reads or calls: a free one, if it is new."""
+        key = replacement, node.target
+        if key not in self.names:
+            value = _attribute(replacement, node)
+            fitting = (n for n in _names(node.target) if _lookup(self.gm, n) is None or _lookup(self.gm, n) is value)
+            self.names[key] = name = next(fitting)
+            if _lookup(self.gm, name) is None:
+                path, _, last = name.rpartition(".")
+                setattr(_home(self.gm, path), last, value)
+        return self.names[key]
 
 
 def _names(name: str) -> Iterable[str]:

@@ -56,6 +56,11 @@ class Proxy:
         self.tracer.create_proxy("call_function", operator.setitem, (self, key, value), {})
 
     __hash__ = object.__hash__
+    __array_ufunc__ = None  # NumPy's arrays leave operators to the proxy
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        instead = "compute with operators that answer with new tensors; what is made while tracing can't be written to"
+        _refuse(self, "numbers are needed here", instead, TypeError)
 
     def __bool__(self) -> bool:
         return self.tracer.to_bool(self)
@@ -130,6 +135,8 @@ for _name in IN_PLACE:
     setattr(Proxy, f"__{_name}__", _operator(f"__{_name}__", _function))
     setattr(Proxy, f"__r{_name}__", _operator(f"__r{_name}__", _function, reflected=True))
     setattr(Proxy, f"__i{_name}__", _operator(f"__i{_name}__", getattr(operator, f"i{_name}")))
+for _name, _reflected in (("__divmod__", False), ("__rdivmod__", True)):
+    setattr(Proxy, _name, _operator(_name, divmod, _reflected))
 _ROUNDED: dict[str, Any] = {"round": round, "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc}
 for _name, _rounded in _ROUNDED.items():
     setattr(Proxy, f"__{_name}__", _operator(f"__{_name}__", _rounded))

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from copy import copy
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -120,6 +121,14 @@ class Signature:
     def learn_mutations(self, mutations: list[Mutation], same: dict[int, int]) -> None:
         """Take these for what is written to; `same`: which leaves of the result are such a target itself."""
         self.mutations, self._same = mutations, same
+
+    def keeping(self, *kinds: str) -> "Signature":
+        """The same with mutations of these kinds alone, for a graph that does the others itself."""
+        places = [i for i, mutation in enumerate(self.mutations) if mutation.kind in kinds]
+        made = copy(self)
+        same = {leaf: places.index(i) for leaf, i in self._same.items() if i in places}
+        made.learn_mutations([self.mutations[i] for i in places], same)
+        return made
 
     @property
     def single(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule, extract
+from retrograd.fx.mutations import tensors_written
 from retrograd.fx.node import CALLS, Node, map_nodes, nodes_in
 from retrograd.nn.module import Module
 
@@ -141,7 +142,7 @@ class _Splitter:
             self.values[node] = self.graph.node_copy(node)
         self.graph.output(map_nodes(result, self.values.__getitem__))
         self.graph.signature = self.old.signature
-        home = extract(self.root, [node.target for node in read])
+        home = extract(self.root, [*[node.target for node in read], *tensors_written(self.old.signature)])
         for name, module in modules.items():
             home.add_module(name, module)
             for node in module.graph.nodes:

@@ -8,6 +8,8 @@ from itertools import count
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
+import optree
+
 from retrograd.core import Tensor
 from retrograd.core.source import user_line
 from retrograd.fx.graph import Graph
@@ -28,7 +30,8 @@ def symbolic_trace(root: Module | Callable, concrete_args: dict[str, Any] | None
     the line; see `fx.trace`, which runs the code on examples.
 
     `concrete_args` has values for arguments by name, with which the code runs.  The result still takes these
-    arguments, and checks that they are what they were: a ValueError if not.  They may be left out.
+    arguments, and checks that they are what they were: a ValueError if not.  They may be left out.  `fx.PH` in nested
+    lists, tuples and dicts there stands for a value that is not known; then the argument must be given.
 
     >>> import retrograd as rg
     >>> from retrograd import fx
@@ -116,22 +119,30 @@ class Tracer:
         unknown = concrete.keys() - parameters.keys()
         if unknown:
             raise ValueError(f"symbolic_trace: concrete_args has {sorted(unknown)}, which are no arguments of the code")
+        concrete = {name: value for name, value in concrete.items() if value is not PH}
         ordered = sorted(parameters.values(), key=lambda p: LOCALS.index(p.kind))
         proxies = [self._input(p, concrete, ordered[i + 1 :]) for i, p in enumerate(ordered)]
-        for parameter, proxy in zip(ordered, proxies, strict=True):
-            if parameter.name in concrete:
-                check = (proxy, concrete[parameter.name], parameter.name)
-                self.create_proxy("call_function", check_concrete, check, {})
-        return [concrete.get(p.name, proxy) for p, proxy in zip(ordered, proxies, strict=True)]
+        return [
+            self._specialized(p.name, proxy, concrete[p.name]) if p.name in concrete else proxy
+            for p, proxy in zip(ordered, proxies, strict=True)
+        ]
+
+    def _specialized(self, name: str, proxy: Proxy, value: Any) -> Any:
+        """The value of a concrete argument, which the graph checks, with proxies in place of PH."""
+        leaves, spec = optree.tree_flatten(value)
+        open_ones = [leaf for leaf in leaves if leaf is PH]
+        check: Any = self.create_proxy("call_function", check_concrete, (proxy, value, name), {})
+        found = iter([check[index] for index in range(len(open_ones))])
+        return optree.tree_unflatten(spec, [next(found) if leaf is PH else leaf for leaf in leaves])
 
     def _input(self, parameter: inspect.Parameter, concrete: dict[str, Any], later: list[inspect.Parameter]) -> Proxy:
         """The placeholder of a parameter.  A concrete one may be left out, unless others that may not come later."""
         default, empty = parameter.default, inspect.Parameter.empty
         if parameter.name in concrete:
-            last = all(p.default is not empty or p.name in concrete or p.kind in STARS for p in later)
-            default = concrete[parameter.name] if last else empty
+            last = all(p.default is not empty or _is_known(p.name, concrete) or p.kind in STARS for p in later)
+            default = concrete[parameter.name] if last and _is_known(parameter.name, concrete) else empty
         name = f"{STARS.get(parameter.kind, '')}{parameter.name}"
-        return self.create_proxy("placeholder", name, () if default is empty else (default,), {})
+        return self.proxy(self.create_node("placeholder", name, () if default is empty else (default,), {}))
 
     # -------------------------------------------------------------------------------------------- what is open
 
@@ -280,8 +291,49 @@ def _watching(base: Any, tracer: Tracer) -> type:
     return type(base.__name__, (base,), own)
 
 
+class Placeholder:
+    """The type of `PH`, which stands in `concrete_args` for values that are not known.
+
+    >>> from retrograd import fx
+    >>> f = lambda d: d["a"] * d["factors"][0] + d["factors"][1]
+    >>> module = fx.symbolic_trace(f, concrete_args={"d": {"a": fx.PH, "factors": [2, fx.PH]}})
+    >>> module({"a": 5, "factors": [2, 1]})
+    11
+    """
+
+    def __repr__(self) -> str:
+        return "PH"
+
+    def __reduce__(self) -> str:
+        return "PH"
+
+    def __copy__(self) -> "Placeholder":
+        return self
+
+    def __deepcopy__(self, memo: dict) -> "Placeholder":
+        return self
+
+
+PH = Placeholder()
+
+
+def _is_known(name: str, concrete: dict[str, Any]) -> bool:
+    """Whether an argument has a value that holds nothing open."""
+    return name in concrete and not any(leaf is PH for leaf in optree.tree_leaves(concrete[name]))
+
+
 @has_side_effect
-def check_concrete(value: Any, expected: Any, name: str) -> None:
-    """A ValueError if an argument is another than the one with which the code was traced."""
-    if value is not expected and (type(value) is not type(expected) or value != expected):
+def check_concrete(value: Any, expected: Any, name: str) -> tuple:
+    """What stands in the places of PH; a ValueError if all else is not as it was when the code was traced."""
+    leaves, spec = optree.tree_flatten(value)
+    known, structure = optree.tree_flatten(expected)
+    if spec != structure or not all(map(_is_alike, leaves, known)):
         raise ValueError(f"{name}: traced with {expected!r}, got {value!r}; trace again for others")
+    return tuple([leaf for leaf, wanted in zip(leaves, known, strict=True) if wanted is PH])
+
+
+def _is_alike(value: Any, expected: Any) -> bool:
+    """Whether a value is the one with which the code was traced."""
+    if expected is PH or value is expected:
+        return True
+    return not isinstance(value, Tensor) and type(value) is type(expected) and bool(value == expected)

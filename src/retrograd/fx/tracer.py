@@ -18,10 +18,10 @@ from retrograd.fx.mutations import (
     CONSTANT_NAME,
     Attributes,
     Change,
-    keeps_old,
     numbers_of,
     of_attributes,
     of_inputs,
+    read_copies,
 )
 from retrograd.fx.node import Node, map_leaves
 from retrograd.fx.operators import GUARD, OVERWRITTEN, PICK
@@ -31,7 +31,7 @@ from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 from retrograd.ops.create import as_tensor
 
-_clone, _detach = operator_named("clone"), operator_named("detach")
+_detach = operator_named("detach")
 MERE_STEPS = (PICK, OVERWRITTEN, _detach, operator_named("view_scatter"))  # which go if nothing uses them
 
 
@@ -189,20 +189,10 @@ class TraceLevel(Level):
         outputs = (*[w.new for w in written], *results)
         self.graph.output(outputs[0] if signature.single else outputs)
         signature.knows_sizes = any(map(_knows_sizes, self.graph.nodes))
-        for old in [w.old for w in written if w.old is not None and keeps_old(w.old)]:
-            self._read_a_copy(old)
+        read_copies(self.graph, [w.old for w in written if w.old is not None])
         for node in reversed(self.graph.nodes):
             if not node.users and node.target in MERE_STEPS:
                 self.graph.erase_node(node)
-
-    def _read_a_copy(self, node: Node) -> None:
-        """Let all uses of what will be written to be uses of a copy."""
-        first = next(n for n in self.graph.nodes if n.op != "placeholder")
-        with self.graph.inserting_before(first if node.op == "placeholder" else node.next):
-            copy = self.graph.call_function(_clone)
-        node.replace_all_uses_with(copy)
-        copy.args = (node,)
-        copy.meta = dict(node.meta)
 
     # ------------------------------------------------------------------------------------------ what it meets
 

@@ -2,6 +2,7 @@
 
 from retrograd.core import Tensor, call
 from retrograd.core import dtype as dtypes
+from retrograd.core.dispatch import answer_of, is_foreign
 from retrograd.ops.functions import function
 from retrograd.ops.layout import arranged, check_device, copied, is_device, preserve_format
 from retrograd.ops.methods import method
@@ -27,6 +28,10 @@ def to(x, *target, dtype=None, device=None, other=None, non_blocking=False, copy
     """
     if len(target) == 1 and isinstance(target[0], dtypes.DType) and not copy and memory_format is preserve_format:
         return x if x.dtype is target[0] or x.dtype == target[0] else cast(x, target[0])
+    named = {"dtype": dtype, "device": device, "other": other}
+    if foreign := [a for a in (*target, *named.values()) if is_foreign(a)]:
+        given = {**named, "copy": copy or None, "memory_format": memory_format}
+        return answer_of(to, foreign, (x, *target), {name: a for name, a in given.items() if a is not None})
     rest = list(target)
     if rest and isinstance(rest[0], Tensor):
         other = rest.pop(0)

@@ -5,6 +5,7 @@ import inspect
 from retrograd.core import Aval, Definition, Tensor, call, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
+from retrograd.core.dispatch import answer_of, is_foreign
 from retrograd.ops.data import as_tensor as as_tensor
 from retrograd.ops.data import from_numpy as from_numpy
 from retrograd.ops.data import tensor as tensor
@@ -56,6 +57,8 @@ def factory(make, *names):
     def made(*args, out=None, device=None, layout=None, pin_memory=False, memory_format=None, requires_grad=False,
              **own) -> Tensor:  # fmt: skip
         if device is not None or layout is not None or pin_memory:
+            if is_foreign(device):
+                return answer_of(made, [device], args, {**own, "device": device})
             check_keywords(device, layout, pin_memory)
         if listed and (type(args[0]) is int if args else "size" not in own):
             args = (args,)  # sizes one by one, or none; a tuple is also quicker to bind
@@ -68,7 +71,8 @@ def factory(make, *names):
             tensor.requires_grad = True
         return tensor
 
-    made.__name__, made.__doc__, made.__module__ = make.__name__, make.__doc__, __name__
+    made.__name__ = made.__qualname__ = make.__name__
+    made.__doc__, made.__module__ = make.__doc__, getattr(make, "definition", make).__module__
     made.__signature__ = inspect.Signature(
         [*signature.parameters.values(), *_shared()], return_annotation=Tensor
     )

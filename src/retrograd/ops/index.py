@@ -5,7 +5,8 @@ import operator
 from retrograd import backend
 from retrograd.core import Aval, Definition, NotBatchedError, Tensor, graph_level, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.core.dispatch import compound
+from retrograd.core.dispatch import answer_of, compound
+from retrograd.core.schema import foreign_in
 from retrograd.ops.batching import aligned, inserted, spread
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Composite, View, canonical_dim
@@ -192,8 +193,19 @@ def index(x, key):
     The order of dimensions is NumPy's too: where integers and index tensors stand apart, as in x[0, :, [1, 2]], theirs
     comes first; in PyTorch integers do not count for that.
     """
-    spec, ids = static_index(x, key if isinstance(key, tuple) else (key,))
-    return indexed(x, ids, spec)
+    try:
+        spec, ids = static_index(x, key if isinstance(key, tuple) else (key,))
+        return indexed(x, ids, spec)
+    except TypeError:
+        if foreign := _foreign_in(key):
+            return answer_of(operator.getitem, foreign, (x, key), {})
+        raise
+
+
+def _foreign_in(key):
+    """The objects of other classes in a key, which answer for operators themselves."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return foreign_in([(k.start, k.stop, k.step) if isinstance(k, slice) else k for k in parts])
 
 
 def indexed(x, ids, spec):

@@ -301,7 +301,10 @@ class Elements(int):
         return (int(self), self._shape)
 
     def __call__(self, dim=None):
-        return self._shape if dim is None else operator.index(self._shape[dim])
+        if dim is None:
+            return self._shape
+        size = self._shape[dim]
+        return size if isinstance(size, int) else operator.index(size)
 
 
 @attribute
@@ -368,10 +371,10 @@ def numel(input) -> int:
     """Number of elements."""
     if input.level is None:
         return input.value.size
-    if input.shape == input.value.shape:
-        return numel(input.value)
     parts = compound(input)
-    return math.prod(input.shape) if parts is None else parts.numel(input)
+    if parts is None:
+        return math.prod(input.shape)
+    return numel(input.value) if input.shape == input.value.shape else parts.numel(input)
 
 
 Tensor.nelement, Tensor.ndimension = numel, dim

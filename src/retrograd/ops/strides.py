@@ -290,7 +290,7 @@ def view(x, *shape, dtype=None) -> Tensor:
     >>> rg.ones(2, 3).view(3, -1).shape, rg.ones(1).view(rg.int32).tolist()
     ((3, 2), [1065353216])
     """
-    if len(shape) == 1 and (isinstance(shape[0], (str, type)) or hasattr(shape[0], "kind")):
+    if len(shape) == 1 and isinstance(shape[0], (str, type, dtypes.DType)):
         dtype = shape[0]
     if dtype is None:
         return registry["view"](x, *shape)

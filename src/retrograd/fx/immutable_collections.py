@@ -1,0 +1,60 @@
+"""Lists and dicts among the arguments of nodes: they can't change, since a node would not learn of it."""
+
+from typing import Any, NoReturn
+
+import optree
+
+__all__ = ["immutable_dict", "immutable_list"]
+
+
+class immutable_list(list):
+    """A list among the arguments of a node, which can't change: what would change it is a TypeError.
+
+    >>> immutable_list([1, 2]).append(3)
+    Traceback (most recent call last):
+    TypeError: a node's arguments can't change in place, since users are kept by them; assign node.args
+    """
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self))
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("a node's arguments can't change in place, since users are kept by them; assign node.args")
+
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = append = clear = extend = insert = pop = remove = _refuse
+    reverse = sort = _refuse
+
+    def __reduce__(self) -> tuple:
+        return immutable_list, (list(self),)
+
+
+class immutable_dict(dict):
+    """A dict among the arguments of a node, which can't change: what would change it is a TypeError.
+
+    >>> immutable_dict(a=1)["a"]
+    1
+    """
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("a node's arguments can't change in place, since users are kept by them; assign node.kwargs")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple:
+        return immutable_dict, (dict(self),)
+
+
+EVERYWHERE: Any = optree.registry.__GLOBAL_NAMESPACE
+_register: Any = optree.register_pytree_node
+
+# So that pytree functions see through them, as through plain ones.
+_register(immutable_list, lambda v: (tuple(v), None), lambda _, v: immutable_list(v), namespace=EVERYWHERE)
+_register(
+    immutable_dict,
+    lambda v: (tuple(v.values()), tuple(v), tuple(v)),
+    lambda keys, v: immutable_dict(zip(keys, v, strict=True)),
+    namespace=EVERYWHERE,
+)

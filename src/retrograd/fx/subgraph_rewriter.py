@@ -1,0 +1,59 @@
+"""Replacing patterns in graphs, with a say in which matches are replaced and by what."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from retrograd.fx.graph import Graph
+from retrograd.fx.graph_module import GraphModule
+from retrograd.fx.node import Node
+from retrograd.fx.patterns import Match, Program, replace_pattern, rewritten
+
+__all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with_filters"]
+
+
+class ReplacedPatterns(NamedTuple):
+    """A `Match` that was replaced, and the nodes that are in its place."""
+
+    anchor: Node
+    nodes_map: dict
+    replacements: list[Node]
+
+
+def replace_pattern_with_filters(
+    gm: GraphModule,
+    pattern: Program,
+    replacement: Program | None = None,
+    match_filters: Sequence[Callable[[Match, Graph, Graph], bool]] | None = None,
+    ignore_literals: bool = False,
+    replacement_callback: Callable[[Match, Graph, Graph], Graph] | None = None,
+) -> list[ReplacedPatterns]:
+    """`replace_pattern` for the matches that all filters accept; returns them with the nodes in their place.
+
+    Filters, and `replacement_callback`, which answers what to put there in place of `replacement`, are called with the
+    match, the graph and the pattern's graph, before anything changes.  With `ignore_literals` numbers and texts in the
+    pattern stand for any.  Raises TypeError unless there is either a replacement or a callback, and what
+    `replace_pattern` raises.
+
+    >>> from retrograd import fx
+    >>> module = fx.symbolic_trace(lambda x: (x + 1) * (x + 2))
+    >>> def is_two(match, graph, pattern):
+    ...     return match.anchor.args[1] == 2
+    >>> done = fx.subgraph_rewriter.replace_pattern_with_filters(
+    ...     module, lambda a: a + 0, lambda a: a.exp(), [is_two], ignore_literals=True
+    ... )
+    >>> [node.name for node in module.graph.nodes], done[0].replacements
+    (['x', 'add', 'exp', 'mul', 'output'], [exp])
+    """
+    if (replacement is None) == (replacement_callback is None):
+        raise TypeError("replace_pattern_with_filters: expected either a replacement or a replacement_callback")
+
+    def accepts(match: Match, wanted: Graph) -> bool:
+        return all(accept(match, gm.graph, wanted) for accept in match_filters or ())
+
+    def chosen(match: Match, wanted: Graph) -> Graph:
+        assert replacement_callback is not None
+        return replacement_callback(match, gm.graph, wanted)
+
+    choose = chosen if replacement_callback is not None else None
+    done = rewritten(gm, pattern, replacement, accepts, choose, ignore_literals)
+    return [ReplacedPatterns(*match, new) for match, new in done]

@@ -1,0 +1,48 @@
+"""Objects of other classes among the parameters of operators: they answer, as they do among the inputs."""
+
+import pytest
+
+import retrograd as rg
+
+
+class Later:
+    """Answers with what was asked."""
+
+    @classmethod
+    def __tensor_function__(cls, func, types, args, kwargs):
+        return func.__name__, types, args, kwargs
+
+
+class Unwilling:
+    @classmethod
+    def __tensor_function__(cls, func, types, args, kwargs):
+        return NotImplemented
+
+
+x, later = rg.ones(2, 3), Later()
+CALLS = {
+    "size": (lambda: rg.zeros(later), "zeros", (), {"size": later, "dtype": None}),
+    "sizes": (lambda: rg.zeros((later, 2)), "zeros", (), {"size": (later, 2), "dtype": None}),
+    "one by one": (lambda: rg.reshape(x, later, -1), "reshape", (x,), {"shape": (later, -1)}),
+    "dim": (lambda: rg.cat([x, x], dim=later), "cat", ((x, x),), {"dim": later}),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_parameter_of_another_class_answers_for_the_operator(name):
+    call, *expected = CALLS[name]
+    func, types, args, kwargs = call()
+    assert types == (Later,)
+    assert [func, kwargs] == [expected[0], expected[2]]
+    assert repr(args) == repr(expected[1])
+
+
+def test_a_class_that_does_not_know_the_operator_is_named():
+    for call in (lambda: rg.zeros(Unwilling()), lambda: rg.cat([x], dim=Unwilling())):
+        with pytest.raises(TypeError, match="for Unwilling: __tensor_function__ returned NotImplemented"):
+            call()
+
+
+def test_the_other_parameters_are_checked_as_ever():
+    with pytest.raises(TypeError, match="keepdim must be bool"):
+        rg.sum(x, dim=later, keepdim=3)
