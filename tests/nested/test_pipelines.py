@@ -97,7 +97,7 @@ def test_what_was_captured_serves_batches_of_other_lengths():
     loss, gradients = unsplit(x, y, mse_loss)
     assert pipeline.step(x, target=y).item() == pytest.approx(loss)
     assert_gradients(split, gradients)
-    assert len(pipeline._pipes) == 1
+    assert len(pipeline._captures) == 1
     assert pipeline.pipe is captured
 
 
@@ -115,7 +115,7 @@ def test_a_model_that_takes_sequences_apart_is_captured_for_each_structure():
     pipeline = Pipeline(module, micro_batches=2)
     x = sequences()
     np.testing.assert_allclose(pipeline.predict(x).numpy(), module(x).detach().numpy())
-    assert len(pipeline._pipes) == 2
+    assert len(pipeline._captures) == 2
 
 
 def test_a_model_is_split_automatically_by_typical_sizes():

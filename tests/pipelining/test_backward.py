@@ -129,3 +129,26 @@ def test_gradients_that_are_not_nested_as_the_outputs_are_refused(outputs, grads
     with pytest.raises(RuntimeError, match="stage_backward failed") as e:
         stage_backward(outputs(x), grads, [x])
     assert type(e.value.__cause__) is cause
+
+
+@pytest.mark.parametrize("error", [AssertionError(), ZeroDivisionError("by a hook")])
+def test_whatever_fails_inside_shows_the_stage(error):
+    def hook(gradient):
+        raise error
+
+    x = rg.ones(2, requires_grad=True)
+    y = x * 2
+    y.register_hook(hook)
+    with pytest.raises(RuntimeError, match=r"(?s)failed: (AssertionError|by a hook).*inputs: float32\[2\] on cpu") as e:
+        stage_backward(y, rg.ones(2), [x])
+    assert e.value.__cause__ is error
+
+
+@pytest.mark.parametrize("values", [None, rg.ones(2), iter([rg.ones(2)])])
+def test_inputs_that_are_no_sequence_are_refused_before_anything_runs(values):
+    x = rg.ones(2, requires_grad=True)
+    y = (x * x).sum()
+    with pytest.raises(TypeError, match="stage_backward: input_values must be a tuple or list, got"):
+        stage_backward(y, None, values)
+    assert stage_backward(y, None, [x])[0].tolist() == [2.0, 2.0]
+    assert x.grad is None

@@ -1,5 +1,6 @@
 """The two halves of a stage's backward: together what stage_backward gives, each rule run in the half that wants it."""
 
+import tracemalloc
 import weakref
 from collections import Counter
 
@@ -390,8 +391,51 @@ def test_groups_of_other_weights_are_refused():
     _, groups = stage_backward_input([x * w], [rg.ones(2)], [x], [w])
     with pytest.raises(ValueError, match=r"for 1 weights that are not among the 0 given, the first of shape \(2,\)"):
         stage_backward_weight([], groups)
-    with pytest.raises(RuntimeError, match="weights must be tensors, got str"):
-        stage_backward_input([x * w], [rg.ones(2)], [x], ["w"])
+    with pytest.raises(TypeError, match="stage_backward_weight: param_groups are those that stage_backward_input"):
+        stage_backward_weight([w], [w])
+
+
+@pytest.mark.parametrize(
+    ("inputs", "weights", "message"),
+    [
+        (lambda x: [x], lambda w: ["w"], "weights must be tensors, got str"),
+        (lambda x: [x], lambda w: w, r"weights must be several tensors, got one of shape \(2,\); pass \[weight\]"),
+        (lambda x: x, lambda w: [w], "input_values must be a tuple or list, got Tensor"),
+        (lambda x: iter([x]), lambda w: [w], "input_values must be a tuple or list, got list_iterator"),
+    ],
+)
+def test_a_tensor_in_place_of_several_is_refused_before_anything_runs(inputs, weights, message):
+    x, w = rg.ones(2, requires_grad=True), rg.ones(2, requires_grad=True)
+    y = x * w
+    with pytest.raises(TypeError, match=f"stage_backward_input: {message}"):
+        stage_backward_input([y], [rg.ones(2)], inputs(x), weights(w))
+    stage_backward(y, rg.ones(2), [x])  # the graph is whole
+
+
+def test_memory_shrinks_between_the_halves_and_after_them():
+    size = 1 << 16
+    x, w = values(size).requires_grad_(), values(size).requires_grad_()
+    grads = [rg.ones(size, dtype=rg.float64)]
+    held = []
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        h = x * w
+        for _ in range(8):
+            h = h.sin()
+        outputs = [h]
+        del h
+        held.append(tracemalloc.get_traced_memory()[0] - before)
+        given, groups = stage_backward_input(outputs, grads, [x], [w])
+        del outputs, given
+        held.append(tracemalloc.get_traced_memory()[0] - before)
+        stage_backward_weight([w], groups)
+        w.grad = None
+        held.append(tracemalloc.get_traced_memory()[0] - before)
+    finally:
+        tracemalloc.stop()
+    arrays = [round(count / (8 * size), 1) for count in held]
+    assert arrays == [9.0, 1.0, 0.0]  # of the weight's half there is only the gradient that waits
 
 
 def test_a_failure_shows_outputs_gradients_and_inputs():

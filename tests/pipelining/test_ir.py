@@ -11,7 +11,6 @@ import retrograd as rg
 from retrograd import nn
 from retrograd.pipelining import (
     Pipe,
-    Pipeline,
     SplitPoint,
     annotate_split_points,
     pipe_split,
@@ -226,99 +225,6 @@ def test_integers_made_by_one_stage_reach_others():
     assert_same_as_unsplit(pipe, model, args, {})
 
 
-# ----------------------------------------------------------------------------------------------------- buffers
-
-
-class BatchNorm(nn.Module):
-    """Normalises by the batch, keeps a running mean in place and a running variance by assignment, and counts."""
-
-    def __init__(self):
-        super().__init__()
-        self.weight = nn.Parameter(rg.rand(4) + 0.5)
-        self.register_buffer("mean", rg.zeros(4))
-        self.register_buffer("variance", rg.ones(4))
-        self.register_buffer("count", rg.tensor(0))
-
-    def forward(self, x):
-        mean, variance = x.mean(0), x.var(0)
-        with rg.no_grad():
-            self.count += 1
-            self.mean.mul_(0.9).add_(mean * 0.1)
-            self.variance = self.variance * 0.9 + variance * 0.1
-        return (x - mean) / (variance + 1e-5).sqrt() * self.weight
-
-
-def normalizing():
-    return nn.Sequential(nn.Linear(4, 4), BatchNorm(), nn.Tanh(), BatchNorm(), nn.Linear(4, 2))
-
-
-@pytest.mark.parametrize("cut_at", ["1", "2", "3", "4"])
-def test_each_stage_writes_the_statistics_of_its_batch_norms(cut_at):
-    model, x = normalizing(), rg.randn(6, 4)
-    initial = {name: buffer.clone() for name, buffer in model.named_buffers()}
-    expected, _, gradients = outputs_and_gradients(model, model, (x,), {})
-    written = {name: buffer.clone() for name, buffer in model.named_buffers()}
-    with rg.no_grad():
-        for name, buffer in model.named_buffers():
-            buffer.copy_(initial[name])
-    pipe = pipeline(model, (x,), split_spec={cut_at: SplitPoint.BEGINNING})
-    assert all((b == initial[name]).all() for name, b in model.named_buffers())
-    found, _, split_gradients = outputs_and_gradients(pipe, model, (x,), {})
-    assert_close(found, expected)
-    for name, gradient in gradients.items():
-        assert_close(split_gradients[name], gradient)
-    for name, buffer in model.named_buffers():
-        assert_close(buffer * 1.0, written[name] * 1.0)
-
-
-def test_steps_update_statistics_micro_batch_after_micro_batch():
-    model, x, y = normalizing(), rg.randn(8, 4), rg.randn(8, 2)
-    initial = {name: buffer.clone() for name, buffer in model.named_buffers()}
-    for part in x.split(2):
-        model(part)
-    written = {name: buffer.clone() for name, buffer in model.named_buffers()}
-    with rg.no_grad():
-        for name, buffer in model.named_buffers():
-            buffer.copy_(initial[name])
-    Pipeline(model, stages=3, micro_batches=4, loss_fn=nn.functional.mse_loss).step(x, target=y)
-    for name, buffer in model.named_buffers():
-        assert_close(buffer * 1.0, written[name] * 1.0)
-
-
-def test_a_batch_norm_that_two_stages_run_is_written_once_both_have():
-    norm, x = BatchNorm(), rg.randn(5, 4)
-    pipe = pipeline(nn.Sequential(norm, nn.Linear(4, 4), norm), (x,), split_spec={"1": SplitPoint.END})
-    pipe(x)
-    assert norm.count.item() == 2
-
-
-def test_a_buffer_that_one_stage_reads_and_a_later_one_writes_is_refused():
-    class Remembering(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.register_buffer("last", rg.zeros(3))
-
-        def forward(self, x):
-            h = x + self.last
-            pipe_split()
-            with rg.no_grad():
-                self.last.copy_(h * 2)
-            return h
-
-    with pytest.raises(RuntimeError, match=r"stage 1 writes to 'last', which add in stage 0 reads; cut the model so"):
-        pipeline(Remembering(), (rg.ones(3),))
-
-
-def test_a_model_that_writes_to_its_input_is_refused():
-    class Writing(nn.Module):
-        def forward(self, x):
-            x.mul_(2.0)
-            return x + 1
-
-    with pytest.raises(RuntimeError, match="writes to its user input 'x'"):
-        pipeline(Writing(), (rg.ones(3),))
-
-
 # ------------------------------------------------------------------------------------------------- where to cut
 
 
@@ -384,6 +290,23 @@ def test_a_path_that_does_not_exist_names_the_missing_part_and_the_module_there(
 def test_an_unknown_kind_of_split_point_is_refused():
     with pytest.raises(ValueError, match=r"split_spec\['0'\]: expected SplitPoint.BEGINNING or .*, got 'end'"):
         annotate_split_points(nn.Sequential(nn.Tanh()), {"0": "end"})
+
+
+@pytest.mark.parametrize("spec", [{"2": SplitPoint.END}, {"0": SplitPoint.BEGINNING}])
+def test_a_mark_with_operators_on_one_side_only_makes_no_stage(spec):
+    model, x = nn.Sequential(nn.Linear(5, 5), nn.Tanh(), nn.Linear(5, 5)), rg.randn(2, 5)
+    assert pipeline(model, (x,), split_spec=spec).num_stages == 1
+    pipe = pipeline(model, (x,), split_spec={**spec, "1": SplitPoint.BEGINNING})
+    assert pipe.num_stages == 2
+    assert_same_as_unsplit(pipe, model, (x,), {})
+
+
+def test_marks_in_a_row_are_one():
+    model, x = nn.Sequential(nn.Linear(5, 5), nn.Identity(), nn.Linear(5, 5)), rg.randn(2, 5)
+    spec = {"0": SplitPoint.END, "1": SplitPoint.END, "2": SplitPoint.BEGINNING}
+    pipe = pipeline(model, (x,), split_spec=spec)
+    assert pipe.num_stages == 2
+    assert_same_as_unsplit(pipe, model, (x,), {})
 
 
 def test_a_spec_and_a_policy_are_refused_together():
@@ -469,11 +392,31 @@ def test_print_readable_shows_stages_and_pipe(capsys):
     assert "self.submod_3(" in text
 
 
-@pytest.mark.parametrize("index", [-1, 4])
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((nn.Linear(5, 5), rg.ones(2, 5)), {}, "mb_args must be a tuple or list of arguments, got Tensor"),
+        ((rg.sin, (rg.ones(2),)), {}, "expected a Module"),
+        ((mlp(), (rg.ones(2, 5),)), {"split_spec": {0: SplitPoint.END}}, "a dict from submodule paths to SplitPoint"),
+        ((mlp(), (rg.ones(2, 5),)), {"split_policy": lambda captured: None}, "a mapping from operators to stages"),
+        ((mlp(), (rg.ones(2, 5),)), {"split_policy": split_into_equal_size(1.5)}, "must be an integer, got 1.5"),
+    ],
+)
+def test_arguments_of_another_type_are_refused(arguments, options, message):
+    with pytest.raises(TypeError, match=message):
+        pipeline(*arguments, **options)
+
+
+def test_arguments_that_do_not_fit_name_no_line_of_python_s_own():
+    with pytest.raises(RuntimeError, match="Sequential could not be captured: TypeError: got an unexpected keyword"):
+        pipeline(mlp(), (rg.ones(2, 5),), {"q": 1})
+
+
+@pytest.mark.parametrize("index", [-1, 4, "0", 0.0])
 def test_a_stage_that_does_not_exist_is_refused(index):
     pipe = pipeline(Residual(), (rg.randn(3, 6),))
     for method in (pipe.get_stage_module, pipe.build_stage):
-        with pytest.raises(ValueError, match=f"stage {index} does not exist: there are stages 0 to 3"):
+        with pytest.raises(ValueError, match=f"stage {index!r} does not exist: there are stages 0 to 3"):
             method(index)
 
 

@@ -79,3 +79,32 @@ def test_numpy_arrays_are_split_like_tensors():
     parts = split_args_kwargs_into_chunks((np.arange(4.0),), {"y": np.arange(4)}, 2)
     assert [p.args[0].tolist() for p in parts] == [[0.0, 1.0], [2.0, 3.0]]
     assert [p.kwargs["y"].tolist() for p in parts] == [[0, 1], [2, 3]]
+
+
+@pytest.mark.parametrize("spec", [0, "batch", Replicate, TensorChunkSpec, TensorChunkSpec("a")])
+def test_what_is_no_spec_is_refused(spec):
+    x = rg.ones(4, 2)
+    with pytest.raises(TypeError, match=r"split: expected a TensorChunkSpec\(dimension\) or Replicate\(\)"):
+        split_args_kwargs_into_chunks((x,), {}, 2, (spec,))
+    with pytest.raises(TypeError, match="split: expected a TensorChunkSpec"):
+        split_args_kwargs_into_chunks((x,), {"y": x}, 2, None, {"y": spec})
+    with pytest.raises(TypeError, match="merge: expected a TensorChunkSpec"):
+        merge_chunks([x, x], spec)
+
+
+@pytest.mark.parametrize(
+    ("args", "chunks", "kind", "message"),
+    [
+        ((rg.ones(4),), 2.0, TypeError, "must be an integer, got 2.0"),
+        (rg.ones(4, 2), 2, TypeError, "args must be a tuple or list of arguments, got Tensor"),
+        (((rg.ones(4), rg.ones(2)),), 2, ValueError, "tensors in argument 0 have batches of 4 and of 2"),
+    ],
+)
+def test_arguments_that_make_no_batch_are_refused(args, chunks, kind, message):
+    with pytest.raises(kind, match=message):
+        split_args_kwargs_into_chunks(args, {}, chunks)
+
+
+def test_no_chunks_can_not_be_merged():
+    with pytest.raises(ValueError, match="merge: there are no chunks"):
+        merge_chunks([])

@@ -119,3 +119,11 @@ def test_shared_parameters_are_not_summed_twice():
 def test_other_specs_are_refused(spec, message):
     with pytest.raises(ValueError, match=message):
         pipeline(Tied(), (rg.randint(7, (6,)),), multi_use_param_spec=spec)
+
+
+def test_a_stage_without_its_module_is_refused_before_any_gradient_changes():
+    a, b = nn.Linear(2, 2), nn.Linear(2, 2)
+    a.weight.grad, b.weight.grad = rg.ones(2, 2), rg.ones(2, 2)
+    with pytest.raises(ValueError, match=r"no module is given for stages \[2\]; there are \[0, 1\]"):
+        sum_replicated_gradients([{0: "weight", 1: "weight"}, {1: "bias", 2: "bias"}], {0: a, 1: b})
+    assert a.weight.grad.sum().item() == 4

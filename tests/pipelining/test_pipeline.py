@@ -1,7 +1,6 @@
 """A model trained through a pipeline: the same numbers as unsplit, and errors that say where."""
 
 import inspect
-import threading
 from itertools import pairwise
 
 import numpy as np
@@ -24,7 +23,7 @@ from retrograd.pipelining import (
     split_into_equal_size,
 )
 
-SCHEDULES = ["gpipe", "1f1b"]
+SCHEDULES = sorted(pipelining.schedules.SCHEDULES)
 
 
 class Skipping(nn.Module):
@@ -261,8 +260,8 @@ def test_costs_are_taken_one_computation_at_a_time_and_its_gradients_count():
     _, gradients = unsplit(model, cross_entropy, x, y)
     model.zero_grad()
     pipeline = Pipeline(model, micro_batches=4, loss_fn=cross_entropy)
-    _, timeline = pipeline._step((x,), y, {}, threading.Lock())
-    spans = sorted((e.start, e.end) for e in timeline.events if e.action.kind.is_compute)
+    pipeline.costs(x, target=y)
+    spans = sorted((e.start, e.end) for e in pipeline.timeline.events if e.action.kind.is_compute)
     assert all(end <= start for (_, end), (start, _) in pairwise(spans))
     assert_same_gradients(model, gradients)
 
@@ -316,7 +315,7 @@ def test_constants_that_have_no_hash_are_told_apart_and_captured_once_each():
     pipeline, x = Pipeline(Choosing()), rg.ones(2, 2)
     outputs = [pipeline.predict(x, chosen)[0, 0].item() for chosen in ({1}, {1, 2}, {1})]
     assert outputs == [1.0, 2.0, 1.0]
-    assert len(pipeline._pipes) == 2
+    assert len(pipeline._captures) == 2
 
 
 # ------------------------------------------------------------------------------------------------ what is split how
@@ -423,10 +422,14 @@ def test_a_parameter_that_was_replaced_is_the_one_that_trains():
     assert model[0].weight.grad is not None
 
 
-def test_an_input_that_requires_grad_is_refused_not_forgotten():
-    pipeline = Pipeline(nn.Linear(2, 2), loss_fn=mse_loss)
-    with pytest.raises(NotImplementedError, match="inputs"):
-        pipeline.step(rg.ones(2, 2, requires_grad=True), target=rg.ones(2, 2))
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_gradients_go_on_to_what_the_inputs_were_made_of(schedule):
+    before, model, x, y = nn.Linear(4, 4), Skipping(), rg.randn(6, 4), rg.randint(3, (6,))
+    cross_entropy(model(before(x)), y).backward()
+    expected = before.weight.grad.clone()
+    before.zero_grad()
+    Pipeline(model, schedule=schedule, micro_batches=3, loss_fn=cross_entropy).step(before(x), target=y)
+    assert (before.weight.grad - expected).abs().max() <= 1e-6
 
 
 @pytest.mark.parametrize(

@@ -1,69 +1,243 @@
-"""Each schedule does everything once, in the order of its paper."""
+"""Each schedule does everything once, in the order of its paper, with the memory and the bubble it promises."""
 
 import pytest
 
 from retrograd.pipelining.actions import Action, Kind, format_schedule
-from retrograd.pipelining.schedules import SCHEDULES, get_schedule, gpipe, make_schedule, one_f_one_b
-from retrograd.pipelining.simulate import peak_activations
+from retrograd.pipelining.lowering import buffer_depth, chain, lower, validate
+from retrograd.pipelining.schedules import (
+    SCHEDULES,
+    default_ranks,
+    get_schedule,
+    make_schedule,
+    stage_ranks,
+    stream_schedule,
+)
+from retrograd.pipelining.simulate import peak_activations, simulate_costs, unit_cost
 
-SIZES = [(stages, micro_batches) for stages in range(1, 9) for micro_batches in range(1, 17)]
-
-
-def test_gpipe_runs_all_forwards_before_all_backwards():
-    assert format_schedule(make_schedule("gpipe", 2, 3)) == (
-        "0: F0.0 F0.1 F0.2 B0.0 B0.1 B0.2\n"  #
-        "1: F1.0 F1.1 F1.2 B1.0 B1.1 B1.2"
-    )
-
-
-def test_1f1b_fills_alternates_and_drains():
-    assert format_schedule(make_schedule("1f1b", 4, 6)) == (
-        "0: F0.0 F0.1 F0.2 F0.3 B0.0 F0.4 B0.1 F0.5 B0.2 B0.3 B0.4 B0.5\n"
-        "1: F1.0 F1.1 F1.2 B1.0 F1.3 B1.1 F1.4 B1.2 F1.5 B1.3 B1.4 B1.5\n"
-        "2: F2.0 F2.1 B2.0 F2.2 B2.1 F2.3 B2.2 F2.4 B2.3 F2.5 B2.4 B2.5\n"
-        "3: F3.0 B3.0 F3.1 B3.1 F3.2 B3.2 F3.3 B3.3 F3.4 B3.4 F3.5 B3.5"
-    )
+V_SHAPED = ["zbvzerobubble", "dualpipev"]
+LOOPED = ["interleaved1f1b", "loopedbfs", "interleavedzerobubble"]
+BLOCKS = ["gpipe", "1f1b", "zb-h1", "zb-h2"]
 
 
-def test_1f1b_with_fewer_micro_batches_than_stages_fills_and_drains_only():
-    assert format_schedule(make_schedule("1f1b", 4, 2)) == (
-        "0: F0.0 F0.1 B0.0 B0.1\n1: F1.0 F1.1 B1.0 B1.1\n2: F2.0 F2.1 B2.0 B2.1\n3: F3.0 B3.0 F3.1 B3.1"
-    )
+def lines(name, stages, micro_batches, ranks=None):
+    text = format_schedule(make_schedule(name, stages, micro_batches, ranks=ranks))
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+def largest_round(ranks, micro_batches):
+    """The micro-batches of the largest of m // p rounds, spread evenly; all where there are fewer than ranks."""
+    rounds = max(1, micro_batches // ranks)
+    return -(-micro_batches // rounds)
+
+
+def promised_peaks(name, p, v, m):
+    """The bound in the docstring of each schedule, in activations of a single stage, per rank."""
+    g = largest_round(p, m)
+    bounds = {
+        "gpipe": [m * v] * p,
+        "1f1b": [(p - rank) * v for rank in range(p)],
+        "zb-h1": [p * v] * p,
+        "zb-h2": [(2 * p - 1) * v] * p,
+        "interleaved1f1b": [(v - 1) * g + (1 if v == 1 else 2) * (p - 1 - rank) + 1 for rank in range(p)],
+        "loopedbfs": [m * v] * p,
+        "interleavedzerobubble": [(v - 1) * g + p] * p,
+        "zbvzerobubble": [p * v] * p,
+        "dualpipev": [p * v + (v > 1)] * p,
+    }
+    return [min(bound, m * v) for bound in bounds[name]]
+
+
+def promised_depth(name, p, v, m):
+    """The room per channel that docs/schedules.md names."""
+    depths = {
+        "gpipe": 0,
+        "interleaved1f1b": max(1, largest_round(p, m) - p + 1) if v > 1 else 1,
+        "loopedbfs": m // p if v > 1 else 0,
+        "interleavedzerobubble": p if v > 1 else 1,
+        "zbvzerobubble": 1 if v < 3 else 2,
+        "dualpipev": 1 if v < 3 else 2,
+    }
+    return depths.get(name, 1)
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
-def test_every_stage_runs_every_micro_batch_forward_and_backward_once(name):
-    for stages, micro_batches in SIZES:
-        for stage, actions in enumerate(make_schedule(name, stages, micro_batches)):
-            for kind in (Kind.F, Kind.B):
-                of_kind = [action for action in actions if action.kind is kind]
-                assert of_kind == [Action(kind, stage, number) for number in range(micro_batches)]
-            assert len(actions) == 2 * micro_batches
+@pytest.mark.parametrize("v", [1, 2, 3])
+def test_every_schedule_is_complete_in_a_possible_order_and_within_its_memory_and_buffer(name, v):
+    for p in range(1, 9):
+        for m in range(1 + (p + v) % 4, 17, 4):  # a quarter of all, to be quick
+            schedule = make_schedule(name, p * v, m, ranks=p)
+            peaks = [peak_activations(actions) for actions in schedule]
+            assert all(peak <= bound for peak, bound in zip(peaks, promised_peaks(name, p, v, m), strict=True))
+            validate(lower(schedule, chain(p * v)), chain(p * v), buffer=promised_depth(name, p, v, m))
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_the_micro_batches_of_a_stage_come_in_order_for_every_kind(name):
+    for v in (1, 2, 3):
+        for actions in make_schedule(name, 4 * v, 7, ranks=4):
+            for stage in {action.stage for action in actions}:
+                for kinds in ((Kind.F,), (Kind.B, Kind.I), (Kind.B, Kind.W)):
+                    numbers = [a.micro_batch for a in actions if a.stage == stage and a.kind in kinds]
+                    assert numbers == list(range(7))
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_streamed_schedule_is_the_one_in_lists_and_stages_are_where_the_placement_says(name):
+    for stages, ranks in ((4, 4), (4, 2), (6, 2)):
+        schedule = make_schedule(name, stages, 5, ranks=ranks)
+        assert [list(actions) for actions in stream_schedule(name, stages, 5, ranks=ranks)] == schedule
+        placement = stage_ranks(name, stages, ranks)
+        assert {(a.stage, rank) for rank, actions in enumerate(schedule) for a in actions} == set(enumerate(placement))
+        assert all(isinstance(action, Action) for actions in schedule for action in actions)
+
+
+def test_gpipe_runs_all_forwards_before_all_backwards():
+    assert lines("gpipe", 2, 3) == ["0: F0.0 F0.1 F0.2 B0.0 B0.1 B0.2", "1: F1.0 F1.1 F1.2 B1.0 B1.1 B1.2"]
+
+
+def test_1f1b_fills_alternates_and_drains():
+    assert lines("1f1b", 4, 6) == [
+        "0: F0.0 F0.1 F0.2 F0.3 B0.0 F0.4 B0.1 F0.5 B0.2 B0.3 B0.4 B0.5",
+        "1: F1.0 F1.1 F1.2 B1.0 F1.3 B1.1 F1.4 B1.2 F1.5 B1.3 B1.4 B1.5",
+        "2: F2.0 F2.1 B2.0 F2.2 B2.1 F2.3 B2.2 F2.4 B2.3 F2.5 B2.4 B2.5",
+        "3: F3.0 B3.0 F3.1 B3.1 F3.2 B3.2 F3.3 B3.3 F3.4 B3.4 F3.5 B3.5",
+    ]
+
+
+def test_1f1b_with_fewer_micro_batches_than_stages_fills_and_drains_only():
+    assert lines("1f1b", 4, 2) == [
+        *("0: F0.0 F0.1 B0.0 B0.1", "1: F1.0 F1.1 B1.0 B1.1", "2: F2.0 F2.1 B2.0 B2.1"),
+        "3: F3.0 B3.0 F3.1 B3.1",
+    ]
+
+
+def test_neighbouring_stages_on_a_rank_run_as_one():
+    assert lines("1f1b", 4, 2, ranks=2) == [
+        "0: F0.0 F1.0 F0.1 F1.1 B1.0 B0.0 B1.1 B0.1",
+        "1: F2.0 F3.0 B3.0 B2.0 F2.1 F3.1 B3.1 B2.1",
+    ]
+    assert lines("zb-h1", 4, 1, ranks=2)[1] == "1: F2.0 F3.0 I3.0 I2.0 W3.0 W2.0"
+
+
+def test_interleaved_1f1b_fills_with_whole_rounds_and_two_more_a_rank():
+    assert lines("interleaved1f1b", 4, 4) == [
+        "0: F0.0 F0.1 F2.0 F2.1 F0.2 B2.0 F0.3 B2.1 F2.2 B0.0 F2.3 B0.1 B2.2 B2.3 B0.2 B0.3",
+        "1: F1.0 F1.1 F3.0 B3.0 F3.1 B3.1 F1.2 B1.0 F1.3 B1.1 F3.2 B3.2 F3.3 B3.3 B1.2 B1.3",
+    ]
+
+
+def test_zb_v_and_dual_pipe_v_are_those_of_their_papers():
+    assert lines("zbv", 4, 4) == [
+        "0: F0.0 F0.1 F0.2 F3.0 I3.0 W3.0 F3.1 I3.1 W3.1 F0.3 I0.0 W0.0 F3.2 I3.2 W3.2 I0.1 W0.1 F3.3 I3.3 W3.3"
+        " I0.2 W0.2 I0.3 W0.3",
+        "1: F1.0 F2.0 F1.1 F2.1 I2.0 W2.0 F1.2 I1.0 W1.0 F2.2 I2.1 W2.1 F1.3 I1.1 W1.1 F2.3 I2.2 W2.2 I1.2 I2.3"
+        " I1.3 W1.2 W2.3 W1.3",
+    ]
+    assert lines("dualpipev", 4, 4) == [
+        "0: F0.0 F0.1 F0.2 F3.0 I3.0 W3.0 F3.1 F0.3 B3.1 F3.2 B0.0 B3.2 F3.3 B0.1 B3.3 I0.2 W0.2 I0.3 W0.3",
+        "1: F1.0 F2.0 F1.1 F2.1 F1.2 B2.0 F2.2 B1.0 F1.3 B2.1 F2.3 B1.1 B2.2 B1.2 I2.3 I1.3 W2.3 W1.3",
+    ]
+
+
+def test_micro_batches_that_are_no_multiple_of_the_ranks_are_spread_over_rounds():
+    assert lines("loopedbfs", 4, 1, ranks=2) == ["0: F0.0 F2.0 B2.0 B0.0", "1: F1.0 F3.0 B3.0 B1.0"]
+    rounds = [action.micro_batch for action in make_schedule("interleaved1f1b", 4, 5)[1] if action.kind is Kind.F]
+    assert rounds == [0, 1, 0, 1, 2, 3, 4, 2, 3, 4]
+
+
+def idle(name, p, v, m, cost=unit_cost):
+    """The seconds for which the rank is idle that takes longest from its first to its last computation."""
+    summary = simulate_costs(make_schedule(name, p * v, m, ranks=p), chain(p * v), cost)
+    return max(e - s for s, e in zip(summary.start, summary.end, strict=True)) - max(summary.busy)
+
+
+COSTS = [(1.0, 1.0, 1.0), (4.0, 4.0, 3.0), (3.0, 4.0, 2.0)]
+SIZES = [(2, 4), (3, 7), (4, 8), (4, 13), (6, 12), (8, 16)]
+
+
+@pytest.mark.parametrize(("f", "i", "w"), COSTS)
+def test_the_bubble_is_that_of_the_papers(f, i, w):
+    seconds = {Kind.F: f, Kind.I: i, Kind.W: w, Kind.B: i + w}
+
+    def cost(action):
+        return seconds.get(action.kind, 0.0)
+
+    for p, m in SIZES:
+        whole, halves = (p - 1) * (f + i + w), (p - 1) * (f + i - w)
+        for name, v, formula in (
+            *(("gpipe", 1, whole), ("1f1b", 1, whole), ("zb-h1", 1, halves)),
+            ("zb-h2", 1, (p - 1) * (f + i - 2 * w)),
+            *((name, v, whole) for name in LOOPED[:2] for v in (2, 3)),  # for v times the work: 1 / v of 1F1B's
+            *(("interleavedzerobubble", v, halves) for v in (2, 3)),
+        ):
+            assert idle(name, p, v, m, cost) == pytest.approx(max(formula, 0.0)), (name, p, v, m)
+        overlapped = f + i + w  # F&B, here one after the other
+        assert idle("dualpipev", p, 2, m, cost) <= (p - 1) * (overlapped + i + w - 3 * w) + 1e-9 or m < 2 * p
+
+
+def test_zb_v_has_no_bubble_where_all_three_take_equally_long():
+    assert [idle("zbvzerobubble", p, 2, m) for p, m in SIZES if m >= 2 * p - 1] == [0.0] * len(SIZES)
+    assert idle("zb-h2", 4, 1, 8) == 0.0
 
 
 def test_peak_activations_are_those_of_the_papers():
-    for stages, micro_batches in SIZES:
-        peaks = [peak_activations(actions) for actions in make_schedule("gpipe", stages, micro_batches)]
-        assert peaks == [micro_batches] * stages
-        peaks = [peak_activations(actions) for actions in make_schedule("1f1b", stages, micro_batches)]
-        assert peaks == [min(stages - rank, micro_batches) for rank in range(stages)]
+    p, m = 4, 12
+    expected = {
+        "gpipe": [12, 12, 12, 12], "1f1b": [4, 3, 2, 1], "zb-h1": [4] * 4, "zb-h2": [7] * 4,
+        "interleaved1f1b": [11, 9, 7, 5], "loopedbfs": [24] * 4, "interleavedzerobubble": [8] * 4,
+        "zbvzerobubble": [8] * 4, "dualpipev": [9] * 4,
+    }  # fmt: skip
+    for name, peaks in expected.items():
+        schedule = make_schedule(name, p * SCHEDULES[name].per_rank, m)
+        assert [peak_activations(actions) for actions in schedule] == peaks, name
 
 
-def test_a_name_is_found_in_upper_or_lower_case():
-    assert get_schedule("GPipe") is get_schedule("gpipe") is gpipe
-    assert get_schedule("1F1B") is get_schedule("1f1b") is one_f_one_b
+@pytest.mark.parametrize("name", ["1f1b", "zb-h1", "zb-h2", *V_SHAPED])
+def test_neighbours_that_both_send_first_need_room_for_one_message(name):
+    stages = 4 * SCHEDULES[name].per_rank
+    assert buffer_depth(lower(make_schedule(name, stages, 12), chain(stages))) == 1
+
+
+def test_names_are_found_however_they_are_written():
+    for name in ("Interleaved1F1B", "interleaved_1f1b", "INTERLEAVED-1F1B", "interleaved 1f1b"):
+        assert get_schedule(name) is SCHEDULES["interleaved1f1b"]
+    assert get_schedule("zbv") is get_schedule("ZBV Zero Bubble") is SCHEDULES["zbvzerobubble"]
+    assert get_schedule("ZB1P") is get_schedule("zb_h1") is SCHEDULES["zb-h1"]
+    assert get_schedule("zb2p") is SCHEDULES["zb-h2"]
 
 
 @pytest.mark.parametrize("name", ["2f2b", "", None, 1])
 def test_an_unknown_name_is_refused_with_the_known_ones(name):
-    with pytest.raises(ValueError, match=r"known are 1f1b, gpipe"):
+    with pytest.raises(ValueError, match=r"known are 1f1b, dualpipev, gpipe"):
         get_schedule(name)
 
 
-@pytest.mark.parametrize(("stages", "micro_batches", "wrong"), [(0, 4, "stages is 0"), (4, -1, "micro_batches is -1")])
-def test_a_number_below_one_is_refused_by_name(stages, micro_batches, wrong):
+def test_stages_lie_in_blocks_in_loops_or_in_a_zigzag():
+    assert stage_ranks("gpipe", 6, 3) == [0, 0, 1, 1, 2, 2]
+    assert stage_ranks("loopedbfs", 6, 3) == [0, 1, 2, 0, 1, 2]
+    assert stage_ranks("dualpipev", 6, 3) == [0, 1, 2, 2, 1, 0]
+    assert stage_ranks("zbv", 6, 2) == [0, 1, 1, 0, 0, 1]
+
+
+def test_by_default_a_rank_has_one_stage_or_two_where_the_schedule_is_made_for_more():
+    assert [default_ranks(name, 6) for name in BLOCKS] == [6] * 4
+    assert [default_ranks(name, 6) for name in LOOPED + V_SHAPED] == [3] * 5
+    assert [default_ranks(name, 5) for name in LOOPED + V_SHAPED] == [5] * 5
+
+
+@pytest.mark.parametrize(
+    ("stages", "micro_batches", "ranks", "wrong"),
+    [
+        (0, 4, None, "stages is 0"),
+        (4, -1, None, "micro_batches is -1"),
+        (4, 4, 0, "ranks is 0"),
+        (4, 4, 3, "4 stages .* 3 ranks"),
+        (2, 4, 4, "2 stages .* 4 ranks"),
+    ],
+)
+def test_numbers_that_make_no_schedule_are_refused_by_name(stages, micro_batches, ranks, wrong):
     with pytest.raises(ValueError, match=wrong):
-        make_schedule("1f1b", stages, micro_batches)
+        make_schedule("1f1b", stages, micro_batches, ranks=ranks)
 
 
 @pytest.mark.parametrize(

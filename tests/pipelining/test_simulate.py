@@ -6,8 +6,8 @@ import pytest
 
 from retrograd.pipelining.actions import Kind, parse_schedule
 from retrograd.pipelining.lowering import chain, lower
-from retrograd.pipelining.schedules import make_schedule
-from retrograd.pipelining.simulate import peak_activations, simulate
+from retrograd.pipelining.schedules import SCHEDULES, make_schedule, stage_ranks, stream_schedule
+from retrograd.pipelining.simulate import peak_activations, simulate, simulate_costs
 
 
 def costs(**seconds):
@@ -28,24 +28,6 @@ def test_the_bubble_is_that_of_theory_when_stages_take_equally_long(name, stages
             assert timeline.bubble() == pytest.approx(theory, abs=1e-12)
             assert timeline.ideal_bubble() == pytest.approx(theory)
             assert timeline.busy() == pytest.approx([1 - theory] * stages)
-
-
-# Qi, Wan, Huang, Lin: "Zero Bubble Pipeline Parallelism", ICLR 2024. Stages, micro-batches, profiled times of
-# F, B (input gradient), W (weight gradient) and communication in ms (table 9), 1F1B's bubble rate (table 5).
-ZERO_BUBBLE = [
-    (8, 24, 18.522, 18.086, 9.337, 0.601, 0.2431),
-    (8, 64, 18.546, 18.097, 9.321, 0.762, 0.1240),
-    (8, 24, 29.718, 29.444, 19.927, 0.527, 0.2347),
-    (16, 48, 11.347, 11.248, 8.132, 0.377, 0.2552),
-    (32, 96, 10.419, 10.207, 7.715, 0.408, 0.2646),
-]
-
-
-@pytest.mark.parametrize(("stages", "micro_batches", "f", "b", "w", "comm", "rate"), ZERO_BUBBLE)
-def test_1f1b_has_the_bubble_rate_of_the_zero_bubble_paper(stages, micro_batches, f, b, w, comm, rate):
-    cost = costs(F=f * 1e-3, B=(b + w) * 1e-3, SEND_F=comm * 1e-3, SEND_B=comm * 1e-3)
-    timeline = simulate(make_schedule("1f1b", stages, micro_batches), chain(stages), cost)
-    assert round(timeline.bubble(), 4) == rate
 
 
 def test_a_message_arrives_its_cost_later_while_the_sender_goes_on():
@@ -85,6 +67,70 @@ def test_activations_are_freed_by_the_weight_half_not_by_the_input_half():
     assert peak_activations([]) == 0
 
 
+def test_activations_of_several_stages_on_a_rank_count_by_their_weights():
+    actions = parse_schedule("0: F0.0 F1.0 F0.1 B1.0 B0.0 F1.1 B1.1 B0.1")[0]
+    assert peak_activations(actions) == 3
+    assert peak_activations(actions, {0: 10.0, 1: 1.0}) == 21.0
+
+
+SKIP = chain(4) | {(0, 2), (0, 3), (1, 3)}
+
+
+def uneven(action):
+    return {"F": 1.0, "B": 2.5, "I": 1.25, "W": 0.75}.get(action.kind.value, 0.125) * (1 + action.stage % 3)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_the_summary_is_that_of_the_timeline(name):
+    for edges in (chain(4), SKIP):
+        schedule = make_schedule(name, 4, 6, ranks=2)
+        timeline = simulate(schedule, edges, uneven)
+        streamed = stream_schedule(name, 4, 6, ranks=2)
+        for summary in (
+            simulate_costs(schedule, edges, uneven),
+            simulate_costs(streamed, edges, uneven, placement=stage_ranks(name, 4, 2)),
+        ):
+            assert summary.span == timeline.span
+            assert summary.bubble == pytest.approx(timeline.bubble())
+            for rank in range(2):
+                own = [e for e in timeline.events if e.rank == rank and e.action.kind.is_compute]
+                assert summary.start[rank] == min(event.start for event in own)
+                assert summary.end[rank] == max(event.end for event in own)
+                assert summary.busy[rank] == pytest.approx(sum(event.end - event.start for event in own))
+
+
+def test_the_summary_s_bubble_rate_is_that_of_the_slowest_rank_from_its_own_start_to_its_own_end():
+    summary = simulate_costs(make_schedule("gpipe", 2, 1), chain(2), costs(F=1.0, B=2.0))
+    assert (summary.start, summary.end, summary.busy) == ([0.0, 1.0], [6.0, 4.0], [3.0, 3.0])
+    assert (summary.bubbles, summary.bubble_rate, summary.bubble) == ([3.0, 0.0], 0.5, 0.5)
+
+
+def test_the_summary_asks_for_the_cost_of_each_kind_and_stage_once():
+    asked = []
+    simulate_costs(make_schedule("1f1b", 3, 8), chain(3), lambda action: asked.append(str(action)) or 1.0)
+    assert sorted(asked) == sorted(
+        ["F0.0", "SEND_F0.0>1", "B0.0", "F1.0", "SEND_F1.0>2", "B1.0", "SEND_B1.0>0", "F2.0", "B2.0", "SEND_B2.0>1"]
+    )
+
+
+def test_a_summary_of_what_cannot_run_or_is_lowered_is_refused():
+    stuck = parse_schedule("0: F0.0 B0.0 F0.1 B0.1\n1: F1.1 B1.1 F1.0 B1.0")
+    with pytest.raises(ValueError, match=r"deadlock: 2 ranks wait; rank 0 for what B0\.0 needs"):
+        simulate_costs(stuck, chain(2), costs(F=1.0))
+    with pytest.raises(ValueError, match="lowered already"):
+        simulate_costs(lower(make_schedule("gpipe", 2, 1), chain(2)), chain(2), costs(F=1.0))
+
+
+def test_hundreds_of_ranks_are_simulated_without_a_list_of_their_actions():
+    for name in ("1f1b", "zb-h1"):
+        schedule = stream_schedule(name, 256, 64)
+        cost = costs(F=1.0, B=2.0, I=1.0, W=1.0)
+        summary = simulate_costs(schedule, chain(256), cost, placement=stage_ranks(name, 256))
+        assert summary.busy == [3.0 * 64] * 256
+        if name == "1f1b":
+            assert summary.span == 3.0 * (256 + 64 - 1)
+
+
 @pytest.mark.parametrize("wrong", [-1.0, math.nan, math.inf])
 def test_a_cost_that_is_no_duration_is_refused_by_action(wrong):
     with pytest.raises(ValueError, match=r"the cost of B1\.0 is "):
@@ -93,7 +139,7 @@ def test_a_cost_that_is_no_duration_is_refused_by_action(wrong):
 
 def test_a_schedule_that_cannot_run_is_refused():
     stuck = parse_schedule("0: F0.0 B0.0 F0.1 B0.1\n1: F1.1 B1.1 F1.0 B1.0")
-    with pytest.raises(ValueError, match="deadlock"):
+    with pytest.raises(ValueError, match=r"RECV_F1\.1<0 waits for rank 0 to reach SEND_F0\.1>1"):
         simulate(stuck, chain(2), costs(F=1.0))
 
 

@@ -5,11 +5,12 @@ import json
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
+from functools import partial
 from itertools import pairwise
 
 import pytest
 
-from retrograd.pipelining.actions import Kind, format_schedule, parse, parse_schedule
+from retrograd.pipelining.actions import Action, Kind, format_schedule, parse, parse_schedule
 from retrograd.pipelining.lowering import chain
 from retrograd.pipelining.schedules import make_schedule
 from retrograd.pipelining.simulate import simulate
@@ -108,16 +109,29 @@ def test_a_rank_is_called_by_its_stage_or_by_its_stages():
     assert Timeline(several, 3).labels() == ["rank 0: stages 0, 2", "stage 1", "rank 2"]
 
 
+def decoded(shown):
+    """The events of a timeline in a page's data: rank, kind, stage, micro-batch, peer, start and end in seconds."""
+    for rank, numbers in enumerate(shown["lanes"]):
+        now = 0
+        for kind, stage, micro_batch, peer, gap, length in zip(*[iter(numbers)] * 6, strict=True):
+            start, now = now + gap, now + gap + length
+            action = Action(list(Kind)[kind], stage, micro_batch, None if peer < 0 else peer)
+            yield rank, action, start * shown["tick"], now * shown["tick"]
+
+
 def test_the_page_holds_every_event_of_every_timeline_from_its_own_beginning(tmp_path):
     planned, measured = made(2, 3), shifted(made(2, 3, backward=3e-3), 100.0)
     data = data_of(page_of(tmp_path, {"planned": planned, "measured": measured}))
     assert [timeline["name"] for timeline in data["timelines"]] == ["planned", "measured"]
     for shown, timeline in zip(data["timelines"], [planned, measured], strict=True):
-        rows = [[e.rank, *e.action, e.start - timeline.start, e.end - timeline.start] for e in timeline.events]
-        assert shown["events"] == rows
+        wanted = [event for lane in timeline.by_rank() for event in lane]
+        found = list(decoded(shown))
+        assert [(rank, action) for rank, action, _, _ in found] == [event[:2] for event in wanted]
+        near = partial(pytest.approx, abs=1e-9 * timeline.span)
+        assert [start for _, _, start, _ in found] == near([event.start - timeline.start for event in wanted])
+        assert [end for _, _, _, end in found] == near([event.end - timeline.start for event in wanted])
         assert shown["busy"] == timeline.busy()
         assert (shown["bubble"], shown["ideal"], shown["span"]) == (timeline.bubble(), 0.25, timeline.span)
-    assert min(event[5] for event in data["timelines"][1]["events"]) == 0.0
 
 
 def test_the_page_needs_nothing_from_elsewhere(tmp_path):
@@ -125,12 +139,14 @@ def test_the_page_needs_nothing_from_elsewhere(tmp_path):
     parsed = PageParser(page)
     assert not {"src", "href", "srcset", "action"} & {name for name, _ in parsed.attributes}
     assert not {"link", "img", "iframe", "object", "embed", "base"} & set(parsed.tags)
+    assert "default-src 'none'" in page
     assert not re.search(r"https?:|//[a-z]+\.|@import|url\(|fetch\(|XMLHttpRequest|import\(", page)
 
 
 def test_the_page_follows_the_reader_s_light_or_dark_mode_and_screen(tmp_path):
     page = page_of(tmp_path, {"": made()})
-    assert "prefers-color-scheme: dark" in page
+    assert "color-scheme: light dark" in page
+    assert "@media print" in page
     assert 'name="viewport"' in page
 
 
@@ -171,6 +187,74 @@ def test_slices_of_one_thread_never_overlap_since_perfetto_would_drop_them(tmp_p
         assert all(end <= start + 1e-6 for (_, end), (start, _) in pairwise(spans))
 
 
+def trace_of(tmp_path, timeline):
+    timeline.to_perfetto(tmp_path / "trace.json")
+    return json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
+
+
+def test_the_trace_has_an_arrow_from_each_message_s_maker_to_its_user(tmp_path):
+    records = trace_of(tmp_path, made(3, 2))
+    slices = [record for record in records if record["ph"] == "X" and len(record["cat"]) == 1]
+
+    def around(arrow):
+        within = [r for r in slices if r["tid"] == arrow["tid"] and r["ts"] <= arrow["ts"] < r["ts"] + r["dur"]]
+        return within[0]["name"]
+
+    ends = {phase: {r["id"]: around(r) for r in records if r["ph"] == phase} for phase in "sf"}
+    pairs = {(ends["s"][number], ends["f"][number]) for number in ends["s"]}
+    forward = {(f"F{stage}.{m}", f"F{stage + 1}.{m}") for stage in range(2) for m in range(2)}
+    assert pairs == forward | {(f"B{stage + 1}.{m}", f"B{stage}.{m}") for stage in range(2) for m in range(2)}
+    assert len(ends["s"]) == len(ends["f"]) == len(pairs)
+
+
+def test_the_trace_counts_the_activations_that_each_rank_keeps(tmp_path):
+    sized = Timeline(made(2, 3).events, 2, [100, 7])
+    counters = [record for record in trace_of(tmp_path, sized) if record["ph"] == "C"]
+    most = {}
+    for record in counters:
+        (value,) = record["args"].values()
+        most[record["name"]] = max(value, most.get(record["name"], 0))
+    told = {f"stage {stage}: activations": count for stage, count in enumerate([2, 1])}
+    assert most == told | {"stage 0: activations, bytes": 200, "stage 1: activations, bytes": 7}
+
+
+@pytest.mark.parametrize(("actions", "steps"), [
+    ("F0.0 F0.1 B0.0 B0.1", [(0, 1), (1, 2), (3, 1), (4, 0)]),
+    ("F0.0 I0.0 F0.1 W0.0 I0.1 W0.1", [(0, 1), (2, 2), (4, 1), (6, 0)]),
+    ("F0.0 F2.0 B2.0 B0.0", [(0, 1), (1, 2), (3, 1), (4, 0)]),
+    ("F0.0 F0.1", []),
+])  # fmt: skip
+def test_activations_live_from_the_forward_s_start_to_the_end_of_who_needs_them_last(actions, steps):
+    timeline = Timeline([Event(0, parse(text), at, at + 1) for at, text in enumerate(actions.split())], 1)
+    assert [kept[:2] for kept in timeline.memory()[0]] == steps
+    assert timeline.peak_memory() == [(max((count for _, count in steps), default=0), None)]
+
+
+def test_bytes_count_by_stage_and_a_stage_without_them_is_refused():
+    actions = map(parse, ["F0.0", "F0.1", "F2.0", "B2.0", "B0.0", "B0.1"])
+    events = [Event(0, action, at, at + 1) for at, action in enumerate(actions)]
+    assert Timeline(events, 1, {0: 10, 2: 5.5}).peak_memory() == [(3, 25.5)]
+    with pytest.raises(ValueError, match=r"activation_bytes says nothing of stage 2, only of \[0, 1\]"):
+        Timeline(events, 1, [10, 10])
+
+
+def test_the_critical_path_of_equal_stages_fills_the_step_without_a_gap():
+    for timeline in (made(4, 8), made(3, 2, "gpipe")):
+        path = timeline.critical_path()
+        assert sum(event.end - event.start for event in path) == pytest.approx(timeline.span)
+        assert all(before.end == after.start for before, after in pairwise(path))
+
+
+def test_the_critical_path_leads_through_the_slow_rank_but_not_to_a_message_that_was_there():
+    told = [
+        (0, "F0.0", 0, 1), (0, "SEND_F0.0>1", 1, 1.1), (0, "F0.1", 1.1, 2), (0, "SEND_F0.1>1", 2, 2.1),
+        (1, "RECV_F1.0<0", 0, 1.2), (1, "F1.0", 1.2, 9), (1, "RECV_F1.1<0", 9, 9.1), (1, "F1.1", 9.1, 10),
+    ]  # fmt: skip
+    timeline = Timeline([Event(rank, parse(text), start, end) for rank, text, start, end in told], 2)
+    assert [str(event.action) for event in timeline.critical_path()] == ["F0.0", "F1.0", "F1.1"]
+    assert Timeline([], 1).critical_path() == []
+
+
 def svg_texts(path):
     return [text for element in ElementTree.parse(path).iter() if (text := (element.text or "").strip())]
 
@@ -194,6 +278,16 @@ def test_the_picture_has_a_box_per_computation_in_the_colour_of_its_kind(tmp_pat
     drawing = (tmp_path / "one.svg").read_text(encoding="utf-8")
     for colour in ("#2f6fde", "#0c8f82"):
         assert drawing.count(f"fill: {colour}") == 3 * 4 + 1  # and its square in the legend
+
+
+def test_the_picture_shows_how_long_each_rank_idles_and_on_request_what_it_keeps(tmp_path):
+    pytest.importorskip("matplotlib")
+    for memory in (False, True):
+        write_svg(tmp_path / "one.svg", {"$a$": made(2, 3)}, memory=memory)
+        texts = svg_texts(tmp_path / "one.svg")
+        assert texts.count("25% idle") == 2
+        assert ("activations kept" in texts) == memory
+        assert any(text.startswith("$a$  ·") for text in texts)
 
 
 def test_a_picture_of_the_same_timeline_is_the_same_file(tmp_path):

@@ -1,62 +1,60 @@
 """What every transport does: deliver each message to who waits for it, and never leave anyone waiting."""
 
 import gc
+import importlib.util
+import json
+import os
+import subprocess
+import sys
 import weakref
 
-import numpy as np
 import pytest
 
+import retrograd as rg
+from retrograd.cli.mpi import mpiexec
 from retrograd.pipelining.actions import Message
-from retrograd.pipelining.transports import TRANSPORTS, Aborted, get_transport
+from retrograd.pipelining.transports import CHOSEN, PATIENCE, Threads, get_transport
+from retrograd.pipelining.transports.failures import portable, restored
+from retrograd.pipelining.transports.wire import pack, unpack
+
+from . import conformance
+
+SCRIPT = conformance.__file__
+# Transports whose ranks are processes: their package, and the command that runs the script in them.
+LAUNCHED = {"mpi": ("mpi4py", lambda: [mpiexec(), "-n", str(conformance.RANKS), sys.executable, SCRIPT, "mpi"])}
 
 
-@pytest.fixture(params=sorted(TRANSPORTS))
-def transport(request):
-    return get_transport(request.param)
+@pytest.mark.parametrize("check", conformance.CHECKS)
+def test_over_threads(check):
+    conformance.CHECKS[check](get_transport("threads"))
 
 
-def test_results_come_by_rank(transport):
-    assert transport.launch(5, lambda rank: rank * rank) == [0, 1, 4, 9, 16]
+@pytest.mark.skipif("RETROGRAD_PURE" in os.environ, reason="the compiled pass has run it")
+@pytest.mark.parametrize("transport", LAUNCHED)
+def test_over_processes(transport):
+    package, command = LAUNCHED[transport]
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"needs {package}")
+    output = subprocess.check_output(command(), env={**os.environ, "OMP_NUM_THREADS": "1"}, text=True)
+    by_rank = json.loads(output)
+    failed = [(rank, text) for rank, found in enumerate(by_rank) for text in found.values() if text]
+    assert failed == []
+    assert all(found.keys() == conformance.CHECKS.keys() for found in by_rank)
 
 
-def test_messages_arrive_whatever_the_order_of_sending(transport):
-    def work(rank):
-        if rank == 0:
-            for micro_batch in reversed(range(4)):
-                transport.send(Message("F", 0, 1, micro_batch), micro_batch * 10)
-            return None
-        return [transport.receive(Message("F", 0, 1, micro_batch)) for micro_batch in range(4)]
-
-    assert transport.launch(2, work)[1] == [0, 10, 20, 30]
+def test_a_timeout_that_is_no_time_is_refused():
+    with pytest.raises(ValueError, match="timeout is 0"):
+        get_transport("threads", timeout=0)
 
 
-def test_a_failure_wakes_those_who_wait_and_is_the_one_that_is_raised(transport):
-    outcomes = {}
-
-    def work(rank):
-        if rank == 0:
-            raise KeyError("first")
-        try:
-            transport.receive(Message("F", 0, rank, 0))
-        except Aborted:
-            outcomes[rank] = "woken"
-            raise
-
-    with pytest.raises(KeyError, match="first"):
-        transport.launch(3, work)
-    assert set(outcomes) <= {1, 2}
-
-
-def test_after_a_failure_the_next_launch_starts_clean(transport):
-    def fails(rank):
-        transport.send(Message("F", 0, 1, 0), "stale")
-        raise KeyError
-
-    with pytest.raises(KeyError):
-        transport.launch(1, fails)
-    message = Message("F", 0, 1, 0)
-    work = {0: lambda: transport.send(message, "fresh"), 1: lambda: transport.receive(message)}
-    assert transport.launch(2, lambda rank: work[rank]())[1] == "fresh"
+def test_the_launcher_s_choices_are_taken_where_none_are_made(monkeypatch):
+    monkeypatch.setenv(CHOSEN, "pigeons")
+    monkeypatch.setenv(PATIENCE, "2.5")
+    with pytest.raises(ValueError, match="pigeons"):
+        get_transport()
+    assert isinstance(get_transport("threads"), Threads)
+    assert get_transport("threads").timeout == 2.5
+    assert get_transport("threads", timeout=4).timeout == 4
 
 
 def test_an_unknown_transport_is_refused_with_a_list():
@@ -64,29 +62,56 @@ def test_an_unknown_transport_is_refused_with_a_list():
         get_transport("pigeons")
 
 
+def test_without_its_package_mpi_says_what_to_install():
+    program = (
+        "import sys; sys.modules['mpi4py'] = None; from retrograd.pipelining.transports import get_transport\n"
+        "try: get_transport('mpi')\nexcept ImportError as error: print(error)"
+    )
+    assert 'pip install "retrograd[mpi]"' in subprocess.check_output([sys.executable, "-c", program], text=True)
+
+
 class Payload:
     """Something that can be seen to be gone."""
 
 
-def test_after_a_failure_nobody_keeps_the_mail(transport):
+def test_after_a_failure_nobody_keeps_the_mail():
     references = []
 
-    def send():
+    def fails(link):
         payload = Payload()
         references.append(weakref.ref(payload))
-        transport.send(Message("F", 0, 1, 0), payload)
-
-    def fails(rank):
-        send()
+        link.send(0, Message("F", 0, 1, 0), payload)
         raise KeyError
 
     with pytest.raises(KeyError):
-        transport.launch(1, fails)
+        Threads().launch(1, fails)
     gc.collect()
     assert references[0]() is None
 
 
-def test_ranks_see_the_context_of_who_launches_them(transport):
-    with np.errstate(divide="raise", over="ignore"):
-        seen = transport.launch(2, lambda rank: np.geterr())
-    assert [(settings["divide"], settings["over"]) for settings in seen] == [("raise", "ignore")] * 2
+def test_a_header_has_no_numbers_of_tensors_and_a_buffer_is_their_own_memory():
+    x = rg.arange(1000)
+    header, buffers = pack({"x": x, "again": x})
+    assert len(header) < 300
+    assert [buffer.nbytes for buffer in buffers] == [8000]
+    x[0] = 7
+    got = unpack(header, buffers)
+    assert got["x"] is got["again"]
+    assert got["x"][0].item() == 7
+
+
+def test_a_tensor_inside_a_transform_can_not_be_packed():
+    with pytest.raises(TypeError, match="inside a function transform"):
+        rg.func.vmap(pack)(rg.ones(3))
+
+
+def test_a_failure_and_its_causes_survive_the_way():
+    failure = ValueError("shown")
+    failure.__cause__ = LookupError("cause")
+    failure.__cause__.__cause__ = type("Local", (Exception,), {})("told in words")
+    got = restored(portable(failure), rank=2)
+    assert repr(got) == "ValueError('shown')"
+    assert repr(got.__cause__) == "LookupError('cause')"
+    assert type(got.__cause__.__cause__) is RuntimeError
+    assert "told in words" in str(got.__cause__.__cause__)
+    assert "on rank 2:" in got.__notes__[0]

@@ -4,17 +4,16 @@ Inside, cotangents are transposed linear maps; PyTorch's gradients of complex te
 (the direction of steepest ascent), so complex gradients are conjugated where they enter and leave.
 """
 
-import math
 import warnings
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from retrograd.autograd.graph import GradientEdge
+from retrograd.autograd.seeds import seeds_of, sequence
 from retrograd.core import AccumulateGrad, Level, Tensor, at, current, graph_level, registry
-from retrograd.core.aval import differing, symbolic
 from retrograd.core.dispatch import answer_of, compound, is_foreign, wants
-from retrograd.core.engine import accumulating, add_into, edge_of, laid_out, ones, pullback
+from retrograd.core.engine import accumulating, add_into, edge_of, laid_out, pullback
 from retrograd.core.hooks import conjugate
 from retrograd.core.tensor import make
 from retrograd.levels import VmapLevel
@@ -53,13 +52,13 @@ def backward(
     if not isinstance(tensors, Tensor) and (foreign := _foreign(tensors, inputs, grad_tensors)):
         answer_of(backward, foreign, (tensors, grad_tensors, retain_graph, create_graph), {"inputs": inputs})
         return
-    roots = _sequence(tensors)
-    targets = None if inputs is None else _sequence(inputs)
+    roots = sequence(tensors)
+    targets = None if inputs is None else sequence(inputs)
     if targets is not None and not targets:
         raise RuntimeError("backward: inputs is empty: nothing would get a gradient; without it every leaf does")
     for index, target in enumerate(targets or ()):
         _edge(target, index)
-    seeds = _seeds("backward", roots, grad_tensors)
+    seeds = seeds_of("backward", roots, grad_tensors)
     if create_graph:
         warnings.warn(
             "Using backward() with create_graph=True makes a reference cycle: the leaf holds its .grad, whose graph "
@@ -153,7 +152,7 @@ def grad(
     if materialize_grads and allow_unused is False:
         raise ValueError("grad: materialize_grads=True fills in unused inputs, so allow_unused can't be False")
     allow_unused = materialize_grads if allow_unused is None else allow_unused
-    roots, targets = _sequence(outputs), _sequence(inputs)
+    roots, targets = sequence(outputs), sequence(inputs)
     if not targets:
         raise RuntimeError("grad: inputs is empty; name the tensors whose gradients are wanted")
     for index, target in enumerate(targets):
@@ -161,7 +160,7 @@ def grad(
     if is_grads_batched:
         results, batch = _batched(roots, grad_outputs, targets, create_graph, retain_graph)
     else:
-        seeds, batch = _seeds("grad", roots, grad_outputs), ()
+        seeds, batch = seeds_of("grad", roots, grad_outputs), ()
         results = _cotangents(create_graph, retain_graph, roots, seeds, targets)
     return tuple(
         conjugate(g) if g is not None else _unused(index, target, batch, allow_unused, materialize_grads)
@@ -205,7 +204,7 @@ def _batched(
     roots: list, gradients: Any, targets: list, create_graph: bool, retain_graph: bool | None
 ) -> tuple[list[Tensor | None], tuple[int, ...]]:
     """The same for a batch of cotangents, which lie along their first dimension, in one pass; and how many they are."""
-    given = [None] * len(roots) if gradients is None else _sequence(gradients)
+    given = [None] * len(roots) if gradients is None else sequence(gradients)
     sizes = {g.shape[:1] for g in given if isinstance(g, Tensor)}
     if len(sizes) != 1 or sizes == {()}:
         raise RuntimeError(
@@ -216,7 +215,7 @@ def _batched(
     with at(current().level, create_graph):
         with VmapLevel(n) as level:
             inside = [make(g, level, "the gradient") if isinstance(g, Tensor) else g for g in given]
-            results = _cotangents(create_graph, retain_graph, roots, _seeds("grad", roots, inside), targets)
+            results = _cotangents(create_graph, retain_graph, roots, seeds_of("grad", roots, inside), targets)
         return [None if g is None else level.whole(g) for g in results], (n,)
 
 
@@ -236,10 +235,6 @@ def _foreign(*values: Any) -> list:
     return found
 
 
-def _sequence(value: Any) -> list:
-    return [value] if isinstance(value, (Tensor, GradientEdge)) else list(value)
-
-
 def _end(target: Tensor | GradientEdge) -> tuple[Any, int]:
     """Where the gradient of a target arrives, as the engine has it."""
     if isinstance(target, Tensor):
@@ -256,51 +251,6 @@ def _edge(target: Any, index: int) -> tuple[Any, int]:
     if not target.requires_grad:
         raise RuntimeError(f"inputs[{index}], of shape {target.shape}, does not require grad")
     return edge_of(target)
-
-
-def _seeds(name: str, roots: list, gradients: Any) -> list:
-    given = [None] * len(roots) if gradients is None else _sequence(gradients)
-    if len(given) != len(roots):
-        raise RuntimeError(f"{name}: got {len(roots)} outputs but {len(given)} gradients for them")
-    return [_seed(name, index, roots[index], g) for index, g in enumerate(given)]
-
-
-def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) -> Tensor:
-    if not isinstance(root, (Tensor, GradientEdge)):
-        raise TypeError(f"{name}: output {index} must be a Tensor or GradientEdge, got {type(root).__name__}")
-    if isinstance(root, GradientEdge) and root.aval is None:
-        if not isinstance(g, Tensor):
-            raise RuntimeError(f"{name}: output {index} is a GradientEdge of unknown shape; give its cotangent")
-        return conjugate(g)
-    if isinstance(root, Tensor) and not root.requires_grad:
-        raise RuntimeError(
-            f"{name}: output {index}, of shape {root.shape}, does not require grad: nothing that requires grad "
-            f"went into it, or it was made under no_grad() or detached"
-        )
-    if g is None:
-        if symbolic(root.shape) is not None or math.prod(root.shape) != 1:
-            raise RuntimeError(
-                f"{name}: a gradient can be made up only for outputs of one element; output {index} has shape "
-                f"{root.shape}: give its cotangent, or reduce it, for example with .sum()"
-            )
-        if root.dtype.kind == "c":
-            raise RuntimeError(
-                f"{name}: a gradient can be made up only for real outputs; output {index} is {root.dtype}"
-            )
-        return ones(root.shape, root.dtype)
-    if not isinstance(g, Tensor):
-        raise TypeError(f"{name}: gradient {index} must be a Tensor or None, got {type(g).__name__}")
-    if g.shape != root.shape:
-        raise RuntimeError(
-            f"{name}: gradient {index} has shape {g.shape}, but output {index} has {root.shape}"
-            f"{differing(root.shape, g.shape)}"
-        )
-    kind, wanted = g.dtype, root.dtype
-    if kind is wanted and kind.kind == "f":
-        return g
-    if kind.kind not in "fc" or (kind.kind == "c") != (wanted.kind == "c"):
-        raise RuntimeError(f"{name}: gradient {index} is {kind}, but output {index} is {wanted}")
-    return conjugate(g if kind == wanted else registry["to"](g, wanted))
 
 
 def _pull(

@@ -10,8 +10,9 @@ import weakref
 from collections.abc import Sequence
 from typing import Any, TypedDict
 
-from retrograd.autograd.backward import _seeds, backward
+from retrograd.autograd.backward import backward
 from retrograd.autograd.graph import GradientEdge
+from retrograd.autograd.seeds import seeds_of
 from retrograd.core import GradFn, Tensor, current, graph_level
 from retrograd.core.engine import edge_of, needed_for, pullback, reachable_from
 from retrograd.core.gradfn import INPUT, OUT, as_node, node
@@ -53,7 +54,7 @@ def input_half(
     """
     if graph_level() is not None:
         raise NotImplementedError("a backward pass in halves does not run inside a function transform")
-    roots, seeds = [edge_of(out) for out in outputs], _seeds("backward", list(outputs), gradients)
+    roots, seeds = [edge_of(out) for out in outputs], seeds_of("backward", list(outputs), gradients)
     ends, wanted = [end for end, _ in roots], [edge_of(x) for x in inputs]
     first = needed_for(ends, [end for end, _ in wanted])
     second = needed_for(ends, [edge_of(w)[0] for w in weights]) - first

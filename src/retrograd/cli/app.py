@@ -1,5 +1,6 @@
 """The commands and their options."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -9,9 +10,13 @@ import typer
 import retrograd
 from retrograd.cli import check as operators
 from retrograd.cli import demo as digits
+from retrograd.cli import plan as planning
 from retrograd.cli.doctor import report
 from retrograd.cli.errors import UsageError
-from retrograd.pipelining.schedules import SCHEDULES
+from retrograd.cli.jobs import Job
+from retrograd.cli.run import LAUNCHERS
+from retrograd.cli.run import run as run_job
+from retrograd.pipelining.schedules import SCHEDULES, get_schedule
 
 app = typer.Typer(
     help="Train with retrograd, and see how it does.",
@@ -35,9 +40,32 @@ def _whole(option: str, least: int, most: int | None = None) -> Callable[[str], 
 
 
 def _schedule(text: str) -> str:
-    if text.lower() not in SCHEDULES:
-        raise UsageError(f"--schedule is {text!r}; it must be one of {', '.join(sorted(SCHEDULES))}")
-    return text.lower()
+    try:
+        return get_schedule(text).name.lower()
+    except ValueError:
+        raise UsageError(f"--schedule is {text!r}; it must be one of {', '.join(sorted(SCHEDULES))}") from None
+
+
+def _transport(text: str) -> str:
+    if text not in LAUNCHERS:
+        raise UsageError(f"--transport is {text!r}; it must be one of {', '.join(sorted(LAUNCHERS))}")
+    return text
+
+
+def _output(text: str) -> str:
+    if text not in ("first", "all"):
+        raise UsageError(f"--output is {text!r}; it must be first or all")
+    return text
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0
+    if not 0 < seconds < math.inf:
+        raise UsageError(f"--timeout is {text!r}; it must be a number of seconds above 0")
+    return seconds
 
 
 def _show_version(wanted: bool) -> None:
@@ -97,6 +125,95 @@ def demo(
     Takes some seconds, and works without a network. Ctrl-C saves a checkpoint, from which --resume goes on.
     """
     return digits.run(digits.Settings(stages, micro_batches, schedule, epochs, seed, output, resume, quiet))
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def run(
+    script: Annotated[
+        list[str],
+        typer.Argument(metavar="SCRIPT [ARGS]...", help="A Python file and its arguments; with -m, a module's name."),
+    ],
+    ranks: Annotated[
+        int | None,
+        typer.Option("-n", "--ranks", parser=_whole("--ranks", 1), metavar="NUMBER", help="How many ranks."),
+    ] = None,
+    transport: Annotated[
+        str,
+        typer.Option(parser=_transport, metavar="|".join(LAUNCHERS), help="What connects the ranks."),
+    ] = "mpi",
+    hostfile: Annotated[Path | None, typer.Option(help="For MPI: a file with the hosts, one a line.")] = None,
+    address: Annotated[
+        str | None, typer.Option(help="For Ray: the cluster; else RAY_ADDRESS, else one of this machine alone.")
+    ] = None,
+    spread: Annotated[bool, typer.Option("--spread", help="For Ray: the ranks on as many nodes as there are.")] = False,
+    restarts: Annotated[
+        int,
+        typer.Option(
+            parser=_whole("--restarts", 0), metavar="NUMBER", help="How often to start again when a rank is lost."
+        ),
+    ] = 0,
+    timeout: Annotated[
+        float | None,
+        typer.Option(parser=_seconds, metavar="SECONDS", help="How long to wait for a message; else forever."),
+    ] = None,
+    output: Annotated[
+        str,
+        typer.Option(parser=_output, metavar="first|all", help="Whose standard output to show; errors are all shown."),
+    ] = "first",
+    module: Annotated[bool, typer.Option("-m", help="Run a module, as python -m does.")] = False,
+) -> int:
+    """Run a script on many ranks: every process runs it whole, and is one rank of its pipelines.
+
+    In the script, Pipeline(..., transport="auto") takes the transport that is chosen here. After the loss of a rank
+    --restarts runs the script again, which goes on from its own checkpoint. Ctrl-C ends all ranks.
+
+    The exit code is that of the script.
+    """
+    return run_job(Job(script, module, ranks, transport, hostfile, timeout, output == "all", address, spread), restarts)
+
+
+@app.command()
+def plan(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODULE_OR_FILE.PY:FUNCTION",
+            help="A function that returns (model, example_args), or (model, example_args, target, loss_fn).",
+        ),
+    ],
+    ranks: Annotated[
+        int, typer.Option("-n", "--ranks", parser=_whole("--ranks", 1), metavar="NUMBER", help="How many ranks.")
+    ],
+    micro_batches: Annotated[
+        int,
+        typer.Option(
+            parser=_whole("--micro-batches", 1), metavar="NUMBER", help="Micro-batches that a batch is split into."
+        ),
+    ],
+    schedule: Annotated[
+        list[str] | None,
+        typer.Option(parser=_schedule, metavar="NAME", help="Only this schedule; repeat it for more."),
+    ] = None,
+    memory_limit: Annotated[
+        float | None, typer.Option(parser=planning.size, metavar="SIZE", help="The memory of a rank, such as 2GiB.")
+    ] = None,
+    cores: Annotated[
+        int | None,
+        typer.Option(
+            parser=_whole("--cores", 1), metavar="NUMBER", help="Cores that the ranks share; one each if not given."
+        ),
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the predicted timeline as a page.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the plan as JSON.")] = None,
+) -> int:
+    """Measure a model, split it over ranks, and compare the schedules: what to use, and why.
+
+    The function returns the model, a tuple with the arguments of a whole batch, and if there are any the target and
+    the loss function. The model runs some times, on one thread.
+
+    The exit code is 0 if all is well, 1 if nothing fits, 2 for a mistake in the arguments.
+    """
+    return planning.run(planning.Settings(target, ranks, micro_batches, schedule, memory_limit, cores, html, json))
 
 
 @app.command()

@@ -1,8 +1,6 @@
 """`retrograd check`: whether an operator in a file is what it says."""
 
-import importlib.util
 import re
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +13,7 @@ from rich.text import Text
 import retrograd
 from retrograd import library
 from retrograd.cli.errors import UsageError
+from retrograd.cli.modules import imported
 from retrograd.core import Operator, registry
 from retrograd.library import CustomOperator
 
@@ -26,7 +25,7 @@ SUCCESS, FAILURE = 0, 1
 def check(target: str, arguments: str | None, checks: Sequence[str]) -> int:
     """Check `module.py:op`, print a table, and return the exit code: 0 if all is well, else 1."""
     path, name = _parts(target)
-    module = _imported(path)
+    module = imported(path)
     op = _operator(module, path, name)
     samples = [_evaluated(arguments, module)] if arguments is not None else _samples(module, path, name, op)
     found = [_results(op, sample, checks) for sample in samples]
@@ -42,25 +41,6 @@ def _parts(target: str) -> tuple[Path, str]:
     if not path.is_file():
         raise UsageError(f"there is no file {path}")
     return path, match["name"] or ""
-
-
-def _imported(path: Path) -> ModuleType:
-    """The module in a file; its neighbours can be imported from it, as in `python module.py`."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.parent.resolve()))
-    before, sys.modules[path.stem] = sys.modules.get(path.stem), module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise UsageError(f"{path} can't be imported: {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.pop(0)
-        if before is not None:  # a file may be called like a module that the program has
-            sys.modules[path.stem] = before
-    return module
 
 
 def _operator(module: ModuleType, path: Path, name: str) -> Operator:

@@ -1,11 +1,13 @@
 """Sources of random numbers: generators over NumPy's Philox, and the default one."""
 
+import math
 import operator
 import os
 import threading
 from contextlib import contextmanager
 
 from retrograd import backend
+from retrograd.core import dtype as dtypes
 from retrograd.ops.functions import function
 from retrograd.ops.layout import CPU, check_device, is_device
 
@@ -77,6 +79,15 @@ class Generator:
         with self._lock:
             return getattr(self._source, method)(*args, **kwargs)
 
+    def skip(self, method, *args):
+        """Go on as if `draw` had been called: for uniform numbers that takes no time."""
+        if method != "random":
+            self.draw(method, *args)
+            return
+        size, dtype = (*args, dtypes.float64)[:2]
+        with self._lock:
+            backend.skip_uniform(self._source, math.prod(size), dtype)
+
 
 def _restored(state):
     """A generator in a state."""
@@ -88,9 +99,29 @@ def _restored(state):
 default_generator = Generator()
 
 
+class _Redirection(threading.local):
+    """Who draws in place of a generator, in this thread."""
+
+    to = None
+
+
+_redirection = _Redirection()
+
+
+@contextmanager
+def redirected(to):
+    """Inside, in this thread, operators draw from `to(generator)`, which has its `draw`, not from the generator."""
+    before, _redirection.to = _redirection.to, to
+    try:
+        yield
+    finally:
+        _redirection.to = before
+
+
 def chosen(generator):
-    """The generator that is given, or the default one."""
-    return default_generator if generator is None else generator
+    """What draws: the generator that is given, or the default one, unless draws are redirected."""
+    generator = default_generator if generator is None else generator
+    return generator if _redirection.to is None else _redirection.to(generator)
 
 
 @function()

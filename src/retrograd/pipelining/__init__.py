@@ -15,11 +15,13 @@ from retrograd.pipelining.microbatch import (
     split_args_kwargs_into_chunks,
 )
 from retrograd.pipelining.parameters import MultiUseParameterConfig, sum_replicated_gradients
+from retrograd.pipelining.planning import Plan, plan
 from retrograd.pipelining.runtime import PipelineError
-from retrograd.pipelining.schedules import get_schedule, make_schedule
+from retrograd.pipelining.schedules import default_ranks, get_schedule, make_schedule, stage_ranks
 from retrograd.pipelining.sequential import PipeSequential
-from retrograd.pipelining.simulate import simulate
+from retrograd.pipelining.simulate import Summary, peak_activations, simulate, simulate_costs
 from retrograd.pipelining.stage import PipelineStage
+from retrograd.pipelining.tables import format_grid, read_csv, write_csv
 from retrograd.pipelining.timeline import Event, Timeline, write_html, write_perfetto, write_png, write_svg
 from retrograd.pipelining.training import Pipeline
 
@@ -37,24 +39,34 @@ __all__ = [
     "Pipeline",
     "PipelineError",
     "PipelineStage",
+    "Plan",
     "Replicate",
+    "Summary",
     "SplitPoint",
     "TensorChunkSpec",
     "Timeline",
     "TrivialLossWrapper",
     "annotate_split_points",
+    "default_ranks",
+    "format_grid",
     "get_schedule",
     "make_schedule",
     "merge_chunks",
+    "peak_activations",
     "pipe_split",
     "pipeline",
+    "plan",
+    "read_csv",
     "simulate",
+    "simulate_costs",
     "split_args_kwargs_into_chunks",
     "split_into_equal_size",
     "stage_backward",
     "stage_backward_input",
     "stage_backward_weight",
+    "stage_ranks",
     "sum_replicated_gradients",
+    "write_csv",
     "write_html",
     "write_perfetto",
     "write_png",

@@ -9,8 +9,6 @@ import optree
 from retrograd import autograd
 from retrograd.core import Tensor
 
-FAILURES = (RuntimeError, ValueError, TypeError, LookupError)
-
 
 def stage_backward(
     stage_output: Any,
@@ -28,14 +26,16 @@ def stage_backward(
     outputs_with_grads_idxs: the places, in both, of the outputs that count; None: all of them.
 
     Returns one gradient per input value, None for what is no tensor or got none; its `.grad` stays as it was.
+
     Raises RuntimeError that shows the shapes, dtypes and devices of outputs, gradients and inputs, with the cause
-    chained.
+    chained; TypeError for input_values that are no sequence.
 
     >>> import retrograd as rg
     >>> x = rg.tensor([1.0, 2.0], requires_grad=True)
     >>> stage_backward((x * 3, "a note"), (rg.ones(2), None), [x, 7])
     (tensor([3., 3.]), None)
     """
+    check_values("stage_backward", input_values)
     try:
         if outputs_with_grads_idxs is not None:
             stage_output = [stage_output[i] for i in outputs_with_grads_idxs]
@@ -44,7 +44,7 @@ def stage_backward(
         with _caught(input_values) as found:
             if pairs:
                 autograd.backward([out for out, _ in pairs], [g for _, g in pairs])
-    except FAILURES as cause:
+    except Exception as cause:
         raise failure("stage_backward", cause, stage_output, output_grads, input_values) from cause
     return tuple(found.get(id(value)) for value in input_values)
 
@@ -105,6 +105,12 @@ def _members(container: Any) -> dict[Any, Any]:
     return dict(zip(entries, children, strict=True))
 
 
+def check_values(name: str, values: Any) -> None:
+    """A stage's inputs are several, whatever they are; a single tensor would be taken apart."""
+    if not isinstance(values, Sequence):
+        raise TypeError(f"{name}: input_values must be a tuple or list, got {type(values).__name__}")
+
+
 def leaves(tree: Any) -> list[Any]:
     """All that is nested in tuples, lists and dicts, None too."""
     return optree.tree_leaves(tree, none_is_leaf=True)
@@ -113,8 +119,8 @@ def leaves(tree: Any) -> list[Any]:
 def failure(name: str, cause: Exception, outputs: Any, gradients: Any, inputs: Sequence[Any]) -> RuntimeError:
     """The error of a stage whose backward has failed."""
     return RuntimeError(
-        f"{name} failed: {cause}\n  outputs: {_described(outputs)}\n  gradients: {_described(gradients)}\n  "
-        f"inputs: {_described(list(inputs))}"
+        f"{name} failed: {str(cause) or type(cause).__name__}\n  outputs: {_described(outputs)}\n  "
+        f"gradients: {_described(gradients)}\n  inputs: {_described(list(inputs))}"
     )
 
 

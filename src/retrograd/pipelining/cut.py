@@ -30,12 +30,19 @@ def cut(captured: GraphModule, stage_of: Assignment, owners: Assignment | None =
 
 
 def check_assignment(graph: Graph, stage_of: Assignment) -> None:
-    """Every operator has a stage, none comes before what it uses, and no stage is empty; else a ValueError."""
+    """Every operator has a stage, none comes before what it uses, and no stage is empty; else a ValueError.
+
+    Raises TypeError for what is no mapping to integers.
+    """
+    if not isinstance(stage_of, Mapping):
+        raise TypeError(f"the split must be a mapping from operators to stages, got {type(stage_of).__name__}")
     for node in graph.find_nodes(op="call_function"):
         if node not in stage_of:
             raise ValueError(f"the split gives no stage to {node.name}")
+        if not isinstance(stage_of[node], int):
+            raise TypeError(f"the split must number its stages 0, 1, ..., got {stage_of[node]!r} for {node.name}")
         for used in node.all_input_nodes:
-            if stage_of.get(used, 0) > stage_of[node]:
+            if used in stage_of and stage_of[used] > stage_of[node]:
                 raise ValueError(
                     f"the split puts {node.name} into stage {stage_of[node]}, but what it uses, {used.name}, into "
                     f"stage {stage_of[used]}"

@@ -22,8 +22,9 @@ def place(module: GraphModule, device: Any) -> GraphModule:
     if burnt_in:
         raise RuntimeError(f"place: {', '.join(burnt_in)} would stay on a device that the graph names; leave it out")
     for part in module.modules():
+        moving = part.state_dict()
         for name, value in list(vars(part).items()):
-            if isinstance(value, Tensor) and name not in part.state_dict():
+            if isinstance(value, Tensor) and name not in moving:
                 setattr(part, name, value.to(device))
     module.to(device)
     return module

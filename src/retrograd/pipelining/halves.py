@@ -4,12 +4,12 @@ After P. Qi, X. Wan, G. Huang, M. Lin, "Zero Bubble Pipeline Parallelism" (2024)
 gradients of inputs only, those of weights fill the time in which a rank would be idle.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from retrograd.autograd.split_backward import ParamGroup, input_half, weight_half
 from retrograd.core import Tensor, registry
-from retrograd.pipelining.backward import FAILURES, failure, leaves, paired
+from retrograd.pipelining.backward import check_values, failure, leaves, paired
 
 
 def stage_backward_input(
@@ -25,7 +25,8 @@ def stage_backward_input(
     No `.grad` changes, of inputs neither.  What the graph saved is freed, but for what the weights' gradients need;
     each of the groups has its own part of that.  Hooks of the tensors inside the stage run now, those of weights later.
 
-    Raises RuntimeError that shows outputs, gradients and inputs, with the cause chained.
+    Raises RuntimeError that shows outputs, gradients and inputs, with the cause chained, and TypeError for a tensor
+    in place of several.
 
     >>> import retrograd as rg
     >>> x, w = rg.tensor([1.0, 2.0], requires_grad=True), rg.tensor([3.0, 4.0], requires_grad=True)
@@ -35,14 +36,16 @@ def stage_backward_input(
     >>> stage_backward_weight([w], groups)
     (tensor([1., 2.]),)
     """
+    check_values("stage_backward_input", input_values)
+    trained = _trained("stage_backward_input", weights)
     try:
         if output_grads is None:
             pairs = [(out, registry["ones_like"](out.detach())) for out in leaves(stage_outputs_or_loss) if _has(out)]
         else:
             pairs = paired(stage_outputs_or_loss, output_grads)
         inputs = [value for value in input_values if _has(value)]
-        found, groups = input_half([out for out, _ in pairs], [g for _, g in pairs], inputs, _trained(weights))
-    except FAILURES as cause:
+        found, groups = input_half([out for out, _ in pairs], [g for _, g in pairs], inputs, trained)
+    except Exception as cause:
         raise failure("stage_backward_input", cause, stage_outputs_or_loss, output_grads, input_values) from cause
     gradients = iter(found)
     return tuple(next(gradients) if _has(value) else None for value in input_values), groups
@@ -59,8 +62,13 @@ def stage_backward_weight(
     Raises RuntimeError for a group that is used up, for values or gradients that have been modified in place since the
     first half, and ValueError for groups of weights that are not given.
     """
-    weights = list(weights)
+    weights = _tensors("stage_backward_weight", weights)
     known = {id(weight) for weight in weights}
+    for group in param_groups:
+        if not isinstance(group, Mapping) or "params" not in group:
+            raise TypeError(
+                f"stage_backward_weight: param_groups are those that stage_backward_input returns, got {group!r}"
+            )
     strangers = [param for group in param_groups for param in group["params"] if id(param) not in known]
     if strangers:
         raise ValueError(
@@ -75,12 +83,17 @@ def _has(value: Any) -> bool:
     return isinstance(value, Tensor) and value.requires_grad
 
 
-def _trained(weights: Iterable[Any]) -> list[Tensor]:
+def _trained(name: str, weights: Iterable[Tensor]) -> list[Tensor]:
     """The weights that get gradients, each once."""
-    found: dict[int, Tensor] = {}
-    for weight in weights:
+    return list({id(weight): weight for weight in _tensors(name, weights) if weight.requires_grad}.values())
+
+
+def _tensors(name: str, weights: Iterable[Tensor]) -> list[Tensor]:
+    """The weights as a list; a single tensor would be taken apart."""
+    if isinstance(weights, Tensor):
+        raise TypeError(f"{name}: weights must be several tensors, got one of shape {weights.shape}; pass [weight]")
+    found = list(weights)
+    for weight in found:
         if not isinstance(weight, Tensor):
-            raise TypeError(f"weights must be tensors, got {type(weight).__name__}")
-        if weight.requires_grad:
-            found[id(weight)] = weight
-    return list(found.values())
+            raise TypeError(f"{name}: weights must be tensors, got {type(weight).__name__}")
+    return found

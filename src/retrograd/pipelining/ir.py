@@ -1,5 +1,6 @@
 """From a model to its stages: capture one run, cut the graph, find the loss."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from retrograd.pipelining.marker import Spec, marked, marker
 from retrograd.pipelining.parameters import MultiUseParamSpec, owners, replicated
 from retrograd.pipelining.partition import partition
 from retrograd.pipelining.stage import PipelineStage
-from retrograd.pipelining.writes import make_explicit, place_writes
+from retrograd.pipelining.writes import make_explicit, place_writes, result_of, signature_of
 
 PACKAGE = __name__.partition(".")[0]  # files don't tell: those of compiled modules are relative
 Policy = Callable[[GraphModule], Assignment]
@@ -47,6 +48,7 @@ class Pipe:
         self.captured = captured
         self.stages = list(stages)
         self.has_loss_and_backward = loss is not None
+        self.loss_name = None if loss is None else loss.name
         modules = {submodule_name(stage.index): stage.module for stage in stages}
         self.split_gm = GraphModule(modules, pipe_graph(captured, stages, loss))
         self.replicated_params = replicated([self.get_stage_module(stage.index) for stage in stages])
@@ -57,16 +59,18 @@ class Pipe:
         example_args: Sequence[Any],
         example_kwargs: Mapping[str, Any] | None = None,
         split_policy: Policy | None = None,
-        *,
-        multi_use_param_spec: MultiUseParamSpec | None = None,
-        loss_spec: Any = None,
+        **options: Any,
     ) -> "Pipe":
         """Capture a module on examples and cut it: at marks and annotations, or as the policy says.
 
-        For the arguments and errors see `pipeline`.
+        The other options and errors are those of `pipeline`.
+
+        >>> import retrograd as rg
+        >>> model = rg.nn.Sequential(rg.nn.Linear(4, 8), rg.nn.Linear(8, 2))
+        >>> Pipe.from_tracing(model, (rg.ones(3, 4),), split_policy=split_into_equal_size(2)).num_stages
+        2
         """
-        captured = _capture(mod, example_args, example_kwargs or {}, {})
-        return _assemble(captured, split_policy, multi_use_param_spec, _loss_spec(mod, loss_spec))
+        return pipeline(mod, example_args, example_kwargs, split_policy=split_policy, **options)
 
     @property
     def num_stages(self) -> int:
@@ -75,8 +79,8 @@ class Pipe:
 
     def get_stage_module(self, stage_idx: int) -> Any:
         """The module of one stage; a ValueError where there is no such stage."""
-        if not 0 <= stage_idx < self.num_stages:
-            raise ValueError(f"stage {stage_idx} does not exist: there are stages 0 to {self.num_stages - 1}")
+        if not isinstance(stage_idx, int) or stage_idx not in range(self.num_stages):
+            raise ValueError(f"stage {stage_idx!r} does not exist: there are stages 0 to {self.num_stages - 1}")
         return self.stages[stage_idx].module
 
     def build_stage(self, stage_index: int, device: Any = "cpu", group: Any = None) -> PipelineStage:
@@ -110,17 +114,29 @@ class Pipe:
         return text
 
     def inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """The tensors among the model's arguments, by the names that the stages know them by.
+        """The tensors among the model's arguments by name, for who runs the stages one by one.
 
-        Raises ValueError for arguments unlike those that the model was captured with.
+        Raises ValueError for arguments unlike those that the model was captured with, and RuntimeError for a model
+        that writes to its inputs, which only the whole pipe does.
         """
-        names = [node.name for node in self.captured.graph.find_nodes(op="placeholder")]
-        return dict(zip(names, self._signature.flatten(tuple(args), dict(kwargs)), strict=True))
+        written = ", ".join(repr(mutation.target) for mutation in self._signature.mutations)
+        if written:
+            raise RuntimeError(
+                f"pipeline: the model writes to its input {written}; a Pipe that is called does so, stages that "
+                f"run by themselves, on micro-batches, do not: clone in the model what it writes to"
+            )
+        return self._named(self._signature.flatten(tuple(args), dict(kwargs)))
 
     def output(self, values: Mapping[str, Any]) -> Any:
         """The model's output from the outputs of the last stage by name."""
-        returned = self.captured.graph.output_node().args[0]
-        return self._signature.restore(map_nodes(returned, lambda node: values[node.name]))
+        return self._signature.restore(self._returned(values))
+
+    def _named(self, tensors: Sequence[Any]) -> dict[str, Any]:
+        names = [node.name for node in self.captured.graph.find_nodes(op="placeholder")]
+        return dict(zip(names, tensors, strict=True))
+
+    def _returned(self, values: Mapping[str, Any]) -> Any:
+        return map_nodes(self.captured.graph.output_node().args[0], lambda node: values[node.name])
 
     @property
     def knows_sizes(self) -> bool:
@@ -129,15 +145,19 @@ class Pipe:
 
     @property
     def _signature(self) -> Signature:
-        return _signature(self.captured)
+        return signature_of(self.captured)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run all stages, one after the other, as the model would; a loss is returned, and not gone back from."""
-        values = self.inputs(args, kwargs)
+        """Run all stages, one after the other, as the model would; a loss is returned, and not gone back from.
+
+        What the model writes to its inputs is written when all stages have run.
+        """
+        inputs = self._signature.flatten(args, kwargs)
+        values = self._named(inputs)
         for stage in self.stages:
             taken = [values[v.name] for v in stage.inputs]
             values.update(zip(stage.outputs, stage.module(*taken), strict=True))
-        return self.output(values)
+        return self._signature.finish(self._returned(values), inputs, self.captured)
 
 
 def split_into_equal_size(stages: int) -> Policy:
@@ -174,9 +194,14 @@ def pipeline(
         what the output, if it is a dict, has under the key "loss".
 
     Raises ValueError for a policy together with a spec or with marks in the code and for a kind that is no
-    SplitPoint, AttributeError for a path that does not exist, and RuntimeError for a model that can't be captured and
-    for a loss that is not where the spec says.
+    SplitPoint, AttributeError for a path that does not exist, TypeError for arguments of another type, and
+    RuntimeError for a model that can't be captured or writes where stages can't, and for a loss that is not where the
+    spec says.
     """
+    if not isinstance(module, Module):
+        raise TypeError(f"pipeline: expected a Module, got {type(module).__name__}")
+    if not isinstance(mb_args, (tuple, list)):
+        raise TypeError(f"pipeline: mb_args must be a tuple or list of arguments, got {type(mb_args).__name__}")
     if split_spec is not None and split_policy is not None:
         raise ValueError("pipeline: give split_spec or split_policy, not both")
     captured = _capture(module, mb_args, mb_kwargs or {}, split_spec or {})
@@ -201,11 +226,11 @@ def _capture(module: Module, args: Sequence[Any], kwargs: Mapping[str, Any], spl
 
 
 def _line_in(traceback: TracebackType | None) -> str:
-    """The innermost line outside this package in a traceback."""
+    """The innermost line in a traceback that is neither this package's nor Python's own."""
     place = ""
     while traceback is not None:
         frame = traceback.tb_frame
-        if not frame.f_globals.get("__name__", "").startswith(f"{PACKAGE}."):
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in (PACKAGE, *sys.stdlib_module_names):
             place = f"{frame.f_code.co_filename}:{traceback.tb_lineno} in {frame.f_code.co_name}"
         traceback = traceback.tb_next
     return place
@@ -230,20 +255,18 @@ def _assemble(
     check_assignment(captured.graph, chosen)
     stage_of = dict(chosen)
     place_writes(make_explicit(captured), stage_of)
-    output = _signature(captured).restore(captured.graph.output_node().args[0])
-    return Pipe(captured, cut(captured, stage_of, owners(captured, stage_of, multi_use)), find_loss(output, loss_spec))
-
-
-def _signature(captured: GraphModule) -> Signature:
-    assert captured.graph.signature is not None, "a captured graph knows its arguments"
-    return captured.graph.signature
+    stages = cut(captured, stage_of, owners(captured, stage_of, multi_use))
+    return Pipe(captured, stages, find_loss(result_of(captured), loss_spec))
 
 
 def _assignment(graph: Graph) -> dict[Node, int]:
-    """The stage of every operator: the number of boundaries before it."""
-    stage_of, stage = {}, 0
-    for node in graph.nodes:
-        if node.op == "call_function":
-            stage += node.target is marker
-            stage_of[node] = stage
+    """The stage of every operator: the number of boundaries before it that have operators on both sides."""
+    stage_of: dict[Node, int] = {}
+    stage, begun, ended = 0, False, False
+    for node in graph.find_nodes(op="call_function"):
+        if node.target is marker:
+            ended = begun
+        else:
+            stage, begun, ended = stage + ended, True, False
+        stage_of[node] = stage
     return stage_of

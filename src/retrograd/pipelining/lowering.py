@@ -1,8 +1,10 @@
 """From computations to a program for every rank: sends and receives put in, checked for gaps and deadlock."""
 
 import math
+from bisect import bisect_left
 from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 
 from retrograd.pipelining.actions import Action, Kind, Message, Schedule
 
@@ -30,7 +32,7 @@ def lower(schedule: Schedule, edges: Edges) -> list[list[Action]]:
     possible never holds up a computation for a value that it does not need, but asks the transport to buffer:
     1F1B, where neighbours both send before they receive, needs room for one message per channel (one
     direction of one edge), and for (n + 1) // 2 where an edge leads n stages on; GPipe needs none. What
-    another schedule needs, `validate(lowered, edges, buffer=n)` tells.
+    another schedule needs, `buffer_depth(lowered)` tells.
 
     Raises ValueError when the schedule has sends or receives already, when two ranks compute one stage, or
     when an edge names a stage that no rank computes.
@@ -39,11 +41,22 @@ def lower(schedule: Schedule, edges: Edges) -> list[list[Action]]:
     >>> [str(action) for action in lower(make_schedule("gpipe", 2, 1), chain(2))[0]]
     ['F0.0', 'SEND_F0.0>1', 'RECV_B0.0<1', 'B0.0']
     """
-    for rank, position, action in _places(schedule):
-        if not action.kind.is_compute:
-            raise ValueError(f"{_at(rank, position, action)}: this schedule is lowered already")
-    graph = _StageGraph(schedule, edges)
+    refuse_lowered(schedule)
+    graph = StageGraph(ranks_of(schedule), edges)
     return [[step for action in actions for step in graph.surround(action)] for actions in schedule]
+
+
+def is_lowered(schedule: Schedule) -> bool:
+    """Whether a schedule has sends or receives already."""
+    return any(action.peer is not None for actions in schedule for action in actions)
+
+
+def refuse_lowered(schedule: Schedule) -> None:
+    """Raise ValueError, with the place, if a schedule has sends or receives already."""
+    for rank, actions in enumerate(schedule):
+        for position, action in enumerate(actions):
+            if action.peer is not None:
+                raise ValueError(f"{_at(rank, position, action)}: this schedule is lowered already")
 
 
 def validate(schedule: Schedule, edges: Edges, *, buffer: int | None = None) -> None:
@@ -66,12 +79,35 @@ def validate(schedule: Schedule, edges: Edges, *, buffer: int | None = None) -> 
       rank 0, position 3, SEND_F0.1>1 waits for rank 1 to reach RECV_F1.1<0
       rank 1, position 3, SEND_B1.0>0 waits for rank 0 to reach RECV_B0.0<1
     """
-    graph = _StageGraph(schedule, edges)
+    graph = StageGraph(ranks_of(schedule), edges)
     done = [_check_rank(rank, actions, graph) for rank, actions in enumerate(schedule)]
-    _check_complete(set().union(*done), graph)
+    micro_batches = sorted({action.micro_batch for actions in schedule for action in actions})
+    _check_complete(set().union(*done), graph, micro_batches)
     _check_received(schedule)
     for _ in execution_order(schedule, buffer=buffer):
         pass
+
+
+def buffer_depth(schedule: Schedule) -> int:
+    """The least number of messages that each channel has to hold for a lowered schedule to come to its end.
+
+    Raises ValueError for a schedule that deadlocks with any number.
+
+    >>> from retrograd.pipelining.schedules import make_schedule
+    >>> [buffer_depth(lower(make_schedule(name, 8, 8), chain(8))) for name in ("gpipe", "1f1b", "loopedbfs")]
+    [0, 1, 2]
+    """
+    deque(execution_order(schedule), maxlen=0)
+    most = max((action.micro_batch + 1 for actions in schedule for action in actions), default=0)
+    return bisect_left(range(most), True, key=partial(_runs, schedule))
+
+
+def _runs(schedule: Schedule, buffer: int) -> bool:
+    try:
+        deque(execution_order(schedule, buffer=buffer), maxlen=0)
+    except ValueError:
+        return False
+    return True
 
 
 def execution_order(schedule: Schedule, *, buffer: int | None = None) -> Iterator[tuple[int, Action]]:
@@ -140,12 +176,11 @@ class _Mail:
             self.runnable.append(waiting.pop(key))
 
 
-class _StageGraph:
+class StageGraph:
     """Which rank has which stage, and who feeds whom."""
 
-    def __init__(self, schedule: Schedule, edges: Edges) -> None:
-        self.rank_of = _stage_ranks(schedule)
-        self.micro_batches = sorted({action.micro_batch for actions in schedule for action in actions})
+    def __init__(self, rank_of: Mapping[int, int], edges: Edges) -> None:
+        self.rank_of = rank_of
         self.edges = set(edges)
         self.sources: dict[int, list[int]] = defaultdict(list)
         self.targets: dict[int, list[int]] = defaultdict(list)
@@ -224,12 +259,18 @@ def _at(rank: int, position: int, action: Action) -> str:
     return f"rank {rank}, position {position}, {action}"
 
 
-def _stage_ranks(schedule: Schedule) -> dict[int, int]:
+def ranks_of(schedule: Schedule) -> dict[int, int]:
+    """The rank of each stage: the one that computes it. Raises ValueError if several do."""
     ranks: dict[int, int] = {}
-    for rank, position, action in _places(schedule):
-        if action.kind.is_compute and ranks.setdefault(action.stage, rank) != rank:
-            place, other = _at(rank, position, action), ranks[action.stage]
-            raise ValueError(f"{place}: rank {other} computes stage {action.stage} too")
+    for rank, actions in enumerate(schedule):
+        for stage in {action.stage for action in actions if action.peer is None}:
+            if ranks.setdefault(stage, rank) != rank:
+                position, action = next(
+                    (place, action)
+                    for place, action in enumerate(actions)
+                    if action.stage == stage and action.peer is None
+                )
+                raise ValueError(f"{_at(rank, position, action)}: rank {ranks[stage]} computes stage {stage} too")
     return ranks
 
 
@@ -238,7 +279,7 @@ def _as_backward(action: Action) -> Action:
     return action._replace(kind=Kind.B) if action.kind is Kind.I else action
 
 
-def _check_rank(rank: int, actions: Sequence[Action], graph: _StageGraph) -> set[Action]:
+def _check_rank(rank: int, actions: Sequence[Action], graph: StageGraph) -> set[Action]:
     """Check one rank's order, and return what it did, each I as B too."""
     done: set[Action] = set()
     for position, action in enumerate(actions):
@@ -254,7 +295,7 @@ def _check_rank(rank: int, actions: Sequence[Action], graph: _StageGraph) -> set
     return done
 
 
-def _check_route(place: str, rank: int, action: Action, graph: _StageGraph) -> None:
+def _check_route(place: str, rank: int, action: Action, graph: StageGraph) -> None:
     _, source, target, _ = action.message
     ends = (source, target) if action.kind[-1] == "F" else (target, source)
     if ends not in graph.edges:
@@ -265,10 +306,10 @@ def _check_route(place: str, rank: int, action: Action, graph: _StageGraph) -> N
         raise ValueError(f"{place}: stage {action.stage} is on rank {graph.rank_of[action.stage]}")
 
 
-def _check_complete(done: set[Action], graph: _StageGraph) -> None:
+def _check_complete(done: set[Action], graph: StageGraph, micro_batches: list[int]) -> None:
     training = any(action.kind in (Kind.B, Kind.W) for action in done)
     for stage, rank in sorted(graph.rank_of.items()):
-        for micro_batch in graph.micro_batches:
+        for micro_batch in micro_batches:
             wanted = [Kind.F, Kind.B] if training else [Kind.F]
             if Action(Kind.I, stage, micro_batch) in done:
                 wanted.append(Kind.W)
@@ -287,7 +328,7 @@ def _check_received(schedule: Schedule) -> None:
 
 def _describe_deadlock(schedule: Schedule, positions: list[int], buffer: int | None) -> str:
     """Follow who waits for whom from a blocked rank until it comes round."""
-    rank_of = _stage_ranks(schedule)
+    rank_of = ranks_of(schedule)
     blocked = {rank: schedule[rank][at] for rank, at in enumerate(positions) if at < len(schedule[rank])}
     holder = {rank: rank_of.get(_other_end(action).stage) for rank, action in blocked.items()}
     waits: list[int] = []

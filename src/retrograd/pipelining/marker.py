@@ -53,7 +53,8 @@ def annotate_split_points(mod: Module, spec: Spec) -> None:
     The module itself is not changed, and runs as before.  A later call for the same module replaces what an
     earlier one said; an empty spec takes it back.  A copy of the module is cut nowhere.
 
-    Raises AttributeError for a path that does not exist and ValueError for a kind that is no SplitPoint.
+    Raises AttributeError for a path that does not exist, ValueError for a kind that is no SplitPoint, and TypeError
+    for what is no such dict.
 
     >>> import retrograd as rg
     >>> from retrograd.pipelining import pipeline
@@ -87,6 +88,8 @@ def marked(module: Module, split_spec: Spec) -> Iterator[None]:
 
 def _places(module: Module, spec: Spec) -> list[tuple[Module, SplitPoint]]:
     """The submodules that a spec names, with where to cut; errors for what it must not say."""
+    if not isinstance(spec, Mapping) or not all(isinstance(path, str) for path in spec):
+        raise TypeError(f"split_spec: expected a dict from submodule paths to SplitPoint, got {spec!r}")
     for path, point in spec.items():
         if not isinstance(point, SplitPoint):
             raise ValueError(f"split_spec[{path!r}]: expected SplitPoint.BEGINNING or SplitPoint.END, got {point!r}")

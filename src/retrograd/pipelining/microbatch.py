@@ -46,15 +46,51 @@ def split_args_kwargs_into_chunks(
     A spec holds for the whole argument, tensors nested in it too; without one, tensors split along dimension 0.
 
     Raises ValueError for a tensor without that dimension (declare it `Replicate()`), for sizes that differ
-    between arguments, for more micro-batches than there are examples, and for specs of other arguments.
+    between arguments, for more micro-batches than there are examples, and for specs of other arguments; TypeError for
+    what is no spec, and for a tensor in place of several arguments.
 
     >>> import retrograd as rg
     >>> parts = split_args_kwargs_into_chunks((rg.arange(5),), {"scale": 2}, 2)
     >>> [(p.args[0].tolist(), p.kwargs, p.weight) for p in parts]
     [([0, 1, 2], {'scale': 2}, 0.6), ([3, 4], {'scale': 2}, 0.4)]
     """
+    named = _named(args, kwargs, args_chunk_spec, kwargs_chunk_spec)
+    sizes = chunk_sizes(_batch_size(named), chunks)
+    split = {name: _chunks(value, spec, sizes) for name, (value, spec) in named.items()}
+    columns = list(split.values())
+    return [
+        MicroBatch(
+            tuple(column[i] for column in columns[: len(args)]),
+            {key: column[i] for key, column in zip(kwargs or {}, columns[len(args) :], strict=True)},
+            size / max(sum(sizes), 1),
+        )
+        for i, size in enumerate(sizes)
+    ]
+
+
+def examples_in(
+    args: Sequence[Any],
+    kwargs: dict[str, Any] | None,
+    args_chunk_spec: Sequence[Spec] | None = None,
+    kwargs_chunk_spec: dict[str, Spec] | None = None,
+) -> int:
+    """How many examples a batch has, along the dimensions that the specs say; raises as the split of it does.
+
+    >>> import retrograd as rg
+    >>> examples_in((rg.ones(5, 2),), {"scale": 2})
+    5
+    """
+    return _batch_size(_named(args, kwargs, args_chunk_spec, kwargs_chunk_spec))
+
+
+def _named(
+    args: Sequence[Any], kwargs: dict[str, Any] | None, of_args: Sequence[Spec] | None, of_kwargs: dict | None
+) -> dict[str, tuple[Any, Spec]]:
+    """The arguments, with tensors in place of arrays, and their specs, by what errors call them."""
     kwargs = kwargs or {}
-    specs = (tuple(args_chunk_spec or [TensorChunkSpec()] * len(args)), dict(kwargs_chunk_spec or {}))
+    if not isinstance(args, (tuple, list)):
+        raise TypeError(f"split: args must be a tuple or list of arguments, got {type(args).__name__}")
+    specs = (tuple(of_args or [TensorChunkSpec()] * len(args)), dict(of_kwargs or {}))
     if len(specs[0]) != len(args):
         raise ValueError(f"split: {len(args)} arguments but {len(specs[0])} chunk specs")
     unknown = [name for name in specs[1] if name not in kwargs]
@@ -63,28 +99,21 @@ def split_args_kwargs_into_chunks(
             f"split: kwargs_chunk_spec names {', '.join(map(repr, unknown))}, but the keyword arguments are "
             f"{', '.join(map(repr, kwargs)) or 'none'}; pass them by name, as None if there is nothing to pass"
         )
+    for spec in (*specs[0], *specs[1].values()):
+        _check_spec("split", spec)
     args, kwargs = _with_tensors(tuple(args)), _with_tensors(dict(kwargs))
-    named = {**{f"argument {i}": (a, s) for i, (a, s) in enumerate(zip(args, specs[0], strict=True))},
+    return {**{f"argument {i}": (a, s) for i, (a, s) in enumerate(zip(args, specs[0], strict=True))},
              **{f"argument {k!r}": (v, specs[1].get(k, TensorChunkSpec())) for k, v in kwargs.items()}}  # fmt: skip
-    sizes = chunk_sizes(_batch_size(named), chunks)
-    split = {name: _chunks(value, spec, sizes) for name, (value, spec) in named.items()}
-    columns = list(split.values())
-    return [
-        MicroBatch(
-            tuple(column[i] for column in columns[: len(args)]),
-            {key: column[i] for key, column in zip(kwargs, columns[len(args) :], strict=True)},
-            size / max(sum(sizes), 1),
-        )
-        for i, size in enumerate(sizes)
-    ]
 
 
 def chunk_sizes(total: int, chunks: int) -> list[int]:
-    """`total` examples shared out among `chunks`; a ValueError where some would get none.
+    """`total` examples shared out among `chunks`; a ValueError where some would get none, a TypeError for no integer.
 
     >>> chunk_sizes(7, 3)
     [3, 2, 2]
     """
+    if not isinstance(chunks, int):
+        raise TypeError(f"split: the number of micro-batches must be an integer, got {chunks!r}")
     if not 1 <= chunks <= total:
         raise ValueError(f"split: a batch of {total} examples can't make {chunks} micro-batches")
     return [total // chunks + (i < total % chunks) for i in range(chunks)]
@@ -110,12 +139,19 @@ def _with_tensors(value: Any) -> Any:
     return optree.tree_map(convert, value, none_is_leaf=True)
 
 
+def _check_spec(name: str, spec: Any) -> None:
+    if not isinstance(spec, Spec) or (isinstance(spec, TensorChunkSpec) and not isinstance(spec.split_dim, int)):
+        raise TypeError(f"{name}: expected a TensorChunkSpec(dimension) or Replicate() as chunk spec, got {spec!r}")
+
+
 def _batch_size(named: dict[str, tuple[Any, Spec]]) -> int:
     sizes: dict[str, int] = {}
     for name, (value, spec) in named.items():
         if isinstance(spec, TensorChunkSpec):
             for tensor in tensors_in(value):
-                sizes[name] = _size_along(name, tensor, spec.split_dim)
+                size = _size_along(name, tensor, spec.split_dim)
+                if sizes.setdefault(name, size) != size:
+                    raise ValueError(f"split: the tensors in {name} have batches of {sizes[name]} and of {size}")
     if not sizes:
         raise ValueError("split: no argument is a tensor to split")
     if len(set(sizes.values())) > 1:
@@ -149,13 +185,18 @@ def merge_chunks(chunks: Sequence[Any], chunk_spec: Any = None) -> Any:
 
     chunk_spec: a TensorChunkSpec or Replicate() for all that they hold, or several, nested as the outputs are.
 
-    Raises ValueError for a tensor without dimensions, and for other values that differ between micro-batches.
+    Raises ValueError for no chunks, for a tensor without dimensions, and for other values that differ between
+    micro-batches; TypeError for what is no spec.
 
     >>> import retrograd as rg
     >>> merge_chunks([{"y": rg.ones(1)}, {"y": rg.zeros(2)}])
     {'y': tensor([1., 0., 0.])}
     """
-    if not (chunk_spec is None or isinstance(chunk_spec, Spec)):
+    if not chunks:
+        raise ValueError("merge: there are no chunks")
+    if isinstance(chunk_spec, Spec) or optree.tree_is_leaf(chunk_spec):
+        _check_spec("merge", chunk_spec)
+    elif chunk_spec is not None:
         return optree.tree_map(
             lambda spec, *parts: merge_chunks(parts, spec),
             chunk_spec,
@@ -170,7 +211,7 @@ def merge_chunks(chunks: Sequence[Any], chunk_spec: Any = None) -> Any:
             return first
         if isinstance(first, Tensor) and first.ndim:
             return registry["cat"]([first, *rest], dim=dim)
-        if isinstance(first, Tensor) or any(other != first for other in rest):
+        if isinstance(first, Tensor) or any(other is not first and other != first for other in rest):
             raise ValueError(f"merge: {first!r} has no batch to join along; return one value per example")
         return first
 

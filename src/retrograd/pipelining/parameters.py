@@ -72,6 +72,8 @@ def sum_replicated_gradients(shared: Iterable[Mapping[int, str]], modules: Mappi
     shared: `Pipe.replicated_params`; modules: stages by number.  Call it once, after the backward pass and before the
     optimizer; where stages share a parameter instead of having copies, there is nothing to do.
 
+    Raises ValueError for a stage without a module, before any gradient changes.
+
     >>> import pickle
     >>> import retrograd as rg
     >>> layer = rg.nn.Linear(2, 1, bias=False)
@@ -82,6 +84,12 @@ def sum_replicated_gradients(shared: Iterable[Mapping[int, str]], modules: Mappi
     >>> copies[0].weight.grad.tolist(), copies[1].weight.grad.tolist()
     ([[5.0, 10.0]], [[5.0, 10.0]])
     """
+    shared = list(shared)
+    missing = sorted({stage for by_stage in shared for stage in by_stage if stage not in modules})
+    if missing:
+        raise ValueError(
+            f"sum_replicated_gradients: no module is given for stages {missing}; there are {list(modules)}"
+        )
     for by_stage in shared:
         copies = {id(p): p for p in (modules[stage].get_parameter(by_stage[stage]) for stage in sorted(by_stage))}
         gradients = [copy.grad for copy in copies.values() if copy.grad is not None]

@@ -1,14 +1,28 @@
 """What a schedule costs before it runs: times and memory, from the program that the ranks would run."""
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from retrograd.pipelining.actions import Action, Kind, Message, Schedule
-from retrograd.pipelining.lowering import Edges, execution_order, lower
+from retrograd.pipelining.actions import Action, Kind, Schedule
+from retrograd.pipelining.lowering import Edges, StageGraph, execution_order, is_lowered, lower, ranks_of
 from retrograd.pipelining.timeline import Event, Timeline
 
+Cost = Callable[[Action], float]
 
-def simulate(schedule: Schedule, edges: Edges, cost: Callable[[Action], float]) -> Timeline:
+
+def unit_cost(action: Action) -> float:
+    """Seconds as the papers on schedules count them: 1 for F, I and W, 2 for B, nothing for messages.
+
+    >>> unit_cost(Action(Kind.B, 0, 0)), unit_cost(Action(Kind.SEND_F, 0, 0, 1))
+    (2.0, 0.0)
+    """
+    return 2.0 if action.kind is Kind.B else float(action.kind.is_compute)
+
+
+def simulate(schedule: Schedule, edges: Edges, cost: Cost) -> Timeline:
     """When each rank would do what, if every action took as long as `cost` says.
 
     schedule: as `lower` returns it, or computations only, which are then lowered along `edges`.
@@ -21,50 +35,216 @@ def simulate(schedule: Schedule, edges: Edges, cost: Callable[[Action], float]) 
 
     >>> from retrograd.pipelining.lowering import chain
     >>> from retrograd.pipelining.schedules import make_schedule
-    >>> cost = lambda action: 1.0 if action.kind.is_compute else 0.0
-    >>> simulate(make_schedule("1f1b", stages=2, micro_batches=3), chain(2), cost).bubble()
+    >>> simulate(make_schedule("1f1b", stages=2, micro_batches=3), chain(2), unit_cost).bubble()
     0.25
     """
-    lowered = any(not action.kind.is_compute for actions in schedule for action in actions)
-    program = schedule if lowered else lower(schedule, edges)
-    clocks = _Clocks(len(program), cost)
-    return Timeline([clocks.run(rank, action) for rank, action in execution_order(program)], len(program))
+    program = schedule if is_lowered(schedule) else lower(schedule, edges)
+    events: list[Event] = []
+    if not _Clocks(program, StageGraph(ranks_of(program), edges), cost, events).run():
+        deque(execution_order(program), maxlen=0)  # raises, and says who waits for what from whom
+    return Timeline(events, len(program))
 
 
-def peak_activations(actions: Sequence[Action]) -> int:
-    """The most micro-batches whose activations one rank keeps at a time, counted once per stage.
+class Summary(NamedTuple):
+    """What `simulate_costs` finds out: seconds per rank, without the events.
+
+    start, end: when each rank began its first computation and ended its last.  busy: how long it computed.
+
+    >>> two = Summary(start=[0.0, 1.0], end=[4.0, 3.0], busy=[2.0, 2.0])
+    >>> two.span, two.bubble, two.bubble_rate
+    (4.0, 0.5, 0.5)
+    """
+
+    start: list[float]
+    end: list[float]
+    busy: list[float]
+
+    @property
+    def span(self) -> float:
+        """Seconds from the first rank's start to the last rank's end."""
+        return max(self.end, default=0.0) - min(self.start, default=0.0)
+
+    @property
+    def bubble(self) -> float:
+        """The share of all ranks' time in which they compute nothing, as `Timeline.bubble`."""
+        return 1.0 - sum(self.busy) / (len(self.busy) * self.span) if self.span else 0.0
+
+    @property
+    def bubbles(self) -> list[float]:
+        """The seconds that each rank is idle between its first and its last computation."""
+        return [end - start - busy for start, end, busy in zip(self.start, self.end, self.busy, strict=True)]
+
+    @property
+    def bubble_rate(self) -> float:
+        """The idle share of the rank that takes longest from its first to its last computation.
+
+        The measure of Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024, which leaves out that ranks
+        start and end one after the other.
+        """
+        spans = [end - start for start, end in zip(self.start, self.end, strict=True)]
+        slowest = max(range(len(spans)), key=spans.__getitem__, default=0)
+        return 1.0 - self.busy[slowest] / spans[slowest] if any(spans) else 0.0
+
+
+def simulate_costs(
+    schedule: Sequence[Iterable[Action]], edges: Edges, cost: Cost, *, placement: Sequence[int] | None = None
+) -> Summary:
+    """The times of `simulate` summed up per rank, for schedules of thousands of ranks: seconds for millions of actions.
+
+    schedule: computations only, from `make_schedule` or `stream_schedule`.  cost: as for `simulate`, but asked once
+    per kind, stage and peer, since all micro-batches are taken to be alike.  placement: the rank of each stage, as
+    `stage_ranks` says it; None: from the schedule, whose actions are put into lists for it.
+
+    Raises ValueError as `simulate`.
+
+    >>> from retrograd.pipelining.lowering import chain
+    >>> from retrograd.pipelining.schedules import make_schedule
+    >>> simulate_costs(make_schedule("zb-h2", stages=4, micro_batches=8), chain(4), unit_cost).bubbles
+    [0.0, 0.0, 0.0, 0.0]
+    """
+    if placement is None:
+        listed = [list(actions) for actions in schedule]
+        schedule, rank_of = listed, ranks_of(listed)
+    else:
+        rank_of = dict(enumerate(placement))
+    clocks = _Clocks(schedule, StageGraph(rank_of, edges), cost)
+    if not clocks.run():
+        rank, action = min(clocks.held_up.items())
+        raise ValueError(f"deadlock: {len(clocks.held_up)} ranks wait; rank {rank} for what {action} needs")
+    starts = [start or 0.0 for start in clocks.starts]
+    return Summary(starts, clocks.now, clocks.busy)
+
+
+def peak_activations(actions: Sequence[Action], weights: Mapping[int, float] | None = None) -> float:
+    """The most that one rank keeps of activations at a time.
+
+    weights: what one micro-batch's activations of each stage count, such as their bytes; None: 1 each, so the
+    result is how many there are, once per stage and micro-batch.
 
     F makes them; B or W, which needs them last, frees them.
 
     >>> from retrograd.pipelining.schedules import make_schedule
     >>> [peak_activations(actions) for actions in make_schedule("1f1b", stages=3, micro_batches=8)]
     [3, 2, 1]
+    >>> [peak_activations(actions, {0: 0.5, 1: 0.25, 2: 8.0}) for actions in make_schedule("1f1b", 3, 8)]
+    [1.5, 0.5, 8.0]
     """
     change = {Kind.F: 1, Kind.B: -1, Kind.W: -1}
-    alive = peak = 0
+    alive: float = 0
+    peak: float = 0
     for action in actions:
-        alive += change.get(action.kind, 0)
+        alive += change.get(action.kind, 0) * (1 if weights is None else weights[action.stage])
         peak = max(peak, alive)
     return peak
 
 
+F, I, W = Kind.F, Kind.I, Kind.W  # noqa: E741
+
+Box = dict[int, float]
+"""When the messages of a channel arrive, by micro-batch: those that have been sent and not been received."""
+
+
+class _Step(NamedTuple):
+    """What an action waits for, how long it takes, and what it passes on.
+
+    inputs: the channels of which it takes a message.  outputs: the channels into which it puts one, each with the
+    rank at its end and the seconds until the message arrives.
+    """
+
+    seconds: float
+    inputs: Sequence[Box] = ()
+    outputs: Sequence[tuple[Box, int, float]] = ()
+
+
 class _Clocks:
-    """The time on every rank, and when each message arrives."""
+    """The time on every rank, and when each message arrives.
 
-    def __init__(self, ranks: int, cost: Callable[[Action], float]) -> None:
-        self.now = [0.0] * ranks
-        self.arrivals: dict[Message, float] = {}
+    With `events`, one is noted for each action. Without, an action of the same kind and stage as one before takes
+    the same steps, and computations receive and send by themselves what a lowered program says by actions.
+    """
+
+    def __init__(
+        self, schedule: Sequence[Iterable[Action]], graph: StageGraph, cost: Cost, events: list[Event] | None = None
+    ) -> None:
+        ranks = len(schedule)
+        self.graph = graph
         self.cost = cost
+        self.events = events
+        self.known: tuple[dict[int, _Step], ...] = ({}, {}, {}, {})
+        self.rest = [iter(actions) for actions in schedule]
+        self.starts: list[float | None] = [None] * ranks
+        self.now = [0.0] * ranks
+        self.busy = [0.0] * ranks
+        self.boxes: dict[tuple[int, int], Box] = defaultdict(dict)
+        self.awaited: list[Box | None] = [None] * ranks
+        self.held_up: dict[int, Action] = {}
+        self.runnable = deque(range(ranks))
 
-    def run(self, rank: int, action: Action) -> Event:
-        start = self.now[rank]
+    def run(self) -> bool:
+        """Let every rank go on for as long as it can, and return whether all have come to their end."""
+        while self.runnable:
+            self._go_on(self.runnable.popleft())
+        return not self.held_up
+
+    def _go_on(self, rank: int) -> None:
+        """Let a rank run until it ends or waits. One loop for millions of actions, so everything is in it."""
+        now, busy, events = self.now[rank], self.busy[rank], self.events
+        awaited, wake, (forward, whole, halves, weights) = self.awaited, self.runnable.append, self.known
+        rest = self.rest[rank]
+        for action in itertools.chain([self.held_up.pop(rank)], rest) if rank in self.held_up else rest:
+            kind, stage, micro_batch, _ = action
+            known = forward if kind is F else halves if kind is I else weights if kind is W else whole
+            seconds, inputs, outputs = known[stage] if stage in known else self._step(action, known)
+            start = now
+            for box in inputs:
+                if micro_batch not in box:
+                    awaited[rank] = box
+                    self.held_up[rank], self.now[rank], self.busy[rank] = action, now, busy
+                    return
+            for box in inputs:
+                arrival = box.pop(micro_batch)
+                if arrival > now:
+                    now = arrival
+            if not busy and self.starts[rank] is None:
+                self.starts[rank] = now
+            now += seconds
+            busy += seconds
+            for box, target, delay in outputs:
+                box[micro_batch] = now + delay
+                if awaited[target] is box:
+                    awaited[target] = None
+                    wake(target)
+            if events is not None:
+                events.append(Event(rank, action, start, now))
+        self.now[rank], self.busy[rank] = now, busy
+
+    def _step(self, action: Action, known: dict[int, _Step]) -> _Step:
+        if self.events is None:
+            step = known[action.stage] = self._whole(action)
+            return step
         if action.kind.is_receive:
-            self.now[rank] = max(start, self.arrivals.pop(action.message))
-        elif action.kind.is_send:
-            self.arrivals[action.message] = start + self._seconds(action)
-        else:
-            self.now[rank] = start + self._seconds(action)
-        return Event(rank, action, start, self.now[rank])
+            return _Step(0.0, [self._entry(action)])
+        if action.kind.is_send:
+            return _Step(0.0, (), [self._exit(action)])
+        return _Step(self._seconds(action))
+
+    def _whole(self, action: Action) -> _Step:
+        """A computation with the receives before it and the sends after it."""
+        if action.peer is not None:
+            raise ValueError(f"{action}: this schedule is lowered already")
+        around = self.graph.surround(action)
+        return _Step(
+            self._seconds(action),
+            [self._entry(step) for step in around if step.kind.is_receive],
+            [self._exit(step) for step in around if step.kind.is_send],
+        )
+
+    def _entry(self, receive: Action) -> Box:
+        return self.boxes[receive.message[1:3]]
+
+    def _exit(self, send: Action) -> tuple[Box, int, float]:
+        _, source, target, _ = send.message
+        return self.boxes[source, target], self.graph.rank_of[target], self._seconds(send)
 
     def _seconds(self, action: Action) -> float:
         seconds = self.cost(action)

@@ -1,11 +1,12 @@
 """One stage of a pipeline: it runs micro-batches forward and backward and knows nothing of ranks or schedules."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from retrograd import autograd
 from retrograd.core import Tensor
 from retrograd.pipelining.backward import stage_backward
+from retrograd.pipelining.halves import stage_backward_input, stage_backward_weight
 
 
 class Value(NamedTuple):
@@ -42,6 +43,7 @@ class PipelineStage:
         self.device = device
         self.group = group
         self._running: dict[int, _Run] = {}
+        self._waiting: dict[int, list] = {}  # the second halves
 
     def __repr__(self) -> str:
         taken = ", ".join(f"{v.name}{'' if v.stage is None else f' from {v.stage}'}" for v in self.inputs)
@@ -58,12 +60,12 @@ class PipelineStage:
 
     def forward(self, micro_batch: int, values: Mapping[str, Any], *, keep: bool = True) -> dict[str, Any]:
         """Run a micro-batch forward; `keep` what its backward needs.  The outputs are outside every graph."""
-        taken = [_boundary(values[v.name], v.stage is not None and keep) for v in self.inputs]
+        taken = [_boundary(values[v.name], keep) for v in self.inputs]
         with autograd.set_grad_enabled(keep):
             made = dict(zip(self.outputs, self.module(*taken), strict=True))
         if keep:
             self._running[micro_batch] = _Run(taken, made)
-        return {name: _Passed.of(value) for name, value in made.items()}
+        return {name: Passed.of(value) for name, value in made.items()}
 
     def attach(self, micro_batch: int, loss: Callable[[dict[str, Any]], Tensor]) -> Tensor:
         """Compute the loss from the kept outputs, which it replaces as what backward starts from."""
@@ -77,11 +79,26 @@ class PipelineStage:
         """Run a micro-batch backward: gradients by output name in, gradients by input name out."""
         run = self._running.pop(micro_batch)
         grads = stage_backward(tuple(run.made.values()), tuple(gradients.get(n) for n in run.made), run.taken)
-        return {v.name: g for v, g in zip(self.inputs, grads, strict=True) if v.stage is not None}
+        return self._named(grads)
+
+    def backward_input(self, micro_batch: int, gradients: Mapping[str, Tensor | None]) -> dict[str, Tensor | None]:
+        """The first half of `backward`, which leaves the gradients of the parameters to `backward_weight`."""
+        run = self._running.pop(micro_batch)
+        outputs, seeds = tuple(run.made.values()), tuple(gradients.get(n) for n in run.made)
+        grads, self._waiting[micro_batch] = stage_backward_input(outputs, seeds, run.taken, self.parameters())
+        return self._named(grads)
+
+    def backward_weight(self, micro_batch: int) -> None:
+        """The second half of `backward`: the gradients of the parameters accumulate."""
+        stage_backward_weight(self.parameters(), self._waiting.pop(micro_batch))
+
+    def _named(self, grads: Sequence[Tensor | None]) -> dict[str, Tensor | None]:
+        return {v.name: g for v, g in zip(self.inputs, grads, strict=True)}
 
     def forget(self) -> None:
         """Drop what an interrupted step has left."""
         self._running.clear()
+        self._waiting.clear()
 
 
 class _Run(NamedTuple):
@@ -89,25 +106,25 @@ class _Run(NamedTuple):
     made: dict[str, Any]
 
 
-class _Passed(NamedTuple):
+class Passed(NamedTuple):
     """A value on its way to another stage: outside every graph, with word of whether a gradient shall return."""
 
     value: Any
     requires_grad: bool
 
     @staticmethod
-    def of(value: Any) -> "_Passed":
+    def of(value: Any) -> "Passed":
+        """A value that a stage has made."""
         if not isinstance(value, Tensor):
-            return _Passed(value, False)
-        return _Passed(value.detach(), value.requires_grad)
+            return Passed(value, False)
+        return Passed(value.detach(), value.requires_grad)
 
 
-def _boundary(value: Any, from_stage: bool) -> Any:
-    """The value as a leaf of this stage's graph, one per micro-batch; it requires grad if its maker's did."""
-    if not isinstance(value, _Passed):
-        return value.detach() if isinstance(value, Tensor) else value
-    if not isinstance(value.value, Tensor):
-        return value.value
-    leaf = value.value.detach()
-    leaf.requires_grad = value.requires_grad and from_stage
+def _boundary(value: Any, keep: bool) -> Any:
+    """The value as a leaf of this stage's graph, one per micro-batch; it requires grad if what it is made of did."""
+    passed = value if isinstance(value, Passed) else Passed.of(value)
+    if not isinstance(passed.value, Tensor):
+        return passed.value
+    leaf = passed.value.detach()
+    leaf.requires_grad = passed.requires_grad and keep
     return leaf

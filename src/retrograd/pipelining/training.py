@@ -1,56 +1,77 @@
 """A model trained through a pipeline: capture, schedule, lower, run."""
 
+import os
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from statistics import median
 from typing import Any
 
-import optree
-
+from retrograd import autograd
 from retrograd.core import Tensor, current
-from retrograd.core.aval import SymbolicSize
-from retrograd.nn import Module
-from retrograd.pipelining.actions import Action, Kind
-from retrograd.pipelining.ir import Pipe, pipeline, split_into_equal_size
-from retrograd.pipelining.lowering import lower, validate
+from retrograd.fx import Node, trace
+from retrograd.nn import Module, ModuleList
+from retrograd.ops.generators import default_generator
+from retrograd.pipelining.actions import Action, Kind, Schedule
+from retrograd.pipelining.captures import Captured, Captures
+from retrograd.pipelining.gradients import Gradients
+from retrograd.pipelining.ir import Policy, pipeline, split_into_equal_size
+from retrograd.pipelining.manual import AnyPipe, ManualPipe
 from retrograd.pipelining.marker import SplitPoint
 from retrograd.pipelining.microbatch import (
     MicroBatch,
     Spec,
     TensorChunkSpec,
+    examples_in,
     merge_chunks,
     shares_of_elements,
     split_args_kwargs_into_chunks,
-    tensors_in,
 )
 from retrograd.pipelining.parameters import MultiUseParamSpec
-from retrograd.pipelining.runtime import Job, Rank
-from retrograd.pipelining.schedules import get_schedule, make_schedule
+from retrograd.pipelining.partition import along_parameters
+from retrograd.pipelining.program import Program, default_stages, make_program
+from retrograd.pipelining.randomness import Stream, Streams, batch_dims, recorded
+from retrograd.pipelining.runtime import Job, Rank, Report
 from retrograd.pipelining.simulate import simulate
-from retrograd.pipelining.timeline import Timeline
+from retrograd.pipelining.timeline import Event, Timeline
 from retrograd.pipelining.transports import get_transport
 
 Costs = dict[tuple[Kind, int], float]
+Drawing = Callable[[int, int], AbstractContextManager]
 
 
 class Pipeline:
-    """A model split over stages, each on a rank of its own, fed with micro-batches.
+    """A model split over stages, the stages spread over ranks, fed with micro-batches.
 
-    model: any module that runs; its own parameters receive the gradients.
-    stages: how many, if neither `split_spec` nor `pipe_split()` in the model's code says it.
-    loss_fn: from the model's output and the target to the mean loss of a micro-batch, a 0-d tensor.
+    model: any module that runs; its own parameters receive the gradients.  Or several, in a list: they are the stages
+        then, each called as it is with what the one before returned, and nothing is captured.
+    stages: how many, if neither `split_spec` nor `pipe_split()` in the model's code says it.  `split_policy` finds
+        them, see `pipeline`; by default parts of about equal work.  What `plan(...)` recommends is `**plan.options`.
+    ranks: how many run them; None: as many as `retrograd run` has started, else those that the schedule is meant for,
+        see `default_ranks`.
+    schedule: a name, see `make_schedule`; the path of a CSV file, see `read_csv`; or the actions of every rank.
+    micro_batches: how many a batch is split into.
+    loss_fn: from the model's output and the target to the mean loss of a micro-batch, a 0-d tensor.  None where the
+        model returns its loss, see `TrivialLossWrapper`.
+    transport: "threads" of this process; "mpi" or "ray", whose ranks are processes that run the same script; "auto":
+        what `retrograd run` has started, else threads.
+    timeout: seconds that a rank waits for a message before that is an error; None: forever.
+    deterministic: add up gradients in the order of an unsplit step, micro-batch by micro-batch, to the last bit, under
+        every schedule.  Costs memory where parameters are shared by stages.
+    watch_nan: end the step where a value or gradient between stages is not a number.
     args_chunk_spec, kwargs_chunk_spec, target_chunk_spec: how the model's arguments and the target are split into
         micro-batches; along dimension 0 where nothing is said.
     multi_use_param_spec: what becomes of parameters that several stages use, see `MultiUseParameterConfig`.
+    loss_scale: what the gradients are multiplied by, as a loss multiplied before its backward pass does; the loss that
+        `step` returns is not.  May be set between steps.
 
     The first batch is captured, and later ones run what was captured.  Other shapes, other values of arguments
     that are no tensors, and modules switched between training and evaluation are captured anew.
 
     Raises ValueError for an unknown schedule or transport, numbers below 1, and `stages` that differ from those
-    of the split.
+    of the split or can't be spread over the ranks.
 
     >>> import retrograd as rg
     >>> model = rg.nn.Sequential(rg.nn.Linear(4, 8), rg.nn.Tanh(), rg.nn.Linear(8, 1))
@@ -62,46 +83,70 @@ class Pipeline:
 
     def __init__(
         self,
-        model: Module,
+        model: Module | Sequence[Module],
         stages: int | None = None,
         *,
-        schedule: str = "1f1b",
+        ranks: int | None = None,
+        schedule: str | os.PathLike[str] | Schedule = "1f1b",
         micro_batches: int = 1,
         loss_fn: Callable[[Any, Any], Tensor] | None = None,
         split_spec: Mapping[str, SplitPoint] | None = None,
-        transport: str = "threads",
+        split_policy: Policy | None = None,
+        transport: str = "auto",
+        timeout: float | None = None,
+        deterministic: bool = False,
+        watch_nan: bool = False,
         args_chunk_spec: Sequence[Spec] | None = None,
         kwargs_chunk_spec: dict[str, Spec] | None = None,
         target_chunk_spec: Spec | None = None,
         multi_use_param_spec: MultiUseParamSpec | None = None,
+        loss_scale: float = 1.0,
     ) -> None:
-        get_schedule(schedule)
-        for name, number in (("stages", stages), ("micro_batches", micro_batches)):
+        if not isinstance(model, Module) and stages not in (None, len(model)):
+            raise ValueError(f"Pipeline: stages is {stages}, but the list has {len(model)} modules")
+        for name, number in (("stages", stages), ("ranks", ranks), ("micro_batches", micro_batches)):
             if number is not None and (not isinstance(number, int) or number < 1):
                 raise ValueError(f"Pipeline: {name} must be an integer of at least 1, got {number!r}")
         if "target" in (kwargs_chunk_spec or {}):
             raise ValueError("Pipeline: kwargs_chunk_spec names 'target', which is split by target_chunk_spec")
-        self.model = model
+        self._transport = get_transport(transport, timeout)
+        world = self._transport.world
+        if world is not None and ranks not in (None, world):
+            raise ValueError(f"Pipeline: ranks is {ranks}, but {world} processes were started")
+        self.model = model if isinstance(model, Module) else ModuleList(model)
+        self._by_hand = None if isinstance(model, Module) else list(model)
         self.schedule = schedule
         self.micro_batches = micro_batches
         self.loss_fn = loss_fn
+        self.loss_scale = loss_scale
+        self.deterministic = deterministic
+        self.watch_nan = watch_nan
         self.timeline: Timeline | None = None
+        self._ranks = ranks if world is None else world
         self._stages = stages
+        self._default_stages = default_stages(schedule, self._ranks)
         self._split_spec = split_spec
+        self._split_policy = split_policy
         self._multi_use = multi_use_param_spec
         self._args_spec = args_chunk_spec
         self._kwargs_spec = kwargs_chunk_spec or {}
         self._target_spec = target_chunk_spec or TensorChunkSpec()
-        self._transport = get_transport(transport)
-        self._pipes: dict[tuple, Pipe] = {}
+        self._dims: dict[tuple[Captured, Captured], list[int | None] | None] = {}
+        self._captures = Captures(self.model, self._capture, self._synchronize)
+        self._stale = False  # whether parameters here are older than those of the ranks that train them
         self._running = threading.Lock()
 
     @property
-    def pipe(self) -> Pipe:
+    def pipe(self) -> AnyPipe:
         """The captured model; a RuntimeError before the first batch."""
-        if not self._pipes:
-            raise RuntimeError("Pipeline: nothing is captured before the first step() or predict()")
-        return next(iter(self._pipes.values()))
+        return self._first().pipe
+
+    @property
+    def rank(self) -> int:
+        """The rank that this process has; 0 where it has all."""
+        return self._transport.local[0] if self._transport.local else 0
+
+    # -------------------------------------------------------------------------------------------------- training
 
     def step(self, *args: Any, target: Any = None, **kwargs: Any) -> Tensor:
         """One forward and backward over a batch: gradients accumulate, and the mean loss is returned, 0-d.
@@ -109,24 +154,54 @@ class Pipeline:
         Micro-batches count by their sizes, so where the loss is the mean over the examples, it and the gradients
         are those of the unsplit model on the whole batch.  A loss whose mean is over something else, like
         `cross_entropy` with `ignore_index`, is averaged over micro-batches by their numbers of examples, which is
-        not its mean over the batch.  Where the examples of the target have sizes of
-        their own, its elements count instead.
+        not its mean over the batch.  Where the examples of the target have sizes of their own, its elements count
+        instead.
 
-        Dropout and other random operators draw from one generator in the order in which the ranks' threads come
-        to them, so runs of a model with dropout differ, under the same seed too.  After a step, `timeline` holds
-        what ran when.
+        Dropout and the like draw what the unsplit model would draw for these examples, from the same generators.
+        Every process gets the loss; gradients are in the process whose rank trains the parameter.  After a step,
+        `timeline` holds what ran when.
         """
-        loss, self.timeline = self._step(args, target, kwargs, nullcontext())
+        batches, targets = self._batches_and_targets(args, target, kwargs)
+        loss, self.timeline = self._step(batches, targets, nullcontext())
+        return loss
+
+    def step_microbatches(
+        self,
+        arg_mbs: Sequence[tuple],
+        kwarg_mbs: Sequence[dict[str, Any]] | None = None,
+        target_mbs: Sequence[Any] | None = None,
+    ) -> Tensor:
+        """`step` on micro-batches that are ready-made: of any number and sizes, ragged ones too.
+
+        arg_mbs, kwarg_mbs, target_mbs: for each micro-batch its arguments, keyword arguments and target.  It counts by
+        its examples, along the dimension that the chunk specs say, or by the elements of ragged targets.
+
+        Raises ValueError where the lists have different lengths, or none.
+        """
+        kwarg_mbs, targets = kwarg_mbs or [{}] * len(arg_mbs), target_mbs or [None] * len(arg_mbs)
+        if not len(arg_mbs) == len(kwarg_mbs) == len(targets) or not arg_mbs:
+            raise ValueError(
+                f"step_microbatches: got {len(arg_mbs)} tuples of arguments, {len(kwarg_mbs)} dicts of keyword "
+                f"arguments and {len(targets)} targets; there must be one for each micro-batch, and at least one"
+            )
+        sizes = [examples_in(a, k, self._args_spec, self._kwargs_spec) for a, k in zip(arg_mbs, kwarg_mbs, strict=True)]
+        batches = [
+            MicroBatch(tuple(a), dict(k), size / sum(sizes))
+            for a, k, size in zip(arg_mbs, kwarg_mbs, sizes, strict=True)
+        ]
+        loss, self.timeline = self._step(batches, list(targets), nullcontext())
         return loss
 
     def costs(self, *args: Any, target: Any = None, **kwargs: Any) -> Costs:
         """Run a step with one computation at a time, and return the median seconds of each kind and stage.
 
-        So each has the machine to itself, as if every rank had one.  Gradients accumulate as in `step`.
+        So each has the machine to itself, as if every rank had one.  Gradients accumulate as in `step`.  Where ranks
+        are processes, they don't take turns.
         """
-        _, timeline = self._step(args, target, kwargs, threading.Lock())
+        batches, targets = self._batches_and_targets(args, target, kwargs)
+        _, self.timeline = self._step(batches, targets, threading.Lock())
         seconds: dict[tuple[Kind, int], list[float]] = defaultdict(list)
-        for event in timeline.events:
+        for event in self.timeline.events:
             if event.action.kind.is_compute:
                 seconds[event.action.kind, event.action.stage].append(event.end - event.start)
         return {key: median(values) for key, values in seconds.items()}
@@ -139,110 +214,277 @@ class Pipeline:
 
         return simulate(self.program(), self.pipe.carried(), cost)
 
-    def predict(self, *args: Any, **kwargs: Any) -> Any:
-        """The model's outputs for a batch, run through the pipeline forward only, without gradients."""
-        batches = self._split(args, kwargs, self._kwargs_spec)
-        pipes = [self._captured(batch) for batch in batches]
-        results, _ = self._run(pipes, batches, None, nullcontext())
-        return merge_chunks([pipe.output(results[i]) for i, pipe in enumerate(pipes)])
-
     def program(self) -> list[list[Action]]:
         """What every rank does in a step: the schedule with its sends and receives."""
-        return _program(self.pipe, self.schedule, self.micro_batches)
+        return self._program(self.pipe, self.micro_batches).actions
 
-    def _step(self, args: tuple, target: Any, kwargs: dict, turn: AbstractContextManager) -> tuple[Tensor, Timeline]:
-        if self.loss_fn is None:
-            raise RuntimeError("Pipeline.step: no loss_fn was given to the Pipeline; for outputs use predict()")
+    # ------------------------------------------------------------------------------------------------- inference
+
+    def predict(self, *args: Any, **kwargs: Any) -> Any:
+        """The model's outputs for a batch, run through the pipeline forward only, without gradients.
+
+        Every process gets them.
+        """
+        batches = self._split(args, kwargs, self._kwargs_spec)
+        captured = [self._captures.of(batch) for batch in batches]
+        reports, _ = self._run(captured, batches, None, nullcontext())
+        return merge_chunks(self._outputs(captured, reports))
+
+    def _outputs(self, captured: Sequence[Captured], reports: Sequence[Report]) -> list[Any]:
+        results = _merged(report.results for report in reports)
+        return [one.pipe.output(results[i]) for i, one in enumerate(captured)]
+
+    def stream(self, requests: Any, *, window: int | None = None) -> Iterator[Any]:
+        """The model's output for every request of an open-ended stream, in order, forward only.
+
+        requests: tuples of arguments, from any iterable, each one micro-batch; other values are the only argument.
+        window: how many requests are under way at a time, and so how many are taken before the first answer; by
+            default four times the ranks, of which the pipeline is idle for a fifth at most.
+
+        >>> import retrograd as rg
+        >>> p = Pipeline(rg.nn.Sequential(rg.nn.Linear(4, 8), rg.nn.Linear(8, 2)), stages=2)
+        >>> [out.shape for out in p.stream(rg.ones(n, 4) for n in (1, 3, 2))]
+        [(1, 2), (3, 2), (2, 2)]
+        """
+        batches: list[MicroBatch] = []
+        for request in requests:
+            batches.append(MicroBatch(request if isinstance(request, tuple) else (request,), {}, 1.0))
+            if len(batches) >= (window or 4 * (self._ranks or self._stages or 1)):
+                yield from self._answers(batches)
+                batches = []
+        if batches:
+            yield from self._answers(batches)
+
+    def _answers(self, batches: list[MicroBatch]) -> list[Any]:
+        captured = [self._captures.of(batch) for batch in batches]
+        reports, _ = self._run(captured, batches, None, nullcontext())
+        return self._outputs(captured, reports)
+
+    # ----------------------------------------------------------------------------------------------------- state
+
+    def state_dict(self) -> dict[str, Any]:
+        """The model's state under its own names, whatever the stages; parameters come from the ranks that train them.
+
+        Where ranks are processes all of them call it, and the model of each has that state afterwards.
+        """
+        self._synchronize()
+        return dict(self.model.state_dict())
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Any:
+        """Give the model this state, of the unsplit model or of any split; where ranks are processes, in all of them.
+
+        Returns and raises what `Module.load_state_dict` does.
+        """
+        self._stale = False
+        return self.model.load_state_dict(dict(state_dict), strict)
+
+    def homes(self) -> dict[str, int]:
+        """For each parameter and buffer by name, the rank whose process has it as trained; 0 before the first step."""
+        first = self._captures.first
+        if first is None:
+            return dict.fromkeys(self.model.state_dict(), 0)
+        homes = self._program(first.pipe, self.micro_batches).homes
+        found: dict[int, int] = {}
+        for stage in first.pipe.stages:
+            for tensor in (*stage.module.parameters(), *stage.module.buffers()):  # type: ignore[attr-defined]
+                found.setdefault(id(tensor), homes[stage.index])
+        return {name: found.get(id(tensor), 0) for name, tensor in self.model.state_dict(keep_vars=True).items()}
+
+    def on_ranks(self, work: Callable[[int], Any]) -> list[Any]:
+        """Run `work(rank)` for every rank, in the process that has it; the results of all, in every process.
+
+        Results are tensors and plain data, nested in tuples, lists and dicts.
+        """
+        with self._running:
+            return self._transport.launch(self._ranks or 1, lambda link: work(link.rank))
+
+    def _synchronize(self) -> None:
+        """Give the model in every process what the others have trained."""
+        if not self._stale:
+            return
+        homes, state = self.homes(), self.model.state_dict(keep_vars=True)
+        parts = self.on_ranks(lambda rank: {name: state[name].detach() for name, home in homes.items() if home == rank})
+        with autograd.no_grad():
+            for rank, part in enumerate(parts):
+                for name, value in part.items():
+                    if rank != self.rank:
+                        state[name].copy_(value)
+        self._stale = False
+
+    # --------------------------------------------------------------------------------------------------- running
+
+    def _batches_and_targets(self, args: tuple, target: Any, kwargs: dict) -> tuple[list[MicroBatch], list[Any]]:
         specs = {**self._kwargs_spec, "target": self._target_spec}
         batches = self._split(args, {**kwargs, "target": target}, specs)
-        targets = [batch.kwargs.pop("target") for batch in batches]
-        loss_fn, pipes = self.loss_fn, [self._captured(batch) for batch in batches]
-
-        def loss(micro_batch: int, outputs: dict[str, Any]) -> Tensor:
-            value = loss_fn(pipes[micro_batch].output(outputs), targets[micro_batch])
-            if not isinstance(value, Tensor) or value.ndim:
-                raise ValueError(f"loss_fn must return a 0-d tensor, got {getattr(value, 'aval', value)!r}")
-            return value
-
-        shares = shares_of_elements(targets) or [batch.weight for batch in batches]
-        batches = [batch._replace(weight=share) for batch, share in zip(batches, shares, strict=True)]
-        losses, timeline = self._run(pipes, batches, loss, turn)
-        weighted = [losses[i] * batch.weight for i, batch in enumerate(batches)]
-        return sum(weighted[1:], start=weighted[0]), timeline
+        return batches, [batch.kwargs.pop("target") for batch in batches]
 
     def _split(self, args: Sequence[Any], kwargs: dict[str, Any], kwargs_spec: dict[str, Spec]) -> list[MicroBatch]:
         return split_args_kwargs_into_chunks(args, kwargs, self.micro_batches, self._args_spec, kwargs_spec)
 
-    def _captured(self, batch: MicroBatch) -> Pipe:
-        """The model as captured for arguments like these, in its modules' present modes (training or evaluation)."""
-        arguments: Any = (batch.args, batch.kwargs)
-        leaves, structure = optree.tree_flatten(arguments, none_is_leaf=True)
-        modes = tuple(module.training for module in self.model.modules())
-        parameters = tuple(map(id, self.model.parameters()))  # another one in the place of one is another model
-        key = (modes, parameters, structure, *map(_kind_of, leaves))
-        exact = (key, *[leaf.aval for leaf in leaves if isinstance(leaf, Tensor)])
-        known = self._pipes.get(key) or self._pipes.get(exact)
-        if known is None:
-            known = self._capture(batch)
-            self._pipes[exact if known.knows_sizes else key] = known
-        return known
+    def _step(
+        self, batches: list[MicroBatch], targets: list[Any], turn: AbstractContextManager
+    ) -> tuple[Tensor, Timeline]:
+        captured = [self._captures.of(batch) for batch in batches]
+        loss = partial(self._loss, [one.pipe for one in captured], targets)
+        if self.loss_fn is None and any(one.pipe.loss_name is None for one in captured):
+            raise RuntimeError(
+                "Pipeline.step: no loss_fn was given to the Pipeline, and the model returns no loss; for outputs use "
+                "predict()"
+            )
+        shares = shares_of_elements(targets) or [batch.weight for batch in batches]
+        batches = [batch._replace(weight=share) for batch, share in zip(batches, shares, strict=True)]
+        reports, timeline = self._run(captured, batches, loss, turn)
+        self._give_back(captured, batches, _merged(report.input_gradients for report in reports))
+        self._stale = self._transport.local is not None
+        losses = _merged(report.results for report in reports)
+        weighted = [losses[i] * batch.weight for i, batch in enumerate(batches)]
+        return sum(weighted[1:], start=weighted[0]), timeline
 
-    def _capture(self, batch: MicroBatch) -> Pipe:
+    def _loss(
+        self, pipes: Sequence[AnyPipe], targets: Sequence[Any], micro_batch: int, outputs: dict[str, Any]
+    ) -> Tensor:
+        pipe = pipes[micro_batch]
+        if self.loss_fn is None:
+            value, what = outputs[str(pipe.loss_name)], "the model's loss"
+        else:
+            value, what = self.loss_fn(pipe.output(outputs), targets[micro_batch]), "loss_fn's result"
+        if not isinstance(value, Tensor) or value.ndim:
+            raise ValueError(f"{what} must be a 0-d tensor, got {getattr(value, 'aval', value)!r}")
+        return value
+
+    def _give_back(self, captured: Sequence[Captured], batches: Sequence[MicroBatch], gradients: Mapping) -> None:
+        """Run on, with the gradients of the model's inputs, to what these were made of."""
+        pairs: list[tuple[Tensor, Tensor]] = []
+        for i, (one, batch) in enumerate(zip(captured, batches, strict=True)):
+            inputs = one.pipe.inputs(batch.args, batch.kwargs)
+            for key in sorted([key for key in gradients if key[0] == i], reverse=True):  # the last stage first
+                pairs += [(inputs[name], part) for name, part in gradients[key].items()]
+        if pairs:
+            autograd.backward([tensor for tensor, _ in pairs], [part for _, part in pairs])
+
+    def _run(
+        self, captured: list[Captured], batches: list[MicroBatch], loss: Any, turn: AbstractContextManager
+    ) -> tuple[list[Report], Timeline]:
+        if current().level is not None:
+            raise NotImplementedError("Pipeline: running inside a function transform is not supported")
+        pipes = [one.pipe for one in captured]
+        if any(pipe.carried() != pipes[0].carried() for pipe in pipes):
+            raise RuntimeError("Pipeline: the model does something else for one micro-batch than for the first")
+        program = self._program(pipes[0], len(batches), forward_only=loss is None)
+        stages = [stage for pipe in dict.fromkeys(pipes) for stage in pipe.stages]
+        gradients = Gradients(
+            stages, program.homes, self._transport.local, by_micro_batch=self.deterministic, apart=program.unordered()
+        )
+        job = Job(
+            program.actions,
+            program.homes,
+            [pipe.stages for pipe in pipes],
+            [pipe.inputs(batch.args, batch.kwargs) for pipe, batch in zip(pipes, batches, strict=True)],
+            [batch.weight * self.loss_scale for batch in batches],
+            loss,
+            pipes[0].carried(),
+            gradients,
+            self._drawing(captured, batches),
+            turn,
+            self.watch_nan,
+        )
+        with self._running, gradients:
+            try:
+                reports = self._transport.launch(len(program.actions), lambda link: Rank(link, job).run())
+            finally:
+                for stage in stages:
+                    stage.forget()
+        return reports, Timeline(_events(program, reports), len(reports))
+
+    def _program(self, pipe: AnyPipe, micro_batches: int, forward_only: bool = False) -> Program:
+        return make_program(
+            self.schedule, pipe.num_stages, micro_batches, pipe.carried(), ranks=self._ranks, forward_only=forward_only
+        )
+
+    # ------------------------------------------------------------------------------------------------- capturing
+
+    def _first(self) -> Captured:
+        first = self._captures.first
+        if first is None:
+            raise RuntimeError("Pipeline: nothing is captured before the first step() or predict()")
+        return first
+
+    def _capture(self, batch: MicroBatch) -> AnyPipe:
+        if self._by_hand is not None:
+            return ManualPipe(self._by_hand, batch.args, batch.kwargs)
         capture = partial(pipeline, self.model, batch.args, batch.kwargs, multi_use_param_spec=self._multi_use)
-        pipe = capture(split_spec=self._split_spec)
-        if pipe.num_stages == 1 and self._stages is not None:
-            pipe = capture(split_policy=split_into_equal_size(self._stages))
+        pipe, wanted = capture(split_spec=self._split_spec), self._stages or self._default_stages
+        if pipe.num_stages == 1 and (wanted is not None or self._split_policy is not None):
+            pipe = capture(split_policy=partial(self._assign, wanted or 1))
         if self._stages not in (None, pipe.num_stages):
             raise ValueError(f"Pipeline: the model is split into {pipe.num_stages} stages, not {self._stages}")
         return pipe
 
-    def _run(
-        self, pipes: list[Pipe], batches: list[MicroBatch], loss: Any, turn: AbstractContextManager
-    ) -> tuple[dict[int, Any], Timeline]:
-        if current().level is not None:
-            raise NotImplementedError("Pipeline: running inside a function transform is not supported")
-        if loss is not None and any(
-            t.requires_grad for batch in batches for t in tensors_in((batch.args, batch.kwargs))
-        ):
-            raise NotImplementedError("Pipeline: gradients of the model's inputs are not supported yet; detach them")
-        if any(pipe.carried() != pipes[0].carried() for pipe in pipes):
-            raise RuntimeError("Pipeline: the model does something else for one micro-batch than for the first")
-        program = _program(pipes[0], self.schedule, len(batches), forward_only=loss is None)
-        job = Job(
-            [pipe.stages for pipe in pipes],
-            [pipe.inputs(batch.args, batch.kwargs) for pipe, batch in zip(pipes, batches, strict=True)],
-            [batch.weight for batch in batches],
-            loss,
-            pipes[0].carried(),
-            turn,
-        )
-        ranks = [Rank(rank, job, self._transport) for rank in range(len(program))]
-        with self._running:
-            try:
-                self._transport.launch(len(ranks), lambda rank: ranks[rank].run(program[rank]))
-            finally:
-                for stage in (stage for pipe in pipes for stage in pipe.stages):
-                    stage.forget()
-        results = {key: value for rank in ranks for key, value in rank.results.items()}
-        return results, Timeline([event for rank in ranks for event in rank.events], len(ranks))
+    def _assign(self, stages: int, captured: Any) -> Mapping[Node, int]:
+        """As the first capture was cut, for ranks to keep their parameters; at first into stages of equal work."""
+        first = self._captures.first
+        if first is not None:
+            found = along_parameters(captured.graph, _stages_of_parameters(first.pipe))
+            if set(found.values()) == set(range(first.pipe.num_stages)):
+                return found
+        return (self._split_policy or split_into_equal_size(stages))(captured)
+
+    # -------------------------------------------------------------------------------------------- random numbers
+
+    def _drawing(self, captured: Sequence[Captured], batches: Sequence[MicroBatch]) -> Drawing:
+        """What stages draw for micro-batches: where that can be told, what the unsplit model would."""
+        if not any(one.random for one in captured):
+            return lambda stage, micro_batch: nullcontext()
+        dims = None if any(one.places is None for one in captured) else self._batch_dims(captured, batches)
+        if dims is None or any(len(one.draws) != len(dims) for one in captured):
+            return Streams(default_generator).drawn_by
+        draws = [one.draws_of(batch) for one, batch in zip(captured, batches, strict=True)]
+        stream = Stream(draws, dims)
+        return lambda stage, number: stream.drawn_by(captured[number].places[stage], number)  # type: ignore[index]
+
+    def _batch_dims(self, captured: Sequence[Captured], batches: Sequence[MicroBatch]) -> list[int | None] | None:
+        if len(batches) == 1:
+            return [None] * len(captured[0].draws)
+        key = (captured[0], captured[1])
+        if key not in self._dims:
+            both = self._drawn_together(batches[:2])
+            one, other = (c.draws_of(b) for c, b in zip(key, batches, strict=False))
+            self._dims[key] = both and batch_dims(one, other, both)
+        return self._dims[key]
+
+    def _drawn_together(self, batches: Sequence[MicroBatch]) -> list | None:
+        """What the program draws for two micro-batches as one; None where they can not be joined."""
+        specs = self._args_spec or [TensorChunkSpec()] * len(batches[0].args)
+        try:
+            args = [merge_chunks(parts, spec) for *parts, spec in zip(*[b.args for b in batches], specs, strict=True)]
+            kwargs = {
+                key: merge_chunks([b.kwargs[key] for b in batches], self._kwargs_spec.get(key, TensorChunkSpec()))
+                for key in batches[0].kwargs
+            }
+            with recorded() as draws, autograd.no_grad():
+                trace(self.model, *args, **kwargs)
+        except (ValueError, RuntimeError, TypeError):
+            return None
+        return draws
 
 
-def _kind_of(leaf: Any) -> Hashable:
-    """What a capture depends on: a tensor's dtype and sizes in numbers, the type and value of everything else."""
-    if isinstance(leaf, Tensor):
-        return leaf.dtype, *[None if isinstance(size, SymbolicSize) else size for size in leaf.shape]
-    try:
-        hash(leaf)
-    except TypeError:
-        return type(leaf), repr(leaf)
-    return type(leaf), leaf
+def _stages_of_parameters(pipe: AnyPipe) -> dict[str, set[int]]:
+    """The stages that have each parameter, by its qualified name."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for stage in pipe.stages:
+        for name, _ in stage.module.named_parameters():  # type: ignore[attr-defined]
+            found[name].add(stage.index)
+    return found
 
 
-def _program(pipe: Pipe, schedule: str, micro_batches: int, forward_only: bool = False) -> list[list[Action]]:
-    compute = make_schedule(schedule, pipe.num_stages, micro_batches)
-    if forward_only:
-        compute = [[action for action in rank if action.kind is Kind.F] for rank in compute]
-    edges = pipe.carried()
-    program = lower(compute, edges)
-    validate(program, edges)
-    return program
+def _merged(parts: Any) -> dict:
+    """The entries of several dicts with different keys."""
+    return {key: value for part in parts for key, value in part.items()}
+
+
+def _events(program: Program, reports: Sequence[Report]) -> list[Event]:
+    return [
+        Event(rank, action, start, end)
+        for rank, (actions, report) in enumerate(zip(program.actions, reports, strict=True))
+        for action, (start, end) in zip(actions, report.times, strict=True)
+    ]

@@ -111,6 +111,69 @@ def branch(self, m, x):
     return self.b(x) if x.sum() > -1000 else x
 
 
+def a_mark_at_the_end(self, m, x):
+    x = self.b(self.a(x))
+    pp(m).pipe_split()
+    return x
+
+
+def two_marks(self, m, x):
+    x = self.a(x)
+    pp(m).pipe_split()
+    pp(m).pipe_split()
+    return self.b(x)
+
+
+def writing(change):
+    """A model that writes to its input, a parameter or a buffer: what it has before and after two runs."""
+
+    def case(m):
+        def forward(self, m, x):
+            return change(self, m, x)
+
+        def make():
+            model = written(m, forward, a=m.nn.Linear(4, 4), b=m.nn.Linear(4, 4))
+            model.register_buffer("seen", numbers(m, 4, seed=3))
+            return model
+
+        model, x = make(), numbers(m, 2, 4)
+        pipe = pp(m).pipeline(model, (numbers(m, 2, 4),))
+        outs = [optree.tree_leaves(pipe(x))[0].detach() for _ in range(2)]
+        state = {k: v for i in range(pipe.num_stages) for k, v in pipe.get_stage_module(i).state_dict().items()}
+        return pipe.num_stages, outs, x, [state[key] for key in sorted(state)]
+
+    return case
+
+
+def to_the_input(self, m, x):
+    h = self.a(x)
+    pp(m).pipe_split()
+    x.mul_(2)
+    return self.b(h) + x
+
+
+def to_a_parameter(self, m, x):
+    with m.no_grad():
+        self.a.weight.clamp_(-0.1, 0.1)
+    h = self.a(x)
+    pp(m).pipe_split()
+    return self.b(h)
+
+
+def to_a_buffer(self, m, x):
+    h = self.a(x)
+    pp(m).pipe_split()
+    self.seen.add_(1)
+    return self.b(h) + self.seen
+
+
+def to_a_buffer_read_before(self, m, x):
+    h = self.a(x + self.seen)
+    pp(m).pipe_split()
+    self.seen.add_(1)
+    return self.b(h)
+
+
 def keyword(m):
     def forward(self, m, x, *, scale):
         x = self.a(x)
@@ -191,6 +254,12 @@ SPLITS = {
     "no mark": marked(without_a_mark, a=(4, 4)),
     "a branch on a value": marked(branch, a=(4, 4), b=(4, 4)),
     "a keyword argument": keyword,
+    "a mark at the end": marked(a_mark_at_the_end, a=(4, 4), b=(4, 4)),
+    "two marks at one place": marked(two_marks, a=(4, 4), b=(4, 4)),
+    "a write to the input": writing(to_the_input),
+    "a write to a parameter": writing(to_a_parameter),
+    "a write to a buffer": writing(to_a_buffer),
+    "a write to a buffer that an earlier stage reads": writing(to_a_buffer_read_before),
     "a buffer that nobody uses": buffers,
     "a mark outside of a capture": eager,
 }

@@ -5,7 +5,7 @@ from typing import Any
 
 from retrograd.cli.demo.training import Trainer
 from retrograd.cli.errors import needs_extra
-from retrograd.pipelining.timeline import FAINT, FONTS, INK
+from retrograd.pipelining.timeline_pictures import FAINT, FONTS, INK
 
 LOSS, ACCURACY, GRID = "#2f6fde", "#0c8f82", "#e4e8ee"
 

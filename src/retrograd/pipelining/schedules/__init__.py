@@ -1,47 +1,145 @@
-"""Schedules by name: pure functions `(rank, stages, micro_batches) -> [Action]`, one small file each."""
+"""Schedules by name: pure functions from the stages of each rank to what each rank computes, a small file each."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from retrograd.pipelining.actions import Action
+from retrograd.pipelining.schedules.dual_pipe_v import dual_pipe_v
 from retrograd.pipelining.schedules.gpipe import gpipe
+from retrograd.pipelining.schedules.interleaved import interleaved_1f1b, interleaved_zero_bubble
+from retrograd.pipelining.schedules.looped_bfs import looped_bfs
 from retrograd.pipelining.schedules.one_f_one_b import one_f_one_b
+from retrograd.pipelining.schedules.placement import Held, Orders, blocks, held_by, looped, zigzag
+from retrograd.pipelining.schedules.zb_v import zb_v
+from retrograd.pipelining.schedules.zero_bubble import zb_h1, zb_h2
 
-__all__ = ["SCHEDULES", "ScheduleFunction", "get_schedule", "gpipe", "make_schedule", "one_f_one_b"]
+__all__ = [
+    "SCHEDULES",
+    "ScheduleFunction",
+    "ScheduleKind",
+    "default_ranks",
+    "get_schedule",
+    "make_schedule",
+    "stage_ranks",
+    "stream_schedule",
+]
 
-ScheduleFunction = Callable[[int, int, int], list[Action]]
-
-SCHEDULES: dict[str, ScheduleFunction] = {"gpipe": gpipe, "1f1b": one_f_one_b}
+ScheduleFunction = Callable[[Held, int], Orders]
 
 
-def get_schedule(name: str) -> ScheduleFunction:
-    """The schedule called `name`, in upper or lower case.
+class ScheduleKind(NamedTuple):
+    """A schedule: its name, what every rank computes, the ranks of the stages, and how many a rank has by default."""
+
+    name: str
+    order: ScheduleFunction
+    place: Callable[[int, int], list[int]]
+    per_rank: int
+
+
+SCHEDULES: dict[str, ScheduleKind] = {
+    kind.name.lower(): kind
+    for kind in (
+        ScheduleKind("GPipe", gpipe, blocks, 1),
+        ScheduleKind("1F1B", one_f_one_b, blocks, 1),
+        ScheduleKind("Interleaved1F1B", interleaved_1f1b, looped, 2),
+        ScheduleKind("LoopedBFS", looped_bfs, looped, 2),
+        ScheduleKind("InterleavedZeroBubble", interleaved_zero_bubble, looped, 2),
+        ScheduleKind("ZB-H1", zb_h1, blocks, 1),
+        ScheduleKind("ZB-H2", zb_h2, blocks, 1),
+        ScheduleKind("ZBVZeroBubble", zb_v, zigzag, 2),
+        ScheduleKind("DualPipeV", dual_pipe_v, zigzag, 2),
+    )
+}
+
+_ALIASES = {"zb1p": "ZB-H1", "zb2p": "ZB-H2", "zbv": "ZBVZeroBubble", "pipedreamflush": "1F1B", "dapple": "1F1B"}
+
+
+def _plain(name: str) -> str:
+    return "".join(name.lower().replace("-", "").replace("_", "").split())
+
+
+_BY_NAME = {_plain(name): kind for name, kind in SCHEDULES.items()}
+_BY_NAME |= {alias: SCHEDULES[name.lower()] for alias, name in _ALIASES.items()}
+
+
+def get_schedule(name: str) -> ScheduleKind:
+    """The schedule called `name`; case, hyphens, underscores and spaces do not count.
 
     Raises ValueError, with the known names, when there is none.
 
-    >>> get_schedule("GPipe") is gpipe
-    True
+    >>> get_schedule("gpipe").name, get_schedule("interleaved_1f1b").name, get_schedule("zbv").name
+    ('GPipe', 'Interleaved1F1B', 'ZBVZeroBubble')
     """
-    schedule = SCHEDULES.get(name.lower()) if isinstance(name, str) else None
+    schedule = _BY_NAME.get(_plain(name)) if isinstance(name, str) else None
     if schedule is None:
         raise ValueError(f"no schedule is called {name!r}; known are {', '.join(sorted(SCHEDULES))}")
     return schedule
 
 
-def make_schedule(name: str, stages: int, micro_batches: int) -> list[list[Action]]:
+def default_ranks(name: str, stages: int) -> int:
+    """How many ranks `stages` are meant for: one stage a rank, or two where the schedule needs several.
+
+    An odd number of stages is one a rank under every schedule. Raises as `make_schedule`.
+
+    >>> default_ranks("1f1b", 4), default_ranks("interleaved1f1b", 4), default_ranks("interleaved1f1b", 5)
+    (4, 2, 5)
+    """
+    _check_count("stages", stages)
+    per_rank = get_schedule(name).per_rank
+    return stages // per_rank if stages % per_rank == 0 else stages
+
+
+def stage_ranks(name: str, stages: int, ranks: int | None = None) -> list[int]:
+    """The rank of each stage under the schedule called `name`; every rank has equally many.
+
+    Raises as `make_schedule`.
+
+    >>> stage_ranks("1f1b", 4, 2), stage_ranks("interleaved1f1b", 4, 2), stage_ranks("zbv", 4, 2)
+    ([0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 0])
+    """
+    schedule = get_schedule(name)
+    if ranks is None:
+        ranks = default_ranks(name, stages)
+    _check_count("stages", stages)
+    _check_count("ranks", ranks)
+    if stages % ranks:
+        raise ValueError(
+            f"{stages} stages cannot be spread evenly over {ranks} ranks; stages must be a multiple of ranks"
+        )
+    return schedule.place(stages, ranks)
+
+
+def make_schedule(name: str, stages: int, micro_batches: int, *, ranks: int | None = None) -> list[list[Action]]:
     """Every rank's computations under the schedule called `name`, one list per rank, no sends or receives.
 
-    stages, micro_batches: at least 1, in any proportion. Raises TypeError when they are not integers,
-    ValueError when they are too small or the name is unknown.
+    stages, micro_batches: at least 1, in any proportion. ranks: `stages` must be a multiple of it; None:
+    `default_ranks(name, stages)`. Which rank has which stages, `stage_ranks` says.
+
+    Raises TypeError for numbers that are not integers; ValueError for those that are too small, stages that cannot
+    be spread evenly over the ranks, and an unknown name.
 
     >>> from retrograd.pipelining.actions import format_schedule
     >>> print(format_schedule(make_schedule("1f1b", stages=2, micro_batches=3)))
     0: F0.0 F0.1 B0.0 F0.2 B0.1 B0.2
     1: F1.0 B1.0 F1.1 B1.1 F1.2 B1.2
+    >>> print(format_schedule(make_schedule("gpipe", stages=4, micro_batches=1, ranks=2)))
+    0: F0.0 F1.0 B1.0 B0.0
+    1: F2.0 F3.0 B3.0 B2.0
+    """
+    return [list(actions) for actions in stream_schedule(name, stages, micro_batches, ranks=ranks)]
+
+
+def stream_schedule(name: str, stages: int, micro_batches: int, *, ranks: int | None = None) -> Orders:
+    """As `make_schedule`, but a rank's actions are made one after the other when they are asked for, once.
+
+    For millions of actions, which `simulate_costs` takes in a few seconds.
+
+    >>> [str(next(iter(actions))) for actions in stream_schedule("1f1b", stages=2, micro_batches=1_000_000)]
+    ['F0.0', 'F1.0']
     """
     schedule = get_schedule(name)
-    _check_count("stages", stages)
     _check_count("micro_batches", micro_batches)
-    return [schedule(rank, stages, micro_batches) for rank in range(stages)]
+    return schedule.order(held_by(stage_ranks(name, stages, ranks)), micro_batches)
 
 
 def _check_count(name: str, count: int) -> None:

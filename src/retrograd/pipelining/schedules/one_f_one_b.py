@@ -1,25 +1,25 @@
 """1F1B: one forward, one backward, so that few activations are alive."""
 
-from retrograd.pipelining.actions import Action, Kind
+from retrograd.pipelining.actions import Kind
+from retrograd.pipelining.schedules.merging import alternate, units
+from retrograd.pipelining.schedules.placement import Held, Orders
 
 
-def one_f_one_b(rank: int, stages: int, micro_batches: int) -> list[Action]:
-    """What `rank` computes under 1F1B: forwards to fill the pipeline, one forward and one backward by turns,
+def one_f_one_b(held: Held, micro_batches: int) -> Orders:
+    """What every rank computes under 1F1B: forwards to fill the pipeline, one forward and one backward by turns,
     backwards to drain it.
 
-    Each rank has one stage and keeps the activations of at most min(stages - rank, micro_batches)
-    micro-batches. The bubble is GPipe's.
+    A rank keeps the activations of at most min(p - rank, m) micro-batches, with p ranks and m micro-batches.
+    The bubble is GPipe's, (p - 1) / (m + p - 1).
 
     Source: Narayanan et al., "Memory-Efficient Pipeline-Parallel DNN Training", 2021 (PipeDream-Flush, arXiv
     2006.09503); Fan et al., "DAPPLE: A Pipelined Data Parallel Approach for Training Large Models", 2021
     (arXiv 2007.01045).
 
-    >>> [str(action) for action in one_f_one_b(0, 2, 3)]
+    >>> [str(action) for action in one_f_one_b([[0], [1]], 3)[0]]
     ['F0.0', 'F0.1', 'B0.0', 'F0.2', 'B0.1', 'B0.2']
     """
-    ahead = min(stages - rank - 1, micro_batches)
-    forwards = [Action(Kind.F, rank, micro_batch) for micro_batch in range(micro_batches)]
-    backwards = [Action(Kind.B, rank, micro_batch) for micro_batch in range(micro_batches)]
-    pairs = zip(forwards[ahead:], backwards, strict=False)
-    steady = [action for pair in pairs for action in pair]
-    return forwards[:ahead] + steady + backwards[micro_batches - ahead :]
+    return [
+        alternate(units(Kind.F, block, micro_batches), units(Kind.B, block, micro_batches), ahead=len(held) - rank)
+        for rank, block in enumerate(held)
+    ]

@@ -1,20 +1,41 @@
 """How ranks are launched and how their messages travel: one small interface, one module each."""
 
-from retrograd.pipelining.transports.interface import Aborted, Transport
+import os
+from importlib import import_module
+
+from retrograd.pipelining.transports.interface import Aborted, Arrival, Link, PeerLost, Transport
 from retrograd.pipelining.transports.threads import Threads
 
-TRANSPORTS = {"threads": Threads}
+# Each is loaded when it is first asked for: the packages that some need are extras.
+TRANSPORTS = {"threads": "threads.Threads", "mpi": "mpi.MPI", "ray": "ray.Ray"}
+# The environment variables in which `retrograd run` tells what it was asked for.
+CHOSEN, PATIENCE = "RETROGRAD_TRANSPORT", "RETROGRAD_TIMEOUT"
 
 
-def get_transport(name: str) -> Transport:
-    """A transport by name; a ValueError lists those that exist.
+def get_transport(name: str = "auto", timeout: float | None = None) -> Transport:
+    """A transport by name: "threads", "mpi" or "ray"; "auto" is what `retrograd run` has started, else threads.
+
+    timeout: seconds that a rank waits for a message before that is an error; None: what `retrograd run` was told, else
+        forever.
+
+    Raises ValueError for another name, with a list of those that exist, and for a timeout that is not above 0;
+    ImportError, with the extra to install, where a package is missing.
 
     >>> type(get_transport("threads")).__name__
     'Threads'
     """
-    if name not in TRANSPORTS:
-        raise ValueError(f"transport {name!r} is unknown; there are: {', '.join(sorted(TRANSPORTS))}")
-    return TRANSPORTS[name]()
+    if timeout is None and PATIENCE in os.environ:
+        timeout = float(os.environ[PATIENCE])
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"timeout is {timeout!r}; it must be a number of seconds above 0, or None")
+    chosen = os.environ.get(CHOSEN, "threads") if name == "auto" else name
+    if chosen not in TRANSPORTS:
+        raise ValueError(f"transport {chosen!r} is unknown; there are: auto, {', '.join(sorted(TRANSPORTS))}")
+    module, _, kind = TRANSPORTS[chosen].partition(".")
+    return getattr(import_module(f"{__name__}.{module}"), kind)(timeout)
 
 
-__all__ = ["TRANSPORTS", "Aborted", "Threads", "Transport", "get_transport"]
+__all__ = [
+    "CHOSEN", "PATIENCE", "TRANSPORTS", "Aborted", "Arrival", "Link", "PeerLost", "Threads", "Transport",
+    "get_transport",
+]  # fmt: skip

@@ -1,70 +1,57 @@
 """Ranks as threads of one process: nothing to set up, everything to see in a debugger."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
 from typing import Any
 
 from retrograd.pipelining.actions import Message
-from retrograd.pipelining.transports.interface import Aborted
+from retrograd.pipelining.transports.interface import Aborted, Arrival, Link
 from retrograd.utils import blas_threads, short_turns
 
 
 class Threads:
     """Every rank is a thread; messages are references handed over through one mailbox.
 
-    >>> Threads().launch(2, lambda rank: rank * 10)
+    timeout: seconds that a rank waits for a message; None: forever.
+
+    >>> Threads().launch(2, lambda link: link.rank * 10)
     [0, 10]
     """
 
-    def __init__(self) -> None:
-        self._arrival = threading.Condition()
-        self._mail: dict[Message, Any] = {}
-        self._aborted = False
+    world = None
+    local = None
 
-    def send(self, message: Message, payload: Any) -> None:
-        """Put the payload into the mailbox."""
-        with self._arrival:
-            self._check()
-            self._mail[message] = payload
-            self._arrival.notify_all()
+    def __init__(self, timeout: float | None = None) -> None:
+        self.timeout = timeout
 
-    def receive(self, message: Message) -> Any:
-        """Take the payload out of the mailbox, once it is there."""
-        with self._arrival:
-            self._arrival.wait_for(lambda: self._aborted or message in self._mail)
-            self._check()
-            return self._mail.pop(message)
-
-    def launch(self, ranks: int, work: Callable[[int], Any]) -> list[Any]:
-        """Run `work(rank)` in a thread per rank; the first failure wakes and ends the others, then is raised.
+    def launch(self, ranks: int, work: Callable[[Link], Any]) -> list[Any]:
+        """Run `work(link)` in a thread per rank; the first failure wakes and ends the others, then is raised.
 
         Context variables, and so `np.errstate`, are in the threads as they are here.
         """
-        self._aborted = False
-        results: list[Any] = [None] * ranks
-        failures: list[BaseException] = []
+        return _Launch(ranks, self.timeout).run(work)
 
-        def run(rank: int) -> None:
-            try:
-                results[rank] = work(rank)
-            except BaseException as failure:  # carried over to the thread that waits
-                failures.append(failure)
-                self._abort()
 
+class _Launch:
+    """One launch: its mailbox, and the ends that its ranks have of it."""
+
+    def __init__(self, ranks: int, timeout: float | None) -> None:
+        self.timeout = timeout
+        self.arrival = threading.Condition()
+        self.mail: dict[Message, Any] = {}
+        self.aborted = False
+        self.links = [_End(rank, self) for rank in range(ranks)]
+        self.results: list[Any] = [None] * ranks
+        self.failures: list[BaseException] = []
+
+    def run(self, work: Callable[[Link], Any]) -> list[Any]:
+        """Let every rank work in its thread; the results by rank."""
         threads = [
-            threading.Thread(target=copy_context().run, args=(run, rank), name=f"rank {rank}") for rank in range(ranks)
+            threading.Thread(target=copy_context().run, args=(self._work, work, link), name=f"rank {link.rank}")
+            for link in self.links
         ]
-        try:
-            self._run_all(threads)
-        finally:
-            self._mail.clear()  # what a failed step has left
-        if failures:
-            raise failures[0]
-        return results
-
-    def _run_all(self, threads: list[threading.Thread]) -> None:
         try:
             with _shared_fairly(len(threads)):
                 for thread in threads:
@@ -72,20 +59,71 @@ class Threads:
                 for thread in threads:
                     thread.join()
         except BaseException:  # Ctrl-C comes to the thread that waits here
-            self._abort()
+            self.abort()
             for thread in threads:
                 if thread.ident is not None:
                     thread.join()
             raise
+        finally:
+            self.mail.clear()  # what a failed step has left
+        if self.failures:
+            raise self.failures[0]
+        return self.results
 
-    def _abort(self) -> None:
-        with self._arrival:
-            self._aborted = True
-            self._arrival.notify_all()
+    def _work(self, work: Callable[[Link], Any], link: "_End") -> None:
+        try:
+            self.results[link.rank] = work(link)
+            link.doing = "done"
+        except BaseException as failure:  # carried over to the thread that waits
+            self.failures.append(failure)
+            self.abort()
 
-    def _check(self) -> None:
-        if self._aborted:
+    def abort(self) -> None:
+        """Wake and end whoever waits, now or later."""
+        with self.arrival:
+            self.aborted = True
+            self.arrival.notify_all()
+
+    def check(self) -> None:
+        """Raise where there is nothing more to do."""
+        if self.aborted:
             raise Aborted("this step has ended: another rank failed, or it was interrupted")
+
+    def report(self) -> str:
+        """What every rank is at."""
+        return "\n".join(f"  rank {link.rank}: {link.doing}" for link in self.links)
+
+
+class _End:
+    """One rank's end of the mailbox."""
+
+    def __init__(self, rank: int, launch: _Launch) -> None:
+        self.rank = rank
+        self.doing = "starts"
+        self._launch = launch
+
+    def expect(self, arrivals: Sequence[Arrival]) -> None:
+        """Nothing to prepare: a message is in the mailbox as soon as it is sent."""
+
+    def send(self, rank: int, message: Message, payload: Any) -> None:
+        """Put the payload into the mailbox."""
+        launch = self._launch
+        with launch.arrival:
+            launch.check()
+            launch.mail[message] = payload
+            launch.arrival.notify_all()
+
+    def receive(self, rank: int, message: Message) -> Any:
+        """Take the payload out of the mailbox, once it is there."""
+        launch = self._launch
+        with launch.arrival:
+            if not launch.arrival.wait_for(lambda: launch.aborted or message in launch.mail, launch.timeout):
+                raise TimeoutError(
+                    f"rank {self.rank} has waited {launch.timeout:g} s for {message} from rank {rank}:\n"
+                    f"{launch.report()}"
+                )
+            launch.check()
+            return launch.mail.pop(message)
 
 
 @contextmanager

@@ -1,0 +1,133 @@
+"""What a send over the MPI transport takes, beside a bare Isend and Irecv of a NumPy array in the same two processes.
+
+    python benchmarks/transport.py [--rounds 41] [--json FILE] [--check]
+
+There and back: half the time of a tensor's way to the other process and back.  One way: the time per tensor of many
+in a row, until the receiver says that it has them all.  Samples of both take turns; a figure is the median over the
+rounds, a ratio the median of the rounds' ratios.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from common import cells, main, parser, table, verdict
+
+SENDS = 20  # in a sample
+BUDGETS: dict[tuple[str, int], float | None] = {
+    ("there and back", 1 << 10): None,
+    ("one way", 1 << 10): None,
+    ("there and back", 1 << 16): None,
+    ("one way", 1 << 16): None,
+    ("there and back", 1 << 20): 1.3,
+    ("one way", 1 << 20): 1.3,
+    ("there and back", 1 << 24): None,
+    ("one way", 1 << 24): None,
+}
+Move = Callable[[int], Any]  # the number of a message; sends it, or receives it
+
+
+def bare(size: int) -> tuple[Move, Move, Callable[[], None]]:
+    """How to send, how to receive, and how to be done with it, for arrays of so many bytes."""
+    import numpy as np
+    from mpi4py import MPI
+
+    comm, outgoing, incoming, requests = MPI.COMM_WORLD, np.ones(size // 8), np.empty(size // 8), []
+    other = 1 - comm.rank
+    return (
+        lambda number: requests.append(comm.Isend(outgoing, other, number)),
+        lambda number: comm.Irecv(incoming, other, number).Wait(),
+        lambda: (MPI.Request.Waitall(requests), requests.clear()),
+    )
+
+
+def ours(link: Any, size: int) -> tuple[Move, Move, Callable[[], None]]:
+    """The same over the transport, as a stage does it: a dict with one tensor."""
+    import retrograd as rg
+    from retrograd.pipelining.actions import Message
+
+    value, other = {"x": rg.ones(size // 4)}, 1 - link.rank
+    return (
+        lambda number: link.send(other, Message("F", link.rank, other, number), value),
+        lambda number: link.receive(other, Message("F", other, link.rank, number)),
+        lambda: None,
+    )
+
+
+def there_and_back(first: bool, send: Move, receive: Move) -> None:
+    """Every message is answered before the next one is sent."""
+    for number in range(SENDS // 2):
+        for move in (send, receive) if first else (receive, send):
+            move(number)
+
+
+def one_way(first: bool, send: Move, receive: Move) -> None:
+    """All at once, then one answer."""
+    for number in range(SENDS):
+        (send if first else receive)(number)
+    (receive if first else send)(SENDS)
+
+
+KINDS = {"there and back": there_and_back, "one way": one_way}
+
+
+def sample(kind: str, first: bool, moves: tuple[Move, Move, Callable[[], None]]) -> float:
+    """The seconds per send."""
+    from mpi4py import MPI
+
+    MPI.COMM_WORLD.Barrier()
+    start = time.perf_counter()
+    KINDS[kind](first, *moves[:2])
+    moves[2]()
+    return (time.perf_counter() - start) / SENDS
+
+
+def measure(rounds: int) -> list[list[tuple[float, float]]]:
+    """Both ways to send, in turn, by row and round."""
+    from retrograd.pipelining.transports import get_transport
+
+    def work(link: Any) -> list[list[tuple[float, float]]]:
+        found = []
+        for kind, size in BUDGETS:
+            subjects = ours(link, size), bare(size)
+            taken = [tuple(sample(kind, link.rank == 0, moves) for moves in subjects) for _ in range(rounds + 1)]
+            found.append(taken[1:])  # the first round warms up
+        return found
+
+    return get_transport("mpi").launch(2, work)[0]
+
+
+def report(options: argparse.Namespace) -> tuple[object, bool]:
+    """Start the two processes, and print what they have found."""
+    launcher = Path(sys.executable).with_name("mpiexec")
+    command = [launcher, "-n", "2", sys.executable, __file__, "--worker", "mpi", "--rounds", str(options.rounds)]
+    found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    lines, figures, fine = [], [], True
+    for ((kind, size), budget), rounds in zip(BUDGETS.items(), found, strict=True):
+        times = [statistics.median(column) * 1e6 for column in zip(*rounds, strict=True)]
+        ratio = statistics.median(mine / its for mine, its in rounds)
+        ok = budget is None or ratio <= budget
+        fine = fine and ok
+        figures.append({"row": kind, "bytes": size, "retrograd": times[0], "bare": times[1], "ratio": ratio})
+        numbers = [*cells(times, "{:.1f}"), *cells([ratio, budget], "{:.2f}")]
+        lines.append([f"{size >> 10} KiB, {kind}", *numbers, verdict(ok) if budget else ""])
+    print(table(["us per send", "retrograd", "bare MPI", "ratio", "budget", ""], lines))
+    return figures, fine
+
+
+if __name__ == "__main__":
+    arguments = parser(__doc__, rounds=41, figures="times in microseconds, and ratios")
+    if "--worker" in sys.argv:
+        seen = measure(arguments.parse_args().rounds)
+        import os
+
+        if os.environ.get("PMI_RANK", "0") == "0":
+            print(json.dumps(seen))
+        sys.exit(0)
+    sys.exit(main(arguments, report))

@@ -1,0 +1,72 @@
+"""The cotangents that a backward pass starts from: what users give, checked, or 1 for a loss."""
+
+import math
+from typing import Any
+
+from retrograd.autograd.graph import GradientEdge
+from retrograd.core import Tensor, registry
+from retrograd.core.aval import differing, symbolic
+from retrograd.core.engine import ones
+from retrograd.core.hooks import conjugate
+
+
+def seeds_of(name: str, roots: list, gradients: Any) -> list:
+    """What a pass starts from: a cotangent per output, of its shape and dtype, and 1 for a None where that is clear.
+
+    name: the function that the user called, for errors.  Gradients are PyTorch's, so complex ones are conjugated.
+
+    Raises RuntimeError for gradients that do not fit the outputs, for an output that requires no grad, and for a
+    missing gradient of an output that has not one real element; TypeError for what is no tensor.
+
+    >>> import retrograd as rg
+    >>> x = rg.tensor([1.0, 2.0], requires_grad=True)
+    >>> seeds_of("backward", [x.sum(), x * 2], [None, rg.ones(2)])
+    [tensor(1.), tensor([1., 1.])]
+    """
+    given = [None] * len(roots) if gradients is None else sequence(gradients)
+    if len(given) != len(roots):
+        raise RuntimeError(f"{name}: got {len(roots)} outputs but {len(given)} gradients for them")
+    return [_seed(name, index, roots[index], g) for index, g in enumerate(given)]
+
+
+def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) -> Tensor:
+    if not isinstance(root, (Tensor, GradientEdge)):
+        raise TypeError(f"{name}: output {index} must be a Tensor or GradientEdge, got {type(root).__name__}")
+    if isinstance(root, GradientEdge) and root.aval is None:
+        if not isinstance(g, Tensor):
+            raise RuntimeError(f"{name}: output {index} is a GradientEdge of unknown shape; give its cotangent")
+        return conjugate(g)
+    if isinstance(root, Tensor) and not root.requires_grad:
+        raise RuntimeError(
+            f"{name}: output {index}, of shape {root.shape}, does not require grad: nothing that requires grad "
+            f"went into it, or it was made under no_grad() or detached"
+        )
+    if g is None:
+        if symbolic(root.shape) is not None or math.prod(root.shape) != 1:
+            raise RuntimeError(
+                f"{name}: a gradient can be made up only for outputs of one element; output {index} has shape "
+                f"{root.shape}: give its cotangent, or reduce it, for example with .sum()"
+            )
+        if root.dtype.kind == "c":
+            raise RuntimeError(
+                f"{name}: a gradient can be made up only for real outputs; output {index} is {root.dtype}"
+            )
+        return ones(root.shape, root.dtype)
+    if not isinstance(g, Tensor):
+        raise TypeError(f"{name}: gradient {index} must be a Tensor or None, got {type(g).__name__}")
+    if g.shape != root.shape:
+        raise RuntimeError(
+            f"{name}: gradient {index} has shape {g.shape}, but output {index} has {root.shape}"
+            f"{differing(root.shape, g.shape)}"
+        )
+    kind, wanted = g.dtype, root.dtype
+    if kind is wanted and kind.kind == "f":
+        return g
+    if kind.kind not in "fc" or (kind.kind == "c") != (wanted.kind == "c"):
+        raise RuntimeError(f"{name}: gradient {index} is {kind}, but output {index} is {wanted}")
+    return conjugate(g if kind == wanted else registry["to"](g, wanted))
+
+
+def sequence(value: Any) -> list:
+    """One tensor or edge, or several, as a list."""
+    return [value] if isinstance(value, (Tensor, GradientEdge)) else list(value)

@@ -1,0 +1,58 @@
+"""What `retrograd run` asks of a launcher."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from retrograd.pipelining.transports import CHOSEN, PATIENCE
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class Job(NamedTuple):
+    """A script on many ranks.
+
+    command: the script and its arguments; `module`: the name of a module in its place.  ranks: None where the transport
+    needs no number.  timeout: seconds that a rank waits for a message.  everything: show what all ranks print, not
+    only the first.  address, spread: for Ray, of the cluster, and whether its nodes shall have equally many ranks.
+    """
+
+    command: list[str]
+    module: bool = False
+    ranks: int | None = None
+    transport: str = "mpi"
+    hosts: Path | None = None
+    timeout: float | None = None
+    everything: bool = False
+    address: str | None = None
+    spread: bool = False
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables in which its processes are told of it."""
+        made = {CHOSEN: self.transport}
+        if self.timeout is not None:
+            made[PATIENCE] = f"{self.timeout:g}"
+        return made
+
+
+class Ended(NamedTuple):
+    """How a run has ended: its exit code, and whether that was since a process was lost."""
+
+    code: int
+    lost: bool = False
+
+
+def shared_cores(ranks: int) -> dict[str, str]:
+    """Variables that give each of the ranks of a machine its share of the cores, where the user has set none.
+
+    More threads than cores, each waiting by spinning, make matrix products slower than one thread does.
+    """
+    share = max(1, cores() // ranks)
+    return {name: str(share) for name in THREADS if name not in os.environ}
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    allowed = getattr(os, "sched_getaffinity", None)  # macOS has none
+    return len(allowed(0)) if allowed else os.cpu_count() or 1

@@ -1,0 +1,27 @@
+"""The user's files as modules."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from retrograd.cli.errors import UsageError
+
+
+def imported(path: Path) -> ModuleType:
+    """The module in a file; its neighbours can be imported from it, as in `python module.py`."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent.resolve()))
+    before, sys.modules[path.stem] = sys.modules.get(path.stem), module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise UsageError(f"{path} can't be imported: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.pop(0)
+        if before is not None:  # a file may be called like a module that the program has
+            sys.modules[path.stem] = before
+    return module

@@ -1,0 +1,75 @@
+"""Ranks as processes that `mpiexec` starts."""
+
+import importlib.util
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+from retrograd.cli.errors import UsageError, needs_extra
+from retrograd.cli.jobs import Ended, Job, shared_cores
+from retrograd.cli.processes import watch
+from retrograd.pipelining.transports.mpi import LOST
+
+# The signals by which a process is lost: mpiexec's exit code is the number.
+FATAL = {signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM}
+BROKEN = 255  # mpiexec's own exit code where it has lost a host, or a process on another host
+# Every process starts by way of this shell command, which lets only the first one print.
+FIRST_PRINTS = 'if [ "${PMI_RANK:-0}" = 0 ]; then exec "$@"; else exec "$@" >/dev/null; fi'
+
+
+# What Python runs where all print: the script, with streams that are written line by line, as mpiexec puts the rank in
+# front of whatever is written at a time.
+ALL_PRINT = """
+import os, runpy, sys
+for stream in (sys.stdout, sys.stderr):
+    stream.reconfigure(line_buffering=True, write_through=False)
+del sys.argv[0]
+if {module}:
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+else:
+    sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
+    runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def run_mpi(job: Job) -> Ended:
+    """Start the ranks, and wait until all have ended; if one is lost, mpiexec ends the others."""
+    if job.ranks is None:
+        raise UsageError("--transport mpi needs -n, the number of ranks")
+    if job.hosts is not None and not job.hosts.is_file():
+        raise UsageError(f"--hostfile is '{job.hosts}'; there is no such file")
+    on_one_host = -(-job.ranks // _count(job.hosts))
+    threads = shared_cores(on_one_host)
+    code = watch(command(job), {"PYTHONUNBUFFERED": "1", **os.environ, **threads, **job.environment})
+    if code < 0:
+        return Ended(128 - code)
+    if code in FATAL:
+        return Ended(128 + code, lost=True)
+    return Ended(code, lost=code == LOST or (code == BROKEN and job.hosts is not None))
+
+
+def command(job: Job) -> list[str]:
+    """The command line of mpiexec."""
+    line = [mpiexec(), "-n", str(job.ranks)]
+    if job.hosts is not None:
+        line += ["-f", str(job.hosts)]
+    if job.everything:
+        return [*line, "-prepend-rank", sys.executable, "-c", ALL_PRINT.format(module=job.module), *job.command]
+    return [*line, "sh", "-c", FIRST_PRINTS, "sh", sys.executable, *(["-m"] if job.module else []), *job.command]
+
+
+def mpiexec() -> str:
+    """The one that belongs to this Python, or else the system's."""
+    if importlib.util.find_spec("mpi4py") is None:
+        needs_extra("--transport mpi", "mpi4py", "mpi")
+    beside = Path(sys.executable).with_name("mpiexec")
+    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    return found or needs_extra("--transport mpi", "mpiexec", "mpi")
+
+
+def _count(hosts: Path | None) -> int:
+    """How many hosts a file lists, one a line."""
+    lines = [] if hosts is None else [line.partition("#")[0].strip() for line in hosts.read_text().splitlines()]
+    return max(1, len([line for line in lines if line]))

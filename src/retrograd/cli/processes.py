@@ -1,0 +1,50 @@
+"""A process that is watched until it ends, and ended when this one is asked to."""
+
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+GRACE = 10.0  # seconds to end by itself after a signal was passed on
+LOOK = 0.5  # seconds between two looks at whether there was a signal
+
+
+def watch(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run a command; its exit code.  It is negative where a signal ended it, or one that this process has had.
+
+    SIGINT and SIGTERM are passed on, once; a second one, or the end of the grace, kills.  The command has no standard
+    input, and a session of its own, so that Ctrl-C reaches it by way of this process only.
+    """
+    with signals() as asked:
+        process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
+        end = None
+        while (code := _wait(process)) is None:
+            if asked and end is None:
+                process.send_signal(asked[0])
+                end = time.monotonic() + GRACE
+            elif end is not None and (len(asked) > 1 or time.monotonic() > end):
+                process.kill()
+        return -asked[0] if asked and code else code
+
+
+def _wait(process: subprocess.Popen) -> int | None:
+    try:
+        return process.wait(LOOK)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+@contextmanager
+def signals() -> Iterator[list[signal.Signals]]:
+    """The signals to end that come while entered; otherwise they do nothing."""
+    asked: list[signal.Signals] = []
+    before = {
+        number: signal.signal(number, lambda number, _: asked.append(signal.Signals(number)))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

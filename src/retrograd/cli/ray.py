@@ -1,0 +1,202 @@
+"""Ranks as actors of a Ray cluster: placed, watched and ended."""
+
+import importlib.util
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from retrograd.cli.errors import UsageError, needs_extra
+from retrograd.cli.jobs import Ended, Job
+from retrograd.cli.processes import signals
+from retrograd.pipelining.transports.mpi import LOST
+from retrograd.pipelining.transports.ray_worker import STDERR, STDOUT, THREADS, Script, Worker
+
+GRACE = 10.0  # seconds for the other ranks to end by themselves, once one has failed or there was a signal
+START = 60.0  # seconds for Ray to place and start the ranks
+LOOK = 0.5  # seconds between two looks at whether there was a signal
+ANSWER = 1.0  # seconds for a rank to say what it is at
+# What Ray is told where the user has not done so: to report nothing to its makers, and not to print among the script's
+# output what this launcher says in a line of its own.
+SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "^A worker died or was killed while executing a task by an unexpected system error",
+}
+
+
+def run_ray(job: Job) -> Ended:
+    """Start an actor per rank on the cluster, let them run the script, and wait until all have ended.
+
+    The cluster is that of `job.address` or of RAY_ADDRESS; without either, one of this machine alone, which ends with
+    this process.
+    """
+    if importlib.util.find_spec("ray") is None:
+        needs_extra("--transport ray", "ray", "ray")
+    if job.ranks is None:
+        raise UsageError("--transport ray needs -n, the number of ranks")
+    ray = _connected(job.address, job.ranks)
+    with _workers(ray, job.ranks, job.spread) as workers:
+        return _Watch(ray, job, workers).until_ended()
+
+
+def _connected(address: str | None, ranks: int) -> Any:
+    """Ray, with this process connected to a cluster; that of an earlier call, if there was one."""
+    os.environ.update(SETTINGS | os.environ)
+    import ray
+
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    address = address or os.environ.get("RAY_ADDRESS")
+    if ray.is_initialized():
+        return ray
+    if address is None:
+        cores = max(ranks, len(os.sched_getaffinity(0)))
+        ray.init(address="local", num_cpus=cores, include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
+        return ray
+    try:
+        ray.init(address=address, **quiet)
+    except (ConnectionError, ValueError) as error:
+        raise UsageError(f"there is no Ray cluster at '{address}': {error}") from error
+    return ray
+
+
+@contextmanager
+def _workers(ray: Any, ranks: int, spread: bool) -> Iterator[list[Any]]:
+    """An actor per rank, each with a core of its own, for as long as entered."""
+    cores = int(ray.cluster_resources().get("CPU", 0))
+    if cores < ranks:
+        raise UsageError(f"{ranks} ranks need {ranks} cores, and the Ray cluster has {cores}")
+    group = ray.util.placement_group([{"CPU": 1}] * ranks, strategy="SPREAD" if spread else "PACK")
+    workers: list[Any] = []
+    try:
+        if not group.wait(START):
+            raise UsageError(f"the Ray cluster has had no {ranks} free cores for {START:g} s")
+        workers += [_worker(ray, group, rank, ranks) for rank in range(ranks)]
+        yield workers
+    finally:
+        for worker in workers:
+            ray.kill(worker)
+        ray.util.remove_placement_group(group)
+
+
+def _worker(ray: Any, group: Any, rank: int, ranks: int) -> Any:
+    place = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(group, rank)
+    actor = ray.remote(num_cpus=1, max_concurrency=THREADS, scheduling_strategy=place)(Worker)
+    return actor.remote(rank, ranks)
+
+
+class _Watch:
+    """One run of the script on all ranks.
+
+    running, printing: by the reference to what a call will return, the rank that was called.
+    """
+
+    def __init__(self, ray: Any, job: Job, workers: list[Any]) -> None:
+        self.ray, self.job, self.workers = ray, job, workers
+        self.codes: list[int] = []  # of the ranks that have failed, in that order
+        self.lost: list[int] = []
+        self.deadline: float | None = None
+        self.killed: set[int] = set()
+        self.places = self._places()
+        ray.get([worker.open.remote(self._shown(rank)) for rank, worker in enumerate(workers)])
+        self.printing = {worker.output.remote(): rank for rank, worker in enumerate(workers)}
+        self.running = {worker.run.remote(self._script(), workers): rank for rank, worker in enumerate(workers)}
+
+    def _places(self) -> list[tuple[int, str]]:
+        """The process and host of every rank, once all have started."""
+        try:
+            places: list[tuple[int, str]] = self.ray.get([it.where.remote() for it in self.workers], timeout=START)
+        except self.ray.exceptions.RayError as error:
+            raise UsageError(f"Ray could not start the ranks: {error}") from error
+        return places
+
+    def until_ended(self) -> Ended:
+        """Wait for all ranks; once one has failed or is gone, the others have the grace period."""
+        with signals() as asked:
+            while self.running or self.printing:
+                if asked and self.deadline is None:
+                    self._tell("interrupt")
+                    self._hurry()
+                if len(asked) > 1 or (self.deadline is not None and time.monotonic() > self.deadline):
+                    self._kill()
+                self._take()
+        if asked:
+            return Ended(128 + asked[0])
+        return Ended(LOST, lost=True) if self.lost else Ended((self.codes or [0])[0])
+
+    def _shown(self, rank: int) -> list[int]:
+        return [STDOUT, STDERR] if self.job.everything or rank == 0 else [STDERR]
+
+    def _script(self) -> Script:
+        return Script(self.job.command, self.job.module, os.getcwd(), self.job.environment)
+
+    def _take(self) -> None:
+        """Take in what has come within a moment: output, and ends of scripts."""
+        for call in self.ray.wait([*self.printing, *self.running], timeout=LOOK)[0]:
+            if call in self.running:
+                self._end(self.running.pop(call), call)
+            else:
+                self._print(self.printing.pop(call), call)
+
+    def _print(self, rank: int, call: Any) -> None:
+        try:
+            chunks = self.ray.get(call)
+        except self.ray.exceptions.RayError:  # the process is gone, which the call of `run` reports
+            return
+        for descriptor, data in chunks or ():
+            _write(descriptor, self._marked(rank, data))
+        if chunks is not None and (chunks or rank in self.running.values()):
+            self.printing[self.workers[rank].output.remote()] = rank
+
+    def _marked(self, rank: int, data: bytes) -> bytes:
+        """Output with the rank before every line, where that of all is shown."""
+        if not self.job.everything:
+            return data
+        return b"".join(b"[%d] %s" % (rank, line) for line in data.splitlines(keepends=True))
+
+    def _end(self, rank: int, call: Any) -> None:
+        try:
+            code = self.ray.get(call)
+        except self.ray.exceptions.RayError:
+            process, host = self.places[rank]
+            _say(f"the process of rank {rank} is gone ({process} on {host})")
+            self.lost.append(rank)
+            self._tell("lost", rank)
+            code = LOST
+        if code:
+            self.codes.append(code)
+            self._hurry()
+
+    def _tell(self, what: str, *args: Any) -> None:
+        """Call a method of every rank that still runs."""
+        for rank in self.running.values():
+            getattr(self.workers[rank], what).remote(*args)
+
+    def _hurry(self) -> None:
+        self.deadline = self.deadline or time.monotonic() + GRACE
+
+    def _kill(self) -> None:
+        """End the ranks that do not end by themselves."""
+        self.deadline = time.monotonic() + GRACE
+        for rank in set(self.running.values()) - self.killed:
+            _say(f"rank {rank} does not end by itself, and is killed; it is at: {self._doing(rank)}")
+            self.ray.kill(self.workers[rank])
+            self.killed.add(rank)
+
+    def _doing(self, rank: int) -> str:
+        try:
+            return str(self.ray.get(self.workers[rank].doing.remote(), timeout=ANSWER))
+        except self.ray.exceptions.RayError:
+            return "no answer"
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    stream = sys.stdout if descriptor == STDOUT else sys.stderr
+    stream.flush()
+    stream.buffer.write(data)
+    stream.buffer.flush()
+
+
+def _say(text: str) -> None:
+    print(f"retrograd: {text}", file=sys.stderr)

@@ -1,0 +1,42 @@
+"""`retrograd run`: a script on many ranks, by the launcher of a transport."""
+
+import os
+import runpy
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from retrograd.cli.errors import UsageError
+from retrograd.cli.jobs import Ended, Job
+from retrograd.cli.mpi import run_mpi
+from retrograd.cli.ray import run_ray
+
+
+def run(job: Job, restarts: int = 0) -> int:
+    """Run it, after the loss of a process again, up to so many times; the exit code."""
+    if not job.module and not Path(job.command[0]).is_file():
+        raise UsageError(f"there is no script '{job.command[0]}'")
+    launcher = LAUNCHERS[job.transport]
+    for number in range(1, restarts + 1):
+        ended = launcher(job)
+        if not ended.lost:
+            return ended.code
+        print(f"retrograd: a rank was lost (exit code {ended.code}); restart {number} of {restarts}", file=sys.stderr)
+    return launcher(job).code
+
+
+def run_threads(job: Job) -> Ended:
+    """Run the script in this process; its pipelines start the threads."""
+    os.environ.update(job.environment)
+    sys.argv = list(job.command)
+    if job.module:
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module(job.command[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.path.insert(0, str(Path(job.command[0]).resolve().parent))
+        runpy.run_path(job.command[0], run_name="__main__")
+    return Ended(0)
+
+
+# By transport; a launcher runs a job, or raises a UsageError if it can't.
+LAUNCHERS: dict[str, Callable[[Job], Ended]] = {"mpi": run_mpi, "ray": run_ray, "threads": run_threads}

@@ -1,0 +1,113 @@
+"""Planning: a model is measured, split, and every schedule tried out by simulation before anything is launched."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from retrograd.core import Tensor, registry
+from retrograd.nn import Module
+from retrograd.pipelining.microbatch import Spec, TensorChunkSpec, split_args_kwargs_into_chunks, tensors_in
+from retrograd.pipelining.planning.choose import Planner, Settings
+from retrograd.pipelining.planning.operators import undisturbed
+from retrograd.pipelining.planning.report import Choice, Plan, SplitPolicy
+from retrograd.pipelining.planning.stages import MessageCost, agreed, message_cost
+from retrograd.pipelining.schedules import SCHEDULES, get_schedule
+from retrograd.pipelining.transports import Transport, get_transport
+
+__all__ = ["Choice", "Plan", "SplitPolicy", "plan"]
+
+
+def plan(
+    model: Module,
+    example_args: Sequence[Any],
+    ranks: int,
+    micro_batches: int,
+    *,
+    example_kwargs: Mapping[str, Any] | None = None,
+    target: Any = None,
+    loss_fn: Callable[[Any, Any], Tensor] | None = None,
+    schedules: Sequence[str] | None = None,
+    stages_per_rank: Sequence[int] | None = None,
+    memory_limit: float | None = None,
+    optimizer_copies: float = 2.0,
+    transport: str = "auto",
+    latency: float | None = None,
+    bandwidth: float | None = None,
+    cores: int | None = None,
+    rounds: int = 5,
+    args_chunk_spec: Sequence[Spec] | None = None,
+    kwargs_chunk_spec: Mapping[str, Spec] | None = None,
+    target_chunk_spec: Spec | None = None,
+) -> Plan:
+    """Measure a model, split it, and compare the schedules: what to use on so many ranks.
+
+    Every operator is timed forward and backward on the first micro-batch; dynamic programming finds the contiguous
+    stages with the shortest slowest one; these are timed as a rank runs them; and each schedule is simulated with
+    what was measured.  The model runs on one thread here, and its gradients, buffers and random numbers are
+    afterwards as they were.
+
+    example_args, example_kwargs, target: a whole batch, as for `Pipeline.step`.
+    loss_fn: as for `Pipeline`; None: the sum of what the model returns.
+    schedules: names; None: all.  stages_per_rank: to try for each schedule; None: what the schedule is made for.
+    memory_limit: bytes of a rank, for parameters, gradients, the optimizer and what is kept for backward.
+    optimizer_copies: what the optimizer keeps, in bytes per byte of parameters: 2 for Adam, 0 for plain SGD.
+    transport: messages are timed over it, unless `latency` (seconds) and `bandwidth` (bytes per second) are given.
+    cores: how many the ranks share; None: one for each rank.
+    rounds: how often everything is timed, after a first time that does not count; the first quartile is taken.
+    args_chunk_spec, kwargs_chunk_spec, target_chunk_spec: as for `Pipeline`.
+
+    With several stages per rank, each may take its even part of the memory limit, which is stricter than need be.
+
+    Raises ValueError where nothing fits, with the smallest limit that would do; where there are more stages than
+    operators; for an unknown schedule or transport; and for numbers out of range.  RuntimeError for a model that
+    can't be captured.
+
+    Source of the split: D. Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training" (2019),
+    section 3.1, without its replicated stages.
+
+    >>> import retrograd as rg
+    >>> model = rg.nn.Sequential(*[rg.nn.Linear(32, 32) for _ in range(4)])
+    >>> found = plan(model, (rg.ones(16, 32),), ranks=2, micro_batches=4, rounds=1, latency=0.0, bandwidth=1e9)
+    >>> found.recommended.step <= 1.01 * min(choice.step for choice in found.choices)
+    True
+    """
+    for name, number in (
+        ("ranks", ranks),
+        ("micro_batches", micro_batches),
+        ("rounds", rounds),
+        ("cores", 1 if cores is None else cores),
+    ):
+        if not isinstance(number, int) or number < 1:
+            raise ValueError(f"plan: {name} must be an integer of at least 1, got {number!r}")
+    for name, size in (("memory_limit", memory_limit), ("bandwidth", bandwidth)):
+        if size is not None and not size > 0:
+            raise ValueError(f"plan: {name} must be a number above 0, got {size!r}")
+    for name, size in (("latency", latency), ("optimizer_copies", optimizer_copies)):
+        if size is not None and not size >= 0:
+            raise ValueError(f"plan: {name} must be a number of at least 0, got {size!r}")
+    names = [get_schedule(name).name for name in (schedules or SCHEDULES)]
+    link = get_transport(transport)
+    messages = _message_cost(link, latency, bandwidth)
+    specs = {**(kwargs_chunk_spec or {}), "target": target_chunk_spec or TensorChunkSpec()}
+    given = {**(example_kwargs or {}), "target": target}
+    batch = split_args_kwargs_into_chunks(tuple(example_args), given, micro_batches, args_chunk_spec, specs)[0]
+    wanted, compare = batch.kwargs.pop("target"), loss_fn or _summed
+
+    def loss(made: Any) -> Any:
+        return compare(made, wanted)
+
+    settings = Settings(ranks, micro_batches, memory_limit, 2 + optimizer_copies, cores, messages, rounds)
+    with undisturbed(model):
+        return Planner(model, batch, loss, link, settings).plan(names, stages_per_rank)
+
+
+def _summed(made: Any, target: Any) -> Any:
+    parts = [registry["sum"](tensor) for tensor in tensors_in(made) if tensor.requires_grad]
+    return sum(parts[1:], start=parts[0])
+
+
+def _message_cost(transport: Transport, latency: float | None, bandwidth: float | None) -> MessageCost:
+    if latency is None or bandwidth is None:
+        found = MessageCost(*agreed(transport, list(message_cost(transport))))
+    return MessageCost(
+        found.latency if latency is None else latency, found.per_byte if bandwidth is None else 1 / bandwidth
+    )

@@ -1,0 +1,197 @@
+"""From what was measured to a plan: split, simulate, compare."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from retrograd.fx import GraphModule, Node
+from retrograd.nn import Module
+from retrograd.pipelining.actions import Action, Kind
+from retrograd.pipelining.ir import Pipe, pipeline
+from retrograd.pipelining.microbatch import MicroBatch
+from retrograd.pipelining.planning.operators import Loss, Operator, operators
+from retrograd.pipelining.planning.report import Choice, Plan, SplitPolicy, Stage, name_of, operators_of, recommended
+from retrograd.pipelining.planning.split import Memory, NothingFits, in_flight, split
+from retrograd.pipelining.planning.stages import MessageCost, StageCosts, agreed, measured
+from retrograd.pipelining.schedules import get_schedule, make_schedule, stage_ranks
+from retrograd.pipelining.simulate import Cost, peak_activations, simulate, simulate_costs
+from retrograd.pipelining.timeline import Timeline
+from retrograd.pipelining.transports import Transport
+
+
+class Settings(NamedTuple):
+    """What a plan is for; see `plan`. copies: how often the bytes of a parameter count."""
+
+    ranks: int
+    micro_batches: int
+    memory_limit: float | None
+    copies: float
+    cores: int | None
+    messages: MessageCost
+    rounds: int
+
+
+class Measured(NamedTuple):
+    """A split, and what its stages take."""
+
+    pipe: Pipe
+    costs: StageCosts
+
+
+class Planner:
+    """Measures a model as far as needed, and tries one schedule after the other."""
+
+    def __init__(self, model: Module, batch: MicroBatch, loss: Loss, transport: Transport, settings: Settings) -> None:
+        self.model = model
+        self.batch = batch
+        self.loss = loss
+        self.transport = transport
+        self.settings = settings
+        self.names: list[str] = []
+        self.operators: list[Operator] = []
+        pipeline(model, batch.args, batch.kwargs, split_policy=self._measure)
+        self.memory = Memory(self.operators, settings.copies)
+        self.splits: dict[tuple[int, ...], Measured] = {}
+        self.schedules: dict[tuple[str, int], list[list[Action]]] = {}
+
+    def plan(self, names: Sequence[str], stages_per_rank: Sequence[int] | None) -> Plan:
+        """The schedules with these names, compared."""
+        found: list[tuple[str, tuple[int, ...], bool]] = []
+        skipped: dict[str, str] = {}
+        needed: list[int] = []
+        for name in names:
+            for several in stages_per_rank or [get_schedule(name).per_rank]:
+                try:
+                    found.append((name, *self._split(name, several, needed)))
+                except ValueError as why:
+                    skipped[f"{name} with {several * self.settings.ranks} stages"] = str(why).removeprefix("plan: ")
+        if not any(fits for _, _, fits in found):
+            self._refuse(skipped, needed)
+        self._measure_stages(sorted({ends for _, ends, _ in found}))
+        return self._finished({self._choice(*one): one[1] for one in found}, skipped)
+
+    def _refuse(self, skipped: Mapping[str, str], needed: Sequence[int]) -> None:
+        if needed:
+            raise ValueError(
+                f"plan: no split over {self.settings.ranks} ranks keeps to the memory limit of "
+                f"{self.settings.memory_limit:.0f} bytes; the smallest limit that would do is {min(needed)} bytes"
+            )
+        raise ValueError(f"plan: no schedule can be: {'; '.join(f'{name}: {why}' for name, why in skipped.items())}")
+
+    # ------------------------------------------------------------------------------------------------- splitting
+
+    def _split(self, name: str, several: int, needed: list[int]) -> tuple[tuple[int, ...], bool]:
+        """The last operators of the stages, and whether they keep to the limit; if not, what would is `needed`."""
+        schedule = self._schedule(name, several * self.settings.ranks)
+        held = {stage: most for actions in schedule for stage, most in in_flight(actions).items()}
+        numbers = [held[stage] for stage in range(len(held))]
+        message, copies, limit = self.settings.messages.seconds, self.settings.copies, self.settings.memory_limit
+        ends = split(self.operators, numbers, message, copies)
+        if limit is None or max(self._memory(name, ends)[1]) <= limit:
+            return tuple(ends), True
+        try:
+            return tuple(split(self.operators, numbers, message, copies, limit / several)), True
+        except NothingFits as least:
+            needed.append(least.least * several)
+            return tuple(ends), False
+
+    def _schedule(self, name: str, stages: int) -> list[list[Action]]:
+        """The computations of every rank; the last ones are kept, since several questions are asked of them."""
+        key = (name, stages)
+        if key not in self.schedules:
+            self.schedules = {key: make_schedule(name, stages, self.settings.micro_batches, ranks=self.settings.ranks)}
+        return self.schedules[key]
+
+    def _memory(self, name: str, ends: Sequence[int]) -> tuple[list[float], list[float]]:
+        """Per rank, the most bytes of values kept for backward, and all bytes."""
+        runs = list(_runs(ends))
+        fixed, saved = [self.memory.fixed(*run) for run in runs], [self.memory.saved(*run) for run in runs]
+        weights = dict(enumerate(saved))
+        peaks = [peak_activations(actions, weights) for actions in self._schedule(name, len(ends))]
+        total = peaks.copy()
+        for stage, rank in enumerate(stage_ranks(name, len(ends), self.settings.ranks)):
+            total[rank] += fixed[stage]
+        return peaks, total
+
+    # ------------------------------------------------------------------------------------------------- simulating
+
+    def _choice(self, name: str, ends: tuple[int, ...], fits: bool) -> Choice:
+        found = self.splits[ends]
+        summary = simulate_costs(self._schedule(name, len(ends)), found.pipe.carried(), self._cost(found))
+        activations, memory = self._memory(name, ends)
+        ranks = stage_ranks(name, len(ends), self.settings.ranks)
+        shared = sum(summary.busy) / self.settings.cores if self.settings.cores else 0.0
+        step = max(summary.span, shared)
+        return Choice(name, tuple(ranks), step, summary.bubble, tuple(activations), tuple(memory), fits)
+
+    def _timeline(self, choice: Choice, ends: tuple[int, ...]) -> Timeline:
+        """A step as it would be; slower by what the ranks wait for cores where they are short of them."""
+        found = self.splits[ends]
+        schedule, edges, cost = self._schedule(choice.schedule, len(ends)), found.pipe.carried(), self._cost(found)
+        timeline = simulate(schedule, edges, cost)
+        if choice.step <= timeline.span:
+            return timeline
+        slower = choice.step / timeline.span
+        return simulate(schedule, edges, lambda action: slower * cost(action))
+
+    def _cost(self, found: Measured) -> Cost:
+        return lambda action: found.costs.of(action, self.settings.messages)
+
+    def _measure_stages(self, splits: Sequence[tuple[int, ...]]) -> None:
+        args, kwargs = self.batch.args, self.batch.kwargs
+        pipes = [pipeline(self.model, args, kwargs, split_policy=self._policy(ends)) for ends in splits]
+        found = measured(pipes, args, kwargs, self.loss, self.settings.rounds, self.settings.micro_batches)
+        for ends, pipe, costs in zip(splits, pipes, found, strict=True):
+            seconds = agreed(self.transport, list(costs.seconds.values()))
+            costs = StageCosts(dict(zip(costs.seconds, seconds, strict=True)), costs.sizes)
+            self.splits[ends] = Measured(pipe, costs)
+
+    # ------------------------------------------------------------------------------------------------- the result
+
+    def _finished(self, choices: Mapping[Choice, tuple[int, ...]], skipped: Mapping[str, str]) -> Plan:
+        best = recommended(list(choices))
+        ends = choices[best]
+        settings = self.settings._asdict()
+        messages = settings.pop("messages")
+        settings |= {"latency": messages.latency, "seconds_per_byte": messages.per_byte}
+        draw = partial(self._timeline, best, ends)
+        return Plan(list(choices), self._stages(ends), draw, self._policy(ends), settings, skipped)
+
+    def _stages(self, ends: tuple[int, ...]) -> list[Stage]:
+        costs = self.splits[ends].costs
+        return [
+            Stage(
+                sum(operator.nodes for operator in self.operators[start : end + 1]),
+                costs.seconds[Kind.F, index],
+                costs.seconds[Kind.B, index],
+                self.memory.fixed(start, end) / self.settings.copies,
+                self.memory.saved(start, end),
+                sum(size for (way, source, _), size in costs.sizes.items() if way == "F" and source == index),
+            )
+            for index, (start, end) in enumerate(_runs(ends))
+        ]
+
+    def _policy(self, ends: Sequence[int]) -> SplitPolicy:
+        stages: list[int] = []
+        for index, (start, end) in enumerate(_runs(ends)):
+            stages += [index] * sum(operator.nodes for operator in self.operators[start : end + 1])
+        return SplitPolicy(self.names, stages)
+
+    # ------------------------------------------------------------------------------------------------- measuring
+
+    def _measure(self, captured: GraphModule) -> dict[Node, int]:
+        """Measure the operators of a captured model, and leave them all in one stage."""
+        nodes = operators_of(captured)
+        self.names = list(map(name_of, nodes))
+        found = operators(captured, self.batch.args, self.batch.kwargs, self.loss, self.settings.rounds)
+        self.operators = self._agreed_operators(found)
+        return dict.fromkeys(nodes, 0)
+
+    def _agreed_operators(self, found: Sequence[Operator]) -> list[Operator]:
+        seconds = iter(agreed(self.transport, [time for op in found for time in (op.forward, op.backward)]))
+        return [op._replace(forward=next(seconds), backward=next(seconds)) for op in found]
+
+
+def _runs(ends: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The first and last operator of each stage."""
+    return zip([0, *[end + 1 for end in ends[:-1]]], ends, strict=True)

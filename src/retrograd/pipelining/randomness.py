@@ -1,0 +1,176 @@
+"""Random numbers in a pipeline: a function of the seed and of the place in the program, not of who runs when.
+
+The unsplit model draws all its numbers from one stream, one operator after the other, each for the whole batch. Here a
+micro-batch takes from that stream what its examples would have got: so dropout drops the same elements, however the
+model is split and scheduled.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, NamedTuple
+
+from retrograd.fx import GraphModule
+from retrograd.ops.generators import Generator, default_generator, redirected
+
+Size = tuple[int, ...]
+
+
+class Draw(NamedTuple):
+    """One call for random numbers: of which generator, how, and how many."""
+
+    source: Generator
+    method: str
+    args: tuple[Any, ...]
+
+    @property
+    def size(self) -> Size | None:
+        """The shape of what is drawn; None where it is not an argument of its own."""
+        return next((arg for arg in self.args if isinstance(arg, tuple)), None)
+
+    def of_size(self, size: Size) -> tuple[Any, ...]:
+        """The arguments, for another size."""
+        return tuple([size if isinstance(arg, tuple) else arg for arg in self.args])
+
+
+@contextmanager
+def recorded() -> Iterator[list[Draw]]:
+    """Collects what is drawn inside; afterwards the generators are where they were."""
+    draws: list[Draw] = []
+    states: dict[Generator, Any] = {}
+
+    def note(source: Generator) -> "_Noting":
+        if source not in states:
+            states[source] = source.get_state()
+        return _Noting(source, draws)
+
+    try:
+        with redirected(note):
+            yield draws
+    finally:
+        for source, state in states.items():
+            source.set_state(state)
+
+
+class _Noting(NamedTuple):
+    """Draws from a generator, and notes what."""
+
+    source: Generator
+    draws: list[Draw]
+
+    def draw(self, method: str, *args: Any) -> Any:
+        """What the generator draws."""
+        self.draws.append(Draw(self.source, method, args))
+        return self.source.draw(method, *args)
+
+
+def batch_dims(one: Sequence[Draw], other: Sequence[Draw], both: Sequence[Draw]) -> list[int | None] | None:
+    """Along which dimension each draw has the examples, from those for two micro-batches and for the two as one.
+
+    None for a draw that does not depend on the batch.  None instead of a list: these draws can not be told apart by
+    examples, since they are as many as only the run tells, or drawn in another way.
+    """
+    if not len(one) == len(other) == len(both):
+        return None
+    dims: list[int | None] = []
+    for a, b, whole in zip(one, other, both, strict=True):
+        if a.size is None or b.size is None or whole.size is None or len(a.size) != len(whole.size):
+            return None
+        differing = [d for d, (size, all_of_it) in enumerate(zip(a.size, whole.size, strict=True)) if size != all_of_it]
+        if len(differing) > 1 or any(a.size[d] + b.size[d] != whole.size[d] for d in differing):
+            return None
+        dims.append(differing[0] if differing else None)
+    return dims
+
+
+def places_of(
+    by_node: Mapping[str, Sequence[int]], stages: Sequence[GraphModule], draws: int
+) -> list[list[int]] | None:
+    """For each stage, the numbers of the draws that it makes, in order, from those of every node of the program.
+
+    None where they are not those of the program.
+    """
+    found = [
+        [i for node in stage.graph.find_nodes(op="call_function") for i in by_node.get(node.name, ())]
+        for stage in stages
+    ]
+    return found if sorted(i for places in found for i in places) == list(range(draws)) else None
+
+
+class Stream:
+    """Where in the generators' streams each micro-batch of a step finds its numbers.
+
+    draws: per micro-batch, what the program draws.  dims: as from `batch_dims`.  Making it puts the generators where
+    the unsplit step would leave them.
+    """
+
+    def __init__(self, draws: Sequence[Sequence[Draw]], dims: Sequence[int | None]) -> None:
+        self._draws = draws
+        self._dims = dims
+        self._totals: list[Size] = []
+        self._states: list[Any] = []
+        for place, (first, dim) in enumerate(zip(draws[0], dims, strict=True)):
+            size = _size(first)
+            if dim is not None:
+                size = (*size[:dim], sum(_size(one[place])[dim] for one in draws), *size[dim + 1 :])
+            self._totals.append(size)
+            self._states.append(first.source.get_state())
+            first.source.skip(first.method, *first.of_size(size))
+        source = draws[0][0].source if draws[0] else default_generator
+        self._seed = _seed_from(source.clone_state())
+
+    def drawn_by(self, places: Sequence[int], micro_batch: int) -> AbstractContextManager[None]:
+        """Inside, the program of a stage draws what its micro-batch has at these places, one after the other."""
+        rest = iter(places)
+        after = Generator(hash((self._seed, *places, micro_batch)) % 2**63)  # for a loss, which is not captured
+
+        def draw(*call: Any) -> Any:
+            place = next(rest, None)
+            return after.draw(*call) if place is None else self._numbers(place, micro_batch, *call)
+
+        return redirected(lambda source: _Placed(draw))
+
+    def _numbers(self, place: int, micro_batch: int, method: str, *args: Any) -> Any:
+        expected, dim, total = self._draws[micro_batch][place], self._dims[place], self._totals[place]
+        if Draw(expected.source, method, args).size != expected.size:
+            raise RuntimeError(f"the program draws {args} where it has drawn {expected.args} when it was captured")
+        source, size = Generator(), _size(expected)
+        source.set_state(self._states[place])
+        if dim is None:
+            return source.draw(method, *args)
+        start = sum(_size(one[place])[dim] for one in self._draws[:micro_batch])
+        if math.prod(size[:dim]) == 1:  # the examples follow on one another
+            source.skip(method, *expected.of_size((*size[:dim], start, *size[dim + 1 :])))
+            return source.draw(method, *args)
+        whole = source.draw(method, *expected.of_size(total))
+        return whole[(*[slice(None)] * dim, slice(start, start + size[dim]))]
+
+
+class Streams:
+    """Streams of their own for every stage and micro-batch, where those of the unsplit model can not be told apart.
+
+    They depend on the default generator alone, which goes on by one number.
+    """
+
+    def __init__(self, source: Generator) -> None:
+        self._seed = _seed_from(source)
+
+    def drawn_by(self, stage: int, micro_batch: int) -> AbstractContextManager[None]:
+        """Inside, the program draws from its own stream."""
+        own = Generator(hash((self._seed, stage, micro_batch)) % 2**63)
+        return redirected(lambda source: own)
+
+
+class _Placed(NamedTuple):
+    """Stands for a generator while a stage runs."""
+
+    draw: Callable[..., Any]
+
+
+def _seed_from(source: Generator) -> int:
+    return int(source.draw("integers", 0, 2**63))
+
+
+def _size(draw: Draw) -> Size:
+    assert draw.size is not None, "placed draws have sizes"
+    return draw.size

@@ -1,0 +1,60 @@
+"""A failure on its way to another process: its types and its text, even where it can't be pickled."""
+
+import pickle
+import traceback
+from collections.abc import Iterator
+from itertools import pairwise
+
+from retrograd.pipelining.transports.peers import Packed
+
+
+def chain(failure: BaseException) -> Iterator[BaseException]:
+    """A failure, what it was raised from, and so on."""
+    seen: list[BaseException] = []
+    while failure not in seen:
+        seen.append(failure)
+        yield failure
+        if failure.__cause__ is None:
+            return
+        failure = failure.__cause__
+
+
+def portable(failure: BaseException) -> Packed:
+    """A failure with its causes and its traceback as text."""
+    text = "".join(traceback.format_exception(failure))
+    return pickle.dumps(([_pickled(cause) for cause in chain(failure)], text), 5), ()
+
+
+def restored(packed: Packed, rank: int) -> BaseException:
+    """The failure again, with its causes; a note has the traceback that it had on its rank.
+
+    >>> failure = restored(portable(KeyError("first")), rank=3)
+    >>> failure, failure.__notes__[0].splitlines()[0]
+    (KeyError('first'), 'on rank 3:')
+    """
+    links, text = pickle.loads(packed[0])
+    failures = [_unpickled(*link) for link in links]
+    for failure, cause in pairwise(failures):
+        failure.__cause__ = cause
+    failures[0].add_note(f"on rank {rank}:\n{text}")
+    return failures[0]
+
+
+def _pickled(failure: BaseException) -> tuple[bytes, str]:
+    """A failure as bytes, none if it does not survive that, and what it says."""
+    try:
+        data = pickle.dumps(failure, 5)
+        pickle.loads(data)
+    except Exception:
+        data = b""
+    return data, f"{type(failure).__qualname__}: {failure}"
+
+
+def _unpickled(data: bytes, text: str) -> BaseException:
+    try:
+        if data:
+            failure: BaseException = pickle.loads(data)
+            return failure
+    except Exception:  # its class can't be imported here
+        pass
+    return RuntimeError(text)

@@ -1,0 +1,151 @@
+"""Ranks as processes that MPI has started: those of one machine or of a cluster."""
+
+import atexit
+import struct
+import sys
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from retrograd.pipelining.transports.interface import Link
+from retrograd.pipelining.transports.peers import Letter, Peers
+from retrograd.pipelining.transports.spmd import launch
+
+LOST = 75  # the exit code where ranks were lost (EX_TEMPFAIL: trying again may help)
+LEAVING = 0.5  # seconds for the other ranks to see to their own end where some are lost
+WINDOW = 4  # letters that are received at a time: memory that a receiver has just let go of serves the next ones
+SMALL = 8192  # bytes of buffers that travel with their header
+_HEADER, _BUFFER = 1, 2  # tags
+
+
+class MPI:
+    """Every process is one rank; the tensors' own memory is sent, and received into fresh memory.
+
+    All processes run the same script (`retrograd run -n 4 --transport mpi train.py` or `mpiexec -n 4 python train.py`),
+    and launch alike.  Needs mpi4py and an MPI, which the extra "mpi" brings: `pip install "retrograd[mpi]"`.
+
+    timeout: seconds that a rank waits for a message; None: forever.
+
+    Raises ImportError where mpi4py is missing.
+
+    The calls are those of the MPI standard (https://www.mpi-forum.org/docs).
+    """
+
+    def __init__(self, timeout: float | None = None) -> None:
+        self.timeout = timeout
+        comm = _mpi().COMM_WORLD
+        self.world: int = comm.size
+        self.local = [comm.rank]
+
+    def launch(self, ranks: int, work: Callable[[Link], Any]) -> list[Any]:
+        """Run `work(link)` for this process's rank while the other processes do so for theirs.
+
+        Raises ValueError unless there are as many processes as ranks, PeerLost if a process is gone, and in every
+        process the first failure of a rank, with that rank's traceback as a note.
+        """
+        if ranks != self.world:
+            raise ValueError(
+                f"a pipeline of {ranks} ranks needs {ranks} processes, and MPI has started {self.world}: "
+                f"retrograd run -n {ranks} --transport mpi SCRIPT"
+            )
+        return launch(_peers(), work, self.timeout)
+
+
+@cache
+def _mpi() -> Any:
+    try:
+        from mpi4py import MPI as mpi  # noqa: N811
+    except ImportError as error:
+        raise ImportError(f'the MPI transport: {error}; pip install "retrograd[mpi]"') from error
+    return mpi
+
+
+@cache
+def _peers() -> Peers:
+    """This process among the others, once they are met; all transports of a process share it."""
+    mpi = _mpi()
+    peers = Peers(_Post(mpi, mpi.COMM_WORLD.Dup()))
+    atexit.register(_leave, mpi, peers)
+    return peers
+
+
+def _leave(mpi: Any, peers: Peers) -> None:
+    """Wait for the other processes without using the core; where some are lost, MPI ends them and all others."""
+    if not peers.leave(LEAVING):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        mpi.COMM_WORLD.Abort(LOST)
+
+
+class _Incoming(NamedTuple):
+    rank: int
+    header: bytearray
+    buffers: list[Any]
+    requests: list[Any]
+
+
+class _Post:
+    """Letters as MPI messages: a header, in which the sizes of the buffers are, then the buffers."""
+
+    def __init__(self, mpi: Any, comm: Any) -> None:
+        self.rank, self.size = comm.rank, comm.size
+        self._comm = comm
+        self._probe, self._status, self._any = comm.Improbe, mpi.Status(), mpi.ANY_SOURCE
+        self._byte, self._allocate, self._all_done = mpi.BYTE, mpi.buffer.allocate, mpi.Request.Testall
+        self._outgoing: deque[list[Any]] = deque()  # requests, each of which keeps what it sends
+        self._incoming: deque[_Incoming] = deque()
+
+    def send(self, rank: int, header: bytes, buffers: Sequence[Any]) -> None:
+        """Start to send: the header and each buffer, from where they lie; small ones join the header."""
+        sizes = [buffer.nbytes for buffer in buffers]
+        along = sum(sizes) <= SMALL
+        front = struct.pack(f"<{len(sizes) + 2}q", along, len(sizes), *sizes)
+        whole = b"".join((front, *buffers, header)) if along else front + header
+        requests = [self._comm.Isend([whole, self._byte], rank, _HEADER)]
+        if not along:
+            requests += [self._comm.Isend([buffer, self._byte], rank, _BUFFER) for buffer in buffers]
+        self._outgoing.append(requests)
+
+    def poll(self) -> list[Letter]:
+        """Receive headers, start to receive the buffers they speak of, and hand over the letters that are there."""
+        while len(self._incoming) < WINDOW and (message := self._probe(self._any, _HEADER, self._status)) is not None:
+            self._accept(message, self._status.source, self._status.count)
+        while self._outgoing and self._all_done(self._outgoing[0]):
+            self._outgoing.popleft()
+        return self._complete() if self._incoming else []
+
+    def moving(self) -> bool:
+        """Whether there are headers whose buffers have not arrived."""
+        return bool(self._incoming)
+
+    def _accept(self, message: Any, rank: int, size: int) -> None:
+        """Receive a header, which has arrived, and start to receive its buffers."""
+        data = bytearray(size)
+        message.Recv([data, self._byte])
+        along, count = struct.unpack_from("<2q", data)
+        sizes, place = struct.unpack_from(f"<{count}q", data, 16), 16 + 8 * count
+        buffers, requests = [], []
+        for size in sizes:
+            if along:
+                buffers.append(data[place : place + size])
+                place += size
+            else:
+                buffers.append(self._allocate(size))
+                requests.append(self._comm.Irecv([buffers[-1], self._byte], rank, _BUFFER))
+        self._incoming.append(_Incoming(rank, data[place:], buffers, requests))
+
+    def _complete(self) -> list[Letter]:
+        """The letters that have arrived, those of each sender in order."""
+        letters: list[Letter] = []
+        waiting: set[int] = set()
+        kept: deque[_Incoming] = deque()
+        for letter in self._incoming:
+            rank, header, buffers, requests = letter
+            if rank not in waiting and self._all_done(requests):
+                letters.append((rank, header, buffers))
+            else:
+                waiting.add(rank)
+                kept.append(letter)
+        self._incoming = kept
+        return letters

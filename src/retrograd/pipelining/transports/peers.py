@@ -1,0 +1,221 @@
+"""Processes that are one rank each, among each other: over any post that delivers letters in order.
+
+Every rank tells all others how its part of a launch has ended.  Letters from one rank arrive in the order in which they
+were sent, so its end is behind whatever else it has sent: who has everybody's end has all mail of that launch, and the
+next one starts clean, however this one went.
+"""
+
+import os
+import pickle
+import time
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple, Protocol
+
+from retrograd.pipelining.actions import Message
+
+Letter = tuple[int, bytes | bytearray, Sequence[Any]]  # the sender's rank, a header, buffers
+Packed = tuple[bytes, Sequence[Any]]  # what `wire.pack` makes
+NOTHING: Packed = (b"", ())
+
+
+class Post(Protocol):
+    """Delivers letters between ranks, those from one to another in the order in which they were sent."""
+
+    rank: int
+    size: int
+
+    def send(self, rank: int, header: bytes, buffers: Sequence[Any]) -> None:
+        """Send without waiting; the post keeps the buffers until they are delivered."""
+
+    def poll(self) -> list[Letter]:
+        """Move everything on, without waiting, and hand over what has arrived."""
+
+    def moving(self) -> bool:
+        """Whether a letter to this rank is on its way right now."""
+
+
+class Pause:
+    """What to do between two looks at the mail: nothing, then let others have the core, then sleep, ever longer."""
+
+    SPINS, TURNS, NAP, LONGEST = 10, 200, 2e-6, 1e-3
+
+    def __init__(self) -> None:
+        self.turns = 0
+
+    def __call__(self) -> None:
+        self.turns += 1
+        if self.turns > self.TURNS:
+            time.sleep(min((self.turns - self.TURNS) * self.NAP, self.LONGEST))
+        elif self.turns > self.SPINS:
+            os.sched_yield()
+
+
+class Kind(IntEnum):
+    """What a letter is."""
+
+    MAIL = 0  # a message of the work
+    END = 1  # how the sender's part of its launch has ended
+    ASK = 2  # what are you doing?
+    ANSWER = 3
+    LEFT = 4  # the sender's script is over
+
+
+class End(NamedTuple):
+    """How a rank's part of a launch has ended.
+
+    at: seconds of the sender's clock.  packed: the result; of a failure, what `failures.portable` made of it.
+    """
+
+    rank: int
+    at: float
+    outcome: str  # "done"; "failed"; "timed out", which is a failure, too; "aborted", since another has failed
+    packed: Packed
+
+    @property
+    def failed(self) -> bool:
+        """Whether it is a failure of that rank's own."""
+        return self.outcome in ("failed", "timed out")
+
+
+class Peers:
+    """This process among the others.  All count launches alike.
+
+    launch: the number of the present one, or of the next.  over: whether it can't be completed, since a rank has failed
+    or is gone.  lost: the ranks without which a launch has ended; from then on there are no more.
+    """
+
+    def __init__(self, post: Post) -> None:
+        self.post = post
+        self.rank, self.size = post.rank, post.size
+        self.launch = 0
+        self.over = False
+        self.lost: list[int] = []
+        self.left: set[int] = set()
+        self.doing: Callable[[], str] = _between
+        self.mail: dict[Message, Packed] = {}
+        self._ends: dict[int, dict[int, End]] = {}  # by launch and rank
+        self._later: list[tuple[int, Message, Packed]] = []  # mail for launches to come
+        self._ended = [0] * post.size  # how many launches each rank has ended
+        self._answers: dict[int, str] = {}
+        self._take: dict[int, Callable[[int, Any, Packed], None]] = {
+            Kind.MAIL: self._take_mail,
+            Kind.END: self._take_end,
+            Kind.ASK: self._take_question,
+            Kind.ANSWER: self._take_answer,
+            Kind.LEFT: self._take_leave,
+        }
+
+    @property
+    def ends(self) -> dict[int, End]:
+        """By rank, the ends of the present launch that are known here."""
+        return self._ends.setdefault(self.launch, {})
+
+    @property
+    def missing(self) -> list[int]:
+        """The ranks whose end is not known."""
+        ends = self.ends
+        return [rank for rank in range(self.size) if rank not in ends]
+
+    @property
+    def gone(self) -> list[int]:
+        """The ranks that will not end the present launch, for their scripts are over."""
+        return [rank for rank in self.missing if rank in self.left]
+
+    @property
+    def failures(self) -> list[End]:
+        """The failures of the present launch that are known here, the first one first."""
+        return sorted((end for end in self.ends.values() if end.failed), key=lambda end: (end.at, end.rank))
+
+    def send(self, rank: int, kind: Kind, subject: Any, packed: Packed = NOTHING) -> None:
+        """Send a letter to another rank."""
+        header, buffers = packed
+        self.post.send(rank, pickle.dumps((int(kind), subject, header), 5), buffers)
+
+    def tell(self, kind: Kind, subject: Any, packed: Packed = NOTHING) -> None:
+        """Send a letter to all others."""
+        for rank in range(self.size):
+            if rank != self.rank:
+                self.send(rank, kind, subject, packed)
+
+    def poll(self) -> bool:
+        """Take in what has arrived; whether that was anything."""
+        letters = self.post.poll()
+        for rank, letter, buffers in letters:
+            kind, subject, header = pickle.loads(letter)
+            self._take[kind](rank, subject, (header, buffers))
+        return bool(letters)
+
+    def until(self, done: Callable[[], Any], timeout: float | None) -> bool:
+        """Take in letters until something is so; False if it is not after so many seconds."""
+        pause, start = Pause(), time.monotonic()
+        while not done():
+            if self.poll() or self.post.moving():
+                pause.turns = 0
+            else:
+                pause()
+            if timeout is not None and time.monotonic() - start > timeout:
+                return bool(done())
+        return True
+
+    def end(self, outcome: str, packed: Packed) -> None:
+        """Tell everybody how this rank's part has ended."""
+        now = time.time()
+        self.ends[self.rank] = End(self.rank, now, outcome, packed)
+        self._ended[self.rank] += 1
+        self._judge()
+        self.tell(Kind.END, (now, outcome), packed)
+
+    def close(self) -> None:
+        """Be done with a launch, whatever it has left, and open the next one."""
+        self._ends.pop(self.launch, None)
+        self.launch += 1
+        self.doing = _between
+        self.mail = {message: packed for number, message, packed in self._later if number == self.launch}
+        self._later = [entry for entry in self._later if entry[0] > self.launch]
+        self._judge()
+
+    def ask(self, ranks: Sequence[int], patience: float) -> dict[int, str]:
+        """What ranks are at, as far as they say so in time."""
+        self._answers.clear()
+        for rank in ranks:
+            self.send(rank, Kind.ASK, self.launch)
+        self.until(lambda: all(rank in self._answers for rank in ranks), patience)
+        return dict(self._answers)
+
+    def leave(self, patience: float) -> bool:
+        """Tell everybody that this script is over, and wait for theirs to be; False if ranks are lost and not seen."""
+        self.doing = lambda: "its script is over"
+        self.tell(Kind.LEFT, None)
+        return self.until(lambda: len(self.left) == self.size - 1, patience if self.lost else None)
+
+    def _take_mail(self, rank: int, subject: tuple[str, int, int, int], packed: Packed) -> None:
+        number = self._ended[rank]
+        if number == self.launch:
+            self.mail[Message(*subject)] = packed
+        elif number > self.launch:
+            self._later.append((number, Message(*subject), packed))
+
+    def _take_end(self, rank: int, subject: tuple[float, str], packed: Packed) -> None:
+        self._ends.setdefault(self._ended[rank], {})[rank] = End(rank, *subject, packed)
+        self._ended[rank] += 1
+        self._judge()
+
+    def _take_question(self, rank: int, number: int, _: Packed) -> None:
+        self.send(rank, Kind.ANSWER, (number, self.doing()))
+
+    def _take_answer(self, rank: int, subject: tuple[int, str], _: Packed) -> None:
+        number, text = subject
+        if number == self.launch:
+            self._answers[rank] = text
+
+    def _take_leave(self, rank: int, _: None, __: Packed) -> None:
+        self.left.add(rank)
+        self._judge()
+
+    def _judge(self) -> None:
+        self.over = bool(self.failures or self.gone)
+
+
+def _between() -> str:
+    return "between two steps"

@@ -1,0 +1,117 @@
+"""Ranks as actors of a Ray cluster: each runs the user's script, and is watched by who has started it."""
+
+import importlib.util
+import pickle
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from retrograd.pipelining.transports.interface import Link
+from retrograd.pipelining.transports.peers import Kind, Letter, Peers
+from retrograd.pipelining.transports.spmd import launch
+
+Deliver = Callable[[int, int, bytes, Sequence[Any]], None]  # to another actor: sender, number, header, buffers
+
+
+class Ray:
+    """Every actor is one rank; tensors travel by Ray's object store, which is shared memory within a node.
+
+    All actors run the same script (`retrograd run -n 4 --transport ray train.py`), and launch alike.  Needs Ray:
+    `pip install "retrograd[ray]"`.
+
+    timeout: seconds that a rank waits for a message; None: forever.
+
+    Raises ImportError where Ray is missing, and RuntimeError in a process that `retrograd run` has not started.
+
+    >>> Ray()
+    Traceback (most recent call last):
+        ...
+    RuntimeError: this process is no rank of a Ray cluster; start the script by: retrograd run -n RANKS --transport ray
+    SCRIPT. In a notebook or a script that runs by itself, transport="threads" needs no cluster.
+    """
+
+    def __init__(self, timeout: float | None = None) -> None:
+        self.timeout = timeout
+        self._peers = _peers()
+        self.world: int = self._peers.size
+        self.local = [self._peers.rank]
+
+    def launch(self, ranks: int, work: Callable[[Link], Any]) -> list[Any]:
+        """Run `work(link)` for this actor's rank while the other actors do so for theirs.
+
+        Raises ValueError unless there are as many actors as ranks, PeerLost if one's process is gone, and in every
+        actor the first failure of a rank, with that rank's traceback as a note.
+        """
+        if ranks != self.world:
+            raise ValueError(
+                f"a pipeline of {ranks} ranks needs {ranks} actors, and Ray has started {self.world}: "
+                f"retrograd run -n {ranks} --transport ray SCRIPT"
+            )
+        return launch(self._peers, work, self.timeout)
+
+
+_here: list[Peers] = []  # this process among the others, once it is one of them
+
+
+def join(peers: Peers) -> None:
+    """Be a rank from now on: what the actor does before it runs the script."""
+    _here[:] = [peers]
+
+
+def _peers() -> Peers:
+    if _here:
+        return _here[0]
+    if importlib.util.find_spec("ray") is None:
+        raise ImportError('the Ray transport needs ray: pip install "retrograd[ray]"')
+    raise RuntimeError(
+        "this process is no rank of a Ray cluster; start the script by: retrograd run -n RANKS --transport ray SCRIPT. "
+        'In a notebook or a script that runs by itself, transport="threads" needs no cluster.'
+    )
+
+
+class Mailbox:
+    """Letters as calls of the receiving actor, which come in threads of their own, in any order.
+
+    A large buffer is put into the object store by the call.  What arrives is copied out of it once, so that the
+    tensors in it are the receiver's to write to, and the store is free again.
+    """
+
+    def __init__(self, rank: int, size: int) -> None:
+        self.rank, self.size = rank, size
+        self.others: list[Deliver] = []  # by rank, how to call it
+        self._sent = [0] * size
+        self._lock = threading.Lock()
+        self._arrived: list[Letter] = []
+        self._next = [0] * size  # by sender, the number of the letter that is its turn
+        self._early: dict[tuple[int, int], Letter] = {}  # by sender and number, those before their turn
+
+    def send(self, rank: int, header: bytes, buffers: Sequence[Any]) -> None:
+        """Call the other actor, which copies the buffers, so that the caller may go on at once."""
+        number, self._sent[rank] = self._sent[rank], self._sent[rank] + 1
+        self.others[rank](self.rank, number, header, [pickle.PickleBuffer(buffer) for buffer in buffers])
+
+    def poll(self) -> list[Letter]:
+        """Hand over what has arrived."""
+        if not self._arrived:
+            return []
+        with self._lock:
+            letters, self._arrived = self._arrived, []
+        return letters
+
+    def moving(self) -> bool:
+        """Whether there are letters that others have overtaken."""
+        return bool(self._early)
+
+    def take(self, rank: int, number: int, header: bytes, buffers: Sequence[Any]) -> None:
+        """Take in a letter, and hand it over when it is its turn."""
+        letter = rank, header, [bytearray(buffer) for buffer in buffers]
+        with self._lock:
+            self._early[rank, number] = letter
+            while (turn := (rank, self._next[rank])) in self._early:
+                self._arrived.append(self._early.pop(turn))
+                self._next[rank] += 1
+
+    def take_loss(self, rank: int) -> None:
+        """Learn that the process of a rank is gone: as if it had said itself that its script is over."""
+        with self._lock:
+            self._arrived.append((rank, pickle.dumps((int(Kind.LEFT), None, b""), 5), ()))

@@ -1,0 +1,155 @@
+"""One launch, where every process runs the same script and is one rank of it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from retrograd.pipelining.actions import Message
+from retrograd.pipelining.transports.failures import chain, portable, restored
+from retrograd.pipelining.transports.interface import Aborted, Arrival, Link, PeerLost
+from retrograd.pipelining.transports.peers import NOTHING, Kind, Packed, Peers
+from retrograd.pipelining.transports.wire import pack, unpack
+
+ANSWERING = 1.0  # seconds for the ranks to say what they are at
+GRACE = 5.0  # seconds for those that have given no sign of life, before the others go on without them
+
+
+def launch(peers: Peers, work: Callable[[Link], Any], timeout: float | None) -> list[Any]:
+    """Run `work(link)` for this process's rank, and wait for the others; the results by rank, or the first failure."""
+    if peers.lost:
+        raise PeerLost(f"a step has ended without rank {_listed(peers.lost)}; start the script again")
+    link = _End(peers, timeout)
+    peers.doing = link.state
+    try:
+        part = _part(peers, work, link)
+        link.doing = part.outcome
+        peers.end(part.outcome, part.packed)
+        _wait_for_all(peers, timeout)
+        return _results(peers, part)
+    finally:
+        peers.close()
+
+
+class _Part(NamedTuple):
+    """What this process's rank has come to."""
+
+    outcome: str
+    packed: Packed
+    value: Any = None
+    failure: BaseException | None = None
+
+
+def _part(peers: Peers, work: Callable[[Link], Any], link: Link) -> _Part:
+    """Let this process's rank work; a failure is caught, to be carried to all ranks."""
+    try:
+        value = work(link)
+        return _Part("done", pack(value) if peers.size > 1 else NOTHING, value)
+    except BaseException as failure:
+        return _Part(_outcome(failure), portable(failure), failure=failure)
+
+
+def _outcome(failure: BaseException) -> str:
+    if isinstance(failure, Aborted):
+        return "aborted"
+    return "timed out" if any(isinstance(cause, TimeoutError) for cause in chain(failure)) else "failed"
+
+
+def _wait_for_all(peers: Peers, timeout: float | None) -> None:
+    """Wait until everybody has ended the launch; who does not is lost."""
+    try:
+        _wait(peers, timeout)
+    except KeyboardInterrupt:
+        peers.until(lambda: not peers.missing, GRACE)
+        raise
+    finally:
+        peers.lost = peers.missing
+
+
+def _wait(peers: Peers, timeout: float | None) -> None:
+    while not peers.until(lambda: peers.over or not peers.missing, timeout):
+        assert timeout is not None
+        answers = peers.ask(peers.missing, timeout)  # a rank that answers takes long, and that is all
+        silent = [rank for rank in peers.missing if rank not in answers]
+        if silent:
+            raise TimeoutError(
+                f"rank {peers.rank} is done and has waited {2 * timeout:g} s for rank {_listed(silent)}:\n"
+                f"{_report(peers, timeout)}"
+            )
+    if peers.failures:
+        hung = any(end.outcome == "timed out" for end in peers.failures)
+        patience = min(GRACE, timeout) if hung and timeout is not None else timeout
+        peers.until(lambda: not peers.missing or peers.gone, patience)
+    elif peers.gone:
+        raise PeerLost(_is_gone(peers))
+
+
+def _results(peers: Peers, mine: _Part) -> list[Any]:
+    first = peers.failures[0] if peers.failures else None
+    if first is not None and first.rank != peers.rank:
+        raise restored(first.packed, first.rank)
+    if mine.failure is not None:
+        raise mine.failure
+    return [mine.value if rank == peers.rank else unpack(*end.packed) for rank, end in sorted(peers.ends.items())]
+
+
+def _report(peers: Peers, timeout: float) -> str:
+    """What every rank is at, a line each."""
+    mine, others = peers.doing(), [rank for rank in range(peers.size) if rank != peers.rank]
+    answers = peers.ask(others, min(ANSWERING, timeout)) | {peers.rank: mine}
+    return "\n".join(f"  rank {rank}: {answers.get(rank, 'no answer')}" for rank in range(peers.size))
+
+
+def _is_gone(peers: Peers) -> str:
+    return f"the script of rank {_listed(peers.gone)} is over, while rank {peers.rank} is in a step with it"
+
+
+def _listed(ranks: Sequence[int]) -> str:
+    return ", ".join(map(str, ranks))
+
+
+class _End:
+    """One rank's end of the post."""
+
+    def __init__(self, peers: Peers, timeout: float | None) -> None:
+        self.rank = peers.rank
+        self.doing = "starts"
+        self._waits = ""
+        self._peers = peers
+        self._timeout = timeout
+
+    def state(self) -> str:
+        """What the rank is at, and what it waits for."""
+        return self.doing + self._waits
+
+    def expect(self, arrivals: Sequence[Arrival]) -> None:
+        """Nothing to prepare: what arrives is received into fresh memory whenever this rank calls."""
+
+    def send(self, rank: int, message: Message, payload: Any) -> None:
+        """Start to send, and move on what is on its way."""
+        self._peers.poll()
+        if self._peers.over:
+            self._stop()
+        if rank == self.rank:
+            self._peers.mail[message] = pack(payload)
+        else:
+            self._peers.send(rank, Kind.MAIL, tuple(message), pack(payload))
+
+    def receive(self, rank: int, message: Message) -> Any:
+        """Wait for a message; whatever else arrives in the meantime is kept."""
+        peers, mail = self._peers, self._peers.mail
+        self._waits = f", waits for {message} from rank {rank}"
+        if not peers.until(lambda: message in mail or peers.over, self._timeout):
+            assert self._timeout is not None
+            raise TimeoutError(
+                f"rank {self.rank} has waited {self._timeout:g} s for {message} from rank {rank}:\n"
+                f"{_report(peers, self._timeout)}"
+            )
+        self._waits = ""
+        if peers.over:
+            self._stop()
+        return unpack(*mail.pop(message))
+
+    def _stop(self) -> None:
+        """Raise why there is nothing more to do."""
+        if self._peers.failures:
+            raise Aborted("this step has ended: another rank failed, or it was interrupted")
+        raise PeerLost(_is_gone(self._peers))

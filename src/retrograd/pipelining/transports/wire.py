@@ -1,0 +1,84 @@
+"""A payload as what travels: a header of bytes, and the memory of its tensors beside it, as it lies."""
+
+import pickle
+from collections.abc import Callable, Sequence
+from io import BytesIO
+from typing import Any
+
+from retrograd.core import Tensor, registry
+
+
+def pack(payload: Any) -> tuple[bytes, list[memoryview]]:
+    """A header, and the buffers that it speaks of: the tensors' own memory, copied only where that has gaps.
+
+    payload: tensors, nested ones too, and data that pickle knows, nested in whatever containers pickle knows.  Tensors
+        outside transforms and graphs travel: their values and layout, dtype and `requires_grad`.
+
+    Raises what pickle raises (TypeError, AttributeError, pickle.PicklingError) for data that can't leave the process.
+    Out-of-band buffers are described in PEP 574.
+
+    >>> import retrograd as rg
+    >>> header, buffers = pack({"x": rg.ones(3), "scale": 2.0})
+    >>> [buffer.nbytes for buffer in buffers]
+    [12]
+    >>> unpack(header, buffers)
+    {'x': tensor([1., 1., 1.]), 'scale': 2.0}
+    """
+    file, buffers = BytesIO(), list[memoryview]()
+    _Pickler(file, _kept_apart(buffers)).dump(payload)
+    return file.getvalue(), buffers
+
+
+def unpack(header: bytes | bytearray | memoryview, buffers: Sequence[Any]) -> Any:
+    """The payload; its tensors lie in the buffers' memory, which is theirs from now on."""
+    return pickle.loads(header, buffers=buffers)
+
+
+def _kept_apart(buffers: list[memoryview]) -> Callable[[pickle.PickleBuffer], bool]:
+    """What pickle asks about each buffer: it is kept for the list, unless it is empty and stays in the header."""
+
+    def keep(buffer: pickle.PickleBuffer) -> bool:
+        raw = buffer.raw()
+        if not raw.nbytes:
+            return True
+        buffers.append(raw)
+        return False
+
+    return keep
+
+
+class _Pickler(pickle.Pickler):
+    """Pickle, but for tensors: only values travel, and always beside the header."""
+
+    def __init__(self, file: BytesIO, keep: Callable[[pickle.PickleBuffer], bool]) -> None:
+        super().__init__(file, 5, buffer_callback=keep)
+
+    def reducer_override(self, obj: Any) -> Any:
+        """How a tensor is rebuilt; pickle knows how anything else is."""
+        if not isinstance(obj, Tensor):
+            return NotImplemented
+        if obj.level is not None:
+            raise TypeError("a tensor inside a function transform or trace can't be sent to another process")
+        dense, order = _dense(obj)
+        return _rebuilt, (dense.value, order, obj.requires_grad)
+
+
+def _dense(x: Tensor) -> tuple[Tensor, tuple[int, ...] | None]:
+    """A tensor without gaps, and the order of dimensions in which it is contiguous; None: as they are.
+
+    The layout is kept, since sums over another one may differ in the last bit.
+    """
+    if x.value.flags.c_contiguous or any(type(size) is not int for size in x.shape):
+        return x, None
+    strides = x.stride()
+    order = tuple(sorted(range(x.ndim), key=lambda d: -abs(strides[d])))
+    permuted = registry["permute"](x.detach(), order)
+    return (permuted if permuted.value.flags.c_contiguous else permuted.contiguous()), order
+
+
+def _rebuilt(value: Any, order: tuple[int, ...] | None, requires_grad: bool) -> Tensor:
+    """A tensor from what has travelled."""
+    x = Tensor(value)
+    if order is not None:
+        x = registry["permute"](x, tuple(sorted(range(len(order)), key=order.__getitem__))).detach()
+    return x.requires_grad_() if requires_grad else x

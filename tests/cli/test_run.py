@@ -1,0 +1,191 @@
+"""`retrograd run` starts a script on many ranks, shows what it prints, and leaves no process behind."""
+
+import importlib.util
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from retrograd.cli import main
+from retrograd.cli.jobs import Job, shared_cores
+from retrograd.cli.mpi import command
+
+needs_mpi = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="needs mpi4py")
+ONCE = pytest.mark.skipif("RETROGRAD_PURE" in os.environ, reason="the compiled pass has run it")
+SCRIPT = """
+import os, signal, sys
+from pathlib import Path
+rank, what = os.environ.get("PMI_RANK", "-"), sys.argv[1]
+"""
+
+
+def ends(process, patience=20):
+    """Whether the process of that number ends soon, if it has not done so."""
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        try:
+            with open(f"/proc/{process}/stat") as file:
+                if file.read().rpartition(")")[2].split()[0] == "Z":
+                    return True
+        except FileNotFoundError:
+            return True
+        os.sched_yield()
+    return False
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Makes a script that knows its rank and its first argument, which is the folder if none is given."""
+
+    def make(text):
+        path = tmp_path / "script.py"
+        path.write_text(SCRIPT + text)
+        return str(path)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-n", "0", "x.py"], "--ranks is '0'"),
+        (["-n", "two", "x.py"], "--ranks is 'two'"),
+        (["-n", "2", "--transport", "pigeons", "x.py"], "--transport is 'pigeons'; it must be one of mpi"),
+        (["-n", "2", "--timeout", "never", "x.py"], "--timeout is 'never'"),
+        (["-n", "2", "--timeout", "0", "x.py"], "--timeout is '0'"),
+        (["-n", "2", "--restarts", "-1", "x.py"], "--restarts is '-1'"),
+        (["-n", "2", "--output", "none", "x.py"], "--output is 'none'; it must be first or all"),
+        (["-n", "2", "nowhere.py"], "there is no script 'nowhere.py'"),
+        ([__file__], "--transport mpi needs -n"),
+        (["-n", "2", "--hostfile", "nowhere", __file__], "--hostfile is 'nowhere'"),
+    ],
+)
+def test_a_mistake_in_the_arguments_is_one_line(arguments, said, capsys):
+    assert main(["run", *arguments]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
+
+
+def test_the_cores_are_shared_unless_the_user_has_shared_them(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8))
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "5")
+    assert shared_cores(3) == {"OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
+    assert shared_cores(100)["OMP_NUM_THREADS"] == "1"
+
+
+def test_over_threads_the_script_runs_in_this_process(script, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [])
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(os, "environ", {**os.environ})
+    path = script("print(sys.argv[1:], os.environ['RETROGRAD_TRANSPORT'], os.environ['RETROGRAD_TIMEOUT'], __name__)")
+    assert main(["run", "--transport", "threads", "--timeout", "3", path, "-n", "7"]) == 0
+    assert capsys.readouterr().out == "['-n', '7'] threads 3 __main__\n"
+
+
+def test_over_threads_the_exit_code_is_the_script_s(script, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [])
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(os, "environ", {**os.environ})
+    with pytest.raises(SystemExit) as caught:
+        main(["run", "--transport", "threads", script("sys.exit(3)"), "x"])
+    assert caught.value.code == 3
+
+
+@needs_mpi
+def test_mpiexec_is_told_of_ranks_and_hosts(tmp_path):
+    hosts = tmp_path / "hosts"
+    line = command(Job(["train", "-x"], module=True, ranks=4, hosts=hosts))
+    assert line[1:5] == ["-n", "4", "-f", str(hosts)]
+    assert line[-4:] == [sys.executable, "-m", "train", "-x"]
+
+
+@ONCE
+@needs_mpi
+def test_the_first_rank_s_output_is_shown_and_everybody_s_errors(script, capfd):
+    path = script("print('out', rank, what, os.environ['RETROGRAD_TRANSPORT']); print('err', rank, file=sys.stderr)")
+    assert main(["run", "-n", "2", path, "hello"]) == 0
+    out, err = capfd.readouterr()
+    assert out == "out 0 hello mpi\n"
+    assert sorted(err.splitlines()) == ["err 0", "err 1"]
+
+
+@ONCE
+@needs_mpi
+def test_all_output_is_shown_by_rank_and_the_exit_code_is_the_script_s(script, capfd):
+    path = script("print('out', rank, __name__, what); sys.exit(3)")
+    assert main(["run", "-n", "2", "--output", "all", path, "x"]) == 3
+    assert sorted(capfd.readouterr().out.splitlines()) == [f"[{rank}] out {rank} __main__ x" for rank in "01"]
+
+
+@ONCE
+@needs_mpi
+@pytest.mark.parametrize("output", ["first", "all"])
+def test_a_module_is_found_in_the_present_folder(script, output, capfd, monkeypatch):
+    monkeypatch.chdir(Path(script("print('out', what, __name__)")).parent)
+    assert main(["run", "-n", "1", "--output", output, "-m", "script", "-m"]) == 0
+    assert "out -m __main__\n" in capfd.readouterr().out
+
+
+@ONCE
+@needs_mpi
+def test_after_the_loss_of_a_rank_the_script_is_run_again(script, tmp_path, capfd):
+    path = script(
+        "before = Path(what) / 'before'\n"
+        "if rank == '1' and not before.exists():\n"
+        "    before.write_text(''); os.kill(os.getpid(), signal.SIGKILL)\n"
+        "if rank == '0' and not before.exists():\n"
+        "    Path(what, 'waits').write_text(str(os.getpid())); signal.pause()\n"
+        "print('done')"
+    )
+    assert main(["run", "-n", "2", "--restarts", "3", path, str(tmp_path)]) == 0
+    out, err = capfd.readouterr()
+    assert out.endswith("done\n")
+    assert err.count("a rank was lost (exit code 137); restart 1 of 3") == 1
+    assert "restart 2" not in err
+    waited = tmp_path / "waits"
+    assert not waited.exists() or ends(waited.read_text())
+
+
+@ONCE
+@needs_mpi
+def test_a_failure_of_the_script_is_no_reason_to_run_it_again(script, capfd):
+    assert main(["run", "-n", "2", "--restarts", "3", script("raise KeyError('mine')"), "x"]) == 1
+    assert "restart" not in capfd.readouterr().err
+
+
+@ONCE
+@needs_mpi
+def test_a_signal_ends_all_ranks(script, tmp_path, capfd):
+    path = script(
+        "Path(what, rank).write_text(str(os.getpid()))\n"
+        f"if rank == '1': os.kill({os.getpid()}, signal.SIGINT)\n"
+        "signal.pause()"
+    )
+    assert main(["run", "-n", "2", path, str(tmp_path)]) == 130
+    assert all(ends(file.read_text()) for file in tmp_path.glob("[01]"))
+
+
+@ONCE
+@needs_mpi
+def test_a_rank_that_hangs_is_ended_with_the_others_and_named(tmp_path, capfd):
+    path = tmp_path / "hangs.py"
+    path.write_text(
+        "import os, signal\nfrom pathlib import Path\nfrom retrograd.pipelining.transports import get_transport\n"
+        "from retrograd.pipelining.actions import Message\n"
+        "def work(link):\n"
+        f"    Path({str(tmp_path)!r}, str(link.rank)).write_text(str(os.getpid()))\n"
+        "    if link.rank == 1: signal.pause()\n"
+        "    link.doing = 'plays RECV_F0.5<1'\n"
+        "    link.receive(1, Message('F', 1, 0, 5))\n"
+        "get_transport().launch(2, work)\n"
+    )
+    assert main(["run", "-n", "2", "--timeout", "0.1", str(path)]) == 75
+    err = capfd.readouterr().err
+    assert "TimeoutError: rank 0 has waited 0.1 s for Message(" in err
+    assert "rank 0: plays RECV_F0.5<1, waits for Message(" in err
+    assert "rank 1: no answer" in err
+    assert all(ends((tmp_path / rank).read_text()) for rank in "01")

@@ -1,0 +1,335 @@
+"""Planning: measured layers, the split under a memory limit, the choice of a schedule, and what is told of it."""
+
+import json
+from itertools import combinations
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import retrograd as rg
+from retrograd import nn
+from retrograd.pipelining import pipeline
+from retrograd.pipelining.actions import Kind
+from retrograd.pipelining.planning import plan
+from retrograd.pipelining.planning.operators import Operator, operators, undisturbed
+from retrograd.pipelining.planning.report import Choice, recommended
+from retrograd.pipelining.planning.split import Memory, NothingFits, in_flight, split
+from retrograd.pipelining.planning.stages import measured, message_cost
+from retrograd.pipelining.schedules import SCHEDULES, make_schedule
+from retrograd.pipelining.transports import get_transport
+
+FREE = {"latency": 0.0, "bandwidth": 1e12, "rounds": 1}
+
+
+def mlp(layers=4, width=8):
+    return nn.Sequential(*[nn.Sequential(nn.Linear(width, width), nn.Tanh()) for _ in range(layers)])
+
+
+def batch(width=8, examples=8):
+    return (rg.randn(examples, width),), rg.randn(examples, width)
+
+
+def planned(model=None, ranks=2, micro_batches=4, **options):
+    args, target = batch()
+    model = mlp() if model is None else model
+    return plan(model, args, ranks, micro_batches, target=target, loss_fn=nn.functional.mse_loss, **FREE | options)
+
+
+# -------------------------------------------------------------------------------------------------------- splitting
+
+sizes = st.dictionaries(st.integers(0, 3), st.integers(1, 9), max_size=2)
+some_operators = st.lists(
+    st.builds(Operator, st.integers(0, 9), st.integers(0, 9), sizes, sizes, st.integers(0, 5), st.just(1)),
+    min_size=1,
+    max_size=7,
+)
+
+
+def every_split(count, stages):
+    return [[*ends, count - 1] for ends in combinations(range(count - 1), stages - 1)]
+
+
+def pieces(ops, ends):
+    starts = [0, *[end + 1 for end in ends[:-1]]]
+    return [ops[start : end + 1] for start, end in zip(starts, ends, strict=True)]
+
+
+def slowest(ops, ends):
+    last = [0] * len(ends)
+    last[:-1] = [2 * ops[end].carried for end in ends[:-1]]
+    return max(
+        sum(op.forward + op.backward for op in piece) + x for piece, x in zip(pieces(ops, ends), last, strict=True)
+    )
+
+
+def most_bytes(ops, ends, held, copies):
+    def union(piece, what):
+        return sum({key: size for op in piece for key, size in getattr(op, what).items()}.values())
+
+    return max(
+        copies * union(piece, "parameters") + held[i] * union(piece, "saved")
+        for i, piece in enumerate(pieces(ops, ends))
+    )
+
+
+def of_one_size(ops):
+    """Memory has one size, whoever uses it."""
+    return [
+        op._replace(saved=dict.fromkeys(op.saved, 3), parameters={key: key + 1 for key in op.parameters}) for op in ops
+    ]
+
+
+@settings(max_examples=30)
+@given(st.data(), some_operators)
+def test_no_other_split_within_the_limit_has_a_quicker_slowest_stage(data, ops):
+    ops = of_one_size(ops)
+    held = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=len(ops)))
+    limit = data.draw(st.integers(0, 80))
+    fitting = [e for e in every_split(len(ops), len(held)) if most_bytes(ops, e, held, 4) <= limit]
+    assume(fitting)
+    ends = split(ops, held, lambda size: size, 4, limit)
+    assert most_bytes(ops, ends, held, 4) <= limit
+    assert slowest(ops, ends) == min(slowest(ops, other) for other in fitting)
+
+
+@settings(max_examples=30)
+@given(st.data(), some_operators)
+def test_the_smallest_limit_that_is_told_fits_and_one_byte_less_does_not(data, ops):
+    ops = of_one_size(ops)
+    held = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=len(ops)))
+    least = Memory(ops, 4).smallest_limit(held)
+    assert least == min(most_bytes(ops, ends, held, 4) for ends in every_split(len(ops), len(held)))
+    split(ops, held, lambda size: 0.0, 4, least)
+    if least:
+        with pytest.raises(NothingFits) as told:
+            split(ops, held, lambda size: 0.0, 4, least - 1)
+        assert told.value.least == least
+
+
+def test_no_stage_ends_between_an_operator_with_several_results_and_their_use():
+    class Spectrum(nn.Module):
+        def forward(self, x):
+            values, vectors = rg.linalg.eigh(x)
+            return values.sin() * vectors
+
+    found = planned_operators(Spectrum(), (rg.eye(3),))
+    assert found[0].nodes > 1
+    assert sum(op.nodes for op in found) > len(found)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_micro_batches_in_flight_are_counted_until_their_weights_are_done(name):
+    for actions in make_schedule(name, 4, 5):
+        for stage, most in in_flight(actions).items():
+            of_stage = [action.kind for action in actions if action.stage == stage]
+            alive = [
+                of_stage[: i + 1].count(Kind.F) - sum(map(of_stage[: i + 1].count, "BW")) for i in range(len(of_stage))
+            ]
+            assert most == max(alive)
+
+
+# -------------------------------------------------------------------------------------------------------- measuring
+
+
+def planned_operators(model, args):
+    kept = []
+    whole = pipeline(model, args, split_policy=lambda captured: kept.append(captured) or _one_stage(captured))
+    assert whole.num_stages == 1
+    with undisturbed(model):
+        return operators(kept[0], args, {}, lambda made: made.sum(), 1)
+
+
+def _one_stage(captured):
+    return {node: 0 for node in captured.graph.nodes if node.op == "call_function"}
+
+
+def test_bytes_are_those_of_parameters_and_of_what_backward_needs():
+    model = nn.Sequential(nn.Linear(4, 8, bias=False), nn.Tanh(), nn.Linear(8, 2, bias=False))
+    found = planned_operators(model, (rg.ones(3, 4),))
+    assert sum(size for op in found for size in op.parameters.values()) == 4 * (4 * 8 + 8 * 2)
+    # Linear saves its input: the first the model's own, which is not counted, the second what Tanh keeps too.
+    assert Memory(found, 4).saved(0, len(found) - 1) == 4 * 3 * 8
+    assert [op.carried for op in found if op.carried] == [4 * 3 * 8, 4 * 3 * 8]
+
+
+def test_every_stage_is_measured_forward_backward_and_in_halves():
+    model, (args, _) = mlp(), batch()
+    pipe = pipeline(model, args, split_policy=planned(model, schedules=["1f1b"]).split_policy)
+    with undisturbed(model):
+        (costs,) = measured([pipe], args, {}, lambda made: made.sum(), 1, 2)
+    assert set(costs.seconds) == {(kind, stage.index) for kind in Kind if kind.is_compute for stage in pipe.stages}
+    assert all(seconds > 0 for seconds in costs.seconds.values())
+    assert costs.sizes == {(way, *ends): 8 * 8 * 4 for way, ends in [("F", (0, 1)), ("B", (1, 0))]}
+
+
+def test_planning_leaves_gradients_buffers_and_random_numbers_alone():
+    class Average(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("mean", rg.zeros(8))
+
+        def forward(self, x):
+            self.mean.add_(x.detach().mean(0))
+            return x - self.mean
+
+    model = nn.Sequential(nn.Linear(8, 8), Average(), nn.Dropout(0.5), nn.Linear(8, 8))
+    model[0].weight.grad = before = rg.ones(8, 8)
+    rg.manual_seed(3)
+    expected = rg.rand(2)
+    args, target = batch()
+    rg.manual_seed(3)
+    plan(model, args, 2, 2, target=target, loss_fn=nn.functional.mse_loss, **FREE)
+    assert model[0].weight.grad is before
+    assert (before == 1).all()
+    assert model[3].weight.grad is None
+    assert (model[1].mean == 0).all()
+    assert (rg.rand(2) == expected).all()
+
+
+def test_messages_cost_time_over_threads():
+    cost = message_cost(get_transport("threads"))
+    assert cost.latency > 0
+    assert cost.seconds(1000) == cost.latency + 1000 * cost.per_byte
+
+
+# --------------------------------------------------------------------------------------------------------- choosing
+
+
+def choice(step, memory, fits=True, schedule="1F1B"):
+    return Choice(schedule, (0, 1), step, 0.0, (0.0,), (memory,), fits)
+
+
+def test_the_shortest_step_that_fits_is_recommended():
+    choices = [choice(1.0, 9, fits=False), choice(2.0, 5), choice(3.0, 1)]
+    assert recommended(choices) is choices[1]
+
+
+def test_of_steps_nearly_as_short_the_one_with_least_memory_is_recommended():
+    choices = [choice(1.0, 9), choice(1.009, 5), choice(1.02, 1)]
+    assert recommended(choices) is choices[1]
+
+
+def test_every_schedule_is_compared_and_the_recommended_is_the_simulated_best():
+    found = planned()
+    assert {c.schedule for c in found.choices} == {kind.name for kind in SCHEDULES.values()}
+    assert found.recommended.step <= 1.01 * min(c.step for c in found.choices)
+    assert found.timeline.span == pytest.approx(found.recommended.step)
+    assert found.relative(next(c for c in found.choices if c.schedule == "1F1B")) == 1
+
+
+def test_the_memory_limit_holds_for_every_rank_of_what_fits():
+    free = planned(schedules=["gpipe", "1f1b"])
+    limit = min(max(c.memory) for c in free.choices)
+    found = planned(schedules=["gpipe", "1f1b"], memory_limit=limit)
+    assert all(max(c.memory) <= limit for c in found.choices if c.fits)
+    assert found.recommended.fits
+
+
+def test_where_nothing_fits_the_smallest_limit_is_told_and_it_fits():
+    with pytest.raises(
+        ValueError, match=r"memory limit of 10 bytes; the smallest limit that would do is \d+ bytes"
+    ) as told:
+        planned(schedules=["1f1b"], memory_limit=10)
+    least = int(str(told.value).split()[-2])
+    assert max(planned(schedules=["1f1b"], memory_limit=least).recommended.memory) <= least
+
+
+def test_fewer_cores_than_ranks_make_the_step_as_long_as_all_the_work_on_them():
+    found = planned(cores=1, schedules=["1f1b"])
+    work = 4 * sum(stage.forward + stage.backward for stage in found.stages)
+    assert found.recommended.step == pytest.approx(max(work, found.recommended.step))
+    assert found.recommended.step >= work * 0.999
+    assert "Warning: 2 ranks share 1 cores" in str(found)
+    assert "Warning" not in str(planned(schedules=["1f1b"]))
+
+
+def test_a_schedule_that_needs_more_stages_than_there_are_operators_is_skipped_with_the_reason():
+    found = planned(mlp(1), schedules=["1f1b", "interleaved1f1b"])
+    assert [c.schedule for c in found.choices] == ["1F1B"]
+    assert "Interleaved1F1B with 4 stages: a model of 2 operators can't make 4 stages" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"ranks": 0}, "ranks must be an integer of at least 1, got 0"),
+        ({"micro_batches": 2.5}, "micro_batches must be an integer of at least 1, got 2.5"),
+        ({"micro_batches": 9}, "a batch of 8 examples can't make 9 micro-batches"),
+        ({"cores": -1}, "cores must be an integer of at least 1, got -1"),
+        ({"rounds": 0}, "rounds must be an integer of at least 1, got 0"),
+        ({"bandwidth": 0}, "bandwidth must be a number above 0, got 0"),
+        ({"latency": -1.0}, "latency must be a number of at least 0, got -1.0"),
+        ({"memory_limit": 0}, "memory_limit must be a number above 0, got 0"),
+        ({"optimizer_copies": -1}, "optimizer_copies must be a number of at least 0, got -1"),
+        ({"schedules": ["fastest"]}, "no schedule is called 'fastest'"),
+        ({"ranks": 40}, "can't make 40 stages"),
+    ],
+)
+def test_mistakes_are_told_with_the_value(options, told):
+    with pytest.raises(ValueError, match=told):
+        planned(**options)
+
+
+# ----------------------------------------------------------------------------------------------------- using a plan
+
+
+def test_a_plan_applied_gives_the_gradients_of_the_unsplit_model():
+    model, (args, target) = mlp(), batch()
+    found = planned(model)
+    nn.functional.mse_loss(model(*args), target).backward()
+    expected = [parameter.grad for parameter in model.parameters()]
+    model.zero_grad()
+    pipe = pipeline(model, args, split_policy=found.split_policy)
+    assert pipe.num_stages == found.recommended.stages
+    nn.functional.mse_loss(pipe(*args), target).backward()
+    for parameter, gradient in zip(model.parameters(), expected, strict=True):
+        rg.testing.assert_close(parameter.grad, gradient)
+
+
+def test_a_plan_for_another_model_is_refused():
+    with pytest.raises(ValueError, match="the plan is for a model of 8 operators; this one has 4, or others"):
+        pipeline(mlp(2), batch()[0], split_policy=planned().split_policy)
+
+
+def test_a_model_with_a_skip_connection_and_without_a_loss_is_planned():
+    class Skip(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+        def forward(self, x):
+            first = self.a(x)
+            return self.b(first.tanh()).tanh() + first
+
+    found = plan(Skip(), batch()[0], 2, 4, schedules=["1f1b"], **FREE)
+    assert len(found.stages) == 2
+
+
+def test_a_plan_says_what_to_give_to_a_pipeline():
+    found = planned(schedules=["interleaved1f1b"])
+    assert found.options == {
+        "stages": 4,
+        "ranks": 2,
+        "schedule": "Interleaved1F1B",
+        "micro_batches": 4,
+        "split_policy": found.split_policy,
+    }
+
+
+def test_a_plan_prints_every_schedule_and_stage():
+    found = planned(schedules=["gpipe", "1f1b"])
+    text = str(found)
+    assert text.startswith("2 ranks, 4 micro-batches")
+    for name in ("GPipe", "1F1B"):
+        assert any(line.startswith(name) for line in text.splitlines())
+    assert f"* {found.reason}" in text
+    assert repr(found).startswith("Plan(")
+
+
+def test_a_plan_is_plain_data_too():
+    found = planned(schedules=["gpipe", "1f1b"])
+    data = json.loads(json.dumps(found.to_dict()))
+    assert data["recommended"]["schedule"] == found.schedule
+    assert data["split"] == list(found.split_policy.stages)
+    assert len(data["choices"]) == 2
