@@ -9,13 +9,14 @@ HOT_SOURCES := $(wildcard $(CORE)/*.py $(CORE)/*.pxd src/retrograd/kernels/*.cpp
 COMPILED := build/compiled
 PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2
 
-.PHONY: help demo test build env lint format types bench parity mutations stubs clean
+.PHONY: help demo test build env lint format types bench parity mutations recovery cluster stubs clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    train a small model over four pipeline stages (ARGS='--stages 2' passes options on)"
 	@echo "make test    all tests and doctests, compiled and then as plain Python"
 	@echo "make bench   operators beside PyTorch's; bench-autodiff and bench-memory measure autograd's tools and memory"
+	@echo "make cluster | recovery    pipelines on a Ray cluster; workers killed and restarted"
 	@echo "make lint | format | types | parity | mutations | stubs | build | env | clean"
 
 demo: $(VENV)/demo.stamp $(COMPILED)
@@ -51,6 +52,14 @@ parity: $(PEERS)/peers.stamp $(COMPILED)
 
 mutations: $(VENV)/test.stamp
 	$(VENV)/bin/python tests/mutations.py $(ARGS)
+
+# Workers of training runs are killed, over and over; the losses must be those of an undisturbed run.
+recovery: $(VENV)/test.stamp $(COMPILED)
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.pipelining.recovery $(ARGS)
+
+# Ranks on a Ray cluster of two nodes on this machine, which takes seconds to start.
+cluster: $(VENV)/test.stamp $(COMPILED)
+	RETROGRAD_CLUSTER=1 OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 0 tests/pipelining/test_ray_cluster.py $(ARGS)
 
 stubs: $(VENV)/dev.stamp
 	$(VENV)/bin/python tools/stubs.py

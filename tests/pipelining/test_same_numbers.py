@@ -1,6 +1,5 @@
 """Loss and gradients are those of the unsplit step: for every schedule, number of ranks, stages and micro-batches."""
 
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

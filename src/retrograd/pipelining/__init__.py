@@ -2,6 +2,7 @@
 
 from retrograd.pipelining.actions import Action, Kind
 from retrograd.pipelining.backward import stage_backward
+from retrograd.pipelining.checkpoints import Checkpoints, Restored
 from retrograd.pipelining.executor import DetachExecutor
 from retrograd.pipelining.halves import stage_backward_input, stage_backward_weight
 from retrograd.pipelining.ir import Pipe, PipeInfo, pipeline, split_into_equal_size
@@ -27,6 +28,7 @@ from retrograd.pipelining.training import Pipeline
 
 __all__ = [
     "Action",
+    "Checkpoints",
     "DetachExecutor",
     "Event",
     "Kind",
@@ -41,6 +43,7 @@ __all__ = [
     "PipelineStage",
     "Plan",
     "Replicate",
+    "Restored",
     "Summary",
     "SplitPoint",
     "TensorChunkSpec",

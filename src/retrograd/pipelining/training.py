@@ -131,6 +131,7 @@ class Pipeline:
         self._args_spec = args_chunk_spec
         self._kwargs_spec = kwargs_chunk_spec or {}
         self._target_spec = target_chunk_spec or TensorChunkSpec()
+        self._cut: dict[str, int] = {}  # the stages that a policy has chosen, by the names of operators
         self._dims: dict[tuple[Captured, Captured], list[int | None] | None] = {}
         self._captures = Captures(self.model, self._capture, self._synchronize)
         self._stale = False  # whether parameters here are older than those of the ranks that train them
@@ -295,8 +296,10 @@ class Pipeline:
 
         Results are tensors and plain data, nested in tuples, lists and dicts.
         """
+        first = self._captures.first
+        ranks = 1 if first is None else len(self._program(first.pipe, self.micro_batches).actions)
         with self._running:
-            return self._transport.launch(self._ranks or 1, lambda link: work(link.rank))
+            return self._transport.launch(self._transport.world or ranks, lambda link: work(link.rank))
 
     def _synchronize(self) -> None:
         """Give the model in every process what the others have trained."""
@@ -422,12 +425,16 @@ class Pipeline:
 
     def _assign(self, stages: int, captured: Any) -> Mapping[Node, int]:
         """As the first capture was cut, for ranks to keep their parameters; at first into stages of equal work."""
-        first = self._captures.first
+        first, nodes = self._captures.first, captured.graph.find_nodes(op="call_function")
+        if self._cut.keys() == {node.name for node in nodes}:  # the same program, for other shapes
+            return {node: self._cut[node.name] for node in nodes}
         if first is not None:
             found = along_parameters(captured.graph, _stages_of_parameters(first.pipe))
             if set(found.values()) == set(range(first.pipe.num_stages)):
                 return found
-        return (self._split_policy or split_into_equal_size(stages))(captured)
+        chosen = (self._split_policy or split_into_equal_size(stages))(captured)
+        self._cut = {node.name: stage for node, stage in chosen.items()}
+        return chosen
 
     # -------------------------------------------------------------------------------------------- random numbers
 

@@ -1,0 +1,159 @@
+"""Steps of pipelines whose ranks are processes, beside the unsplit model in each of them; `test_over_processes.py` runs it.
+
+python matrix.py TRANSPORT: in every process; the first rank prints as JSON what differs.
+"""
+
+import json
+import sys
+import traceback
+
+import numpy as np
+
+import retrograd as rg
+from retrograd import nn
+from retrograd.nn.functional import cross_entropy
+from retrograd.optim import SGD
+from retrograd.pipelining import Pipeline, PipelineError
+from retrograd.pipelining.schedules import SCHEDULES
+
+RANKS = 2
+
+
+class Tied(nn.Module):
+    """A weight that the first and the last stage share, a running statistic, a skip connection, and dropout."""
+
+    def __init__(self, layers):
+        super().__init__()
+        self.embed = nn.Embedding(7, 6)
+        self.layers = nn.ModuleList([nn.Linear(6, 6) for _ in range(layers)])
+        self.dropout = nn.Dropout(0.3)
+        self.seen = nn.Buffer(rg.zeros(6))
+
+    def forward(self, ids):
+        h = start = self.embed(ids)
+        for layer in self.layers:
+            h = self.dropout(layer(h).tanh())
+        self.seen += h.detach().sum(0)
+        return (h + start) @ self.embed.weight.T
+
+
+def made(layers=6):
+    """The same model in every process."""
+    rg.manual_seed(0)
+    return Tied(layers).to(rg.float64)
+
+
+def data(rows=7):
+    """The same batch in every process."""
+    r = np.random.default_rng(1)
+    return rg.tensor(r.integers(0, 7, rows)), rg.tensor(r.integers(0, 7, rows))
+
+
+def trained(model, step, steps=3):
+    """Losses of steps of gradient descent, and the model's state after them."""
+    optimizer, (x, y) = SGD(model.parameters(), lr=0.5), data()
+    rg.manual_seed(5)
+    losses = []
+    for _ in range(steps):
+        losses.append(step(x, y).item())
+        optimizer.step()
+        optimizer.zero_grad()
+    return losses, rg.rand(2).tolist()
+
+
+def unsplit():
+    """The same without a pipeline."""
+    model = made()
+
+    def step(x, y):
+        loss = cross_entropy(model(x), y)
+        loss.backward()
+        return loss
+
+    return (*trained(model, step), model)
+
+
+def check_schedule(transport, name, **options):
+    """A pipeline under a schedule trains as the unsplit model does, whatever it is asked for in between."""
+    losses, after, expected = unsplit()
+    model = made()
+    pipeline = Pipeline(
+        model,
+        2 * RANKS,
+        schedule=name,
+        ranks=RANKS,
+        micro_batches=3,
+        loss_fn=cross_entropy,
+        transport=transport,
+        **options,
+    )
+    found = trained(model, lambda x, y: pipeline.step(x, target=y))
+    np.testing.assert_allclose(found[0], losses, rtol=1e-9)
+    assert found[1] == after, "other random numbers come next"
+    state, wanted = pipeline.state_dict(), expected.state_dict()
+    assert list(state) == list(wanted)
+    for key, value in state.items():
+        np.testing.assert_allclose(value.numpy(), wanted[key].numpy(), rtol=1e-9, atol=1e-12, err_msg=key)
+    x, _ = data()
+    model.eval(), expected.eval()
+    np.testing.assert_allclose(pipeline.predict(x).numpy(), expected(x).detach().numpy(), rtol=1e-9)
+    assert len(pipeline.timeline.by_rank()) == RANKS
+    assert set(pipeline.homes().values()) == set(range(RANKS))
+
+
+def check_failure(transport):
+    """A failure on one rank is raised on all of them, and the next step is as if nothing had been."""
+
+    class Fuse(nn.Module):
+        blown = True
+
+        def forward(self, x):
+            if x.shape[0] == 3 and self.blown:
+                raise KeyError("blown")
+            return x
+
+    fuse = Fuse()
+    model = [nn.Linear(2, 2), fuse]
+    pipeline = Pipeline(model, micro_batches=2, loss_fn=nn.functional.mse_loss, transport=transport)
+    pipeline.step(rg.ones(4, 2), target=rg.ones(4, 2))
+    fuse.blown = False
+    pipeline.step(rg.ones(6, 2), target=rg.ones(6, 2))
+    fuse.blown = True
+    try:
+        pipeline.step(rg.ones(6, 2), target=rg.ones(6, 2))
+    except PipelineError as error:
+        assert "rank 1, stage 1, micro-batch 0, action F1.0: 'blown'" in str(error), error
+    else:
+        raise AssertionError("no failure")
+    assert pipeline.step(rg.ones(4, 2), target=rg.ones(4, 2)).item() > 0
+
+
+def check_wrong_ranks(transport):
+    """A pipeline for other ranks than there are is refused."""
+    try:
+        Pipeline(made(), ranks=RANKS + 1, transport=transport)
+    except ValueError as error:
+        assert f"ranks is {RANKS + 1}, but {RANKS} processes were started" in str(error)
+    else:
+        raise AssertionError("no error")
+
+
+def failures(transport):
+    """What differs, by check."""
+    checks = {name: lambda name=name: check_schedule(transport, name) for name in sorted(SCHEDULES)}
+    checks["deterministic"] = lambda: check_schedule(transport, "interleaved1f1b", deterministic=True)
+    checks["failure"] = lambda: check_failure(transport)
+    checks["wrong ranks"] = lambda: check_wrong_ranks(transport)
+    found = {}
+    for name, check in checks.items():
+        try:
+            check()
+        except Exception:
+            found[name] = traceback.format_exc()
+    return found
+
+
+if __name__ == "__main__":
+    found = failures(sys.argv[1])
+    if Pipeline(made(), transport=sys.argv[1], ranks=RANKS).rank == 0:
+        print("MATRIX", json.dumps(found))
