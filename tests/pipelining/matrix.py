@@ -1,4 +1,4 @@
-"""Steps of pipelines whose ranks are processes, beside the unsplit model in each of them; `test_over_processes.py` runs it.
+"""Steps of pipelines whose ranks are processes, beside the unsplit model in each: `test_over_processes.py` runs it.
 
 python matrix.py TRANSPORT: in every process; the first rank prints as JSON what differs.
 """
@@ -8,6 +8,7 @@ import sys
 import traceback
 
 import numpy as np
+import pytest
 
 import retrograd as rg
 from retrograd import nn
@@ -119,23 +120,15 @@ def check_failure(transport):
     fuse.blown = False
     pipeline.step(rg.ones(6, 2), target=rg.ones(6, 2))
     fuse.blown = True
-    try:
+    with pytest.raises(PipelineError, match=r"rank 1, stage 1, micro-batch 0, action F1.0: 'blown'"):
         pipeline.step(rg.ones(6, 2), target=rg.ones(6, 2))
-    except PipelineError as error:
-        assert "rank 1, stage 1, micro-batch 0, action F1.0: 'blown'" in str(error), error
-    else:
-        raise AssertionError("no failure")
     assert pipeline.step(rg.ones(4, 2), target=rg.ones(4, 2)).item() > 0
 
 
 def check_wrong_ranks(transport):
     """A pipeline for other ranks than there are is refused."""
-    try:
+    with pytest.raises(ValueError, match=f"ranks is {RANKS + 1}, but {RANKS} processes were started"):
         Pipeline(made(), ranks=RANKS + 1, transport=transport)
-    except ValueError as error:
-        assert f"ranks is {RANKS + 1}, but {RANKS} processes were started" in str(error)
-    else:
-        raise AssertionError("no error")
 
 
 def failures(transport):
