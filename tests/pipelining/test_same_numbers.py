@@ -8,8 +8,16 @@ from hypothesis import strategies as st
 import retrograd as rg
 from retrograd import nn
 from retrograd.nested import nested_tensor
-from retrograd.nn.functional import mse_loss
-from retrograd.pipelining import Pipeline, PipelineError, TrivialLossWrapper, make_schedule, pipe_split
+from retrograd.nn.functional import cross_entropy, mse_loss
+from retrograd.pipelining import (
+    Pipeline,
+    PipelineError,
+    TensorChunkSpec,
+    TrivialLossWrapper,
+    make_schedule,
+    pipe_split,
+    sum_reducer,
+)
 from retrograd.pipelining.schedules import SCHEDULES
 from retrograd.pipelining.tables import write_csv
 
@@ -280,3 +288,51 @@ def test_one_model_serves_training_and_inference_with_its_parameters_in_the_same
     np.testing.assert_allclose(pipeline.predict(x).numpy(), model(x).detach().numpy())
     model.train()
     assert pipeline.homes()["layers.2.weight"] == 2
+
+
+def test_a_loss_that_adds_up_is_that_of_the_whole_batch():
+    model, (x, y) = made(2, dropout=0.0), data(7)
+    loss = ((model(x) - y) ** 2).sum()
+    loss.backward()
+    expected = gradients(model)
+    model.zero_grad()
+    pipeline = Pipeline(model, micro_batches=3, loss_fn=lambda out, y: ((out - y) ** 2).sum(), loss_reduction="sum")
+    assert pipeline.step(x, target=y).item() == pytest.approx(loss.item(), rel=1e-12)
+    assert_same(model, expected)
+
+
+def test_a_mean_over_what_is_not_ignored_is_that_of_the_whole_batch():
+    model, (x, _), y = made(2, dropout=0.0), data(8), rg.tensor([0, -100, -100, 1, 2, 3, -100, -100])
+    loss = cross_entropy(model(x), y)
+    loss.backward()
+    expected = gradients(model)
+    model.zero_grad()
+    pipeline = Pipeline(
+        model, micro_batches=3, loss_fn=cross_entropy, count_fn=lambda target: (target != -100).sum().item()
+    )
+    assert pipeline.step(x, target=y).item() == pytest.approx(loss.item(), rel=1e-12)
+    assert_same(model, expected)
+
+
+@pytest.mark.parametrize("counts", [[0, 0], [-1, 2]])
+def test_counts_that_are_none_are_refused(counts):
+    (x, y), left = data(4), list(counts)
+    pipeline = Pipeline(made(2), micro_batches=2, loss_fn=mse_loss, count_fn=lambda target: left.pop(0))
+    with pytest.raises(ValueError, match="count_fn must return numbers of elements"):
+        pipeline.step(x, target=y)
+
+
+def test_another_reduction_is_refused():
+    with pytest.raises(ValueError, match="'mean' or 'sum', got 'max'"):
+        Pipeline(made(2), loss_fn=mse_loss, loss_reduction="max")
+
+
+def test_outputs_are_merged_as_the_spec_says():
+    class Total(nn.Module):
+        def forward(self, x):
+            return {"rows": x, "total": x.sum()}
+
+    spec = {"rows": TensorChunkSpec(0), "total": sum_reducer}
+    out = Pipeline(Total(), micro_batches=2, output_chunk_spec=spec).predict(rg.tensor([1.0, 2.0, 4.0]))
+    assert out["rows"].tolist() == [1, 2, 4]
+    assert out["total"].item() == 7

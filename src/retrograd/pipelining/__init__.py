@@ -9,11 +9,13 @@ from retrograd.pipelining.ir import Pipe, PipeInfo, pipeline, split_into_equal_s
 from retrograd.pipelining.loss import LossWrapper, TrivialLossWrapper
 from retrograd.pipelining.marker import SplitPoint, annotate_split_points, pipe_split
 from retrograd.pipelining.microbatch import (
+    CustomReducer,
     MicroBatch,
     Replicate,
     TensorChunkSpec,
     merge_chunks,
     split_args_kwargs_into_chunks,
+    sum_reducer,
 )
 from retrograd.pipelining.parameters import MultiUseParameterConfig, sum_replicated_gradients
 from retrograd.pipelining.planning import Plan, plan
@@ -29,6 +31,7 @@ from retrograd.pipelining.training import Pipeline
 __all__ = [
     "Action",
     "Checkpoints",
+    "CustomReducer",
     "DetachExecutor",
     "Event",
     "Kind",
@@ -68,6 +71,7 @@ __all__ = [
     "stage_backward_input",
     "stage_backward_weight",
     "stage_ranks",
+    "sum_reducer",
     "sum_replicated_gradients",
     "write_csv",
     "write_html",

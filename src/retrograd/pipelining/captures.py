@@ -77,10 +77,13 @@ class _Drawing(Interpreter):
 class Captures:
     """Captures a model when a micro-batch comes that is unlike those before.
 
-    capture: makes the pipe from a micro-batch.  before: called first, for what must hold then.
+    capture: makes the pipe from a micro-batch and the first pipe, if there is one.  before: called first, for what must
+        hold then.
     """
 
-    def __init__(self, model: Module, capture: Callable[[MicroBatch], AnyPipe], before: Callable[[], None]) -> None:
+    def __init__(
+        self, model: Module, capture: Callable[[MicroBatch, AnyPipe | None], AnyPipe], before: Callable[[], None]
+    ) -> None:
         self._model = model
         self._capture = capture
         self._before = before
@@ -106,7 +109,7 @@ class Captures:
         if known is None:
             self._before()
             with recorded() as draws:
-                pipe = self._capture(batch)
+                pipe = self._capture(batch, None if self.first is None else self.first.pipe)
             known = Captured(pipe, batch, random=bool(draws))
             self._known[exact if pipe.knows_sizes else key] = known
         return known

@@ -1,6 +1,8 @@
 """Micro-batches: arguments split into them, outputs merged back."""
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import optree
@@ -21,6 +23,26 @@ class Replicate:
 
     def __repr__(self) -> str:
         return "Replicate()"
+
+
+class CustomReducer:
+    """Merge what the micro-batches return by a function of the user's, one after the other; PyTorch's idea.
+
+    >>> merge_chunks([1, 5, 2], CustomReducer(0, max)), merge_chunks([1, 5, 2], sum_reducer)
+    (5, 8)
+    """
+
+    def __init__(self, init_value: Any, reduce_fn: Callable[[Any, Any], Any]) -> None:
+        if not callable(reduce_fn):
+            raise TypeError(f"CustomReducer: reduce_fn must be a function of two values, got {reduce_fn!r}")
+        self.init_value = init_value
+        self.reduce_fn = reduce_fn
+
+    def __repr__(self) -> str:
+        return f"CustomReducer({self.init_value!r}, {self.reduce_fn!r})"
+
+
+sum_reducer = CustomReducer(0, operator.add)
 
 
 class MicroBatch(NamedTuple):
@@ -106,6 +128,17 @@ def _named(
              **{f"argument {k!r}": (v, specs[1].get(k, TensorChunkSpec())) for k, v in kwargs.items()}}  # fmt: skip
 
 
+def joined(
+    batches: Sequence[MicroBatch], args_chunk_spec: Sequence[Spec] | None, kwargs_chunk_spec: Mapping[str, Spec]
+) -> MicroBatch:
+    """Several micro-batches as one; raises as `merge_chunks` where they can not be joined."""
+    first, whole = batches[0], TensorChunkSpec()
+    specs = args_chunk_spec or [whole] * len(first.args)
+    args = [merge_chunks([b.args[i] for b in batches], spec) for i, spec in enumerate(specs)]
+    named = {k: merge_chunks([b.kwargs[k] for b in batches], kwargs_chunk_spec.get(k, whole)) for k in first.kwargs}
+    return MicroBatch(tuple(args), named, sum(batch.weight for batch in batches))
+
+
 def chunk_sizes(total: int, chunks: int) -> list[int]:
     """`total` examples shared out among `chunks`; a ValueError where some would get none, a TypeError for no integer.
 
@@ -183,7 +216,8 @@ def _chunks(value: Any, spec: Spec, sizes: list[int]) -> list[Any]:
 def merge_chunks(chunks: Sequence[Any], chunk_spec: Any = None) -> Any:
     """The outputs of all micro-batches as one: tensors joined along the split dimension; the rest is the same in all.
 
-    chunk_spec: a TensorChunkSpec or Replicate() for all that they hold, or several, nested as the outputs are.
+    chunk_spec: a TensorChunkSpec, Replicate() or CustomReducer for all that they hold, or several, nested as the
+        outputs are.
 
     Raises ValueError for no chunks, for a tensor without dimensions, and for other values that differ between
     micro-batches; TypeError for what is no spec.
@@ -194,6 +228,10 @@ def merge_chunks(chunks: Sequence[Any], chunk_spec: Any = None) -> Any:
     """
     if not chunks:
         raise ValueError("merge: there are no chunks")
+    if isinstance(chunk_spec, CustomReducer):
+        return optree.tree_map(
+            lambda *parts: reduce(chunk_spec.reduce_fn, parts, chunk_spec.init_value), *chunks, none_is_leaf=True
+        )
     if isinstance(chunk_spec, Spec) or optree.tree_is_leaf(chunk_spec):
         _check_spec("merge", chunk_spec)
     elif chunk_spec is not None:

@@ -10,29 +10,30 @@ from statistics import median
 from typing import Any
 
 from retrograd import autograd
-from retrograd.core import Tensor, current
-from retrograd.fx import Node, trace
+from retrograd.core import Tensor, current, registry
+from retrograd.fx import trace
 from retrograd.nn import Module, ModuleList
-from retrograd.ops.generators import default_generator
 from retrograd.pipelining.actions import Action, Kind, Schedule
 from retrograd.pipelining.captures import Captured, Captures
+from retrograd.pipelining.cutting import Cutter
+from retrograd.pipelining.drawing import Drawings
 from retrograd.pipelining.gradients import Gradients
-from retrograd.pipelining.ir import Policy, pipeline, split_into_equal_size
-from retrograd.pipelining.manual import AnyPipe, ManualPipe
+from retrograd.pipelining.ir import Policy
+from retrograd.pipelining.manual import AnyPipe
 from retrograd.pipelining.marker import SplitPoint
 from retrograd.pipelining.microbatch import (
     MicroBatch,
     Spec,
     TensorChunkSpec,
     examples_in,
+    joined,
     merge_chunks,
     shares_of_elements,
     split_args_kwargs_into_chunks,
 )
 from retrograd.pipelining.parameters import MultiUseParamSpec
-from retrograd.pipelining.partition import along_parameters
 from retrograd.pipelining.program import Program, default_stages, make_program
-from retrograd.pipelining.randomness import Stream, Streams, batch_dims, recorded
+from retrograd.pipelining.randomness import Draw, recorded
 from retrograd.pipelining.runtime import Job, Rank, Report
 from retrograd.pipelining.simulate import simulate
 from retrograd.pipelining.timeline import Event, Timeline
@@ -61,8 +62,12 @@ class Pipeline:
     deterministic: add up gradients in the order of an unsplit step, micro-batch by micro-batch, to the last bit, under
         every schedule.  Costs memory where parameters are shared by stages.
     watch_nan: end the step where a value or gradient between stages is not a number.
+    loss_reduction: "mean", or "sum" where `loss_fn` adds up, and so what the micro-batches give is added, too.
+    count_fn: from the target of a micro-batch to how many elements its loss is the mean over, where these are not its
+        examples: for `cross_entropy` with `ignore_index`, those that are not ignored.
     args_chunk_spec, kwargs_chunk_spec, target_chunk_spec: how the model's arguments and the target are split into
-        micro-batches; along dimension 0 where nothing is said.
+        micro-batches; along dimension 0 where nothing is said.  output_chunk_spec: how `predict` merges outputs, see
+        `merge_chunks`.
     multi_use_param_spec: what becomes of parameters that several stages use, see `MultiUseParameterConfig`.
     loss_scale: what the gradients are multiplied by, as a loss multiplied before its backward pass does; the loss that
         `step` returns is not.  May be set between steps.
@@ -90,6 +95,8 @@ class Pipeline:
         schedule: str | os.PathLike[str] | Schedule = "1f1b",
         micro_batches: int = 1,
         loss_fn: Callable[[Any, Any], Tensor] | None = None,
+        loss_reduction: str = "mean",
+        count_fn: Callable[[Any], float] | None = None,
         split_spec: Mapping[str, SplitPoint] | None = None,
         split_policy: Policy | None = None,
         transport: str = "auto",
@@ -99,6 +106,7 @@ class Pipeline:
         args_chunk_spec: Sequence[Spec] | None = None,
         kwargs_chunk_spec: dict[str, Spec] | None = None,
         target_chunk_spec: Spec | None = None,
+        output_chunk_spec: Any = None,
         multi_use_param_spec: MultiUseParamSpec | None = None,
         loss_scale: float = 1.0,
     ) -> None:
@@ -107,6 +115,8 @@ class Pipeline:
         for name, number in (("stages", stages), ("ranks", ranks), ("micro_batches", micro_batches)):
             if number is not None and (not isinstance(number, int) or number < 1):
                 raise ValueError(f"Pipeline: {name} must be an integer of at least 1, got {number!r}")
+        if loss_reduction not in ("mean", "sum"):
+            raise ValueError(f"Pipeline: loss_reduction must be 'mean' or 'sum', got {loss_reduction!r}")
         if "target" in (kwargs_chunk_spec or {}):
             raise ValueError("Pipeline: kwargs_chunk_spec names 'target', which is split by target_chunk_spec")
         self._transport = get_transport(transport, timeout)
@@ -114,7 +124,6 @@ class Pipeline:
         if world is not None and ranks not in (None, world):
             raise ValueError(f"Pipeline: ranks is {ranks}, but {world} processes were started")
         self.model = model if isinstance(model, Module) else ModuleList(model)
-        self._by_hand = None if isinstance(model, Module) else list(model)
         self.schedule = schedule
         self.micro_batches = micro_batches
         self.loss_fn = loss_fn
@@ -124,16 +133,23 @@ class Pipeline:
         self.timeline: Timeline | None = None
         self._ranks = ranks if world is None else world
         self._stages = stages
-        self._default_stages = default_stages(schedule, self._ranks)
-        self._split_spec = split_spec
-        self._split_policy = split_policy
-        self._multi_use = multi_use_param_spec
+        cutter = Cutter(
+            self.model,
+            None if isinstance(model, Module) else list(model),
+            stages,
+            default_stages(schedule, self._ranks),
+            split_policy,
+            split_spec=split_spec,
+            multi_use_param_spec=multi_use_param_spec,
+        )
         self._args_spec = args_chunk_spec
         self._kwargs_spec = kwargs_chunk_spec or {}
+        self._output_spec = output_chunk_spec
+        self._loss_reduction = loss_reduction
+        self._count_fn = count_fn
         self._target_spec = target_chunk_spec or TensorChunkSpec()
-        self._cut: dict[str, int] = {}  # the stages that a policy has chosen, by the names of operators
-        self._dims: dict[tuple[Captured, Captured], list[int | None] | None] = {}
-        self._captures = Captures(self.model, self._capture, self._synchronize)
+        self._captures = Captures(self.model, cutter, self._synchronize)
+        self._drawings = Drawings(self._drawn_by)
         self._stale = False  # whether parameters here are older than those of the ranks that train them
         self._running = threading.Lock()
 
@@ -153,10 +169,8 @@ class Pipeline:
         """One forward and backward over a batch: gradients accumulate, and the mean loss is returned, 0-d.
 
         Micro-batches count by their sizes, so where the loss is the mean over the examples, it and the gradients
-        are those of the unsplit model on the whole batch.  A loss whose mean is over something else, like
-        `cross_entropy` with `ignore_index`, is averaged over micro-batches by their numbers of examples, which is
-        not its mean over the batch.  Where the examples of the target have sizes of their own, its elements count
-        instead.
+        are those of the unsplit model on the whole batch.  Where the examples of the target have sizes of their own,
+        its elements count instead; a loss whose mean is over something else needs `count_fn`.
 
         Dropout and the like draw what the unsplit model would draw for these examples, from the same generators.
         Every process gets the loss; gradients are in the process whose rank trains the parameter.  After a step,
@@ -229,7 +243,7 @@ class Pipeline:
         batches = self._split(args, kwargs, self._kwargs_spec)
         captured = [self._captures.of(batch) for batch in batches]
         reports, _ = self._run(captured, batches, None, nullcontext())
-        return merge_chunks(self._outputs(captured, reports))
+        return merge_chunks(self._outputs(captured, reports), self._output_spec)
 
     def _outputs(self, captured: Sequence[Captured], reports: Sequence[Report]) -> list[Any]:
         results = _merged(report.results for report in reports)
@@ -328,14 +342,14 @@ class Pipeline:
         self, batches: list[MicroBatch], targets: list[Any], turn: AbstractContextManager
     ) -> tuple[Tensor, Timeline]:
         captured = [self._captures.of(batch) for batch in batches]
-        loss = partial(self._loss, [one.pipe for one in captured], targets)
         if self.loss_fn is None and any(one.pipe.loss_name is None for one in captured):
             raise RuntimeError(
                 "Pipeline.step: no loss_fn was given to the Pipeline, and the model returns no loss; for outputs use "
                 "predict()"
             )
-        shares = shares_of_elements(targets) or [batch.weight for batch in batches]
+        shares = self._shares(batches, targets)
         batches = [batch._replace(weight=share) for batch, share in zip(batches, shares, strict=True)]
+        loss = partial(self._loss, [one.pipe for one in captured], targets, shares)
         reports, timeline = self._run(captured, batches, loss, turn)
         self._give_back(captured, batches, _merged(report.input_gradients for report in reports))
         self._stale = self._transport.local is not None
@@ -344,7 +358,12 @@ class Pipeline:
         return sum(weighted[1:], start=weighted[0]), timeline
 
     def _loss(
-        self, pipes: Sequence[AnyPipe], targets: Sequence[Any], micro_batch: int, outputs: dict[str, Any]
+        self,
+        pipes: Sequence[AnyPipe],
+        targets: Sequence[Any],
+        shares: Sequence[float],
+        micro_batch: int,
+        outputs: dict[str, Any],
     ) -> Tensor:
         pipe = pipes[micro_batch]
         if self.loss_fn is None:
@@ -353,7 +372,18 @@ class Pipeline:
             value, what = self.loss_fn(pipe.output(outputs), targets[micro_batch]), "loss_fn's result"
         if not isinstance(value, Tensor) or value.ndim:
             raise ValueError(f"{what} must be a 0-d tensor, got {getattr(value, 'aval', value)!r}")
-        return value
+        return value if shares[micro_batch] else _nothing(outputs)
+
+    def _shares(self, batches: Sequence[MicroBatch], targets: Sequence[Any]) -> list[float]:
+        """What part each micro-batch has in the loss."""
+        if self._loss_reduction == "sum":
+            return [1.0] * len(batches)
+        if self._count_fn is None:
+            return shares_of_elements(targets) or [batch.weight for batch in batches]
+        counts = [float(self._count_fn(target)) for target in targets]
+        if not sum(counts) > 0 or min(counts) < 0:
+            raise ValueError(f"Pipeline: count_fn must return numbers of elements, some above 0; it returned {counts}")
+        return [count / sum(counts) for count in counts]
 
     def _give_back(self, captured: Sequence[Captured], batches: Sequence[MicroBatch], gradients: Mapping) -> None:
         """Run on, with the gradients of the model's inputs, to what these were made of."""
@@ -387,7 +417,7 @@ class Pipeline:
             loss,
             pipes[0].carried(),
             gradients,
-            self._drawing(captured, batches),
+            self._drawings.of(captured, batches),
             turn,
             self.watch_nan,
         )
@@ -399,12 +429,17 @@ class Pipeline:
                     stage.forget()
         return reports, Timeline(_events(program, reports), len(reports))
 
+    def _drawn_by(self, batches: Sequence[MicroBatch]) -> list[Draw]:
+        """What the program draws for several micro-batches as one."""
+        whole = joined(batches, self._args_spec, self._kwargs_spec)
+        with recorded() as draws, autograd.no_grad():
+            trace(self.model, *whole.args, **whole.kwargs)
+        return draws
+
     def _program(self, pipe: AnyPipe, micro_batches: int, forward_only: bool = False) -> Program:
         return make_program(
             self.schedule, pipe.num_stages, micro_batches, pipe.carried(), ranks=self._ranks, forward_only=forward_only
         )
-
-    # ------------------------------------------------------------------------------------------------- capturing
 
     def _first(self) -> Captured:
         first = self._captures.first
@@ -412,76 +447,11 @@ class Pipeline:
             raise RuntimeError("Pipeline: nothing is captured before the first step() or predict()")
         return first
 
-    def _capture(self, batch: MicroBatch) -> AnyPipe:
-        if self._by_hand is not None:
-            return ManualPipe(self._by_hand, batch.args, batch.kwargs)
-        capture = partial(pipeline, self.model, batch.args, batch.kwargs, multi_use_param_spec=self._multi_use)
-        pipe, wanted = capture(split_spec=self._split_spec), self._stages or self._default_stages
-        if pipe.num_stages == 1 and (wanted is not None or self._split_policy is not None):
-            pipe = capture(split_policy=partial(self._assign, wanted or 1))
-        if self._stages not in (None, pipe.num_stages):
-            raise ValueError(f"Pipeline: the model is split into {pipe.num_stages} stages, not {self._stages}")
-        return pipe
 
-    def _assign(self, stages: int, captured: Any) -> Mapping[Node, int]:
-        """As the first capture was cut, for ranks to keep their parameters; at first into stages of equal work."""
-        first, nodes = self._captures.first, captured.graph.find_nodes(op="call_function")
-        if self._cut.keys() == {node.name for node in nodes}:  # the same program, for other shapes
-            return {node: self._cut[node.name] for node in nodes}
-        if first is not None:
-            found = along_parameters(captured.graph, _stages_of_parameters(first.pipe))
-            if set(found.values()) == set(range(first.pipe.num_stages)):
-                return found
-        chosen = (self._split_policy or split_into_equal_size(stages))(captured)
-        self._cut = {node.name: stage for node, stage in chosen.items()}
-        return chosen
-
-    # -------------------------------------------------------------------------------------------- random numbers
-
-    def _drawing(self, captured: Sequence[Captured], batches: Sequence[MicroBatch]) -> Drawing:
-        """What stages draw for micro-batches: where that can be told, what the unsplit model would."""
-        if not any(one.random for one in captured):
-            return lambda stage, micro_batch: nullcontext()
-        dims = None if any(one.places is None for one in captured) else self._batch_dims(captured, batches)
-        if dims is None or any(len(one.draws) != len(dims) for one in captured):
-            return Streams(default_generator).drawn_by
-        draws = [one.draws_of(batch) for one, batch in zip(captured, batches, strict=True)]
-        stream = Stream(draws, dims)
-        return lambda stage, number: stream.drawn_by(captured[number].places[stage], number)  # type: ignore[index]
-
-    def _batch_dims(self, captured: Sequence[Captured], batches: Sequence[MicroBatch]) -> list[int | None] | None:
-        if len(batches) == 1:
-            return [None] * len(captured[0].draws)
-        key = (captured[0], captured[1])
-        if key not in self._dims:
-            both = self._drawn_together(batches[:2])
-            one, other = (c.draws_of(b) for c, b in zip(key, batches, strict=False))
-            self._dims[key] = both and batch_dims(one, other, both)
-        return self._dims[key]
-
-    def _drawn_together(self, batches: Sequence[MicroBatch]) -> list | None:
-        """What the program draws for two micro-batches as one; None where they can not be joined."""
-        specs = self._args_spec or [TensorChunkSpec()] * len(batches[0].args)
-        try:
-            args = [merge_chunks(parts, spec) for *parts, spec in zip(*[b.args for b in batches], specs, strict=True)]
-            kwargs = {
-                key: merge_chunks([b.kwargs[key] for b in batches], self._kwargs_spec.get(key, TensorChunkSpec()))
-                for key in batches[0].kwargs
-            }
-            with recorded() as draws, autograd.no_grad():
-                trace(self.model, *args, **kwargs)
-        except (ValueError, RuntimeError, TypeError):
-            return None
-        return draws
-
-
-def _stages_of_parameters(pipe: AnyPipe) -> dict[str, set[int]]:
-    """The stages that have each parameter, by its qualified name."""
-    found: dict[str, set[int]] = defaultdict(set)
-    for stage in pipe.stages:
-        for name, _ in stage.module.named_parameters():  # type: ignore[attr-defined]
-            found[name].add(stage.index)
-    return found
+def _nothing(outputs: Mapping[str, Any]) -> Tensor:
+    """The loss of a micro-batch that has no part in it: its mean over no elements would be no number."""
+    parts = [(out * 0).sum() for out in outputs.values() if isinstance(out, Tensor) and out.requires_grad]
+    return sum(parts, start=registry["zeros"](()))
 
 
 def _merged(parts: Any) -> dict:
