@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import weakref
 
 import pytest
@@ -40,6 +41,23 @@ def test_over_processes(transport):
     failed = [(rank, text) for rank, found in enumerate(by_rank) for text in found.values() if text]
     assert failed == []
     assert all(found.keys() == conformance.CHECKS.keys() for found in by_rank)
+
+
+def test_a_thread_that_hangs_is_named_and_left_alone_when_the_others_have_given_up():
+    release = threading.Event()
+
+    def work(link):
+        if link.rank == 0:
+            link.doing = "F0.3"
+            release.wait()
+        link.receive(0, Message("F", 0, 1, 3))
+
+    try:
+        with pytest.raises(TimeoutError, match="rank 1 has waited 0.02 s") as caught:
+            get_transport("threads", timeout=0.02).launch(2, work)
+    finally:
+        release.set()
+    assert "rank 0 goes on in a thread that nobody waits for:\n  rank 0: F0.3" in caught.value.__notes__[0]
 
 
 def test_a_timeout_that_is_no_time_is_refused():

@@ -49,7 +49,9 @@ class _Launch:
     def run(self, work: Callable[[Link], Any]) -> list[Any]:
         """Let every rank work in its thread; the results by rank."""
         threads = [
-            threading.Thread(target=copy_context().run, args=(self._work, work, link), name=f"rank {link.rank}")
+            threading.Thread(
+                target=copy_context().run, args=(self._work, work, link), name=f"rank {link.rank}", daemon=True
+            )
             for link in self.links
         ]
         try:
@@ -57,7 +59,7 @@ class _Launch:
                 for thread in threads:
                     thread.start()
                 for thread in threads:
-                    thread.join()
+                    self._join(thread)
         except BaseException:  # Ctrl-C comes to the thread that waits here
             self.abort()
             for thread in threads:
@@ -69,6 +71,15 @@ class _Launch:
         if self.failures:
             raise self.failures[0]
         return self.results
+
+    def _join(self, thread: threading.Thread) -> None:
+        """Wait for a rank; where others have given up waiting for it, only as long again: a thread can't be ended."""
+        thread.join(self.timeout)
+        while thread.is_alive():
+            if self.failures:
+                self.failures[0].add_note(f"{thread.name} goes on in a thread that nobody waits for:\n{self.report()}")
+                return
+            thread.join(self.timeout)
 
     def _work(self, work: Callable[[Link], Any], link: "_End") -> None:
         try:
