@@ -36,6 +36,7 @@ from retrograd.pipelining.program import Program, default_stages, make_program
 from retrograd.pipelining.randomness import Draw, recorded
 from retrograd.pipelining.runtime import Job, Rank, Report
 from retrograd.pipelining.simulate import simulate
+from retrograd.pipelining.state import homes, spread
 from retrograd.pipelining.timeline import Event, Timeline
 from retrograd.pipelining.transports import get_transport
 
@@ -298,12 +299,7 @@ class Pipeline:
         first = self._captures.first
         if first is None:
             return dict.fromkeys(self.model.state_dict(), 0)
-        homes = self._program(first.pipe, self.micro_batches).homes
-        found: dict[int, int] = {}
-        for stage in first.pipe.stages:
-            for tensor in (*stage.module.parameters(), *stage.module.buffers()):  # type: ignore[attr-defined]
-                found.setdefault(id(tensor), homes[stage.index])
-        return {name: found.get(id(tensor), 0) for name, tensor in self.model.state_dict(keep_vars=True).items()}
+        return homes(self.model, first.pipe.stages, self._program(first.pipe, self.micro_batches).homes)
 
     def on_ranks(self, work: Callable[[int], Any]) -> list[Any]:
         """Run `work(rank)` for every rank, in the process that has it; the results of all, in every process.
@@ -319,13 +315,7 @@ class Pipeline:
         """Give the model in every process what the others have trained."""
         if not self._stale:
             return
-        homes, state = self.homes(), self.model.state_dict(keep_vars=True)
-        parts = self.on_ranks(lambda rank: {name: state[name].detach() for name, home in homes.items() if home == rank})
-        with autograd.no_grad():
-            for rank, part in enumerate(parts):
-                for name, value in part.items():
-                    if rank != self.rank:
-                        state[name].copy_(value)
+        spread(self.model, self.homes(), self.rank, self.on_ranks)
         self._stale = False
 
     # --------------------------------------------------------------------------------------------------- running
