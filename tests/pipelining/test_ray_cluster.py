@@ -56,6 +56,7 @@ def cluster():
     nodes = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False, "no_monitor": True})
     try:
         nodes.add_node(**node)
+        nodes.wait_for_nodes()
         ray.init(address=nodes.address, log_to_driver=False, logging_level="ERROR")
         yield ray
     finally:
