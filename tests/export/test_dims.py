@@ -356,3 +356,15 @@ def test_what_is_no_such_expression_is_not_fitted():
     points = [{"a": a} for a in (3, 4, 5, 6, 8, 13)]
     assert fit(points, [2 ** p["a"] for p in points]) is None
     assert Expression(()).at({}) == 0
+
+
+def test_a_number_that_is_nan_at_all_sizes_does_not_vary():
+    class Loss(nn.Module):
+        def forward(self, x, y):
+            return nn.functional.cross_entropy(x, y)  # nan where every target is ignored
+
+    batch = Dim("batch", min=2, max=64)
+    sizes = {"x": {0: batch}, "y": {0: batch}}
+    module = export(Loss(), (rg.randn(5, 3), rg.randint(3, (5,))), dynamic_shapes=sizes).module()
+    x, y = rg.randn(9, 3), rg.randint(3, (9,))
+    assert module(x, y).item() == pytest.approx(nn.functional.cross_entropy(x, y).item())

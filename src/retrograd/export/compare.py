@@ -38,7 +38,12 @@ def leaves_of(node: Node) -> list:
 
 def vary(values: Any) -> bool:
     """Whether numbers differ: nodes and other leaves were found to be alike."""
-    return _is_number(values[0]) and any(v != values[0] for v in values)
+    return _is_number(values[0]) and any(not _same_number(v, values[0]) for v in values)
+
+
+def _same_number(u: Any, v: Any) -> bool:
+    """Whether two numbers are equal; nan is nan."""
+    return bool(u == v or (u != u and v != v))
 
 
 def _is_number(value: Any) -> bool:
@@ -79,7 +84,7 @@ def _alike(u: Any, v: Any) -> bool:
         return _same_tensor(u, v)
     if _is_number(u) and _is_number(v):
         return isinstance(u, float) == isinstance(v, float)  # whether they depend on sizes is found out later
-    return u is v or (type(u) is type(v) and bool(u == v or (u != u and v != v)))
+    return u is v or (type(u) is type(v) and _same_number(u, v))
 
 
 def _same_tensor(u: Tensor, v: Tensor) -> bool:
