@@ -75,7 +75,6 @@ from retrograd.ops.legacy import ShortTensor as ShortTensor
 from retrograd import cli as cli
 from retrograd.func.arrays import deriv as deriv
 from retrograd.func.arrays import elementwise_grad as elementwise_grad
-from retrograd import export as export
 from retrograd import fft as fft
 from retrograd.func.arrays import grad as grad
 from retrograd.func.arrays import grad_and_aux as grad_and_aux
@@ -96,6 +95,7 @@ from retrograd import numpy as numpy
 from retrograd import random as random
 from retrograd import scipy as scipy
 from retrograd import signal as signal
+from retrograd import sklearn as sklearn
 from retrograd import special as special
 from retrograd.func.arrays import tensor_jacobian_product as tensor_jacobian_product
 from retrograd import testing as testing

@@ -51,9 +51,11 @@ def test_one_cycle_goes_up_and_far_down_and_the_momentum_the_other_way():
     assert max(found) == found[4] == pytest.approx(1.0)
     assert found[-1] == pytest.approx(1 / 25 / 1e4)
     assert (momenta[0], min(momenta), momenta[-1]) == pytest.approx((0.95, 0.85, 0.95))
+    schedule.step()  # the one after the last of the optimizer's steps
+    assert schedule.get_last_lr()[0] == found[-1]
     with pytest.raises(ValueError, match="has 10 steps"):
         schedule.step()
-    assert schedule.last_epoch == 9
+    assert schedule.last_epoch == 10
 
 
 def test_a_loaded_schedule_goes_on_where_the_saved_one_was():
@@ -101,6 +103,33 @@ def test_resuming_at_a_step_takes_the_initial_rates_from_the_optimizer():
             "'cos' or 'linear', got 'exp'",
         ),
         (lambda o: schedules.OneCycleLR(o, [1.0], 9), ValueError, "expected 2 values"),
+        (lambda o: schedules.ConstantLR(o, 2.0), ValueError, "between 0 and 1, got 2.0"),
+        (lambda o: schedules.PolynomialLR(o, 0), ValueError, "at least 1, got 0"),
+        (lambda o: schedules.MultiplicativeLR(o, [abs]), ValueError, "expected 2 functions"),
+        (lambda o: schedules.CosineAnnealingWarmRestarts(o, 0), ValueError, "got 0 and 1"),
+        (lambda o: schedules.CyclicLR(o, 0.1, 1.0, mode="x"), ValueError, "mode must be one of .* got 'x'"),
+        (lambda o: schedules.CyclicLR(o, 0.1, 1.0, 0), ValueError, "at least 1, got 0 and 0"),
+        (lambda o: schedules.CyclicLR(o, [0.1], 1.0), ValueError, "expected 2 values"),
+        (lambda o: schedules.ReduceLROnPlateau(o, factor=1.0), ValueError, "less than 1, got 1.0"),
+        (lambda o: schedules.ReduceLROnPlateau(o, mode="up"), ValueError, "got 'up'"),
+        (lambda o: schedules.ReduceLROnPlateau(3), TypeError, "expected an Optimizer, got int"),
+        (lambda o: schedules.ChainedScheduler([]), ValueError, "at least one schedule"),
+        (
+            lambda o: schedules.ChainedScheduler([schedules.StepLR(optimizer(), 1)], o),
+            ValueError,
+            "belongs to another optimizer",
+        ),
+        (
+            lambda o: schedules.SequentialLR(o, [schedules.ReduceLROnPlateau(o)], []),
+            TypeError,
+            "steps with a quantity",
+        ),
+        (
+            lambda o: schedules.SequentialLR(o, [schedules.StepLR(o, 1)], [3]),
+            ValueError,
+            r"1 schedules need 0 milestones that rise, got \[3\]",
+        ),
+        (lambda o: optim.swa_utils.SWALR(o, 0.1, anneal_strategy="x"), ValueError, "got 'x'"),
     ],
 )
 def test_bad_settings_are_refused_and_leave_the_optimizer_as_it_was(make, error, pattern):
@@ -142,3 +171,57 @@ def test_a_step_that_fails_leaves_schedule_and_optimizer_as_they_were():
             schedule.step()
         assert (opt.state_dict(), schedule.state_dict()) == before
     assert schedule.optimizer is opt
+
+
+def test_schedules_of_one_optimizer_multiply():
+    opt = optimizer()
+    both = [schedules.StepLR(opt, 2, 0.5), schedules.ExponentialLR(opt, 0.25)]
+    found = []
+    for _ in range(3):
+        for schedule in both:
+            schedule.step()
+        found.append(opt.param_groups[0]["lr"])
+    assert found == [0.25, 0.25**2 / 2, 0.25**3 / 2]
+
+
+def test_a_rate_that_the_user_changes_is_what_goes_on():
+    opt = optimizer()
+    schedule = schedules.ExponentialLR(opt, 0.5)
+    schedule.step()
+    opt.param_groups[0]["lr"] = 8.0
+    schedule.step()
+    assert schedule.get_last_lr() == [4.0, 0.125]
+
+
+def test_combined_schedules_go_on_where_the_saved_ones_were():
+    def make():
+        opt = optimizer()
+        parts = [schedules.LinearLR(opt, 0.25, 1.0, 3), schedules.ExponentialLR(opt, 0.5)]
+        return schedules.SequentialLR(opt, parts, [3])
+
+    schedule, other = make(), make()
+    rates(schedule, 4)
+    other.load_state_dict(copy.deepcopy(schedule.state_dict()))
+    other.optimizer.load_state_dict(schedule.optimizer.state_dict())
+    assert rates(other, 3) == rates(schedule, 3)
+    with pytest.raises(ValueError, match="the state has 1 schedules, this one 2"):
+        other.load_state_dict({"_schedulers": [{}]})
+
+
+def test_a_schedule_with_restarts_can_be_put_between_two_steps():
+    schedule = schedules.CosineAnnealingWarmRestarts(optimizer(), 2, 2)
+    schedule.step(3.0)  # a quarter of the second period, from 2 to 6
+    assert schedule.get_last_lr()[0] == pytest.approx((1 + math.cos(math.pi / 4)) / 2)
+    schedule.step(2.5)
+    assert schedule.get_last_lr()[0] == pytest.approx((1 + math.cos(math.pi / 8)) / 2)
+    with pytest.raises(ValueError, match="got -1"):
+        schedule.step(-1)
+
+
+def test_averages_take_new_statistics_of_batches_and_leave_the_model_in_its_mode():
+    model = nn.Sequential(nn.BatchNorm1d(1)).eval()
+    averaged = optim.swa_utils.AveragedModel(model).eval()
+    optim.swa_utils.update_bn([rg.tensor([[1.0], [3.0]]), (rg.tensor([[5.0], [7.0]]), "label")], averaged)
+    assert averaged.module[0].running_mean.tolist() == [4.0]
+    assert averaged.module[0].momentum == 0.1
+    assert not averaged.training

@@ -7,7 +7,20 @@ import pytest
 import retrograd as rg
 from retrograd import nn, optim
 
-EVERY = [optim.SGD, optim.Adam, optim.AdamW]
+EVERY = [
+    optim.SGD,
+    optim.Adam,
+    optim.AdamW,
+    optim.Adagrad,
+    optim.Adadelta,
+    optim.RMSprop,
+    optim.Adamax,
+    optim.NAdam,
+    optim.RAdam,
+    optim.ASGD,
+    optim.Adafactor,
+    optim.Lion,
+]
 
 
 def parameter(*values):
@@ -40,11 +53,48 @@ def test_adam_moves_by_the_learning_rate_in_its_first_step_and_adamw_decays_besi
         assert p.tolist() == pytest.approx([expected], rel=1e-5)
 
 
-@pytest.mark.parametrize("make", EVERY)
+@pytest.mark.parametrize("make", [*(make for make in EVERY if make is not optim.Adadelta), optim.Rprop])
 def test_every_optimizer_finds_the_minimum(make):
     p = parameter(1.0, -2.0)
-    descend(make([p], lr=0.1), [p], 200)
+    lr = 1.0 if make in (optim.Adagrad, optim.Adafactor) else 0.1
+    descend(make([p], lr=lr), [p], 200)
     assert max(abs(value) for value in p.tolist()) < 1e-2
+
+
+def test_lion_is_its_formula():
+    p = parameter(1.0, 1.0)
+    optimizer = optim.Lion([p], lr=0.25, betas=(0.5, 0.75), weight_decay=0.5)
+    p.grad = rg.tensor([4.0, -4.0])
+    optimizer.step()  # p (1 - 1 / 8) ∓ 1 / 4, m = ± 1
+    assert p.tolist() == [0.625, 1.125]
+    p.grad = rg.tensor([-0.5, 0.0])
+    optimizer.step()  # the direction is (0.5 - 0.25, -0.5): its signs stay
+    assert p.tolist() == [0.625 * 0.875 - 0.25, 1.125 * 0.875 + 0.25]
+    assert optimizer.state[p]["exp_avg"].tolist() == [0.625, -0.75]
+
+
+def test_lbfgs_solves_a_quadratic_in_as_many_steps_as_it_has_dimensions_and_needs_a_closure():
+    p = parameter(3.0, -2.0)
+    optimizer = optim.LBFGS([p], line_search_fn="strong_wolfe", max_iter=10)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (p * p * rg.tensor([1.0, 10.0])).sum()
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure).item() == 49.0
+    assert max(abs(value) for value in p.tolist()) < 1e-3
+    with pytest.raises(TypeError, match="pass a closure"):
+        optimizer.step()
+
+
+def test_muon_moves_by_a_nearly_orthogonal_matrix():
+    p = nn.Parameter(rg.zeros(3, 5))
+    p.grad = rg.randn(3, 5)
+    optim.Muon([p], lr=1.0, weight_decay=0.0).step()
+    sizes = rg.linalg.svdvals(p.detach()).tolist()
+    assert 0.5 < min(sizes) < max(sizes) < 1.3
 
 
 @pytest.mark.parametrize("make", EVERY)
@@ -149,6 +199,22 @@ def test_named_parameters_are_taken_too():
         (lambda p: optim.Adam([p], betas=(0.9, 1.0)), ValueError, r"not including 1, got \(0.9, 1.0\)"),
         (lambda p: optim.AdamW([p], eps=-1.0), ValueError, "eps must be at least 0, got -1.0"),
         (lambda p: optim.Adam([rg.tensor([1j], requires_grad=True)]), TypeError, "complex"),
+        (lambda p: optim.Lion([rg.tensor([1j], requires_grad=True)]), TypeError, "Lion of complex"),
+        (lambda p: optim.Adagrad([p], lr_decay=-1.0), ValueError, "lr_decay must be at least 0, got -1.0"),
+        (lambda p: optim.Adadelta([p], rho=1.5), ValueError, "rho must lie between 0 and 1, got 1.5"),
+        (lambda p: optim.RMSprop([p], momentum=-1), ValueError, "momentum"),
+        (lambda p: optim.NAdam([p], momentum_decay=-1), ValueError, "momentum_decay"),
+        (lambda p: optim.RAdam([p], betas=(1.0, 0.5)), ValueError, "betas"),
+        (lambda p: optim.Rprop([p], etas=(1.5, 2.0)), ValueError, r"etas .* got \(1.5, 2.0\)"),
+        (lambda p: optim.Rprop([p], step_sizes=(2, 1)), ValueError, "step_sizes"),
+        (lambda p: optim.ASGD([p], lr=-1), ValueError, "lr"),
+        (lambda p: optim.Adafactor([p], d=0.5), ValueError, "d=0.5"),
+        (lambda p: optim.Adafactor([p], beta2_decay=0.5), ValueError, "beta2_decay must be at most 0"),
+        (lambda p: optim.Muon([p]), ValueError, "matrices only"),
+        (lambda p: optim.Muon([nn.Parameter(rg.ones(1, 1))], adjust_lr_fn="x"), ValueError, "got 'x'"),
+        (lambda p: optim.LBFGS([p], line_search_fn="x"), ValueError, "got 'x'"),
+        (lambda p: optim.LBFGS([p], max_iter=0), ValueError, "max_iter and history_size"),
+        (lambda p: optim.LBFGS([{"params": [p]}, {"params": [parameter(1.0)]}]), ValueError, "one group"),
     ],
 )
 def test_what_can_not_be_optimized_is_refused_by_name(make, error, pattern):
@@ -168,7 +234,12 @@ def test_a_refused_group_changes_nothing():
 
 @pytest.mark.parametrize(
     ("make", "settings"),
-    [(optim.SGD, {"momentum": 0.9}), (optim.Adam, {"amsgrad": True}), (optim.AdamW, {})],
+    [
+        (optim.SGD, {"momentum": 0.9}),
+        (optim.Adam, {"amsgrad": True}),
+        (optim.RMSprop, {"momentum": 0.9, "centered": True}),
+        *((make, {}) for make in [*EVERY[2:], optim.Rprop]),
+    ],
 )
 def test_a_loaded_optimizer_goes_on_exactly_as_the_saved_one(make, settings):
     params = [parameter(1.0, 2.0), parameter(-1.0)]

@@ -43,7 +43,10 @@ OPTIMIZERS = [
     ("ASGD", {"lr": 0.1}),
     ("ASGD", {"lr": 0.1, "lambd": 0.1, "alpha": 0.5, "t0": 3.0, "weight_decay": 0.1, "maximize": True}),
     ("Adafactor", {"lr": 0.1}),
-    ("Adafactor", {"lr": 0.5, "beta2_decay": -0.5, "eps": (1e-3, 0.1), "d": 2.0, "weight_decay": 0.1, "maximize": True}),
+    (
+        "Adafactor",
+        {"lr": 0.5, "beta2_decay": -0.5, "eps": (1e-3, 0.1), "d": 2.0, "weight_decay": 0.1, "maximize": True},
+    ),
 ]
 
 
@@ -283,7 +286,9 @@ def test_the_annealing_of_averaging_agrees(strategy, epochs):
 
 @pytest.mark.parametrize("name", ["MultiStepLR", "CosineAnnealingWarmRestarts", "CyclicLR", "PolynomialLR"])
 def test_a_schedule_takes_the_state_of_its_peer(name):
-    settings = {"MultiStepLR": ([2, 5],), "CosineAnnealingWarmRestarts": (3, 2), "CyclicLR": (0.1, 0.5, 4)}.get(name, ())
+    settings = {"MultiStepLR": ([2, 5],), "CosineAnnealingWarmRestarts": (3, 2), "CyclicLR": (0.1, 0.5, 4)}.get(
+        name, ()
+    )
     mine, peer = tensors()
     ours, theirs = optim.SGD(mine, lr=0.1, momentum=0.9), torch.optim.SGD(peer, lr=0.1, momentum=0.9)
     schedule = getattr(optim.lr_scheduler, name)(ours, *settings)

@@ -1,12 +1,51 @@
-"""Activations: elementwise functions of a tensor of any shape, and softmax along one dimension."""
+"""Activations: functions of each element by itself; the shape stays, nested tensors too.
+
+Those with `inplace` can write the result into their input, and return that.
+"""
+
+from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.nn import functional as F
-from retrograd.nn.module import Module
+from retrograd.nn.parameter import Parameter
+from retrograd.nn.settings import Settings
+from retrograd.ops.create import full
+from retrograd.ops.layout import check_device
 
 
-class ReLU(Module):
-    """max(x, 0), elementwise.
+class _Elementwise(Settings):
+    """What activations share: `_of` is the function."""
+
+    inplace = False
+
+    def _of(self, x: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Elementwise."""
+        # Into the input itself, but of a copy: the derivative may need the numbers that are overwritten.
+        return input.copy_(self._of(input.clone())) if self.inplace else self._of(input)
+
+
+class _InPlace(_Elementwise):
+    """Those whose only argument is `inplace`."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__(inplace=inplace)
+
+
+class _Plain(_Elementwise):
+    """Those without arguments."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+# ------------------------------------------------------------------------------------------ made of straight lines
+
+
+class ReLU(_InPlace):
+    """max(x, 0).
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -14,12 +53,42 @@ class ReLU(Module):
     tensor([0., 2.])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Elementwise."""
-        return F.relu(input)
+    def _of(self, x: Tensor) -> Tensor:
+        return F.relu(x)
 
 
-class LeakyReLU(Module):
+class Hardtanh(_Elementwise):
+    """x, but at least `min_val` and at most `max_val`; a ValueError unless the first is less.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.Hardtanh(-2.0, 2.0)(rg.tensor([-3.0, 1.0, 5.0]))
+    tensor([-2.,  1.,  2.])
+    """
+
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+        if not min_val < max_val:
+            raise ValueError(f"{type(self).__name__}: min_val must be less than max_val, got {min_val} and {max_val}")
+        super().__init__(min_val=min_val, max_val=max_val, inplace=inplace)
+
+    def _of(self, x: Tensor) -> Tensor:
+        return F.hardtanh(x, self.min_val, self.max_val)
+
+
+class ReLU6(Hardtanh):
+    """x, but at least 0 and at most 6.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.ReLU6()(rg.tensor([-1.0, 2.0, 7.0]))
+    tensor([0., 2., 6.])
+    """
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__(0.0, 6.0, inplace)
+
+
+class LeakyReLU(_Elementwise):
     """x where x > 0, else negative_slope · x.
 
     >>> import retrograd as rg
@@ -28,20 +97,180 @@ class LeakyReLU(Module):
     tensor([-0.5,  2. ])
     """
 
-    def __init__(self, negative_slope: float = 0.01) -> None:
-        super().__init__()
-        self.negative_slope = negative_slope
+    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
+        super().__init__(negative_slope=negative_slope, inplace=inplace)
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Elementwise."""
-        return F.leaky_relu(input, self.negative_slope)
-
-    def extra_repr(self) -> str:
-        """The slope."""
-        return f"negative_slope={self.negative_slope}"
+    def _of(self, x: Tensor) -> Tensor:
+        return F.leaky_relu(x, self.negative_slope)
 
 
-class GELU(Module):
+class PReLU(_Elementwise):
+    """x where x > 0, else weight · x, of slopes that are learned: He et al., ICCV 2015.
+
+    `weight` (num_parameters) is one slope, or one for each channel, which is dimension 1 of x. It starts as
+    `init`, and is best left out of weight decay.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.PReLU()(rg.tensor([-1.0, 2.0]))
+    tensor([-0.25,  2.  ], ...)
+    """
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
+        super().__init__(num_parameters=num_parameters)
+        check_device(device)
+        self.init = init
+        self.weight = Parameter(full((num_parameters,), float(init), dtype=dtype))
+
+    def reset_parameters(self) -> None:
+        """Every slope is `init` again."""
+        self.weight.detach().fill_(self.init)
+
+    def _of(self, x: Tensor) -> Tensor:
+        return F.prelu(x, self.weight)
+
+
+class RReLU(_Elementwise):
+    """x where x > 0, else slope · x, the slope drawn anew for each element in training, between two bounds.
+
+    In evaluation it is their mean: Xu et al., arXiv 1505.00853.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.RReLU(0.25, 0.75).eval()(rg.tensor([-1.0, 2.0]))
+    tensor([-0.5,  2. ])
+    """
+
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False) -> None:
+        super().__init__(lower=lower, upper=upper, inplace=inplace)
+
+    def _of(self, x: Tensor) -> Tensor:
+        return F.rrelu(x, self.lower, self.upper, self.training)
+
+
+class Threshold(_Elementwise):
+    """x where x > threshold, else value.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.Threshold(1.0, 9.0)(rg.tensor([1.0, 2.0]))
+    tensor([9., 2.])
+    """
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        super().__init__(threshold=threshold, value=value, inplace=inplace)
+
+    def _of(self, x: Tensor) -> Tensor:
+        return F.threshold(x, self.threshold, self.value)
+
+
+class Hardsigmoid(_InPlace):
+    """x / 6 + 1 / 2, but at least 0 and at most 1.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.Hardsigmoid()(rg.tensor([-4.0, 0.0, 4.0]))
+    tensor([0. , 0.5, 1. ])
+    """
+
+    def _of(self, x: Tensor) -> Tensor:
+        return F.hardsigmoid(x)
+
+
+class Hardswish(_InPlace):
+    """x hardsigmoid(x): Howard et al., arXiv 1905.02244.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.Hardswish()(rg.tensor([-4.0, 0.0, 4.0]))
+    tensor([-0.,  0.,  4.])
+    """
+
+    def _of(self, x: Tensor) -> Tensor:
+        return F.hardswish(x)
+
+
+class Hardshrink(_Elementwise):
+    """x, but 0 from -lambd to lambd.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.Hardshrink(1.0)(rg.tensor([0.5, 2.0]))
+    tensor([0., 2.])
+    """
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__(lambd=lambd)
+
+    def _of(self, x: Tensor) -> Tensor:
+        return F.hardshrink(x, self.lambd)
+
+
+class Softshrink(_Elementwise):
+    """x moved towards 0 by lambd, and not beyond.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.Softshrink(1.0)(rg.tensor([0.5, 2.0]))
+    tensor([0., 1.])
+    """
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__(lambd=lambd)
+
+    def _of(self, x: Tensor) -> Tensor:
+        return F.softshrink(x, self.lambd)
+
+
+# -------------------------------------------------------------------------------------------------------- smooth
+
+
+class ELU(_Elementwise):
+    """x where x > 0, else alpha (exp(x) - 1): Clevert et al., arXiv 1511.07289.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.ELU(2.0)(rg.tensor([-50.0, 2.0]))
+    tensor([-2.,  2.])
+    """
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__(alpha=alpha, inplace=inplace)
+
+    def _of(self, x: Tensor) -> Tensor:
+        return F.elu(x, self.alpha)
+
+
+class CELU(_Elementwise):
+    """x where x > 0, else alpha (exp(x / alpha) - 1): Barron, arXiv 1704.07483; alpha must not be 0.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.CELU(2.0)(rg.tensor([-90.0, 2.0]))
+    tensor([-2.,  2.])
+    """
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__(alpha=alpha, inplace=inplace)
+
+    def _of(self, x: Tensor) -> Tensor:
+        return F.celu(x, self.alpha)
+
+
+class SELU(_InPlace):
+    """1.0507 ELU(x, 1.6733), which keeps mean 0 and variance 1: Klambauer et al., arXiv 1706.02515.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.SELU()(rg.tensor([0.0]))
+    tensor([0.])
+    """
+
+    def _of(self, x: Tensor) -> Tensor:
+        return F.selu(x)
+
+
+class GELU(_Elementwise):
     """x Φ(x), with Φ the normal distribution function; approximate="tanh" is Hendrycks and Gimpel's formula.
 
     >>> import retrograd as rg
@@ -51,20 +280,14 @@ class GELU(Module):
     """
 
     def __init__(self, approximate: str = "none") -> None:
-        super().__init__()
-        self.approximate = approximate
+        super().__init__(approximate=approximate)
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Elementwise."""
-        return F.gelu(input, approximate=self.approximate)
-
-    def extra_repr(self) -> str:
-        """Which formula."""
-        return f"approximate={self.approximate!r}"
+    def _of(self, x: Tensor) -> Tensor:
+        return F.gelu(x, approximate=self.approximate)
 
 
-class SiLU(Module):
-    """x sigmoid(x), elementwise.
+class SiLU(_InPlace):
+    """x sigmoid(x).
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -72,13 +295,54 @@ class SiLU(Module):
     tensor([0.])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Elementwise."""
-        return F.silu(input)
+    def _of(self, x: Tensor) -> Tensor:
+        return F.silu(x)
 
 
-class Sigmoid(Module):
-    """1 / (1 + exp(-x)), elementwise.
+class Mish(_InPlace):
+    """x tanh(softplus(x)): Misra, arXiv 1908.08681.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.Mish()(rg.tensor([0.0]))
+    tensor([0.])
+    """
+
+    def _of(self, x: Tensor) -> Tensor:
+        return F.mish(x)
+
+
+class Softplus(_Elementwise):
+    """log(1 + exp(beta x)) / beta, and x itself where beta x is more than `threshold`.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.Softplus()(rg.tensor([-200.0, 200.0]))
+    tensor([  0., 200.])
+    """
+
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
+        super().__init__(beta=beta, threshold=threshold)
+
+    def _of(self, x: Tensor) -> Tensor:
+        return F.softplus(x, self.beta, self.threshold)
+
+
+class Softsign(_Plain):
+    """x / (1 + |x|).
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.Softsign()(rg.tensor([-1.0, 1.0]))
+    tensor([-0.5,  0.5])
+    """
+
+    def _of(self, x: Tensor) -> Tensor:
+        return F.softsign(x)
+
+
+class Sigmoid(_Plain):
+    """1 / (1 + exp(-x)).
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -86,13 +350,25 @@ class Sigmoid(Module):
     tensor([0.5])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Elementwise."""
-        return F.sigmoid(input)
+    def _of(self, x: Tensor) -> Tensor:
+        return F.sigmoid(x)
 
 
-class Tanh(Module):
-    """The hyperbolic tangent, elementwise.
+class LogSigmoid(_Plain):
+    """log(1 / (1 + exp(-x))), without overflow.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.LogSigmoid()(rg.tensor([-200.0]))
+    tensor([-200.])
+    """
+
+    def _of(self, x: Tensor) -> Tensor:
+        return F.logsigmoid(x)
+
+
+class Tanh(_Plain):
+    """The hyperbolic tangent.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -100,50 +376,18 @@ class Tanh(Module):
     tensor([0.])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Elementwise."""
-        return F.tanh(input)
+    def _of(self, x: Tensor) -> Tensor:
+        return F.tanh(x)
 
 
-class Softmax(Module):
-    """exp(x) / sum(exp(x)) along `dim`; the shape stays.
-
-    >>> import retrograd as rg
-    >>> from retrograd import nn
-    >>> nn.Softmax(dim=-1)(rg.zeros(1, 2))
-    tensor([[0.5, 0.5]])
-    """
-
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        self.dim = dim
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Along the dimension."""
-        return F.softmax(input, dim=self.dim)
-
-    def extra_repr(self) -> str:
-        """The dimension."""
-        return f"dim={self.dim}"
-
-
-class LogSoftmax(Module):
-    """log(softmax(x)) along `dim`, without overflow; the shape stays.
+class Tanhshrink(_Plain):
+    """x - tanh(x).
 
     >>> import retrograd as rg
     >>> from retrograd import nn
-    >>> nn.LogSoftmax(dim=0)(rg.zeros(1))
-    tensor([0.])
+    >>> nn.Tanhshrink()(rg.tensor([0.0, 50.0]))
+    tensor([ 0., 49.])
     """
 
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        self.dim = dim
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Along the dimension."""
-        return F.log_softmax(input, dim=self.dim)
-
-    def extra_repr(self) -> str:
-        """The dimension."""
-        return f"dim={self.dim}"
+    def _of(self, x: Tensor) -> Tensor:
+        return F.tanhshrink(x)

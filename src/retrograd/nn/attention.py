@@ -4,23 +4,28 @@ import math
 from functools import reduce
 from typing import Any
 
+from retrograd.core import operator_named
 from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.linear import Linear
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
-from retrograd.ops.create import empty, ones_like, zeros
+from retrograd.ops.create import empty, ones, ones_like, zeros
 from retrograd.ops.nn import attention_weights
 from retrograd.ops.pointwise import logical_and, logical_not, logical_or
+
+_cat = operator_named("cat")
 
 
 class MultiheadAttention(Module):
     """softmax(Q Kᵀ / sqrt(head size)) V in `num_heads` subspaces of equal size: Vaswani et al., NeurIPS 2017.
 
-    Queries have shape (L, N, embed_dim), keys (S, N, kdim), values (S, N, vdim): L and S positions, N the
-    batch, which comes first if `batch_first`; without a batch there is no N. Parameters are PyTorch's:
-    `in_proj_weight` (3 embed_dim, embed_dim), or `q_proj_weight`, `k_proj_weight` and `v_proj_weight` where
-    kdim or vdim differs from embed_dim; `in_proj_bias`; `out_proj`. `dropout` acts on the weights.
+    Queries have shape (L, N, embed_dim), keys (S, N, kdim), values (S, N, vdim): L and S positions, N the batch,
+    which comes first if `batch_first`; without a batch there is no N. Parameters are PyTorch's: `in_proj_weight` (3
+    embed_dim, embed_dim), or `q_proj_weight`, `k_proj_weight` and `v_proj_weight` where kdim or vdim differs from
+    embed_dim; `in_proj_bias`; `out_proj`. `dropout` acts on the weights. `add_bias_kv` adds a learned key and value,
+    `bias_k` and `bias_v`, behind the others, `add_zero_attn` one of zeros. Nested queries, keys and values (N, j,
+    embed_dim) need `batch_first`; each component attends to its own.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -33,6 +38,8 @@ class MultiheadAttention(Module):
 
     in_proj_weight: Any
     in_proj_bias: Any
+    bias_k: Any
+    bias_v: Any
 
     def __init__(
         self,
@@ -40,7 +47,8 @@ class MultiheadAttention(Module):
         num_heads: int,
         dropout: float = 0.0,
         bias: bool = True,
-        *,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
         kdim: int | None = None,
         vdim: int | None = None,
         batch_first: bool = False,
@@ -59,11 +67,16 @@ class MultiheadAttention(Module):
         self.head_dim = embed_dim // num_heads
         self.dropout = dropout
         self.batch_first = batch_first
+        self.add_zero_attn = add_zero_attn
         self._add_weights(dtype)
         self.register_parameter("in_proj_bias", Parameter(zeros(3 * embed_dim, dtype=dtype)) if bias else None)
         self.out_proj = Linear(embed_dim, embed_dim, bias=bias, dtype=dtype)
         if bias:
             init.zeros_(self.out_proj.bias)
+        for name in ("bias_k", "bias_v"):
+            self.register_parameter(name, Parameter(empty(1, 1, embed_dim, dtype=dtype)) if add_bias_kv else None)
+            if add_bias_kv:
+                init.xavier_normal_(getattr(self, name))
 
     def _add_weights(self, dtype: Any) -> None:
         if self.kdim == self.vdim == self.embed_dim:
@@ -86,26 +99,44 @@ class MultiheadAttention(Module):
         attn_mask: Any = None,
         average_attn_weights: bool = True,
         is_causal: bool = False,
+        cache: Any = None,
     ) -> tuple[Any, Any]:
         """The attention's output, shaped as the query, and its weights, or None where they are not needed.
 
         `key_padding_mask` (N, S) and `attn_mask` (L, S), (N · num_heads, L, S) or (N, 1, L, S) are True where
         attention is forbidden, or floats that are added to the scores; queries that may look nowhere get 0. The weights
         are (N, L, S), the mean over the heads, or (N, num_heads, L, S). `is_causal`: query i sees keys 0 to i;
-        an `attn_mask` beside it is taken to say just that.
+        an `attn_mask` beside it is taken to say just that. With a `KVCache`, keys and values come behind those that it
+        holds, the queries are the last positions, and masks are as wide as all keys.
         """
         self._check(query, key, value)
         batched = query.ndim == 3
-        masks = (_per_head(attn_mask, self.num_heads), _per_key(key_padding_mask, batched))
+        masks: tuple[Any, ...] = (_per_head(attn_mask, self.num_heads), _per_key(key_padding_mask, batched))
         causal = is_causal and attn_mask is None
+        q, k, v = self._project(query, key, value, cache)
+        whole = k
+        k, v, masks = self._with_additions(k, v, masks)
+        if causal and (cache is not None or k is not whole):
+            masks, causal = (*masks, _future(q, whole, k, cache is not None)), False
         dropout = self.dropout if self.training else 0.0
-        q, k, v = self._project(query, key, value)
         out, weights = _attend(q, k, v, masks, causal, dropout, need_weights)
         out = self._leave(self.out_proj(out.transpose(1, 2).flatten(2)), batched)
         if weights is None:
             return out, None
         weights = weights.mean(1) if average_attn_weights else weights
         return out, weights if batched else weights.squeeze(0)
+
+    def _with_additions(self, k: Any, v: Any, masks: tuple[Any, ...]) -> tuple[Any, Any, tuple[Any, ...]]:
+        """A learned key and value behind the others, and one of zeros, which no mask forbids."""
+        pairs = []
+        if self.bias_k is not None:
+            pairs.append((self._as_heads(self.bias_k), self._as_heads(self.bias_v)))
+        if self.add_zero_attn:
+            pairs.append((zeros(1, dtype=k.dtype), zeros(1, dtype=v.dtype)))
+        for more_k, more_v in pairs:
+            k, v = (_cat([x, more.expand(*x.shape[:-2], 1, x.shape[-1])], -2) for x, more in ((k, more_k), (v, more_v)))
+            masks = tuple(mask if mask is None else F.pad(mask, (0, 1), value=0) for mask in masks)
+        return k, v, masks
 
     def _check(self, query: Any, key: Any, value: Any) -> None:
         if query.ndim not in (2, 3) or not query.ndim == key.ndim == value.ndim:
@@ -114,16 +145,25 @@ class MultiheadAttention(Module):
                 f"got shapes {query.shape}, {key.shape} and {value.shape}"
             )
 
-    def _project(self, query: Any, key: Any, value: Any) -> tuple[Any, ...]:
+    def _project(self, query: Any, key: Any, value: Any, cache: Any) -> tuple[Any, ...]:
         """Queries, keys and values as (N, num_heads, positions, head size)."""
-        heads = (self.num_heads, self.head_dim)
         if query is key is value and self.in_proj_weight is not None:
             parts = F.linear(self._enter(query), self.in_proj_weight, self.in_proj_bias).chunk(3, -1)
-        else:
-            biases = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
-            inputs = zip((query, key, value), self._weights(), biases, strict=True)
-            parts = tuple(F.linear(self._enter(x), weight, bias) for x, weight, bias in inputs)
-        return tuple(part.unflatten(-1, heads).transpose(1, 2) for part in parts)
+            q, k, v = (self._as_heads(part) for part in parts)
+            return (q, k, v) if cache is None else (q, *cache.take(self, lambda: (k, v)))
+        biases = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
+        weights = self._weights()
+
+        def projected(number: int, x: Any) -> Any:
+            return self._as_heads(F.linear(self._enter(x), weights[number], biases[number]))
+
+        def pair() -> tuple[Any, Any]:
+            return projected(1, key), projected(2, value)
+
+        return projected(0, query), *(pair() if cache is None else cache.take(self, pair))
+
+    def _as_heads(self, x: Any) -> Any:
+        return x.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)
 
     def _weights(self) -> tuple[Any, ...]:
         if self.in_proj_weight is not None:
@@ -141,6 +181,15 @@ class MultiheadAttention(Module):
         if not batched:
             return x.squeeze(0)
         return x if self.batch_first else x.transpose(0, 1)
+
+
+def _future(queries: Any, seen: Any, keys: Any, last: bool) -> Any:
+    """Where keys lie behind queries, the first or `last` positions of those seen; keys behind these are for all."""
+    count, positions = queries.shape[-2], seen.shape[-2]
+    if count == 1 and last:
+        return None
+    future = ones(count, positions, dtype="bool").triu((positions - count if last else 0) + 1)
+    return F.pad(future, (0, keys.shape[-2] - positions), value=False)
 
 
 def _attend(

@@ -1,15 +1,30 @@
-"""Dropout."""
+"""Dropout: in training zeros at random, drawn from the default generator; in evaluation the input itself."""
 
 from retrograd.core import Tensor
 from retrograd.nn import functional as F
-from retrograd.nn.module import Module
+from retrograd.nn.settings import Settings
 
 
-class Dropout(Module):
+class _Dropout(Settings):
+    """What all share: a probability, and whether the result is written into the input."""
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        if not 0 <= p <= 1:
+            raise ValueError(f"{type(self).__name__}: the probability must lie between 0 and 1, got {p}")
+        super().__init__(p=p, inplace=inplace)
+
+    def _of(self, x: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The shape stays."""
+        return input.copy_(self._of(input)) if self.inplace and self.training else self._of(input)
+
+
+class Dropout(_Dropout):
     """In training, each element is zero with probability p, and x / (1 - p) else.
 
-    Srivastava et al., JMLR 15 (2014). Draws from the default generator. In evaluation the input
-    passes unchanged.
+    Of tensors of any shape, nested ones too. Srivastava et al., JMLR 15 (2014).
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -17,16 +32,72 @@ class Dropout(Module):
     tensor([1., 1.])
     """
 
-    def __init__(self, p: float = 0.5) -> None:
-        super().__init__()
-        if not 0 <= p <= 1:
-            raise ValueError(f"Dropout: the probability must lie between 0 and 1, got {p}")
-        self.p = p
+    def _of(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.p, self.training)
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Of any shape, which stays."""
-        return F.dropout(input, self.p, self.training)
 
-    def extra_repr(self) -> str:
-        """The probability."""
-        return f"p={self.p}"
+class Dropout1d(_Dropout):
+    """`Dropout` of whole channels of x (n, channels, l) or (channels, l).
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.Dropout1d().eval()(rg.ones(1, 1, 2))
+    tensor([[[1., 1.]]])
+    """
+
+    def _of(self, x: Tensor) -> Tensor:
+        return F.dropout1d(x, self.p, self.training)
+
+
+class Dropout2d(_Dropout):
+    """`Dropout` of whole channels of images (n, channels, h, w): Tompson et al., arXiv 1411.4280.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.Dropout2d(1.0)(rg.ones(1, 1, 1, 2))
+    tensor([[[[0., 0.]]]])
+    """
+
+    def _of(self, x: Tensor) -> Tensor:
+        return F.dropout2d(x, self.p, self.training)
+
+
+class Dropout3d(_Dropout):
+    """`Dropout` of whole channels of x (n, channels, d, h, w) or (channels, d, h, w).
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.Dropout3d()(rg.ones(1, 1, 2, 2, 2)).unique().numel()
+    1
+    """
+
+    def _of(self, x: Tensor) -> Tensor:
+        return F.dropout3d(x, self.p, self.training)
+
+
+class AlphaDropout(_Dropout):
+    """In training, each element is where `SELU` saturates with probability p; mean 0 and variance 1 stay.
+
+    Klambauer et al., arXiv 1706.02515.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.AlphaDropout().eval()(rg.ones(2))
+    tensor([1., 1.])
+    """
+
+    def _of(self, x: Tensor) -> Tensor:
+        return F.alpha_dropout(x, self.p, self.training)
+
+
+class FeatureAlphaDropout(_Dropout):
+    """`AlphaDropout` of whole channels of x (n, channels, ...).
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.FeatureAlphaDropout()(rg.ones(1, 1, 2, 2)).unique().numel()
+    1
+    """
+
+    def _of(self, x: Tensor) -> Tensor:
+        return F.feature_alpha_dropout(x, self.p, self.training)

@@ -8,11 +8,14 @@ from typing import Any
 
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor, operator_named
+from retrograd.ops.create import eye, zeros
 from retrograd.ops.random import Generator, rand, randn
 
+_argsort = operator_named("argsort")
+_qr = operator_named("linalg.qr")
 _where = operator_named("where")
 _GAINS = {"tanh": 5 / 3, "relu": math.sqrt(2), "selu": 3 / 4}
-_LINEAR = {"linear", "conv1d", "conv2d", "conv3d", "sigmoid"}
+_LINEAR = {"linear", "sigmoid"} | {f"conv{kind}{n}d" for kind in ("", "_transpose") for n in (1, 2, 3)}
 
 
 def _write(tensor: Any, value: Any) -> Any:
@@ -153,3 +156,80 @@ def kaiming_normal_(
     if 0 in tensor.shape:
         return tensor
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
+
+
+def _need(name: str, tensor: Any, *dims: int) -> None:
+    if tensor.ndim not in dims:
+        wanted = " or ".join(str(d) for d in dims)
+        raise ValueError(f"{name}: expected a tensor of {wanted} dimensions, got shape {tensor.shape}")
+
+
+def eye_(tensor: Any) -> Tensor:
+    """The identity matrix, of any two sizes.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.init.eye_(rg.empty(2, 3))
+    tensor([[1., 0., 0.],
+            [0., 1., 0.]])
+    """
+    _need("eye_", tensor, 2)
+    return _write(tensor, eye(*tensor.shape, dtype=tensor.dtype))
+
+
+def dirac_(tensor: Any, groups: int = 1) -> Tensor:
+    """Kernels (out, in, ...) of convolutions that pass as many of the inputs as they can, in each of the groups.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.init.dirac_(rg.empty(2, 2, 3)).tolist()
+    [[[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]
+    """
+    _need("dirac_", tensor, 3, 4, 5)
+    if groups < 1 or tensor.shape[0] % groups:
+        raise ValueError(f"dirac_: {tensor.shape[0]} outputs can't be divided into {groups} groups")
+    outputs = tensor.shape[0] // groups
+    middle = tuple(size // 2 for size in tensor.shape[2:])
+    kernel = zeros(tensor.shape, dtype=tensor.dtype)
+    for channel in range(min(outputs, tensor.shape[1])):
+        for group in range(groups):
+            kernel[(group * outputs + channel, channel, *middle)] = 1
+    return _write(tensor, kernel)
+
+
+def orthogonal_(tensor: Any, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """gain times a random matrix with orthogonal rows, or columns if fewer; all dimensions but the first are one.
+
+    Saxe, McClelland and Ganguli, ICLR 2014.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> x = nn.init.orthogonal_(rg.empty(3, 5), gain=2.0)
+    >>> bool((x @ x.mT - 4 * rg.eye(3)).abs().amax() < 1e-4)
+    True
+    """
+    if tensor.ndim < 2:
+        raise ValueError(f"orthogonal_: expected a tensor of at least 2 dimensions, got shape {tensor.shape}")
+    if not tensor.numel():
+        return tensor
+    rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
+    q, r = _qr(randn((max(rows, columns), min(rows, columns)), generator=generator, dtype=tensor.dtype))
+    q = q * r.diagonal().sign()  # without which QR would prefer some matrices
+    return _write(tensor, (q.mT if rows < columns else q).reshape(tensor.shape) * gain)
+
+
+def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
+    """Normal numbers of that standard deviation, but zeros in a share `sparsity` of each column: Martens, ICML 2010.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> (nn.init.sparse_(rg.empty(4, 3), sparsity=0.5) == 0).sum(0).tolist()
+    [2, 2, 2]
+    """
+    _need("sparse_", tensor, 2)
+    if not 0 <= sparsity <= 1:
+        raise ValueError(f"sparse_: sparsity is a share, between 0 and 1, got {sparsity}")
+    count = math.ceil(sparsity * tensor.shape[0])
+    places = _argsort(_argsort(rand(tensor.shape, generator=generator), dim=0), dim=0)
+    normal_(tensor, 0.0, std, generator)
+    return _write(tensor, _where(places < count, 0.0, tensor.detach()))

@@ -1,14 +1,14 @@
-"""Linear layers, and those that only pass on or reshape."""
+"""Linear and bilinear layers, and those that only pass on or reshape."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.module import Module
-from retrograd.nn.parameter import Parameter
-from retrograd.ops.create import empty
+from retrograd.nn.settings import unfilled
 
 
 class Identity(Module):
@@ -44,12 +44,14 @@ class Linear(Module):
 
     bias: Any
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: Any = None) -> None:
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
-        self.weight = Parameter(empty(out_features, in_features, dtype=dtype))
-        self.register_parameter("bias", Parameter(empty(out_features, dtype=dtype)) if bias else None)
+        self.weight = unfilled(True, (out_features, in_features), device, dtype)
+        self.register_parameter("bias", unfilled(bias, (out_features,), device, dtype))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -66,6 +68,57 @@ class Linear(Module):
     def extra_repr(self) -> str:
         """Sizes, and whether there is a bias."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class Bilinear(Module):
+    """x1ᵀ W x2 + b: `weight` (out_features, in1_features, in2_features), `bias` (out_features).
+
+    Maps (..., in1_features) and (..., in2_features) to (..., out_features). Both start uniform within
+    ±1 / sqrt(in1_features).
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.Bilinear(4, 3, 2)(rg.ones(5, 4), rg.ones(5, 3)).shape
+    (5, 2)
+    """
+
+    bias: Any
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if in1_features < 1:
+            raise ValueError(f"Bilinear: in1_features must be at least 1, got {in1_features}")
+        super().__init__()
+        self.in1_features = in1_features
+        self.in2_features = in2_features
+        self.out_features = out_features
+        self.weight = unfilled(True, (out_features, in1_features, in2_features), device, dtype)
+        self.register_parameter("bias", unfilled(bias, (out_features,), device, dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the initial values anew."""
+        bound = 1 / math.sqrt(self.in1_features)
+        for parameter in self.parameters():
+            init.uniform_(parameter, -bound, bound)
+
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
+        """(..., in1_features) and (..., in2_features) to (..., out_features)."""
+        return F.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """Sizes, and whether there is a bias."""
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+            f"out_features={self.out_features}, bias={self.bias is not None}"
+        )
 
 
 class Flatten(Module):
@@ -89,3 +142,29 @@ class Flatten(Module):
     def extra_repr(self) -> str:
         """The first and last dimension."""
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """Makes dimensions of the sizes `unflattened_size` of dimension `dim`; one size may be -1, for what is left.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.Unflatten(1, (3, -1))(rg.ones(2, 12)).shape
+    (2, 3, 4)
+    """
+
+    def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
+        sizes = (unflattened_size,) if isinstance(unflattened_size, int) else tuple(unflattened_size)
+        if not all(isinstance(size, int) for size in sizes):
+            raise TypeError(f"Unflatten: unflattened_size must be integers, got {unflattened_size!r}")
+        super().__init__()
+        self.dim = dim
+        self.unflattened_size = sizes
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(..., a·b·..., ...) to (..., a, b, ..., ...)."""
+        return input.unflatten(self.dim, self.unflattened_size)
+
+    def extra_repr(self) -> str:
+        """The dimension and what becomes of it."""
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

@@ -5,6 +5,7 @@ from typing import Any
 from retrograd.core import Tensor
 from retrograd.nn import functional as F
 from retrograd.nn.module import Module
+from retrograd.ops.create import full_like
 
 
 class _Loss(Module):
@@ -220,3 +221,93 @@ class BCEWithLogitsLoss(_Loss):
         return F.binary_cross_entropy_with_logits(
             input, target, self.weight, reduction=self.reduction, pos_weight=self.pos_weight
         )
+
+
+# ------------------------------------------------------------------------------- likelihoods of distributions
+
+
+class GaussianNLLLoss(_Loss):
+    """(log(var) + (x - y)² / var) / 2: input the mean, var the variance of a normal distribution, y the target.
+
+    `var` broadcasts, or lacks the last dimension, and counts as at least `eps`; `full` adds log(2π) / 2.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.GaussianNLLLoss()(rg.tensor([1.0]), rg.tensor([3.0]), rg.tensor([1.0]))
+    tensor(2.)
+    """
+
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        if eps <= 0:
+            raise ValueError(f"GaussianNLLLoss: eps must be greater than 0, got {eps}")
+        self.full = full
+        self.eps = eps
+
+    def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
+        """Means, targets and variances to a number."""
+        if not isinstance(var, Tensor):
+            var = full_like(input.detach(), var)
+        return F.gaussian_nll_loss(input, target, var, self.full, self.eps, self.reduction)
+
+
+class PoissonNLLLoss(_Loss):
+    """exp(x) - y x: input x the logarithm of the mean of a Poisson distribution, y the count that was seen.
+
+    Without `log_input` x is the mean itself, and the loss x - y log(x + eps). `full` adds Stirling's formula for
+    the logarithm of y!, where y is more than 1.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.PoissonNLLLoss()(rg.tensor([0.0]), rg.tensor([3.0]))
+    tensor(1.)
+    """
+
+    def __init__(
+        self, log_input: bool = True, full: bool = False, *, eps: float = 1e-8, reduction: str = "mean"
+    ) -> None:
+        super().__init__(reduction)
+        self.log_input = log_input
+        self.full = full
+        self.eps = eps
+
+    def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
+        """Two tensors of one shape to a number."""
+        return F.poisson_nll_loss(log_input, target, self.log_input, self.full, self.eps, self.reduction)
+
+
+class CTCLoss(_Loss):
+    """-log of the probability of all ways to write a target: Graves et al., ICML 2006.
+
+    Input log-probabilities (time, n, classes) or (time, classes); targets (n, length), or one after another in a
+    vector; `input_lengths` and `target_lengths` (n) say how much of each counts. A way has class `blank` or a repeat
+    between letters. "mean" divides by the lengths of the targets first. A target that does not fit into its time
+    costs inf, or nothing with `zero_infinity`.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> scores = rg.zeros(2, 1, 2).log_softmax(-1)  # "-a", "a-", "aa" of four
+    >>> float(nn.CTCLoss()(scores, rg.tensor([[1]]), [2], [1]).neg().exp())
+    0.75...
+    """
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
+        super().__init__(reduction)
+        self.blank = blank
+        self.zero_infinity = zero_infinity
+
+    def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
+        """Log-probabilities, targets and their lengths to a number."""
+        return F.ctc_loss(
+            log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
+        )
+
+
+class NLLLoss2d(NLLLoss):
+    """`NLLLoss`, by an earlier name.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.NLLLoss2d()(rg.full((1, 2, 1, 1), -1.0), rg.zeros(1, 1, 1, dtype="int64"))
+    tensor(1.)
+    """

@@ -1,6 +1,6 @@
-"""Embedding: rows of a table by number."""
+"""Embeddings: rows of a table by number, and sums, means and maxima of them."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor
@@ -8,14 +8,91 @@ from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
-from retrograd.ops.create import empty
+from retrograd.nn.settings import unfilled
+
+Table = TypeVar("Table", bound="_Table")
 
 
-class Embedding(Module):
+class _Table(Module):
+    """What both share: `weight` (num_embeddings, embedding_dim), and a row that is not trained."""
+
+    weight: Any
+    mode: str
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None,
+        max_norm: float | None,
+        norm_type: float,
+        scale_grad_by_freq: bool,
+        sparse: bool,
+        given: Tensor | None,
+        freeze: bool,
+        device: Any,
+        dtype: Any,
+    ) -> None:
+        name = type(self).__name__
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise ValueError(f"{name}: padding_idx must be a row, within {num_embeddings} rows, got {padding_idx}")
+        if sparse:
+            raise NotImplementedError(f"{name}: there are no sparse gradients here; leave sparse=False")
+        if given is not None and given.shape != (num_embeddings, embedding_dim):
+            raise ValueError(f"{name}: the weight has shape {given.shape}, not {(num_embeddings, embedding_dim)}")
+        super().__init__()
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        if given is None:
+            self.weight = unfilled(True, (num_embeddings, embedding_dim), device, dtype)
+            self.reset_parameters()
+        else:
+            self.weight = Parameter(given)
+        self.weight.requires_grad = not freeze
+
+    def reset_parameters(self) -> None:
+        """Draw the initial values anew."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                self.weight[self.padding_idx].zero_()
+
+    @classmethod
+    def from_pretrained(cls: type[Table], embeddings: Tensor, freeze: bool = True, **settings: Any) -> Table:
+        """The layer of a table (rows, size) that there is; it shares its memory, and is not trained if `freeze`.
+
+        Further arguments are those of the class.
+
+        >>> import retrograd as rg
+        >>> from retrograd import nn
+        >>> nn.Embedding.from_pretrained(rg.tensor([[1.0, 2.0], [3.0, 4.0]]))(rg.tensor(1))
+        tensor([3., 4.])
+        """
+        if embeddings.ndim != 2:
+            raise ValueError(f"{cls.__name__}.from_pretrained: expected shape (rows, size), got {embeddings.shape}")
+        layer: Any = cls
+        table: Table = layer(*embeddings.shape, _weight=embeddings, **settings)
+        table.weight.requires_grad = not freeze
+        return table
+
+    def extra_repr(self) -> str:
+        """Sizes, and what else was asked for."""
+        usual = {"padding_idx": None, "max_norm": None, "norm_type": 2.0, "scale_grad_by_freq": False}
+        shown = [f"{n}={getattr(self, n)}" for n, value in usual.items() if getattr(self, n) != value]
+        return ", ".join([f"{self.num_embeddings}, {self.embedding_dim}", *shown])
+
+
+class Embedding(_Table):
     """Rows of `weight`, of shape (num_embeddings, embedding_dim), by number.
 
-    Maps integers of any shape (...) to (..., embedding_dim). Rows start standard normal; the row
-    `padding_idx` starts as zeros and gets no gradient.
+    Maps integers of any shape (...), nested tensors too, to (..., embedding_dim). Rows start standard normal; the
+    row `padding_idx` starts as zeros and gets no gradient. Rows with a `norm_type`-norm of more than `max_norm`
+    are scaled down to it, in place, when they are looked up. With `scale_grad_by_freq` the gradient of a row is
+    divided by how often it was.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -26,32 +103,82 @@ class Embedding(Module):
     [0.0, 0.0, 0.0]
     """
 
-    weight: Any
-
     def __init__(
-        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, dtype: Any = None
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        _freeze: bool = False,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__()
-        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
-            raise ValueError(f"Embedding: padding_idx must be a row, within {num_embeddings} rows, got {padding_idx}")
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
-        self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
-        self.weight = Parameter(empty(num_embeddings, embedding_dim, dtype=dtype))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw the initial values anew."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with no_grad():
-                self.weight[self.padding_idx].zero_()
+        options = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+        super().__init__(num_embeddings, embedding_dim, *options, _weight, _freeze, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
         """Integers (...) to (..., embedding_dim)."""
-        return F.embedding(input, self.weight, self.padding_idx)
+        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
+
+
+class EmbeddingBag(_Table):
+    """The "sum", "mean" or "max", as `mode` says, of the rows of `weight` in each bag of numbers.
+
+    Bags are the rows of a matrix (bags, n), the components of a nested tensor (bags, j), or parts of a vector (n)
+    that begin at `offsets` (bags); with `include_last_offset` the last offset is where the last bag ends. The
+    result has shape (bags, embedding_dim), with zeros for bags that are empty. The row `padding_idx` does not
+    count; the other settings are those of `Embedding`.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> bag = nn.EmbeddingBag.from_pretrained(rg.tensor([[1.0], [2.0], [4.0]]), mode="sum")
+    >>> bag(rg.tensor([0, 1, 2]), rg.tensor([0, 2])).tolist()
+    [[3.0], [4.0]]
+    >>> bag(rg.nested.nested_tensor([[0, 1], [2]])).tolist()
+    [[3.0], [4.0]]
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if mode not in ("sum", "mean", "max"):
+            raise ValueError(f"EmbeddingBag: mode must be 'sum', 'mean' or 'max', got {mode!r}")
+        options = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+        super().__init__(num_embeddings, embedding_dim, *options, _weight, False, device, dtype)
+        self.mode = mode
+        self.include_last_offset = include_last_offset
+
+    def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
+        """Bags of numbers to (bags, embedding_dim); `per_sample_weights`, shaped as the numbers, weigh a sum."""
+        return F.embedding_bag(
+            input,
+            self.weight,
+            offsets,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.mode,
+            per_sample_weights=per_sample_weights,
+            include_last_offset=self.include_last_offset,
+            padding_idx=self.padding_idx,
+        )
 
     def extra_repr(self) -> str:
-        """Sizes, and the padding row if there is one."""
-        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+        """Sizes, mode, and what else was asked for."""
+        return f"{super().extra_repr()}, mode={self.mode!r}"

@@ -1,18 +1,50 @@
-"""The encoder of the transformer."""
+"""The transformer: encoder, decoder, and both."""
 
+import math
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
 from retrograd.nn import functional as F
+from retrograd.nn import init
 from retrograd.nn.attention import MultiheadAttention
 from retrograd.nn.containers import ModuleList
 from retrograd.nn.dropout import Dropout
 from retrograd.nn.linear import Linear
 from retrograd.nn.module import Module
 from retrograd.nn.normalization import LayerNorm
+from retrograd.ops.create import full
 
 _ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
+
+
+def _activation(activation: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
+    if isinstance(activation, str) and activation not in _ACTIVATIONS:
+        raise ValueError(f"activation must be 'relu', 'gelu' or a function, got {activation!r}")
+    return _ACTIVATIONS[activation] if isinstance(activation, str) else activation
+
+
+def _attended(
+    attention: MultiheadAttention, x: Any, source: Any, mask: Any, padding: Any, is_causal: bool, cache: Any
+) -> Any:
+    """What the queries x find in the source."""
+    out, _ = attention(
+        x,
+        source,
+        source,
+        key_padding_mask=padding,
+        need_weights=False,
+        attn_mask=mask,
+        is_causal=is_causal,
+        cache=cache,
+    )
+    return out
+
+
+def _copies(name: str, layer: Module, count: int) -> ModuleList:
+    if count < 1:
+        raise ValueError(f"{name}: num_layers must be at least 1, got {count}")
+    return ModuleList([deepcopy(layer) for _ in range(count)])
 
 
 class TransformerEncoderLayer(Module):
@@ -43,33 +75,35 @@ class TransformerEncoderLayer(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if isinstance(activation, str) and activation not in _ACTIVATIONS:
-            raise ValueError(f"activation must be 'relu', 'gelu' or a function, got {activation!r}")
+        self.activation = _activation(activation)
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, dtype=dtype)
-        self.linear1 = Linear(d_model, dim_feedforward, bias, dtype)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, dtype=dtype)
         self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, dtype)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, dtype=dtype)
         self.norm_first = norm_first
         self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
         self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
-        self.activation = _ACTIVATIONS[activation] if isinstance(activation, str) else activation
 
-    def forward(self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False) -> Any:
-        """The input's shape stays; masks are those of `MultiheadAttention`."""
-        masks = (src_mask, src_key_padding_mask, is_causal)
+    def forward(
+        self,
+        src: Any,
+        src_mask: Any = None,
+        src_key_padding_mask: Any = None,
+        is_causal: bool = False,
+        cache: Any = None,
+    ) -> Any:
+        """The input's shape stays; masks and `cache` are those of `MultiheadAttention`."""
+        masks = (src_mask, src_key_padding_mask, is_causal, cache)
         if self.norm_first:
             x = src + self._attend(self.norm1(src), *masks)
             return x + self._feed_forward(self.norm2(x))
         x = self.norm1(src + self._attend(src, *masks))
         return self.norm2(x + self._feed_forward(x))
 
-    def _attend(self, x: Any, mask: Any, padding: Any, is_causal: bool) -> Any:
-        out, _ = self.self_attn(
-            x, x, x, key_padding_mask=padding, need_weights=False, attn_mask=mask, is_causal=is_causal
-        )
-        return self.dropout1(out)
+    def _attend(self, x: Any, *how: Any) -> Any:
+        return self.dropout1(_attended(self.self_attn, x, x, *how))
 
     def _feed_forward(self, x: Any) -> Any:
         return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
@@ -78,7 +112,8 @@ class TransformerEncoderLayer(Module):
 class TransformerEncoder(Module):
     """`num_layers` copies of a layer, one after another, and a norm at the end if one is given.
 
-    All copies start with the weights of `encoder_layer`.
+    All copies start with the weights of `encoder_layer`. The last two arguments choose among PyTorch's ways to
+    compute the same; here they have no effect.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -87,17 +122,257 @@ class TransformerEncoder(Module):
     (5, 3, 8)
     """
 
-    def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+    def __init__(
+        self,
+        encoder_layer: Module,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
         super().__init__()
-        if num_layers < 1:
-            raise ValueError(f"TransformerEncoder: num_layers must be at least 1, got {num_layers}")
-        self.layers = ModuleList([deepcopy(encoder_layer) for _ in range(num_layers)])
+        self.layers = _copies("TransformerEncoder", encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
 
-    def forward(self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False) -> Any:
-        """The input's shape stays; every layer gets the masks."""
+    def forward(
+        self,
+        src: Any,
+        mask: Any = None,
+        src_key_padding_mask: Any = None,
+        is_causal: bool | None = None,
+        cache: Any = None,
+    ) -> Any:
+        """The input's shape stays; every layer gets the masks, and the `KVCache`, if there is one."""
+        how = {} if cache is None else {"cache": cache}
         x = src
         for layer in self.layers:
-            x = layer(x, src_mask=mask, src_key_padding_mask=src_key_padding_mask, is_causal=is_causal)
+            x = layer(x, src_mask=mask, src_key_padding_mask=src_key_padding_mask, is_causal=bool(is_causal), **how)
         return x if self.norm is None else self.norm(x)
+
+
+class TransformerDecoderLayer(Module):
+    """Self-attention, attention to a memory, and a feed-forward network, each with a residual and a norm.
+
+    Vaswani et al., NeurIPS 2017. Settings are those of `TransformerEncoderLayer`.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> layer = nn.TransformerDecoderLayer(8, 2, dim_feedforward=16, batch_first=True)
+    >>> layer(rg.randn(3, 4, 8), rg.randn(3, 5, 8), tgt_is_causal=True).shape
+    (3, 4, 8)
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Any], Any] = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.activation = _activation(activation)
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, dtype=dtype)
+        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, dtype=dtype)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, dtype=dtype)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, dtype=dtype)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+        self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+        self.dropout1 = Dropout(dropout)
+        self.dropout2 = Dropout(dropout)
+        self.dropout3 = Dropout(dropout)
+
+    def forward(
+        self,
+        tgt: Any,
+        memory: Any,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+        cache: Any = None,
+    ) -> Any:
+        """The shape of `tgt` stays; masks and `cache` are those of `MultiheadAttention`."""
+        if cache is not None and memory_is_causal:
+            raise ValueError("TransformerDecoderLayer: a memory that is causal can't be used with a cache")
+        own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal, cache)
+        kept = None if cache is None else cache.memory
+        other = (memory, memory_mask, memory_key_padding_mask, memory_is_causal, kept)
+        if self.norm_first:
+            x = tgt + self._attend(self.norm1(tgt), *own)
+            x = x + self._look_up(self.norm2(x), *other)
+            return x + self._feed_forward(self.norm3(x))
+        x = self.norm1(tgt + self._attend(tgt, *own))
+        x = self.norm2(x + self._look_up(x, *other))
+        return self.norm3(x + self._feed_forward(x))
+
+    def _attend(self, x: Any, *how: Any) -> Any:
+        return self.dropout1(_attended(self.self_attn, x, x, *how))
+
+    def _look_up(self, x: Any, memory: Any, *how: Any) -> Any:
+        return self.dropout2(_attended(self.multihead_attn, x, memory, *how))
+
+    def _feed_forward(self, x: Any) -> Any:
+        return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+
+class TransformerDecoder(Module):
+    """`num_layers` copies of a decoder's layer, one after another, and a norm at the end if one is given.
+
+    All copies start with the weights of `decoder_layer`.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16, batch_first=True), num_layers=2).eval()
+    >>> memory, x, cache = rg.randn(1, 6, 8), rg.randn(1, 4, 8), nn.KVCache()
+    >>> steps = [decoder(x[:, i : i + 1], memory, tgt_is_causal=True, cache=cache) for i in range(4)]
+    >>> bool((rg.cat(steps, 1) - decoder(x, memory, tgt_is_causal=True)).abs().amax() < 1e-5)
+    True
+    """
+
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+        super().__init__()
+        self.layers = _copies("TransformerDecoder", decoder_layer, num_layers)
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def forward(
+        self,
+        tgt: Any,
+        memory: Any,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+        cache: Any = None,
+    ) -> Any:
+        """The shape of `tgt` stays; every layer gets the memory and masks, and the `KVCache`, if there is one."""
+        how = {} if cache is None else {"cache": cache}
+        x = tgt
+        for layer in self.layers:
+            x = layer(
+                x,
+                memory,
+                tgt_mask=tgt_mask,
+                memory_mask=memory_mask,
+                tgt_key_padding_mask=tgt_key_padding_mask,
+                memory_key_padding_mask=memory_key_padding_mask,
+                tgt_is_causal=bool(tgt_is_causal),
+                memory_is_causal=memory_is_causal,
+                **how,
+            )
+        return x if self.norm is None else self.norm(x)
+
+
+class Transformer(Module):
+    """An encoder of the source, and a decoder of the target that looks at it: Vaswani et al., NeurIPS 2017.
+
+    Source (S, N, d_model) and target (T, N, d_model), or with N in front if `batch_first`, to the target's shape. Every
+    weight matrix starts in Glorot's uniform distribution. `custom_encoder` and `custom_decoder` stand in for these.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> model = nn.Transformer(8, 2, 1, 1, dim_feedforward=16)
+    >>> mask = nn.Transformer.generate_square_subsequent_mask(4)
+    >>> model(rg.randn(5, 3, 8), rg.randn(4, 3, 8), tgt_mask=mask).shape
+    (4, 3, 8)
+    """
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Any], Any] = "relu",
+        custom_encoder: Module | None = None,
+        custom_decoder: Module | None = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        size = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
+
+        def norm() -> LayerNorm:
+            return LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+
+        self.encoder: Any = custom_encoder
+        if custom_encoder is None:
+            layer = TransformerEncoderLayer(*size, dtype)
+            self.encoder = TransformerEncoder(layer, num_encoder_layers, norm())
+        self.decoder: Any = custom_decoder
+        if custom_decoder is None:
+            self.decoder = TransformerDecoder(TransformerDecoderLayer(*size, dtype), num_decoder_layers, norm())
+        self.d_model = d_model
+        self.nhead = nhead
+        self.batch_first = batch_first
+        for parameter in self.parameters():
+            if parameter.ndim > 1:
+                init.xavier_uniform_(parameter)
+
+    def forward(
+        self,
+        src: Any,
+        tgt: Any,
+        src_mask: Any = None,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        src_key_padding_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Any:
+        """The target's shape; masks are those of `MultiheadAttention`."""
+        self._check(src, tgt)
+        memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
+        return self.decoder(
+            tgt,
+            memory,
+            tgt_mask=tgt_mask,
+            memory_mask=memory_mask,
+            tgt_key_padding_mask=tgt_key_padding_mask,
+            memory_key_padding_mask=memory_key_padding_mask,
+            tgt_is_causal=tgt_is_causal,
+            memory_is_causal=memory_is_causal,
+        )
+
+    def _check(self, src: Any, tgt: Any) -> None:
+        if src.ndim != tgt.ndim or src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
+            raise RuntimeError(
+                f"Transformer: source and target must have d_model={self.d_model} features and as many dimensions as "
+                f"each other, got shapes {src.shape} and {tgt.shape}"
+            )
+        batch = 0 if self.batch_first else 1
+        if src.ndim == 3 and src.shape[batch] != tgt.shape[batch]:
+            raise RuntimeError(f"Transformer: batches of source and target differ: shapes {src.shape} and {tgt.shape}")
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, dtype: Any = None) -> Any:
+        """A mask (sz, sz) for causal attention, added to scores: 0 up to the diagonal, -inf above it.
+
+        >>> from retrograd import nn
+        >>> nn.Transformer.generate_square_subsequent_mask(2)
+        tensor([[  0., -inf],
+                [  0.,   0.]])
+        """
+        return full((sz, sz), -math.inf, dtype=dtype).triu(1)

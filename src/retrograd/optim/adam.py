@@ -5,32 +5,18 @@ from collections.abc import Iterable
 from typing import Any
 
 from retrograd.core import operator_named
-from retrograd.optim.optimizer import Group, Optimizer, State, at_least_zero
+from retrograd.optim.optimizer import (
+    Group,
+    Optimizer,
+    State,
+    at_least_zero,
+    check_betas,
+    descent,
+    refuse_complex,
+)
 
 _maximum = operator_named("maximum")
 _zeros_like = operator_named("zeros_like")
-
-
-def _settings(
-    lr: float, betas: tuple[float, float], eps: float, weight_decay: float, amsgrad: bool, maximize: bool
-) -> dict[str, Any]:
-    return {
-        "lr": lr,
-        "betas": betas,
-        "eps": eps,
-        "weight_decay": weight_decay,
-        "amsgrad": amsgrad,
-        "maximize": maximize,
-    }
-
-
-def _check(group: Group) -> None:
-    at_least_zero(group, "lr", "eps", "weight_decay")
-    if len(group["betas"]) != 2 or not all(0 <= beta < 1 for beta in group["betas"]):
-        raise ValueError(f"betas must be two numbers from 0 up to but not including 1, got {group['betas']}")
-    for param in group["params"]:
-        if param.dtype.kind == "c":
-            raise TypeError(f"Adam of complex parameters is not supported yet, got {param.aval}")
 
 
 def _direction(grad: Any, state: State, group: Group) -> tuple[Any, Any, float]:
@@ -57,8 +43,8 @@ class Adam(Optimizer):
     """p ← p - lr · m̂ / (sqrt(v̂) + eps): Kingma and Ba, ICLR 2015.
 
     m and v are the running means of g and g² with factors `betas`, m̂ and v̂ without their bias towards 0;
-    g includes weight_decay · p. `amsgrad` divides by the largest v so far (Reddi et al., ICLR 2018), and
-    `maximize` goes up instead of down.
+    g includes weight_decay · p, or with `decoupled_weight_decay` the decay is that of `AdamW`. `amsgrad` divides
+    by the largest v so far (Reddi et al., ICLR 2018), and `maximize` goes up instead of down.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import Adam
@@ -80,23 +66,32 @@ class Adam(Optimizer):
         amsgrad: bool = False,
         *,
         maximize: bool = False,
+        decoupled_weight_decay: bool = False,
     ) -> None:
-        super().__init__(params, _settings(lr, betas, eps, weight_decay, amsgrad, maximize))
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }
+        super().__init__(params, defaults)
 
     def check(self, group: Group) -> None:
         """Ranges of the settings."""
-        _check(group)
+        at_least_zero(group, "lr", "eps", "weight_decay")
+        check_betas(group)
+        refuse_complex("Adam", group)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """One step of one parameter."""
-        g = -grad if group["maximize"] else grad
-        if group["weight_decay"]:
-            g = g + param * group["weight_decay"]
-        m, d, step = _direction(g, state, group)
+        m, d, step = _direction(descent(param, grad, group), state, group)
         param.sub_(m / d, alpha=step)
 
 
-class AdamW(Optimizer):
+class AdamW(Adam):
     """Adam whose weight decay acts on p itself: p ← (1 - lr · weight_decay) p, then the step without it.
 
     Loshchilov and Hutter, Decoupled weight decay regularization, ICLR 2019.
@@ -122,14 +117,4 @@ class AdamW(Optimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        super().__init__(params, _settings(lr, betas, eps, weight_decay, amsgrad, maximize))
-
-    def check(self, group: Group) -> None:
-        """Ranges of the settings."""
-        _check(group)
-
-    def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
-        """One step of one parameter."""
-        m, d, step = _direction(-grad if group["maximize"] else grad, state, group)
-        decay = 1 - group["lr"] * group["weight_decay"]
-        param.copy_(param * decay - m / d * step)
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, decoupled_weight_decay=True)

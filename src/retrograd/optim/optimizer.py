@@ -181,3 +181,30 @@ def at_least_zero(group: Group, *names: str) -> None:
     for name in names:
         if not group[name] >= 0:
             raise ValueError(f"{name} must be at least 0, got {group[name]}")
+
+
+def check_betas(group: Group) -> None:
+    """Raise ValueError unless the two factors of running means are 0 or more and less than 1."""
+    if len(group["betas"]) != 2 or not all(0 <= beta < 1 for beta in group["betas"]):
+        raise ValueError(f"betas must be two numbers from 0 up to but not including 1, got {group['betas']}")
+
+
+def refuse_complex(name: str, group: Group) -> None:
+    """Raise TypeError for complex parameters, whose sizes these formulas do not know."""
+    for param in group["params"]:
+        if param.dtype.kind == "c":
+            raise TypeError(f"{name} of complex parameters is not supported yet, got {param.aval}")
+
+
+def descent(param: Any, grad: Any, group: Group) -> Any:
+    """The gradient of what is to be made small: turned round to `maximize`, and with weight_decay · p.
+
+    In a group with `decoupled_weight_decay` the decay acts on p at once instead.
+    """
+    g = -grad if group["maximize"] else grad
+    decay = group["weight_decay"]
+    if group.get("decoupled_weight_decay"):
+        if decay:
+            param.mul_(1 - group["lr"] * decay)
+        return g
+    return g + param * decay if decay else g

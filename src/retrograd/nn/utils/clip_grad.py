@@ -1,4 +1,4 @@
-"""Helpers for training: gradient clipping."""
+"""Gradient clipping."""
 
 import math
 from collections.abc import Iterable
@@ -16,8 +16,10 @@ def _grads(parameters: Tensor | Iterable[Tensor]) -> list[Any]:
     return [p.grad.detach() for p in parameters if p.grad is not None]
 
 
-def get_total_norm(tensors: Iterable[Any], norm_type: float = 2.0) -> Any:
+def get_total_norm(tensors: Tensor | Iterable[Any], norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:
     """The norm of all elements of all tensors together, without dimensions; 0 of none.
+
+    `error_if_nonfinite` raises RuntimeError if it is infinite or NaN.
 
     >>> import retrograd as rg
     >>> get_total_norm([rg.tensor([3.0]), rg.tensor([4.0])])
@@ -25,8 +27,12 @@ def get_total_norm(tensors: Iterable[Any], norm_type: float = 2.0) -> Any:
     """
     if not norm_type > 0:
         raise ValueError(f"norm_type must be greater than 0 (float('inf') is the largest element), got {norm_type}")
-    norms = [_norm_of(x, norm_type) for x in tensors if x.numel()]
-    return _norm(_stack(norms), norm_type) if norms else zeros(())
+    listed = [tensors] if isinstance(tensors, Tensor) else tensors
+    norms = [_norm_of(x, norm_type) for x in listed if x.numel()]
+    total = _norm(_stack(norms), norm_type) if norms else zeros(())
+    if error_if_nonfinite and not math.isfinite(float(total)):
+        raise RuntimeError(f"the norm of the gradients is {float(total)}, so they can't be clipped")
+    return total
 
 
 def _norm_of(x: Any, norm_type: float) -> Any:
@@ -54,15 +60,29 @@ def clip_grad_norm_(
     0.6
     """
     grads = _grads(parameters)
-    total = get_total_norm(grads, norm_type)
-    norm = float(total)
-    if error_if_nonfinite and not math.isfinite(norm):
-        raise RuntimeError(f"clip_grad_norm_: the norm of the gradients is {norm}, so they can't be clipped")
-    scale = max_norm / (norm + 1e-6)
+    total = get_total_norm(grads, norm_type, error_if_nonfinite)
+    _scale(grads, max_norm, total)
+    return total
+
+
+def clip_grads_with_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Any) -> None:
+    """Scale the gradients of parameters in place as if their norm together were `total_norm`, to at most `max_norm`.
+
+    >>> import retrograd as rg
+    >>> x = rg.zeros(2, requires_grad=True)
+    >>> x.grad = rg.tensor([3.0, 4.0])
+    >>> clip_grads_with_norm_(x, 1.0, 2.0)
+    >>> [round(g, 3) for g in x.grad.tolist()]
+    [1.5, 2.0]
+    """
+    _scale(_grads(parameters), max_norm, total_norm)
+
+
+def _scale(grads: list[Any], max_norm: float, total: Any) -> None:
+    scale = max_norm / (float(total) + 1e-6)
     if not scale >= 1:  # a NaN spreads to all gradients, as in PyTorch
         for g in grads:
             g.mul_(scale)
-    return total
 
 
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:

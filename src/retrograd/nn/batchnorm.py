@@ -1,0 +1,197 @@
+"""Normalisation of each channel: over a batch, or of each sample by itself."""
+
+from typing import Any
+
+from retrograd.core import Tensor
+from retrograd.nn import functional as F
+from retrograd.nn.normalization import Affine
+from retrograd.ops.create import ones, zeros
+
+
+class _ChannelNorm(Affine):
+    """What both share: a weight and a bias for each channel, and running statistics."""
+
+    running_mean: Any
+    running_var: Any
+    num_batches_tracked: Any
+    wanted: tuple[int, ...]  # how many dimensions the input may have
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        self._register_affine((num_features,), affine, affine and bias, device, dtype)
+        kept = track_running_stats
+        self.register_buffer("running_mean", zeros(num_features, dtype=dtype) if kept else None)
+        self.register_buffer("running_var", ones(num_features, dtype=dtype) if kept else None)
+        self.register_buffer("num_batches_tracked", zeros((), dtype="int64") if kept else None)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Mean 0, variance 1, and no batches seen."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        """Weights one, biases zero, running statistics as in the beginning."""
+        self.reset_running_stats()
+        super().reset_parameters()
+
+    def _check_input(self, input: Tensor) -> None:
+        if input.ndim not in self.wanted:
+            numbers = " or ".join(str(ndim) for ndim in self.wanted)
+            raise ValueError(f"{type(self).__name__}: expected {numbers} dimensions, got shape {input.shape}")
+
+    def extra_repr(self) -> str:
+        """Channels, eps, momentum, and what is on."""
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class _BatchNorm(_ChannelNorm):
+    def forward(self, input: Tensor) -> Tensor:
+        """The shape stays."""
+        self._check_input(input)
+        if not (self.training and self.track_running_stats):
+            own = self.training or self.running_mean is None
+            mean, var = (None, None) if self.training else (self.running_mean, self.running_var)
+            return F.batch_norm(input, mean, var, self.weight, self.bias, own, 0.0, self.eps)
+        # The mean of all batches so far moves by 1 / their number.
+        momentum = 1 / (int(self.num_batches_tracked) + 1) if self.momentum is None else self.momentum
+        mean, var = self.running_mean, self.running_var
+        out = F.batch_norm(input, mean, var, self.weight, self.bias, True, momentum, self.eps)
+        self.num_batches_tracked.add_(1)
+        return out
+
+
+class BatchNorm1d(_BatchNorm):
+    """(x - mean) / sqrt(var + eps) · weight + bias for each channel of x (n, num_features) or (n, num_features, l).
+
+    In training, mean and variance (divided by the number of elements) are those of the batch, over all
+    dimensions but the channels; a ValueError if there is one element alone. The buffers `running_mean` and
+    `running_var` (unbiased) move towards them by the factor `momentum`, or with momentum=None are the mean over all
+    batches, which `num_batches_tracked` counts. In evaluation the buffers are used. With track_running_stats=False
+    there are none. Nested tensors (n, num_features, j) are normalised over all their elements. Ioffe and Szegedy,
+    arXiv 1502.03167.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> norm = nn.BatchNorm1d(1, eps=0.0)
+    >>> norm(rg.tensor([[2.0], [4.0]])).tolist(), norm.running_mean
+    ([[-1.0], [1.0]], tensor([0.3]))
+    """
+
+    wanted = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """`BatchNorm1d` of images (n, num_features, h, w).
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.BatchNorm2d(3)(rg.randn(2, 3, 4, 5)).shape
+    (2, 3, 4, 5)
+    """
+
+    wanted = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """`BatchNorm1d` of images (n, num_features, d, h, w).
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.BatchNorm3d(3)(rg.randn(2, 3, 2, 4, 5)).shape
+    (2, 3, 2, 4, 5)
+    """
+
+    wanted = (5,)
+
+
+class _InstanceNorm(_ChannelNorm):
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The shape stays."""
+        self._check_input(input)
+        batch = input if input.ndim == max(self.wanted) else input.unsqueeze(0)
+        out = F.instance_norm(
+            batch,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            self.momentum or 0.0,
+            self.eps,
+        )
+        return out if batch is input else out.squeeze(0)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """`BatchNorm1d` of each sample by itself: x (n, num_features, l) or (num_features, l).
+
+    Without weights, and without running statistics, unless asked for with `affine` and `track_running_stats`; then
+    the means over the samples are kept. Ulyanov et al., arXiv 1607.08022.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.InstanceNorm1d(1, eps=0.0)(rg.tensor([[[2.0, 4.0]]]))
+    tensor([[[-1.,  1.]]])
+    """
+
+    wanted = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """`InstanceNorm1d` of images (n, num_features, h, w) or (num_features, h, w).
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.InstanceNorm2d(3)(rg.randn(2, 3, 4, 5)).shape
+    (2, 3, 4, 5)
+    """
+
+    wanted = (3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """`InstanceNorm1d` of images (n, num_features, d, h, w) or (num_features, d, h, w).
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.InstanceNorm3d(3)(rg.randn(2, 3, 2, 4, 5)).shape
+    (2, 3, 2, 4, 5)
+    """
+
+    wanted = (4, 5)

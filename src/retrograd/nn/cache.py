@@ -1,0 +1,86 @@
+"""Keys and values that attention has seen, kept for what comes after them."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from retrograd.core import operator_named
+from retrograd.nn.module import Module
+
+_cat = operator_named("cat")
+_index_select = operator_named("index_select")
+
+Pair = tuple[Any, Any]
+
+
+class KVCache:
+    """The keys and values of every attention that it is passed through, so that generation computes each position once.
+
+    Pass the new positions alone, with the same cache each time, to a `MultiheadAttention`, a transformer's layer,
+    encoder or decoder: `layer(x, is_causal=True, cache=cache)`. What was there before is attended to as well. Keys
+    and values of a decoder's memory are computed in the first call, and kept. `len(cache)` is the number of positions
+    seen.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+    >>> x, cache = rg.randn(1, 5, 8), nn.KVCache()
+    >>> steps = [layer(x[:, i : i + 1], is_causal=True, cache=cache) for i in range(5)]
+    >>> bool((rg.cat(steps, 1) - layer(x, is_causal=True)).abs().amax() < 1e-5), len(cache)
+    (True, 5)
+    """
+
+    def __init__(self) -> None:
+        self._grown: dict[Module, Pair] = {}
+        self._kept: dict[Module, Pair] = {}
+
+    def take(self, owner: Module, project: Callable[[], Pair]) -> Pair:
+        """All keys and values (batch, heads, positions, size) of a module so far, new ones from `project` last."""
+        key, value = project()
+        before = self._grown.get(owner)
+        if before is not None:
+            if before[0].shape[:-2] != key.shape[:-2]:
+                raise ValueError(
+                    f"KVCache: the cache is of batch and heads {before[0].shape[:-2]}, the input of {key.shape[:-2]}"
+                )
+            key, value = (_cat([old, new], -2) for old, new in zip(before, (key, value), strict=True))
+        self._grown[owner] = key, value
+        return key, value
+
+    @property
+    def memory(self) -> "Memory":
+        """The part of the cache that does not grow: for attention to what stays the same."""
+        return Memory(self._kept)
+
+    def reorder(self, order: Any) -> None:
+        """Choose, or repeat, members of the batch by their numbers: a beam search keeps its best beams."""
+        for held in (self._grown, self._kept):
+            for owner, pair in held.items():
+                held[owner] = tuple(_index_select(x, 0, order) for x in pair)
+
+    def crop(self, length: int) -> None:
+        """Forget all positions but the first `length`."""
+        if not 0 <= length <= len(self):
+            raise ValueError(f"KVCache.crop: length must lie between 0 and {len(self)}, got {length}")
+        self._grown = {owner: (key[..., :length, :], value[..., :length, :]) for owner, (key, value) in self._pairs()}
+
+    def _pairs(self) -> Iterator[tuple[Module, Pair]]:
+        return iter(self._grown.items())
+
+    def __len__(self) -> int:
+        return next((int(key.shape[-2]) for _, (key, _) in self._pairs()), 0)
+
+    def __bool__(self) -> bool:
+        return True  # an empty cache is a cache
+
+
+class Memory:
+    """Keys and values that are computed once."""
+
+    def __init__(self, kept: dict[Module, Pair]) -> None:
+        self._kept = kept
+
+    def take(self, owner: Module, project: Callable[[], Pair]) -> Pair:
+        """Those of the first call."""
+        if owner not in self._kept:
+            self._kept[owner] = project()
+        return self._kept[owner]

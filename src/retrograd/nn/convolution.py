@@ -1,0 +1,284 @@
+"""Convolutions and their transposes, of images with one to three spatial dimensions.
+
+Weights and biases start uniform within ±1 / sqrt(n), n being the numbers that each output sums over (of a transpose:
+the size of `weight` behind its first dimension).
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from retrograd.core import Tensor
+from retrograd.nn import functional as F
+from retrograd.nn import init
+from retrograd.nn.module import Module
+from retrograd.nn.settings import unfilled
+from retrograd.ops.conv import check_images, per_dim
+
+Sizes = int | Sequence[int]
+MODES = ("zeros", "reflect", "replicate", "circular")
+
+
+class _Convolution(Module):
+    """What convolutions and their transposes share: settings, a weight and a bias."""
+
+    dims: int
+    bias: Any
+    padding: Any
+
+    def _set_up(self, in_channels: int, out_channels: int, kernel_size: Sizes, **settings: Any) -> None:
+        """Check all settings, then keep them."""
+        super().__init__()
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, settings["groups"]
+        self._check_channels()
+        name = type(self).__name__
+        self.kernel_size = per_dim(name, "kernel_size", kernel_size, self.dims, 1)
+        self.stride = per_dim(name, "stride", settings["stride"], self.dims, 1)
+        self.dilation = per_dim(name, "dilation", settings["dilation"], self.dims, 1)
+        self.padding = self._padding_from(settings["padding"])
+
+    def _check_channels(self) -> None:
+        channels = {"in_channels": self.in_channels, "out_channels": self.out_channels}
+        if self.groups < 1:
+            raise ValueError(f"{type(self).__name__}: groups must be at least 1, got {self.groups}")
+        for what, number in channels.items():
+            if number < 0 or number % self.groups:
+                raise ValueError(f"{type(self).__name__}: {what}={number} does not divide into groups={self.groups}")
+
+    def _padding_from(self, padding: Any) -> Any:
+        return per_dim(type(self).__name__, "padding", padding, self.dims, 0)
+
+    def _parameters_of(self, first: int, second: int, bias: bool, device: Any, dtype: Any) -> None:
+        shape = (first, second // self.groups, *self.kernel_size)
+        self.weight = unfilled(True, shape, device, dtype)
+        self.register_parameter("bias", unfilled(bias, (self.out_channels,), device, dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the initial values anew."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        count = math.prod(self.weight.shape[1:])
+        if self.bias is not None and count:
+            init.uniform_(self.bias, -1 / math.sqrt(count), 1 / math.sqrt(count))
+
+    def extra_repr(self) -> str:
+        """Channels, kernel, and whatever is not as usual."""
+        usual = {
+            "padding": (0,) * self.dims,
+            "dilation": (1,) * self.dims,
+            "output_padding": (0,) * self.dims,
+            "groups": 1,
+            "padding_mode": "zeros",
+        }
+        shown = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
+        shown += [f"{n}={getattr(self, n)!r}" for n, value in usual.items() if getattr(self, n, value) != value]
+        return ", ".join(shown if self.bias is not None else [*shown, "bias=False"])
+
+
+class _Conv(_Convolution):
+    """A convolution; images are padded here only where that is not with zeros."""
+
+    convolve: Callable[..., Tensor]
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: str | Sizes = 0,
+        dilation: Sizes = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if padding_mode not in MODES:
+            raise ValueError(f"{type(self).__name__}: padding_mode must be {', '.join(MODES)}, got {padding_mode!r}")
+        settings = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+        self._set_up(in_channels, out_channels, kernel_size, **settings)
+        self.padding_mode = padding_mode
+        self._sides = self._padded_sides()
+        self._parameters_of(out_channels, in_channels, bias, device, dtype)
+
+    def _padding_from(self, padding: Any) -> Any:
+        if not isinstance(padding, str):
+            return super()._padding_from(padding)
+        if padding not in ("same", "valid"):
+            raise ValueError(f"{type(self).__name__}: padding must be 'same', 'valid' or integers, got {padding!r}")
+        if padding == "same" and any(s != 1 for s in self.stride):
+            raise ValueError(f"{type(self).__name__}: padding='same' needs stride 1, got {self.stride}")
+        return padding
+
+    def _padded_sides(self) -> tuple[int, ...]:
+        """How much is padded on each side, in the order of `F.pad`: from the last dimension on."""
+        if self.padding == "valid":
+            return (0,) * (2 * self.dims)
+        if self.padding == "same":
+            totals = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size, strict=True)]
+            return tuple(side for t in reversed(totals) for side in (t // 2, t - t // 2))
+        return tuple(p for p in reversed(self.padding) for _ in range(2))
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Images (n, in_channels, ...) or (in_channels, ...) to images with out_channels."""
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            check_images(type(self).__name__, input, self.dims)
+            input, padding = F.pad(input, self._sides, mode=self.padding_mode), 0
+        return type(self).convolve(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class _ConvTranspose(_Convolution):
+    """The transpose, as a linear map, of a convolution from out_channels to in_channels."""
+
+    convolve: Callable[..., Tensor]
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Sizes = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if padding_mode != "zeros":
+            raise ValueError(f"{type(self).__name__}: padding_mode must be 'zeros', got {padding_mode!r}")
+        settings = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+        self._set_up(in_channels, out_channels, kernel_size, **settings)
+        self.output_padding = per_dim(type(self).__name__, "output_padding", output_padding, self.dims, 0)
+        self._parameters_of(in_channels, out_channels, bias, device, dtype)
+
+    def _more(self, input: Tensor, output_size: Sequence[int] | None) -> tuple[int, ...]:
+        """The output padding that gives images of that size, of which the last dimensions count."""
+        if output_size is None:
+            return self.output_padding
+        wanted = tuple(output_size)[-self.dims :]
+        settings = zip(self.kernel_size, self.stride, self.padding, self.dilation, strict=True)
+        least = tuple(
+            (size - 1) * stride - 2 * pad + dilation * (kernel - 1) + 1
+            for size, (kernel, stride, pad, dilation) in zip(input.shape[-self.dims :], settings, strict=True)
+        )
+        more = tuple(size - start for size, start in zip(wanted, least, strict=False))
+        if len(output_size) not in (self.dims, input.ndim) or not all(
+            0 <= m < stride for m, stride in zip(more, self.stride, strict=True)
+        ):
+            most = tuple(start + stride - 1 for start, stride in zip(least, self.stride, strict=True))
+            raise ValueError(
+                f"{type(self).__name__}: output_size must have {self.dims} sizes from {least} to {most}, "
+                f"got {tuple(output_size)}"
+            )
+        return more
+
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """Images (n, in_channels, ...) or (in_channels, ...) to images with out_channels.
+
+        Where the stride is more than 1, several sizes of the result fit: `output_size` says which is meant.
+        """
+        check_images(type(self).__name__, input, self.dims)
+        return type(self).convolve(
+            input,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            self._more(input, output_size),
+            self.groups,
+            self.dilation,
+        )
+
+
+class Conv1d(_Conv):
+    """The sums of windows of images (n, in_channels, l), weighed by `weight`, plus `bias`.
+
+    `weight` (out_channels, in_channels / groups, k), `bias` (out_channels). `padding` zeros, or as
+    `padding_mode` says "reflect", "replicate" or "circular", are put on both ends; "same" keeps the size,
+    "valid" pads nothing. The size of the result is (l + 2 padding - dilation (k - 1) - 1) // stride + 1.
+    Images may come without n, and in nested tensors (n, in_channels, j).
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.Conv1d(2, 4, 3, stride=2, padding=1)(rg.ones(5, 2, 8)).shape
+    (5, 4, 4)
+    >>> nn.Conv1d(2, 4, 3, groups=2, padding="same", bias=False)
+    Conv1d(2, 4, kernel_size=(3,), stride=(1,), padding='same', groups=2, bias=False)
+    """
+
+    dims = 1
+    convolve = F.conv1d
+
+
+class Conv2d(_Conv):
+    """`Conv1d` of images (n, in_channels, h, w); sizes are numbers, or one for each of the two dimensions.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.Conv2d(3, 8, (3, 5), padding=(1, 2))(rg.ones(2, 3, 4, 6)).shape
+    (2, 8, 4, 6)
+    """
+
+    dims = 2
+    convolve = F.conv2d
+
+
+class Conv3d(_Conv):
+    """`Conv1d` of images (n, in_channels, d, h, w); sizes are numbers, or one for each of the three dimensions.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.Conv3d(1, 2, 3)(rg.ones(1, 1, 4, 5, 6)).shape
+    (1, 2, 2, 3, 4)
+    """
+
+    dims = 3
+    convolve = F.conv3d
+
+
+class ConvTranspose1d(_ConvTranspose):
+    """What `Conv1d` with the same settings does to gradients: images (n, in_channels, l) to larger ones.
+
+    `weight` (in_channels, out_channels / groups, k), `bias` (out_channels). The size of the result is
+    (l - 1) stride - 2 padding + dilation (k - 1) + output_padding + 1. Zeiler et al., CVPR 2010.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> layer = nn.ConvTranspose1d(4, 2, 3, stride=2, padding=1)
+    >>> layer(rg.ones(5, 4, 4)).shape, layer(rg.ones(5, 4, 4), output_size=[8]).shape
+    ((5, 2, 7), (5, 2, 8))
+    """
+
+    dims = 1
+    convolve = F.conv_transpose1d
+
+
+class ConvTranspose2d(_ConvTranspose):
+    """`ConvTranspose1d` of images (n, in_channels, h, w).
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.ConvTranspose2d(8, 3, 2, stride=2)(rg.ones(2, 8, 4, 6)).shape
+    (2, 3, 8, 12)
+    """
+
+    dims = 2
+    convolve = F.conv_transpose2d
+
+
+class ConvTranspose3d(_ConvTranspose):
+    """`ConvTranspose1d` of images (n, in_channels, d, h, w).
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.ConvTranspose3d(2, 1, 3)(rg.ones(1, 2, 2, 3, 4)).shape
+    (1, 1, 4, 5, 6)
+    """
+
+    dims = 3
+    convolve = F.conv_transpose3d

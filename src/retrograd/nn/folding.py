@@ -1,0 +1,49 @@
+"""Between images and columns of the windows that a kernel sees."""
+
+from collections.abc import Sequence
+
+from retrograd.core import Tensor
+from retrograd.nn import functional as F
+from retrograd.nn.settings import Settings
+
+Sizes = int | Sequence[int]
+
+
+class Unfold(Settings):
+    """Images (n, channels, h, w) to columns (n, channels · kernel height · width, places), one for each window.
+
+    Sizes are one number for both dimensions or one for each; images may come without n.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.Unfold(2)(rg.ones(1, 3, 4, 5)).shape
+    (1, 12, 12)
+    """
+
+    def __init__(self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> None:
+        super().__init__(kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Images to columns."""
+        return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
+
+
+class Fold(Settings):
+    """The transpose of `Unfold`: columns to images of `output_size`; numbers of the same place are added up.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.Fold((2, 3), 2)(rg.ones(1, 4, 2)).tolist()
+    [[[[1.0, 2.0, 1.0], [1.0, 2.0, 1.0]]]]
+    """
+
+    def __init__(
+        self, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
+    ) -> None:
+        super().__init__(
+            output_size=output_size, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Columns to images."""
+        return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)

@@ -1,0 +1,60 @@
+"""Channels into places and back, and channels among each other."""
+
+from retrograd.core import Tensor
+from retrograd.nn import functional as F
+from retrograd.nn.settings import Settings
+
+
+class PixelShuffle(Settings):
+    """Channels become places: (..., c · r², h, w) to (..., c, h · r, w · r), r being `upscale_factor`.
+
+    Shi et al., arXiv 1609.05158.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.PixelShuffle(2)(rg.ones(1, 8, 3, 4)).shape
+    (1, 2, 6, 8)
+    """
+
+    def __init__(self, upscale_factor: int) -> None:
+        super().__init__(upscale_factor=upscale_factor)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Fewer channels, larger images."""
+        return F.pixel_shuffle(input, self.upscale_factor)
+
+
+class PixelUnshuffle(Settings):
+    """`PixelShuffle` undone: (..., c, h · r, w · r) to (..., c · r², h, w), r being `downscale_factor`.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.PixelUnshuffle(2)(rg.ones(1, 2, 6, 8)).shape
+    (1, 8, 3, 4)
+    """
+
+    def __init__(self, downscale_factor: int) -> None:
+        super().__init__(downscale_factor=downscale_factor)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """More channels, smaller images."""
+        return F.pixel_unshuffle(input, self.downscale_factor)
+
+
+class ChannelShuffle(Settings):
+    """The channels of (n, channels, ...), in `groups` equal groups: the first of each, then the second of each, ...
+
+    Zhang et al., arXiv 1707.01083.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.ChannelShuffle(2)(rg.arange(4).reshape(1, 4, 1)).flatten()
+    tensor([0, 2, 1, 3])
+    """
+
+    def __init__(self, groups: int) -> None:
+        super().__init__(groups=groups)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The shape stays."""
+        return F.channel_shuffle(input, self.groups)

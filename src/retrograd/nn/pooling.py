@@ -1,0 +1,347 @@
+"""Pooling: windows of images to one number each.
+
+Images have shape (n, channels, l), (n, channels, h, w) or (n, channels, d, h, w), or come without n. Sizes are one
+number for all spatial dimensions or one for each; the stride is the kernel's size if it is not given. A dimension of
+size l becomes (l + 2 padding - dilation (kernel_size - 1) - 1) // stride + 1, rounded up with `ceil_mode`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from retrograd.core import Tensor
+from retrograd.nn import functional as F
+from retrograd.nn.settings import Settings
+
+Sizes = int | Sequence[int]
+
+
+class _Pool(Settings):
+    """What pooling shares: an operator that takes the settings by name."""
+
+    pool: Callable[..., Any]
+
+    def forward(self, input: Tensor) -> Any:
+        """Images to smaller images."""
+        return type(self).pool(input, **{name: getattr(self, name) for name in self._settings})
+
+
+class _Windows(_Pool):
+    """Pooling over windows, which lie side by side unless the stride says otherwise."""
+
+    def __init__(self, kernel_size: Sizes, stride: Sizes | None, **settings: Any) -> None:
+        super().__init__(kernel_size=kernel_size, stride=kernel_size if stride is None else stride, **settings)
+
+
+# --------------------------------------------------------------------------------------------------- the largest
+
+
+class _MaxPool(_Windows):
+    def __init__(
+        self,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        dilation: Sizes = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
+        super().__init__(
+            kernel_size,
+            stride,
+            padding=padding,
+            dilation=dilation,
+            return_indices=return_indices,
+            ceil_mode=ceil_mode,
+        )
+
+
+class _MaxUnpool(Settings):
+    pool: Callable[..., Tensor]
+
+    def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0) -> None:
+        stride = kernel_size if stride is None else stride
+        super().__init__(kernel_size=kernel_size, stride=stride, padding=padding)
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """What a pool returned, and where it was found, to larger images."""
+        return type(self).pool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class MaxPool1d(_MaxPool):
+    """The largest element of each window of images (n, channels, l).
+
+    Padding counts as -inf. With `return_indices` also where in its channel each lies, as `MaxUnpool1d` wants it.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.MaxPool1d(2)(rg.ones(1, 1, 5)).shape
+    (1, 1, 2)
+    """
+
+    pool = F.max_pool1d
+
+
+class MaxPool2d(_MaxPool):
+    """The largest element of each window of images (n, channels, h, w); see `MaxPool1d`.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.MaxPool2d(2)(rg.ones(1, 1, 5, 6)).shape
+    (1, 1, 2, 3)
+    """
+
+    pool = F.max_pool2d
+
+
+class MaxPool3d(_MaxPool):
+    """The largest element of each window of images (n, channels, d, h, w); see `MaxPool1d`.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.MaxPool3d(2)(rg.ones(1, 1, 5, 6, 7)).shape
+    (1, 1, 2, 3, 3)
+    """
+
+    pool = F.max_pool3d
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """`MaxPool1d` undone as far as it can be: the elements back at their places, among zeros.
+
+    Several sizes may have given the input; `output_size` says which is meant. Zeiler et al., ICCV 2011.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> x = rg.tensor([[[1.0, 4.0, 3.0, 2.0]]])
+    >>> nn.MaxUnpool1d(2)(*nn.MaxPool1d(2, return_indices=True)(x))
+    tensor([[[0., 4., 3., 0.]]])
+    """
+
+    pool = F.max_unpool1d
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """`MaxPool2d` undone as far as it can be; see `MaxUnpool1d`.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> x = rg.ones(1, 1, 4, 4)
+    >>> nn.MaxUnpool2d(2)(*nn.MaxPool2d(2, return_indices=True)(x)).sum()
+    tensor(4.)
+    """
+
+    pool = F.max_unpool2d
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """`MaxPool3d` undone as far as it can be; see `MaxUnpool1d`.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> x = rg.ones(1, 1, 4, 4, 4)
+    >>> nn.MaxUnpool3d(2)(*nn.MaxPool3d(2, return_indices=True)(x)).sum()
+    tensor(8.)
+    """
+
+    pool = F.max_unpool3d
+
+
+class _AdaptiveMaxPool(_Pool):
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        super().__init__(output_size=output_size, return_indices=return_indices)
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+    """The largest element of each of `output_size` equal parts of images (n, channels, l).
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.AdaptiveMaxPool1d(2)(rg.ones(1, 1, 5)).shape
+    (1, 1, 2)
+    """
+
+    pool = F.adaptive_max_pool1d
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+    """`AdaptiveMaxPool1d` of images (n, channels, h, w); None as a size keeps that of the input.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.AdaptiveMaxPool2d((2, None))(rg.ones(1, 1, 5, 6)).shape
+    (1, 1, 2, 6)
+    """
+
+    pool = F.adaptive_max_pool2d
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+    """`AdaptiveMaxPool1d` of images (n, channels, d, h, w); None as a size keeps that of the input.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.AdaptiveMaxPool3d((2, None, 1))(rg.ones(1, 1, 5, 6, 7)).shape
+    (1, 1, 2, 6, 1)
+    """
+
+    pool = F.adaptive_max_pool3d
+
+
+# ------------------------------------------------------------------------------------------------------ the mean
+
+
+class AvgPool1d(_Windows):
+    """The mean of each window of images (n, channels, l).
+
+    Padding counts as zeros, or not at all without `count_include_pad`.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.AvgPool1d(2)(rg.tensor([[1.0, 3.0, 5.0, 9.0]]))
+    tensor([[2., 7.]])
+    """
+
+    pool = F.avg_pool1d
+
+    def __init__(
+        self,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
+        super().__init__(kernel_size, stride, padding=padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad)
+
+
+class _AvgPool(_Windows):
+    def __init__(
+        self,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:
+        super().__init__(
+            kernel_size,
+            stride,
+            padding=padding,
+            ceil_mode=ceil_mode,
+            count_include_pad=count_include_pad,
+            divisor_override=divisor_override,
+        )
+
+
+class AvgPool2d(_AvgPool):
+    """`AvgPool1d` of images (n, channels, h, w); `divisor_override` takes the place of the window's size.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.AvgPool2d(2)(rg.ones(1, 1, 5, 6)).shape
+    (1, 1, 2, 3)
+    """
+
+    pool = F.avg_pool2d
+
+
+class AvgPool3d(_AvgPool):
+    """`AvgPool1d` of images (n, channels, d, h, w); `divisor_override` takes the place of the window's size.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.AvgPool3d(2)(rg.ones(1, 1, 5, 6, 7)).shape
+    (1, 1, 2, 3, 3)
+    """
+
+    pool = F.avg_pool3d
+
+
+class _AdaptiveAvgPool(_Pool):
+    def __init__(self, output_size: Any) -> None:
+        super().__init__(output_size=output_size)
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+    """The mean of each of `output_size` equal parts of images (n, channels, l).
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.AdaptiveAvgPool1d(2)(rg.ones(1, 1, 5)).shape
+    (1, 1, 2)
+    """
+
+    pool = F.adaptive_avg_pool1d
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+    """`AdaptiveAvgPool1d` of images (n, channels, h, w); None as a size keeps that of the input.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.AdaptiveAvgPool2d((2, None))(rg.ones(1, 1, 5, 6)).shape
+    (1, 1, 2, 6)
+    """
+
+    pool = F.adaptive_avg_pool2d
+
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPool):
+    """`AdaptiveAvgPool1d` of images (n, channels, d, h, w); None as a size keeps that of the input.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.AdaptiveAvgPool3d((2, None, 1))(rg.ones(1, 1, 5, 6, 7)).shape
+    (1, 1, 2, 6, 1)
+    """
+
+    pool = F.adaptive_avg_pool3d
+
+
+# ------------------------------------------------------------------------------------------------------ the norm
+
+
+class _LPPool(_Windows):
+    def __init__(
+        self, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
+    ) -> None:
+        if not norm_type:
+            raise ValueError(f"{type(self).__name__}: norm_type must not be 0")
+        super().__init__(kernel_size, stride, norm_type=norm_type, ceil_mode=ceil_mode)
+
+
+class LPPool1d(_LPPool):
+    """The norm sum(x^p)^(1/p) of each window of images (n, channels, l), p being `norm_type`.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.LPPool1d(2, 2)(rg.tensor([[[3.0, 4.0]]]))
+    tensor([[[5.]]])
+    """
+
+    pool = F.lp_pool1d
+
+
+class LPPool2d(_LPPool):
+    """`LPPool1d` of images (n, channels, h, w).
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.LPPool2d(2, 2)(rg.ones(1, 1, 5, 6)).shape
+    (1, 1, 2, 3)
+    """
+
+    pool = F.lp_pool2d
+
+
+class LPPool3d(_LPPool):
+    """`LPPool1d` of images (n, channels, d, h, w).
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.LPPool3d(2, 2)(rg.ones(1, 1, 5, 6, 7)).shape
+    (1, 1, 2, 3, 3)
+    """
+
+    pool = F.lp_pool3d

@@ -1,0 +1,145 @@
+"""How a state goes through the steps of sequences: the recurrences of RNN, LSTM and GRU, and their loop."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from retrograd.core import operator_named
+from retrograd.nn import functional as F
+
+_cat = operator_named("cat")
+_relu = operator_named("relu")
+_sigmoid = operator_named("sigmoid")
+_tanh = operator_named("tanh")
+
+State = tuple[Any, ...]
+Step = Callable[[Any, State], State]
+
+
+class Weights(NamedTuple):
+    """The weights of one layer in one direction; biases, and the projection of an LSTM's output, may be None."""
+
+    input: Any
+    hidden: Any
+    input_bias: Any = None
+    hidden_bias: Any = None
+    projection: Any = None
+
+
+class Kind(NamedTuple):
+    """A recurrence: how many gates it has, how many tensors its state, and how it makes steps of weights.
+
+    `apart`: the bias of the hidden state can't be added to that of the input.
+    """
+
+    gates: int
+    states: int
+    step: Callable[[Weights], Step]
+    apart: bool = False
+
+
+def _elman(nonlinearity: Callable[[Any], Any]) -> Callable[[Weights], Step]:
+    """h ← f(W x + U h): `gates` are W x, with all biases."""
+
+    def steps(weights: Weights) -> Step:
+        hidden = weights.hidden
+
+        def step(gates: Any, state: State) -> State:
+            return (nonlinearity(gates + F.linear(state[0], hidden)),)
+
+        return step
+
+    return steps
+
+
+def _lstm(weights: Weights) -> Step:
+    """c ← f c + i g and h ← o tanh(c), with gates i, f, o between 0 and 1 and g between -1 and 1."""
+    hidden, projection = weights.hidden, weights.projection
+
+    def step(gates: Any, state: State) -> State:
+        h, c = state
+        i, f, g, o = (gates + F.linear(h, hidden)).chunk(4, -1)
+        c = _sigmoid(f) * c + _sigmoid(i) * _tanh(g)
+        h = _sigmoid(o) * _tanh(c)
+        return (h if projection is None else F.linear(h, projection)), c
+
+    return step
+
+
+def _gru(weights: Weights) -> Step:
+    """h ← n + z (h - n), n = tanh(W x + r U h): both gates r and z lie between 0 and 1."""
+    hidden, bias, size = weights.hidden, weights.hidden_bias, weights.hidden.shape[1]
+
+    def step(gates: Any, state: State) -> State:
+        (h,) = state
+        of_input, new = gates.split((2 * size, size), -1)
+        of_hidden, memory = F.linear(h, hidden, bias).split((2 * size, size), -1)
+        r, z = _sigmoid(of_input + of_hidden).chunk(2, -1)
+        n = _tanh(new + r * memory)
+        return (n + z * (h - n),)
+
+    return step
+
+
+KINDS = {
+    "RNN_TANH": Kind(1, 1, _elman(_tanh)),
+    "RNN_RELU": Kind(1, 1, _elman(_relu)),
+    "LSTM": Kind(4, 2, _lstm),
+    "GRU": Kind(3, 1, _gru, apart=True),
+}
+
+
+def mode_of(name: str, nonlinearity: str) -> str:
+    """The mode of an RNN, whose nonlinearity is "tanh" or "relu"."""
+    if nonlinearity not in ("tanh", "relu"):
+        raise ValueError(f"{name}: nonlinearity must be 'tanh' or 'relu', got {nonlinearity!r}")
+    return f"RNN_{nonlinearity.upper()}"
+
+
+def projected(kind: Kind, x: Any, weights: Weights) -> Any:
+    """What the input adds to the gates, for all steps at once."""
+    bias = weights.input_bias
+    if bias is not None and not kind.apart:
+        bias = bias + weights.hidden_bias
+    return F.linear(x, weights.input, bias)
+
+
+def through(step: Step, gates: Sequence[Any], first: State, backwards: bool) -> tuple[list[Any], State]:
+    """The outputs of all steps, in the order of the steps, and each sequence's last state.
+
+    Each step has the gates of as many sequences as still go on, which are the first ones; from behind, sequences join
+    with their first state as the steps come to them.
+    """
+    run = _from_behind if backwards else _from_the_front
+    return run(step, gates, first)
+
+
+def _from_the_front(step: Step, gates: Sequence[Any], state: State) -> tuple[list[Any], State]:
+    outputs, done = [], []
+    for x in gates:
+        if x.shape[0] < state[0].shape[0]:
+            done.append(tuple(s[x.shape[0] :] for s in state))
+            state = tuple(s[: x.shape[0]] for s in state)
+        state = step(x, state)
+        outputs.append(state[0])
+    if done:
+        state = tuple(_cat(parts) for parts in zip(state, *reversed(done), strict=True))
+    return outputs, state
+
+
+def _from_behind(step: Step, gates: Sequence[Any], first: State) -> tuple[list[Any], State]:
+    outputs: list[Any] = []
+    state = tuple(s[:0] for s in first)
+    for x in reversed(gates):
+        state = step(x, _joined(state, first, x.shape[0]))
+        outputs.append(state[0])
+    return outputs[::-1], _joined(state, first, first[0].shape[0])
+
+
+def _joined(state: State, first: State, size: int) -> State:
+    """The state of the first `size` sequences, some of which begin here."""
+    here = state[0].shape[0]
+    if here == size:
+        return state
+    if not here:
+        return first if first[0].shape[0] == size else tuple(s[:size] for s in first)
+    return tuple(_cat([s, f[here:size]]) for s, f in zip(state, first, strict=True))

@@ -1,0 +1,111 @@
+"""The cells of recurrent networks: one step of each."""
+
+import math
+from typing import Any
+
+from retrograd.nn import init
+from retrograd.nn.module import Module
+from retrograd.nn.parameter import Parameter
+from retrograd.nn.recurrence import KINDS, Kind, State, Weights, mode_of, projected
+from retrograd.ops.create import empty, zeros
+
+
+class RNNCellBase(Module):
+    """What the cells share: the weights of one step."""
+
+    weight_ih: Any
+    weight_hh: Any
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool, mode: str, dtype: Any = None) -> None:
+        super().__init__()
+        if hidden_size < 1:
+            raise ValueError(f"{type(self).__name__}: hidden_size must be at least 1, got {hidden_size}")
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.bias = bias
+        self.mode = mode
+        gates = KINDS[mode].gates * hidden_size
+        self.weight_ih = Parameter(empty(gates, input_size, dtype=dtype))
+        self.weight_hh = Parameter(empty(gates, hidden_size, dtype=dtype))
+        for name in ("bias_ih", "bias_hh"):
+            self.register_parameter(name, Parameter(empty(gates, dtype=dtype)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Uniform within ±1 / sqrt(hidden_size)."""
+        bound = 1 / math.sqrt(self.hidden_size)
+        for parameter in self.parameters():
+            init.uniform_(parameter, -bound, bound)
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        """(batch, input_size), or (input_size), and the state before to the state after; zeros are before all."""
+        kind = KINDS[self.mode]
+        state = self._state(input, hx, kind)
+        weights = Weights(self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        out = kind.step(weights)(projected(kind, input, weights), state)
+        return out if kind.states > 1 else out[0]
+
+    def _state(self, input: Any, hx: Any, kind: Kind) -> State:
+        name = type(self).__name__
+        if input.ndim not in (1, 2):
+            raise ValueError(f"{name}: expected input of 1 or 2 dimensions, got shape {input.shape}")
+        if input.shape[-1] != self.input_size:
+            raise RuntimeError(f"{name}: expected input_size={self.input_size} features, got shape {input.shape}")
+        wanted = (*input.shape[:-1], self.hidden_size)
+        if hx is None:
+            return tuple(zeros(wanted, dtype=input.dtype) for _ in range(kind.states))
+        given = tuple(hx) if kind.states > 1 else (hx,)
+        for state in given:
+            if tuple(state.shape) != wanted:
+                raise RuntimeError(f"{name}: expected a state of shape {wanted}, got {state.shape}")
+        return given
+
+    def extra_repr(self) -> str:
+        """Sizes, and whether there are biases."""
+        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
+
+
+class RNNCell(RNNCellBase):
+    """One step of an `RNN`: (batch, input_size) and (batch, hidden_size) to (batch, hidden_size).
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> cell, h = nn.RNNCell(3, 4), rg.zeros(5, 4)
+    >>> for x in rg.randn(7, 5, 3):
+    ...     h = cell(x, h)
+    >>> h.shape
+    (5, 4)
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", dtype: Any = None
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, mode_of("RNNCell", nonlinearity), dtype)
+        self.nonlinearity = nonlinearity
+
+
+class LSTMCell(RNNCellBase):
+    """One step of an `LSTM`: (batch, input_size) and the pair (h, c) to the next pair.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> h, c = nn.LSTMCell(3, 4)(rg.randn(5, 3))
+    >>> h.shape, c.shape
+    ((5, 4), (5, 4))
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, dtype: Any = None) -> None:
+        super().__init__(input_size, hidden_size, bias, "LSTM", dtype)
+
+
+class GRUCell(RNNCellBase):
+    """One step of a `GRU`: (batch, input_size) and (batch, hidden_size) to (batch, hidden_size).
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.GRUCell(3, 4)(rg.randn(5, 3)).shape
+    (5, 4)
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, dtype: Any = None) -> None:
+        super().__init__(input_size, hidden_size, bias, "GRU", dtype)

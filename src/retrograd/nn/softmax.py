@@ -1,0 +1,90 @@
+"""Activations along a dimension: softmax and its relatives, and gates."""
+
+from retrograd.core import Tensor
+from retrograd.nn import functional as F
+from retrograd.nn.module import Module
+from retrograd.nn.settings import Settings
+
+
+class _Along(Settings):
+    """What acts along one dimension `dim`."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__(dim=dim)
+
+
+class Softmax(_Along):
+    """exp(x) / sum(exp(x)) along `dim`; the shape stays.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.Softmax(dim=-1)(rg.zeros(1, 2))
+    tensor([[0.5, 0.5]])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Along the dimension."""
+        return F.softmax(input, dim=self.dim)
+
+
+class Softmin(_Along):
+    """softmax(-x) along `dim`; the shape stays.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.Softmin(dim=0)(rg.tensor([0.0, 200.0]))
+    tensor([1., 0.])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Along the dimension."""
+        return F.softmin(input, dim=self.dim)
+
+
+class LogSoftmax(_Along):
+    """log(softmax(x)) along `dim`, without overflow; the shape stays.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.LogSoftmax(dim=0)(rg.zeros(1))
+    tensor([0.])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Along the dimension."""
+        return F.log_softmax(input, dim=self.dim)
+
+
+class Softmax2d(Module):
+    """softmax over the channels of images (n, channels, h, w) or (channels, h, w), at each place by itself.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.Softmax2d()(rg.zeros(1, 2, 1, 1)).tolist()
+    [[[[0.5]], [[0.5]]]]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Images to images of the same shape."""
+        if input.ndim not in (3, 4):
+            raise ValueError(f"Softmax2d: expected images (n, channels, h, w) or without n, got shape {input.shape}")
+        return F.softmax(input, dim=-3)
+
+
+class GLU(_Along):
+    """The first half of x along `dim`, times the sigmoid of the second: Dauphin et al., arXiv 1612.08083.
+
+    The size of the dimension, which must be even, halves.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.GLU()(rg.tensor([2.0, 0.0]))
+    tensor([1.])
+    """
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__(dim)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(..., 2 k, ...) to (..., k, ...)."""
+        return F.glu(input, self.dim)

@@ -1,0 +1,77 @@
+"""Images in another size."""
+
+from collections.abc import Sequence
+
+from retrograd.core import Tensor
+from retrograd.nn import functional as F
+from retrograd.nn.settings import Settings
+
+Size = int | Sequence[int]
+Factor = float | Sequence[float]
+
+
+class Upsample(Settings):
+    """Images (n, channels, l), (n, channels, h, w) or (n, channels, d, h, w) in another size.
+
+    `size` is that of the result, `scale_factor` how many times larger it is: one of the two, a number for all
+    spatial dimensions or one for each. `mode`: "nearest", "linear" (1 dimension), "bilinear" and "bicubic" (2),
+    "trilinear" (3); `align_corners`: whether the centres of the outermost places, not their outer edges, stay.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.Upsample(scale_factor=2)(rg.tensor([[[1.0, 2.0]]]))
+    tensor([[[1., 1., 2., 2.]]])
+    """
+
+    def __init__(
+        self,
+        size: Size | None = None,
+        scale_factor: Factor | None = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ) -> None:
+        super().__init__(
+            size=size,
+            scale_factor=scale_factor,
+            mode=mode,
+            align_corners=align_corners,
+            recompute_scale_factor=recompute_scale_factor,
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Images to images of the new size."""
+        return F.interpolate(
+            input,
+            self.size,
+            self.scale_factor,
+            self.mode,
+            self.align_corners,
+            self.recompute_scale_factor,
+        )
+
+
+class UpsamplingNearest2d(Upsample):
+    """`Upsample` with mode "nearest" of images (n, channels, h, w).
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.UpsamplingNearest2d(size=(2, 3))(rg.ones(1, 1, 1, 1)).shape
+    (1, 1, 2, 3)
+    """
+
+    def __init__(self, size: Size | None = None, scale_factor: Factor | None = None) -> None:
+        super().__init__(size, scale_factor, "nearest")
+
+
+class UpsamplingBilinear2d(Upsample):
+    """`Upsample` with mode "bilinear" and aligned corners of images (n, channels, h, w).
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.UpsamplingBilinear2d(size=(1, 3))(rg.tensor([[[[1.0, 2.0]]]]))
+    tensor([[[[1. , 1.5, 2. ]]]])
+    """
+
+    def __init__(self, size: Size | None = None, scale_factor: Factor | None = None) -> None:
+        super().__init__(size, scale_factor, "bilinear", align_corners=True)

@@ -1,0 +1,204 @@
+"""Weights that keep a property: a norm apart from the direction, a largest singular value of 1, orthogonal rows."""
+
+from typing import Any
+
+from retrograd.autograd import no_grad
+from retrograd.core import operator_named
+from retrograd.nn import functional as F
+from retrograd.nn import init
+from retrograd.nn.module import Module
+from retrograd.nn.utils.parametrize import register_parametrization
+from retrograd.ops.create import empty, eye, zeros_like
+
+_cat = operator_named("cat")
+_householder = operator_named("linalg.householder_product")
+_matrix_exp = operator_named("linalg.matrix_exp")
+_qr = operator_named("linalg.qr")
+_solve = operator_named("linalg.solve")
+
+
+def _weight_of(name: str, module: Any, tensor: str) -> Any:
+    weight = getattr(module, tensor, None)
+    if weight is None or not hasattr(weight, "ndim"):
+        raise ValueError(f"{name}: {type(module).__name__} has no tensor {tensor!r}")
+    return weight
+
+
+class WeightNorm(Module):
+    """direction · magnitude / norm of the direction, over all dimensions but `dim`; over all if that is None or -1."""
+
+    def __init__(self, dim: int | None) -> None:
+        super().__init__()
+        self.dim = -1 if dim is None else dim
+
+    def _norm(self, x: Any) -> Any:
+        squares = x * x
+        if self.dim == -1:
+            return squares.sum().sqrt()
+        return squares.sum([d for d in range(x.ndim) if d != self.dim], keepdim=True).sqrt()
+
+    def forward(self, magnitude: Any, direction: Any) -> Any:
+        """The weight."""
+        return direction * (magnitude / self._norm(direction))
+
+    def right_inverse(self, weight: Any) -> tuple[Any, Any]:
+        """Magnitude and direction."""
+        return self._norm(weight), weight
+
+
+def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
+    """The weight as magnitudes, `original0`, of directions, `original1`: Salimans and Kingma, NeurIPS 2016.
+
+    Each slice of dimension `dim` has its own magnitude; None: the whole has one. Returns the module.
+
+    >>> from retrograd import nn
+    >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(4, 3))
+    >>> layer.parametrizations.weight.original0.shape
+    (3, 1)
+    """
+    _weight_of("weight_norm", module, name)
+    return register_parametrization(module, name, WeightNorm(dim), unsafe=True)
+
+
+class SpectralNorm(Module):
+    """The weight divided by an estimate of its largest singular value, which each pass in training improves."""
+
+    _u: Any
+    _v: Any
+
+    def __init__(self, weight: Any, n_power_iterations: int, dim: int, eps: float) -> None:
+        super().__init__()
+        self.dim = dim % max(weight.ndim, 1)
+        self.eps = eps
+        self.n_power_iterations = n_power_iterations
+        if weight.ndim > 1:
+            matrix = self._matrix(weight.detach())
+            for buffer, size in zip(("_u", "_v"), matrix.shape, strict=True):
+                start = init.normal_(empty(size, dtype=weight.dtype))
+                self.register_buffer(buffer, F.normalize(start, dim=0, eps=eps))
+            self._improve(matrix, 15)
+
+    def _matrix(self, weight: Any) -> Any:
+        return weight.movedim(self.dim, 0).flatten(1)
+
+    def _improve(self, matrix: Any, times: int) -> None:
+        with no_grad():
+            matrix = matrix.detach()
+            for _ in range(times):
+                self._u = F.normalize(matrix @ self._v, dim=0, eps=self.eps)
+                self._v = F.normalize(matrix.mT @ self._u, dim=0, eps=self.eps)
+
+    def forward(self, weight: Any) -> Any:
+        """The weight, with a largest singular value near 1."""
+        if weight.ndim == 1:
+            return F.normalize(weight, dim=0, eps=self.eps)
+        matrix = self._matrix(weight)
+        if self.training:
+            self._improve(matrix, self.n_power_iterations)
+        return weight / (self._u.clone() @ (matrix @ self._v.clone()))
+
+    def right_inverse(self, value: Any) -> Any:
+        """The value itself: its scale does not matter."""
+        return value
+
+
+def spectral_norm(
+    module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+) -> Module:
+    """The weight divided by its largest singular value: Miyato et al., ICLR 2018. Returns the module.
+
+    That is estimated by power iteration, in each pass in training; `dim` holds the matrix's rows: 0, or for transposed
+    convolutions 1.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> layer = nn.utils.parametrizations.spectral_norm(nn.Linear(4, 3), n_power_iterations=50)
+    >>> round(float(rg.linalg.norm(layer.weight, 2).detach()), 3)
+    1.0
+    """
+    weight = _weight_of("spectral_norm", module, name)
+    if n_power_iterations < 1:
+        raise ValueError(f"spectral_norm: n_power_iterations must be at least 1, got {n_power_iterations}")
+    if dim is None:
+        dim = 1 if "ConvTranspose" in type(module).__name__ else 0
+    return register_parametrization(module, name, SpectralNorm(weight, n_power_iterations, dim, eps))
+
+
+class Orthogonal(Module):
+    """Orthogonal rows or columns, whichever are fewer, made of any matrix by one of three maps."""
+
+    base: Any
+
+    def __init__(self, weight: Any, orthogonal_map: str) -> None:
+        super().__init__()
+        self.orthogonal_map = orthogonal_map
+        self.register_buffer("base", None)
+
+    def forward(self, x: Any) -> Any:
+        """The orthogonal matrix."""
+        wide = x.shape[-2] < x.shape[-1]
+        x = x.mT if wide else x
+        q = self._reflections(x) if self.orthogonal_map == "householder" else self._rotation(x)
+        q = q if self.base is None else self.base @ q
+        return q.mT if wide else q
+
+    def _reflections(self, x: Any) -> Any:
+        below = x.tril(-1)
+        tau = 2 / (1 + (below * below).sum(-2))
+        return _householder(below, tau) * x.diagonal(dim1=-2, dim2=-1).to("int64").unsqueeze(-2)
+
+    def _rotation(self, x: Any) -> Any:
+        rows, columns = x.shape[-2:]
+        lower = x.tril()
+        if rows != columns:
+            lower = F.pad(lower, (0, rows - columns))
+        skew = lower - lower.mT
+        if self.orthogonal_map == "matrix_exp":
+            q = _matrix_exp(skew)
+        else:
+            one = eye(rows, dtype=x.dtype)
+            q = _solve(one - skew / 2, one + skew / 2)
+        return q[..., :columns]
+
+    def right_inverse(self, value: Any) -> Any:
+        """The start: the orthogonal factor of the value becomes the base, which the maps turn from there."""
+        wide = value.shape[-2] < value.shape[-1]
+        q = value.mT if wide else value
+        rows, columns = q.shape[-2:]
+        if rows != columns:
+            q = _cat([q, init.normal_(empty(*q.shape[:-1], rows - columns, dtype=q.dtype))], -1)
+        self.base = _nearest(q)
+        start = zeros_like(value)
+        start.diagonal(dim1=-2, dim2=-1).fill_(-1)
+        return start
+
+
+def _nearest(x: Any) -> Any:
+    """The orthogonal factor of x, with signs such that it is x where that is orthogonal."""
+    q, r = _qr(x)
+    return q * r.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)
+
+
+def orthogonal(module: Module, name: str = "weight", orthogonal_map: str | None = None) -> Module:
+    """A weight with orthogonal rows, or columns if there are fewer of them, all through training. Returns the module.
+
+    `orthogonal_map`: "matrix_exp" or "cayley" of a skew-symmetric matrix, or products of "householder" reflections;
+    None takes the first for square matrices, else the last. They turn a base, the orthogonal factor of the first
+    weight: Lezcano-Casado, NeurIPS 2019.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> weight = nn.utils.parametrizations.orthogonal(nn.Linear(5, 3)).weight
+    >>> bool((weight @ weight.mT - rg.eye(3)).abs().amax() < 1e-5)
+    True
+    """
+    weight = _weight_of("orthogonal", module, name)
+    if weight.ndim < 2:
+        raise ValueError(f"orthogonal: expected a matrix or several, got shape {weight.shape}")
+    if orthogonal_map is None:
+        orthogonal_map = "matrix_exp" if weight.shape[-2] == weight.shape[-1] else "householder"
+    if orthogonal_map not in ("matrix_exp", "cayley", "householder"):
+        raise ValueError(
+            f"orthogonal: orthogonal_map must be 'matrix_exp', 'cayley' or 'householder', got {orthogonal_map!r}"
+        )
+    return register_parametrization(module, name, Orthogonal(weight, orthogonal_map), unsafe=True)

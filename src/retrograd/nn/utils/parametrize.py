@@ -1,0 +1,236 @@
+"""Parameters that are computed from others each time they are read."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from retrograd.autograd import no_grad
+from retrograd.nn.containers import ModuleDict, ModuleList
+from retrograd.nn.module import Module
+from retrograd.nn.parameter import Buffer, Parameter
+
+_cache: dict[tuple[int, str], Any] = {}
+_caching = 0
+
+
+@contextmanager
+def cached() -> Iterator[None]:
+    """Within this block every parametrized tensor is computed once: for modules that read it often.
+
+    >>> from retrograd.nn.utils import parametrize
+    >>> with parametrize.cached():
+    ...     pass
+    """
+    global _caching
+    _caching += 1
+    try:
+        yield
+    finally:
+        _caching -= 1
+        if not _caching:
+            _cache.clear()
+
+
+class ParametrizationList(ModuleList):
+    """The functions that make a tensor of `original`, or of `original0`, `original1`, ...; calling it does."""
+
+    def __init__(self, modules: Sequence[Module], original: Any, unsafe: bool = False) -> None:
+        super().__init__()
+        self.unsafe = unsafe
+        value = original
+        with no_grad():
+            for module in reversed(modules):
+                if hasattr(module, "right_inverse"):
+                    value = module.right_inverse(value)
+        self._count = len(value) if isinstance(value, tuple | list) else 0
+        kind = Parameter if isinstance(original, Parameter) else Buffer
+        for name, part in zip(self._names(), value if self._count else [value], strict=True):
+            held = original if part is original else _owned(kind, part, original)
+            setattr(self, name, held)
+        for module in modules:
+            self._append(module)
+
+    def _names(self) -> list[str]:
+        return [f"original{number}" for number in range(self._count)] if self._count else ["original"]
+
+    def _append(self, module: Module) -> None:
+        self.add_module(str(sum(1 for _ in self._own("module"))), module)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (module for _, module in self._own("module"))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._own("module"))
+
+    def __getitem__(self, key: Any) -> Any:
+        return list(self)[key]
+
+    def right_inverse(self, value: Any) -> None:
+        """Set the originals so that the tensor is that value."""
+        with no_grad():
+            for module in reversed(list(self)):
+                if not hasattr(module, "right_inverse"):
+                    raise RuntimeError(
+                        f"{type(module).__name__} has no right_inverse, so what it parametrizes can't be assigned to"
+                    )
+                value = module.right_inverse(value)
+            values = value if self._count else [value]
+            for name, part in zip(self._names(), values, strict=True):
+                getattr(self, name).copy_(part)
+
+    def forward(self) -> Any:
+        """The tensor."""
+        modules = list(self)
+        x = modules[0](*(getattr(self, name) for name in self._names()))
+        for module in modules[1:]:
+            x = module(x)
+        return x
+
+
+def _owned(kind: Any, part: Any, original: Any) -> Any:
+    """A new parameter or buffer; of memory of its own."""
+    part = part.detach().clone()
+    return Parameter(part, original.requires_grad) if kind is Parameter else Buffer(part)
+
+
+def register_parametrization(
+    module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
+) -> Module:
+    """From now on, reading `module.<tensor_name>` gives `parametrization(original)`; returns the module.
+
+    The original is then the parameter `parametrizations.<tensor_name>.original`. If the parametrization has a method
+    `right_inverse`, it makes the original of the tensor that there is, and of what is assigned later; it may give
+    several, which are then original0, original1, ... Parametrizations add up. Raises ValueError, and changes nothing,
+    if the module has no such tensor, or shape or dtype would change and not `unsafe`.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> from retrograd.nn.utils import parametrize
+    >>> class Symmetric(nn.Module):
+    ...     def forward(self, x):
+    ...         return x.triu() + x.triu(1).mT
+    >>> layer = parametrize.register_parametrization(nn.Linear(3, 3), "weight", Symmetric())
+    >>> bool((layer.weight == layer.weight.mT).all()), list(layer.state_dict())
+    (True, ['bias', 'parametrizations.weight.original'])
+    """
+    if is_parametrized(module, tensor_name):
+        return _add(module, tensor_name, parametrization, unsafe)
+    kinds = module._kinds
+    if kinds.get(tensor_name) not in ("parameter", "buffer", "transient buffer"):
+        raise ValueError(f"register_parametrization: {type(module).__name__} has no tensor {tensor_name!r}")
+    original = module.__dict__[tensor_name]
+    made = ParametrizationList([parametrization], original, unsafe)
+    if not unsafe:
+        _check(tensor_name, original, made)
+    delattr(module, tensor_name)
+    if not is_parametrized(module):
+        module.parametrizations = ModuleDict()
+        _change_class(module)
+    _inject(type(module), tensor_name)
+    module.parametrizations[tensor_name] = made
+    return module
+
+
+def _add(module: Any, name: str, parametrization: Module, unsafe: bool) -> Module:
+    """One more: the originals become such that the tensor stays, if it can be inverted."""
+    made = module.parametrizations[name]
+    before = getattr(module, name)
+    if not unsafe:
+        with no_grad():
+            value = parametrization(before)
+        _compare(name, before, value)
+    inverse = getattr(parametrization, "right_inverse", None)
+    if inverse is not None:
+        with no_grad():
+            made.right_inverse(inverse(before))
+    made._append(parametrization)
+    return module
+
+
+def _check(name: str, original: Any, made: ParametrizationList) -> None:
+    with no_grad():
+        _compare(name, original, made())
+
+
+def _compare(name: str, before: Any, after: Any) -> None:
+    if tuple(before.shape) != tuple(after.shape) or before.dtype != after.dtype:
+        raise ValueError(
+            f"register_parametrization: {name} has shape {before.shape} and dtype {before.dtype}, its parametrization "
+            f"gives {after.shape} and {after.dtype}; pass unsafe=True if it should"
+        )
+
+
+def _change_class(module: Any) -> None:
+    """A class of its own for the module: properties live in classes."""
+    base = type(module)
+    object.__setattr__(
+        module, "__class__", type(f"Parametrized{base.__name__}", (base,), {"__module__": base.__module__})
+    )
+
+
+def _inject(cls: type, name: str) -> None:
+    def read(self: Any) -> Any:
+        if not _caching:
+            return self.parametrizations[name]()
+        key = (id(self), name)
+        if key not in _cache:
+            _cache[key] = self.parametrizations[name]()
+        return _cache[key]
+
+    def write(self: Any, value: Any) -> None:
+        self.parametrizations[name].right_inverse(value)
+
+    setattr(cls, name, property(read, write))
+
+
+def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
+    """Whether a module has a parametrized tensor, or one of that name.
+
+    >>> from retrograd import nn
+    >>> is_parametrized(nn.Linear(1, 1))
+    False
+    """
+    known = module.__dict__.get("parametrizations")
+    if not isinstance(known, ModuleDict):
+        return False
+    return bool(len(known)) if tensor_name is None else tensor_name in known
+
+
+def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: bool = True) -> Module:
+    """Make the tensor an ordinary parameter again: of its value now, or of the original if not `leave_parametrized`.
+
+    >>> from retrograd import nn
+    >>> from retrograd.nn.utils import parametrizations, parametrize
+    >>> layer = parametrizations.weight_norm(nn.Linear(2, 2))
+    >>> list(parametrize.remove_parametrizations(layer, "weight").state_dict())
+    ['bias', 'weight']
+    """
+    if not is_parametrized(module, tensor_name):
+        raise ValueError(f"remove_parametrizations: {type(module).__name__} has no parametrized {tensor_name!r}")
+    made = module.parametrizations[tensor_name]
+    names = made._names()
+    if not leave_parametrized and len(names) > 1:
+        raise ValueError(f"remove_parametrizations: {tensor_name} has {len(names)} originals; leave it parametrized")
+    first = getattr(made, names[0])
+    if leave_parametrized:
+        with no_grad():
+            first = _owned(type(first), getattr(module, tensor_name), first)
+    del module.parametrizations[tensor_name]
+    delattr(type(module), tensor_name)
+    module.register_parameter(tensor_name, first) if isinstance(first, Parameter) else module.register_buffer(
+        tensor_name, first
+    )
+    if not len(module.parametrizations):
+        del module.parametrizations
+        object.__setattr__(module, "__class__", type(module).__bases__[0])
+    return module
+
+
+def type_before_parametrizations(module: Module) -> type:
+    """The class that a module had.
+
+    >>> from retrograd import nn
+    >>> type_before_parametrizations(nn.Linear(1, 1)).__name__
+    'Linear'
+    """
+    return type(module).__bases__[0] if is_parametrized(module) else type(module)

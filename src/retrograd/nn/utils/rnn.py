@@ -1,0 +1,195 @@
+"""Sequences of different lengths: padded into one tensor, or packed one step behind the other."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from retrograd.core import Tensor, operator_named
+from retrograd.ops.create import tensor
+from retrograd.ops.data import as_tensor
+
+_cat = operator_named("cat")
+_index_select = operator_named("index_select")
+_pad = operator_named("pad")
+_stack = operator_named("stack")
+
+
+class PackedSequence(NamedTuple):
+    """Sequences, the longest first, as rows: those of the first step, of the second step, and so on.
+
+    `data` (rows, ...), `batch_sizes` how many sequences have a row in each step, `sorted_indices` the places of the
+    sorted sequences among those given, and `unsorted_indices` the way back; None if they came sorted.
+
+    >>> import retrograd as rg
+    >>> from retrograd.nn.utils.rnn import pack_sequence
+    >>> packed = pack_sequence([rg.tensor([1, 2, 3]), rg.tensor([4])])
+    >>> packed.data.tolist(), packed.batch_sizes.tolist()
+    ([1, 4, 2, 3], [2, 1, 1])
+    """
+
+    data: Any
+    batch_sizes: Any
+    sorted_indices: Any = None
+    unsorted_indices: Any = None
+
+
+def pack_padded_sequence(
+    input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
+) -> PackedSequence:
+    """The first `lengths[i]` steps of each sequence of a padded tensor (T, N, ...), or (N, T, ...) if `batch_first`.
+
+    Raises RuntimeError for lengths that do not fall although `enforce_sorted`, below 1, or of another number than N.
+
+    >>> import retrograd as rg
+    >>> from retrograd.nn.utils.rnn import pack_padded_sequence
+    >>> pack_padded_sequence(rg.tensor([[1, 3], [2, 0]]), [2, 1]).data.tolist()
+    [1, 3, 2]
+    """
+    rows = input.transpose(0, 1) if batch_first else input
+    counts = [int(n) for n in as_tensor(lengths).tolist()]
+    _check_lengths(counts, rows.shape, enforce_sorted)
+    order = None
+    if not enforce_sorted:
+        order = sorted(range(len(counts)), key=lambda i: -counts[i])
+        counts = [counts[i] for i in order]
+        rows = _index_select(rows, 1, tensor(order))
+    sizes = step_sizes(counts)
+    data = _cat([rows[step, :size] for step, size in enumerate(sizes)])
+    if order is None:
+        return PackedSequence(data, tensor(sizes))
+    return PackedSequence(data, tensor(sizes), tensor(order), tensor(inverted(order)))
+
+
+def _check_lengths(counts: list[int], shape: tuple[int, ...], enforce_sorted: bool) -> None:
+    steps, batch = shape[:2]
+    if len(counts) != batch:
+        raise RuntimeError(f"pack_padded_sequence: {len(counts)} lengths for {batch} sequences")
+    if not counts or min(counts) < 1 or max(counts) > steps:
+        raise RuntimeError(f"pack_padded_sequence: lengths must lie between 1 and the {steps} steps, got {counts}")
+    if enforce_sorted and counts != sorted(counts, reverse=True):
+        raise RuntimeError(
+            f"pack_padded_sequence: lengths must fall, got {counts}; sort the sequences or pass enforce_sorted=False"
+        )
+
+
+def step_sizes(lengths: Sequence[int]) -> list[int]:
+    """How many of the sequences, the longest first, have a row in each step.
+
+    >>> step_sizes([3, 1])
+    [2, 1, 1]
+    """
+    sizes, number = [], len(lengths)
+    for step in range(lengths[0] if lengths else 0):
+        while lengths[number - 1] <= step:
+            number -= 1
+        sizes.append(number)
+    return sizes
+
+
+def inverted(order: Sequence[int]) -> list[int]:
+    """The permutation that undoes another.
+
+    >>> inverted([1, 2, 0])
+    [2, 0, 1]
+    """
+    places = [0] * len(order)
+    for place, number in enumerate(order):
+        places[number] = place
+    return places
+
+
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
+    """The permutation that undoes another, both as tensors of integers; None stays.
+
+    >>> import retrograd as rg
+    >>> invert_permutation(rg.tensor([1, 2, 0]))
+    tensor([2, 0, 1])
+    """
+    return None if permutation is None else tensor(inverted([int(i) for i in permutation.tolist()]))
+
+
+def pad_packed_sequence(
+    sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
+) -> tuple[Any, Any]:
+    """The padded tensor (T, N, ...), or (N, T, ...) if `batch_first`, and the lengths, in the order they were given.
+
+    `total_length`: pad to that many steps; ValueError if it is less than the longest sequence has.
+
+    >>> import retrograd as rg
+    >>> from retrograd.nn.utils.rnn import pack_sequence, pad_packed_sequence
+    >>> padded, lengths = pad_packed_sequence(pack_sequence([rg.tensor([1, 2]), rg.tensor([3])]), batch_first=True)
+    >>> padded.tolist(), lengths.tolist()
+    ([[1, 2], [3, 0]], [2, 1])
+    """
+    sizes = sequence.batch_sizes.tolist()
+    if total_length is not None and total_length < len(sizes):
+        raise ValueError(f"pad_packed_sequence: total_length is {total_length}, but the longest has {len(sizes)} steps")
+    rows = sequence.data.split(sizes)
+    width, rest = sizes[0], (0, 0) * (sequence.data.ndim - 1)
+    steps = [_pad(row, (*rest, 0, width - row.shape[0]), value=padding_value) for row in rows]
+    missing = (len(sizes) if total_length is None else total_length) - len(sizes)
+    padded = _pad(_stack(steps), (*rest, 0, 0, 0, missing), value=padding_value)
+    lengths = tensor([sum(size > number for size in sizes) for number in range(width)])
+    if sequence.unsorted_indices is not None:
+        padded = _index_select(padded, 1, sequence.unsorted_indices)
+        lengths = lengths[sequence.unsorted_indices]
+    return (padded.transpose(0, 1) if batch_first else padded), lengths
+
+
+def pad_sequence(
+    sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+) -> Any:
+    """Sequences (T_i, ...) as one tensor (T, N, ...), or (N, T, ...) if `batch_first`: the shorter ones padded.
+
+    >>> import retrograd as rg
+    >>> from retrograd.nn.utils.rnn import pad_sequence
+    >>> pad_sequence([rg.tensor([1, 2]), rg.tensor([3])], batch_first=True).tolist()
+    [[1, 2], [3, 0]]
+    """
+    if padding_side not in ("right", "left"):
+        raise ValueError(f"pad_sequence: padding_side must be 'right' or 'left', got {padding_side!r}")
+    parts = list(sequences)
+    if not parts:
+        raise ValueError("pad_sequence: expected at least one sequence, got none")
+    longest = max(part.shape[0] for part in parts)
+    padded = []
+    for part in parts:
+        missing = longest - part.shape[0]
+        ends = (0, missing) if padding_side == "right" else (missing, 0)
+        padded.append(_pad(part, (*(0, 0) * (part.ndim - 1), *ends), value=padding_value))
+    return _stack(padded, 0 if batch_first else 1)
+
+
+def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Any]:
+    """The first `lengths[i]` steps of each sequence of a padded tensor, as a list.
+
+    >>> import retrograd as rg
+    >>> from retrograd.nn.utils.rnn import unpad_sequence
+    >>> [part.tolist() for part in unpad_sequence(rg.tensor([[1, 2], [3, 0]]), [2, 1], batch_first=True)]
+    [[1, 2], [3]]
+    """
+    rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
+    counts = as_tensor(lengths).tolist()
+    return [row[: int(count)] for row, count in zip(rows.unbind(0), counts, strict=True)]
+
+
+def pack_sequence(sequences: Iterable[Any], enforce_sorted: bool = True) -> PackedSequence:
+    """Sequences (T_i, ...), packed; the longest come first, or `enforce_sorted` is False.
+
+    >>> import retrograd as rg
+    >>> from retrograd.nn.utils.rnn import pack_sequence
+    >>> pack_sequence([rg.tensor([1]), rg.tensor([2, 3])], enforce_sorted=False).data.tolist()
+    [2, 1, 3]
+    """
+    parts = list(sequences)
+    return pack_padded_sequence(pad_sequence(parts), [len(part) for part in parts], enforce_sorted=enforce_sorted)
+
+
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
+    """The sequences that were packed, in the order they were given.
+
+    >>> import retrograd as rg
+    >>> from retrograd.nn.utils.rnn import pack_sequence, unpack_sequence
+    >>> [part.tolist() for part in unpack_sequence(pack_sequence([rg.tensor([1, 2]), rg.tensor([3])]))]
+    [[1, 2], [3]]
+    """
+    return unpad_sequence(*pad_packed_sequence(packed_sequences, batch_first=True), batch_first=True)

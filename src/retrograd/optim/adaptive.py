@@ -1,0 +1,178 @@
+"""Optimizers that divide by the size that gradients have had: Adagrad, Adadelta, RMSprop."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from retrograd.core import operator_named
+from retrograd.optim.optimizer import Group, Optimizer, State, at_least_zero, descent, refuse_complex
+
+_full_like = operator_named("full_like")
+_zeros_like = operator_named("zeros_like")
+
+
+class Adagrad(Optimizer):
+    """p ← p - lr / (1 + lr_decay · (steps - 1)) · g / (sqrt(sum of g²) + eps): Duchi et al., JMLR 12 (2011).
+
+    The sum begins at `initial_accumulator_value`; g includes weight_decay · p.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import Adagrad
+    >>> x = rg.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = Adagrad([x], lr=0.5)
+    >>> x.square().sum().backward()
+    >>> optimizer.step()
+    >>> x
+    tensor([ 0.5, -1.5], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        lr_decay: float = 0.0,
+        weight_decay: float = 0.0,
+        initial_accumulator_value: float = 0.0,
+        eps: float = 1e-10,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        defaults = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    def check(self, group: Group) -> None:
+        """Ranges of the settings."""
+        at_least_zero(group, "lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps")
+        refuse_complex("Adagrad", group)
+
+    def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
+        """One step of one parameter."""
+        g = descent(param, grad, group)
+        if not state:
+            state["step"], state["sum"] = 0, _full_like(grad, group["initial_accumulator_value"])
+        state["step"] += 1
+        state["sum"] = state["sum"] + g * g
+        lr = group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"])
+        param.sub_(g / (state["sum"].sqrt() + group["eps"]), alpha=lr)
+
+
+class Adadelta(Optimizer):
+    """p ← p - lr · d, with d = sqrt((u + eps) / (v + eps)) · g: Zeiler, arXiv 1212.5701.
+
+    v and u are the running means of g² and d² with the factor `rho`; g includes weight_decay · p.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import Adadelta
+    >>> x = rg.tensor([1.0], requires_grad=True)
+    >>> optimizer = Adadelta([x], rho=0.0, eps=1.0)
+    >>> (3**0.5 * x).sum().backward()
+    >>> optimizer.step()
+    >>> round(x.item(), 3)  # 1 - sqrt(1 / 4) · sqrt(3)
+    0.134
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        defaults = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+        super().__init__(params, defaults)
+
+    def check(self, group: Group) -> None:
+        """Ranges of the settings."""
+        at_least_zero(group, "lr", "eps", "weight_decay")
+        if not 0 <= group["rho"] <= 1:
+            raise ValueError(f"rho must lie between 0 and 1, got {group['rho']}")
+        refuse_complex("Adadelta", group)
+
+    def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
+        """One step of one parameter."""
+        g, rho, eps = descent(param, grad, group), group["rho"], group["eps"]
+        if not state:
+            state["step"] = 0
+            state["square_avg"] = state["acc_delta"] = _zeros_like(grad)
+        state["step"] += 1
+        state["square_avg"] = v = state["square_avg"] * rho + g * g * (1 - rho)
+        delta = (state["acc_delta"] + eps).sqrt() / (v + eps).sqrt() * g
+        state["acc_delta"] = state["acc_delta"] * rho + delta * delta * (1 - rho)
+        param.sub_(delta, alpha=group["lr"])
+
+
+class RMSprop(Optimizer):
+    """p ← p - lr · g / (sqrt(v) + eps), v the running mean of g² with the factor `alpha`: Hinton, 2012.
+
+    `centered` subtracts the square of the running mean of g from v (Graves, arXiv 1308.0850); with `momentum`
+    p moves by the running sum b ← momentum · b + g / (sqrt(v) + eps). g includes weight_decay · p.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import RMSprop
+    >>> x = rg.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = RMSprop([x], lr=0.5, alpha=0.0)
+    >>> x.square().sum().backward()
+    >>> optimizer.step()
+    >>> x
+    tensor([ 0.5, -1.5], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum: float = 0.0,
+        centered: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "alpha": alpha,
+            "eps": eps,
+            "centered": centered,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    def check(self, group: Group) -> None:
+        """Ranges of the settings."""
+        at_least_zero(group, "lr", "alpha", "eps", "weight_decay", "momentum")
+        refuse_complex("RMSprop", group)
+
+    def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
+        """One step of one parameter."""
+        g = descent(param, grad, group)
+        d = g / (self._size(g, state, group) + group["eps"])
+        if group["momentum"]:
+            state["momentum_buffer"] = d = state["momentum_buffer"] * group["momentum"] + d
+        param.sub_(d, alpha=group["lr"])
+
+    def _size(self, g: Any, state: State, group: Group) -> Any:
+        """Advance the means; the root of the mean square, about the mean if `centered`."""
+        if not state:
+            state["step"], state["square_avg"] = 0, _zeros_like(g)
+        for name, wanted in (("momentum_buffer", group["momentum"]), ("grad_avg", group["centered"])):
+            if wanted and name not in state:
+                state[name] = _zeros_like(g)
+        alpha = group["alpha"]
+        state["step"] += 1
+        state["square_avg"] = v = state["square_avg"] * alpha + g * g * (1 - alpha)
+        if not group["centered"]:
+            return v.sqrt()
+        state["grad_avg"] = mean = state["grad_avg"] * alpha + g * (1 - alpha)
+        return (v - mean * mean).sqrt()

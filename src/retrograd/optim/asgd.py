@@ -1,0 +1,64 @@
+"""Averaged stochastic gradient descent."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from retrograd.core import operator_named
+from retrograd.optim.optimizer import Group, Optimizer, State, at_least_zero, descent
+
+_clone = operator_named("clone")
+_zeros_like = operator_named("zeros_like")
+
+
+class ASGD(Optimizer):
+    """Gradient descent that keeps the mean of where it has been: Polyak and Juditsky, SIAM J. Control Optim. 30 (1992).
+
+    p ← (1 - lambd · eta) p - eta · g, eta = lr / (1 + lambd · lr · steps) ^ alpha; from step `t0` on, the mean of p,
+    `state[p]["ax"]`, is taken. g includes weight_decay · p.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import ASGD
+    >>> x = rg.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = ASGD([x], lr=0.25, lambd=0.0, t0=0.0)
+    >>> x.square().sum().backward()
+    >>> optimizer.step()
+    >>> x, optimizer.state[x]["ax"]
+    (tensor([ 0.5, -1. ], requires_grad=True), tensor([ 0.5, -1. ]))
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        defaults = {
+            "lr": lr,
+            "lambd": lambd,
+            "alpha": alpha,
+            "t0": t0,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    def check(self, group: Group) -> None:
+        """Ranges of the settings."""
+        at_least_zero(group, "lr", "weight_decay")
+
+    def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
+        """One step of one parameter."""
+        g, lr = descent(param, grad, group), group["lr"]
+        if not state:
+            state.update(step=0, eta=lr, mu=1.0, ax=_zeros_like(param))
+        state["step"] += 1
+        eta, mu = float(state["eta"]), float(state["mu"])
+        param.copy_(param * (1 - group["lambd"] * eta) - g * eta)
+        state["ax"] = _clone(param) if mu == 1 else state["ax"] + (param - state["ax"]) * mu
+        state["eta"] = lr / (1 + group["lambd"] * lr * state["step"]) ** group["alpha"]
+        state["mu"] = 1 / max(1, state["step"] - group["t0"])

@@ -1,0 +1,205 @@
+"""L-BFGS: a quasi-Newton method that keeps a few of its last steps."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from retrograd.autograd import enable_grad, no_grad
+from retrograd.core import Tensor, operator_named
+from retrograd.optim.line_search import Point, strong_wolfe
+from retrograd.optim.optimizer import Group, Optimizer, State, at_least_zero, refuse_complex
+
+_cat = operator_named("cat")
+_clone = operator_named("clone")
+_zeros_like = operator_named("zeros_like")
+_FLAT = 1e-10  # a step whose curvature is less tells nothing
+
+
+class _Closure:
+    """A user's closure, and the parameters that it reads, as one vector."""
+
+    def __init__(self, function: Callable[[], Any], params: list[Any]) -> None:
+        self.function = function
+        self.params = params
+        self.count = 0
+
+    def __call__(self) -> Any:
+        self.count += 1
+        with enable_grad():
+            return self.function()
+
+    def gradient(self) -> Any:
+        """All gradients, one behind the other; zeros where there is none."""
+        parts = [_zeros_like(p.detach()) if p.grad is None else p.grad.detach() for p in self.params]
+        return _cat([part.reshape(-1) for part in parts])
+
+    def place(self, origin: list[Any], d: Any, t: float) -> None:
+        """Put the parameters at origin + t d."""
+        begin = 0
+        for p, x in zip(self.params, origin, strict=True):
+            p.copy_(x + d[begin : begin + p.numel()].reshape(p.shape) * t)
+            begin += p.numel()
+
+    def along(self, origin: list[Any], d: Any) -> Callable[[float], Point]:
+        """The loss as a function of t."""
+
+        def evaluate(t: float) -> Point:
+            self.place(origin, d, t)
+            loss = _number(self())
+            g = self.gradient()
+            return Point(t, loss, g, _dot(g, d))
+
+        return evaluate
+
+
+class LBFGS(Optimizer):
+    """Minimise by steps -H g, where the inverse Hessian H is estimated from the last steps: Liu and Nocedal, 1989.
+
+    `step(closure)` takes up to `max_iter` steps, and calls the closure, which clears the gradients, computes the loss
+    and calls backward, up to `max_eval` times (None: 5/4 max_iter). It ends early where no element of the gradient is
+    above `tolerance_grad`, or neither the loss nor an element of a parameter changes by more than `tolerance_change`.
+    The step has length `lr`, or with `line_search_fn="strong_wolfe"` one that satisfies the strong Wolfe conditions.
+    All parameters are in one group. Returns the loss from before.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import LBFGS
+    >>> x = rg.tensor([4.0, -2.0], requires_grad=True)
+    >>> optimizer = LBFGS([x], line_search_fn="strong_wolfe")
+    >>> def closure():
+    ...     optimizer.zero_grad()
+    ...     loss = (x - rg.tensor([1.0, 2.0])).square().sum()
+    ...     loss.backward()
+    ...     return loss
+    >>> optimizer.step(closure).item(), [round(v, 3) for v in x.tolist()]
+    (25.0, [1.0, 2.0])
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1.0,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 100,
+        line_search_fn: str | None = None,
+    ) -> None:
+        defaults = {
+            "lr": lr,
+            "max_iter": max_iter,
+            "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
+            "tolerance_grad": tolerance_grad,
+            "tolerance_change": tolerance_change,
+            "history_size": history_size,
+            "line_search_fn": line_search_fn,
+        }
+        super().__init__(params, defaults)
+
+    def check(self, group: Group) -> None:
+        """Ranges of the settings, and that there is one group."""
+        at_least_zero(group, "lr", "tolerance_grad", "tolerance_change")
+        if group["line_search_fn"] not in (None, "strong_wolfe"):
+            raise ValueError(f"line_search_fn must be None or 'strong_wolfe', got {group['line_search_fn']!r}")
+        if group["max_iter"] < 1 or group["history_size"] < 1:
+            raise ValueError(
+                f"max_iter and history_size must be at least 1, got {group['max_iter']} and {group['history_size']}"
+            )
+        refuse_complex("LBFGS", group)
+
+    def add_param_group(self, param_group: Group) -> None:
+        """Add the group; there is only one."""
+        if self.param_groups:
+            raise ValueError("LBFGS: all parameters must be in one group")
+        super().add_param_group(param_group)
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Take steps; returns the loss from before them."""
+        if closure is None:
+            raise TypeError("LBFGS.step: pass a closure that clears the gradients, computes the loss, calls backward")
+        (group,) = self.param_groups
+        state = self.state.setdefault(group["params"][0], {})
+        with no_grad():
+            return self._run(_Closure(closure, group["params"]), state, group)
+
+    def _run(self, closure: _Closure, state: State, group: Group) -> Any:
+        first = closure()
+        loss, g = _number(first), closure.gradient()
+        state["func_evals"] = state.get("func_evals", 0) + 1
+        state.setdefault("n_iter", 0)
+        for left in range(group["max_iter"] - 1, -1, -1):
+            if _largest(g) <= group["tolerance_grad"]:
+                break
+            state["n_iter"] += 1
+            d = _direction(g, state, group["history_size"])
+            state.update(d=d, prev_flat_grad=g, prev_loss=loss)
+            slope = _dot(g, d)
+            if slope > -group["tolerance_change"]:
+                break
+            start = Point(0.0, loss, g, slope)
+            before = closure.count
+            now = self._moved(closure, start, d, state, group, last=left == 0)
+            state["t"], loss, g = now.t, now.value, now.gradient
+            state["func_evals"] += closure.count - before
+            if closure.count >= group["max_eval"] or _settled(now, start, d, group["tolerance_change"]):
+                break
+        return first
+
+    def _moved(self, closure: _Closure, start: Point, d: Any, state: State, group: Group, last: bool) -> Point:
+        """Move the parameters along d; where they are then, not evaluated after a `last` step of fixed length."""
+        t = group["lr"]
+        if state["n_iter"] == 1:
+            t *= min(1.0, 1 / float(start.gradient.abs().sum()))
+        origin = [_clone(p) for p in group["params"]]
+        if group["line_search_fn"]:
+            evaluate = closure.along(origin, d)
+            now = strong_wolfe(evaluate, start, t, _largest(d), group["tolerance_change"])
+            closure.place(origin, d, now.t)
+            return now
+        if not last:
+            return closure.along(origin, d)(t)
+        closure.place(origin, d, t)
+        return start._replace(t=t)
+
+
+def _number(loss: Any) -> float:
+    return float(loss.detach() if isinstance(loss, Tensor) else loss)
+
+
+def _dot(a: Any, b: Any) -> float:
+    return float((a * b).sum())
+
+
+def _largest(x: Any) -> float:
+    return float(x.abs().amax()) if x.numel() else 0.0
+
+
+def _settled(now: Point, start: Point, d: Any, close: float) -> bool:
+    return _largest(d) * now.t <= close or abs(now.value - start.value) < close
+
+
+def _direction(g: Any, state: State, size: int) -> Any:
+    """-H g; what is known of H comes from the pairs of steps (`old_stps`) and changes of the gradient (`old_dirs`)."""
+    if state["n_iter"] == 1:
+        state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1.0)
+        return -g
+    change, moved = g - state["prev_flat_grad"], state["d"] * state["t"]
+    curvature = _dot(change, moved)
+    if curvature > _FLAT:
+        pairs = {"old_dirs": change, "old_stps": moved, "ro": 1 / curvature}
+        for name, value in pairs.items():
+            state[name] = [*state[name], value][-size:]
+        state["H_diag"] = curvature / _dot(change, change)
+    return _two_loops(-g, list(zip(state["old_dirs"], state["old_stps"], state["ro"], strict=True)), state["H_diag"])
+
+
+def _two_loops(q: Any, pairs: list[tuple[Any, Any, float]], scale: float) -> Any:
+    """Nocedal and Wright, algorithm 7.4."""
+    shares = []
+    for change, moved, ro in reversed(pairs):
+        share = _dot(moved, q) * float(ro)
+        q = q - change * share
+        shares.append(share)
+    q = q * float(scale)
+    for (change, moved, ro), share in zip(pairs, reversed(shares), strict=True):
+        q = q + moved * (share - _dot(change, q) * float(ro))
+    return q

@@ -1,0 +1,100 @@
+"""A step along a direction that satisfies the strong Wolfe conditions."""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+SUFFICIENT, CURVATURE = 1e-4, 0.9  # of the two conditions, as usual for quasi-Newton methods
+MOST_TRIES = 25
+
+
+class Point(NamedTuple):
+    """A step t, the function there, its gradient, and its slope along the direction."""
+
+    t: float
+    value: float
+    gradient: Any
+    slope: float
+
+
+def strong_wolfe(evaluate: Callable[[float], Point], start: Point, t: float, reach: float, close: float) -> Point:
+    """A point where the function is less by what the slope at `start` promises, and the slope nearly flat.
+
+    Nocedal and Wright, Numerical Optimization, algorithms 3.5 and 3.6, with cubic interpolation. `t` is tried
+    first; `reach` is the largest element of the direction, and brackets that are narrower than `close` end the search,
+    with the best point so far.
+    """
+    before, now = start, evaluate(t)
+    for tries in range(MOST_TRIES):
+        if _too_high(now, start) or (tries > 1 and now.value >= before.value):
+            return _zoom(evaluate, start, (before, now), tries, reach, close)
+        if _flat(now, start):
+            return now
+        if now.slope >= 0:
+            return _zoom(evaluate, start, (before, now), tries, reach, close)
+        bounds = (now.t + 0.01 * (now.t - before.t), now.t * 10)
+        before, now = now, evaluate(lowest(before, now, bounds))
+    return min(start, now, key=lambda point: point.value)
+
+
+def _zoom(
+    evaluate: Callable[[float], Point],
+    start: Point,
+    ends: tuple[Point, Point],
+    tries: int,
+    reach: float,
+    close: float,
+) -> Point:
+    """Narrow a bracket that holds a point of the wanted kind; `low` is its end with the smaller value."""
+    low, high = sorted(ends, key=lambda point: point.value)
+    near = False  # whether the last try was close to an end
+    for _ in range(tries, MOST_TRIES):
+        left, right = sorted((low.t, high.t))
+        if (right - left) * reach < close:
+            break
+        t, near = _within(lowest(*ends, (left, right)), left, right, near)
+        now = evaluate(t)
+        if _too_high(now, start) or now.value >= low.value:
+            low, high = sorted((low, now), key=lambda point: point.value)
+        elif _flat(now, start):
+            return now
+        else:
+            high, low = (low if now.slope * (high.t - low.t) >= 0 else high), now
+        ends = (low, high)
+    return low
+
+
+def _too_high(now: Point, start: Point) -> bool:
+    return now.value > start.value + SUFFICIENT * now.t * start.slope
+
+
+def _flat(now: Point, start: Point) -> bool:
+    return abs(now.slope) <= -CURVATURE * start.slope
+
+
+def _within(t: float, left: float, right: float, near: bool) -> tuple[float, bool]:
+    """Keep the second try in a row that is close to an end, or one outside, a tenth of the bracket away from it."""
+    margin = 0.1 * (right - left)
+    if min(right - t, t - left) >= margin:
+        return t, False
+    if not near and left < t < right:
+        return t, True
+    return (right - margin if abs(t - right) < abs(t - left) else left + margin), False
+
+
+def lowest(a: Point, b: Point, bounds: tuple[float, float]) -> float:
+    """Where the cubic through two points has its minimum, within bounds; their middle if it has none.
+
+    >>> lowest(Point(0.0, 1.0, None, -2.0), Point(4.0, 9.0, None, 6.0), (0.0, 4.0))  # (t - 1)²
+    1.0
+    """
+    left, right = bounds
+    a, b = sorted((a, b), key=lambda point: point.t)
+    mean = a.slope + b.slope - 3 * (a.value - b.value) / (a.t - b.t)
+    square = mean * mean - a.slope * b.slope
+    if not square >= 0:
+        return (left + right) / 2
+    root = math.sqrt(square)
+    turn = b.slope - a.slope + 2 * root
+    t = b.t - (b.t - a.t) * ((b.slope + root - mean) / turn) if turn else (left + right) / 2
+    return min(max(t, left), right)

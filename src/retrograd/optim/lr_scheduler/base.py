@@ -1,0 +1,115 @@
+"""What all schedules share."""
+
+from typing import Any
+
+from retrograd.optim.optimizer import Group, Optimizer
+
+# What PyTorch's states hold besides: counts and marks that nothing here needs.
+_FOREIGN = {
+    "_step_count", "_is_initial", "_get_lr_called_within_step", "_scale_fn_custom", "use_beta1", "verbose",
+    "lr_lambdas",
+}  # fmt: skip
+
+
+class LRScheduler:
+    """The base of all schedules: a subclass defines `get_lr`, one learning rate for each parameter group.
+
+    `last_epoch` is the number of steps taken, -1 to start anew; `base_lrs` are the rates at the start.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import SGD
+    >>> from retrograd.optim.lr_scheduler import LRScheduler
+    >>> class Harmonic(LRScheduler):
+    ...     def get_lr(self):
+    ...         return [lr / (1 + self.last_epoch) for lr in self.base_lrs]
+    >>> schedule = Harmonic(SGD([rg.zeros(1, requires_grad=True)], lr=0.5))
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.25]
+    """
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"{type(self).__name__}: expected an Optimizer, got {type(optimizer).__name__}")
+        self.optimizer = optimizer
+        for number, group in enumerate(optimizer.param_groups):
+            if last_epoch >= 0 and "initial_lr" not in group:
+                raise KeyError(f"{type(self).__name__}: to resume, parameter group {number} needs an 'initial_lr'")
+            if last_epoch < 0:
+                group.setdefault("initial_lr", group["lr"])
+        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+        self.last_epoch = last_epoch
+        self.step()
+
+    def get_lr(self) -> list[float]:
+        """The learning rates after `last_epoch` steps; subclasses define it."""
+        raise NotImplementedError(f"{type(self).__name__} has no get_lr(); define it to give the learning rates")
+
+    def get_last_lr(self) -> list[float]:
+        """The learning rates that the schedule set last."""
+        return list(self._last_lr)
+
+    def step(self) -> None:
+        """Go one step on, and set the optimizer's learning rates; an error leaves both as they were."""
+        own, groups = dict(vars(self)), [dict(group) for group in self.optimizer.param_groups]
+        try:
+            self._advance()
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(own)
+            for group, before in zip(self.optimizer.param_groups, groups, strict=True):
+                group.clear()
+                group.update(before)
+            raise
+
+    def restart(self) -> None:
+        """Begin anew at the rates that the optimizer began with."""
+        for group, lr in zip(self.optimizer.param_groups, self.base_lrs, strict=True):
+            group["lr"] = lr
+        self.last_epoch = -1
+        self.step()
+
+    def _advance(self) -> None:
+        self.last_epoch += 1
+        self._last_lr = self.get_lr()
+        for group, lr in zip(self.optimizer.param_groups, self._last_lr, strict=True):
+            group["lr"] = lr
+        self.set_others()
+
+    def set_others(self) -> None:
+        """What a step sets besides learning rates: nothing, unless a subclass defines it."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """The schedule as plain data: everything but the optimizer and functions."""
+        hidden = ("optimizer", "lr_lambdas", "scale_fn", "_loaded")
+        return {name: value for name, value in vars(self).items() if name not in hidden}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave; the optimizer's own state holds its learning rates."""
+        known = {name: value for name, value in state_dict.items() if name not in _FOREIGN}
+        unknown = [name for name in known if name not in vars(self)]
+        if unknown:
+            raise ValueError(f"{type(self).__name__}: the state has {', '.join(unknown)}, which this schedule lacks")
+        vars(self).update(known)
+
+
+def for_each(value: float | list[float], groups: list[Group]) -> list[float]:
+    """A number for each parameter group; ValueError for a list of another length."""
+    values = list(value) if isinstance(value, list | tuple) else [value] * len(groups)
+    if len(values) != len(groups):
+        raise ValueError(f"expected {len(groups)} values, one for each parameter group, got {len(values)}")
+    return values
+
+
+def check_momentum(name: str, groups: list[Group]) -> None:
+    """Raise ValueError for an optimizer that has no momentum to go up and down."""
+    if not all("momentum" in group or "betas" in group for group in groups):
+        raise ValueError(f"{name}: the optimizer has neither momentum nor betas; pass cycle_momentum=False")
+
+
+def set_momentum(group: Group, momentum: float) -> None:
+    """The momentum, or Adam's first beta."""
+    if "betas" in group:
+        group["betas"] = (momentum, *group["betas"][1:])
+    else:
+        group["momentum"] = momentum

@@ -1,0 +1,112 @@
+"""Schedules made of schedules."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any
+
+from retrograd.optim.lr_scheduler.base import LRScheduler
+from retrograd.optim.lr_scheduler.plateau import ReduceLROnPlateau
+from retrograd.optim.optimizer import Optimizer
+
+
+class _Combined(LRScheduler):
+    """Several schedules of one optimizer."""
+
+    _schedulers: list[LRScheduler]
+
+    def _take(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None) -> None:
+        name = type(self).__name__
+        if not schedulers:
+            raise ValueError(f"{name}: expected at least one schedule, got none")
+        self.optimizer = schedulers[0].optimizer if optimizer is None else optimizer
+        for number, schedule in enumerate(schedulers):
+            if isinstance(schedule, ReduceLROnPlateau):
+                raise TypeError(f"{name}: ReduceLROnPlateau steps with a quantity, so it can't be one of several")
+            if schedule.optimizer is not self.optimizer:
+                raise ValueError(f"{name}: schedule {number} belongs to another optimizer")
+        self._schedulers = list(schedulers)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The schedule as plain data, with the states of those that it is made of."""
+        return {**super().state_dict(), "_schedulers": [schedule.state_dict() for schedule in self._schedulers]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
+        states = state_dict["_schedulers"]
+        if len(states) != len(self._schedulers):
+            raise ValueError(
+                f"{type(self).__name__}: the state has {len(states)} schedules, this one {len(self._schedulers)}"
+            )
+        super().load_state_dict({name: value for name, value in state_dict.items() if name != "_schedulers"})
+        for schedule, state in zip(self._schedulers, states, strict=True):
+            schedule.load_state_dict(state)
+
+    def _rates(self) -> list[float]:
+        return [group["lr"] for group in self.optimizer.param_groups]
+
+
+class ChainedScheduler(_Combined):
+    """Several schedules at once: each step is one of all of them, so that their factors multiply.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import SGD
+    >>> from retrograd.optim.lr_scheduler import ChainedScheduler, ConstantLR, ExponentialLR
+    >>> optimizer = SGD([rg.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = ChainedScheduler([ConstantLR(optimizer, factor=0.5), ExponentialLR(optimizer, gamma=0.5)])
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.25]
+    """
+
+    def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
+        self._take(schedulers, optimizer)
+        self._last_lr = self._rates()
+
+    def step(self) -> None:
+        """One step of each."""
+        for schedule in self._schedulers:
+            schedule.step()
+        self._last_lr = self._rates()
+
+
+class SequentialLR(_Combined):
+    """Several schedules one after another: the next begins, anew, at each of the `milestones`, numbers of steps.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import SGD
+    >>> from retrograd.optim.lr_scheduler import ConstantLR, ExponentialLR, SequentialLR
+    >>> optimizer = SGD([rg.zeros(1, requires_grad=True)], lr=1.0)
+    >>> warmup, decay = ConstantLR(optimizer, factor=0.25), ExponentialLR(optimizer, gamma=0.5)
+    >>> schedule = SequentialLR(optimizer, [warmup, decay], milestones=[2])
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     rates += schedule.get_last_lr()
+    ...     schedule.step()
+    >>> rates
+    [0.25, 0.25, 1.0, 0.5]
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1
+    ) -> None:
+        self._take(schedulers, optimizer)
+        if len(milestones) != len(schedulers) - 1 or sorted(milestones) != list(milestones):
+            raise ValueError(
+                f"SequentialLR: {len(schedulers)} schedules need {len(schedulers) - 1} milestones that rise, "
+                f"got {list(milestones)}"
+            )
+        self._milestones = list(milestones)
+        self.last_epoch = last_epoch + 1
+        schedulers[0].restart()
+        self._last_lr = schedulers[0].get_last_lr()
+
+    def step(self) -> None:
+        """One step of the schedule whose turn it is."""
+        self.last_epoch += 1
+        number = bisect_right(self._milestones, self.last_epoch)
+        schedule = self._schedulers[number]
+        if number and self._milestones[number - 1] == self.last_epoch:
+            schedule.restart()
+        else:
+            schedule.step()
+        self._last_lr = schedule.get_last_lr()

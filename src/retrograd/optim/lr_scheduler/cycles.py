@@ -1,0 +1,155 @@
+"""Schedules that begin again and again."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.optim.lr_scheduler.base import LRScheduler, check_momentum, for_each, set_momentum
+from retrograd.optim.optimizer import Optimizer
+
+_MODES = ("triangular", "triangular2", "exp_range")
+
+
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """A cosine from base to eta_min over T_0 steps, and again, each time T_mult times as long as before.
+
+    `step(epoch)` puts the schedule at any point, which may be a fraction: steps taken within an epoch.
+    Loshchilov and Hutter, SGDR, ICLR 2017.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import SGD
+    >>> from retrograd.optim.lr_scheduler import CosineAnnealingWarmRestarts
+    >>> schedule = CosineAnnealingWarmRestarts(SGD([rg.zeros(1, requires_grad=True)], lr=0.5), T_0=2)
+    >>> rates = []
+    >>> for _ in range(3):
+    ...     rates.append(round(schedule.get_last_lr()[0], 3))
+    ...     schedule.step()
+    >>> rates
+    [0.5, 0.25, 0.5]
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
+    ) -> None:
+        if T_0 < 1 or T_mult < 1 or int(T_0) != T_0 or T_mult != int(T_mult):
+            raise ValueError(
+                f"CosineAnnealingWarmRestarts: T_0 and T_mult must be integers from 1 up, got {T_0} and {T_mult}"
+            )
+        self.T_0 = self.T_i = T_0
+        self.T_mult = T_mult
+        self.eta_min = eta_min
+        self.T_cur: float = 0
+        self._epoch: float | None = None
+        super().__init__(optimizer, last_epoch)
+
+    def step(self, epoch: float | None = None) -> None:
+        """Go one step on, or to a point that may lie between two steps."""
+        if epoch is not None and not epoch >= 0:
+            raise ValueError(f"CosineAnnealingWarmRestarts.step: epoch must be at least 0, got {epoch}")
+        self._epoch = epoch
+        super().step()
+
+    def get_lr(self) -> list[float]:
+        """On the cosine of the period that the schedule is in."""
+        at: float = self.last_epoch if self._epoch is None else self._epoch
+        self.last_epoch, self._epoch = math.floor(at), None
+        self.T_i, self.T_cur = self._period(at)
+        share = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
+        return [self.eta_min + (base - self.eta_min) * share for base in self.base_lrs]
+
+    def _period(self, at: float) -> tuple[int, float]:
+        """How long the period is, and how much of it is over."""
+        length = self.T_0
+        if self.T_mult == 1:
+            return length, at % length
+        while at >= length:
+            at, length = at - length, length * self.T_mult
+        return length, at
+
+    def state_dict(self) -> dict[str, Any]:
+        """The schedule as plain data."""
+        return {name: value for name, value in super().state_dict().items() if name != "_epoch"}
+
+
+class CyclicLR(LRScheduler):
+    """Up from base_lr to max_lr in step_size_up steps, down in step_size_down, again and again: Smith, WACV 2017.
+
+    `mode`: "triangular" as it is; "triangular2" half as high in every cycle; "exp_range" gamma ^ steps as high; or
+    `scale_fn`, of the number of the cycle, from 1, or of the steps if `scale_mode` is "iterations". The momentum, or
+    Adam's first beta, goes the other way between max_momentum and base_momentum, if `cycle_momentum`.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import SGD
+    >>> from retrograd.optim.lr_scheduler import CyclicLR
+    >>> optimizer = SGD([rg.zeros(1, requires_grad=True)], lr=0.5, momentum=0.9)
+    >>> schedule = CyclicLR(optimizer, base_lr=0.25, max_lr=0.75, step_size_up=2)
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.5]
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        base_lr: float | list[float],
+        max_lr: float | list[float],
+        step_size_up: int = 2000,
+        step_size_down: int | None = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        scale_fn: Callable[[float], float] | None = None,
+        scale_mode: str = "cycle",
+        cycle_momentum: bool = True,
+        base_momentum: float | list[float] = 0.8,
+        max_momentum: float | list[float] = 0.9,
+        last_epoch: int = -1,
+    ) -> None:
+        if scale_fn is None and mode not in _MODES:
+            raise ValueError(f"CyclicLR: mode must be one of {', '.join(_MODES)}, got {mode!r}")
+        down = step_size_up if step_size_down is None else step_size_down
+        if step_size_up <= 0 or down <= 0:
+            raise ValueError(f"CyclicLR: the steps up and down must be at least 1, got {step_size_up} and {down}")
+        groups = optimizer.param_groups
+        self.max_lrs = for_each(max_lr, groups)
+        base_lrs = for_each(base_lr, groups)
+        self.total_size = float(step_size_up + down)
+        self.step_ratio = step_size_up / self.total_size
+        self.mode = mode
+        self.gamma = gamma
+        self.scale_fn = scale_fn
+        self.scale_mode = "iterations" if scale_fn is None and mode == "exp_range" else scale_mode
+        self.cycle_momentum = cycle_momentum
+        self.base_momentums = for_each(base_momentum, groups)
+        self.max_momentums = for_each(max_momentum, groups)
+        if cycle_momentum:
+            check_momentum("CyclicLR", groups)
+        if last_epoch < 0:
+            for group, lr in zip(groups, base_lrs, strict=True):
+                group["lr"] = group["initial_lr"] = lr
+        super().__init__(optimizer, last_epoch)
+
+    def _height(self) -> float:
+        """How high between its ends the cycle is."""
+        cycles = self.last_epoch / self.total_size
+        done = cycles - math.floor(cycles)
+        high = done / self.step_ratio if done <= self.step_ratio else (done - 1) / (self.step_ratio - 1)
+        return high * self._scale(math.floor(1 + cycles) if self.scale_mode == "cycle" else self.last_epoch)
+
+    def _scale(self, x: float) -> float:
+        if self.scale_fn is not None:
+            return self.scale_fn(x)
+        return {"triangular": 1.0, "triangular2": 0.5 ** (x - 1), "exp_range": self.gamma**x}[self.mode]
+
+    def get_lr(self) -> list[float]:
+        """Between base_lr and max_lr."""
+        height = self._height()
+        return [low + (high - low) * height for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
+
+    def set_others(self) -> None:
+        """The momentum, or Adam's first beta."""
+        if not self.cycle_momentum:
+            return
+        height = self._height()
+        ends = zip(self.optimizer.param_groups, self.base_momentums, self.max_momentums, strict=True)
+        for group, low, high in ends:
+            set_momentum(group, high - (high - low) * height)

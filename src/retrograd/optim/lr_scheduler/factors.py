@@ -1,0 +1,299 @@
+"""Schedules that multiply the learning rates by a factor of the number of steps."""
+
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from retrograd.optim.lr_scheduler.base import LRScheduler
+from retrograd.optim.optimizer import Optimizer
+
+
+class FactorLR(LRScheduler):
+    """lr = floor + (base - floor) · factor(steps); a subclass defines `factor`, and sets `eta_min` for a floor but 0.
+
+    If another schedule, or the user, has changed a learning rate since the last step, it is multiplied by how the
+    factor changes, so that several such schedules of one optimizer multiply.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import SGD
+    >>> from retrograd.optim.lr_scheduler import FactorLR
+    >>> class Harmonic(FactorLR):
+    ...     def factor(self, steps):
+    ...         return 1 / (1 + steps)
+    >>> schedule = Harmonic(SGD([rg.zeros(1, requires_grad=True)], lr=0.5))
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.25]
+    """
+
+    eta_min = 0.0
+    _loaded = True  # until the first step
+
+    def factor(self, steps: int) -> float:
+        """The factor after so many steps; subclasses define it."""
+        raise NotImplementedError(f"{type(self).__name__} has no factor(); define it to give the factor of the rates")
+
+    def get_lr(self) -> list[float]:
+        """Of the rates at the start, or of what they were changed to."""
+        groups = zip(self.optimizer.param_groups, self.base_lrs, strict=True)
+        rates = [self._changed(group["lr"], base) for group, base in groups]
+        self._loaded = False
+        return rates
+
+    def _changed(self, now: float, base: float) -> float:
+        steps, floor = self.last_epoch, self.eta_min
+        share = self.factor(steps)
+        before = self.factor(steps - 1) if steps else 1.0
+        expected = floor + (base - floor) * before if steps else base
+        if now in (expected, floor) or not before or (self._loaded and now == base):
+            return floor + (base - floor) * share
+        return floor + (now - floor) * (share / before)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave, even if the optimizer is at its start."""
+        super().load_state_dict(state_dict)
+        self._loaded = True
+
+
+class StepLR(FactorLR):
+    """lr = base · gamma ^ (steps // step_size).
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import SGD
+    >>> from retrograd.optim.lr_scheduler import StepLR
+    >>> schedule = StepLR(SGD([rg.zeros(1, requires_grad=True)], lr=0.5), step_size=1, gamma=0.5)
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.25]
+    """
+
+    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
+        if step_size < 1:
+            raise ValueError(f"StepLR: step_size must be at least 1, got {step_size}")
+        self.step_size = step_size
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def factor(self, steps: int) -> float:
+        """A factor gamma every step_size steps."""
+        return self.gamma ** (steps // self.step_size)
+
+
+class MultiStepLR(FactorLR):
+    """lr = base · gamma ^ (how many of the `milestones`, numbers of steps, are reached).
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import SGD
+    >>> from retrograd.optim.lr_scheduler import MultiStepLR
+    >>> schedule = MultiStepLR(SGD([rg.zeros(1, requires_grad=True)], lr=0.5), milestones=[1, 3], gamma=0.5)
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.25]
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
+        self.milestones = Counter(milestones)
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def factor(self, steps: int) -> float:
+        """A factor gamma at each milestone."""
+        return self.gamma ** bisect_right(sorted(self.milestones.elements()), steps)
+
+
+class ExponentialLR(FactorLR):
+    """lr = base · gamma ^ steps.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import SGD
+    >>> from retrograd.optim.lr_scheduler import ExponentialLR
+    >>> schedule = ExponentialLR(SGD([rg.zeros(1, requires_grad=True)], lr=0.5), gamma=0.5)
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.25]
+    """
+
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def factor(self, steps: int) -> float:
+        """A factor gamma in every step."""
+        return self.gamma**steps
+
+
+class ConstantLR(FactorLR):
+    """lr = base · factor for total_iters steps, and base from then on.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import SGD
+    >>> from retrograd.optim.lr_scheduler import ConstantLR
+    >>> schedule = ConstantLR(SGD([rg.zeros(1, requires_grad=True)], lr=0.5), factor=0.5, total_iters=2)
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.25]
+    """
+
+    def __init__(self, optimizer: Optimizer, factor: float = 1 / 3, total_iters: int = 5, last_epoch: int = -1) -> None:
+        if not 0 <= factor <= 1:
+            raise ValueError(f"ConstantLR: factor must lie between 0 and 1, got {factor}")
+        if total_iters < 0:
+            raise ValueError(f"ConstantLR: total_iters must be at least 0, got {total_iters}")
+        self.share = factor
+        self.total_iters = total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def factor(self, steps: int) -> float:
+        """The factor, or 1."""
+        return self.share if steps < self.total_iters else 1.0
+
+
+class LinearLR(FactorLR):
+    """lr = base · f, where f goes evenly from start_factor to end_factor in total_iters steps, then stays.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import SGD
+    >>> from retrograd.optim.lr_scheduler import LinearLR
+    >>> schedule = LinearLR(SGD([rg.zeros(1, requires_grad=True)], lr=0.5), start_factor=0.5, total_iters=2)
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.375]
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        start_factor: float = 1 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
+        if not 0 < start_factor <= 1 or not 0 <= end_factor <= 1:
+            raise ValueError(
+                f"LinearLR: start_factor must be greater than 0 and at most 1, and end_factor from 0 to 1, "
+                f"got {start_factor} and {end_factor}"
+            )
+        if total_iters < 1:
+            raise ValueError(f"LinearLR: total_iters must be at least 1, got {total_iters}")
+        self.start_factor = start_factor
+        self.end_factor = end_factor
+        self.total_iters = total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def factor(self, steps: int) -> float:
+        """On the line between the factors, or at its end."""
+        done = min(steps, self.total_iters) / self.total_iters
+        return self.start_factor + (self.end_factor - self.start_factor) * done
+
+
+class PolynomialLR(FactorLR):
+    """lr = base · (1 - steps / total_iters) ^ power, and 0 after total_iters steps.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import SGD
+    >>> from retrograd.optim.lr_scheduler import PolynomialLR
+    >>> schedule = PolynomialLR(SGD([rg.zeros(1, requires_grad=True)], lr=0.5), total_iters=2, power=2.0)
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.125]
+    """
+
+    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
+        if total_iters < 1:
+            raise ValueError(f"PolynomialLR: total_iters must be at least 1, got {total_iters}")
+        self.total_iters = total_iters
+        self.power = power
+        super().__init__(optimizer, last_epoch)
+
+    def factor(self, steps: int) -> float:
+        """On the curve, or at its end."""
+        return (1 - min(steps, self.total_iters) / self.total_iters) ** self.power
+
+
+class CosineAnnealingLR(FactorLR):
+    """lr = eta_min + (base - eta_min) (1 + cos(π steps / T_max)) / 2, without restarts.
+
+    Loshchilov and Hutter, SGDR, ICLR 2017.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import SGD
+    >>> from retrograd.optim.lr_scheduler import CosineAnnealingLR
+    >>> schedule = CosineAnnealingLR(SGD([rg.zeros(1, requires_grad=True)], lr=0.5), T_max=1)
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.0]
+    """
+
+    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
+        if T_max < 1:
+            raise ValueError(f"CosineAnnealingLR: T_max must be at least 1, got {T_max}")
+        self.T_max = T_max
+        self.eta_min = eta_min
+        super().__init__(optimizer, last_epoch)
+
+    def factor(self, steps: int) -> float:
+        """On the cosine."""
+        return (1 + math.cos(math.pi * steps / self.T_max)) / 2
+
+
+class _OfFunctions(LRScheduler):
+    """A function of the number of steps, or a list with one for each parameter group."""
+
+    def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
+        groups = len(optimizer.param_groups)
+        self.lr_lambdas = [lr_lambda] * groups if callable(lr_lambda) else list(lr_lambda)
+        if len(self.lr_lambdas) != groups:
+            raise ValueError(
+                f"{type(self).__name__}: expected {groups} functions, one for each group, got {len(self.lr_lambdas)}"
+            )
+        super().__init__(optimizer, last_epoch)
+
+
+Functions = Callable[[int], float] | Iterable[Callable[[int], float]]
+
+
+class LambdaLR(_OfFunctions):
+    """lr = base · lr_lambda(steps); one function, or a list with one for each parameter group.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import SGD
+    >>> from retrograd.optim.lr_scheduler import LambdaLR
+    >>> schedule = LambdaLR(SGD([rg.zeros(1, requires_grad=True)], lr=0.5), lambda steps: 0.5**steps)
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.25]
+    """
+
+    def __init__(self, optimizer: Optimizer, lr_lambda: Functions, last_epoch: int = -1) -> None:
+        super().__init__(optimizer, lr_lambda, last_epoch)
+
+    def get_lr(self) -> list[float]:
+        """Each group's function of the steps."""
+        return [base * f(self.last_epoch) for base, f in zip(self.base_lrs, self.lr_lambdas, strict=True)]
+
+
+class MultiplicativeLR(_OfFunctions):
+    """lr ← lr · lr_lambda(steps) in every step; one function, or a list with one for each parameter group.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import SGD
+    >>> from retrograd.optim.lr_scheduler import MultiplicativeLR
+    >>> schedule = MultiplicativeLR(SGD([rg.zeros(1, requires_grad=True)], lr=0.5), lambda steps: 0.5)
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.25]
+    """
+
+    def __init__(self, optimizer: Optimizer, lr_lambda: Functions, last_epoch: int = -1) -> None:
+        super().__init__(optimizer, lr_lambda, last_epoch)
+
+    def get_lr(self) -> list[float]:
+        """The rates that there are, times each group's function of the steps."""
+        groups = self.optimizer.param_groups
+        if self.last_epoch <= 0:
+            return [group["lr"] for group in groups]
+        return [group["lr"] * f(self.last_epoch) for group, f in zip(groups, self.lr_lambdas, strict=True)]

@@ -1,0 +1,93 @@
+"""A schedule that looks at how training goes."""
+
+import math
+from typing import Any
+
+from retrograd.optim.lr_scheduler.base import LRScheduler, for_each
+from retrograd.optim.optimizer import Optimizer
+
+
+class ReduceLROnPlateau(LRScheduler):
+    """lr ← max(lr · factor, min_lr) when a quantity has not become better for more than `patience` steps.
+
+    `step(metrics)` tells it the quantity, such as the loss of the validation data. `mode`: "min" or "max" is better.
+    Better means by more than `threshold`, a share of the best so far (`threshold_mode` "rel"), or a difference
+    ("abs"). After a reduction, `cooldown` steps are not counted. Changes of less than `eps` are not made.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import SGD
+    >>> from retrograd.optim.lr_scheduler import ReduceLROnPlateau
+    >>> schedule = ReduceLROnPlateau(SGD([rg.zeros(1, requires_grad=True)], lr=0.5), factor=0.5, patience=0)
+    >>> for loss in (3.0, 2.0, 2.0):
+    ...     schedule.step(loss)
+    >>> schedule.get_last_lr()
+    [0.25]
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: float | list[float] = 0.0,
+        eps: float = 1e-8,
+    ) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"ReduceLROnPlateau: expected an Optimizer, got {type(optimizer).__name__}")
+        if not factor < 1:
+            raise ValueError(f"ReduceLROnPlateau: factor must be less than 1, got {factor}")
+        if mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):
+            raise ValueError(
+                f"ReduceLROnPlateau: mode must be 'min' or 'max', and threshold_mode 'rel' or 'abs', "
+                f"got {mode!r} and {threshold_mode!r}"
+            )
+        self.optimizer = optimizer
+        self.mode = mode
+        self.factor = factor
+        self.patience = patience
+        self.threshold = threshold
+        self.threshold_mode = threshold_mode
+        self.cooldown = cooldown
+        self.min_lrs = for_each(min_lr, optimizer.param_groups)
+        self.eps = eps
+        self.last_epoch = 0
+        self._last_lr = [group["lr"] for group in optimizer.param_groups]
+        self.best = math.inf if mode == "min" else -math.inf
+        self.num_bad_epochs = self.cooldown_counter = 0
+
+    def step(self, metrics: Any) -> None:  # type: ignore[override]  # this one looks at something
+        """Take note of the quantity, a number or a tensor with one element, and reduce the rates if it is time to."""
+        value = float(metrics)
+        self.last_epoch += 1
+        if self.is_better(value, self.best):
+            self.best, self.num_bad_epochs = value, 0
+        else:
+            self.num_bad_epochs += 1
+        if self.cooldown_counter > 0:
+            self.cooldown_counter -= 1
+            self.num_bad_epochs = 0
+        if self.num_bad_epochs > self.patience:
+            self._reduce()
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
+        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+
+    def is_better(self, a: float, best: float) -> bool:
+        """Whether `a` is better than `best` by more than the threshold."""
+        sign = 1 if self.mode == "min" else -1
+        margin = self.threshold if self.threshold_mode == "abs" else self.threshold * best
+        return sign * a < sign * best - margin if math.isfinite(best) else sign * a < sign * best
+
+    def _reduce(self) -> None:
+        for group, low in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
+            new = max(group["lr"] * self.factor, low)
+            if group["lr"] - new > self.eps:
+                group["lr"] = new
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
+        foreign = ("default_min_lr", "mode_worse")  # PyTorch's state has these, which follow from the others
+        super().load_state_dict({name: value for name, value in state_dict.items() if name not in foreign})

@@ -1,0 +1,167 @@
+"""Optimizers that see a parameter as a matrix: Adafactor keeps sums of rows and columns, Muon orthogonalises."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from retrograd.core import operator_named
+from retrograd.core.dtype import finfo
+from retrograd.optim.optimizer import Group, Optimizer, State, at_least_zero, refuse_complex
+
+_norm = operator_named("norm")
+_zeros_like = operator_named("zeros_like")
+
+
+class Adafactor(Optimizer):
+    """Adam's divisor from the mean squares of the rows and columns of g alone: Shazeer and Stern, ICML 2018.
+
+    The step is min(lr, 1 / sqrt(steps)) times the root mean square of p, at least eps[1]; the means have the factor
+    1 - steps ^ beta2_decay; an update of a root mean square above `d` is scaled down to it. The weight decay acts on p
+    itself. eps[0] bounds the divisor from below; None is the dtype's epsilon.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import Adafactor
+    >>> x = rg.ones(2, 3, requires_grad=True)
+    >>> optimizer = Adafactor([x], lr=0.25)
+    >>> x.square().sum().backward()
+    >>> optimizer.step()
+    >>> x[0], optimizer.state[x]["row_var"].shape
+    (tensor([0.75, 0.75, 0.75], ...), (2, 1))
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3),
+        d: float = 1.0,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        defaults = {
+            "lr": lr,
+            "beta2_decay": beta2_decay,
+            "eps": eps,
+            "d": d,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    def check(self, group: Group) -> None:
+        """Ranges of the settings."""
+        at_least_zero(group, "lr", "weight_decay")
+        if group["beta2_decay"] > 0:
+            raise ValueError(f"beta2_decay must be at most 0, got {group['beta2_decay']}")
+        if not all(eps is None or eps >= 0 for eps in group["eps"]) or not group["d"] >= 1:
+            raise ValueError(f"eps must be at least 0 and d at least 1, got eps={group['eps']} and d={group['d']}")
+        refuse_complex("Adafactor", group)
+
+    def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
+        """One step of one parameter."""
+        g = -grad if group["maximize"] else grad
+        state["step"] = step = state.get("step", 0) + 1
+        low = group["eps"][0]
+        low = float(finfo(param.dtype).eps) if low is None else low
+        size = max(group["eps"][1], _rms(param)) * min(group["lr"], 1 / math.sqrt(step))
+        if group["weight_decay"]:
+            param.mul_(1 - group["lr"] * group["weight_decay"])
+        u = g / _mean_squares(g, state, step ** group["beta2_decay"], low).clamp(min=low * low).sqrt()
+        param.sub_(u, alpha=size / max(1.0, _rms(u) / group["d"]))
+
+
+def _rms(x: Any) -> float:
+    return float(_norm(x)) / math.sqrt(x.numel()) if x.numel() else 0.0
+
+
+def _mean_squares(g: Any, state: State, share: float, low: float) -> Any:
+    """Advance the means by a share of g²; an estimate of every element's."""
+    squares = g * g
+    if g.ndim < 2:
+        return _mixed(state, "variance", squares, share)
+    rows = _mixed(state, "row_var", squares.mean(-1, keepdim=True), share)
+    columns = _mixed(state, "col_var", squares.mean(-2, keepdim=True), share)
+    return rows * columns / rows.mean(-2, keepdim=True).clamp(min=low)
+
+
+def _mixed(state: State, name: str, new: Any, share: float) -> Any:
+    old = state.get(name)
+    state[name] = new * share if old is None else old + (new - old) * share
+    return state[name]
+
+
+class Muon(Optimizer):
+    """p ← (1 - lr · weight_decay) p - lr' · O, O the matrix with orthogonal rows or columns nearest to the momentum.
+
+    For matrices only: give biases, embeddings and the like to another optimizer. O comes from `ns_steps` steps of
+    Newton and Schulz with `ns_coefficients`, which bring singular values near 1, not to it. lr' is
+    lr · sqrt(max(1, rows / columns)), or lr · 0.2 · sqrt(max(rows, columns)) if `adjust_lr_fn` is
+    "match_rms_adamw". Jordan et al., Muon, 2024. PyTorch takes these steps in bfloat16, so its last digits differ.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import Muon
+    >>> x = rg.zeros(2, 2, requires_grad=True)
+    >>> optimizer = Muon([x], lr=1.0)
+    >>> (rg.tensor([[3.0, 0.0], [0.0, 1.0]]) * x).sum().backward()
+    >>> optimizer.step()
+    >>> bool((x + rg.eye(2)).abs().amax() < 0.35)
+    True
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        weight_decay: float = 0.1,
+        momentum: float = 0.95,
+        nesterov: bool = True,
+        ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315),
+        eps: float = 1e-7,
+        ns_steps: int = 5,
+        adjust_lr_fn: str | None = None,
+    ) -> None:
+        defaults = {
+            "lr": lr,
+            "weight_decay": weight_decay,
+            "momentum": momentum,
+            "nesterov": nesterov,
+            "ns_coefficients": ns_coefficients,
+            "eps": eps,
+            "ns_steps": ns_steps,
+            "adjust_lr_fn": adjust_lr_fn,
+        }
+        super().__init__(params, defaults)
+
+    def check(self, group: Group) -> None:
+        """Ranges of the settings, and that all parameters are matrices."""
+        at_least_zero(group, "lr", "weight_decay", "momentum")
+        if group["adjust_lr_fn"] not in (None, "original", "match_rms_adamw"):
+            raise ValueError(f"adjust_lr_fn must be 'original' or 'match_rms_adamw', got {group['adjust_lr_fn']!r}")
+        for param in group["params"]:
+            if param.ndim != 2:
+                raise ValueError(f"Muon takes matrices only, got {param.aval}; give it to another optimizer")
+        refuse_complex("Muon", group)
+
+    def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
+        """One step of one parameter."""
+        momentum, old = group["momentum"], state.get("momentum_buffer")
+        state["momentum_buffer"] = m = grad * (1 - momentum) if old is None else old + (grad - old) * (1 - momentum)
+        o = _orthogonal(grad + (m - grad) * momentum if group["nesterov"] else m, group)
+        rows, columns = param.shape
+        scale = math.sqrt(max(1, rows / max(columns, 1)))
+        if group["adjust_lr_fn"] == "match_rms_adamw":
+            scale = 0.2 * math.sqrt(max(rows, columns))
+        param.copy_(param * (1 - group["lr"] * group["weight_decay"]) - o * (group["lr"] * scale))
+
+
+def _orthogonal(x: Any, group: Group) -> Any:
+    a, b, c = group["ns_coefficients"]
+    tall = x.shape[0] > x.shape[1]
+    x = x.mT if tall else x
+    x = x / max(float(_norm(x)), group["eps"])
+    for _ in range(group["ns_steps"]):
+        square = x @ x.mT
+        x = x * a + (square * b + square @ square * c) @ x
+    return x.mT if tall else x

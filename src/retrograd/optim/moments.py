@@ -1,0 +1,195 @@
+"""Relatives of Adam: Adamax, NAdam, RAdam."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from retrograd.core import operator_named
+from retrograd.optim.optimizer import (
+    Group,
+    Optimizer,
+    State,
+    at_least_zero,
+    check_betas,
+    descent,
+    refuse_complex,
+)
+
+_maximum = operator_named("maximum")
+_zeros_like = operator_named("zeros_like")
+
+
+def _moments(g: Any, state: State, group: Group) -> tuple[Any, Any]:
+    """Advance the running means of g and g², and the count of steps."""
+    beta1, beta2 = group["betas"]
+    if "exp_avg" not in state:
+        state["step"] = 0
+        state["exp_avg"] = state["exp_avg_sq"] = _zeros_like(g)
+    state["step"] += 1
+    state["exp_avg"] = state["exp_avg"] * beta1 + g * (1 - beta1)
+    state["exp_avg_sq"] = state["exp_avg_sq"] * beta2 + g * g * (1 - beta2)
+    return state["exp_avg"], state["exp_avg_sq"]
+
+
+class _Moments(Optimizer):
+    """What the checks of all of these are."""
+
+    def check(self, group: Group) -> None:
+        """Ranges of the settings."""
+        at_least_zero(group, "lr", "eps", "weight_decay")
+        check_betas(group)
+        refuse_complex(type(self).__name__, group)
+
+
+class Adamax(_Moments):
+    """p ← p - lr · m̂ / u, u ← max(beta2 · u, |g| + eps): Adam in the maximum norm, Kingma and Ba, ICLR 2015.
+
+    m̂ is the running mean of g without its bias towards 0; g includes weight_decay · p.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import Adamax
+    >>> x = rg.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = Adamax([x], lr=0.5)
+    >>> x.square().sum().backward()
+    >>> optimizer.step()
+    >>> x
+    tensor([ 0.5, -1.5], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+        super().__init__(params, defaults)
+
+    def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
+        """One step of one parameter."""
+        g, (beta1, beta2) = descent(param, grad, group), group["betas"]
+        if not state:
+            state["step"] = 0
+            state["exp_avg"] = state["exp_inf"] = _zeros_like(g)
+        state["step"] += 1
+        state["exp_avg"] = state["exp_avg"] * beta1 + g * (1 - beta1)
+        state["exp_inf"] = _maximum(state["exp_inf"] * beta2, g.abs() + group["eps"])
+        param.sub_(state["exp_avg"] / state["exp_inf"], alpha=group["lr"] / (1 - beta1 ** state["step"]))
+
+
+class NAdam(_Moments):
+    """Adam with Nesterov's momentum, which is raised slowly: Dozat, ICLR 2016 workshop.
+
+    In step t the momentum is mu = beta1 · (1 - 0.96 ^ (t · momentum_decay) / 2). g includes weight_decay · p, or
+    the decay acts on p itself if `decoupled_weight_decay`.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import NAdam
+    >>> x = rg.tensor([1.0], requires_grad=True)
+    >>> optimizer = NAdam([x], lr=0.5, betas=(0.0, 0.5))
+    >>> x.square().sum().backward()
+    >>> optimizer.step()
+    >>> x
+    tensor([0.5], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    def check(self, group: Group) -> None:
+        """Ranges of the settings."""
+        at_least_zero(group, "momentum_decay")
+        super().check(group)
+
+    def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
+        """One step of one parameter."""
+        g = descent(param, grad, group)
+        m, v = _moments(g, state, group)
+        step, (beta1, beta2) = state["step"], group["betas"]
+        mu, following = (beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
+        state["mu_product"] = product = float(state.get("mu_product", 1.0)) * mu
+        size = (v / (1 - beta2**step)).sqrt() + group["eps"]
+        d = g * ((1 - mu) / (1 - product)) + m * (following / (1 - product * following))
+        param.sub_(d / size, alpha=group["lr"])
+
+
+class RAdam(_Moments):
+    """Adam that moves by m̂ alone until the variance of its divisor is known: Liu et al., ICLR 2020.
+
+    From then on, the step is multiplied by a factor that rises to 1. g includes weight_decay · p, or the decay acts
+    on p itself if `decoupled_weight_decay`.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import RAdam
+    >>> x = rg.tensor([1.0], requires_grad=True)
+    >>> optimizer = RAdam([x], lr=0.5)
+    >>> x.square().sum().backward()
+    >>> optimizer.step()
+    >>> round(x.item(), 5)
+    0.0
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        decoupled_weight_decay: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
+        """One step of one parameter."""
+        m, v = _moments(descent(param, grad, group), state, group)
+        step, (beta1, beta2) = state["step"], group["betas"]
+        lr = group["lr"] / (1 - beta1**step)
+        factor = _rectified(beta2, step)
+        if factor is None:
+            param.sub_(m, alpha=lr)
+        else:
+            param.sub_(m / (v.sqrt() + group["eps"]), alpha=lr * factor * math.sqrt(1 - beta2**step))
+
+
+def _rectified(beta2: float, step: int) -> float | None:
+    """The factor of the step; None while the variance is not known: with fewer than 5 degrees of freedom."""
+    most = 2 / (1 - beta2) - 1
+    free = most - 2 * step * beta2**step / (1 - beta2**step)
+    if free <= 5:
+        return None
+    return math.sqrt((free - 4) * (free - 2) * most / ((most - 4) * (most - 2) * free))

@@ -1,0 +1,154 @@
+"""Averages of the parameters over the training."""
+
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from typing import Any
+
+from retrograd.autograd import no_grad
+from retrograd.nn import Buffer, Module
+from retrograd.ops.create import tensor
+from retrograd.optim.lr_scheduler import LRScheduler
+from retrograd.optim.lr_scheduler.base import for_each
+from retrograd.optim.lr_scheduler.one_cycle import ANNEAL
+from retrograd.optim.optimizer import Optimizer
+
+Average = Callable[[Any, Any, int], Any]
+
+
+def get_ema_avg_fn(decay: float = 0.999) -> Average:
+    """decay · average + (1 - decay) · parameter, for `AveragedModel`.
+
+    >>> get_ema_avg_fn(0.75)(1.0, 2.0, 7)
+    1.25
+    """
+    if not 0 <= decay <= 1:
+        raise ValueError(f"get_ema_avg_fn: decay must lie between 0 and 1, got {decay}")
+    return lambda average, value, count: average * decay + value * (1 - decay)
+
+
+def get_swa_avg_fn() -> Average:
+    """The mean of all parameters so far, for `AveragedModel`.
+
+    >>> get_swa_avg_fn()(1.0, 2.0, 3)
+    1.25
+    """
+    return lambda average, value, count: average + (value - average) / (count + 1)
+
+
+class AveragedModel(Module):
+    """A copy of a model whose parameters are the average of those that `update_parameters` has seen.
+
+    `avg_fn(average, parameter, count)` is the next average after `count` of them; None takes the mean: Izmailov et
+    al., UAI 2018. Buffers are averaged too if `use_buffers`, else copied. Calling it runs the averaged model;
+    `module` is that.
+
+    >>> from retrograd import nn
+    >>> from retrograd.optim.swa_utils import AveragedModel
+    >>> model = nn.Linear(1, 1, bias=False)
+    >>> averaged = AveragedModel(model)
+    >>> for value in (1.0, 2.0, 6.0):
+    ...     _ = nn.init.constant_(model.weight, value)
+    ...     averaged.update_parameters(model)
+    >>> averaged.module.weight.item()
+    3.0
+    """
+
+    n_averaged: Any
+
+    def __init__(self, model: Module, avg_fn: Average | None = None, use_buffers: bool = False) -> None:
+        super().__init__()
+        self.module = deepcopy(model)
+        self.n_averaged = Buffer(tensor(0))
+        self.avg_fn = get_swa_avg_fn() if avg_fn is None else avg_fn
+        self.use_buffers = use_buffers
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the averaged model makes of the arguments."""
+        return self.module(*args, **kwargs)
+
+    def update_parameters(self, model: Module) -> None:
+        """Take the parameters of a model into the average; the first ones are copied."""
+        count = int(self.n_averaged)
+        pairs = list(zip(_tensors(self.module, self.use_buffers), _tensors(model, self.use_buffers), strict=True))
+        with no_grad():
+            for average, value in pairs:
+                average.copy_(self.avg_fn(average.detach(), value.detach(), count) if count else value)
+            for mine, theirs in [] if self.use_buffers else zip(self.module.buffers(), model.buffers(), strict=True):
+                mine.copy_(theirs)
+            self.n_averaged.add_(1)
+
+
+def _tensors(model: Module, buffers: bool) -> list[Any]:
+    return [*model.parameters(), *(model.buffers() if buffers else ())]
+
+
+def update_bn(loader: Iterable[Any], model: Module) -> None:
+    """Take the running means and variances of all batch norms anew, from one pass over the data.
+
+    Of a pair or tuple that the loader yields, the first is the input of the model.
+    """
+    norms = [module for module in model.modules() if getattr(module, "running_mean", None) is not None]
+    if not norms:
+        return
+    factors, was = {module: module.momentum for module in norms}, model.training
+    for module in norms:
+        module.reset_running_stats()
+        module.momentum = None  # the mean over all batches
+    model.train()
+    try:
+        with no_grad():
+            for batch in loader:
+                model(batch[0] if isinstance(batch, list | tuple) else batch)
+    finally:
+        for module, momentum in factors.items():
+            module.momentum = momentum
+        model.train(was)
+
+
+class SWALR(LRScheduler):
+    """From the learning rates that there are to `swa_lr` within anneal_epochs steps, and constant from then on.
+
+    `anneal_strategy`: "cos" or "linear". For averages of the parameters: Izmailov et al., UAI 2018.
+
+    >>> import retrograd as rg
+    >>> from retrograd.optim import SGD
+    >>> from retrograd.optim.swa_utils import SWALR
+    >>> schedule = SWALR(SGD([rg.zeros(1, requires_grad=True)], lr=1.0), 0.5, 2, "linear")
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.75]
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        swa_lr: float | list[float],
+        anneal_epochs: int = 10,
+        anneal_strategy: str = "cos",
+        last_epoch: int = -1,
+    ) -> None:
+        if anneal_strategy not in ANNEAL:
+            raise ValueError(f"SWALR: anneal_strategy must be 'cos' or 'linear', got {anneal_strategy!r}")
+        if anneal_epochs < 0:
+            raise ValueError(f"SWALR: anneal_epochs must be at least 0, got {anneal_epochs}")
+        self._anneal_strategy = anneal_strategy
+        self.anneal_epochs = anneal_epochs
+        for group, lr in zip(optimizer.param_groups, for_each(swa_lr, optimizer.param_groups), strict=True):
+            group["swa_lr"] = lr
+        super().__init__(optimizer, last_epoch)
+
+    def _share(self, steps: int) -> float:
+        """How much of the way is done."""
+        done = min(1.0, max(0.0, steps / max(1, self.anneal_epochs)))
+        return ANNEAL[self._anneal_strategy](0.0, 1.0, done)
+
+    def get_lr(self) -> list[float]:
+        """Where a step leads from where the rates are, whichever schedule set them."""
+        groups = self.optimizer.param_groups
+        if self.last_epoch <= 0 and self.anneal_epochs:
+            return [group["lr"] for group in groups]
+        before, share = self._share(max(0, self.last_epoch - 1)), self._share(self.last_epoch)
+        if before == 1 or not self.anneal_epochs:
+            return [group["swa_lr"] for group in groups]
+        left = (1 - share) / (1 - before)
+        return [group["swa_lr"] + (group["lr"] - group["swa_lr"]) * left for group in groups]

@@ -1,0 +1,135 @@
+"""Attention and transformers: caches, positions, nested input; formulas are compared in tests/parity."""
+
+import pytest
+
+import retrograd as rg
+from retrograd import nested, nn
+
+
+def same(a, b):
+    assert a.shape == b.shape
+    assert float((a - b).detach().abs().amax()) < 1e-5
+
+
+def decoder(**settings):
+    return nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 12, batch_first=True, **settings), 2).eval()
+
+
+def grow(run, x, cuts):
+    """Run the pieces of x one after another with one cache, and join what comes out."""
+    cache = nn.KVCache()
+    outs = [run(piece, cache) for piece in x.split(cuts, 1)]
+    assert len(cache) == x.shape[1]
+    return rg.cat(outs, 1)
+
+
+@pytest.mark.parametrize("cuts", [[1] * 6, [3, 1, 2], [6]])
+@pytest.mark.parametrize("settings", [{}, {"norm_first": True}])
+def test_steps_with_a_cache_equal_the_pass_over_all_positions(cuts, settings):
+    model, x, memory = decoder(**settings), rg.randn(3, 6, 8), rg.randn(3, 4, 8)
+    full = model(x, memory, tgt_is_causal=True)
+    same(grow(lambda piece, cache: model(piece, memory, tgt_is_causal=True, cache=cache), x, cuts), full)
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 12, batch_first=True), 2).eval()
+    same(grow(lambda piece, cache: encoder(piece, is_causal=True, cache=cache), x, cuts), encoder(x, is_causal=True))
+
+
+@pytest.mark.parametrize("settings", [{"add_bias_kv": True}, {"add_zero_attn": True}])
+def test_additional_keys_come_behind_those_of_the_cache(settings):
+    attention, x = nn.MultiheadAttention(8, 2, batch_first=True, **settings), rg.randn(2, 5, 8)
+    full, _ = attention(x, x, x, is_causal=True)
+    mask, _ = attention(x, x, x, attn_mask=rg.ones(5, 5, dtype=rg.bool).triu(1))
+    same(full, mask)
+    same(grow(lambda p, cache: attention(p, p, p, is_causal=True, cache=cache)[0], x, [2, 1, 2]), full)
+
+
+def test_gradients_flow_through_a_cache():
+    attention, x = nn.MultiheadAttention(8, 2, batch_first=True), rg.randn(2, 4, 8, requires_grad=True)
+    grow(lambda p, cache: attention(p, p, p, is_causal=True, cache=cache)[0], x, [1, 3]).square().sum().backward()
+    found, x.grad = x.grad, None
+    attention(x, x, x, is_causal=True)[0].square().sum().backward()
+    same(found, x.grad)
+
+
+def test_the_keys_of_a_memory_are_computed_once():
+    model, x, memory, cache = decoder(), rg.randn(1, 2, 8), rg.randn(1, 3, 8), nn.KVCache()
+    first = model(x, memory, tgt_is_causal=True, cache=cache)
+    cache.crop(0)
+    same(model(x, memory * 100, tgt_is_causal=True, cache=cache), first)
+
+
+def test_a_cache_is_cut_and_reordered():
+    model, x = nn.TransformerEncoderLayer(8, 2, 12, batch_first=True).eval(), rg.randn(2, 5, 8)
+    cache = nn.KVCache()
+    model(x, is_causal=True, cache=cache)
+    cache.crop(3)
+    cache.reorder(rg.tensor([1, 1]))
+    later = model(x[1:, 3:].expand(2, 2, 8), is_causal=True, cache=cache)
+    same(later[0:1], model(x[1:], is_causal=True)[:, 3:])
+    with pytest.raises(ValueError, match="between 0 and 5, got 6"):
+        cache.crop(6)
+    with pytest.raises(ValueError, match="batch and heads"):
+        model(x[:1, :1], is_causal=True, cache=cache)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_each_component_of_a_nested_tensor_attends_to_itself_alone(is_causal):
+    parts, others = [rg.randn(n, 8) for n in (3, 1, 5)], [rg.randn(n, 8) for n in (2, 4, 1)]
+    encoder, model = nn.TransformerEncoderLayer(8, 2, 12, batch_first=True).eval(), decoder()
+    x, memory = nested.as_nested_tensor(parts), nested.as_nested_tensor(others)
+    for part, out in zip(parts, encoder(x, is_causal=is_causal).unbind(), strict=True):
+        same(out, encoder(part.unsqueeze(0), is_causal=is_causal)[0])
+    outs = model(x, memory, tgt_is_causal=is_causal).unbind()
+    for part, other, out in zip(parts, others, outs, strict=True):
+        same(out, model(part.unsqueeze(0), other.unsqueeze(0), tgt_is_causal=is_causal)[0])
+
+
+# -------------------------------------------------------------------------------------------------- positions
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_rotary_positions_turn_pairs_as_complex_numbers(interleaved):
+    rotary, x = nn.RotaryEmbedding(6, base=100.0, interleaved=interleaved), rg.randn(2, 4, 6)
+    pair = (lambda y: (y[..., 0::2], y[..., 1::2])) if interleaved else (lambda y: (y[..., :3], y[..., 3:]))
+    angles = (rg.arange(4) + 7).unsqueeze(-1) * rg.tensor([1.0, 100 ** (-1 / 3), 100 ** (-2 / 3)])
+    expected = rg.complex(*pair(x)) * rg.complex(angles.cos(), angles.sin())
+    found = rg.complex(*pair(rotary(x, offset=7)))
+    same(found, expected)
+    same(rotary(x, positions=rg.arange(4) + 7), rotary(x, offset=7))
+    assert rotary.state_dict() == {}
+
+
+@pytest.mark.parametrize("make", [lambda: nn.LearnedPositions(9, 4), lambda: nn.SinusoidalPositions(4)])
+def test_positions_are_added_in_each_component_anew(make):
+    positions, parts = make(), [rg.randn(n, 4) for n in (3, 1)]
+    whole = positions(rg.zeros(5, 4))
+    same(positions(rg.zeros(2, 3, 4), offset=2)[1], whole[2:])
+    for part, out in zip(parts, positions(nested.as_nested_tensor(parts)).unbind(), strict=True):
+        same(out, part + whole[: len(part)])
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "pattern"),
+    [
+        (lambda: nn.RotaryEmbedding(5), ValueError, "even, at least 2, got 5"),
+        (lambda: nn.RotaryEmbedding(4)(rg.ones(3, 6)), ValueError, r"expected 4 features, got shape \(3, 6\)"),
+        (lambda: nn.SinusoidalPositions(3), ValueError, "even"),
+        (lambda: nn.LearnedPositions(3, 4)(rg.ones(4, 4)), ValueError, "there are 3 positions, got 4 from 0"),
+        (lambda: nn.apply_rotary(rg.ones(3), rg.ones(1), rg.ones(1)), ValueError, "3 features need 1.5 angles"),
+        (lambda: nn.TransformerDecoder(nn.Linear(1, 1), 0), ValueError, "num_layers must be at least 1, got 0"),
+        (lambda: nn.TransformerDecoderLayer(4, 2, activation="no"), ValueError, "got 'no'"),
+        (
+            lambda: nn.Transformer(4, 2, 1, 1, 4)(rg.ones(3, 2, 4), rg.ones(3, 1, 4)),
+            RuntimeError,
+            "batches of source and target differ",
+        ),
+        (lambda: nn.Transformer(4, 2, 1, 1, 4)(rg.ones(3, 2, 4), rg.ones(3, 2, 5)), RuntimeError, "d_model=4"),
+        (
+            lambda: decoder()(rg.ones(1, 1, 8), rg.ones(1, 1, 8), memory_is_causal=True, cache=nn.KVCache()),
+            ValueError,
+            "causal can't be used with a cache",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(make, error, pattern):
+    with pytest.raises(error, match=pattern):
+        make()
