@@ -5,9 +5,10 @@ PEERS := .venv-peers
 CORE := src/retrograd/core
 ARGS ?=
 
-HOT_SOURCES := $(wildcard $(CORE)/*.py $(CORE)/*.pxd src/retrograd/kernels/*.cpp)
+HOT_SOURCES := $(wildcard $(CORE)/*.py $(CORE)/*.pxd $(addprefix src/retrograd/kernels/*.,cpp hpp))
 COMPILED := build/compiled
-PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2
+# Whoever wants no bytecode gets it all the same here: without it each of many processes compiles every module again.
+PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -m pytest -n 2 --dist worksteal
 
 .PHONY: help demo test build env lint format types bench parity mutations recovery cluster stubs clean
 .DELETE_ON_ERROR:
@@ -24,12 +25,12 @@ demo: $(VENV)/demo.stamp $(COMPILED)
 
 test: $(VENV)/test.stamp $(VENV)/weights.stamp $(COMPILED)
 	@if ls $(CORE)/*.so >/dev/null 2>&1; then \
-	  echo "== tests, compiled"; $(PYTEST) $(ARGS); \
+	  echo "== tests, compiled"; $(PYTEST) $(ARGS) && \
+	  echo "== tests, plain Python" && RETROGRAD_PURE=1 $(PYTEST) -m "not once" $(ARGS); \
 	else \
 	  echo "== tests, compiled: skipped, there is no compiled build"; \
+	  echo "== tests, plain Python"; RETROGRAD_PURE=1 $(PYTEST) $(ARGS); \
 	fi
-	@echo "== tests, plain Python"
-	@RETROGRAD_PURE=1 $(PYTEST) $(ARGS)
 
 lint: $(VENV)/dev.stamp
 	$(VENV)/bin/ruff check .

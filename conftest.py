@@ -1,5 +1,6 @@
 """For all tests: the package is imported before pytest looks for doctests, which would else import its parts twice."""
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -7,6 +8,17 @@ import pytest
 import retrograd.nested
 import retrograd.ops  # noqa: F401
 from retrograd.library import sanitize
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop() -> Iterator[None]:
+    """The garbage collector skips tests and modules: they stay to the end, and cost it half a second each time."""
+    gc.collect()
+    gc.freeze()
+    try:
+        return (yield)
+    finally:
+        gc.unfreeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,9 +1,10 @@
-"""Tables of what tests need to know of each operator: one file per family of operators, merged."""
+"""What tests need to know of each operator: tables, one file per family, merged; and an operator held to a law."""
 
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 
-from retrograd.core import registry
+from retrograd.core import Op, registry
 
 
 def operators_on_arrays() -> list[str]:
@@ -27,3 +28,24 @@ def merged(package: str, table: str) -> dict:
         assert not entries.keys() & found.keys(), f"{path.name}: {entries.keys() & found.keys()} stand elsewhere too"
         found |= entries
     return found
+
+
+def failures(law: Callable, op: Op, samples: list) -> Iterator[Exception]:
+    """What the law raises, for each sample on which it does not hold, with that sample in a note."""
+    for i, (args, params) in enumerate(samples):
+        try:
+            law(op, args, params)
+        except Exception as error:
+            given = [*map(str, args), *(f"{name}={value}" for name, value in params.items())]
+            error.add_note(f"{op.name}, sample {i}: {', '.join(given)}")
+            yield error
+
+
+def hold(law: Callable, op: Op, samples: list) -> None:
+    """Holds an operator to a law on all of its samples; an ExceptionGroup says all that are wrong.
+
+    One test for all samples: pytest takes longer to start and report a test than a law takes for a sample.
+    """
+    found = list(failures(law, op, samples))
+    if found:
+        raise ExceptionGroup(f"{op.name}: {law.__name__} fails on {len(found)} of {len(samples)} samples", found)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.once("builds of copies, made by other processes")
+
 PROJECT = Path(__file__).parents[1]
 CONFIG = tomllib.loads((PROJECT / "pyproject.toml").read_text())
 STAND_IN = """
@@ -31,8 +33,7 @@ def has_compiler():
 needs_compiler = pytest.mark.skipif(not has_compiler(), reason="needs a C compiler")
 
 
-@pytest.fixture
-def tree(tmp_path):
+def plant(tmp_path):
     """A copy of the project with stand-ins for the hot modules, which compile faster than the real ones."""
     for name in ("setup.py", "pyproject.toml", "LICENSE", "README.md"):
         if (PROJECT / name).exists():
@@ -48,6 +49,23 @@ def tree(tmp_path):
     kernels.mkdir()
     (kernels / "native.cpp").write_text(STAND_IN)
     return tmp_path
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return plant(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def first_build(tmp_path_factory):
+    """A tree that has been built, and what that printed: to look at or to copy."""
+    made = plant(tmp_path_factory.mktemp("first"))
+    return made, build(made)
+
+
+@pytest.fixture
+def built_tree(first_build, tmp_path):
+    return shutil.copytree(first_build[0], tmp_path, dirs_exist_ok=True)
 
 
 def setup(tree, *command, **environment):
@@ -74,8 +92,8 @@ def plain_lines(output):
 
 
 @needs_compiler
-def test_the_hot_modules_are_compiled_beside_their_sources(tree):
-    output = build(tree)
+def test_the_hot_modules_are_compiled_beside_their_sources(first_build):
+    tree, output = first_build
     assert binaries(tree) == sorted([*HOT, "native"])
     assert plain_lines(output) == []
     assert list(tree.glob("src/**/*.c")) == []
@@ -93,9 +111,9 @@ def test_without_a_compiler_the_build_succeeds_and_says_so_once(tree):
 
 
 @needs_compiler
-def test_one_module_that_fails_drops_all_and_removes_older_binaries(tree):
-    core = tree / "src/retrograd/core"
-    build(tree)
+def test_one_module_that_fails_drops_all_and_removes_older_binaries(built_tree):
+    tree, core = built_tree, built_tree / "src/retrograd/core"
+    assert binaries(tree) == sorted([*HOT, "native"])
     (core / "op.pxd").write_text('cdef extern from *:\n    """\n    #error no such machine\n    """\n')
     output = build(tree)
     assert binaries(tree) == []
@@ -104,8 +122,8 @@ def test_one_module_that_fails_drops_all_and_removes_older_binaries(tree):
 
 
 @needs_compiler
-def test_kernels_that_fail_leave_the_core_as_it_is(tree):
-    build(tree)
+def test_kernels_that_fail_leave_the_core_as_it_is(built_tree):
+    tree = built_tree
     (tree / "src/retrograd/kernels/native.cpp").write_text("#error no such machine\n")
     output = build(tree)
     assert binaries(tree) == HOT

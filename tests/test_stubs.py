@@ -4,6 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.once("other processes read the sources")
+
 ROOT = Path(__file__).resolve().parent.parent
 
 RIGHT = """\
@@ -30,14 +34,6 @@ def run(*command: str) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
 
 
-def mypy(path: Path, code: str) -> subprocess.CompletedProcess:
-    (path / "program.py").write_text(code)
-    cache = str(path / "cache")
-    return run(
-        "-m", "mypy", "--config-file=", "--cache-dir", cache, "--follow-imports=silent", str(path / "program.py")
-    )
-
-
 def test_stubs_are_up_to_date():
     found = run("tools/stubs.py", "--check")
     assert found.returncode == 0, f"run python tools/stubs.py: {found.stdout}{found.stderr}"
@@ -48,12 +44,14 @@ def test_the_catalogue_is_up_to_date():
     assert found.returncode == 0, f"run python tools/catalogue.py: {found.stdout}{found.stderr}"
 
 
-def test_a_right_program_passes_the_type_checker(tmp_path):
-    found = mypy(tmp_path, RIGHT)
-    assert found.returncode == 0, found.stdout + found.stderr
-
-
-def test_wrong_programs_do_not(tmp_path):
-    found = mypy(tmp_path, "import retrograd as rg\n" + "\n".join(WRONG)).stdout.splitlines()
+def test_the_type_checker_passes_a_right_program_and_not_wrong_ones(tmp_path):
+    programs = {"right.py": RIGHT, "wrong.py": "import retrograd as rg\n" + "\n".join(WRONG)}
+    for name, code in programs.items():
+        (tmp_path / name).write_text(code)
+    options = "--config-file=", "--cache-dir", str(tmp_path / "cache"), "--follow-imports=silent"
+    found = run("-m", "mypy", *options, *[str(tmp_path / name) for name in programs])
+    said = found.stdout.splitlines()
+    assert said, found.stderr
+    assert [line for line in said if "error" in line and "wrong.py" not in line and "Found" not in line] == []
     for number, message in enumerate(WRONG.values(), start=2):
-        assert any(f":{number}: error" in line and message in line for line in found), (message, found)
+        assert any(f"wrong.py:{number}: error" in line and message in line for line in said), (message, said)

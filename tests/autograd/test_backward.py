@@ -198,6 +198,7 @@ def test_dropped_tensors_free_their_graph_without_the_cycle_collector():
         gc.enable()
 
 
+@pytest.mark.once("in the plain core tests/core/test_engine.py goes deep enough")
 def test_a_million_operations_deep_neither_recurse_nor_leak():
     x, y = leaf(1.0), rg.ones(1)
     w = x

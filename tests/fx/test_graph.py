@@ -311,9 +311,9 @@ def deep(count: int) -> fx.Graph:
 
 @pytest.mark.parametrize("duplicate", DUPLICATES.values(), ids=DUPLICATES)
 def test_a_long_graph_is_copied_without_recursion(duplicate):
-    twin = duplicate(deep(100_000))
-    assert len(twin.nodes) == 100_002
-    assert twin.output_node().args[0].name == "mul_99999"
+    twin = duplicate(deep(20_000))
+    assert len(twin.nodes) == 20_002
+    assert twin.output_node().args[0].name == "mul_19999"
 
 
 @pytest.mark.parametrize(

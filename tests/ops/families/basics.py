@@ -246,7 +246,12 @@ FUNCTIONS = {
     "relu": lambda x: x * (x > 0),
     "silu": lambda x: x * sigmoid(x),
     "gelu": gelu,
-    "gelu_slope": lambda x: 0.5 * (1 + erf(x / math.sqrt(2))) + x * np.exp(-x * x / 2) / math.sqrt(2 * math.pi),
+    "gelu_grad": lambda t, x: t * gelu_slope(x),
+    "gelu_tanh_grad": lambda t, x: t * gelu_tanh_slope(x),
+    "sigmoid_grad": lambda t, y: t * y * (1 - y),
+    "tanh_grad": lambda t, y: t * (1 - y) * (1 + y),
+    "silu_grad": lambda t, x: t * sigmoid(x) * (1 + x * sigmoid(-x)),
+    "softplus_grad": lambda t, x, beta, threshold: t * np.where(beta * x > threshold, 1, sigmoid(beta * x)),
     "leaky_relu": lambda x, negative_slope: np.where(x > 0, x, x * negative_slope),
 }
 COMPARISONS = {
@@ -375,6 +380,9 @@ LOSSES = {
     ),
     "class_loss": class_loss,
     "class_residual": class_residual,
+    "class_grad": lambda t, x, target, ignore_index: t[..., None] * class_residual(x, target, ignore_index),
+    "softmax_grad": lambda t, y, dim: y * t - y * (y * t).sum(dim, keepdims=True),
+    "log_softmax_grad": lambda t, y, dim: t - np.exp(y) * t.sum(dim, keepdims=True),
     "pick_class": pick_class,
     "place_class": lambda src, target, classes, ignore_index: src[..., None] * one_hot(target, classes, ignore_index),
     "nll_loss": nll_loss,
