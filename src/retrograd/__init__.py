@@ -44,6 +44,7 @@ from retrograd.core.names import int as int
 from retrograd.core.names import long as long
 from retrograd.core.names import short as short
 from retrograd.interop import array_namespace as _array_namespace  # noqa: F401 (gives tensors their methods)
+from retrograd.interop import notebooks as _notebooks  # noqa: F401
 from retrograd.interop import numpy_protocol as _numpy_protocol  # noqa: F401
 from retrograd.ops.generators import Generator as Generator
 from retrograd.ops.generators import default_generator as default_generator
@@ -73,9 +74,10 @@ globals().update(ops.public())  # every operator and public function, by its nam
 
 _LATER = (
     "cli", "export", "fft", "func", "fx", "interop", "library", "linalg", "nested", "nn", "numpy", "optim",
-    "pipelining", "random", "scipy", "signal", "special", "testing", "utils",
+    "pipelining", "random", "scipy", "signal", "sklearn", "special", "testing", "utils",
 )  # fmt: skip
 _OF_FUNC = ("vmap",)
+_OF_UTILS = ("get_num_threads", "set_num_threads")
 _OF_ARRAYS = (
     "deriv", "elementwise_grad", "grad", "grad_and_aux", "grad_named", "hessian", "hessian_tensor_product",
     "hessian_vector_product", "holomorphic_grad", "jacobian", "make_ggnvp", "make_hvp", "make_jvp", "make_vjp",
@@ -92,10 +94,12 @@ def __getattr__(name: str) -> object:
         return importlib.import_module(f"retrograd.{name}")
     if name in _OF_FUNC:
         return getattr(importlib.import_module("retrograd.func"), name)
+    if name in _OF_UTILS:
+        return getattr(importlib.import_module("retrograd.utils"), name)
     if name in _OF_ARRAYS:
         return getattr(importlib.import_module("retrograd.func.arrays"), name)
     raise AttributeError(f"module 'retrograd' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LATER, *_OF_FUNC, *_OF_ARRAYS])
+    return sorted([*globals(), *_LATER, *_OF_FUNC, *_OF_UTILS, *_OF_ARRAYS])

@@ -1,12 +1,13 @@
 """The command says what is wrong in one line, and what is installed."""
 
+import os
 import subprocess
 import sys
 
 import pytest
 
 import retrograd as rg
-from retrograd.cli import main
+from retrograd.cli import health, main
 from retrograd.cli.doctor import extras
 
 
@@ -74,3 +75,51 @@ def test_the_doctor_says_how_to_add_what_is_missing(monkeypatch, capsys):
 
 def test_an_extra_within_an_extra_is_opened():
     assert set(extras()["demo"]) == {"typer", "rich", "matplotlib", "scikit-learn"}
+
+
+def test_the_doctor_tests_itself_and_finds_no_problem_here(capsys):
+    assert main(["doctor"]) == 0
+    told = capsys.readouterr().out
+    assert "self-test: 7 of 7 work" in told
+    assert "BLAS: " in told
+
+
+def test_the_doctor_says_what_does_not_work_and_what_to_do(monkeypatch, capsys):
+    def fail():
+        raise OSError("no such disk")
+
+    monkeypatch.setitem(health.CHECKS, "files", fail)
+    monkeypatch.setitem(health.CHECKS, "kernels", lambda: False)
+    assert main(["doctor"]) == 1
+    told = capsys.readouterr().out
+    assert "5 of 7 work" in told
+    assert "files: OSError: no such disk" in told
+    assert "kernels: the result is wrong" in told
+    assert "report this output" in told
+
+
+@pytest.mark.parametrize(
+    ("core", "kernels", "pure", "told"),
+    [
+        ("compiled", "compiled", "", []),
+        ("pure", "compiled", "", ["the core is not compiled"]),
+        ("mixed", "compiled", "", ["(op are not)"]),
+        ("compiled", "pure", "", ["the kernels are not compiled"]),
+        ("pure", "pure", "1", ["RETROGRAD_PURE is set"]),
+    ],
+)
+def test_a_build_that_is_slower_than_it_could_be_is_a_problem(core, kernels, pure, told, monkeypatch):
+    monkeypatch.setenv("RETROGRAD_PURE", pure)
+    modules = {"op": "pure", "tensor": "compiled"}
+    found = list(health.problems({"core": core, "kernels": kernels, "modules": modules}))
+    assert len(found) == len(told)
+    assert all(text in problem for text, problem in zip(told, found, strict=True))
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_the_command(shell):
+    environment = {**os.environ, "_RETROGRAD_COMPLETE": f"source_{shell}"}
+    shown = subprocess.run(
+        [sys.executable, "-m", "retrograd"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert "_RETROGRAD_COMPLETE=complete_" in shown.stdout

@@ -5,6 +5,7 @@ what has failed: `mpiexec -n 3 python conformance.py mpi`.
 """
 
 import json
+import re
 import sys
 import traceback
 from typing import NamedTuple
@@ -186,8 +187,7 @@ def a_timeout_says_who_waits_for_what_from_whom(transport):
     failure = failure_of(get_transport(type(transport).__name__.lower(), timeout=0.05), work)
     assert type(failure) is TimeoutError
     text = str(failure)
-    assert "has waited 0.05 s for Message(direction='F', source=0, target=" in text
-    assert "micro_batch=3) from rank 0:" in text
+    assert re.search(r"has waited 0.05 s for F0>\d.3 from rank 0:", text)
     assert "rank 1: plays RECV_F1.1<0" in text
     assert "rank 2: plays RECV_F1.2<0" in text
     assert sent(transport, ["fresh"]) == ["fresh"]

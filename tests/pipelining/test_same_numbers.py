@@ -258,7 +258,9 @@ def test_a_value_that_is_not_a_number_ends_the_step_where_it_arose():
     with rg.no_grad():
         model.layers[1].weight.fill_(float("nan"))
     pipeline = Pipeline(model, micro_batches=2, loss_fn=mse_loss, watch_nan=True)
-    with pytest.raises(PipelineError, match=r"rank 1, stage 1, micro-batch 0, action F1.0: the value .* has nan"):
+    with pytest.raises(
+        PipelineError, match=r"rank 1, stage 1, micro-batch 0, action F1.0: FloatingPointError: the value .* has nan"
+    ):
         pipeline.step(x, target=y)
 
 
@@ -336,3 +338,16 @@ def test_outputs_are_merged_as_the_spec_says():
     out = Pipeline(Total(), micro_batches=2, output_chunk_spec=spec).predict(rg.tensor([1.0, 2.0, 4.0]))
     assert out["rows"].tolist() == [1, 2, 4]
     assert out["total"].item() == 7
+
+
+def test_bad_schedules_are_refused_before_anything_runs(tmp_path):
+    with pytest.raises(ValueError, match="4 stages cannot be spread evenly over 3 ranks"):
+        Pipeline(made(4), 4, ranks=3)
+    with pytest.raises(FileNotFoundError):
+        Pipeline(made(2), schedule=tmp_path / "missing.csv")
+
+
+def test_a_prediction_may_have_fewer_examples_than_there_are_micro_batches():
+    model = made(2).eval()
+    x, _ = data(2)
+    np.testing.assert_allclose(Pipeline(model, micro_batches=8).predict(x).numpy(), model(x).detach().numpy())

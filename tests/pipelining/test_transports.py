@@ -53,7 +53,7 @@ def test_a_thread_that_hangs_is_named_and_left_alone_when_the_others_have_given_
         link.receive(0, Message("F", 0, 1, 3))
 
     try:
-        with pytest.raises(TimeoutError, match="rank 1 has waited 0.02 s") as caught:
+        with pytest.raises(TimeoutError, match=r"rank 1 has waited 0\.02 s") as caught:
             get_transport("threads", timeout=0.02).launch(2, work)
     finally:
         release.set()

@@ -2,6 +2,7 @@
 
 import io
 import sys
+import types
 
 import pytest
 
@@ -83,3 +84,24 @@ def test_without_rich_a_terminal_gets_lines(monkeypatch):
 def test_a_negative_amount_is_refused():
     with pytest.raises(ValueError, match="at least 0, got -1"):
         progress(-1, "training")
+
+
+def test_a_notebook_gets_a_bar_below_the_cell(monkeypatch):
+    shown = []
+    handle = types.SimpleNamespace(update=shown.append)
+    display = types.SimpleNamespace(HTML=str, display=lambda html, display_id: shown.append(html) or handle)
+    shell = types.SimpleNamespace(kernel=1)
+    notebook = types.SimpleNamespace(get_ipython=lambda: shell, display=display)
+    monkeypatch.setitem(sys.modules, "IPython", notebook)
+    with progress(200, "<training>") as bar:
+        for _ in range(200):
+            bar.advance(loss=0.5)
+    assert shown[0].startswith("&lt;training&gt; <progress")
+    assert 'value="200" max="200"' in shown[-1]
+    assert "200/200  loss 0.5" in shown[-1]
+    assert len(shown) < 200
+    del shell.kernel  # IPython in a terminal
+    with progress(1, "training") as bar:
+        count = len(shown)
+        bar.advance()
+    assert len(shown) == count

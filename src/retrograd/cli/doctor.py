@@ -1,6 +1,5 @@
-"""`retrograd doctor`: what is installed."""
+"""`retrograd doctor`: what is installed, whether it works, and what to do."""
 
-import os
 import platform
 import re
 from importlib import metadata
@@ -9,14 +8,19 @@ from rich.console import Console
 from rich.table import Table
 
 import retrograd
+from retrograd.cli import health
 
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(\[(?P<extras>[\w,-]+)\])?[^;]*(;.*extra == ['\"](?P<extra>[\w-]+)['\"])?")
 
 
-def report() -> None:
-    """Print the build, versions, and for each extra whether all of its packages are there."""
-    retrograd.show_config()
-    print(f"retrograd {retrograd.__version__} on {platform.platform()}, {os.cpu_count()} cores")
+def report() -> int:
+    """Print the build, versions, threads, for each extra whether it is complete, a self-test, and what to do.
+
+    The exit code is 0, or 1 if something does not work.
+    """
+    config = retrograd.show_config()
+    print(f"retrograd {retrograd.__version__} on {platform.platform()}")
+    print(*health.threads(), sep="\n")
     table = Table("extra", "packages", "", title="What can be added", title_justify="left")
     for extra, packages in extras().items():
         told = {name: version(name) for name in packages}
@@ -24,6 +28,25 @@ def report() -> None:
         listed = ", ".join(f"{name} {found or 'missing'}" for name, found in told.items())
         table.add_row(extra, listed, "complete" if complete else f'pip install "retrograd[{extra}]"')
     Console(markup=False, highlight=False).print(table)  # markup would take [extra] for a style
+    return _verdict(list(health.problems(config)))
+
+
+def _verdict(problems: list[str]) -> int:
+    """Try things, and print what is wrong."""
+    results, seconds = health.timed_self_test()
+    failed = [(name, why) for name, why in results if why]
+    print(f"self-test: {len(results) - len(failed)} of {len(results)} work ({seconds:.2f} s)")
+    for name, why in failed:
+        print(f"  {name}: {why}")
+    if failed:
+        problems.append(
+            "something does not work: pip install --force-reinstall retrograd numpy, and if that does not "
+            "help, report this output"
+        )
+    print("no problems" if not problems else f"problems: {len(problems)}")
+    for problem in problems:
+        print(f"  - {problem}")
+    return 1 if failed else 0
 
 
 def version(package: str) -> str | None:

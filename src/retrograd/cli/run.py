@@ -26,7 +26,11 @@ def run(job: Job, restarts: int = 0) -> int:
 
 
 def run_threads(job: Job) -> Ended:
-    """Run the script in this process; its pipelines start the threads."""
+    """Run the script in this process; its pipelines start the threads, as many as they are told."""
+    if job.ranks is not None:
+        raise UsageError(
+            f"--ranks {job.ranks} is for processes; on threads the script says it: Pipeline(..., ranks=...)"
+        )
     os.environ.update(job.environment)
     sys.argv = list(job.command)
     if job.module:

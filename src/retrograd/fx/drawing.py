@@ -61,6 +61,15 @@ def draw(graph: Graph | GraphModule, stages: Stages | None = None) -> SVG:
     return SVG(paint(whole, "Graph", f"{caption} · {count}", style=_css(len(numbers)), legend=legend))
 
 
+def _repr_svg_(graph: Graph | GraphModule) -> str:
+    """How notebooks show graphs, and modules with one."""
+    return str(draw(graph))
+
+
+Graph._repr_svg_ = _repr_svg_  # type: ignore[attr-defined]
+GraphModule._repr_svg_ = _repr_svg_  # type: ignore[attr-defined]
+
+
 def _stages(nodes: list[Node], stages: Stages | None) -> dict[Node, Any]:
     """The stage of each node that has one; what only one stage reads, but for inputs, belongs to it."""
     if callable(stages):

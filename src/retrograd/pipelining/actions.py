@@ -42,12 +42,18 @@ class Message(NamedTuple):
     """What travels between two stages; the send and its receive name the same one, so it serves as a tag.
 
     direction: "F" or "B". source, target: stages. The first three fields are the channel.
+
+    >>> print(Message("F", 0, 1, micro_batch=3))
+    F0>1.3
     """
 
     direction: str
     source: int
     target: int
     micro_batch: int
+
+    def __str__(self) -> str:
+        return f"{self.direction}{self.source}>{self.target}.{self.micro_batch}"
 
 
 class Action(NamedTuple):

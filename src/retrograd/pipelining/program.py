@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from retrograd.pipelining.actions import Action, Kind, Schedule
-from retrograd.pipelining.lowering import lower, validate
-from retrograd.pipelining.schedules import get_schedule, make_schedule
+from retrograd.pipelining.lowering import Edges, lower, validate
+from retrograd.pipelining.schedules import get_schedule, make_schedule, stage_ranks
 from retrograd.pipelining.tables import read_csv
 
 Chosen = str | os.PathLike[str] | Schedule
@@ -42,6 +43,21 @@ def default_stages(schedule: Chosen, ranks: int | None) -> int | None:
     return None if ranks is None else ranks * kind.per_rank
 
 
+def loaded(schedule: Chosen, stages: int | None, ranks: int | None) -> str | Schedule:
+    """A schedule's name, or its actions, read where it is a file.
+
+    Raises ValueError where there is no such schedule, or so many stages can't be spread over the ranks, and OSError
+    where there is no such file.
+    """
+    if not _is_name(schedule):
+        return read_csv(schedule) if isinstance(schedule, (str, os.PathLike)) else schedule
+    name = str(schedule)
+    get_schedule(name)
+    if stages is not None and ranks is not None:
+        stage_ranks(name, stages, ranks)
+    return name
+
+
 def make_program(
     schedule: Chosen,
     stages: int,
@@ -59,12 +75,23 @@ def make_program(
     >>> program.homes, [str(action) for action in program.actions[0]]
     ([0, 1], ['F0.0', 'SEND_F0.0>1', 'RECV_B0.0<1', 'B0.0'])
     """
+    make = _made_once if _is_name(schedule) else _made
+    program = make(schedule, stages, micro_batches, frozenset(edges), ranks, forward_only)  # type: ignore[arg-type]
+    return Program([actions.copy() for actions in program.actions], program.homes.copy())
+
+
+def _made(
+    schedule: Chosen, stages: int, micro_batches: int, edges: Edges, ranks: int | None, forward_only: bool
+) -> Program:
     compute = _computations(schedule, stages, micro_batches, ranks)
     if forward_only:
         compute = [[action for action in actions if action.kind is Kind.F] for actions in compute]
     program = lower(compute, edges)
     validate(program, edges)
     return Program(program, _homes(compute, stages, micro_batches, ranks))
+
+
+_made_once = lru_cache(maxsize=8, typed=True)(_made)  # for every step the same, and milliseconds to make and to prove
 
 
 def _is_name(schedule: Chosen) -> bool:
@@ -74,8 +101,8 @@ def _is_name(schedule: Chosen) -> bool:
 def _computations(schedule: Chosen, stages: int, micro_batches: int, ranks: int | None) -> list[list[Action]]:
     if _is_name(schedule):
         return make_schedule(schedule, stages, micro_batches, ranks=ranks)  # type: ignore[arg-type]
-    given = read_csv(schedule) if isinstance(schedule, (str, os.PathLike)) else schedule
-    return [[action for action in actions if action.kind.is_compute] for actions in given]
+    given = loaded(schedule, stages, ranks)
+    return [[action for action in actions if action.kind.is_compute] for actions in given]  # type: ignore[union-attr, misc]
 
 
 def _homes(compute: Schedule, stages: int, micro_batches: int, ranks: int | None) -> list[int]:

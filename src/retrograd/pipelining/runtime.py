@@ -109,7 +109,8 @@ class Rank:
             raise
         except Exception as cause:
             raise PipelineError(
-                f"rank {self.rank}, stage {action.stage}, micro-batch {action.micro_batch}, action {action}: {cause}"
+                f"rank {self.rank}, stage {action.stage}, micro-batch {action.micro_batch}, action {action}: "
+                f"{type(cause).__name__}: {cause}"
             ) from cause
 
     def _home(self, action: Action) -> int:

@@ -32,7 +32,7 @@ from retrograd.pipelining.microbatch import (
     split_args_kwargs_into_chunks,
 )
 from retrograd.pipelining.parameters import MultiUseParamSpec
-from retrograd.pipelining.program import Program, default_stages, make_program
+from retrograd.pipelining.program import Program, default_stages, loaded, make_program
 from retrograd.pipelining.randomness import Draw, recorded
 from retrograd.pipelining.runtime import Job, Rank, Report
 from retrograd.pipelining.simulate import simulate
@@ -125,7 +125,7 @@ class Pipeline:
         if world is not None and ranks not in (None, world):
             raise ValueError(f"Pipeline: ranks is {ranks}, but {world} processes were started")
         self.model = model if isinstance(model, Module) else ModuleList(model)
-        self.schedule = schedule
+        self.schedule = loaded(schedule, stages, ranks if world is None else world)
         self.micro_batches = micro_batches
         self.loss_fn = loss_fn
         self.loss_scale = loss_scale
@@ -239,9 +239,10 @@ class Pipeline:
     def predict(self, *args: Any, **kwargs: Any) -> Any:
         """The model's outputs for a batch, run through the pipeline forward only, without gradients.
 
-        Every process gets them.
+        A batch of fewer examples than `micro_batches` is split into these.  Every process gets the outputs.
         """
-        batches = self._split(args, kwargs, self._kwargs_spec)
+        examples = examples_in(args, kwargs, self._args_spec, self._kwargs_spec)
+        batches = self._split(args, kwargs, self._kwargs_spec, most=max(examples, 1))
         captured = [self._captures.of(batch) for batch in batches]
         reports, _ = self._run(captured, batches, None, nullcontext())
         return merge_chunks(self._outputs(captured, reports), self._output_spec)
@@ -325,8 +326,11 @@ class Pipeline:
         batches = self._split(args, {**kwargs, "target": target}, specs)
         return batches, [batch.kwargs.pop("target") for batch in batches]
 
-    def _split(self, args: Sequence[Any], kwargs: dict[str, Any], kwargs_spec: dict[str, Spec]) -> list[MicroBatch]:
-        return split_args_kwargs_into_chunks(args, kwargs, self.micro_batches, self._args_spec, kwargs_spec)
+    def _split(
+        self, args: Sequence[Any], kwargs: dict[str, Any], kwargs_spec: dict[str, Spec], most: int | None = None
+    ) -> list[MicroBatch]:
+        chunks = self.micro_batches if most is None else min(self.micro_batches, most)
+        return split_args_kwargs_into_chunks(args, kwargs, chunks, self._args_spec, kwargs_spec)
 
     def _step(
         self, batches: list[MicroBatch], targets: list[Any], turn: AbstractContextManager

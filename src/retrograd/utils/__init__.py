@@ -1,7 +1,19 @@
 """What is useful around training and belongs to no layer of it."""
 
+import importlib
+from typing import Any
+
 from retrograd.utils import checkpoint as checkpoint
 from retrograd.utils.progress import progress
-from retrograd.utils.threads import blas_threads, short_turns
+from retrograd.utils.threads import blas_threads, get_num_threads, set_num_threads, short_turns
 
-__all__ = ["blas_threads", "checkpoint", "progress", "short_turns"]
+__all__ = ["blas_threads", "checkpoint", "get_num_threads", "progress", "set_num_threads", "short_turns"]
+
+_LATER = ("curves", "data", "tensorboard")
+
+
+def __getattr__(name: str) -> Any:
+    """The modules that take a moment to import, once they are asked for."""
+    if name in _LATER:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

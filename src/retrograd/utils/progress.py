@@ -1,12 +1,15 @@
-"""Progress of long work: a live bar in a terminal, a plain line now and then elsewhere, or nothing."""
+"""Progress of long work: a live bar in a terminal or notebook, a plain line now and then elsewhere, or nothing."""
 
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping
+from html import escape
 from typing import Any, Generic, Protocol, TextIO, TypeVar, overload
 
 T = TypeVar("T")
 
 PERCENT_PER_LINE = 10
+SECONDS_PER_BAR = 0.1
 
 
 @overload
@@ -19,8 +22,8 @@ def progress(
     """Show how far work has come, on `file` (standard error).
 
     work: what to iterate over, or the number of steps, which `advance` then counts. In a terminal with rich
-    installed (the extra `cli`) a live bar is shown; otherwise a plain line for each tenth of the work, or,
-    where the amount is unknown, at 1, 2, 4, 8, ... steps; with `quiet` nothing.
+    installed (the extra `cli`), and below the cell of a notebook, a live bar is shown; otherwise a plain line for
+    each tenth of the work, or, where the amount is unknown, at 1, 2, 4, 8, ... steps; with `quiet` nothing.
 
     Use it as a context manager or iterate over it; either way what is shown ends with the work. Raises
     ValueError for a negative number of steps.
@@ -37,7 +40,7 @@ def progress(
     if steps is not None and steps < 0:
         raise ValueError(f"progress: the number of steps must be at least 0, got {steps}")
     items: Iterable[Any] = range(work) if isinstance(work, int) else work
-    return Progress(items, _display(description, steps, quiet, sys.stderr if file is None else file))
+    return Progress(items, _display(description, steps, quiet, file))
 
 
 class Display(Protocol):
@@ -75,9 +78,12 @@ class Progress(Generic[T]):
                 self.advance()
 
 
-def _display(description: str, steps: int | None, quiet: bool, file: TextIO) -> Display:
+def _display(description: str, steps: int | None, quiet: bool, chosen: TextIO | None) -> Display:
     if quiet:
         return _Silence()
+    if chosen is None and _in_notebook():
+        return _Cell(description, steps)
+    file = sys.stderr if chosen is None else chosen
     if file.isatty():
         try:
             return _Bar(description, steps, file)
@@ -130,6 +136,45 @@ class _Lines:
 
     def _amount(self, done: int) -> list[str]:
         return [f"{done / self.steps:4.0%}", f"{done}/{self.steps}"] if self.steps else [str(done)]
+
+
+def _in_notebook() -> bool:
+    """Whether this runs in a cell of a notebook; a terminal's IPython has no kernel."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")
+
+
+class _Cell:
+    """A bar below the cell of a notebook, drawn again at most some times a second."""
+
+    def __init__(self, description: str, steps: int | None) -> None:
+        from IPython import display
+
+        self.make = display.HTML
+        self.display = display.display
+        self.lines = _Lines(description, steps, sys.stderr)
+        self.handle: Any = None
+        self.shown = (0, "")
+        self.last = 0.0
+
+    def start(self) -> None:
+        self.handle = self.display(self._bar(), display_id=True)
+
+    def show(self, done: int, fields: Mapping[str, Any]) -> None:
+        self.shown = done, _tell(fields)
+        if self.handle is not None and time.monotonic() - self.last >= SECONDS_PER_BAR:
+            self.last = time.monotonic()
+            self.handle.update(self._bar())
+
+    def stop(self) -> None:
+        if self.handle is not None:
+            self.handle.update(self._bar())
+
+    def _bar(self) -> Any:
+        done, told = self.shown
+        share = f' value="{done}" max="{self.lines.steps}"' if self.lines.steps else ""
+        text = "  ".join([*self.lines._amount(done), told])
+        return self.make(f"{escape(self.lines.description)} <progress{share}></progress> {escape(text)}")
 
 
 class _Bar:

@@ -1,16 +1,18 @@
-"""How threads share the machine: those within matrix products, and those of Python."""
+"""How threads share the machine: those within matrix products and kernels, and those of Python."""
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import LibController, ThreadpoolController, register
+
+from retrograd import kernels
 
 
 @contextmanager
 def blas_threads(most: int) -> Iterator[None]:
-    """While entered, matrix products use at most `most` threads each, in the whole process.
+    """While entered, matrix products and kernels use at most `most` threads each, in the whole process.
 
     Where several threads multiply small matrices at a time, OpenBLAS's own threads get in each other's way:
     they wait by spinning.  Never raises a lower limit.  Raises ValueError for less than one thread.
@@ -22,8 +24,40 @@ def blas_threads(most: int) -> Iterator[None]:
         raise ValueError(f"blas_threads: expected at least 1 thread, got {most}")
     controller = _blas()
     least = min([most, *[pool["num_threads"] for pool in controller.info()]])
-    with controller.limit(limits=least):
-        yield
+    before = kernels.get_num_threads()
+    kernels.set_num_threads(min(most, before))
+    try:
+        with controller.limit(limits=least):
+            yield
+    finally:
+        kernels.set_num_threads(before)
+
+
+def set_num_threads(num: int) -> None:
+    """Let at most `num` threads work on one matrix product, or in one kernel on a large array, in the whole process.
+
+    At first that is `OMP_NUM_THREADS`, or one for each processor; threadpoolctl's limits hold for kernels too, as
+    those of the library "retrograd".  Raises TypeError for what is no int, and ValueError for less than one thread.
+
+    >>> import retrograd as rg
+    >>> before = rg.get_num_threads()
+    >>> rg.set_num_threads(1)
+    >>> rg.get_num_threads()
+    1
+    >>> rg.set_num_threads(before)
+    """
+    if not isinstance(num, int) or isinstance(num, bool):
+        raise TypeError(f"set_num_threads: expected an int, got {num!r}")
+    if num < 1:
+        raise ValueError(f"set_num_threads: expected at least 1 thread, got {num}")
+    _blas().limit(limits=num)
+    kernels.set_num_threads(num)
+
+
+def get_num_threads() -> int:
+    """How many threads work on one matrix product, or in one kernel on a large array, at most."""
+    counts = [pool["num_threads"] for pool in _blas().info()]
+    return max([kernels.get_num_threads(), *([] if kernels.compiled else counts)])
 
 
 @contextmanager
@@ -43,6 +77,30 @@ def short_turns(seconds: float = 2e-4) -> Iterator[None]:
         yield
     finally:
         sys.setswitchinterval(before)
+
+
+class _Kernels(LibController):
+    """How threadpoolctl finds the kernels' threads, and limits them."""
+
+    user_api = "retrograd"
+    internal_api = "retrograd"
+    filename_prefixes = ("native",)
+    check_symbols = ("retrograd_get_num_threads", "retrograd_set_num_threads")
+
+    def get_num_threads(self) -> int:
+        return int(self.dynlib.retrograd_get_num_threads())
+
+    def set_num_threads(self, num_threads: int) -> None:
+        self.dynlib.retrograd_set_num_threads(num_threads)
+
+    def get_version(self) -> str | None:
+        return None
+
+    def set_additional_attributes(self) -> None:
+        """There are none."""
+
+
+register(_Kernels)
 
 
 @cache

@@ -2,6 +2,7 @@
 
 import os
 import platform
+from collections import defaultdict
 from typing import Any, NamedTuple
 
 import retrograd as rg
@@ -70,10 +71,13 @@ def _timeline(trainer: Trainer) -> Timeline:
 
 def _stages(trainer: Trainer, timeline: Timeline) -> list[Stage]:
     name_of = {id(p): name for name, p in trainer.model.named_parameters()}
-    held = [stage.parameters() for stage in trainer.pipeline.pipe.stages]
+    seconds: dict[int, float] = defaultdict(float)
+    for event in timeline.events:
+        if event.action.kind.is_compute:
+            seconds[event.action.stage] += event.end - event.start
     return [
-        Stage(contents([name_of[id(p)] for p in parameters]), sum(p.numel() for p in parameters), busy)
-        for parameters, busy in zip(held, timeline.busy(), strict=True)
+        Stage(contents([name_of[id(p)] for p in held]), sum(p.numel() for p in held), seconds[number] / timeline.span)
+        for number, held in enumerate(stage.parameters() for stage in trainer.pipeline.pipe.stages)
     ]
 
 

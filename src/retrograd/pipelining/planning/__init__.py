@@ -1,5 +1,6 @@
 """Planning: a model is measured, split, and every schedule tried out by simulation before anything is launched."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -34,6 +35,7 @@ def plan(
     bandwidth: float | None = None,
     cores: int | None = None,
     rounds: int = 5,
+    alone: bool = False,
     args_chunk_spec: Sequence[Spec] | None = None,
     kwargs_chunk_spec: Mapping[str, Spec] | None = None,
     target_chunk_spec: Spec | None = None,
@@ -53,6 +55,8 @@ def plan(
     transport: messages are timed over it, unless `latency` (seconds) and `bandwidth` (bytes per second) are given.
     cores: how many the ranks share; None: one for each rank.
     rounds: how often everything is timed, after a first time that does not count; the first quartile is taken.
+    alone: time stages one at a time.  Else as many threads as there will be time them at once, up to the number of
+        cores, since ranks slow each other down; where ranks are processes, all measure at once anyway.
     args_chunk_spec, kwargs_chunk_spec, target_chunk_spec: as for `Pipeline`.
 
     With several stages per rank, each may take its even part of the memory limit, which is stricter than need be.
@@ -95,7 +99,8 @@ def plan(
     def loss(made: Any) -> Any:
         return compare(made, wanted)
 
-    settings = Settings(ranks, micro_batches, memory_limit, 2 + optimizer_copies, cores, messages, rounds)
+    several = 1 if alone or link.world is not None else min(ranks, cores or ranks, os.cpu_count() or 1)
+    settings = Settings(ranks, micro_batches, memory_limit, 2 + optimizer_copies, cores, messages, rounds, several)
     with undisturbed(model):
         return Planner(model, batch, loss, link, settings).plan(names, stages_per_rank)
 

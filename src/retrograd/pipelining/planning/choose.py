@@ -20,7 +20,7 @@ from retrograd.pipelining.transports import Transport
 
 
 class Settings(NamedTuple):
-    """What a plan is for; see `plan`. copies: how often the bytes of a parameter count."""
+    """What a plan is for; see `plan`.  copies: how often a parameter's bytes count.  side_by_side: see `measured`."""
 
     ranks: int
     micro_batches: int
@@ -29,6 +29,7 @@ class Settings(NamedTuple):
     cores: int | None
     messages: MessageCost
     rounds: int
+    side_by_side: int
 
 
 class Measured(NamedTuple):
@@ -140,7 +141,8 @@ class Planner:
     def _measure_stages(self, splits: Sequence[tuple[int, ...]]) -> None:
         args, kwargs = self.batch.args, self.batch.kwargs
         pipes = [pipeline(self.model, args, kwargs, split_policy=self._policy(ends)) for ends in splits]
-        found = measured(pipes, args, kwargs, self.loss, self.settings.rounds, self.settings.micro_batches)
+        how = self.settings
+        found = measured(pipes, args, kwargs, self.loss, how.rounds, how.micro_batches, how.side_by_side)
         for ends, pipe, costs in zip(splits, pipes, found, strict=True):
             seconds = agreed(self.transport, list(costs.seconds.values()))
             costs = StageCosts(dict(zip(costs.seconds, seconds, strict=True)), costs.sizes)
@@ -153,6 +155,7 @@ class Planner:
         ends = choices[best]
         settings = self.settings._asdict()
         messages = settings.pop("messages")
+        del settings["side_by_side"]
         settings |= {"latency": messages.latency, "seconds_per_byte": messages.per_byte}
         draw = partial(self._timeline, best, ends)
         return Plan(list(choices), self._stages(ends), draw, self._policy(ends), settings, skipped)

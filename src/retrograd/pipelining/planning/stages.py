@@ -12,6 +12,7 @@ from retrograd.pipelining.ir import Pipe
 from retrograd.pipelining.planning.operators import Loss, bytes_of, typical
 from retrograd.pipelining.stage import PipelineStage
 from retrograd.pipelining.transports import Arrival, Link, Transport
+from retrograd.pipelining.transports.threads import Threads
 
 Seconds = dict[tuple[Kind, int], float]
 Route = tuple[str, int, int]  # direction, source and target of messages
@@ -47,18 +48,41 @@ class StageCosts(NamedTuple):
 
 
 def measured(
-    pipes: Sequence[Pipe], args: tuple, kwargs: dict[str, Any], loss: Loss, rounds: int, in_flight: int
+    pipes: Sequence[Pipe],
+    args: tuple,
+    kwargs: dict[str, Any],
+    loss: Loss,
+    rounds: int,
+    in_flight: int,
+    side_by_side: int = 1,
 ) -> list[StageCosts]:
     """What the stages of each pipe take, run one at a time, with some micro-batches in flight.
 
-    The pipes take turns, so that all see the same of what else the machine does.
+    The pipes take turns, so that all see the same of what else the machine does.  With several side by side, as many
+    threads do all that at once, each with micro-batches of its own: they share caches, memory and Python as the ranks
+    of a step do.  To parameters' gradients they add at one time, which leaves these without meaning.
     """
+
+    def work(link: Link) -> list[StageCosts]:
+        return _measured(pipes, args, kwargs, loss, rounds, min(in_flight, IN_FLIGHT), link.rank)
+
+    return [_typical(several) for several in zip(*Threads().launch(side_by_side, work), strict=True)]
+
+
+def _typical(several: Sequence[StageCosts]) -> StageCosts:
+    seconds = {key: median(costs.seconds[key] for costs in several) for key in several[0].seconds}
+    return StageCosts(seconds, several[0].sizes)
+
+
+def _measured(
+    pipes: Sequence[Pipe], args: tuple, kwargs: dict[str, Any], loss: Loss, rounds: int, in_flight: int, rank: int
+) -> list[StageCosts]:
     samples: list[dict[tuple[Kind, int], list[float]]] = [defaultdict(list) for _ in pipes]
     sizes: list[dict[Route, int]] = [{} for _ in pipes]
     for number in range(rounds + 1):
         for i, pipe in enumerate(pipes):
             for halves in (False, True):
-                runs = [_Run(j, pipe, args, kwargs, loss) for j in range(min(in_flight, IN_FLIGHT))]
+                runs = [_Run(rank * in_flight + j, pipe, args, kwargs, loss) for j in range(in_flight)]
                 for run in runs:
                     run.forward()
                 for run in runs:

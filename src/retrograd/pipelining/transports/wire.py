@@ -5,7 +5,10 @@ from collections.abc import Callable, Sequence
 from io import BytesIO
 from typing import Any
 
+from retrograd.backend import from_buffer
 from retrograd.core import Tensor, registry
+
+_PLAIN = "biufc"  # kinds of dtypes that their `str` says all about; NumPy's own way to pickle them takes much longer
 
 
 def pack(payload: Any) -> tuple[bytes, list[memoryview]]:
@@ -60,7 +63,10 @@ class _Pickler(pickle.Pickler):
         if obj.level is not None:
             raise TypeError("a tensor inside a function transform or trace can't be sent to another process")
         dense, order = _dense(obj)
-        return _rebuilt, (dense.value, order, obj.requires_grad)
+        value = dense.value
+        if _is_ragged(obj) or value.dtype.kind not in _PLAIN or not value.size:
+            return _rebuilt, (value, order, obj.requires_grad)
+        return _viewed, (pickle.PickleBuffer(value), value.dtype.str, value.shape, order, obj.requires_grad)
 
 
 def _dense(x: Tensor) -> tuple[Tensor, tuple[int, ...] | None]:
@@ -68,12 +74,23 @@ def _dense(x: Tensor) -> tuple[Tensor, tuple[int, ...] | None]:
 
     The layout is kept, since sums over another one may differ in the last bit.
     """
-    if x.value.flags.c_contiguous or any(type(size) is not int for size in x.shape):
+    if x.value.flags.c_contiguous or _is_ragged(x):
         return x, None
     strides = x.stride()
     order = tuple(sorted(range(x.ndim), key=lambda d: -abs(strides[d])))
     permuted = registry["permute"](x.detach(), order)
     return (permuted if permuted.value.flags.c_contiguous else permuted.contiguous()), order
+
+
+def _is_ragged(x: Tensor) -> bool:
+    return any(type(size) is not int for size in x.shape)
+
+
+def _viewed(
+    buffer: Any, dtype: str, shape: tuple[int, ...], order: tuple[int, ...] | None, requires_grad: bool
+) -> Tensor:
+    """A tensor of numbers, in the memory that has travelled."""
+    return _rebuilt(from_buffer(buffer, dtype, -1, 0).reshape(shape), order, requires_grad)
 
 
 def _rebuilt(value: Any, order: tuple[int, ...] | None, requires_grad: bool) -> Tensor:

@@ -1,0 +1,54 @@
+"""How notebooks show tensors: shape, dtype and place in the graph above a table of the numbers."""
+
+import html
+
+import numpy as np
+
+from retrograd.core import Tensor
+
+ROWS, COLUMNS = 10, 10
+CELL = "padding:1px 8px;text-align:right;font-family:monospace"
+
+
+def _repr_html_(x):
+    """The tensor as HTML: a table for one or two dimensions, of large ones the first and last numbers; else its text.
+
+    >>> import retrograd as rg
+    >>> "shape (2,), float32" in rg.ones(2)._repr_html_()
+    True
+    """
+    if not isinstance(x.value, np.ndarray) or x.level is not None or x.ndim not in (1, 2) or not x.numel():
+        return f"<pre>{html.escape(repr(x))}</pre>"
+    return f'<div style="color:gray">{html.escape(_told(x))}</div>{_table(np.atleast_2d(x.value))}'
+
+
+Tensor._repr_html_ = _repr_html_  # type: ignore[attr-defined]
+
+
+def _told(x):
+    """What stands above the numbers."""
+    graph = f", grad_fn={x.grad_fn!r}" if x.grad_fn is not None else ", requires grad" if x.requires_grad else ""
+    return f"tensor of shape {x.shape}, {x.dtype}{graph}"
+
+
+def _table(array):
+    rows, columns = _shown(array.shape[0], ROWS), _shown(array.shape[1], COLUMNS)
+    lines = "".join(
+        "<tr>" + "".join(f'<td style="{CELL}">{_cell(array, row, column)}</td>' for column in columns) + "</tr>"
+        for row in rows
+    )
+    return f"<table>{lines}</table>"
+
+
+def _shown(count, most):
+    """The places that are shown; None stands for those that are not."""
+    if count <= most:
+        return list(range(count))
+    return [*range(most // 2), None, *range(count - most // 2, count)]
+
+
+def _cell(array, row, column):
+    if row is None or column is None:
+        return "…"
+    value = array[row, column]
+    return html.escape(f"{value:.4g}" if array.dtype.kind in "fc" else str(value))

@@ -1,0 +1,218 @@
+"""Pickled data read without running any code: a machine that knows plain data, and calls only what it is given.
+
+Python's own reader calls what a file names, and can be made to set attributes of what it was allowed to find. This one
+has the operations that plain containers need, and no other.
+"""
+
+import pickletools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+MARK = object()
+
+
+class RefusedError(TypeError):
+    """The data is sound, but there is nothing here that could hold it."""
+
+
+class Known:
+    """A name in pickled data that stands for something: what calling it gives, if it can be called."""
+
+    def __init__(self, name: str, call: Callable[..., Any] | None = None, value: Any = None) -> None:
+        self.name = name
+        self.call = call
+        self.value = value
+
+
+def read(data: bytes, known: Mapping[str, Known], persistent: Callable[[Any], Any]) -> Any:
+    """What pickled data holds.
+
+    known: "module.name" -> what stands for it; a name that is not there is a ValueError that says the name.
+    persistent: from what a file keeps outside of the pickled data to the object.
+
+    Raises ValueError for data that is damaged, or asks for more than plain data does; what `known` and
+    `persistent` raise as RefusedError passes through.
+    """
+    machine = _Machine(known, persistent)
+    try:
+        for operation, argument, _ in pickletools.genops(data):
+            machine.step(operation.name, argument)
+        return machine.result()
+    except RefusedError:
+        raise
+    except _FAULTS as error:
+        raise ValueError(f"damaged pickled data: {type(error).__name__}: {error}") from error
+
+
+_FAULTS = (IndexError, KeyError, TypeError, AttributeError, OverflowError, UnicodeError)
+_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
+_LITERALS = {
+    "BININT", "BININT1", "BININT2", "INT", "LONG", "LONG1", "LONG4", "BINFLOAT", "FLOAT", "BINUNICODE",
+    "SHORT_BINUNICODE", "BINUNICODE8", "UNICODE", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8",
+}  # fmt: skip
+_EMPTY = {"EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple, "EMPTY_SET": set}
+_TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
+_NOTHING = {"PROTO", "FRAME", "STOP"}
+
+
+class _Machine:
+    """A stack of values, and those kept by number."""
+
+    def __init__(self, known: Mapping[str, Known], persistent: Callable[[Any], Any]) -> None:
+        self._known = known
+        self._persistent = persistent
+        self._stack: list[Any] = []
+        self._memo: dict[int, Any] = {}
+
+    def step(self, name: str, argument: Any) -> None:
+        """Do one operation of the pickled data."""
+        if name in _LITERALS:
+            self._stack.append(argument)
+        elif name in _CONSTANTS:
+            self._stack.append(_CONSTANTS[name])
+        elif name in _EMPTY:
+            self._stack.append(_EMPTY[name]())
+        elif name in _TUPLES:
+            parts = [self._pop() for _ in range(_TUPLES[name])]
+            self._stack.append(tuple(reversed(parts)))
+        elif name not in _NOTHING:
+            operation = _OPERATIONS.get(name)
+            if operation is None:
+                raise ValueError(f"the pickled data has the operation {name}, which plain data has not")
+            operation(self, argument)
+
+    def result(self) -> Any:
+        """What is left when all is done."""
+        result = self._pop()
+        if self._stack:
+            raise ValueError("damaged pickled data: more than one value is left")
+        return result.value if isinstance(result, Known) else result
+
+    def _pop(self) -> Any:
+        value = self._stack.pop()
+        if value is MARK:
+            raise IndexError("a value is missing")
+        return value
+
+    def _marked(self) -> list[Any]:
+        """What was put onto the stack since the last mark."""
+        start = len(self._stack) - 1
+        while self._stack[start] is not MARK:
+            start -= 1
+            if start < 0:
+                raise IndexError("a mark is missing")
+        values = self._stack[start + 1 :]
+        del self._stack[start:]
+        return values
+
+    def mark(self, _: Any) -> None:
+        self._stack.append(MARK)
+
+    def pop(self, _: Any) -> None:
+        self._stack.pop()
+
+    def pop_mark(self, _: Any) -> None:
+        self._marked()
+
+    def put(self, number: int) -> None:
+        self._memo[number] = self._stack[-1]
+
+    def memoize(self, _: Any) -> None:
+        self.put(len(self._memo))
+
+    def get(self, number: int) -> None:
+        self._stack.append(self._memo[number])
+
+    def make_tuple(self, _: Any) -> None:
+        self._stack.append(tuple(self._marked()))
+
+    def make_list(self, _: Any) -> None:
+        self._stack.append(self._marked())
+
+    def make_dict(self, _: Any) -> None:
+        self._stack.append(_pairs(self._marked()))
+
+    def make_frozenset(self, _: Any) -> None:
+        self._stack.append(frozenset(self._marked()))
+
+    def append(self, _: Any) -> None:
+        value = self._pop()
+        self._top(list).append(value)
+
+    def appends(self, _: Any) -> None:
+        values = self._marked()
+        self._top(list).extend(values)
+
+    def set_item(self, _: Any) -> None:
+        value, key = self._pop(), self._pop()
+        self._top(dict)[key] = value
+
+    def set_items(self, _: Any) -> None:
+        values = self._marked()
+        self._top(dict).update(_pairs(values))
+
+    def add_items(self, _: Any) -> None:
+        values = self._marked()
+        self._top(set).update(values)
+
+    def _top(self, kind: type) -> Any:
+        if type(self._stack[-1]) is not kind:
+            raise TypeError(f"a {kind.__name__} is missing")
+        return self._stack[-1]
+
+    def find(self, name: str) -> None:
+        self._stack.append(self._named(name.replace(" ", ".", 1)))
+
+    def find_on_stack(self, _: Any) -> None:
+        name, module = self._pop(), self._pop()
+        self._stack.append(self._named(f"{module}.{name}"))
+
+    def _named(self, name: str) -> Known:
+        if name not in self._known:
+            raise ValueError(
+                f"it asks for {name}, which is neither a tensor nor a plain container; no code of files is run"
+            )
+        return self._known[name]
+
+    def reduce(self, _: Any) -> None:
+        arguments, called = self._pop(), self._pop()
+        if not isinstance(called, Known) or called.call is None or type(arguments) is not tuple:
+            raise ValueError(f"the pickled data calls {getattr(called, 'name', called)!r}, which is no function of it")
+        given = [part.value if isinstance(part, Known) else part for part in arguments]
+        self._stack.append(called.call(*given))
+
+    def build(self, _: Any) -> None:
+        """Attributes of a dict, such as the versions that PyTorch gives states: nobody here reads them."""
+        self._pop()
+        self._top(dict)
+
+    def load_persistent(self, _: Any) -> None:
+        self._stack.append(self._persistent(self._pop()))
+
+
+_OPERATIONS: dict[str, Callable[[_Machine, Any], None]] = {
+    "MARK": _Machine.mark,
+    "POP": _Machine.pop,
+    "POP_MARK": _Machine.pop_mark,
+    **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT"), _Machine.put),
+    **dict.fromkeys(("GET", "BINGET", "LONG_BINGET"), _Machine.get),
+    "MEMOIZE": _Machine.memoize,
+    "TUPLE": _Machine.make_tuple,
+    "LIST": _Machine.make_list,
+    "DICT": _Machine.make_dict,
+    "FROZENSET": _Machine.make_frozenset,
+    "APPEND": _Machine.append,
+    "APPENDS": _Machine.appends,
+    "SETITEM": _Machine.set_item,
+    "SETITEMS": _Machine.set_items,
+    "ADDITEMS": _Machine.add_items,
+    "GLOBAL": _Machine.find,
+    "STACK_GLOBAL": _Machine.find_on_stack,
+    "REDUCE": _Machine.reduce,
+    "BUILD": _Machine.build,
+    "BINPERSID": _Machine.load_persistent,
+}
+
+
+def _pairs(values: list[Any]) -> dict[Any, Any]:
+    return dict(zip(values[::2], values[1::2], strict=True))

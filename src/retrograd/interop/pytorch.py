@@ -1,0 +1,238 @@
+"""Checkpoints of PyTorch, read without PyTorch and without running what a file says."""
+
+import mmap as memory_map
+import os
+import struct
+import zipfile
+
+import numpy as np
+
+import retrograd.ops  # noqa: F401  (tensors get their methods)
+from retrograd.interop.plain_pickle import Known, RefusedError, read
+from retrograd.ops.create import from_numpy
+
+__all__ = ["load_file"]
+
+# The names of storages, and of dtypes, to NumPy's dtypes. Half of a float32 is a bfloat16: widened, nothing is lost.
+STORAGES = {
+    "Double": "float64", "Float": "float32", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64", "Int": "int32",
+    "Short": "int16", "Char": "int8", "Byte": "uint8", "Bool": "bool", "ComplexDouble": "complex128",
+    "ComplexFloat": "complex64",
+}  # fmt: skip
+DTYPES = {*STORAGES.values(), "uint16", "uint32", "uint64"}
+LACKING = ("float8_e4m3fn", "float8_e5m2", "complex32", "qint8", "quint8", "qint32")
+HEADER = struct.Struct("<26xHH")
+
+
+def load_file(path: str | os.PathLike[str], *, mmap: bool = False):
+    """What `torch.save` wrote to a `.pt` or `.pth` file: tensors, and the dicts, lists, numbers and text around them.
+
+    So for a state dict it is the dict that `Module.load_state_dict` takes. Views of one memory are that here too, and
+    parameters are tensors; none requires a gradient. bfloat16, which NumPy lacks, becomes float32, which has all its
+    values. `torch.Size` is a tuple, a device its name.
+
+    mmap: map the file into memory and read only what is used, for checkpoints larger than memory; what is written to
+    tensors does not reach the file, which must not change meanwhile. Without it checksums are compared.
+
+    Nothing in the file is run: it may hold only what is named above. Raises FileNotFoundError where there is no file,
+    ValueError for a damaged one, one from before PyTorch 1.6, and one that asks for anything else, which the message
+    names, and TypeError for dtypes that NumPy lacks.
+
+    >>> from retrograd.interop.pytorch import load_file
+    >>> state = load_file("model.pt")  # doctest: +SKIP
+    >>> model.load_state_dict(state)  # doctest: +SKIP
+    """
+    try:
+        with _open(path) as archive:
+            return _Checkpoint(archive, os.fspath(path), mmap).read()
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"{os.fspath(path)} is damaged: {error}") from error
+    except (ValueError, TypeError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{os.fspath(path)}: {error}") from error
+
+
+def _open(path):
+    if not zipfile.is_zipfile(path):
+        with open(path, "rb"):
+            pass  # says what is wrong if it can't be read at all
+        raise ValueError("no checkpoint, or one of a PyTorch before 1.6; torch.save(torch.load(...), ...) renews it")
+    return zipfile.ZipFile(path)
+
+
+class _Storage:
+    """The memory of tensors: bytes, or numbers of a dtype."""
+
+    def __init__(self, array, dtype, count):
+        self.array = array
+        self.dtype = dtype
+        self.count = count
+
+
+class _Checkpoint:
+    """An open archive, and the storages that were read from it."""
+
+    def __init__(self, archive, path, mmap):
+        self._archive = archive
+        self._path = path
+        self._entries = {}
+        for info in archive.infolist():
+            self._entries[info.filename.partition("/")[2]] = info
+        self._mapped = _mapped(path) if mmap else None
+        self._storages = {}
+        self._order = self._byte_order()
+
+    def read(self):
+        """The object that was saved."""
+        if "constants.pkl" in self._entries:
+            raise ValueError("a TorchScript program, not a checkpoint; save its state_dict()")
+        return read(self._bytes("data.pkl"), self._known(), self._storage)
+
+    def _byte_order(self):
+        order = self._bytes("byteorder").decode() if "byteorder" in self._entries else "little"
+        if order not in ("little", "big"):
+            raise ValueError(f"damaged: the byte order is {order!r}")
+        return "<" if order == "little" else ">"
+
+    def _bytes(self, name):
+        return self._archive.read(self._entry(name))
+
+    def _entry(self, name):
+        if name not in self._entries:
+            raise ValueError(f"no checkpoint of PyTorch, or a damaged one: it lacks {name}")
+        info = self._entries[name]
+        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
+            raise ValueError(f"damaged: {name} is compressed, which torch.save never does")
+        return info
+
+    # ---------------------------------------------------------------------------------------------- the names
+
+    def _known(self):
+        calls = {
+            "torch._utils._rebuild_tensor": self._tensor,
+            "torch._utils._rebuild_tensor_v2": self._tensor,
+            "torch._utils._rebuild_tensor_v3": self._tensor_of_dtype,
+            "torch._utils._rebuild_parameter": _parameter,
+            "torch.Size": tuple,
+            "torch.device": _device,
+            "collections.OrderedDict": dict,
+            **dict.fromkeys(("builtins.set", "__builtin__.set"), set),
+            **dict.fromkeys(("builtins.complex", "__builtin__.complex"), complex),
+            "_codecs.encode": _encode,
+        }
+        known = {name: Known(name, call) for name, call in calls.items()}
+        for storage, dtype in STORAGES.items():
+            known[f"torch.{storage}Storage"] = Known(storage, value=dtype)
+        known["torch.storage.UntypedStorage"] = Known("UntypedStorage", value="uint8")
+        for dtype in DTYPES:
+            known[f"torch.{dtype}"] = Known(dtype, value=dtype)
+        for dtype in LACKING:
+            known[f"torch.{dtype}"] = Known(dtype, value=dtype)
+        return known
+
+    # -------------------------------------------------------------------------------------------- the tensors
+
+    def _storage(self, saved):
+        """The storage that the pickled data refers to, read once."""
+        kind, stored, key, _device, count = saved
+        if kind != "storage" or not isinstance(stored, Known) or not isinstance(key, str) or not _is_size(count):
+            raise ValueError(f"damaged: a storage is {saved!r}")
+        if stored.value not in DTYPES:
+            raise ValueError(f"damaged: a storage of {stored.name}")
+        if key not in self._storages:
+            self._storages[key] = _Storage(self._memory(f"data/{key}"), stored.value, count)
+        found = self._storages[key]
+        if found.dtype != stored.value or found.count != count:
+            raise ValueError(f"damaged: storage {key} is both {found.dtype} and {stored.value}")
+        return found
+
+    def _memory(self, name):
+        """The bytes of an entry, which can be written to."""
+        info = self._entry(name)
+        if self._mapped is None:
+            return np.frombuffer(bytearray(self._archive.read(info)), np.uint8)
+        names, extra = HEADER.unpack(self._mapped[info.header_offset : info.header_offset + HEADER.size].tobytes())
+        start = info.header_offset + HEADER.size + names + extra
+        found = self._mapped[start : start + info.file_size]
+        if found.size != info.file_size:
+            raise ValueError(f"damaged: {name} is cut off")
+        return found
+
+    def _tensor(self, storage, offset, size, stride, requires_grad=False, hooks=None, metadata=None):
+        return self._view(storage, storage.dtype, offset, size, stride, metadata)
+
+    def _tensor_of_dtype(self, storage, offset, size, stride, requires_grad, hooks, dtype, metadata=None):
+        return self._view(storage, dtype, offset, size, stride, metadata)
+
+    def _view(self, storage, dtype, offset, size, stride, metadata):
+        if not isinstance(storage, _Storage) or dtype not in DTYPES:
+            raise RefusedError(f"a tensor of {dtype}, which NumPy does not have")
+        array = self._numbers(storage, dtype)
+        _check_view(array.size, offset, size, stride)
+        strides = [step * array.itemsize for step in stride]
+        view = np.lib.stride_tricks.as_strided(array[offset:], size, strides)
+        for name in metadata or ():
+            view = _FLAGS[name](view)
+        return from_numpy(view)
+
+    def _numbers(self, storage, dtype):
+        """A storage as numbers; the same array for all views, where its bytes can be used as they are."""
+        if not isinstance(storage.array, dict):
+            storage.array = {"bytes": storage.array}
+        made = storage.array
+        if dtype not in made:
+            made[dtype] = _as_numbers(made["bytes"], dtype, self._order)
+        if dtype == storage.dtype and made[dtype].size < storage.count:
+            raise ValueError(f"damaged: a storage has {made[dtype].size} numbers, not {storage.count}")
+        return made[dtype]
+
+
+_FLAGS = {"conj": np.conj, "neg": np.negative}
+
+
+def _as_numbers(stored, dtype, order):
+    if dtype == "bool":
+        return stored.view(np.bool_) if stored.max(initial=0) <= 1 else stored != 0
+    raw = np.dtype("uint16" if dtype == "bfloat16" else dtype).newbyteorder(order)
+    if stored.size % raw.itemsize:
+        raise ValueError(f"damaged: {stored.size} bytes of {dtype}")
+    if stored.ctypes.data % raw.alignment:
+        stored = stored.copy()
+    numbers = stored.view(raw)
+    if dtype == "bfloat16":
+        return (numbers.astype(np.uint32) << 16).view(np.float32)
+    return numbers if raw.isnative else numbers.astype(raw.newbyteorder("="))
+
+
+def _check_view(count, offset, size, stride):
+    """A view that reaches beyond its memory would show what lies behind."""
+    shape = (type(size) is tuple) and (type(stride) is tuple) and len(size) == len(stride)
+    if not shape or not all(map(_is_size, (offset, *size, *stride))):
+        raise ValueError(f"damaged: a tensor of size {size}, stride {stride}, offset {offset}")
+    last = offset + sum((length - 1) * step for length, step in zip(size, stride, strict=True))
+    if (0 not in size and last >= count) or offset > count:
+        raise ValueError(f"damaged: a tensor of size {size} reaches beyond its storage of {count} numbers")
+
+
+def _is_size(value):
+    return type(value) is int and 0 <= value < 2**62
+
+
+def _mapped(path):
+    with open(path, "rb") as file:
+        return np.frombuffer(memory_map.mmap(file.fileno(), 0, access=memory_map.ACCESS_COPY), np.uint8)
+
+
+def _parameter(data, requires_grad=True, hooks=None):
+    return data
+
+
+def _device(kind, index=None):
+    return str(kind) if index is None else f"{kind}:{int(index)}"
+
+
+def _encode(text, encoding="latin1"):
+    """Bytes, as pickles of Python 2's kind have them."""
+    if encoding not in ("latin1", "latin-1", "utf-8"):
+        raise ValueError(f"damaged: the encoding {encoding!r}")
+    return str.encode(text, encoding)

@@ -1,0 +1,96 @@
+"""`NeuralClassifier`."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sklearn.base import ClassifierMixin
+from sklearn.preprocessing import LabelEncoder
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from retrograd.core import Tensor
+from retrograd.nn import CrossEntropyLoss
+from retrograd.sklearn.estimator import NeuralEstimator
+
+
+class NeuralClassifier(ClassifierMixin, NeuralEstimator):
+    """A network that tells classes apart, as an estimator of scikit-learn's.
+
+    module: a function of the numbers of features and of classes that returns a `Module`, whose output is a score for
+    each class (logits); if not given, linear layers of `hidden_layer_sizes` with ReLU in between. optimizer: a
+    function of the parameters and `lr`, Adam if not given; `functools.partial` adds further options. loss: a function
+    of scores and the numbers of classes, CrossEntropyLoss if not given.
+
+    `fit` passes over the data `max_iter` times, in batches of `batch_size`, in random order if `shuffle`, and ends
+    earlier when the loss has not fallen by `tol` for `n_iter_no_change` passes. warm_start: a further `fit` goes on
+    with the network. random_state: an integer makes all of it, first weights and dropout too, the same each time.
+    verbose: show progress. X of float32 makes a network of float32, all else one of float64.
+
+    After `fit`: `module_`, `classes_`, `loss_curve_` (the mean loss of each pass), `n_iter_` and `n_features_in_`.
+
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> bool(NeuralClassifier(lr=0.01, max_iter=50, random_state=0).fit(X, y).score(X, y) > 0.9)
+    True
+    """
+
+    def fit(self, X: Any, y: Any) -> "NeuralClassifier":
+        """Learn from rows X, an array of shape (rows, features), and their labels y; returns the estimator.
+
+        Raises ValueError for data that scikit-learn refuses, for a loss that is no longer finite, and with warm_start
+        for labels that differ from those before.
+        """
+        again = self.warm_start and hasattr(self, "module_")
+        X, y = self._checked(X, y, reset=not again)
+        check_classification_targets(y)
+        labels = LabelEncoder().fit(y)
+        if again:
+            self._check_known(labels.classes_)
+        else:
+            self.classes_ = labels.classes_
+            self._start(X.shape[1], len(self.classes_), X.dtype)
+        self._train(X, self._numbers(y), self.max_iter)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> "NeuralClassifier":
+        """Pass over these rows once. The first time `classes` lists all labels that there will be."""
+        first = not hasattr(self, "module_")
+        X, y = self._checked(X, y, reset=first)
+        check_classification_targets(y)
+        if first and classes is None:
+            raise ValueError("NeuralClassifier: the first call of partial_fit needs classes, all labels there will be")
+        known = None if classes is None else LabelEncoder().fit(classes).classes_
+        if first:
+            self.classes_ = known
+        elif known is not None and list(known) != list(self.classes_):
+            raise ValueError(f"NeuralClassifier: classes are {list(self.classes_)} since the first call, got {classes}")
+        self._check_known(LabelEncoder().fit(y).classes_)
+        if first:
+            self._start(X.shape[1], len(self.classes_), X.dtype)
+        self._train(X, self._numbers(y), 1)
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        """The probability of each class, an array of shape (rows, classes) in the order of `classes_`."""
+        return self._outputs(X).softmax(-1).numpy()
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """The logarithms of the probabilities."""
+        return self._outputs(X).log_softmax(-1).numpy()
+
+    def predict(self, X: Any) -> Any:
+        """The label of the most probable class of each row."""
+        check_is_fitted(self)
+        return self.classes_[self._outputs(X).argmax(-1).numpy()]
+
+    def _default_loss(self) -> Callable[[Any, Any], Tensor]:
+        return CrossEntropyLoss()
+
+    def _numbers(self, y: Any) -> Any:
+        """Labels as the numbers of their classes."""
+        return self.classes_.searchsorted(y)
+
+    def _check_known(self, labels: Any) -> None:
+        unknown = sorted(set(labels.tolist()) - set(self.classes_.tolist()), key=str)
+        if unknown:
+            raise ValueError(f"NeuralClassifier: labels {unknown} are not among the classes {self.classes_.tolist()}")

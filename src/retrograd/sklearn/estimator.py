@@ -1,0 +1,154 @@
+"""What classifiers and regressors share: the network, and its training."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from retrograd.autograd import no_grad
+from retrograd.core import Tensor, registry
+from retrograd.nn import Linear, Module, ReLU, Sequential
+from retrograd.ops.data import from_numpy
+from retrograd.ops.generators import Generator, redirected
+from retrograd.optim import Adam
+from retrograd.utils.data import DataLoader, TensorDataset
+from retrograd.utils.progress import progress
+
+ROWS_AT_A_TIME = 4096
+
+
+class NeuralEstimator(BaseEstimator):
+    """The base of both estimators; see there."""
+
+    def __init__(
+        self,
+        module: Callable[[int, int], Module] | None = None,
+        *,
+        hidden_layer_sizes: Sequence[int] = (100,),
+        optimizer: Callable[..., Any] | None = None,
+        lr: float = 1e-3,
+        loss: Callable[[Any, Any], Tensor] | None = None,
+        batch_size: int = 200,
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        n_iter_no_change: int = 10,
+        shuffle: bool = True,
+        random_state: Any = None,
+        warm_start: bool = False,
+        verbose: bool = False,
+    ) -> None:
+        self.module = module
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.optimizer = optimizer
+        self.lr = lr
+        self.loss = loss
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------------------------------ for subclasses
+
+    def _default_loss(self) -> Callable[[Any, Any], Tensor]:
+        raise NotImplementedError
+
+    def _checked(self, X: Any, y: Any, reset: bool, **options: Any) -> tuple[Any, Any]:
+        """The data as arrays, if they are what can be learned from."""
+        for name, least in (("batch_size", 1), ("max_iter", 1), ("n_iter_no_change", 1)):
+            if not isinstance(getattr(self, name), int) or getattr(self, name) < least:
+                raise ValueError(
+                    f"{type(self).__name__}: {name} must be a whole number of at least {least}, got "
+                    f"{getattr(self, name)!r}"
+                )
+        return validate_data(self, X, y, dtype=("float64", "float32"), reset=reset, **options)
+
+    def _start(self, features: int, outputs: int, dtype: Any) -> None:
+        """A new network, with new random numbers."""
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self._generator = Generator(seed)
+        with self._randomness():
+            make = self._perceptron if self.module is None else self.module
+            self.module_ = make(features, outputs).to(dtype)
+        self._optimizer = (self.optimizer or Adam)(self.module_.parameters(), lr=self.lr)
+        self.loss_curve_: list[float] = []
+        self.n_iter_ = 0
+
+    def _train(self, x: Any, y: Any, epochs: int) -> None:
+        """Passes over the data, until the loss falls no more."""
+        loader = DataLoader(
+            TensorDataset(x.astype(self._dtype(), copy=False), y),
+            min(self.batch_size, len(x)),
+            shuffle=self.shuffle,
+            generator=self._generator,
+        )
+        best, since = math.inf, 0
+        with self._randomness(), progress(epochs, type(self).__name__, quiet=not self.verbose) as bar:
+            for _ in range(epochs):
+                loss = self._epoch(loader, len(x))
+                self.loss_curve_.append(loss)
+                self.n_iter_ += 1
+                bar.advance(loss=loss)
+                since = 0 if loss < best - self.tol else since + 1
+                best = min(best, loss)
+                if since >= self.n_iter_no_change:
+                    return
+
+    def _outputs(self, X: Any) -> Tensor:
+        """What the network makes of the rows of X."""
+        check_is_fitted(self)
+        x = validate_data(self, X, dtype=("float64", "float32"), reset=False).astype(self._dtype(), copy=False)
+        self.module_.eval()
+        with no_grad():
+            parts = [self.module_(from_numpy(rows)) for rows in _pieces(x)]
+        return registry["cat"](parts)
+
+    # ------------------------------------------------------------------------------------------------- parts
+
+    def _perceptron(self, features: int, outputs: int) -> Module:
+        """Linear layers with ReLU in between."""
+        sizes = [features, *self.hidden_layer_sizes]
+        layers: list[Module] = []
+        for inner, outer in pairwise(sizes):
+            layers += [Linear(inner, outer), ReLU()]
+        return Sequential(*layers, Linear(sizes[-1], outputs))
+
+    def _epoch(self, loader: Iterable[Any], count: int) -> float:
+        loss_of = self.loss or self._default_loss()
+        total = 0.0
+        self.module_.train()
+        for x, y in loader:
+            self._optimizer.zero_grad()
+            loss = loss_of(self.module_(x), y)
+            loss.backward()
+            self._optimizer.step()
+            total += loss.item() * len(x)
+        if not math.isfinite(total):
+            raise ValueError(
+                f"{type(self).__name__}: the loss is {total} after {self.n_iter_ + 1} passes over the data; scale X "
+                f"and y, or choose a smaller lr than {self.lr}"
+            )
+        return total / count
+
+    def _dtype(self) -> Any:
+        """That of the network's numbers."""
+        return next((p.dtype for p in self.module_.parameters()), "float64")
+
+    @contextmanager
+    def _randomness(self) -> Iterator[None]:
+        """Inside, in this thread, random numbers are the estimator's own: first weights, order, dropout."""
+        with redirected(lambda generator: self._generator):
+            yield
+
+
+def _pieces(x: Any) -> Iterator[Any]:
+    for start in range(0, len(x), ROWS_AT_A_TIME):
+        yield x[start : start + ROWS_AT_A_TIME]

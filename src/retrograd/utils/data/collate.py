@@ -1,0 +1,128 @@
+"""Examples put together into a batch."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from retrograd.core import Tensor, examples, registry
+from retrograd.ops.data import as_tensor, tensor
+
+Join = Callable[[list[Tensor]], Tensor]
+
+
+def default_collate(batch: Sequence[Any]) -> Any:
+    """The batch of examples: tensors and arrays stacked along a new first dimension, and so in what holds them.
+
+    Numbers become a tensor, floats of float64; text stays as it is, of a field a tuple; mappings and named tuples keep
+    their kind, other tuples and lists become lists of batches.
+
+    Raises ValueError for an empty batch and for examples whose shapes, lengths or names differ, and TypeError for what
+    can't be put together; `collate_fn` of the loader is for those.
+
+    >>> default_collate([(1, "a"), (2, "b")])
+    [tensor([1, 2]), ('a', 'b')]
+    """
+    return _collate("default_collate", batch, _stacked)
+
+
+def nested_collate(batch: Sequence[Any]) -> Any:
+    """As `default_collate`, but tensors with dimensions become the components of nested tensors.
+
+    So examples may differ in shape; one field of theirs is always the same kind of batch, also where shapes happen to
+    be equal.
+
+    >>> import retrograd as rg
+    >>> nested_collate([(rg.ones(2), 0), (rg.ones(3), 1)])
+    [nested_tensor([
+      tensor([1., 1.]),
+      tensor([1., 1., 1.])
+    ]), tensor([0, 1])]
+    """
+    return _collate("nested_collate", batch, _nested)
+
+
+def default_convert(data: Any) -> Any:
+    """What a loader without batches gives: arrays as tensors, and so in what holds them; all else as it is.
+
+    >>> import numpy as np
+    >>> default_convert({"x": np.ones(2), "name": "a"})
+    {'x': tensor([1., 1.], dtype=float64), 'name': 'a'}
+    """
+    if _is_array(data):
+        return as_tensor(data)
+    if isinstance(data, Mapping):
+        return _like(data, {name: default_convert(value) for name, value in data.items()})
+    if hasattr(data, "_fields"):
+        return type(data)(*map(default_convert, data))
+    if isinstance(data, (tuple, list)):
+        return type(data)(map(default_convert, data))
+    return data
+
+
+def _collate(name: str, batch: Sequence[Any], join: Join) -> Any:
+    if not batch:
+        raise ValueError(f"{name}: a batch has at least one example, got none")
+    first = batch[0]
+    if _is_array(first):
+        return join([as_tensor(example) for example in batch])
+    if isinstance(first, (bool, int, float, complex)):
+        return tensor(list(batch), dtype=_dtype(batch))
+    if isinstance(first, (str, bytes)):
+        return batch
+    return _collate_held(name, batch, join)
+
+
+def _collate_held(name: str, batch: Sequence[Any], join: Join) -> Any:
+    """Batches of what examples hold."""
+    first = batch[0]
+    if isinstance(first, Mapping):
+        _check_names(name, batch)
+        return _like(first, {key: _collate(name, [example[key] for example in batch], join) for key in first})
+    if isinstance(first, Sequence):
+        if len({len(example) for example in batch}) > 1:
+            raise ValueError(f"{name}: the examples differ in length: {sorted({len(e) for e in batch})}")
+        parts = [_collate(name, part, join) for part in zip(*batch, strict=True)]
+        return type(first)(*parts) if hasattr(first, "_fields") else parts
+    raise TypeError(
+        f"{name}: expected tensors, arrays, numbers, text, and lists, tuples or mappings of those, got "
+        f"{type(first).__name__}; give the loader a collate_fn"
+    )
+
+
+def _check_names(name: str, batch: Sequence[Mapping[Any, Any]]) -> None:
+    for i, example in enumerate(batch):
+        if example.keys() != batch[0].keys():
+            raise ValueError(
+                f"{name}: the examples differ in names: example 0 has {list(batch[0])}, example {i} has {list(example)}"
+            )
+
+
+def _like(data: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
+    """Values in a mapping of the kind of data, or a dict where that kind is not made from one."""
+    try:
+        return values if type(data) is dict else type(data)(values)  # type: ignore[call-arg]
+    except TypeError:
+        return values
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "dtype") and hasattr(value, "shape")
+
+
+def _dtype(numbers: Sequence[Any]) -> str:
+    """Python's numbers lose nothing."""
+    kinds = {type(number) for number in numbers}
+    return "complex128" if complex in kinds else "float64" if float in kinds else "bool" if kinds == {bool} else "int64"
+
+
+def _stacked(tensors: list[Tensor]) -> Tensor:
+    shapes = list(dict.fromkeys(tensor.shape for tensor in tensors))
+    if len(shapes) > 1:
+        raise ValueError(
+            f"default_collate: the examples differ in shape: {', '.join(map(str, shapes[:4]))}; "
+            f"collate_fn=nested_collate makes nested tensors of them"
+        )
+    return registry["stack"](tensors)
+
+
+def _nested(tensors: list[Tensor]) -> Tensor:
+    return examples.joins[0](tensors) if any(tensor.ndim for tensor in tensors) else _stacked(tensors)

@@ -1,0 +1,203 @@
+"""The workers of a loader: threads, or processes, whose end is sure."""
+
+import multiprocessing
+import os
+import pickle
+import queue
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import BaseContext
+from typing import Any, Protocol
+
+from retrograd.utils.data.worker import Failure, Reading, own_randomness, work
+
+PATIENCE = 1.0  # seconds that a process has to end by itself
+
+
+class Worker(Protocol):
+    """Does tasks in their order."""
+
+    def send(self, task: Any) -> None:
+        """Give it a further task."""
+
+    def receive(self, timeout: float | None) -> Any:
+        """The result of the first task that has none yet; TimeoutError after that many seconds."""
+
+    def stop(self) -> None:
+        """End it; what is not done stays so."""
+
+
+class ThreadWorker:
+    """A worker that is a thread: it shares the dataset, and runs beside the others where NumPy or files are at work."""
+
+    def __init__(self, reading: Reading, number: int) -> None:
+        self._tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._results: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._stopped = threading.Event()
+        name = f"DataLoader worker {number}"
+        # The thread knows the queues, not this object, nor the loader.
+        args = (reading, number, self._tasks, self._results, self._stopped)
+        threading.Thread(target=_run_in_thread, args=args, name=name, daemon=True).start()
+
+    def send(self, task: Any) -> None:
+        self._tasks.put(task)
+
+    def receive(self, timeout: float | None) -> Any:
+        try:
+            return self._results.get(timeout=timeout)
+        except queue.Empty:
+            raise TimeoutError from None
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._tasks.put(None)
+
+
+def _run_in_thread(
+    reading: Reading,
+    number: int,
+    tasks: "queue.SimpleQueue[Any]",
+    results: "queue.SimpleQueue[Any]",
+    stopped: threading.Event,
+) -> None:
+    with own_randomness():
+        for result in work(reading, number, _until_stopped(tasks, stopped)):
+            results.put(result)
+
+
+def _until_stopped(tasks: "queue.SimpleQueue[Any]", stopped: threading.Event) -> Iterator[Any]:
+    while True:
+        task = tasks.get()
+        if task is None or stopped.is_set():
+            return
+        yield task
+
+
+class ProcessWorker:
+    """A worker that is a process, with a copy of the dataset; tasks and results are pickled."""
+
+    def __init__(self, reading: Reading, number: int, context: BaseContext) -> None:
+        self._number = number
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(  # type: ignore[attr-defined]
+            target=_run_in_process, args=(reading, number, theirs), name=f"DataLoader worker {number}", daemon=True
+        )
+        self._process.start()
+        theirs.close()  # so that the end of the process is the end of the connection
+
+    def send(self, task: Any) -> None:
+        with suppress(OSError):  # it is dead, which `receive` says
+            self._connection.send(task)
+
+    def receive(self, timeout: float | None) -> Any:
+        if not self._connection.poll(timeout):
+            raise TimeoutError
+        try:
+            return pickle.loads(self._connection.recv_bytes())
+        except (EOFError, ConnectionResetError):
+            self._process.join(PATIENCE)
+            raise RuntimeError(
+                f"DataLoader: worker {self._number}, process {self._process.pid}, ended with exit code "
+                f"{self._process.exitcode} before its work was done; a negative code is that of a signal, -9 often "
+                f"one of a system that had no memory left"
+            ) from None
+
+    def stop(self) -> None:
+        self.send(None)
+        deadline = time.monotonic() + PATIENCE
+        self._read_out(deadline)
+        self._process.join(max(deadline - time.monotonic(), 0))
+        for end in (self._process.terminate, self._process.kill):
+            if self._process.exitcode is None:
+                end()
+                self._process.join(PATIENCE)
+        self._connection.close()
+        self._process.close()
+
+    def _read_out(self, deadline: float) -> None:
+        """Read what nobody wants any more, as the process may be waiting to write it."""
+        with suppress(EOFError, OSError):
+            while (left := deadline - time.monotonic()) > 0 and self._connection.poll(left):
+                self._connection.recv_bytes()
+
+
+def _run_in_process(reading: Reading, number: int, connection: Connection) -> None:
+    tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    stopped = threading.Event()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who started us, and ends us then
+    threading.Thread(target=_listen, args=(connection, tasks, stopped), daemon=True).start()
+    with own_randomness():
+        for result in work(reading, number, _until_stopped(tasks, stopped)):
+            try:
+                connection.send_bytes(_pickled(result, number))
+            except OSError:
+                return  # nobody reads any more
+
+
+def _listen(connection: Connection, tasks: "queue.SimpleQueue[Any]", stopped: threading.Event) -> None:
+    """Take tasks as they come, so that who sends them never waits; end the process when nobody is there any more."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    while True:
+        # A forked process has both ends of its own connection, and of those before it: its end alone says nothing.
+        if connection not in wait([connection, parent.sentinel]):
+            os._exit(1)  # whoever started us is gone, whatever is running here
+        try:
+            task = connection.recv()
+        except (EOFError, OSError):
+            os._exit(1)
+        if task is None:
+            stopped.set()
+            tasks.put(None)
+            return
+        tasks.put(task)
+
+
+class _Remote(Exception):  # noqa: N818 (shown as the cause of one)
+    """The traceback of an error in another process, as text."""
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.args[0]}"""'
+
+
+class _Raised:
+    """An error and its traceback, in one piece when unpickled."""
+
+    def __init__(self, error: BaseException, text: str) -> None:
+        self.error = error
+        self.text = text
+
+    def __reduce__(self) -> Any:
+        return _failure, (self.error, self.text)
+
+
+def _failure(error: BaseException, text: str) -> Failure:
+    error.__cause__ = _Remote(text)
+    return Failure(error)
+
+
+def _pickled(result: Any, number: int) -> bytes:
+    """A result as bytes, or the reason why it has none."""
+    if isinstance(result, Failure):
+        return _pickled_failure(result.error)
+    try:
+        return pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
+    except Exception as error:
+        error.add_note(f"DataLoader: worker {number} can't send what collate_fn made to another process")
+        return _pickled_failure(error)
+
+
+def _pickled_failure(error: BaseException) -> bytes:
+    text = "".join(traceback.format_exception(error))
+    error.__traceback__ = error.__cause__ = error.__context__ = None
+    try:
+        data = pickle.dumps(_Raised(error, text))
+        pickle.loads(data)  # some errors can be written, but not read
+    except Exception:
+        data = pickle.dumps(_Raised(RuntimeError(f"{type(error).__name__}: {error}"), text))
+    return data

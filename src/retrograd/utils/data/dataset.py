@@ -1,0 +1,193 @@
+"""Datasets: examples by number, or one after another."""
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain
+from typing import Any, Generic, TypeVar
+
+from retrograd.core import Tensor
+from retrograd.ops.data import as_tensor
+from retrograd.ops.generators import Generator
+from retrograd.ops.random import randperm
+
+T = TypeVar("T", covariant=True)
+
+
+class Dataset(Generic[T]):
+    """Examples by number: a subclass defines `__getitem__(index)`, and `__len__` where their number is known.
+
+    With `__getitems__(indices)` too, which returns a list of examples, a loader asks for a whole batch at once.
+    """
+
+    def __getitem__(self, index: Any) -> T:
+        raise NotImplementedError(f"{type(self).__name__} has no __getitem__(index); define it to return an example")
+
+    def __add__(self, other: "Dataset[Any]") -> "ConcatDataset":
+        return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset[T]):
+    """Examples one after another: a subclass defines `__iter__`.
+
+    Each worker of a loader iterates over all of it; `get_worker_info()` says which part to give.
+    """
+
+    def __iter__(self) -> Iterator[T]:
+        raise NotImplementedError(f"{type(self).__name__} has no __iter__(); define it to yield examples")
+
+    def __add__(self, other: "Dataset[Any]") -> "ChainDataset":  # type: ignore[override]
+        return ChainDataset([self, other])
+
+
+class TensorDataset(Dataset[tuple[Tensor, ...]]):
+    """Examples are tuples of what lies at one place along the first dimension of each tensor.
+
+    tensors: tensors, NumPy arrays, whose memory is shared, or nested tensors, whose components are the examples; all of
+    one length. Raises ValueError for none, for one without dimensions and for lengths that differ.
+
+    >>> import retrograd as rg
+    >>> data = TensorDataset(rg.ones(3, 2), rg.arange(3))
+    >>> len(data), data[1]
+    (3, (tensor([1., 1.]), tensor(1)))
+    """
+
+    def __init__(self, *tensors: Any) -> None:
+        self.tensors = tuple(as_tensor(tensor) for tensor in tensors)
+        if not tensors or any(not tensor.ndim for tensor in self.tensors):
+            raise ValueError("TensorDataset: expected tensors with dimensions; the first one counts the examples")
+        if len({len(tensor) for tensor in self.tensors}) > 1:
+            raise ValueError(f"TensorDataset: tensors differ in length: {', '.join(str(len(t)) for t in self.tensors)}")
+
+    def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
+        return tuple(tensor[index] for tensor in self.tensors)
+
+    def __len__(self) -> int:
+        return len(self.tensors[0])
+
+
+class StackDataset(Dataset[Any]):
+    """Examples of several datasets side by side: tuples of them, or dicts where datasets have names.
+
+    Raises ValueError for none, for both kinds at once, and for lengths that differ.
+
+    >>> StackDataset(x=[1, 2], y="ab")[1]
+    {'x': 2, 'y': 'b'}
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if bool(args) == bool(kwargs):
+            raise ValueError("StackDataset: expected datasets, either all by position or all by name")
+        self.datasets: Any = args or kwargs
+        lengths = [len(dataset) for dataset in args or kwargs.values()]
+        if len(set(lengths)) > 1:
+            raise ValueError(f"StackDataset: datasets differ in length: {', '.join(map(str, lengths))}")
+        self._length = lengths[0]
+
+    def __getitem__(self, index: int) -> Any:
+        if isinstance(self.datasets, dict):
+            return {name: dataset[index] for name, dataset in self.datasets.items()}
+        return tuple(dataset[index] for dataset in self.datasets)
+
+    def __len__(self) -> int:
+        return self._length
+
+
+class ConcatDataset(Dataset[T]):
+    """The examples of several datasets, one dataset after another.
+
+    Raises ValueError for no dataset, and TypeError for an IterableDataset, which ChainDataset is for.
+
+    >>> data = ConcatDataset([[1, 2], [3]])
+    >>> len(data), data[2], data[-3]
+    (3, 3, 1)
+    """
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise ValueError("ConcatDataset: expected at least one dataset")
+        if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
+            raise TypeError("ConcatDataset: an IterableDataset has no examples by number; use ChainDataset")
+        self.cumulative_sizes = list(accumulate(len(dataset) for dataset in self.datasets))
+
+    def __getitem__(self, index: int) -> T:
+        place = index + len(self) if index < 0 else index
+        if not 0 <= place < len(self):
+            raise IndexError(f"ConcatDataset: index {index} is out of range for {len(self)} examples")
+        at = bisect_right(self.cumulative_sizes, place)
+        before: int = self.cumulative_sizes[at - 1] if at else 0
+        return self.datasets[at][place - before]
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+
+class ChainDataset(IterableDataset[T]):
+    """The examples of several iterable datasets, one after another.
+
+    >>> list(ChainDataset(["ab", "c"]))
+    ['a', 'b', 'c']
+    """
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = datasets
+
+    def __iter__(self) -> Iterator[T]:
+        return chain.from_iterable(self.datasets)
+
+    def __len__(self) -> int:
+        return sum(len(dataset) for dataset in self.datasets)
+
+
+class Subset(Dataset[T]):
+    """The examples of a dataset at some places.
+
+    >>> Subset("abc", [2, 0])[1]
+    'a'
+    """
+
+    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
+        self.dataset = dataset
+        self.indices = indices
+
+    def __getitem__(self, index: Any) -> T:
+        if isinstance(index, list):
+            return self.dataset[[self.indices[i] for i in index]]
+        return self.dataset[self.indices[index]]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+def random_split(dataset: Any, lengths: Sequence[int | float], generator: Generator | None = None) -> list[Subset[Any]]:
+    """Split a dataset at random into parts that do not overlap.
+
+    lengths: the number of examples of each part, or fractions with the sum 1; what rounding leaves over goes to the
+    first parts, one each. Raises ValueError for numbers whose sum is not that of the examples.
+
+    >>> import retrograd as rg
+    >>> [len(part) for part in random_split(range(10), [0.75, 0.25], rg.Generator(0))]
+    [8, 2]
+    """
+    count = len(dataset)
+    sizes = _sizes(lengths, count)
+    order = randperm(count, generator=generator).tolist()
+    ends = list(accumulate(sizes))
+    return [Subset(dataset, order[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
+
+
+def _sizes(lengths: Sequence[int | float], count: int) -> list[int]:
+    """The parts' numbers of examples."""
+    if any(length < 0 for length in lengths):
+        raise ValueError(f"random_split: lengths must be at least 0, got {list(lengths)}")
+    if math.isclose(sum(lengths), 1) and any(isinstance(length, float) for length in lengths):
+        sizes = [math.floor(count * length) for length in lengths]
+        left = count - sum(sizes)
+        return [size + (i < left) for i, size in enumerate(sizes)]
+    if sum(lengths) != count or not all(isinstance(length, int) for length in lengths):
+        raise ValueError(
+            f"random_split: lengths must be whole numbers with the sum {count}, the number of examples, or fractions "
+            f"with the sum 1, got {list(lengths)}"
+        )
+    return [int(length) for length in lengths]

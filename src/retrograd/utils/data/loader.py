@@ -1,0 +1,279 @@
+"""`DataLoader`: batches of a dataset, read ahead by workers."""
+
+import multiprocessing
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat
+from multiprocessing.context import BaseContext
+from typing import Any
+
+from retrograd.ops.generators import Generator, chosen
+from retrograd.utils.data.collate import default_collate, default_convert
+from retrograd.utils.data.crew import ProcessWorker, ThreadWorker, Worker
+from retrograd.utils.data.dataset import Dataset, IterableDataset
+from retrograd.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
+from retrograd.utils.data.worker import Ended, Epoch, Failure, Reading
+
+AHEAD = 2
+
+
+class DataLoader:
+    """Batches of a dataset, each time it is iterated over; workers read ahead, and the order does not depend on them.
+
+    dataset: examples by number (`__getitem__` and `__len__`: a Dataset, an array, a list) or one after another (an
+    IterableDataset, or any iterable). batch_size: examples in a batch; None: none, each example by itself. shuffle:
+    in another random order each time, drawn from `generator`, the default one if not given. sampler: an order of
+    yours; batch_sampler: also of batches. drop_last: leave a last batch out that is shorter. collate_fn: makes a batch
+    of a list of examples, `default_collate` if not given; `nested_collate` takes those that differ in shape.
+
+    num_workers: how many read ahead, each up to `prefetch_factor` batches, 2 if not given; 0: nobody.
+    multiprocessing_context: None for threads, which share the dataset; "spawn", "fork", "forkserver" or a context of
+    `multiprocessing` for processes, each with a copy of it. worker_init_fn(worker_id) runs first in each worker, and
+    `get_worker_info` says there which one it is; random numbers there come from a generator of its own, seeded by
+    `generator` and the worker's number. timeout: most seconds to wait for a batch, 0 for no end. persistent_workers:
+    keep workers for the next time.
+
+    An error in a worker is raised where its batch would have come, with its traceback. Workers end with the
+    iteration, also where that is left early.
+
+    Raises ValueError and TypeError for settings that exclude each other or are out of range.
+
+    >>> import retrograd as rg
+    >>> from retrograd.utils.data import TensorDataset
+    >>> loader = DataLoader(TensorDataset(rg.arange(5)), batch_size=2)
+    >>> len(loader), [x for x, in loader]
+    (3, [tensor([0, 1]), tensor([2, 3]), tensor([4])])
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Iterable[Any] | None = None,
+        batch_sampler: Iterable[list[Any]] | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[Any], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], Any] | None = None,
+        multiprocessing_context: str | BaseContext | None = None,
+        generator: Generator | None = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+    ) -> None:
+        if pin_memory:
+            raise ValueError("DataLoader: pin_memory is for copies to GPUs; arrays of NumPy have no pinned memory")
+        self.dataset = dataset
+        self._iterable = _is_iterable_only(dataset)
+        if self._iterable:
+            _check_of_iterable(dataset, shuffle, sampler, batch_sampler, num_workers)
+        _check_workers(num_workers, prefetch_factor, persistent_workers, timeout)
+        _check_batches(batch_size, shuffle, sampler, batch_sampler, drop_last)
+        self.batch_size = None if batch_sampler is not None else batch_size
+        self.drop_last = drop_last
+        self.sampler = sampler if sampler is not None else self._order(shuffle, generator)
+        batched = batch_size is not None and not self._iterable
+        self.batch_sampler = BatchSampler(self.sampler, batch_size or 1, drop_last) if batched else None
+        if batch_sampler is not None:
+            self.batch_sampler = batch_sampler  # type: ignore[assignment]
+        self._batched = self.batch_sampler is not None or batch_size is not None
+        self.collate_fn = collate_fn or (default_collate if self._batched else default_convert)
+        self.generator = generator
+        self.num_workers = num_workers
+        self.timeout = timeout
+        self.worker_init_fn = worker_init_fn
+        self.multiprocessing_context = _context(multiprocessing_context)
+        self.prefetch_factor = prefetch_factor or (AHEAD if num_workers else None)
+        self.persistent_workers = persistent_workers
+        self._kept: list[Worker] = []
+
+    def __len__(self) -> int:
+        """The number of batches; TypeError where the dataset has no length."""
+        if self.batch_sampler is not None:
+            return len(self.batch_sampler)
+        if not self._iterable:
+            return len(self.sampler)  # type: ignore[arg-type]
+        if self.batch_size is None:
+            return len(self.dataset)
+        whole, rest = divmod(len(self.dataset), self.batch_size)
+        return whole + (rest > 0 and not self.drop_last)
+
+    def __iter__(self) -> Iterator[Any]:
+        reading = Reading(
+            self.dataset, self.collate_fn, self._batched, self._iterable, self.drop_last, self.num_workers,
+            self.worker_init_fn,
+        )  # fmt: skip
+        # Drawn also where nobody needs it: then the order of examples does not depend on the workers.
+        seed = int(chosen(self.generator).draw("integers", 2**62))
+        tasks = iter(self._tasks())
+        if not self.num_workers:
+            return _read(reading, tasks)
+        return self._deliver(reading, seed, tasks)
+
+    # ------------------------------------------------------------------------------------------------ parts
+
+    def _order(self, shuffle: bool | None, generator: Generator | None) -> Iterable[Any]:
+        if self._iterable:
+            return repeat(None)
+        return RandomSampler(self.dataset, generator=generator) if shuffle else SequentialSampler(self.dataset)
+
+    def _tasks(self) -> Iterable[Any]:
+        """What is to be read, a batch each: numbers of examples; of an iterable, how many."""
+        if self._iterable:
+            return repeat(self.batch_size or 1)
+        return self.sampler if self.batch_sampler is None else self.batch_sampler
+
+    def _deliver(self, reading: Reading, seed: int, tasks: Iterator[Any]) -> Iterator[Any]:
+        """What workers read, in the order of tasks: of n workers, each does every n-th."""
+        workers, self._kept = self._kept, []  # another iteration at the same time has workers of its own
+        due: deque[tuple[Worker, Any]] = deque()
+        sound = False
+        try:
+            for number in range(len(workers), self.num_workers):
+                workers.append(self._hire(reading, number))
+            for worker in workers:
+                worker.send(Epoch(seed))
+            for worker, task in zip(workers * (self.prefetch_factor or AHEAD), tasks, strict=False):
+                _give(worker, task, due)
+            yield from self._received(due, tasks)
+            sound = True
+        except GeneratorExit:
+            sound = True
+            raise
+        finally:
+            self._dismiss(workers, due, keep=sound and self.persistent_workers)
+
+    def _received(self, due: "deque[tuple[Worker, Any]]", tasks: Iterator[Any]) -> Iterator[Any]:
+        while due:
+            worker, task = due[0]
+            try:
+                result = worker.receive(self.timeout or None)
+            except TimeoutError:
+                raise RuntimeError(f"DataLoader: no batch came within timeout={self.timeout} seconds") from None
+            due.popleft()
+            if isinstance(result, Failure):
+                _fail(result.error, task)
+            if result is not Ended:
+                for further in tasks:
+                    _give(worker, further, due)
+                    break
+                yield result
+
+    def _hire(self, reading: Reading, number: int) -> Worker:
+        context = self.multiprocessing_context
+        return ThreadWorker(reading, number) if context is None else ProcessWorker(reading, number, context)
+
+    def _dismiss(self, workers: list[Worker], due: "deque[tuple[Worker, Any]]", keep: bool) -> None:
+        """End the workers, or keep them for the next iteration, when what they still have to do is done."""
+        try:
+            for worker, _ in due if keep else ():
+                worker.receive(None)
+            if keep:
+                _stop(self._kept)  # those of another iteration at the same time, which ended before
+                self._kept = workers
+        except BaseException:
+            keep = False
+            raise
+        finally:
+            if not keep:
+                _stop(workers)
+
+    def __del__(self) -> None:
+        _stop(self.__dict__.get("_kept", []))
+
+
+def _read(reading: Reading, tasks: Iterator[Any]) -> Iterator[Any]:
+    """Batches without workers."""
+    fetch = reading.fetcher()
+    for task in tasks:
+        try:
+            batch = fetch(task)
+        except Ended:
+            return
+        yield batch
+
+
+def _give(worker: Worker, task: Any, due: "deque[tuple[Worker, Any]]") -> None:
+    worker.send(task)
+    due.append((worker, task))
+
+
+def _stop(workers: list[Worker]) -> None:
+    for worker in workers:  # all at once, before each is waited for
+        worker.send(None)
+    for worker in workers:
+        worker.stop()
+
+
+def _fail(error: BaseException, task: Any) -> None:
+    numbers = str(task)
+    shown = numbers if len(numbers) <= 80 else f"{numbers[:77]}..."
+    error.add_note(f"DataLoader: raised by a worker for the examples {shown}")
+    raise error
+
+
+# ---------------------------------------------------------------------------------------------- the settings
+
+
+def _is_iterable_only(dataset: Any) -> bool:
+    if isinstance(dataset, Dataset):
+        return isinstance(dataset, IterableDataset)
+    if hasattr(dataset, "column_names"):
+        raise TypeError("DataLoader: a table has columns in the first place; ArrowDataset(table) has its rows")
+    if hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"):
+        return False
+    if not hasattr(dataset, "__iter__"):
+        raise TypeError(f"DataLoader: expected a dataset, an array or an iterable, got {type(dataset).__name__}")
+    return True
+
+
+def _check_of_iterable(dataset: Any, shuffle: Any, sampler: Any, batch_sampler: Any, num_workers: int) -> None:
+    if shuffle or sampler is not None or batch_sampler is not None:
+        raise ValueError(
+            "DataLoader: the examples of an iterable come in its own order; shuffle, sampler and batch_sampler are for "
+            "datasets with examples by number"
+        )
+    if not isinstance(dataset, IterableDataset) and num_workers > 1:
+        raise ValueError(
+            f"DataLoader: each of {num_workers} workers would yield all examples of this {type(dataset).__name__}; use "
+            f"an IterableDataset that asks get_worker_info() for its part"
+        )
+
+
+def _check_workers(num_workers: int, prefetch_factor: int | None, persistent_workers: bool, timeout: float) -> None:
+    if num_workers < 0 or timeout < 0:
+        raise ValueError(
+            f"DataLoader: num_workers and timeout must be at least 0, got num_workers={num_workers}, timeout={timeout}"
+        )
+    if prefetch_factor is not None and (not num_workers or prefetch_factor < 1):
+        raise ValueError(
+            f"DataLoader: prefetch_factor must be at least 1, and needs num_workers of at least 1, got "
+            f"prefetch_factor={prefetch_factor}, num_workers={num_workers}"
+        )
+    if persistent_workers and not num_workers:
+        raise ValueError("DataLoader: persistent_workers needs num_workers of at least 1")
+
+
+def _check_batches(batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: Any, drop_last: Any) -> None:
+    if sampler is not None and shuffle:
+        raise ValueError("DataLoader: sampler and shuffle exclude each other; a sampler has its own order")
+    if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
+        raise ValueError("DataLoader: batch_sampler excludes batch_size, shuffle, sampler and drop_last")
+    if batch_size is None and drop_last:
+        raise ValueError("DataLoader: drop_last needs a batch_size; without batches none is shorter")
+    if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
+        raise ValueError(f"DataLoader: batch_size must be a whole number of at least 1, or None, got {batch_size!r}")
+
+
+def _context(given: str | BaseContext | None) -> BaseContext | None:
+    if isinstance(given, str):
+        if given not in multiprocessing.get_all_start_methods():
+            raise ValueError(
+                f"DataLoader: multiprocessing_context must be one of {multiprocessing.get_all_start_methods()}, a "
+                f"context, or None for threads, got {given!r}"
+            )
+        return multiprocessing.get_context(given)
+    return given

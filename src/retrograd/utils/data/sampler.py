@@ -1,0 +1,205 @@
+"""Samplers: in which order the examples of a dataset come."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice, repeat
+from typing import Any, Generic, TypeVar
+
+from retrograd.core import registry
+from retrograd.ops.data import as_tensor
+from retrograd.ops.generators import Generator
+from retrograd.ops.random import randint, randperm
+
+T = TypeVar("T", covariant=True)
+
+
+class Sampler(Generic[T]):
+    """The order of examples: a subclass defines `__iter__`, which yields their numbers, or lists of them."""
+
+    def __iter__(self) -> Iterator[T]:
+        raise NotImplementedError(f"{type(self).__name__} has no __iter__(); define it to yield numbers of examples")
+
+
+class SequentialSampler(Sampler[int]):
+    """The numbers of all examples, from the first to the last."""
+
+    def __init__(self, data_source: Any) -> None:
+        self.data_source = data_source
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.data_source)))
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+
+class RandomSampler(Sampler[int]):
+    """The numbers of examples in random order, another one each time.
+
+    replacement: each is drawn from all, so that some come twice. num_samples: how many, as many as there are examples
+    if not given; without replacement more than those go through all examples again. generator: the source of random
+    numbers, the default one if not given.
+
+    Raises TypeError and ValueError for a `replacement` that is no bool and `num_samples` below 1.
+
+    >>> import retrograd as rg
+    >>> sorted(RandomSampler("abc", generator=rg.Generator(0)))
+    [0, 1, 2]
+    """
+
+    def __init__(
+        self,
+        data_source: Any,
+        replacement: bool = False,
+        num_samples: int | None = None,
+        generator: Generator | None = None,
+    ) -> None:
+        if not isinstance(replacement, bool):
+            raise TypeError(f"RandomSampler: replacement must be True or False, got {replacement!r}")
+        self.data_source = data_source
+        self.replacement = replacement
+        self.generator = generator
+        self._num_samples = None if num_samples is None else _count("RandomSampler", num_samples)
+
+    @property
+    def num_samples(self) -> int:
+        """How many numbers come."""
+        return len(self.data_source) if self._num_samples is None else self._num_samples
+
+    def __iter__(self) -> Iterator[int]:
+        count = len(self.data_source)
+        if not count:
+            return iter(())
+        if self.replacement:
+            return iter(randint(count, (self.num_samples,), generator=self.generator).tolist())
+        rounds = (randperm(count, generator=self.generator).tolist() for _ in repeat(None))
+        return islice(chain.from_iterable(rounds), self.num_samples)
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class SubsetRandomSampler(Sampler[int]):
+    """Given numbers of examples, in random order."""
+
+    def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
+        self.indices = indices
+        self.generator = generator
+
+    def __iter__(self) -> Iterator[int]:
+        for place in randperm(len(self.indices), generator=self.generator).tolist():
+            yield self.indices[place]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class WeightedRandomSampler(Sampler[int]):
+    """Numbers of examples, each drawn with a probability in proportion to its weight.
+
+    Raises ValueError for weights that are no vector, and TypeError and ValueError as RandomSampler does.
+
+    >>> import retrograd as rg
+    >>> list(WeightedRandomSampler([0.0, 1.0, 0.0], 4))
+    [1, 1, 1, 1]
+    """
+
+    def __init__(
+        self,
+        weights: Sequence[float],
+        num_samples: int,
+        replacement: bool = True,
+        generator: Generator | None = None,
+    ) -> None:
+        if not isinstance(replacement, bool):
+            raise TypeError(f"WeightedRandomSampler: replacement must be True or False, got {replacement!r}")
+        self.weights = as_tensor(weights).to("float64")
+        if self.weights.ndim != 1:
+            raise ValueError(f"WeightedRandomSampler: weights must be a vector, got shape {self.weights.shape}")
+        self.num_samples = _count("WeightedRandomSampler", num_samples)
+        self.replacement = replacement
+        self.generator = generator
+
+    def __iter__(self) -> Iterator[int]:
+        drawn = registry["multinomial"](self.weights, self.num_samples, self.replacement, generator=self.generator)
+        return iter(drawn.tolist())
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class BatchSampler(Sampler[list[int]]):
+    """What a sampler yields, in lists of `batch_size`; the last may be shorter, and is left out with `drop_last`.
+
+    >>> list(BatchSampler(range(5), 2, False))
+    [[0, 1], [2, 3], [4]]
+    """
+
+    def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
+        self.sampler = sampler
+        self.batch_size = _count("BatchSampler", batch_size, "batch_size")
+        if not isinstance(drop_last, bool):
+            raise ValueError(f"BatchSampler: drop_last must be True or False, got {drop_last!r}")
+        self.drop_last = drop_last
+
+    def __iter__(self) -> Iterator[list[int]]:
+        numbers = iter(self.sampler)
+        while batch := list(islice(numbers, self.batch_size)):
+            if len(batch) == self.batch_size or not self.drop_last:
+                yield batch
+
+    def __len__(self) -> int:
+        count = len(self.sampler)  # type: ignore[arg-type]
+        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+
+
+class DistributedSampler(Sampler[int]):
+    """The part of one replica, of as many that train on one dataset: each gets another, and all the same number.
+
+    num_replicas, rank: how many there are, and which this is. shuffle: in random order, the same for all replicas,
+    which `seed` and `set_epoch` decide. drop_last: leave examples out that would make parts unequal; otherwise some
+    come twice. Raises ValueError for a rank that is not below num_replicas.
+
+    >>> [list(DistributedSampler(range(5), 2, rank, shuffle=False)) for rank in range(2)]
+    [[0, 2, 4], [1, 3, 0]]
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        num_replicas: int,
+        rank: int,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:
+        if not 0 <= rank < num_replicas:
+            raise ValueError(f"DistributedSampler: rank must be from 0 to {num_replicas - 1}, got {rank}")
+        self.dataset = dataset
+        self.num_replicas = num_replicas
+        self.rank = rank
+        self.shuffle = shuffle
+        self.seed = seed
+        self.drop_last = drop_last
+        self.epoch = 0
+
+    def __iter__(self) -> Iterator[int]:
+        count = len(self.dataset)
+        generator = Generator(self.seed + self.epoch)
+        order = randperm(count, generator=generator).tolist() if self.shuffle else range(count)
+        whole = chain.from_iterable(repeat(order)) if count else iter(())
+        return islice(whole, self.rank, len(self) * self.num_replicas, self.num_replicas)
+
+    def __len__(self) -> int:
+        share = len(self.dataset) / self.num_replicas
+        return math.floor(share) if self.drop_last else math.ceil(share)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the random order, by the number of the pass over the data."""
+        self.epoch = epoch
+
+
+def _count(name: str, value: Any, what: str = "num_samples") -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name}: {what} must be a whole number of at least 1, got {value!r}")
+    return value

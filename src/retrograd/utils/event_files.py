@@ -1,0 +1,132 @@
+"""TensorBoard's event files: records with checksums, each a message of protocol buffers, written by hand.
+
+Sources of the formats: "TFRecord and tf.train.Example" in TensorFlow's guide, "Encoding" in the documentation of
+protocol buffers, and for the checksum CRC-32C, RFC 3720, appendix B.4.
+"""
+
+import os
+import socket
+import struct
+import threading
+import time
+from itertools import count
+from pathlib import Path
+from typing import BinaryIO
+
+_files = count()
+
+
+class EventFile:
+    """A new event file in a folder; what is added reaches the disk by `flush`, and at the latest by `close`."""
+
+    def __init__(self, folder: Path, suffix: str = "") -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"events.out.tfevents.{int(time.time())}.{socket.gethostname()}.{os.getpid()}.{next(_files)}{suffix}"
+        self.path = folder / name
+        self._file: BinaryIO = open(self.path, "xb")  # noqa: SIM115 (closed by `close`)
+        self._lock = threading.Lock()
+        self.add(double(1, time.time()) + message(3, b"brain.Event:2"))
+        self.flush()
+
+    def add(self, event: bytes) -> None:
+        """Write an event as a record."""
+        with self._lock:
+            self._file.write(record(event))
+
+    def flush(self) -> None:
+        """Hand what was added to the operating system."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Write all, and end the file."""
+        self._file.close()
+
+
+def record(data: bytes) -> bytes:
+    """Data with its length in front, and a checksum after each.
+
+    >>> record(b"").hex()
+    '000000000000000029039807d8ea82a2'
+    """
+    length = struct.pack("<Q", len(data))
+    return length + _checksum(length) + data + _checksum(data)
+
+
+# ---------------------------------------------------------------------------------------- fields of messages
+
+
+def whole(field: int, value: int) -> bytes:
+    """A field with a whole number; a negative one as 64 bits."""
+    return varint(field << 3) + varint(value % 2**64)
+
+
+def double(field: int, value: float) -> bytes:
+    """A field with a number of 64 bits."""
+    return varint(field << 3 | 1) + struct.pack("<d", value)
+
+
+def single(field: int, value: float) -> bytes:
+    """A field with a number of 32 bits; one that is too large is infinite."""
+    try:
+        return varint(field << 3 | 5) + struct.pack("<f", value)
+    except OverflowError:
+        return single(field, float("inf") if value > 0 else float("-inf"))
+
+
+def message(field: int, value: bytes | str) -> bytes:
+    """A field with bytes, text or a message."""
+    data = value.encode() if isinstance(value, str) else value
+    return varint(field << 3 | 2) + varint(len(data)) + data
+
+
+def doubles(field: int, values: list[float]) -> bytes:
+    """A field with many numbers of 64 bits."""
+    return message(field, struct.pack(f"<{len(values)}d", *values))
+
+
+def varint(value: int) -> bytes:
+    """A whole number, seven bits a byte.
+
+    >>> varint(300).hex()
+    'ac02'
+    """
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+# ------------------------------------------------------------------------------------------------ checksums
+
+
+def _table() -> list[int]:
+    """What each byte does to the checksum: division by the polynomial of CRC-32C, bits in reverse."""
+    table = []
+    for rest in range(256):
+        for _ in range(8):
+            rest = rest >> 1 ^ (0x82F63B78 if rest & 1 else 0)
+        table.append(rest)
+    return table
+
+
+TABLE = _table()
+
+
+def crc32c(data: bytes) -> int:
+    """The checksum CRC-32C.
+
+    >>> hex(crc32c(b"123456789"))
+    '0xe3069283'
+    """
+    rest = 0xFFFFFFFF
+    for byte in data:
+        rest = TABLE[(rest ^ byte) & 255] ^ rest >> 8
+    return rest ^ 0xFFFFFFFF
+
+
+def _checksum(data: bytes) -> bytes:
+    """The checksum, masked: a checksum of what has checksums in it would otherwise be weak."""
+    crc = crc32c(data)
+    return struct.pack("<I", (crc >> 15 | crc << 17) + 0xA282EAD8 & 0xFFFFFFFF)

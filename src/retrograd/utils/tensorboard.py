@@ -1,0 +1,200 @@
+"""`SummaryWriter`: numbers, histograms, pictures and texts of a training for TensorBoard, without TensorFlow."""
+
+import os
+import struct
+import time
+import zlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from retrograd.core import Tensor, registry
+from retrograd.ops.data import as_tensor
+from retrograd.utils.event_files import EventFile, double, doubles, message, single, whole
+
+STRING = 7  # of the types of tensors in TensorBoard's files
+
+
+class SummaryWriter:
+    """Writes what TensorBoard shows: `tensorboard --logdir runs`.
+
+    log_dir: the folder of this run, "runs/<date and time>" if not given; TensorBoard compares the runs of a folder.
+    comment: added to that name. flush_secs: after how many seconds what was added is written at the latest with the
+    next addition. A context manager, which closes the file at its end.
+
+    >>> import tempfile, retrograd as rg
+    >>> with tempfile.TemporaryDirectory() as folder, SummaryWriter(folder) as writer:
+    ...     for step, loss in enumerate([0.5, 0.25]):
+    ...         writer.add_scalar("loss", loss, step)
+    ...     writer.add_histogram("weights", rg.randn(100), 1)
+    """
+
+    def __init__(
+        self,
+        log_dir: str | os.PathLike[str] | None = None,
+        comment: str = "",
+        flush_secs: float = 120,
+        filename_suffix: str = "",
+    ) -> None:
+        now = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+        self._folder = Path(f"runs/{now}{comment}" if log_dir is None else log_dir)
+        self._flush_secs = flush_secs
+        self._suffix = filename_suffix
+        self._flushed = time.monotonic()
+        self._file = EventFile(self._folder, filename_suffix)
+        self._others: dict[str, SummaryWriter] = {}
+
+    @property
+    def log_dir(self) -> str:
+        """The folder that is written to."""
+        return str(self._folder)
+
+    def add_scalar(
+        self, tag: str, scalar_value: Any, global_step: int | None = None, walltime: float | None = None
+    ) -> None:
+        """Add a number, as a point of the curve `tag`. Raises ValueError for what is more than one number."""
+        value = as_tensor(scalar_value, dtype="float64")
+        if value.numel() != 1:
+            raise ValueError(f"add_scalar: {tag!r} must be one number, got shape {value.shape}")
+        self._add(tag, single(2, float(value.item())), "", global_step, walltime)
+
+    def add_scalars(
+        self,
+        main_tag: str,
+        tag_scalar_dict: Mapping[str, Any],
+        global_step: int | None = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Add numbers by name as points of several curves in one diagram: each is a run of its own within this one."""
+        for name, value in tag_scalar_dict.items():
+            run = f"{main_tag.replace('/', '_')}_{name}"
+            if run not in self._others:
+                self._others[run] = SummaryWriter(self._folder / run, "", self._flush_secs, self._suffix)
+            self._others[run].add_scalar(main_tag, value, global_step, walltime)
+
+    def add_histogram(
+        self,
+        tag: str,
+        values: Any,
+        global_step: int | None = None,
+        bins: int | Sequence[float] = 30,
+        walltime: float | None = None,
+    ) -> None:
+        """Add how numbers are spread: in how many of them lie in each of `bins` equal parts, or between given edges.
+
+        Raises ValueError for no numbers and for those that are not finite.
+        """
+        numbers = _flat("add_histogram", tag, values)
+        low, high = numbers.min().item(), numbers.max().item()
+        if isinstance(bins, int):
+            width = (high - low) / bins or 1.0
+            edges = [low + i * width for i in range(bins)] + [max(high, low + width * bins)]
+        else:
+            edges = [float(edge) for edge in bins]
+        counts, _ = registry["histogram"](numbers, as_tensor(edges, dtype=numbers.dtype))
+        spread = b"".join([
+            double(1, low), double(2, high), double(3, numbers.numel()), double(4, numbers.sum().item()),
+            double(5, (numbers * numbers).sum().item()), doubles(6, edges), doubles(7, [0.0, *counts.tolist()]),
+        ])  # fmt: skip
+        self._add(tag, message(5, spread), "", global_step, walltime)
+
+    def add_text(
+        self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None
+    ) -> None:
+        """Add a text in Markdown."""
+        content = whole(1, STRING) + message(2, message(2, whole(1, 1))) + message(8, text_string)
+        self._add(f"{tag}/text_summary", message(8, content), "text", global_step, walltime)
+
+    def add_image(
+        self,
+        tag: str,
+        img_tensor: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        dataformats: str = "CHW",
+    ) -> None:
+        """Add a picture: a tensor with 1 (grey), 3 (red, green, blue) or 4 channels, floats from 0 to 1 or uint8.
+
+        dataformats: the order of channels, height and width, "CHW", "HWC" or "HW". Raises ValueError for other shapes.
+        """
+        pixels = _pixels(tag, as_tensor(img_tensor), dataformats)
+        height, width, channels = pixels.shape
+        content = whole(1, height) + whole(2, width) + whole(3, channels) + message(4, png(pixels))
+        self._add(tag, message(4, content), "", global_step, walltime)
+
+    def flush(self) -> None:
+        """Write all that was added."""
+        for writer in (self, *self._others.values()):
+            writer._file.flush()
+        self._flushed = time.monotonic()
+
+    def close(self) -> None:
+        """Write all, and end the files."""
+        for writer in (self, *self._others.values()):
+            writer._file.close()
+
+    def __enter__(self) -> "SummaryWriter":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _add(self, tag: str, value: bytes, plugin: str, step: int | None, walltime: float | None) -> None:
+        told = message(9, message(1, message(1, plugin))) if plugin else b""
+        summary = message(1, message(1, tag) + told + value)
+        when = time.time() if walltime is None else walltime
+        self._file.add(double(1, when) + whole(2, step or 0) + message(5, summary))
+        if time.monotonic() - self._flushed >= self._flush_secs:
+            self.flush()
+
+
+def _flat(name: str, tag: str, values: Any) -> Tensor:
+    """Finite numbers, as a vector of float64."""
+    numbers = as_tensor(values).detach().to("float64").reshape(-1)
+    if not numbers.numel():
+        raise ValueError(f"{name}: {tag!r} has no numbers")
+    lost = numbers.numel() - int(numbers.isfinite().sum().item())
+    if lost:
+        raise ValueError(f"{name}: {lost} of {numbers.numel()} numbers of {tag!r} are not finite")
+    return numbers
+
+
+# ------------------------------------------------------------------------------------------------- pictures
+
+
+def _pixels(tag: str, image: Tensor, dataformats: str) -> Tensor:
+    """A picture as bytes, of shape (height, width, channels)."""
+    if dataformats not in ("CHW", "HWC", "HW") or image.ndim != len(dataformats):
+        raise ValueError(
+            f"add_image: {tag!r} has shape {image.shape}, which does not go with dataformats={dataformats!r}; it is "
+            f"one of CHW, HWC, HW"
+        )
+    image = image.detach()
+    if dataformats == "CHW":
+        image = image.permute(1, 2, 0)
+    elif dataformats == "HW":
+        image = image.unsqueeze(-1)
+    if image.shape[-1] not in (1, 3, 4):
+        raise ValueError(f"add_image: {tag!r} must have 1, 3 or 4 channels, got {image.shape[-1]}")
+    if image.dtype == "uint8":
+        return image
+    return (image.to("float64").clamp(0, 1) * 255).round().to("uint8")
+
+
+COLOURS = {1: 0, 3: 2, 4: 6}  # PNG's numbers for grey, colours, and colours with opacity
+
+
+def png(pixels: Tensor) -> bytes:
+    """Pixels of shape (height, width, channels), uint8, as a PNG file (ISO/IEC 15948)."""
+    height, width, channels = pixels.shape
+    data = bytes(pixels.reshape(-1).tolist())
+    row = width * channels
+    lines = b"".join(b"\0" + data[start : start + row] for start in range(0, len(data), row))
+    head = struct.pack(">IIBBBBB", width, height, 8, COLOURS[channels], 0, 0, 0)
+    parts = {b"IHDR": head, b"IDAT": zlib.compress(lines), b"IEND": b""}
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, content) for kind, content in parts.items())
+
+
+def _chunk(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))

@@ -1,0 +1,49 @@
+"""The example of a pipeline trains on threads, goes on from its checkpoints, and can be planned."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("sklearn", reason="the example reads scikit-learn's digits")
+
+PATH = Path(__file__).parents[2] / "examples" / "pipeline" / "train.py"
+
+
+@pytest.fixture(scope="module")
+def example():
+    spec = importlib.util.spec_from_file_location("train", PATH)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def losses(text):
+    return [line for line in text.splitlines() if line.startswith("step ")]
+
+
+def test_a_run_that_goes_on_says_what_an_undisturbed_one_does_under_another_schedule_too(
+    example, tmp_path, capsys, monkeypatch
+):
+    options = ["--checkpoints", str(tmp_path / "saved"), "--timeline", str(tmp_path / "page.html")]
+    monkeypatch.setattr("sys.argv", ["train.py", "--steps", "1", *options])
+    example.main()
+    assert "of the digits that it has not seen are read correctly" in capsys.readouterr().out
+    assert "A step of 1f1b" in (tmp_path / "page.html").read_text()
+
+    example.train(2, "zb-h1", tmp_path / "saved")
+    resumed = capsys.readouterr().out
+    assert resumed.startswith("goes on after step 0\n")
+    example.train(2)
+    assert losses(resumed)[-1] == losses(capsys.readouterr().out)[-1]
+
+
+def test_what_is_planned_is_what_is_trained(example):
+    model, (x,), y, loss_fn = example.example()
+    assert len(x) == len(y) == example.BATCH
+    assert loss_fn(model(x), y).ndim == 0
+
+
+@pytest.mark.parametrize("command", ["python", "retrograd run", "retrograd plan"])
+def test_the_script_says_how_to_start_it(example, command):
+    assert f"\n    {command} " in example.__doc__

@@ -1,0 +1,169 @@
+"""Checkpoints of PyTorch, written here by hand: what damaged and hostile ones do, and that none runs anything."""
+
+import os
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+
+from retrograd.interop.plain_pickle import read
+from retrograd.interop.pytorch import load_file
+
+
+def persistent(key="0", kind="Float", count=4):
+    """Pickled: the storage of that name."""
+    text = b"(X\x07\0\0\0storagectorch\n" + kind.encode() + b"Storage\nX" + len(key).to_bytes(4, "little")
+    return text + key.encode() + b"X\x03\0\0\0cpuJ" + count.to_bytes(4, "little", signed=True) + b"tQ"
+
+
+def rebuilt(storage, offset=0, size=(2, 2), stride=(2, 1), function=b"_rebuild_tensor_v2"):
+    """Pickled: the tensor over a storage."""
+    numbers = [pickle.dumps(part, 2)[2:-1] for part in (offset, size, stride)]
+    return b"\x80\x02ctorch._utils\n" + function + b"\n(" + storage + b"".join(numbers) + b"\x89NtR."
+
+
+def checkpoint(path, pickled, data=b"\0\0\x80?" * 4, order=b"little", compression=zipfile.ZIP_STORED, more=()):
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in {"data.pkl": pickled, "byteorder": order, "data/0": data, **dict(more)}.items():
+            archive.writestr(f"archive/{name}", content)
+    return path
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "a.pt"
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+def test_a_tensor_is_read(file, mmap):
+    assert load_file(checkpoint(file, rebuilt(persistent())), mmap=mmap).tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
+@pytest.mark.parametrize("order", ["little", "big"])
+def test_both_byte_orders_are_read(file, order):
+    data = np.arange(4).astype(np.dtype("float32").newbyteorder(order)).tobytes()
+    got = load_file(checkpoint(file, rebuilt(persistent()), data, order.encode()))
+    assert got.tolist() == [[0.0, 1.0], [2.0, 3.0]]
+    assert got.numpy().dtype.isnative
+
+
+class Call:
+    """Pickles as a call of a function."""
+
+    def __init__(self, function, *args):
+        self.call = function, args
+
+    def __reduce__(self):
+        return self.call
+
+
+class State:
+    """Pickles with attributes."""
+
+    def __init__(self):
+        self.x = 1
+
+
+HOSTILE = {
+    "system": pickle.dumps(Call(os.system, "touch ran"), 2),
+    "system, by stack": pickle.dumps(Call(os.system, "touch ran"), 4),
+    "eval": pickle.dumps(Call(eval, "open('ran', 'w')"), 2),
+    "getattr": pickle.dumps(Call(getattr, {}, "get"), 2),
+    "an object": pickle.dumps(State(), 2),
+    "class by opcode": b"\x80\x02(S'touch ran'\nios\nsystem\n.",
+    "extension": b"\x80\x02\x82\x01.",
+    "persistent by text": b"P0\n.",
+    "attributes of a function": b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n}X\x01\0\0\0aK\x01sb.",
+    "slots of a dict": b"\x80\x02ccollections\nOrderedDict\n)RN}\x86b0.",
+    "a dotted name": b"\x80\x04X\x05\0\0\0torchX\x10\0\0\0Size.__init_subcl\x93.",
+    "a call of what is no function": b"\x80\x02ctorch\nfloat32\n)R.",
+    "a call of data": b"\x80\x02K\x01)R.",
+    "an encoding that runs": b"\x80\x02c_codecs\nencode\nX\x01\0\0\0aX\x05\0\0\0rot13\x86R.",
+    "a reference to nothing": b"\x80\x02h\x05.",
+    "a mark alone": b"\x80\x02(.",
+    "no mark": b"\x80\x02K\x01t.",
+    "too few values": b"\x80\x02\x86.",
+    "two values": b"\x80\x02K\x01K\x02.",
+    "items of a number": b"\x80\x02K\x01K\x02K\x03s.",
+    "a key that has no hash": b"\x80\x02}]K\x03s.",
+    "half a pair": b"\x80\x02}(K\x01u.",
+    "cut off": b"\x80\x02X\xff\0\0\0a",
+    "no end": b"\x80\x02K\x01",
+    "nothing": b"",
+    "not a pickle": b"hello",
+    "a giant number": b"\x80\x02r\xff\xff\xff\xff.",
+    "a giant text": b"\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\x7fa.",
+    "beyond the storage": rebuilt(persistent(), size=(5,), stride=(1,)),
+    "beyond by stride": rebuilt(persistent(), size=(2, 2), stride=(3, 1)),
+    "an offset beyond": rebuilt(persistent(), offset=1),
+    "a negative offset": rebuilt(persistent(), offset=-1, size=(1,), stride=(1,)),
+    "a negative stride": rebuilt(persistent(), offset=3, size=(4,), stride=(-1,)),
+    "a negative size": rebuilt(persistent(), size=(-1,), stride=(1,)),
+    "a giant size": rebuilt(persistent(), size=(2**70,), stride=(0,)),
+    "one stride": rebuilt(persistent(), size=(2, 2), stride=(1,)),
+    "a size of floats": rebuilt(persistent(), size=(2.0,), stride=(1,)),
+    "a storage that is none": rebuilt(b"K\x01"),
+    "a storage that is not there": rebuilt(persistent("7")),
+    "a storage by another path": rebuilt(persistent("../byteorder")),
+    "a storage that is smaller": rebuilt(persistent(count=5)),
+    "a storage of another size": rebuilt(persistent(count=-1)),
+    "a storage that is no tuple": b"\x80\x02K\x01Q.",
+    "quantized": rebuilt(persistent(kind="QInt8")),
+}
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_is_an_error_and_nothing_runs(name, mmap, file, monkeypatch):
+    monkeypatch.chdir(file.parent)
+    checkpoint(file, HOSTILE[name])
+    with pytest.raises((ValueError, TypeError), match=r"a\.pt"):
+        load_file(file, mmap=mmap)
+    assert os.listdir(file.parent) == ["a.pt"]
+
+
+ARCHIVES = {
+    "no pickle": ({"more": {}}, "data.pkl"),
+    "an odd byte order": ({"order": b"middle"}, "'middle'"),
+    "compressed": ({"compression": zipfile.ZIP_DEFLATED}, "compressed"),
+    "a program": ({"more": {"constants.pkl": b""}}, "TorchScript"),
+    "odd bytes": ({"data": b"\0" * 15}, "15 bytes of float32"),
+}
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_an_odd_archive_is_told(name, file):
+    options, told = ARCHIVES[name]
+    checkpoint(file, rebuilt(persistent()), **options)
+    if name == "no pickle":
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr("archive/version", b"3")
+    with pytest.raises(ValueError, match=told):
+        load_file(file)
+
+
+def test_a_changed_or_cut_file_is_damaged(file):
+    whole = checkpoint(file, rebuilt(persistent())).read_bytes()
+    file.write_bytes(whole.replace(b"\0\0\x80?\0\0\x80?", b"\0\0\x80?\0\0\x81?", 1))
+    with pytest.raises(ValueError, match="damaged: Bad CRC"):
+        load_file(file)
+    for size in range(0, len(whole), 40):
+        file.write_bytes(whole[:size])
+        with pytest.raises(ValueError, match=r"a\.pt"):
+            load_file(file)
+
+
+def test_a_file_that_is_not_there_is_said(file):
+    with pytest.raises(FileNotFoundError):
+        load_file(file)
+
+
+def test_plain_data_comes_back_from_every_protocol():
+    value = {"a": [1, -5, 2.5, "é", None, True], "b": (1, (2, 3), ()), (1, 2): {3: []}, "long": 10**30}
+    value["again"] = value["a"]
+    for protocol in range(1, 6):
+        got = read(pickle.dumps(value, protocol), {}, None)
+        assert got == value
+        assert got["again"] is got["a"]
+    assert read(pickle.dumps([b"x" * 300, {1}, frozenset([2])], 4), {}, None) == [b"x" * 300, {1}, frozenset([2])]

@@ -1,0 +1,142 @@
+"""The estimators do what scikit-learn expects of its own, and train the networks that they are given."""
+
+import functools
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+import retrograd as rg
+from retrograd.sklearn import NeuralClassifier, NeuralRegressor
+
+# Fewer and larger steps than the defaults, which pass as well, but take longer.
+CHECKS = [
+    pair
+    for kind in (NeuralClassifier, NeuralRegressor)
+    for pair in estimator_checks_generator(kind(lr=0.01, max_iter=40))
+]
+
+
+def named(part):
+    return type(part).__name__ if hasattr(part, "fit") else getattr(part, "func", part).__name__
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("estimator", "check"), CHECKS, ids=named)
+def test_scikit_learn_finds_nothing_wrong(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    return X, np.array(["setosa", "versicolor", "virginica"])[y]
+
+
+def quick(**options):
+    return NeuralClassifier(**{"lr": 0.02, "max_iter": 15, "random_state": 0} | options)
+
+
+def dropping(features, classes):
+    return rg.nn.Sequential(rg.nn.Linear(features, 16), rg.nn.Dropout(0.1), rg.nn.Linear(16, classes))
+
+
+def test_labels_are_text_if_they_were_and_probabilities_have_the_order_of_classes(iris):
+    X, y = iris
+    model = make_pipeline(StandardScaler(), quick()).fit(X, y)
+    assert model.score(X, y) > 0.9
+    probabilities = model.predict_proba(X)
+    np.testing.assert_allclose(probabilities.sum(1), 1)
+    np.testing.assert_allclose(np.log(probabilities), model.predict_log_proba(X))
+    assert (model.classes_[probabilities.argmax(1)] == model.predict(X)).all()
+
+
+def test_searches_and_cross_validation_take_the_estimator(iris):
+    search = GridSearchCV(quick(max_iter=4), {"hidden_layer_sizes": [(4,), (8, 4)], "lr": [0.02]}, cv=2).fit(*iris)
+    assert search.best_params_["lr"] == 0.02
+    assert len(cross_val_score(NeuralRegressor(max_iter=2), iris[0], iris[0][:, :2], cv=2)) == 2
+
+
+@pytest.mark.parametrize("module", [None, dropping])
+def test_random_state_decides_everything_and_the_default_generator_is_left_alone(module, iris):
+    before = str(rg.get_rng_state())
+    first, same, other = (quick(module=module, random_state=s).fit(*iris).predict_proba(iris[0]) for s in (3, 3, 4))
+    assert (first == same).all()
+    assert (first != other).any()
+    assert str(rg.get_rng_state()) == before
+
+
+def test_a_module_an_optimizer_and_a_loss_of_yours_are_used(iris):
+    seen = []
+
+    def loss(scores, y):
+        seen.append((scores.shape, y.dtype))
+        return rg.nn.functional.cross_entropy(scores, y, label_smoothing=0.1)
+
+    optimizer = functools.partial(rg.optim.SGD, momentum=0.9)
+    model = quick(module=dropping, optimizer=optimizer, loss=loss, batch_size=100, max_iter=1).fit(*iris)
+    assert type(model.module_[1]) is rg.nn.Dropout
+    assert seen == [((100, 3), rg.int64), ((50, 3), rg.int64)]
+
+
+def test_warm_starts_and_parts_go_on_with_the_network(iris):
+    model = quick(warm_start=True, max_iter=3).fit(*iris)
+    weight = model.module_[0].weight
+    assert model.fit(*iris).module_[0].weight is weight
+    assert model.n_iter_ == len(model.loss_curve_) == 6
+    assert not hasattr(clone(model), "module_")
+
+    parts = quick().partial_fit(iris[0][:50], iris[1][:50], classes=np.unique(iris[1]))
+    assert parts.partial_fit(*iris).predict_proba(iris[0]).shape == (150, 3)
+    assert parts.n_iter_ == 2
+
+
+def test_training_ends_when_the_loss_falls_no_more(iris):
+    assert quick(tol=10.0, n_iter_no_change=2, max_iter=50).fit(*iris).n_iter_ == 3
+
+
+def test_float32_stays_and_all_else_is_float64(iris):
+    assert quick().fit(iris[0].astype("float32"), iris[1]).predict_proba(iris[0]).dtype == "float32"
+    assert NeuralRegressor(max_iter=1).fit(iris[0], iris[0]).predict(iris[0]).dtype == "float64"
+
+
+def test_a_fitted_estimator_is_pickled_and_goes_on_the_same(iris):
+    model = quick(warm_start=True, max_iter=2).fit(*iris)
+    copy = pickle.loads(pickle.dumps(model))
+    expected = model.fit(*iris).predict_proba(iris[0])
+    assert (copy.fit(*iris).predict_proba(iris[0]) == expected).all()
+
+
+def test_several_targets_keep_their_shape(iris):
+    X = iris[0]
+    assert NeuralRegressor(max_iter=1).fit(X, X[:, :2]).predict(X).shape == (150, 2)
+    assert NeuralRegressor(max_iter=1).fit(X, X[:, :1]).predict(X).shape == (150, 1)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda X, y: quick(max_iter=0).fit(X, y), "max_iter must be a whole number of at least 1, got 0"),
+        (lambda X, y: quick(batch_size=1.5).fit(X, y), "batch_size"),
+        (lambda X, y: quick().partial_fit(X, y), "needs classes"),
+        (lambda X, y: quick().partial_fit(X, y, classes=["setosa"]), r"labels \['versicolor', 'virginica'\]"),
+        (lambda X, y: quick(warm_start=True).fit(X[:60], y[:60]).fit(X, y), r"labels \['virginica'\]"),
+        (
+            lambda X, y: NeuralRegressor(
+                hidden_layer_sizes=(), optimizer=rg.optim.SGD, lr=1e9, n_iter_no_change=99
+            ).fit(X, X[:, 0]),
+            "smaller lr than",
+        ),
+        (lambda X, y: NeuralRegressor(max_iter=1).partial_fit(X, X[:, 0]).partial_fit(X, X), "4 targets a row, but 1"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid")
+def test_mistakes_are_named(make, told, iris):
+    with pytest.raises(ValueError, match=told):
+        make(*iris)

@@ -1,0 +1,130 @@
+"""Event files hold what was added; read back here by a parser of its own, and in tests/parity by TensorBoard."""
+
+import struct
+import zlib
+
+import pytest
+
+import retrograd as rg
+from retrograd.utils.tensorboard import SummaryWriter, png
+
+
+def fields(data):
+    """The fields of a message: number -> values, bytes as they are."""
+    found, at = {}, 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(data):
+        key = varint()
+        kind = key & 7
+        if kind == 0:
+            value = varint()
+        else:
+            size = {1: 8, 5: 4}.get(kind) or varint()
+            value = data[at : at + size]
+            at += size
+        found.setdefault(key >> 3, []).append(value)
+    return found
+
+
+def summaries(folder):
+    """(step, tag, value's fields) of all that the file in a folder holds."""
+    (file,) = [path for path in folder.iterdir() if path.is_file()]
+    data, at, found = file.read_bytes(), 0, []
+    while at < len(data):
+        (size,) = struct.unpack_from("<Q", data, at)
+        found.append(fields(data[at + 12 : at + 12 + size]))
+        at += size + 16
+    assert found[0][3] == [b"brain.Event:2"]
+    values = [(event[2][0], fields(fields(event[5][0])[1][0])) for event in found[1:]]
+    return [(step, value[1][0].decode(), value) for step, value in values]
+
+
+def written(folder, add):
+    with SummaryWriter(folder) as writer:
+        add(writer)
+    return summaries(folder)
+
+
+def test_scalars_are_points_with_their_steps(tmp_path):
+    def add(writer):
+        for step, value in enumerate([1.5, rg.tensor(2, requires_grad=False), rg.tensor([1e300], dtype=rg.float64)]):
+            writer.add_scalar("loss/é", value, 2**40 * step)
+
+    got = [(step, tag, *struct.unpack("<f", value[2][0])) for step, tag, value in written(tmp_path, add)]
+    assert got == [(0, "loss/é", 1.5), (2**40, "loss/é", 2.0), (2**41, "loss/é", float("inf"))]
+
+
+@pytest.mark.parametrize(
+    ("values", "bins", "edges", "counts"),
+    [
+        ([0.0, 1.0, 2.0, 4.0], 2, [0, 2, 4], [0, 2, 2]),
+        ([[3, 3]], 1, [3, 4], [0, 2]),
+        ([0.5, 1.5, 9.0], [0, 1, 2], [0, 1, 2], [0, 1, 1]),
+    ],
+)
+def test_histograms_count_what_lies_between_edges(values, bins, edges, counts, tmp_path):
+    ((_, _, value),) = written(tmp_path, lambda writer: writer.add_histogram("h", rg.tensor(values), bins=bins))
+    got = {field: struct.unpack(f"<{len(parts[0]) // 8}d", parts[0]) for field, parts in fields(value[5][0]).items()}
+    flat = rg.tensor(values).reshape(-1).tolist()
+    assert [got[field][0] for field in (1, 2, 3, 4, 5)] == [
+        min(flat), max(flat), len(flat), sum(flat), sum(x * x for x in flat),
+    ]  # fmt: skip
+    assert (list(got[6]), list(got[7])) == (edges, counts)
+
+
+def test_several_scalars_are_runs_side_by_side(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_scalars("a/loss", {"train": 1.0, "test": 2.0}, 3)
+    assert [summaries(tmp_path / run)[0][:2] for run in ("a_loss_train", "a_loss_test")] == [(3, "a/loss")] * 2
+
+
+def test_pictures_are_png_files():
+    pixels = rg.arange(2 * 3 * 3).reshape(2, 3, 3).to(rg.uint8)
+    data = png(pixels)
+    assert data.startswith(b"\x89PNG\r\n\x1a\n")
+    start = data.index(b"IDAT")
+    (size,) = struct.unpack(">I", data[start - 4 : start])
+    lines = zlib.decompress(data[start + 4 : start + 4 + size])
+    assert lines == b"\0" + bytes(range(9)) + b"\0" + bytes(range(9, 18))
+
+
+def test_what_was_added_is_there_after_a_flush(tmp_path):
+    writer = SummaryWriter(tmp_path)
+    writer.add_text("note", "hello")
+    writer.flush()
+    assert summaries(tmp_path)[0][1] == "note/text_summary"
+    writer.close()
+
+
+def test_without_a_folder_the_run_has_the_name_of_its_time(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with SummaryWriter(comment="-a") as writer:
+        assert writer.log_dir.startswith("runs/")
+        assert writer.log_dir.endswith("-a")
+
+
+@pytest.mark.parametrize(
+    ("add", "told"),
+    [
+        (lambda w: w.add_scalar("a", rg.ones(2)), "must be one number, got shape"),
+        (lambda w: w.add_histogram("a", rg.ones(0)), "has no numbers"),
+        (lambda w: w.add_histogram("a", rg.tensor([1.0, float("nan")])), "1 of 2 numbers of 'a' are not finite"),
+        (lambda w: w.add_image("a", rg.ones(2, 2)), "dataformats='CHW'"),
+        (lambda w: w.add_image("a", rg.ones(2, 2, 2)), "1, 3 or 4 channels, got 2"),
+    ],
+)
+def test_what_can_not_be_shown_is_refused_and_nothing_is_written(add, told, tmp_path):
+    with SummaryWriter(tmp_path) as writer, pytest.raises(ValueError, match=told):
+        add(writer)
+    assert summaries(tmp_path) == []
