@@ -10,15 +10,16 @@ COMPILED := build/compiled
 # Whoever wants no bytecode gets it all the same here: without it each of many processes compiles every module again.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -m pytest -n 2 --dist worksteal
 
-.PHONY: help demo test build env lint format types bench parity mutations recovery cluster stubs clean
+.PHONY: help demo test build env lint format types docs bench parity sanitize mutations recovery cluster stubs clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    train a small model over four pipeline stages (ARGS='--stages 2' passes options on)"
 	@echo "make test    all tests and doctests, compiled and then as plain Python"
-	@echo "make bench   operators beside PyTorch's; bench-autodiff and bench-memory measure autograd's tools and memory"
+	@echo "make bench   operators beside PyTorch's; bench-autodiff, -kernels and -memory measure other things"
 	@echo "make cluster | recovery    pipelines on a Ray cluster; workers killed and restarted"
-	@echo "make lint | format | types | parity | mutations | stubs | build | env | clean"
+	@echo "make docs    the documentation as a site, into build/site"
+	@echo "make lint | format | types | parity | sanitize | mutations | stubs | build | env | clean"
 
 demo: $(VENV)/demo.stamp $(COMPILED)
 	$(VENV)/bin/retrograd demo $(ARGS)
@@ -43,13 +44,25 @@ format: $(VENV)/dev.stamp
 types: $(VENV)/dev.stamp
 	$(VENV)/bin/mypy
 
+docs: $(VENV)/docs.stamp $(COMPILED)
+	$(VENV)/bin/python tools/website.py
+	$(VENV)/bin/zensical build --strict --clean --config-file build/mkdocs.yml
+
 bench: bench-overhead
+
+# On several threads.
+bench-kernels: $(PEERS)/peers.stamp $(COMPILED)
+	$(PEERS)/bin/python benchmarks/kernels.py $(ARGS)
 
 bench-%: $(PEERS)/peers.stamp $(COMPILED)
 	OMP_NUM_THREADS=1 $(PEERS)/bin/python benchmarks/$*.py $(ARGS)
 
 parity: $(PEERS)/peers.stamp $(COMPILED)
 	OMP_NUM_THREADS=1 $(PEERS)/bin/python -m pytest tests/parity $(ARGS)
+
+# The kernels' tests under sanitizers, on Linux with GCC.
+sanitize: $(VENV)/test.stamp
+	$(VENV)/bin/python tools/sanitize.py $(ARGS)
 
 mutations: $(VENV)/test.stamp
 	$(VENV)/bin/python tests/mutations.py $(ARGS)

@@ -9,7 +9,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CCompilerError
 
-CORE = Path("src/retrograd/core")
+CORE, KERNELS = Path("src/retrograd/core"), Path("src/retrograd/kernels")
 HOT = ("level", "tensor", "gradfn", "op", "record", "dispatch", "arithmetic", "engine")
 DIRECTIVES = {"language_level": 3, "binding": True, "initializedcheck": False, "embedsignature": False}
 
@@ -60,10 +60,12 @@ def kernels(include):
     """In C++, by themselves: where they fail to compile, what they do is done with NumPy."""
     return Extension(
         "retrograd.kernels.native",
-        ["src/retrograd/kernels/native.cpp"],
+        sorted(map(str, KERNELS.glob("*.cpp"))),
+        depends=sorted(map(str, KERNELS.glob("*.hpp"))),
         include_dirs=[include],
         language="c++",
         extra_compile_args=FLAGS,
+        extra_link_args=[] if sys.platform == "win32" else ["-pthread"],
     )
 
 

@@ -1,4 +1,7 @@
-"""Draw the pictures of docs/timelines.md: `python tools/timelines.py`. The page's needs Chromium and selenium."""
+"""Draw the pictures of docs/timelines.md: `python tools/timelines.py`. The page's needs Chromium and selenium.
+
+The README's `timeline.png` is what `retrograd demo` leaves behind.
+"""
 
 import random
 import shutil

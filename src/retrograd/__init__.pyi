@@ -50,6 +50,7 @@ from retrograd.core.names import int as int
 from retrograd.core.names import long as long
 from retrograd.core.names import short as short
 from retrograd.interop import array_namespace as _array_namespace
+from retrograd.interop import notebooks as _notebooks
 from retrograd.interop import numpy_protocol as _numpy_protocol
 from retrograd.ops.generators import Generator as Generator
 from retrograd.ops.generators import default_generator as default_generator
@@ -76,6 +77,7 @@ from retrograd import cli as cli
 from retrograd.func.arrays import deriv as deriv
 from retrograd.func.arrays import elementwise_grad as elementwise_grad
 from retrograd import fft as fft
+from retrograd.utils.threads import get_num_threads as get_num_threads
 from retrograd.func.arrays import grad as grad
 from retrograd.func.arrays import grad_and_aux as grad_and_aux
 from retrograd.func.arrays import grad_named as grad_named
@@ -94,6 +96,7 @@ from retrograd import nested as nested
 from retrograd import numpy as numpy
 from retrograd import random as random
 from retrograd import scipy as scipy
+from retrograd.utils.threads import set_num_threads as set_num_threads
 from retrograd import signal as signal
 from retrograd import sklearn as sklearn
 from retrograd import special as special

@@ -17,8 +17,7 @@ LATER = {
         SymInt fx.ProxyableClassMeta fx.proxy.TracerBase
     """,
     "modules": """
-        nn.BatchNorm1d nn.BatchNorm2d nn.Conv2d nn.DataParallel nn.Dropout2d nn.EmbeddingBag nn.GroupNorm
-        nn.InstanceNorm2d nn.MaxPool2d nn.PReLU
+        nn.DataParallel
     """,
     "names of autograd": """
         autograd.SavedTensor autograd.function.BackwardCFunction autograd.grad_mode autograd.grad_mode.no_grad

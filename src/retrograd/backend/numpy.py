@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from retrograd import kernels
 from retrograd.backend.conv import *  # noqa: F403
 from retrograd.backend.images import *  # noqa: F403
 from retrograd.backend.matrices import *  # noqa: F403
@@ -85,38 +86,16 @@ def where(condition, x, other):
     return out.view(x.dtype)
 
 
-def sigmoid(x):
-    """1 / (1 + exp(-x)), without overflow: the exponential is of numbers whose real part is never positive."""
-    if x.dtype.kind == "c":
-        low = x.real < 0
-        e = np.exp(np.where(low, x, -x))
-        return np.where(low, e, np.ones((), x.dtype)) / (1 + e)
-    e = np.exp(-np.abs(x))
-    return np.maximum(e, x >= 0) / (1 + e)  # the larger is 1 or e
-
-
 def relu(x):
     """max(x, 0); NaN stays NaN."""
     real_only("relu", x)
     return np.maximum(x, np.zeros((), x.dtype))
 
 
-def softplus(x, beta, threshold):
-    """log(1 + exp(z)) / beta for z = beta * x, without overflow; x itself where z is more than the threshold."""
-    real_only("softplus", x)
-    z = x if beta == 1 else x * beta
-    out = np.asarray(np.abs(z))
-    np.negative(out, out=out)
-    np.exp(out, out=out)
-    np.log1p(out, out=out)
-    out += np.maximum(z, 0)
-    out /= beta
-    np.copyto(out, x, where=z > threshold)
-    return out
-
-
 def softmax(x, dim):
     """exp(x) / sum(exp(x)) along dim, shifted by the maximum."""
+    if _in_rows(x, dim):
+        return kernels.softmax_rows(x)
     with np.errstate(invalid="ignore"):  # NaN where every number is -inf
         e = np.asarray(np.subtract(x, np.max(x, axis=dim, keepdims=True, initial=-np.inf)))
     np.exp(e, out=e)
@@ -126,9 +105,45 @@ def softmax(x, dim):
 
 def log_softmax(x, dim):
     """log(softmax(x)), without taking the logarithm of a small number."""
+    if _in_rows(x, dim):
+        return kernels.log_softmax_rows(x)
     with np.errstate(invalid="ignore", divide="ignore"):  # NaN where every number is -inf; log(0) of none
         shifted = np.subtract(x, np.max(x, axis=dim, keepdims=True, initial=-np.inf))
         return shifted - np.log(np.sum(np.exp(shifted), axis=dim, keepdims=True))
+
+
+def softmax_grad(g, out, dim):
+    """The derivative of `softmax`, where that is out, times g: it is symmetric."""
+    if _in_rows(out, dim) and g.dtype == out.dtype:
+        return kernels.softmax_grad_rows(g, out)
+    return out * (g - np.sum(g * out, axis=dim, keepdims=True))
+
+
+def log_softmax_grad(g, out, dim):
+    """The derivative of `log_softmax`, where that is out, transposed, times g."""
+    if _in_rows(out, dim) and g.dtype == out.dtype:
+        return kernels.log_softmax_grad_rows(g, out)
+    return g - np.exp(out) * np.sum(g, axis=dim, keepdims=True)
+
+
+def _in_rows(x, dim):
+    """Whether the kernels know the numbers, and dim is the last dimension."""
+    return x.dtype.char in "fd" and x.ndim > 0 and dim in (-1, x.ndim - 1)
+
+
+def norm_rows(x, weight, bias, eps, center):
+    """Rows x (..., m, n) normalized, times weight, plus bias, (..., n)."""
+    each = (*weight.shape[:-1], *(1,) * (x.ndim - weight.ndim), weight.shape[-1])
+    number = x.dtype.type
+    return kernels.norm_rows(x, weight.reshape(each), bias.reshape(each), number(eps), number(center))
+
+
+def norm_rows_grad(g, x, weight, eps, center):
+    """The derivatives of `norm_rows` by x, by the weight and by the bias, times g."""
+    rows = (*weight.shape[:-1], math.prod(x.shape[weight.ndim - 1 : -1]), x.shape[-1])
+    number = x.dtype.type
+    found = kernels.norm_grad_rows(g.reshape(rows), x.reshape(rows), weight, number(eps), number(center))
+    return found[0].reshape(x.shape), found[1], found[2]
 
 
 def logsumexp(x, dim, keepdim):
@@ -312,6 +327,8 @@ def class_loss(x, target, ignore_index):
     """-log softmax(x) at the class that each row is of; 0 where that is ignored."""
     rows = _rows(x)
     places, counts = class_places("cross_entropy", target, ignore_index, x.shape[-1])
+    if x.dtype.char in "fd":
+        return kernels.class_loss_rows(x, target.astype(np.int64, copy=False), np.int64(ignore_index))
     with np.errstate(invalid="ignore"):  # NaN where every number is -inf
         out = logsumexp(rows, 1, False) - rows[places]
     if counts is not None:
@@ -327,6 +344,14 @@ def class_residual(x, target, ignore_index):
     if counts is not None:
         out[~counts] = 0
     return out.reshape(x.shape)
+
+
+def class_grad(g, x, target, ignore_index):
+    """`class_residual`, times g for each row."""
+    if x.dtype.char not in "fd" or g.dtype != x.dtype:
+        return g[..., None] * class_residual(x, target, ignore_index)
+    class_places("cross_entropy", target, ignore_index, x.shape[-1])
+    return kernels.class_grad_rows(x, target.astype(np.int64, copy=False), np.int64(ignore_index), g)
 
 
 def pick_class(x, target, ignore_index):

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from retrograd import kernels
+from retrograd.kernels import twins
 
 __all__ = [
     "entr",
@@ -12,7 +13,9 @@ __all__ = [
     "floor_divide",
     "fmod",
     "gelu",
-    "gelu_slope",
+    "gelu_grad",
+    "gelu_tanh",
+    "gelu_tanh_grad",
     "i0",
     "left_shift",
     "lerp",
@@ -26,7 +29,14 @@ __all__ = [
     "recurrence",
     "remainder",
     "right_shift",
+    "sigmoid",
+    "sigmoid_grad",
+    "silu",
+    "silu_grad",
     "sinc_derivative",
+    "softplus",
+    "softplus_grad",
+    "tanh_grad",
     "xlog1py",
     "xlogy",
 ]
@@ -55,15 +65,19 @@ def of_reals(name, kernel):
 
 
 def _of_floats(name, kernel):
-    """A kernel for float32 and float64, which refuses complex numbers and takes half precision by way of single."""
+    """A kernel for float32 and float64, which refuses complex numbers and takes half precision by way of single.
 
-    def function(x):
+    Operands are of one dtype; settings, Python's numbers, come behind.
+    """
+
+    def function(x, *others):
         x = np.asarray(x)
         if x.dtype.kind == "c":
             raise TypeError(f"{name}: complex numbers are not supported, got {x.dtype}")
         if x.dtype.num in (_SINGLE, _DOUBLE):
-            return kernel(x)
-        return kernel(x.astype(np.float32 if x.dtype == np.float16 else np.float64)).astype(x.dtype)
+            return kernel(x, *[o if isinstance(o, np.ndarray) else x.dtype.type(o) for o in others])
+        wide = np.dtype(np.float32 if x.dtype == np.float16 else np.float64)
+        return kernel(x.astype(wide), *[np.asarray(o, wide) for o in others]).astype(x.dtype)
 
     return function
 
@@ -72,7 +86,38 @@ _SINGLE, _DOUBLE = np.dtype(np.float32).num, np.dtype(np.float64).num
 
 erf = _of_floats("erf", kernels.erf)
 gelu = _of_floats("gelu", kernels.gelu)
-gelu_slope = _of_floats("gelu_slope", kernels.gelu_slope)
+gelu_grad = _of_floats("gelu_grad", kernels.gelu_grad)
+gelu_tanh, gelu_tanh_grad = _of_floats("gelu", kernels.gelu_tanh), _of_floats("gelu_tanh_grad", kernels.gelu_tanh_grad)
+softplus, softplus_grad = _of_floats("softplus", kernels.softplus), _of_floats("softplus_grad", kernels.softplus_grad)
+
+
+def _or_complex(name, kernel, formula):
+    """`_of_floats`, with a formula for complex numbers."""
+    of_floats = _of_floats(name, kernel)
+
+    def function(x, *others):
+        return formula(x, *others) if np.asarray(x).dtype.kind == "c" else of_floats(x, *others)
+
+    return function
+
+
+def _complex_sigmoid(x):
+    """Without overflow: the exponential is of numbers whose real part is never positive."""
+    low = x.real < 0
+    e = np.exp(np.where(low, x, -x))
+    return np.where(low, e, np.ones((), x.dtype)) / (1 + e)
+
+
+def _complex_silu_grad(g, x):
+    s = _complex_sigmoid(x)
+    return g * (s * (1 + x * (1 - s)))
+
+
+sigmoid = _or_complex("sigmoid", kernels.sigmoid, _complex_sigmoid)
+silu = _or_complex("silu", kernels.silu, lambda x: x * _complex_sigmoid(x))
+silu_grad = _or_complex("silu", kernels.silu_grad, _complex_silu_grad)
+sigmoid_grad = _or_complex("sigmoid", kernels.sigmoid_grad, twins.sigmoid_grad)
+tanh_grad = _or_complex("tanh", kernels.tanh_grad, twins.tanh_grad)
 
 
 # --------------------------------------------------------------------------------------- logarithms of products

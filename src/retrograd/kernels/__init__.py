@@ -16,7 +16,15 @@ if os.environ.get("RETROGRAD_PURE", "") in ("", "0"):
 
 compiled = chosen is not twins
 memory.keep(memory.asked_for())
-erf, gelu, gelu_slope = chosen.erf, chosen.gelu, chosen.gelu_slope
-standardize_rows, mix_rows, affine_rows = chosen.standardize_rows, chosen.mix_rows, chosen.affine_rows
 
-__all__ = ["affine_rows", "compiled", "erf", "gelu", "gelu_slope", "mix_rows", "standardize_rows"]
+erf, gelu, gelu_grad = chosen.erf, chosen.gelu, chosen.gelu_grad
+gelu_tanh, gelu_tanh_grad = chosen.gelu_tanh, chosen.gelu_tanh_grad
+sigmoid, sigmoid_grad, silu, silu_grad = chosen.sigmoid, chosen.sigmoid_grad, chosen.silu, chosen.silu_grad
+tanh_grad, softplus, softplus_grad = chosen.tanh_grad, chosen.softplus, chosen.softplus_grad
+masked, adam, momentum = chosen.masked, chosen.adam, chosen.momentum
+standardize_rows, mix_rows, affine_rows = chosen.standardize_rows, chosen.mix_rows, chosen.affine_rows
+softmax_rows, softmax_grad_rows = chosen.softmax_rows, chosen.softmax_grad_rows
+log_softmax_rows, log_softmax_grad_rows = chosen.log_softmax_rows, chosen.log_softmax_grad_rows
+class_loss_rows, class_grad_rows = chosen.class_loss_rows, chosen.class_grad_rows
+norm_rows, norm_grad_rows = chosen.norm_rows, chosen.norm_grad_rows
+get_num_threads, set_num_threads = chosen.get_num_threads, chosen.set_num_threads

@@ -95,6 +95,110 @@ def _normal(x):
     return x.dtype.type(0.5) * (1 + erf(x * x.dtype.type(math.sqrt(0.5))))
 
 
+def gelu_grad(g, x):
+    """g times the derivative of `gelu` at x."""
+    return g * gelu_slope(x)
+
+
+_ROOT = 2 * math.sqrt(2 / math.pi)
+
+
+def gelu_tanh(x):
+    """x (1 + tanh(u)) / 2 for u = sqrt(2 / pi) (x + 0.044715 x^3)."""
+    with np.errstate(invalid="ignore", over="ignore"):  # NaN at minus infinity
+        return x * sigmoid(_ROOT * (x + 0.044715 * x * x * x))
+
+
+def gelu_tanh_grad(g, x):
+    """g times the derivative of `gelu_tanh` at x."""
+    far = 13.0 if x.dtype == np.float32 else 37.0
+    y = np.clip(x, -far, far)
+    u = _ROOT * (y + 0.044715 * y * y * y)
+    s, other = sigmoid(u), sigmoid(-u)
+    with np.errstate(invalid="ignore"):  # NaN at infinity, as PyTorch has it
+        return g * (s + y * s * other * (_ROOT * (1 + 3 * 0.044715 * y * y)) + (x - x))
+
+
+def sigmoid(x):
+    """1 / (1 + exp(-x)), without overflow: the exponential is of numbers that are never positive."""
+    with np.errstate(under="ignore"):
+        e = np.exp(-np.abs(x))
+    return np.maximum(e, x >= 0) / (1 + e)  # the larger is 1 or e
+
+
+def sigmoid_grad(g, out):
+    """g times the derivative of `sigmoid` where that is `out`."""
+    return g * (out * (1 - out))
+
+
+def silu(x):
+    """x times its sigmoid."""
+    with np.errstate(invalid="ignore", under="ignore"):  # NaN at minus infinity
+        return x * sigmoid(x)
+
+
+def silu_grad(g, x):
+    """g times the derivative of `silu` at x."""
+    with np.errstate(invalid="ignore", under="ignore"):
+        return g * (sigmoid(x) * (1 + x * sigmoid(-x)))
+
+
+def tanh_grad(g, out):
+    """g times the derivative of tanh where that is `out`."""
+    return g * (1 - out * out)
+
+
+def softplus(x, beta, threshold):
+    """log(1 + exp(z)) / beta for z = beta x, without overflow; x itself where z is more than the threshold."""
+    z = x * beta
+    out = np.asarray(-np.abs(z))
+    with np.errstate(under="ignore"):
+        np.exp(out, out=out)
+    np.log1p(out, out=out)
+    out += np.maximum(z, 0)
+    out /= beta
+    np.copyto(out, x, where=z > threshold)
+    return out
+
+
+def softplus_grad(g, x, beta, threshold):
+    """g times the derivative of `softplus` at x."""
+    z = x * beta
+    return np.where(z > threshold, g, g * sigmoid(z))
+
+
+def masked(x, u, p):
+    """x / (1 - p), and 0 times x where u is less than p: dropout, with u uniform from 0 to 1."""
+    return x * np.asarray((u >= p) * (1 / (1 - p)), x.dtype)
+
+
+# ------------------------------------------------------------------------------------------ steps of optimizers
+
+
+def adam(p, g, m, v, sign, decay, left, beta1, beta2, rest1, rest2, eps, step, out):
+    """Adam's step, written into out = (p, m, v): means m and v of d = sign g + decay p and of its square.
+
+    p becomes left p - step m / (sqrt(v) + eps); rest1 and rest2 are what the betas leave to d.
+    """
+    d = sign * g + decay * p
+    np.add(m * beta1, d * rest1, out=out[1])
+    np.add(v * beta2, d * d * rest2, out=out[2])
+    np.subtract(p * left, step * (out[1] / (np.sqrt(out[2]) + eps)), out=out[0])
+
+
+def momentum(p, g, b, sign, decay, kept, taken, far, further, out):
+    """A step of gradient descent with momentum, written into out = (p, b): the sum b of d = sign g + decay p.
+
+    b becomes kept b + taken d, and p goes back by far d + further b.
+    """
+    d = sign * g + decay * p
+    np.add(b * kept, d * taken, out=out[1])
+    np.subtract(p, far * d + further * out[1], out=out[0])
+
+
+# ------------------------------------------------------------------------------------------------------ of rows
+
+
 def standardize_rows(x, eps):
     """Of each row (x - mean) / sqrt(variance + eps), the mean and the variance."""
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -118,3 +222,84 @@ def affine_rows(x, weight, bias):
     out = x * weight
     out += bias
     return out
+
+
+def softmax_rows(x):
+    """exp(x) / sum(exp(x)) of each row."""
+    with np.errstate(invalid="ignore", under="ignore"):  # NaN where every number is -inf
+        e = np.exp(x - np.max(x, axis=-1, keepdims=True, initial=-np.inf))
+    e /= np.sum(e, axis=-1, keepdims=True)
+    return e
+
+
+def log_softmax_rows(x):
+    """log(softmax(x)) of each row, without taking the logarithm of a small number."""
+    with np.errstate(invalid="ignore", divide="ignore", under="ignore"):
+        shifted = x - np.max(x, axis=-1, keepdims=True, initial=-np.inf)
+        return shifted - np.log(np.sum(np.exp(shifted), axis=-1, keepdims=True))
+
+
+def softmax_grad_rows(g, out):
+    """The derivative of `softmax_rows` along g, where that is `out`: a symmetric matrix times g."""
+    return out * (g - np.sum(g * out, axis=-1, keepdims=True))
+
+
+def log_softmax_grad_rows(g, out):
+    """The derivative of `log_softmax_rows` where that is `out`, transposed, times g."""
+    with np.errstate(under="ignore"):
+        return g - np.exp(out) * np.sum(g, axis=-1, keepdims=True)
+
+
+def class_loss_rows(x, target, ignored):
+    """-log_softmax(x) at the number of each row's class, which must be one; 0 where that is `ignored`."""
+    at = np.where(target == ignored, 0, target)[..., None]
+    loss = -np.take_along_axis(log_softmax_rows(x), at, axis=-1)[..., 0]
+    return np.where(target == ignored, np.zeros((), x.dtype), loss)
+
+
+def class_grad_rows(x, target, ignored, g):
+    """The derivative of `class_loss_rows` times g for each row: g (softmax(x) - 1 at its class)."""
+    out = softmax_rows(x)
+    at = np.where(target == ignored, 0, target)[..., None]
+    np.put_along_axis(out, at, np.take_along_axis(out, at, axis=-1) - 1, axis=-1)
+    out *= np.asarray(g)[..., None]
+    out[target == ignored] = 0
+    return out
+
+
+def norm_rows(x, weight, bias, eps, center):
+    """(x - mean) / sqrt(variance + eps) * weight + bias of each row; if center is 0, the mean counts as 0."""
+    return _standard(x, eps, center)[0] * weight + bias
+
+
+def norm_grad_rows(g, x, weight, eps, center):
+    """The derivatives of `norm_rows` times g: those by x, by the weight and by the bias."""
+    y, scale = _standard(x, eps, center)
+    h = g * weight[..., None, :]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        count = np.asarray(x.shape[-1], x.dtype)
+        back = h - y * (np.sum(h * y, axis=-1, keepdims=True) / count)
+        if center:
+            back -= np.sum(h, axis=-1, keepdims=True) / count
+    return back * scale, np.sum(g * y, axis=-2), np.sum(g, axis=-2)
+
+
+def _standard(x, eps, center):
+    """The rows with mean 0 and variance 1, and what they were multiplied by."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        count = np.asarray(x.shape[-1], x.dtype)
+        away = x - np.sum(x, axis=-1, keepdims=True) / count if center else x
+        scale = 1 / np.sqrt(np.sum(away * away, axis=-1, keepdims=True) / count + eps)
+        return away * scale, scale
+
+
+# -------------------------------------------------------------------------------------------------- of threads
+
+
+def get_num_threads():
+    """NumPy's own loops have one."""
+    return 1
+
+
+def set_num_threads(most):
+    """There is nothing to set."""

@@ -13,12 +13,14 @@ from retrograd.nested.elementwise import beside, like_each
 from retrograd.nested.layout import Layout, is_nested, layout
 from retrograd.nested.segment_scans import (
     for_rows,
+    log_softmax_back,
     segment_cumprod,
     segment_cumsum,
     segment_log_softmax,
     segment_logcumsumexp,
     segment_recurrence,
     segment_softmax,
+    softmax_back,
 )
 from retrograd.nested.segments import rows_found
 from retrograd.ops.create import as_tensor
@@ -155,6 +157,8 @@ def _sorted_values(xs: list[Tensor], structure: Structure, row: int, params: dic
 SCANS: dict[str, Scan] = {
     "softmax": _converting(segment_softmax),
     "log_softmax": _converting(segment_log_softmax),
+    "softmax_grad": _plain(softmax_back),
+    "log_softmax_grad": _plain(log_softmax_back),
     "cumsum": _cumulative(segment_cumsum),
     "cumprod": _cumulative(segment_cumprod),
     "logcumsumexp": _plain(segment_logcumsumexp),

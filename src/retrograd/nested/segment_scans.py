@@ -34,7 +34,7 @@ class segment_softmax(Scan):
         return segments.segment_softmax(x, structure, row, False)
 
     def vjp_x(g, out, structure, row):
-        return out * (g - _total(g * out, structure, row))
+        return softmax_back(g, out, structure, row)
 
     jvp_x = vjp_x  # the Jacobian, diag(s) - s s^T, is symmetric
 
@@ -48,10 +48,20 @@ class segment_log_softmax(Scan):
         return segments.segment_softmax(x, structure, row, True)
 
     def vjp_x(g, out, structure, row):
-        return g - exp(out) * _total(g, structure, row)
+        return log_softmax_back(g, out, structure, row)
 
     def jvp_x(t, out, structure, row):
         return t - _total(exp(out) * t, structure, row)
+
+
+def softmax_back(g, out, structure, row):
+    """What `segment_softmax` sends back, where it is `out`."""
+    return out * (g - _total(g * out, structure, row))
+
+
+def log_softmax_back(g, out, structure, row):
+    """What `segment_log_softmax` sends back, where it is `out`."""
+    return g - exp(out) * _total(g, structure, row)
 
 
 def _total(x, structure, row):

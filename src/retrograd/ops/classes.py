@@ -43,7 +43,7 @@ class class_loss(OfClasses):
         return Aval(target.shape, x.dtype)
 
     def vjp_x(g, x, target, ignore_index):
-        return unsqueeze(g, -1) * class_residual(x, target, ignore_index=ignore_index)
+        return class_grad(g, x, target, ignore_index=ignore_index)
 
     def jvp_x(t, x, target, ignore_index):
         return sum_over(t * class_residual(x, target, ignore_index=ignore_index), -1)
@@ -94,6 +94,45 @@ class class_residual(OfClasses):
     def samples(r):
         yield (r(3, 4), r.ints(4, (3,))), {}
         yield (r(2, 3, 4), r.ints(4, (2, 3))), {"ignore_index": 1}
+
+
+@op("class_grad(Tensor t, Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
+class class_grad(OfClasses):
+    """The derivative of `class_loss` times t (...), one number for each row: `class_residual` with weights."""
+
+    public = False
+    method = False
+
+    @classmethod
+    def dependence(cls, i, out, /, t, x, target, **params):
+        """On those of the same place in front."""
+        return from_behind(target.ndim, target.ndim)
+
+    def impl(xp, t, x, target, *, ignore_index):
+        check_classes("cross_entropy", x, target)
+        return xp.class_grad(t, x, target, ignore_index)
+
+    def shape(t, x, target, *, ignore_index):
+        check_classes("cross_entropy", x, target)
+        if t.shape != target.shape:
+            raise ValueError(f"class_grad: weights {t.shape} and targets {target.shape} do not fit")
+        return x
+
+    def vjp_t(g, x, target, ignore_index):
+        return sum_over(g * class_residual(x, target, ignore_index=ignore_index), -1)
+
+    def vjp_x(g, t, x, target, ignore_index):
+        return unsqueeze(t, -1) * _softmax_slope(g, x, target, ignore_index)
+
+    def jvp_t(t, x, target, ignore_index):
+        return class_grad(t, x, target, ignore_index=ignore_index)
+
+    def jvp_x(t_x, t, x, target, ignore_index):
+        return unsqueeze(t, -1) * _softmax_slope(t_x, x, target, ignore_index)
+
+    def samples(r):
+        yield (r(3), r(3, 4), r.ints(4, (3,))), {}
+        yield (r(2, 3), r(2, 3, 4), r.ints(4, (2, 3))), {"ignore_index": 1}
 
 
 def _softmax_slope(g, x, target, ignore_index):

@@ -71,11 +71,10 @@ class softmax(_Converting, aliases="nn.functional.softmax special.softmax"):
         return xp.softmax(xp.cast(x, _computing("softmax", x, dtype)), dim)
 
     def vjp_x(g, out, dim):
-        return out * (g - sum_over(g * out, dim, keepdim=True))
+        return softmax_grad(g, out, dim=dim)
 
     def jvp_x(t, out, dim):
-        t = cast_to(t, out.dtype)
-        return out * (t - sum_over(t * out, dim, keepdim=True))  # the Jacobian, diag(s) - s s^T, is symmetric
+        return softmax_grad(cast_to(t, out.dtype), out, dim=dim)  # the Jacobian, diag(s) - s s^T, is symmetric
 
     samples = _softmax_samples
     errors = _softmax_errors
@@ -94,7 +93,7 @@ class log_softmax(_Converting, aliases="nn.functional.log_softmax special.log_so
         return xp.log_softmax(xp.cast(x, _computing("log_softmax", x, dtype)), dim)
 
     def vjp_x(g, out, dim):
-        return g - exp(out) * sum_over(g, dim, keepdim=True)
+        return log_softmax_grad(g, out, dim=dim)
 
     def jvp_x(t, out, dim):
         t = cast_to(t, out.dtype)
@@ -102,6 +101,69 @@ class log_softmax(_Converting, aliases="nn.functional.log_softmax special.log_so
 
     samples = _softmax_samples
     errors = _softmax_errors
+
+
+class _OfPair(Rowwise):
+    """Of two tensors of one shape and dtype."""
+
+    public = False
+    method = False
+
+    @classmethod
+    def shape(cls, t, y, *, dim):
+        """Theirs."""
+        check_floating(cls.__name__, y)
+        canonical_dim(cls.__name__, dim, y.ndim)
+        if t.shape != y.shape or t.dtype != y.dtype:
+            raise ValueError(f"{cls.__name__}: {t} and {y} differ")
+        return y
+
+    def samples(r):
+        yield (r(4), r(4)), {"dim": 0}
+        yield (r(2, 3, 4), r(2, 3, 4)), {"dim": -2}
+        yield (r(3, 4), r(3, 4)), {"dim": 1}
+
+
+@op("softmax_grad(Tensor t, Tensor y, *, int dim) -> Tensor")
+class softmax_grad(_OfPair):
+    """The derivative of `softmax`, where that is y, times t: (diag(y) - y y^T) t."""
+
+    def impl(xp, t, y, *, dim):
+        check_floating("softmax_grad", y)
+        return xp.softmax_grad(t, y, dim)
+
+    def vjp_t(g, y, dim):
+        return softmax_grad(g, y, dim=dim)
+
+    def vjp_y(g, t, y, dim):
+        return g * (t - sum_over(t * y, dim, keepdim=True)) - t * sum_over(g * y, dim, keepdim=True)
+
+    def jvp_t(t, y, dim):
+        return softmax_grad(t, y, dim=dim)
+
+    def jvp_y(t_y, t, y, dim):
+        return t_y * (t - sum_over(t * y, dim, keepdim=True)) - y * sum_over(t * t_y, dim, keepdim=True)
+
+
+@op("log_softmax_grad(Tensor t, Tensor y, *, int dim) -> Tensor")
+class log_softmax_grad(_OfPair):
+    """The derivative of `log_softmax`, where that is y, transposed, times t: t - exp(y) sum(t)."""
+
+    def impl(xp, t, y, *, dim):
+        check_floating("log_softmax_grad", y)
+        return xp.log_softmax_grad(t, y, dim)
+
+    def vjp_t(g, y, dim):
+        return g - sum_over(g * exp(y), dim, keepdim=True)
+
+    def vjp_y(g, t, y, dim):
+        return -g * exp(y) * sum_over(t, dim, keepdim=True)
+
+    def jvp_t(t, y, dim):
+        return log_softmax_grad(t, y, dim=dim)
+
+    def jvp_y(t_y, t, y, dim):
+        return -t_y * exp(y) * sum_over(t, dim, keepdim=True)
 
 
 # ------------------------------------------------------------------------------------------ of length 1

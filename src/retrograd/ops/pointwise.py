@@ -217,7 +217,7 @@ cosh = pointwise("cosh(Tensor x) -> Tensor", xp.cosh,
     vjp=lambda g, x: g * sinh(x), promotion="float")  # fmt: skip
 tanh = pointwise("tanh(Tensor x) -> Tensor", xp.tanh,
     "The hyperbolic tangent.",
-    vjp=lambda g, out: g * (1 - out * out), promotion="float", aliases="nn.functional.tanh")  # fmt: skip
+    vjp=lambda g, out: tanh_grad(g, out), promotion="float", aliases="nn.functional.tanh")  # fmt: skip
 asinh = pointwise("asinh(Tensor x) -> Tensor", xp.arcsinh,
     "The inverse hyperbolic sine.",
     vjp=lambda g, x: g * rsqrt(x * x + 1), promotion="float", aliases="arcsinh")  # fmt: skip
@@ -242,18 +242,14 @@ erf = pointwise("erf(Tensor x) -> Tensor", xp.erf,
 
 sigmoid = pointwise("sigmoid(Tensor x) -> Tensor", xp.sigmoid,
     "1 / (1 + exp(-x)).",
-    vjp=lambda g, out: g * (out * (1 - out)), promotion="float",
+    vjp=lambda g, out: sigmoid_grad(g, out), promotion="float",
     aliases="nn.functional.sigmoid special.expit")  # fmt: skip
 relu = pointwise("relu(Tensor x) -> Tensor", xp.relu,
     "max(x, 0); its derivative at 0 is 0, and at NaN 1.",
     vjp=lambda g, out: g * (out != 0), aliases="nn.functional.relu")  # fmt: skip
-silu = pointwise("silu(Tensor x) -> Tensor", lambda xp, x: x * xp.sigmoid(x),
+silu = pointwise("silu(Tensor x) -> Tensor", xp.silu,
     "x * sigmoid(x), also called swish.",
-    vjp=lambda g, x: g * _silu_slope(x, sigmoid(x)), promotion="float", aliases="nn.functional.silu")  # fmt: skip
-
-
-def _silu_slope(x, s):
-    return s * (1 + x * (1 - s))
+    vjp=lambda g, x: silu_grad(g, x), promotion="float", aliases="nn.functional.silu")  # fmt: skip
 
 
 @op("softplus(Tensor x, float beta=1.0, float threshold=20.0) -> Tensor")
@@ -264,8 +260,7 @@ class softplus(Pointwise, promotion="float", aliases="nn.functional.softplus"):
         return xp.softplus(x, beta, threshold)
 
     def vjp_x(g, x, beta, threshold):
-        steep = x if beta == 1 else x * beta
-        return where(steep > threshold, g, g * sigmoid(steep))
+        return softplus_grad(g, x, beta, threshold)
 
     def samples(r):
         yield (r(3, 2),), {}
@@ -273,10 +268,66 @@ class softplus(Pointwise, promotion="float", aliases="nn.functional.softplus"):
         yield (r(),), {"threshold": -0.5}
 
 
-gelu_slope = pointwise("gelu_slope(Tensor x) -> Tensor", xp.gelu_slope,
-    "The derivative of the exact `gelu`: the normal distribution function, and x times the density.",
-    promotion="float", public=False, method=False,
-    vjp=lambda g, x: g * ((2 - x * x) * exp(-0.5 * x * x) / math.sqrt(2 * math.pi)))
+# ---- g times their derivatives, in one pass over memory
+
+
+def _slope(schema, impl, doc, **rules):
+    return pointwise(schema, impl, doc, promotion="float", public=False, method=False, in_place=False, **rules)
+
+
+tanh_grad = _slope("tanh_grad(Tensor t, Tensor y) -> Tensor", xp.tanh_grad,
+    "t times the derivative of `tanh` where that is y.",
+    vjp_t=lambda g, y: tanh_grad(g, y), vjp_y=lambda g, t, y: g * t * (-2 * y))  # fmt: skip
+sigmoid_grad = _slope("sigmoid_grad(Tensor t, Tensor y) -> Tensor", xp.sigmoid_grad,
+    "t times the derivative of `sigmoid` where that is y.",
+    vjp_t=lambda g, y: sigmoid_grad(g, y), vjp_y=lambda g, t, y: g * t * (1 - 2 * y))  # fmt: skip
+
+
+def _silu_curve(x, s):
+    """The second derivative of `silu`, s being the sigmoid."""
+    return s * (1 - s) * (2 + x * (1 - 2 * s))
+
+
+silu_grad = _slope("silu_grad(Tensor t, Tensor x) -> Tensor", xp.silu_grad,
+    "t times the derivative of `silu` at x.",
+    vjp_t=lambda g, x: silu_grad(g, x), vjp_x=lambda g, t, x: g * t * _silu_curve(x, sigmoid(x)))  # fmt: skip
+gelu_grad = _slope("gelu_grad(Tensor t, Tensor x) -> Tensor", xp.gelu_grad,
+    "t times the derivative of the exact `gelu` at x: the normal distribution function, and x times the density.",
+    vjp_t=lambda g, x: gelu_grad(g, x),
+    vjp_x=lambda g, t, x: g * t * ((2 - x * x) * exp(-0.5 * x * x) / math.sqrt(2 * math.pi)))  # fmt: skip
+
+
+def _gelu_tanh_curve(x):
+    """The second derivative of x s(u) for the sigmoid s and u = 2 sqrt(2 / pi) (x + 0.044715 x^3)."""
+    root = 2 * math.sqrt(2 / math.pi)
+    s = sigmoid(root * (x + 0.044715 * x * x * x))
+    first, second = root * (1 + 3 * 0.044715 * x * x), root * 6 * 0.044715 * x
+    return s * (1 - s) * (2 * first + x * (second + first * first * (1 - 2 * s)))
+
+
+gelu_tanh_grad = _slope("gelu_tanh_grad(Tensor t, Tensor x) -> Tensor", xp.gelu_tanh_grad,
+    "t times the derivative of `gelu` by its formula with tanh, at x.",
+    vjp_t=lambda g, x: gelu_tanh_grad(g, x), vjp_x=lambda g, t, x: g * t * _gelu_tanh_curve(x))  # fmt: skip
+
+
+@op("softplus_grad(Tensor t, Tensor x, float beta=1.0, float threshold=20.0) -> Tensor")
+class softplus_grad(Pointwise, promotion="float", public=False, method=False, in_place=False):
+    """t times the derivative of `softplus` at x: a sigmoid."""
+
+    def impl(xp, t, x, *, beta, threshold):
+        return xp.softplus_grad(t, x, beta, threshold)
+
+    def vjp_t(g, x, beta, threshold):
+        return softplus_grad(g, x, beta, threshold)
+
+    def vjp_x(g, t, x, beta, threshold):
+        z = x * beta
+        s = sigmoid(z)
+        return where(z > threshold, 0, g * t * (s * (1 - s) * beta))
+
+    def samples(r):
+        yield (r(3, 2), r(3, 2)), {}
+        yield (r(4, 1), r(3)), {"beta": 2.5, "threshold": 1.0}
 
 
 @op("gelu(Tensor x, *, str approximate='none') -> Tensor")
@@ -291,14 +342,12 @@ class gelu(Pointwise, promotion="float", aliases="nn.functional.gelu"):
             return xp.gelu(x)
         if approximate != "tanh":
             raise RuntimeError(f'gelu: approximate must be "none" or "tanh", got {approximate!r}')
-        return 0.5 * x * (1 + xp.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
+        return xp.gelu_tanh(x)
 
     def vjp_x(g, x, approximate):
         if approximate == "none":
-            return g * gelu_slope(x)
-        t = tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x))
-        slope = math.sqrt(2 / math.pi) * (1 + 3 * 0.044715 * x * x)
-        return g * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * slope)
+            return gelu_grad(g, x)
+        return gelu_tanh_grad(g, x)
 
     def samples(r):
         yield (r(3, 2),), {}

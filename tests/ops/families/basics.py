@@ -17,6 +17,15 @@ def gelu(x, approximate):
     return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
+def gelu_slope(x):
+    return 0.5 * (1 + erf(x / math.sqrt(2))) + x * np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+
+
+def gelu_tanh_slope(x):
+    u, du = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3), math.sqrt(2 / math.pi) * (1 + 3 * 0.044715 * x**2)
+    return 0.5 * (1 + np.tanh(u)) + 0.5 * x * du / np.cosh(u) ** 2
+
+
 def axis(dim):
     return None if dim == () else dim
 

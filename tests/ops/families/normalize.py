@@ -63,7 +63,30 @@ def local_response_norm(x, size, alpha, beta, k):
     return out
 
 
+def norm_rows(x, weight, bias, eps, center):
+    y = rms_norm(x, None, x.shape[-1:], eps) if not center else standardized(x, (-1,), eps)
+    return y * by_rows(weight, x) + by_rows(bias, x)
+
+
+def by_rows(v, x):
+    return v if v.ndim == 1 else v[:, None]
+
+
+def norm_rows_grad(g, x, weight, eps, center):
+    """Its Jacobian's columns, one number of x at a time, by complex steps."""
+    dx, zeros = np.empty_like(x), np.zeros_like(weight)
+    for at in np.ndindex(x.shape):
+        moved = x.astype(complex)
+        moved[at] += 1e-20j
+        away = moved - moved.mean(-1, keepdims=True) if center else moved
+        out = away / np.sqrt((away * away).mean(-1, keepdims=True) + eps) * by_rows(weight, x)
+        dx[at] = (g * out.imag).sum() / 1e-20
+    return dx, (g * norm_rows(x, zeros + 1, zeros, eps, center)).sum(-2), g.sum(-2)
+
+
 ORACLES = {
+    "norm_rows": norm_rows,
+    "norm_rows_grad": norm_rows_grad,
     "channel_standardize": channel_standardize,
     "channel_dot": lambda x, y: (x * y).sum((0, 2)),
     "channel_mix": channel_mix,

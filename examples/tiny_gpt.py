@@ -1,0 +1,160 @@
+"""A small GPT that learns to write like Python's manual, letter by letter, and then writes with a key-value cache.
+
+    pip install "retrograd[viz]"
+    python examples/tiny_gpt.py
+
+The text is what `help("for")` and its like print, and comes with Python. Four transformer blocks see up to 128 letters
+and say which comes next. How well they do is measured in bits per letter, on the last tenth of the text, which they
+have not seen, beside what counting achieves: single letters, pairs and threes. The matrices learn by Muon, everything
+else by Adam. When it writes, a `KVCache` remembers what the blocks have made of the letters so far, so that only the
+new one goes through them.
+"""
+
+import math
+import time
+from pathlib import Path
+from pydoc_data.topics import topics
+
+import numpy as np
+
+import retrograd as rg
+from retrograd import nn, optim
+from retrograd.nn import functional as F
+
+TEXT = "\n".join(topics[name] for name in sorted(topics))
+LETTERS = sorted(set(TEXT))
+NUMBERS = {letter: number for number, letter in enumerate(LETTERS)}
+CONTEXT = 128
+
+
+class GPT(nn.Module):
+    """Scores of the next letter: A. Radford et al., Language Models are Unsupervised Multitask Learners, 2019."""
+
+    def __init__(self, width: int, heads: int = 4, blocks: int = 4) -> None:
+        super().__init__()
+        self.letters = nn.Embedding(len(LETTERS), width)
+        nn.init.normal_(self.letters.weight, std=0.5)  # else they drown out the places
+        self.places = nn.SinusoidalPositions(width)
+        block = nn.TransformerEncoderLayer(width, heads, 4 * width, 0.0, "gelu", batch_first=True, norm_first=True)
+        self.blocks = nn.TransformerEncoder(block, blocks, nn.LayerNorm(width))
+        self.scores = nn.Linear(width, len(LETTERS))
+
+    def forward(self, letters: rg.Tensor, cache: nn.KVCache | None = None) -> rg.Tensor:
+        """(texts, positions) to (texts, positions, letters); with a cache, the positions behind those that it knows."""
+        x = self.places(self.letters(letters), offset=0 if cache is None else len(cache))
+        return self.scores(self.blocks(x, is_causal=True, cache=cache))
+
+
+def numbers(text: str) -> rg.Tensor:
+    return rg.tensor([NUMBERS[letter] for letter in text])
+
+
+def bits(model: GPT, texts: rg.Tensor) -> rg.Tensor:
+    """The mean of -log2 of the probability of each letter of texts (n, positions + 1) but the first."""
+    return F.cross_entropy(model(texts[:, :-1]).flatten(0, 1), texts[:, 1:].flatten()) / math.log(2)
+
+
+def counted(learned: np.ndarray, held: np.ndarray, before: int) -> float:
+    """The bits per letter of held text, by counts in the learned one of what follows each so many letters."""
+    kinds = len(LETTERS)
+    places = np.zeros(len(held) - before, int), np.zeros(len(learned) - before, int)
+    for found, text in zip(places, (held, learned), strict=True):
+        for i in range(before + 1):
+            found += text[i : i + len(found)] * kinds ** (before - i)
+    tables = np.bincount(places[1], minlength=kinds ** (before + 1)) + 0.01
+    rows = tables.reshape(-1, kinds).sum(1)
+    return -np.log2(tables[places[0]] / rows[places[0] // kinds]).mean()
+
+
+# --------------------------------------------------------------------------------------------------- it learns
+
+
+def train(model: GPT, text: rg.Tensor, steps: int, batch: int = 8) -> list[float]:
+    """The bits per letter before each step."""
+    matrices = [p for p in model.blocks.parameters() if p.ndim == 2]
+    others = [p for p in model.parameters() if all(p is not matrix for matrix in matrices)]
+    optimizers = optim.Muon(matrices, lr=0.02, weight_decay=0.0), optim.AdamW(others, lr=3e-3)
+    schedules = [
+        optim.lr_scheduler.LambdaLR(o, lambda n: min(1, 10 * (n + 1) / steps, 1.6 * (steps - n) / steps))
+        for o in optimizers
+    ]
+    losses = []
+    for number in range(steps):
+        start = rg.randint(len(text) - CONTEXT, (batch, 1))
+        loss = bits(model, text[start + rg.arange(CONTEXT + 1)])
+        model.zero_grad()
+        loss.backward()
+        for each in (*optimizers, *schedules):
+            each.step()
+        losses.append(loss.item())
+        if number % 100 == 99:
+            print(f"step {number + 1}: {sum(losses[-100:]) / 100:.2f} bits per letter")
+    return losses
+
+
+# --------------------------------------------------------------------------------------------------- it writes
+
+
+@rg.no_grad()
+def written(model: GPT, prompt: str, length: int, cached: bool = True, warmth: float = 0.7) -> str:
+    """A prompt and what the model writes behind it. A full context starts anew with its last half."""
+    text, cache = numbers(prompt)[None], nn.KVCache()
+    new = text
+    for _ in range(length):
+        if len(cache) + new.shape[1] > CONTEXT:
+            new, cache = text[:, -CONTEXT // 2 :], nn.KVCache()
+        scores = model(new, cache if cached else None)[:, -1]
+        letter = rg.multinomial(F.softmax(scores / warmth, -1), 1)
+        text = rg.cat([text, letter], 1)
+        new = letter if cached else rg.cat([new, letter], 1)
+    return "".join(LETTERS[i] for i in text[0].tolist())
+
+
+def draw(path: Path, losses: list[float], held: float, counts: list[float]) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 3.4), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(losses, color="C0", alpha=0.3, linewidth=0.8)
+    some = min(25, len(losses))
+    smooth = np.convolve(losses, np.ones(some) / some, "valid")
+    axes.plot(np.arange(len(smooth)) + some // 2, smooth, color="C0", label="GPT, as it learns")
+    axes.plot(len(losses), held, "o", color="C0", label="GPT, on text it has not seen")
+    for count, name in zip(counts, ("letters alone", "pairs", "threes"), strict=True):
+        axes.axhline(count, color="0.6", linewidth=0.8, linestyle="--")
+        axes.annotate(f"counts of {name}", (len(losses), count), ha="right", va="bottom", fontsize=8, color="0.4")
+    axes.set(ylim=(0, 6.5), xlabel="step", ylabel="bits per letter")
+    axes.legend(frameon=False, loc="lower left")
+    figure.savefig(path, dpi=120)
+
+
+def main(
+    steps: int = 800,
+    width: int = 64,
+    length: int = 400,
+    manual: str = TEXT,
+    picture: Path | None = Path("tiny_gpt.png"),
+) -> tuple[float, list[float]]:
+    rg.manual_seed(0)
+    model, text = GPT(width), numbers(manual)
+    learned, held = text[: len(text) * 9 // 10], text[len(text) * 9 // 10 :]
+    print(f"{sum(p.numel() for p in model.parameters())} weights, {len(learned)} letters")
+    losses = train(model, learned, steps)
+    with rg.no_grad():
+        found = bits(model, held.unfold(0, CONTEXT + 1, CONTEXT)).item()
+    counts = [counted(learned.numpy(), held.numpy(), before) for before in range(3)]
+    print(f"text that it has not seen: {found:.2f} bits per letter; counts: {', '.join(f'{c:.2f}' for c in counts)}")
+    for cached in (False, True):
+        rg.manual_seed(1)
+        start = time.perf_counter()
+        story = written(model, "The statement ", length, cached)
+        rate = length / (time.perf_counter() - start)
+        print(f"{rate:.0f} letters a second {'with' if cached else 'without'} the cache")
+    print(story)
+    if picture is not None:
+        draw(picture, losses, found, counts)
+    return found, counts
+
+
+if __name__ == "__main__":
+    main()

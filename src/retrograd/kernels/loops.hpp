@@ -1,0 +1,65 @@
+// How kernels become NumPy's ufuncs: loops over arrays of any strides, in clones for several generations of
+// processors, shared among threads where the arrays are large.
+#pragma once
+
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#include <Python.h>
+#if !defined(RETROGRAD_MODULE)
+#define NO_IMPORT_ARRAY
+#define NO_IMPORT_UFUNC
+#endif
+#define PY_ARRAY_UNIQUE_SYMBOL retrograd_kernels_array
+#define PY_UFUNC_UNIQUE_SYMBOL retrograd_kernels_ufunc
+#include <numpy/ndarrayobject.h>
+#include <numpy/ufuncobject.h>
+
+#include <cfenv>
+
+#include "numbers.hpp"
+#include "pool.hpp"
+
+// The processor picks one of the clones when the module is loaded.  A sanitizer's calls must not come that early.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && !defined(RETROGRAD_NO_CLONES)
+#define FOR_PROCESSORS __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define FOR_PROCESSORS
+#endif
+
+// No element's result is another's operand, though an output may be an input.
+#if defined(__GNUC__) && !defined(__clang__)
+#define IN_ANY_ORDER _Pragma("GCC ivdep")
+#else
+#define IN_ANY_ORDER
+#endif
+
+namespace retrograd {
+
+// A ufunc: `types` says for each operand whether it is of the kernel's type, 'T', or an integer, 'l'.
+struct Kernel {
+    const char* name;
+    PyUFuncGenericFunction loops[2];  // of float, of double
+    const char* types;
+    int inputs;
+    const char* signature;  // null: of every number
+};
+
+// From about so many numbers for each thread on, waking it costs less than it saves.
+constexpr npy_intp ENOUGH = 32768;
+
+constexpr int MOST_OPERANDS = 20, MOST_DIMENSIONS = 4;
+
+// A loop whose outer dimension several threads share.  `of_rows`: each place of it has dimensions[1] numbers.
+template <PyUFuncGenericFunction serial, int operands, bool of_rows>
+void shared(char** args, const npy_intp* dimensions, const npy_intp* steps, void* data) {
+    static_assert(operands <= MOST_OPERANDS, "a wider kernel needs a wider table");
+    npy_intp each = of_rows && dimensions[1] > 0 ? dimensions[1] : 1;
+    share(dimensions[0], ENOUGH / each, [=](npy_intp begin, npy_intp end) {
+        char* there[operands];
+        npy_intp sizes[2] = {end - begin, of_rows ? dimensions[1] : 0};
+        for (int k = 0; k < operands; k++) there[k] = args[k] + begin * steps[k];
+        serial(there, sizes, steps, data);
+    });
+    std::feclearexcept(FE_ALL_EXCEPT);  // infinities and NaN are no accidents here
+}
+
+}  // namespace retrograd

@@ -1,0 +1,208 @@
+// Functions of one number, without branches, so that the compiler makes vectors of the loops that call them.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#if defined(__GNUC__)
+#define INLINE inline __attribute__((always_inline))
+#else
+#define INLINE inline
+#endif
+
+namespace retrograd {
+
+template <class T>
+struct Format;
+
+// How numbers lie in memory, and where exp is no normal number any more.  Adding `shift` rounds to a whole number, which the last
+// bits then hold; log(2) is in two parts, of which the first times a whole number is exact.
+template <>
+struct Format<float> {
+    using Bits = uint32_t;
+    static constexpr int mantissa = 23, bias = 127;
+    static constexpr float shift = 12582912.0f, lowest = -87.0f;
+    static constexpr float log2_first = 0.693359375f, log2_rest = -2.12194440e-4f, far = 13.0f;
+};
+template <>
+struct Format<double> {
+    using Bits = uint64_t;
+    static constexpr int mantissa = 52, bias = 1023;
+    static constexpr double shift = 6755399441055744.0, lowest = -708.0;
+    static constexpr double log2_first = 6.93147180369123816490e-01, log2_rest = 1.90821492927058770002e-10;
+    static constexpr double far = 37.0;
+};
+
+// NaN is what it was.
+template <class T>
+INLINE T clamp(T x, T low, T high) {
+    x = x < low ? low : x;
+    return x > high ? high : x;
+}
+
+// 2^k for whole k within the range of exponents.
+template <class T>
+INLINE T power_of_two(T k) {
+    T moved = k + Format<T>::shift;
+    typename Format<T>::Bits bits;
+    std::memcpy(&bits, &moved, sizeof bits);
+    bits = (bits + Format<T>::bias) << Format<T>::mantissa;
+    std::memcpy(&moved, &bits, sizeof bits);
+    return moved;
+}
+
+// (exp(r) - 1 - r) / r^2 for |r| <= log(2) / 2, by Taylor's series.
+INLINE float exp_rest(float r) {
+    float p = 1.0f / 5040;
+    p = p * r + 1.0f / 720;
+    p = p * r + 1.0f / 120;
+    p = p * r + 1.0f / 24;
+    p = p * r + 1.0f / 6;
+    return p * r + 0.5f;
+}
+INLINE double exp_rest(double r) {
+    double p = 1.0 / 6227020800;
+    p = p * r + 1.0 / 479001600;
+    p = p * r + 1.0 / 39916800;
+    p = p * r + 1.0 / 3628800;
+    p = p * r + 1.0 / 362880;
+    p = p * r + 1.0 / 40320;
+    p = p * r + 1.0 / 5040;
+    p = p * r + 1.0 / 720;
+    p = p * r + 1.0 / 120;
+    p = p * r + 1.0 / 24;
+    p = p * r + 1.0 / 6;
+    return p * r + 0.5;
+}
+
+// z = k log(2) + r, k whole and r small.
+template <class T>
+INLINE T split(T z, T& r) {
+    T k = (z * T(1.44269504088896340736) + Format<T>::shift) - Format<T>::shift;
+    r = z - k * Format<T>::log2_first;
+    r -= k * Format<T>::log2_rest;
+    return k;
+}
+
+// exp(z) for z <= 0; what would be smaller than every normal number is 0.
+template <class T>
+INLINE T exp_of_negative(T z) {
+    T r, k = split(z < Format<T>::lowest ? Format<T>::lowest : z, r);
+    T out = (T(1) + (r + r * r * exp_rest(r))) * power_of_two(k);
+    return z < Format<T>::lowest ? T(0) : out;
+}
+
+// log(1 + e) for 0 <= e <= 1: twice the inverse hyperbolic tangent of s = e / (2 + e), at most 1/3, by its series.
+INLINE float log1p_of_unit(float e) {
+    float s = e / (2.0f + e), z = s * s;
+    float p = 1.0f / 15;
+    p = p * z + 1.0f / 13;
+    p = p * z + 1.0f / 11;
+    p = p * z + 1.0f / 9;
+    p = p * z + 1.0f / 7;
+    p = p * z + 1.0f / 5;
+    p = p * z + 1.0f / 3;
+    return 2.0f * (s + s * z * p);
+}
+INLINE double log1p_of_unit(double e) {
+    double s = e / (2.0 + e), z = s * s;
+    double p = 1.0 / 33;
+    p = p * z + 1.0 / 31;
+    p = p * z + 1.0 / 29;
+    p = p * z + 1.0 / 27;
+    p = p * z + 1.0 / 25;
+    p = p * z + 1.0 / 23;
+    p = p * z + 1.0 / 21;
+    p = p * z + 1.0 / 19;
+    p = p * z + 1.0 / 17;
+    p = p * z + 1.0 / 15;
+    p = p * z + 1.0 / 13;
+    p = p * z + 1.0 / 11;
+    p = p * z + 1.0 / 9;
+    p = p * z + 1.0 / 7;
+    p = p * z + 1.0 / 5;
+    p = p * z + 1.0 / 3;
+    return 2.0 * (s + s * z * p);
+}
+
+// 1 / (1 + exp(-x)), and what is missing to 1 without taking a difference.
+template <class T>
+INLINE T sigmoid_of(T x, T& other) {
+    T e = exp_of_negative(-std::fabs(x)), near = T(1) / (T(1) + e), rest = e / (T(1) + e);
+    other = x >= T(0) ? rest : near;
+    return x >= T(0) ? near : rest;
+}
+template <class T>
+INLINE T sigmoid_of(T x) {
+    T e = exp_of_negative(-std::fabs(x));
+    return (x >= T(0) ? T(1) : e) / (T(1) + e);
+}
+
+template <class T>
+INLINE T silu_of(T x) {
+    return x * sigmoid_of(x);
+}
+template <class T>
+INLINE T silu_slope_of(T x) {
+    T other, s = sigmoid_of(x, other);
+    return s * (T(1) + x * other);
+}
+
+template <class T>
+INLINE T softplus_of(T x, T beta, T threshold) {
+    T z = x * beta, above = z > T(0) ? z : T(0);
+    T smooth = (log1p_of_unit(exp_of_negative(-std::fabs(z))) + above) / beta;
+    return z > threshold ? x : smooth;
+}
+
+// ------------------------------------------------------------------------------------- the normal distribution
+
+// The rational function of twins.py.
+INLINE float erf_of(float x) {
+    float y = clamp(x, -3.95f, 3.95f), z = y * y;
+    float above = 2.0117344511229603e-06f;
+    above = above * z + 2.8760165552651037e-04f;
+    above = above * z + 3.917361155784924e-03f;
+    above = above * z + 5.3207189619104e-02f;
+    above = above * z + 1.9403669602557594e-01f;
+    above = above * z + 1.1283790060995655f;
+    float below = 3.7839682456963244e-05f;
+    below = below * z + 1.1982115627276156e-03f;
+    below = below * z + 1.5270787025490024e-02f;
+    below = below * z + 1.1559116622713242e-01f;
+    below = below * z + 5.052920314920322e-01f;
+    below = below * z + 1.0f;
+    return clamp(y * (above / below), -1.0f, 1.0f);
+}
+INLINE double erf_of(double x) { return std::erf(x); }
+
+template <class T>
+INLINE T normal_of(T x) {
+    return T(0.5) * (T(1) + erf_of(x * T(0.70710678118654752440)));
+}
+template <class T>
+INLINE T gelu_of(T x) {
+    return x * normal_of(x);
+}
+// The normal distribution function, and x times its density, which from `far` on is 0 in all digits, at infinity too.
+template <class T>
+INLINE T gelu_slope_of(T x) {
+    T y = clamp(x, -Format<T>::far, Format<T>::far);
+    return normal_of(x) + y * T(0.39894228040143267794) * exp_of_negative(T(-0.5) * y * y);
+}
+
+// With u = sqrt(2 / pi) (x + 0.044715 x^3), (1 + tanh(u)) / 2 is the sigmoid of 2 u.
+template <class T>
+INLINE T gelu_tanh_of(T x) {
+    return x * sigmoid_of(T(1.5957691216057307117) * (x + T(0.044715) * x * x * x));
+}
+template <class T>
+INLINE T gelu_tanh_slope_of(T x) {
+    T y = clamp(x, -Format<T>::far, Format<T>::far), square = y * y;
+    T other, s = sigmoid_of(T(1.5957691216057307117) * (y + T(0.044715) * square * y), other);
+    T slope = s + y * s * other * (T(1.5957691216057307117) * (T(1) + T(3 * 0.044715) * square));
+    return slope + (x - x);  // NaN at infinity, as PyTorch has it
+}
+
+}  // namespace retrograd

@@ -1,0 +1,148 @@
+// One pool for the process.  Its threads start when there is work for them, sleep without, and end with the process.
+//
+// Only one caller at a time has helpers: who comes while they are busy does its work alone, which is what many Python
+// threads with kernels of their own need, and what a kernel within a kernel needs too.  The caller takes pieces like
+// every helper and waits for those that have begun only, so that helpers that wake late cost nothing.
+
+#include "pool.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#if !defined(_WIN32)
+#include <pthread.h>
+#endif
+
+namespace retrograd {
+namespace {
+
+constexpr int MOST = 256;
+constexpr std::ptrdiff_t PIECES = 4;  // for each thread: who is late leaves some to the others
+
+struct Job {
+    Body body;
+    void* context;
+    std::ptrdiff_t n, size;
+    std::atomic<std::ptrdiff_t> next{0};
+    int places;  // for helpers; guarded by the pool's lock
+
+    void work() {
+        for (;;) {
+            std::ptrdiff_t begin = next.fetch_add(size, std::memory_order_relaxed);
+            if (begin >= n) return;
+            body(context, begin, n - begin < size ? n : begin + size);
+        }
+    }
+};
+
+class Pool {
+public:
+    std::atomic_flag busy = ATOMIC_FLAG_INIT;
+
+    void run(Job& mine) {
+        start(mine.places);
+        {
+            std::lock_guard<std::mutex> hold(lock);
+            job = &mine;
+            number++;
+        }
+        wake.notify_all();
+        mine.work();
+        std::unique_lock<std::mutex> hold(lock);
+        job = nullptr;
+        done.wait(hold, [this] { return working == 0; });
+    }
+
+private:
+    std::mutex lock;
+    std::condition_variable wake, done;
+    Job* job = nullptr;
+    unsigned long number = 0;  // of the job
+    int working = 0, workers = 0;
+
+    void start(int wanted) {
+        try {
+            for (; workers < wanted; workers++) std::thread([this] { help(); }).detach();
+        } catch (const std::system_error&) {  // the system has no more threads: those that there are do the work
+        }
+    }
+
+    void help() {
+        std::unique_lock<std::mutex> hold(lock);
+        for (unsigned long seen = 0;;) {
+            wake.wait(hold, [&] { return number != seen && job; });
+            seen = number;
+            if (job->places == 0) continue;
+            job->places--;
+            working++;
+            Job* taken = job;
+            hold.unlock();
+            taken->work();
+            hold.lock();
+            if (--working == 0) done.notify_one();
+        }
+    }
+};
+
+std::atomic<Pool*> pool{nullptr};
+std::atomic<int> limit{0};  // 0: nobody has said
+
+// After a fork the child has none of the threads, and locks in whatever state they were: it starts anew.
+void forget() { pool.store(nullptr); }
+
+Pool& the_pool() {
+    Pool* found = pool.load();
+    if (found) return *found;
+#if !defined(_WIN32)
+    static const int registered = pthread_atfork(nullptr, nullptr, forget);
+    (void)registered;
+#endif
+    Pool* made = new Pool;
+    if (pool.compare_exchange_strong(found, made)) return *made;
+    delete made;
+    return *found;
+}
+
+int usual() {
+    const char* asked = std::getenv("OMP_NUM_THREADS");  // may be a list, for levels of nesting
+    int count = asked ? std::atoi(asked) : 0;
+    return count > 0 ? count : static_cast<int>(std::thread::hardware_concurrency());
+}
+
+int within(int count) { return count < 1 ? 1 : count > MOST ? MOST : count; }
+
+}  // namespace
+
+void share(std::ptrdiff_t n, std::ptrdiff_t least, Body body, void* context) {
+    if (n <= 0) return;
+    std::ptrdiff_t pieces = n / (least < 1 ? 1 : least), threads = pieces < 2 ? 1 : retrograd_get_num_threads();
+    if (threads > pieces) threads = pieces;
+    if (threads > 1) {
+        Pool& ours = the_pool();
+        if (!ours.busy.test_and_set(std::memory_order_acquire)) {
+            if (pieces > threads * PIECES) pieces = threads * PIECES;
+            Job job{body, context, n, (n + pieces - 1) / pieces, {}, static_cast<int>(threads) - 1};
+            ours.run(job);
+            ours.busy.clear(std::memory_order_release);
+            return;
+        }
+    }
+    body(context, 0, n);
+}
+
+}  // namespace retrograd
+
+int retrograd_get_num_threads() {
+    int asked = retrograd::limit.load(std::memory_order_relaxed);
+    if (asked) return asked;
+    static const int found = retrograd::within(retrograd::usual());
+    return found;
+}
+
+void retrograd_set_num_threads(int most) {
+    retrograd::limit.store(retrograd::within(most), std::memory_order_relaxed);
+}

@@ -1,0 +1,24 @@
+// Threads that share the work on large arrays.
+#pragma once
+
+#include <cstddef>
+
+namespace retrograd {
+
+// What to do with the places from `begin` to `end`.
+using Body = void (*)(void* context, std::ptrdiff_t begin, std::ptrdiff_t end);
+
+// Does `body` to all of 0 <= i < n, in pieces of at least `least`, on several threads where that is allowed and free.
+// Which thread gets which piece is chance, so a piece's result must not depend on where it begins.
+void share(std::ptrdiff_t n, std::ptrdiff_t least, Body body, void* context);
+
+template <class F>
+void share(std::ptrdiff_t n, std::ptrdiff_t least, F work) {
+    share(n, least, [](void* f, std::ptrdiff_t begin, std::ptrdiff_t end) { (*static_cast<F*>(f))(begin, end); }, &work);
+}
+
+}  // namespace retrograd
+
+// At most so many threads work on one array, the caller's included; by these names threadpoolctl finds them.
+extern "C" int retrograd_get_num_threads();
+extern "C" void retrograd_set_num_threads(int most);

@@ -1,0 +1,11 @@
+// The kernels that the module offers, from the files that define them.
+#pragma once
+
+#include "loops.hpp"
+
+namespace retrograd {
+
+extern const Kernel of_numbers[], of_rows[];
+extern const int count_of_numbers, count_of_rows;
+
+}  // namespace retrograd

@@ -1,0 +1,171 @@
+"""Normalisation of rows with weights and bias, forward and backward in one pass over memory each.
+
+With y = (x - mean) s and s = 1 / sqrt(variance + eps), the Jacobian of y is symmetric: J v = s (v - mean(v) -
+y mean(v y)).  Without `center` the mean of x counts as 0, and mean(v) is not taken away.
+"""
+
+import math
+
+from retrograd.core import Aval, Definition, op, registry
+from retrograd.ops.batching import all_batched
+from retrograd.ops.pointwise import rsqrt
+from retrograd.ops.reduce import mean
+from retrograd.ops.reduce import sum as sum_over
+from retrograd.ops.view import reshape
+
+# ------------------------------------------------------------------------------------------- shapes
+
+
+def _check(name, x, weight, *others):
+    """Rows x (..., m, n), and weights (..., n) whose first dimensions are those of x: then there are several."""
+    if x.dtype.char not in "fd" or {t.dtype for t in (weight, *others)} != {x.dtype}:
+        raise TypeError(f"{name}: expected float32 or float64, all alike, got {x.dtype} and {weight.dtype}")
+    lead = weight.ndim - 1
+    if not 0 <= lead <= x.ndim - 2 or weight.shape != (*x.shape[:lead], *x.shape[-1:]):
+        raise ValueError(f"{name}: weights {weight.shape} do not fit rows of {x.shape}")
+
+
+def _by_rows(weight, x):
+    """Weights that broadcast against rows."""
+    return reshape(weight, (*weight.shape[:-1], *(1,) * (x.ndim - weight.ndim), weight.shape[-1]))
+
+
+def _over_rows(x, weight):
+    """The sum over the rows that share weights."""
+    return sum_over(x, tuple(range(weight.ndim - 1, x.ndim - 1)))
+
+
+# --------------------------------------------------------------------------------------- parts of derivatives
+
+
+def _unit(x, eps, center):
+    """y and s: from an operator whose own derivatives are made of them, so that high orders stay cheap."""
+    rows = reshape(x, (1, math.prod(x.shape[:-1]), x.shape[-1]))
+    y, _, variance = registry["channel_standardize"](rows, eps=eps, center=center)
+    return reshape(y, x.shape), reshape(rsqrt(variance + eps), (*x.shape[:-1], 1))
+
+
+def _along(v, y, s, center):
+    """J v."""
+    moved = v - y * mean(v * y, -1, keepdim=True)
+    return s * (moved - mean(v, -1, keepdim=True) if center else moved)
+
+
+def _bend(t, v, y, s, center):
+    """How J v changes along t: -s / n ((y t) J v + (v y) J t + y (t J v))."""
+    jv = _along(v, y, s, center)
+    by = mean(y * t, -1, keepdim=True), mean(v * y, -1, keepdim=True), mean(jv * t, -1, keepdim=True)
+    return -s * (by[0] * jv + by[1] * _along(t, y, s, center) + y * by[2])
+
+
+def _added(a, b):
+    return b if a is None else a if b is None else a + b
+
+
+# ------------------------------------------------------------------------------------------- the operators
+
+
+@op("norm_rows(Tensor[] tensors, *, float eps, bool center=True) -> Tensor")
+class norm_rows(Definition):
+    """(x - mean) / sqrt(variance + eps) * weight + bias; tensors are x (..., m, n), the weight and the bias."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, weight, bias, *, eps, center):
+        _check("norm_rows", x, weight, bias)
+        return xp.norm_rows(x, weight, bias, eps, center)
+
+    def shape(x, weight, bias, *, eps, center):
+        _check("norm_rows", x, weight, bias)
+        return Aval(x.shape, x.dtype)
+
+    def vjp_tensors(g, tensors, eps, center):
+        x, weight, _ = tensors
+        return list(norm_rows_grad([g, x, weight], eps=eps, center=center))
+
+    @classmethod
+    def jvp(cls, op, primals, tangents, out, params):
+        """By x through J, by the weights as they stand."""
+        (x, weight, _), (t_x, t_weight, t_bias) = primals, tangents
+        y, s = _unit(x, **params)
+        total = None if t_x is None else _along(t_x, y, s, params["center"]) * _by_rows(weight, x)
+        total = total if t_weight is None else _added(total, y * _by_rows(t_weight, x))
+        return total if t_bias is None else _added(total, registry["expand"](_by_rows(t_bias, x), x.shape))
+
+    def batch(batched, n, *tensors, **params):
+        if any(batched[1:]) or tensors[1].ndim > 1:  # the weights' first dimension is that of the examples
+            tensors = all_batched(tensors, batched, n)
+        return norm_rows(list(tensors), **params)
+
+    def samples(r):
+        yield (r(3, 4), r(4), r(4)), {"eps": 0.1}
+        yield (r(2, 3, 4), r(2, 4), r(2, 4)), {"eps": 1e-5, "center": False}
+
+    def errors(r):
+        yield (r(3, 4), r(3), r(4)), {"eps": 0.1}, ValueError, r"weights \(3,\) do not fit"
+
+
+@op(
+    "norm_rows_grad(Tensor[] tensors, *, float eps, bool center=True) "
+    "-> (Tensor dx, Tensor dweight, Tensor dbias)"
+)
+class norm_rows_grad(Definition):
+    """The cotangents that `norm_rows` sends back; tensors are that of its result, x and the weight."""
+
+    public = False
+    method = False
+
+    def impl(xp, g, x, weight, *, eps, center):
+        _check("norm_rows_grad", x, weight, g)
+        return xp.norm_rows_grad(g, x, weight, eps, center)
+
+    def shape(g, x, weight, *, eps, center):
+        _check("norm_rows_grad", x, weight, g)
+        if g.shape != x.shape:
+            raise ValueError(f"norm_rows_grad: rows {x.shape} and cotangents {g.shape} differ")
+        return x, weight, weight
+
+    def vjp_tensors(g, tensors, eps, center):
+        (a, b, c), (h, x, weight) = g, tensors
+        y, s = _unit(x, eps, center)
+        a_back, b, c, w = _along(a, y, s, center), _by_rows(b, x), _by_rows(c, x), _by_rows(weight, x)
+        of_h = w * a_back + b * y + c
+        of_x = _bend(a, h * w, y, s, center) + _along(h * b, y, s, center)
+        return [of_h, of_x, _over_rows(h * a_back, weight)]
+
+    @classmethod
+    def jvp(cls, op, primals, tangents, out, params):
+        """The product rule; the sums over rows of what each row adds."""
+        (h, x, weight), (t_h, t_x, t_weight) = primals, tangents
+        w, center = _by_rows(weight, x), params["center"]
+        y, s = _unit(x, **params)
+        moved = None if t_h is None else t_h * w
+        moved = moved if t_weight is None else _added(moved, h * _by_rows(t_weight, x))
+        dx = None if moved is None else _along(moved, y, s, center)
+        each = None if t_h is None else t_h * y
+        if t_x is not None:
+            dx = _added(dx, _bend(t_x, h * w, y, s, center))
+            each = _added(each, h * _along(t_x, y, s, center))
+        zeros = registry["zeros_like"](weight)
+        return (dx, *[zeros if part is None else _over_rows(part, weight) for part in (each, t_h)])
+
+    def batch(batched, n, *tensors, **params):
+        return norm_rows_grad(list(all_batched(tensors, batched, n)), **params)
+
+    def samples(r):
+        yield (r(3, 4), r(3, 4), r(4)), {"eps": 0.1}
+        yield (r(2, 3, 4), r(2, 3, 4), r(2, 4)), {"eps": 0.2, "center": False}
+
+
+def normed(x, ndim, weight, bias, eps, center=True):
+    """Rows of the last `ndim` dimensions of x, normalized, times weight, plus bias; either may be None."""
+    lead, count = math.prod(x.shape[: x.ndim - ndim]), math.prod(x.shape[x.ndim - ndim :])
+    weight = registry["ones"]((count,), dtype=x.dtype) if weight is None else reshape(weight, (count,))
+    bias = registry["zeros"]((count,), dtype=x.dtype) if bias is None else reshape(bias, (count,))
+    return reshape(norm_rows([reshape(x, (lead, count)), weight, bias], eps=eps, center=center), x.shape)
+
+
+def can_norm(x, *given):
+    """Whether the kernel knows the dtypes."""
+    return x.dtype.char in "fd" and all(t is None or t.dtype == x.dtype for t in given)

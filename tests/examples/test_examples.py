@@ -1,0 +1,139 @@
+"""The examples find what they say they find: with few steps, and what they are made of against the mathematics."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.core import registry
+
+FOLDER = Path(__file__).parents[2] / "examples"
+NEEDS = {"digits": ("sklearn",), "kalman": ("scipy",)}
+
+
+@pytest.fixture(scope="module")
+def script():
+    """An example as a module, by its name; the operators that it defines are gone after the tests."""
+    loaded = {}
+
+    def load(name):
+        for package in NEEDS.get(name, ()):
+            pytest.importorskip(package)
+        if name not in loaded:
+            spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+            loaded[name] = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(loaded[name])
+        return loaded[name]
+
+    yield load
+    for name in [name for name in registry if name.startswith("examples::")]:
+        del registry[name]
+
+
+def near_the_posterior(found, module):
+    mean, variance = module.known()
+    np.testing.assert_allclose(found["mean"], mean, atol=0.06)
+    np.testing.assert_allclose(found["variance"], variance, rtol=0.6)
+
+
+# Options with which an example is quick, and what it should find then.
+FAST = {
+    "burgers": ({"points": 150, "width": 6, "steps": 40}, lambda error, _: error < 0.4),
+    "digits": ({"epochs": 3, "width": 8}, lambda accuracy, _: accuracy > 0.7),
+    "equilibrium": ({"steps": 25, "size": 8}, lambda found, _: found["right"] > 0.6 and found["difference"] < 1e-12),
+    "hamiltonian": ({"chains": 100, "steps": 20}, near_the_posterior),
+    "kalman": ({}, lambda found, _: 0 < found["variances"][1] < found["variances"][0]),
+    "tiny_gpt": ({"steps": 2, "width": 8, "length": 2}, lambda found, _: found[0] < 7),
+}
+SHORT = {"kalman": ("series", "NILE", 30), "tiny_gpt": ("manual", "TEXT", 3000)}  # argument, and the start of its data
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_an_example_runs_finds_what_it_should_and_draws_a_picture(name, script, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    module, (options, right) = script(name), FAST[name]
+    if name in SHORT:
+        argument, data, length = SHORT[name]
+        options = options | {argument: getattr(module, data)[:length]}
+    found = module.main(**options, picture=tmp_path / "picture.png")
+    assert right(found, module) in (True, None), found
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+    assert capsys.readouterr().out
+    assert f"python examples/{name}.py" in module.__doc__
+
+
+def test_a_text_that_is_written_with_the_cache_is_the_one_without_beyond_the_context_too(script, monkeypatch):
+    module = script("tiny_gpt")
+    monkeypatch.setattr(module, "CONTEXT", 8)
+    model, texts = module.GPT(8), []
+    for cached in (False, True):
+        rg.manual_seed(0)
+        texts.append(module.written(model, "for", 20, cached))
+    assert len(texts[0]) == 23
+    assert texts[0] == texts[1]
+
+
+def test_counts_of_pairs_give_the_entropy_of_a_text_that_alternates(script):
+    module = script("tiny_gpt")
+    text = module.numbers("aab" * 1000).numpy()  # after b comes a, after a one of both
+    assert module.counted(text, text, 1) == pytest.approx(2 / 3, rel=1e-2)
+
+
+def test_the_residual_of_a_wave_is_that_of_differences(script):
+    module = script("burgers")
+    rg.manual_seed(0)
+    wave, h = module.Wave(6), 1e-4
+    t, x = rg.rand(5, dtype=rg.float64), 2 * rg.rand(5, dtype=rg.float64) - 1
+    with rg.no_grad():
+        u, u_t = wave(t, x), (wave(t + h, x) - wave(t - h, x)) / (2 * h)
+        right, left = wave(t, x + h), wave(t, x - h)
+    expected = u_t + u * (right - left) / (2 * h) - module.VISCOSITY * (right - 2 * u + left) / h**2
+    found = rg.func.vmap(lambda t, x: module.residual(wave, dict(wave.named_parameters()), t, x))(t, x)
+    np.testing.assert_allclose(found.detach().numpy(), expected.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_weight_without_fixed_point_is_refused(script):
+    with pytest.raises(RuntimeError, match="no fixed point in 1000 rounds"):
+        script("equilibrium").equilibrium(rg.tensor([[0.0, -9.0], [9.0, 0.0]]), rg.ones(1, 2))
+
+
+def test_the_posterior_is_known_as_quadrature_finds_it(script):
+    module = script("hamiltonian")
+    axes = [np.linspace(*ends, 41) for ends in ((-1.2, 1.8), (-0.8, 2.9), (-3.5, 1.8))]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 3)
+    density = np.exp(rg.func.vmap(module.log_density)(rg.tensor(grid)).numpy())
+    grid[:, 2] = np.exp(grid[:, 2])
+    mean = density @ grid / density.sum()
+    for found, expected in zip((mean, density @ (grid - mean) ** 2 / density.sum()), module.known(), strict=True):
+        np.testing.assert_allclose(expected, found, rtol=0.02)
+
+
+def nile(script, count=12):
+    """The model of a wandering level as a normal distribution: logarithms, series, covariances of level and series."""
+    module = script("kalman")
+    year = np.arange(count)
+    level = 1e7 + 1500.0 * np.minimum.outer(year, year)
+    return module, np.log([15000.0, 1500.0]), module.NILE[:count], level, level + 15000 * np.eye(count)
+
+
+def test_the_filter_gives_the_likelihood_of_the_normal_distribution(script):
+    module, logarithms, series, _, whole = nile(script)
+    expected = -0.5 * (
+        len(series) * np.log(2 * np.pi) + np.linalg.slogdet(whole)[1] + series @ np.linalg.solve(whole, series)
+    )
+    assert module.wandering_level(logarithms, series) == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_smoother_gives_the_level_under_the_condition_of_the_series(script):
+    module, logarithms, series, level, whole = nile(script)
+    found, deviation = module.smoothed(logarithms, series)
+    np.testing.assert_allclose(found, level @ np.linalg.solve(whole, series), rtol=1e-6)
+    np.testing.assert_allclose(deviation**2, np.diag(level - level @ np.linalg.solve(whole, level)), rtol=1e-4)
+
+
+def test_the_variances_of_the_literature_are_where_the_likelihood_of_the_nile_is_greatest(script):
+    module = script("kalman")
+    slope = rg.grad(module.wandering_level)(np.log([15099, 1469.1]), module.NILE)
+    np.testing.assert_allclose(slope, 0, atol=2e-3)

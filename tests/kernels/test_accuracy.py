@@ -1,0 +1,172 @@
+"""The kernels in C++ are exact to a few units in the last place, of any numbers, wherever they lie in memory."""
+
+import numpy as np
+import pytest
+
+from retrograd import kernels
+from retrograd.kernels import chosen, twins
+
+pytestmark = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
+
+DTYPES = (np.float32, np.float64)
+# By name: how many arrays it takes, its settings, by how many eps it may be wrong: relative, and of the operands.
+OF_NUMBERS = {
+    "erf": (1, (), 8, 4),
+    "gelu": (1, (), 8, 8),
+    "gelu_grad": (2, (), 8, 8),
+    "gelu_tanh": (1, (), 8, 4),
+    "gelu_tanh_grad": (2, (), 8, 16),
+    "sigmoid": (1, (), 6, 0),
+    "sigmoid_grad": (2, (), 6, 2),
+    "silu": (1, (), 6, 0),
+    "silu_grad": (2, (), 8, 8),
+    "tanh_grad": (2, (), 6, 4),
+    "softplus": (1, (2.0, 20.0), 8, 0),
+    "softplus_grad": (2, (2.0, 20.0), 8, 0),
+    "masked": (2, (0.25,), 3, 0),
+}
+OF_ROWS = {"softmax_rows": 1, "log_softmax_rows": 1, "softmax_grad_rows": 2, "log_softmax_grad_rows": 2}
+HARD = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-30, -1e-30, 1e30, -1e30, 87.2, -87.2, -88.5, -104.0, -708.9, 1e-6, -40.0]
+LAYOUTS = ("whole", "every other", "backwards", "columns", "misaligned", "one", "none")
+
+
+def wide(array):
+    return array.astype(np.float64 if array.dtype == np.float32 else np.longdouble)
+
+
+def check(got, expected, ulps, scale=0.0):
+    eps, tiny = np.finfo(got.dtype).eps, np.finfo(got.dtype).tiny
+    np.testing.assert_allclose(got, expected.astype(got.dtype), rtol=ulps * eps, atol=scale * eps + 4 * tiny)
+
+
+def normal(dtype, *shape, seed=0):
+    return (np.random.default_rng(seed).standard_normal(shape) * 3).astype(dtype)
+
+
+def laid(array, layout):
+    """Numbers of an array of two dimensions, lying in memory in another way."""
+    if layout == "misaligned":
+        out = np.empty(array.nbytes + 1, np.uint8)[1:].view(array.dtype).reshape(array.shape)
+        out[...] = array
+        return out
+    parts = {"every other": np.s_[:, ::2], "backwards": np.s_[::-1, ::-1], "one": np.s_[:1, :1], "none": np.s_[:, :0]}
+    return array.T if layout == "columns" else array[parts.get(layout, np.s_[:])]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_functions_of_numbers_are_exact_to_a_few_ulp(name, dtype):
+    arrays, settings, ulps, scale = OF_NUMBERS[name]
+    x = np.linspace(-30, 30, 5001).astype(dtype)
+    operands = [normal(dtype, 5001)] * (arrays - 1) + [x]
+    got = getattr(chosen, name)(*operands, *map(dtype, settings))
+    if dtype == np.float64 and "gelu" in name:  # the twin's erf is one of double precision
+        scale *= 4
+    largest = max(1.0, float(np.abs(operands[0]).max()))
+    check(got, getattr(twins, name)(*map(wide, operands), *settings), ulps, scale * largest)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_infinities_nan_zeros_and_extremes_are_those_of_the_twin(name, dtype):
+    arrays, settings, ulps, scale = OF_NUMBERS[name]
+    x = np.array(HARD, dtype)
+    operands = [np.ones_like(x)] * (arrays - 1) + [x]
+    got = getattr(chosen, name)(*operands, *map(dtype, settings))
+    with np.errstate(all="ignore"):
+        check(got, getattr(twins, name)(*operands, *map(dtype, settings)), ulps, scale + 1)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_functions_of_numbers_take_any_strides(name, layout):
+    arrays, settings, *_ = OF_NUMBERS[name]
+    operands = [laid(normal(np.float32, 37, 53, seed=i), layout) for i in range(arrays)]
+    whole = getattr(chosen, name)(*map(np.ascontiguousarray, operands), *map(np.float32, settings))
+    check(getattr(chosen, name)(*operands, *map(np.float32, settings)), whole, 4, 1)
+    out = np.full((106, 106), 7, np.float32)[: 2 * whole.shape[0] : 2, : 2 * whole.shape[1] : 2]
+    getattr(chosen, name)(*operands, *map(np.float32, settings), out=out)
+    check(out, whole, 4, 1)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 15, 16, 17, 31, 32, 33, 1023, 1024, 1025, 3000])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", OF_ROWS)
+def test_functions_of_rows_are_exact_to_a_few_ulp(name, dtype, size):
+    operands = [normal(dtype, 5, size, seed=i) for i in range(OF_ROWS[name])]
+    if "grad" in name:
+        operands[1] = getattr(twins, name.replace("_grad", ""))(operands[1])
+    got = getattr(chosen, name)(*operands)
+    check(got, getattr(twins, name)(*map(wide, operands)), 16, 16 * (1 if name == "softmax_rows" else size**0.5))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["softmax_rows", "log_softmax_rows"])
+@pytest.mark.parametrize(
+    "row",
+    [
+        [-np.inf] * 3,
+        [-np.inf, 0.0, 1.0],
+        [np.inf, 0.0, 1.0],
+        [np.nan, 0.0, 1.0],
+        [1e30, -1e30, 1e30],
+        [3e38, -3e38, 0.0],
+        [-1e-40, 1e-40, 0.0],
+        [0.0, -90.0, -1000.0],
+    ],
+)
+@pytest.mark.parametrize("repeated", [1, 40])
+def test_rows_of_hard_numbers_are_those_of_the_twin(name, dtype, row, repeated):
+    x = np.array([row * repeated], dtype)
+    with np.errstate(all="ignore"):
+        check(getattr(chosen, name)(x), getattr(twins, name)(x), 16, 4)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", OF_ROWS)
+def test_functions_of_rows_take_any_strides(name, layout):
+    operands = [laid(normal(np.float32, 37, 53, seed=i), layout) for i in range(OF_ROWS[name])]
+    whole = getattr(chosen, name)(*map(np.ascontiguousarray, operands))
+    np.testing.assert_array_equal(getattr(chosen, name)(*operands), whole)
+    out = np.full((106, 106), 7, np.float32)[: 2 * whole.shape[0] : 2, : 2 * whole.shape[1] : 2]
+    np.testing.assert_array_equal(getattr(chosen, name)(*operands, out=out), whole)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS[:6])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_losses_of_classes_and_their_slopes_are_those_of_the_twin(dtype, layout):
+    x = laid(normal(dtype, 37, 53), layout)
+    rows, classes = x.shape
+    target = np.random.default_rng(1).integers(0, classes, rows)
+    target[::3] = -100
+    g = normal(dtype, rows, seed=2)
+    check(chosen.class_loss_rows(x, target, -100), twins.class_loss_rows(wide(x), target, -100), 8, 16)
+    got = chosen.class_grad_rows(x, target, -100, g)
+    check(got, twins.class_grad_rows(wide(x), target, -100, wide(g)), 16, 16)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS[:6])
+@pytest.mark.parametrize("center", [0, 1])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_norms_of_rows_and_their_slopes_are_those_of_the_twin(dtype, center, layout):
+    x, g = (laid(normal(dtype, 37, 53, seed=i), layout) for i in range(2))
+    weight, bias = (laid(normal(dtype, 1, x.shape[1], seed=2 + i)[:, ::-1], "whole")[0] for i in range(2))
+    eps = dtype(1e-3)
+    got = chosen.norm_rows(x, weight, bias, eps, dtype(center))
+    check(got, twins.norm_rows(wide(x), wide(weight), wide(bias), eps, center), 16, 200)
+    found = chosen.norm_grad_rows(g, x, weight, eps, dtype(center))
+    for one, other in zip(found, twins.norm_grad_rows(wide(g), wide(x), wide(weight), eps, center), strict=True):
+        check(one, other, 16, 3000)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", ["adam", "momentum"])
+def test_steps_of_optimizers_write_into_what_they_read(name, layout):
+    settings = (-1.0, 0.1, 0.9, 0.8, 0.99, 0.2, 0.01, 1e-8, 0.05) if name == "adam" else (-1.0, 0.1, 0.9, 0.8, 0.3, 0.2)
+    arrays = [laid(np.abs(normal(np.float32, 37, 53, seed=i)), layout) for i in range(4 if name == "adam" else 3)]
+    written = [0, 2, 3] if name == "adam" else [0, 2]
+    expected = [wide(a) for a in arrays]
+    getattr(twins, name)(*expected, *settings, out=tuple(expected[i] for i in written))
+    getattr(chosen, name)(*arrays, *map(np.float32, settings), out=tuple(arrays[i] for i in written))
+    for one, other in zip(arrays, expected, strict=True):
+        check(one, other, 16, 16)

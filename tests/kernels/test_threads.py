@@ -1,0 +1,114 @@
+"""Kernels on large arrays share their work among threads, and nobody can tell but by the clock."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+import retrograd as rg
+from retrograd import kernels
+from retrograd.utils import blas_threads
+
+pytestmark = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
+
+
+@pytest.fixture(autouse=True)
+def three_threads():
+    before = rg.get_num_threads()
+    rg.set_num_threads(3)
+    yield
+    rg.set_num_threads(before)
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def all_kernels():
+    """What several kernels of each kind make of large arrays."""
+    x, g = numbers(1001, 333), numbers(1001, 333, seed=1)
+    one, ids = np.float32(1), np.arange(1001) % 333
+    weight = numbers(333, seed=2)
+    p, m, v = x.copy(), g.copy(), np.abs(g)
+    settings = map(np.float32, (1, 0, 1, 0.9, 0.99, 0.1, 0.01, 1e-8, 0.1))
+    kernels.adam(p, g, m, v, *settings, out=(p, m, v))
+    yield from (p, m, v)
+    yield kernels.gelu(x)
+    yield kernels.silu_grad(g[:, ::-1], x)
+    yield kernels.softmax_rows(x)
+    yield kernels.class_loss_rows(x, ids, -100)
+    yield kernels.class_grad_rows(x, ids, -100, one)
+    yield kernels.norm_rows(x, weight, weight, one, one)
+    yield from kernels.norm_grad_rows(g, x, weight, one, one)
+
+
+def same(some, others):
+    return all(np.array_equal(a, b) for a, b in zip(some, others, strict=True))
+
+
+def test_the_numbers_do_not_depend_on_the_threads_in_any_digit():
+    several = list(all_kernels())
+    rg.set_num_threads(1)
+    assert same(several, all_kernels())
+
+
+def test_kernels_run_in_many_python_threads_at_a_time():
+    expected, wrong = list(all_kernels()), []
+
+    def run():
+        for _ in range(5):
+            if not same(expected, all_kernels()):
+                wrong.append(1)
+
+    threads = [threading.Thread(target=run) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own():
+    expected = list(all_kernels())
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if same(expected, all_kernels()) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert same(expected, all_kernels())
+
+
+def test_limits_of_blas_and_of_threadpoolctl_are_those_of_kernels():
+    with blas_threads(1):
+        assert kernels.get_num_threads() == 1
+    assert kernels.get_num_threads() == 3
+    with threadpool_limits(2):
+        assert kernels.get_num_threads() == 2
+    assert kernels.get_num_threads() == 3
+
+
+@pytest.mark.parametrize(("asked", "expected"), [("1", 1), ("5", 5), ("2,4", 2), ("", os.cpu_count()), ("x", None)])
+def test_the_environment_says_how_many_threads_there_are(asked, expected):
+    if not asked or expected is None:
+        expected = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    program = "from retrograd import kernels; print(kernels.get_num_threads())"
+    environment = {**os.environ, "OMP_NUM_THREADS": asked, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert int(done.stdout) == expected
+
+
+@pytest.mark.parametrize("num", [0, -1])
+def test_less_than_one_thread_is_refused(num):
+    with pytest.raises(ValueError, match="expected at least 1 thread"):
+        rg.set_num_threads(num)
+
+
+@pytest.mark.parametrize("num", [1.5, "2", True])
+def test_what_is_no_number_of_threads_is_refused(num):
+    with pytest.raises(TypeError, match="set_num_threads: expected an int"):
+        rg.set_num_threads(num)

@@ -1,0 +1,308 @@
+"""Pages of the documentation site that are made of docstrings: one for each public module and kind of operator."""
+
+import enum
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import retrograd as rg
+from retrograd.core import Operator
+
+# Titles of sections, and the public modules in them.
+MODULES = {
+    "Gradients": [
+        "autograd", "autograd.graph", "autograd.forward_ad", "autograd.functional", "autograd.profiler", "func",
+    ],
+    "Arrays": ["linalg", "fft", "special", "random", "signal.windows", "nested", "numpy", "scipy"],
+    "Networks": [
+        "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "nn.utils.parametrize",
+        "nn.utils.parametrizations", "optim", "optim.lr_scheduler", "optim.swa_utils",
+    ],
+    "Programs": [
+        "library", "fx", "export", "pipelining", "pipelining.planning", "pipelining.schedules",
+        "pipelining.transports",
+    ],
+    "Tools": ["utils", "utils.checkpoint", "utils.data", "interop.safetensors", "testing"],
+}  # fmt: skip
+# Pages of operators whose modules have short names.
+TITLES = {
+    "lu": "LU",
+    "fft": "Fourier",
+    "svd": "SVD",
+    "nn": "Networks",
+    "lstsq": "Least squares",
+    "linalg": "Linear algebra",
+}
+TYPES = (
+    "Operators are called as their schemas say: `Tensor x, int[]? dim=None, *, float eps` takes a tensor, perhaps "
+    "numbers, and, by name, a number. An array or a number may stand for a tensor; `[]` is a sequence, `?` may be None."
+)
+WIDTH = 88
+CODE = re.compile(r"(`+[^`]*`+)")
+PREFIXES = re.compile(r"\b(?:retrograd|collections|typing|numpy|types|pathlib|optree)(?:\.\w+)*\.(?=\w)")
+
+
+def navigation() -> list[Any]:
+    """The section of the site: where each page of `pages` stands."""
+    operators = [{title: path} for title, path, _ in sorted(_kinds())]
+    sections = [{section: [{f"rg.{name}": _path(name)} for name in names]} for section, names in MODULES.items()]
+    return [
+        "api/index.md",
+        {"rg": "api/retrograd.md"},
+        {"rg.Tensor": "api/tensor.md"},
+        *sections,
+        {"Operators": operators},
+    ]
+
+
+def pages() -> dict[str, str]:
+    """All pages, by path."""
+    made = {"api/index.md": _index(), "api/retrograd.md": _top(), "api/tensor.md": _tensor()}
+    for name in [name for names in MODULES.values() for name in names]:
+        module = importlib.import_module(f"retrograd.{name}")
+        made[_path(name)] = _page(f"rg.{name}", module.__doc__, f"rg.{name}", _public(module))
+    for title, path, names in _kinds():
+        made[path] = _page(title, names.pop("", None), "rg", names)
+    return made
+
+
+def _path(name: str) -> str:
+    return f"api/{name}.md"
+
+
+def _home(value: Any) -> str:
+    """The module that defines a value, of operators that of their class."""
+    return getattr(value.definition if isinstance(value, Operator) else value, "__module__", None) or ""
+
+
+def _documented(value: Any) -> bool:
+    return isinstance(value, Operator | type) or inspect.isroutine(value)
+
+
+def _public(module: ModuleType) -> dict[str, Any]:
+    """What a module has for users: what it lists, or what is not there for the module's own use only."""
+    listed = getattr(module, "__all__", None)
+    names = listed if listed is not None else [name for name in dir(module) if not name.startswith("_")]
+    found = {name: getattr(module, name) for name in names}
+    package = hasattr(module, "__path__")
+    return {
+        name: value
+        for name, value in found.items()
+        if _documented(value)
+        and _home(value).startswith("retrograd")
+        and (listed is not None or package or isinstance(value, Operator) or _own(module, name, value))
+    }
+
+
+def _own(module: ModuleType, name: str, value: Any) -> bool:
+    """Whether a module that is a file and lists no names defines a value, or passes it on by the same name."""
+    passes_on = module.__name__.rpartition(".")[2] in {"special", "fft", "linalg", "random", "windows", "functional"}
+    return _home(value) == module.__name__ or passes_on
+
+
+# ---- operators and the names of the package itself
+
+
+def _kinds() -> list[tuple[str, str, dict[str, Any]]]:
+    """Title, path and names of the pages of operators and functions that have names in `rg` itself."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, value in sorted(vars(rg).items()):
+        home = _home(value)
+        if (
+            not name.startswith("_")
+            and _documented(value)
+            and home.startswith("retrograd.ops.")
+            and not isinstance(value, type)
+        ):
+            found.setdefault(home, {"": importlib.import_module(home).__doc__})[name] = value
+    return [(_title(home), f"api/operators/{home.rpartition('.')[2]}.md", names) for home, names in found.items()]
+
+
+def _title(home: str) -> str:
+    name = home.rpartition(".")[2]
+    return TITLES.get(name, name.capitalize())
+
+
+def _top() -> str:
+    """The page of what `rg` has besides operators."""
+    names = {
+        name: getattr(rg, name)
+        for name in dir(rg)
+        if not name.startswith("_") and name not in {"Tensor", "ops"} and _documented(getattr(rg, name))
+    }
+    kept = {
+        name: value
+        for name, value in names.items()
+        if _home(value).startswith("retrograd")
+        and (isinstance(value, type) or not _home(value).startswith("retrograd.ops."))
+    }
+    dtypes = ", ".join(f"`rg.{name}`" for name in dir(rg) if type(getattr(rg, name)).__name__.endswith("DType"))
+    return _page("rg", f"{rg.__doc__}\n\nDtypes are NumPy's: {dtypes}.", "rg", kept)
+
+
+def _tensor() -> str:
+    """The page of tensors: their attributes and methods, and which operators are methods too."""
+    members = {name: inspect.getattr_static(rg.Tensor, name) for name in dir(rg.Tensor) if not name.startswith("_")}
+    pages = {id(value): (path, names) for _, path, names in _kinds() for value in names.values()}
+
+    def link(name: str, value: Any) -> str:
+        path, names = pages[id(value)]
+        first = next(known for known, other in names.items() if other is value)
+        return f"[{name}]({path.removeprefix('api/')}#rg.{first})"
+
+    operators = ", ".join(
+        link(name, value) if id(value) in pages else f"`{name}`"
+        for name, value in members.items()
+        if isinstance(value, Operator)
+    )
+    own = {
+        name: value
+        for name, value in members.items()
+        if not isinstance(value, Operator) and inspect.getdoc(value) and not name.endswith("_")
+    }
+    written = ", ".join(name for name in members if name.endswith("_"))
+    page = _page("rg.Tensor", inspect.getdoc(rg.Tensor), "x", own)
+    return (
+        f"{page}\n## Operators as methods\n\n{operators}.\n\n## In place\n\n"
+        f"The result is written into the tensor:\n{_plain(written)}.\n"
+    )
+
+
+def _index() -> str:
+    lines = [
+        "# Reference",
+        "",
+        "Every public name, from its docstring. `help(rg.einsum)` shows the same in Python.",
+        "",
+        TYPES,
+        "",
+    ]
+    for section, names in MODULES.items():
+        lines += [f"## {section}", "", "| | |", "| --- | --- |"]
+        for name in names:
+            first = inspect.getdoc(importlib.import_module(f"retrograd.{name}")).splitlines()[0]
+            lines.append(f"| [`rg.{name}`]({name}.md) | {_prose(first)} |")
+        lines.append("")
+    lines += ["## Operators", "", "| | |", "| --- | --- |"]
+    for title, path, names in sorted(_kinds()):
+        first = names[""].splitlines()[0]
+        lines.append(f"| [{title}]({path.removeprefix('api/')}) | {_prose(first)} |")
+    return "\n".join(lines) + "\n"
+
+
+# ---- a page
+
+
+def _page(title: str, head: str | None, prefix: str, names: dict[str, Any]) -> str:
+    """A page of entries; several names of one thing share an entry."""
+    entries: dict[int, tuple[list[str], Any]] = {}
+    for name, value in names.items():
+        entries.setdefault(id(value), ([], value))[0].append(name)
+    parts = [f"# {title}", _prose(inspect.cleandoc(head or ""))]
+    order = sorted(entries.values(), key=lambda entry: (entry[0][0].lower(), entry[0][0]))
+    parts += [_entry(prefix, names, value) for names, value in order]
+    return "\n\n".join(parts) + "\n"
+
+
+def _entry(prefix: str, names: list[str], value: Any) -> str:
+    heading = ", ".join(f"`{name}`" for name in names)
+    anchor = f"{prefix}.{names[0]}"
+    parts = [f"## {heading} {{ #{anchor} }}", _called(anchor, value), _prose(inspect.getdoc(value) or "")]
+    if isinstance(value, type) and not issubclass(value, BaseException | enum.Enum):
+        parts += _members(anchor, value)
+    return "\n\n".join(part for part in parts if part)
+
+
+def _members(anchor: str, cls: type) -> Iterator[str]:
+    """Entries of the public methods and properties that a class itself has; calling a module is its `forward`."""
+    for name, value in vars(cls).items():
+        value = getattr(value, "__func__", value)
+        plain = (inspect.isroutine(value) or isinstance(value, property)) and not isinstance(value, Operator)
+        inherited = any(hasattr(base, name) for base in cls.__mro__[1:])
+        if plain and not name.startswith("_") and name != "forward" and not inherited and value.__doc__:
+            yield f"### `{name}` {{ #{anchor}.{name} }}\n\n{_called(name, value)}\n\n{_prose(inspect.getdoc(value))}"
+
+
+def _called(name: str, value: Any) -> str:
+    """How a thing is called, as a block of code: on one line, or one argument a line."""
+    text = _signature(value, bound=name.startswith("x."))
+    if text is None:
+        return ""
+    arguments, result = text
+    line = f"{name}({', '.join(arguments)}){result}"
+    if len(line) > WIDTH:
+        line = f"{name}(\n" + "".join(f"    {argument},\n" for argument in arguments) + f"){result}"
+    return f"```python {{ .signature }}\n{line}\n```"
+
+
+def _signature(value: Any, bound: bool) -> tuple[list[str], str] | None:
+    """Arguments and result as text; None if the thing is not called.  The first argument of a bound one is given."""
+    if isinstance(value, property) or (isinstance(value, type) and issubclass(value, enum.Enum)):
+        return None
+    if isinstance(value, Operator):
+        arguments, _, result = str(value.called_as).partition("(")[2].rpartition(") ->")
+        return re.split(r", (?![^\[(]*[\])])", arguments), f" -> {result.strip()}"
+    try:
+        signature = inspect.signature(value, follow_wrapped=False)
+        if {p.kind for p in signature.parameters.values()} <= {
+            inspect.Parameter.VAR_POSITIONAL,
+            inspect.Parameter.VAR_KEYWORD,
+        }:
+            signature = inspect.signature(value)
+    except (TypeError, ValueError):
+        return None
+    arguments = list(_arguments(list(signature.parameters.values())[bound:]))
+    result = signature.return_annotation
+    plain = isinstance(value, type) or result in (inspect.Signature.empty, None)
+    return arguments, "" if plain else f" -> {_short(inspect.formatannotation(result))}"
+
+
+def _arguments(parameters: list[inspect.Parameter]) -> Iterator[str]:
+    """Arguments as text, `self` left out, with the mark of those that have to be named."""
+    named = False
+    for parameter in parameters:
+        if parameter.name == "self":
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and not named:
+            yield "*"
+        named |= parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
+        yield _argument(parameter)
+
+
+def _argument(parameter: inspect.Parameter) -> str:
+    """Name, type and default of an argument, without addresses of memory."""
+    empty = inspect.Parameter.empty
+    kind = "" if parameter.annotation is empty else f": {_short(inspect.formatannotation(parameter.annotation))}"
+    default = re.sub(r"<(?:function|class) '?([\w.]+).*?>", r"\1", repr(parameter.default))
+    end = "" if parameter.default is empty else f" = {default}" if kind else f"={default}"
+    return f"{parameter.replace(annotation=empty, default=empty)}{kind}{end}"
+
+
+def _short(annotation: str) -> str:
+    """A type by its last name."""
+    return PREFIXES.sub("", annotation).replace("'", "")
+
+
+def _prose(text: str) -> str:
+    """A docstring as Markdown: dialogues become blocks of code, and what is no code is taken by the letter."""
+    parts: list[str] = []
+    for paragraph in re.split(r"\n\s*\n", text):
+        if paragraph.lstrip().startswith(">>>"):
+            parts.append(f"```pycon\n{inspect.cleandoc(paragraph)}\n```")
+        else:
+            parts.append(_lists("".join(_plain(part) for part in CODE.split(paragraph))))
+    return "\n\n".join(parts)
+
+
+def _plain(part: str) -> str:
+    if part.startswith("`"):
+        return part.replace("``", "`")
+    return re.sub(r"([\\*_\[\]])", r"\\\1", part).replace("&", "&amp;").replace("<", "&lt;")
+
+
+def _lists(paragraph: str) -> str:
+    """A blank line before the first item of a list, as Markdown wants it."""
+    return re.sub(r"\n(?=- )", "\n\n", paragraph, count=1) if not paragraph.startswith("- ") else paragraph

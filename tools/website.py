@@ -1,0 +1,125 @@
+"""Writes build/pages, from which the documentation site is built, and build/mkdocs.yml, its configuration.
+
+The pages are those of docs/, the README and others from elsewhere in the repository, the sources of examples, and one
+for each module, made of docstrings (reference.py). Run by `make docs`.
+"""
+
+import json
+import posixpath
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import reference
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+BUILD = ROOT / "build"
+
+# Files of the repository that are pages, by the page's name.
+ELSEWHERE = {
+    "index.md": "README.md",
+    "changelog.md": "CHANGELOG.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "benchmarks.md": "benchmarks/README.md",
+}
+PAGES = {source: page for page, source in ELSEWHERE.items()}
+DECISIONS = "decisions/index.md"
+# Pages of wide tables and long lines have no list of their sections beside them.
+WIDE = ("catalogue.md", "source/")
+NO_SECTIONS = "---\nhide:\n  - toc\n---\n"
+LINK = re.compile(r"(?<=\]\()(?!https?://|#)([^)#\s]+)")
+DIRECTIVE = re.compile(r"  # doctest: \S+$", re.MULTILINE)
+FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def main() -> None:
+    """Write the pages, and the configuration with the whole navigation."""
+    made = {page: (ROOT / source).read_text() for page, source in ELSEWHERE.items()}
+    made |= {str(path.relative_to(DOCS)): path.read_text() for path in DOCS.glob("**/*.md")}
+    origins = {page: ELSEWHERE.get(page, f"docs/{page}") for page in made}
+    sources = {source for page, text in made.items() for source in _sources(origins[page], text)}
+    made = {page: _linked(text, origins[page], page) for page, text in made.items()}
+    made |= {DECISIONS: _list_of_decisions()} | reference.pages()
+    made |= {_page_of_source(source): _shown(source) for source in sorted(sources)}
+
+    shutil.rmtree(BUILD / "pages", ignore_errors=True)
+    shutil.copytree(DOCS, BUILD / "pages", ignore=shutil.ignore_patterns("*.md"))
+    for page, text in made.items():
+        (BUILD / "pages" / page).parent.mkdir(parents=True, exist_ok=True)
+        (BUILD / "pages" / page).write_text(
+            (NO_SECTIONS if page.startswith(WIDE) else "") + DIRECTIVE.sub("", FENCE.sub(_named, text))
+        )
+    config = (ROOT / "mkdocs.yml").read_text()
+    forgotten = [path.name for path in sorted(DOCS.glob("*.md")) if f" {path.name}" not in config]
+    if forgotten:
+        sys.exit(f"mkdocs.yml: no section of the navigation has {', '.join(forgotten)}")
+    (BUILD / "mkdocs.yml").write_text(
+        config.replace("Reference: []", f"Reference: {json.dumps(reference.navigation())}")
+    )
+
+
+def _linked(text: str, origin: str, page: str) -> str:
+    """A page of the repository with its links as they lead on the site."""
+
+    def link(match: re.Match) -> str:
+        return posixpath.relpath(_page(_target(origin, match[1])), posixpath.dirname(page) or ".")
+
+    return LINK.sub(link, text)
+
+
+def _named(fence: re.Match) -> str:
+    """A block of code that names no language with the one it has."""
+    return f"```{fence[1] or _language(fence[2])}\n{fence[2]}```"
+
+
+def _language(code: str) -> str:
+    return "pycon" if ">>> " in code else "text"
+
+
+def _target(origin: str, link: str) -> str:
+    """The path in the repository that a link in a file leads to."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(origin), link))
+
+
+def _page(target: str) -> str:
+    """The page that shows a path of the repository."""
+    if target == "docs/decisions":
+        return DECISIONS
+    return PAGES.get(target) or (target[len("docs/") :] if target.startswith("docs/") else _page_of_source(target))
+
+
+def _page_of_source(source: str) -> str:
+    return f"source/{source.removesuffix('.py')}.md"
+
+
+def _sources(origin: str, text: str) -> list[str]:
+    """The files and folders outside docs/ that a text links to, but for those that are pages."""
+    targets = (_target(origin, found) for found in LINK.findall(text))
+    return [t for t in targets if not t.startswith("docs/") and t not in PAGES and (ROOT / t).exists()]
+
+
+def _shown(source: str) -> str:
+    """A page with the text of a file, or of all files of a folder."""
+    path = ROOT / source
+    files = sorted(path.glob("*.py")) if path.is_dir() else [path]
+    parts = [f"# {source}\n"]
+    for file in files:
+        heading = f"## {file.name}\n\n" if path.is_dir() else ""
+        parts.append(f"{heading}````{file.suffix[1:] or 'text'}\n{file.read_text()}````\n")
+    return "\n".join(parts)
+
+
+def _decisions() -> list[Path]:
+    return sorted((DOCS / "decisions").glob("*.md"))
+
+
+def _list_of_decisions() -> str:
+    titles = [(path, path.read_text().partition("\n")[0].removeprefix("# ")) for path in _decisions()]
+    rows = [f"- [{title}]({path.name})" for path, title in titles]
+    return "# Decisions\n\nWhy things are as they are, one page each.\n\n" + "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    main()
