@@ -1,5 +1,7 @@
 """`grad` and its like over plain functions of plain arrays: HIPS autograd's names, and nesting to any depth."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -306,3 +308,8 @@ def test_the_mirror_has_numpys_other_names():
     assert set(np.__all__) <= set(dir(rnp))
     with pytest.raises(AttributeError):
         rnp.no_such_name  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["grad", "deriv", "elementwise_grad", "jacobian"])
+def test_help_shows_the_arguments_that_a_transform_takes(name):
+    assert list(inspect.signature(getattr(rg, name)).parameters) == ["fun", "argnum"]

@@ -29,7 +29,7 @@ Argnum = int | Sequence[int]
 def _of_argument(operator: Callable) -> Callable:
     """From `operator(fun, x)`, of a function of one argument, to `operator(fun, argnum)(*args, **kwargs)`."""
 
-    @wraps(operator)
+    @wraps(operator, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
     def transform(fun: Callable, argnum: Argnum = 0) -> Callable:
         if not isinstance(argnum, (int, tuple, list)):
             raise TypeError(f"{operator.__name__}: argnum must be an int or a tuple of them, got {argnum!r}")
@@ -44,6 +44,7 @@ def _of_argument(operator: Callable) -> Callable:
         derived.__name__ = f"{operator.__name__}_of_{getattr(fun, '__name__', 'function')}"
         return derived
 
+    del transform.__wrapped__  # whose arguments are others
     return transform
 
 
