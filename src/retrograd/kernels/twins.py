@@ -253,7 +253,7 @@ def log_softmax_grad_rows(g, out):
 def class_loss_rows(x, target, ignored):
     """-log_softmax(x) at the number of each row's class, which must be one; 0 where that is `ignored`."""
     at = np.where(target == ignored, 0, target)[..., None]
-    loss = -np.take_along_axis(log_softmax_rows(x), at, axis=-1)[..., 0]
+    loss = 0 - np.take_along_axis(log_softmax_rows(x), at, axis=-1)[..., 0]  # 0, not -0, where it is sure
     return np.where(target == ignored, np.zeros((), x.dtype), loss)
 
 
