@@ -201,9 +201,9 @@ class Pipeline:
                 f"arguments and {len(targets)} targets; there must be one for each micro-batch, and at least one"
             )
         sizes = [examples_in(a, k, self._args_spec, self._kwargs_spec) for a, k in zip(arg_mbs, kwarg_mbs, strict=True)]
+        total = sum(sizes)
         batches = [
-            MicroBatch(tuple(a), dict(k), size / sum(sizes))
-            for a, k, size in zip(arg_mbs, kwarg_mbs, sizes, strict=True)
+            MicroBatch(tuple(a), dict(k), size / total) for a, k, size in zip(arg_mbs, kwarg_mbs, sizes, strict=True)
         ]
         loss, self.timeline = self._step(batches, list(targets), nullcontext())
         return loss
@@ -243,13 +243,7 @@ class Pipeline:
         """
         examples = examples_in(args, kwargs, self._args_spec, self._kwargs_spec)
         batches = self._split(args, kwargs, self._kwargs_spec, most=max(examples, 1))
-        captured = [self._captures.of(batch) for batch in batches]
-        reports, _ = self._run(captured, batches, None, nullcontext())
-        return merge_chunks(self._outputs(captured, reports), self._output_spec)
-
-    def _outputs(self, captured: Sequence[Captured], reports: Sequence[Report]) -> list[Any]:
-        results = _merged(report.results for report in reports)
-        return [one.pipe.output(results[i]) for i, one in enumerate(captured)]
+        return merge_chunks(self._answers(batches), self._output_spec)
 
     def stream(self, requests: Any, *, window: int | None = None) -> Iterator[Any]:
         """The model's output for every request of an open-ended stream, in order, forward only.
@@ -273,9 +267,11 @@ class Pipeline:
             yield from self._answers(batches)
 
     def _answers(self, batches: list[MicroBatch]) -> list[Any]:
+        """The model's output for each micro-batch."""
         captured = [self._captures.of(batch) for batch in batches]
         reports, _ = self._run(captured, batches, None, nullcontext())
-        return self._outputs(captured, reports)
+        results = _merged(report.results for report in reports)
+        return [one.pipe.output(results[i]) for i, one in enumerate(captured)]
 
     # ----------------------------------------------------------------------------------------------------- state
 
