@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from retrograd.core import operator_named
+from retrograd.optim.moments import moments
 from retrograd.optim.optimizer import (
     Group,
     Optimizer,
@@ -16,7 +17,6 @@ from retrograd.optim.optimizer import (
 )
 
 _maximum = operator_named("maximum")
-_zeros_like = operator_named("zeros_like")
 
 
 def _direction(grad: Any, state: State, group: Group) -> tuple[Any, Any, float]:
@@ -25,16 +25,10 @@ def _direction(grad: Any, state: State, group: Group) -> tuple[Any, Any, float]:
     The corrections of both moments' bias are numbers, so they go into step and eps, not into arrays.
     """
     beta1, beta2 = group["betas"]
-    if not state:
-        state["step"] = 0
-        state["exp_avg"] = state["exp_avg_sq"] = _zeros_like(grad)
-        if group["amsgrad"]:
-            state["max_exp_avg_sq"] = state["exp_avg_sq"]
-    state["step"] += 1
-    state["exp_avg"] = m = state["exp_avg"] * beta1 + grad * (1 - beta1)
-    state["exp_avg_sq"] = v = state["exp_avg_sq"] * beta2 + grad * grad * (1 - beta2)
+    m, v = moments(grad, state, group)
     if group["amsgrad"]:
-        state["max_exp_avg_sq"] = v = _maximum(state["max_exp_avg_sq"], v)
+        largest = state.get("max_exp_avg_sq")
+        state["max_exp_avg_sq"] = v = v if largest is None else _maximum(largest, v)
     root = math.sqrt(1 - beta2 ** state["step"])
     return m, v.sqrt() + group["eps"] * root, group["lr"] * root / (1 - beta1 ** state["step"])
 

@@ -19,7 +19,7 @@ _maximum = operator_named("maximum")
 _zeros_like = operator_named("zeros_like")
 
 
-def _moments(g: Any, state: State, group: Group) -> tuple[Any, Any]:
+def moments(g: Any, state: State, group: Group) -> tuple[Any, Any]:
     """Advance the running means of g and g², and the count of steps."""
     beta1, beta2 = group["betas"]
     if "exp_avg" not in state:
@@ -128,7 +128,7 @@ class NAdam(_Moments):
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """One step of one parameter."""
         g = descent(param, grad, group)
-        m, v = _moments(g, state, group)
+        m, v = moments(g, state, group)
         step, (beta1, beta2) = state["step"], group["betas"]
         mu, following = (beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
         state["mu_product"] = product = float(state.get("mu_product", 1.0)) * mu
@@ -176,7 +176,7 @@ class RAdam(_Moments):
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """One step of one parameter."""
-        m, v = _moments(descent(param, grad, group), state, group)
+        m, v = moments(descent(param, grad, group), state, group)
         step, (beta1, beta2) = state["step"], group["betas"]
         lr = group["lr"] / (1 - beta1**step)
         factor = _rectified(beta2, step)
