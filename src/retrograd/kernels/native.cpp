@@ -1,7 +1,8 @@
 // The module: functions of arrays that NumPy would make in many passes, as NumPy ufuncs.
 //
-// Each has a twin of the same name in twins.py, which is its definition and its fallback.  pointwise.cpp and rows.cpp
-// define them, numbers.hpp has what they do with one number, loops.hpp how they meet arrays, pool.hpp the threads.
+// Each has a twin of the same name in twins.py, which is its definition and its fallback.  pointwise.cpp, rows.cpp and
+// updates.cpp define them, numbers.hpp has what they do with one number, loops.hpp and elements.hpp how they meet
+// arrays, pool.hpp the threads.
 
 #define RETROGRAD_MODULE
 #include "loops.hpp"
@@ -58,5 +59,7 @@ PyMODINIT_FUNC PyInit_native() {
         if (!add(module, of_numbers[i])) return nullptr;
     for (int i = 0; i < count_of_rows; i++)
         if (!add(module, of_rows[i])) return nullptr;
+    for (int i = 0; i < count_of_updates; i++)
+        if (!add(module, of_updates[i])) return nullptr;
     return module;
 }

@@ -5,7 +5,7 @@
 
 namespace retrograd {
 
-extern const Kernel of_numbers[], of_rows[];
-extern const int count_of_numbers, count_of_rows;
+extern const Kernel of_numbers[], of_rows[], of_updates[];
+extern const int count_of_numbers, count_of_rows, count_of_updates;
 
 }  // namespace retrograd
