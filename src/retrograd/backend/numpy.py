@@ -18,6 +18,7 @@ from retrograd.backend.special import scipy_special
 from retrograd.kernels import affine_rows as affine_rows
 from retrograd.kernels import mix_rows as mix_rows
 from retrograd.kernels import standardize_rows as standardize_rows
+from retrograd.kernels import twins
 
 
 def __getattr__(name):
@@ -89,7 +90,12 @@ def where(condition, x, other):
 def relu(x):
     """max(x, 0); NaN stays NaN."""
     real_only("relu", x)
-    return np.maximum(x, np.zeros((), x.dtype))
+    return (kernels if x.dtype.char in "fd" else twins).relu(x)
+
+
+def relu_grad(g, out):
+    """g where relu, which is `out`, is not 0."""
+    return (kernels if out.dtype.char in "fd" and g.dtype == out.dtype else twins).relu_grad(g, out)
 
 
 def softmax(x, dim):
@@ -301,6 +307,18 @@ def sum_rows(src, ids, size):
     return out
 
 
+def quotient_or_nan(a, b):
+    """a / b, and NaN for nothing of nothing."""
+    with np.errstate(invalid="ignore"):
+        return np.true_divide(a, b)
+
+
+def quotient_or_zero(a, b):
+    """a / b, and 0 where b is 0."""
+    out = np.zeros(np.broadcast_shapes(a.shape, b.shape), a.dtype)
+    return np.true_divide(a, b, out=out, where=b != 0)
+
+
 def bernoulli_loss(x, target):
     """-(target log x + (1 - target) log(1 - x)), each logarithm at least -100."""
     real_only("bernoulli_loss", x)
@@ -325,10 +343,10 @@ def class_places(name, target, ignore_index, classes):
 
 def class_loss(x, target, ignore_index):
     """-log softmax(x) at the class that each row is of; 0 where that is ignored."""
+    if x.dtype.char in "fd":
+        return kernels.class_loss_rows(x, *_classes(target, ignore_index, x.shape[-1]))
     rows = _rows(x)
     places, counts = class_places("cross_entropy", target, ignore_index, x.shape[-1])
-    if x.dtype.char in "fd":
-        return kernels.class_loss_rows(x, target.astype(np.int64, copy=False), np.int64(ignore_index))
     with np.errstate(invalid="ignore"):  # NaN where every number is -inf
         out = logsumexp(rows, 1, False) - rows[places]
     if counts is not None:
@@ -350,8 +368,15 @@ def class_grad(g, x, target, ignore_index):
     """`class_residual`, times g for each row."""
     if x.dtype.char not in "fd" or g.dtype != x.dtype:
         return g[..., None] * class_residual(x, target, ignore_index)
-    class_places("cross_entropy", target, ignore_index, x.shape[-1])
-    return kernels.class_grad_rows(x, target.astype(np.int64, copy=False), np.int64(ignore_index), g)
+    return kernels.class_grad_rows(x, *_classes(target, ignore_index, x.shape[-1]), g)
+
+
+def _classes(target, ignore_index, classes):
+    """The targets and the one to ignore, as kernels take them, which look up what they are told: all are checked."""
+    ids = target.astype(np.int64, copy=False)
+    if ids.size and ids.view(np.uint64).max() >= classes:  # of negative ones the largest are made
+        class_places("cross_entropy", target, ignore_index, classes)
+    return ids, np.int64(ignore_index)
 
 
 def pick_class(x, target, ignore_index):

@@ -20,6 +20,7 @@ memory.keep(memory.asked_for())
 erf, gelu, gelu_grad = chosen.erf, chosen.gelu, chosen.gelu_grad
 gelu_tanh, gelu_tanh_grad = chosen.gelu_tanh, chosen.gelu_tanh_grad
 sigmoid, sigmoid_grad, silu, silu_grad = chosen.sigmoid, chosen.sigmoid_grad, chosen.silu, chosen.silu_grad
+relu, relu_grad = chosen.relu, chosen.relu_grad
 tanh_grad, softplus, softplus_grad = chosen.tanh_grad, chosen.softplus, chosen.softplus_grad
 masked, adam, momentum = chosen.masked, chosen.adam, chosen.momentum
 standardize_rows, mix_rows, affine_rows = chosen.standardize_rows, chosen.mix_rows, chosen.affine_rows

@@ -35,6 +35,8 @@ BOTH(sigmoid_grad, 2, 0, x * (y * (1 - y)))
 BOTH(silu, 1, 0, silu_of(x))
 BOTH(silu_grad, 2, 0, x * silu_slope_of(y))
 BOTH(tanh_grad, 2, 0, x * (1 - y * y))
+BOTH(relu, 1, 0, (x <= 0 ? 0 : x))
+BOTH(relu_grad, 2, 0, (y == 0 ? 0 : x))
 BOTH(softplus, 1, 2, softplus_of(x, a, b))
 BOTH(softplus_grad, 2, 2, (y * a > b ? x : x * sigmoid_of(y * a)))
 BOTH(masked, 2, 1, (y >= a ? x * (1 / (1 - a)) : x * 0))
@@ -52,6 +54,8 @@ const Kernel of_numbers[] = {
     OF_NUMBERS(silu, 1, 0, 1, "TT"),
     OF_NUMBERS(silu_grad, 2, 0, 1, "TTT"),
     OF_NUMBERS(tanh_grad, 2, 0, 1, "TTT"),
+    OF_NUMBERS(relu, 1, 0, 1, "TT"),
+    OF_NUMBERS(relu_grad, 2, 0, 1, "TTT"),
     OF_NUMBERS(softplus, 1, 2, 1, "TTTT"),
     OF_NUMBERS(softplus_grad, 2, 2, 1, "TTTTT"),
     OF_NUMBERS(masked, 2, 1, 1, "TTTT"),

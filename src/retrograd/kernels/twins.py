@@ -148,6 +148,16 @@ def tanh_grad(g, out):
     return g * (1 - out * out)
 
 
+def relu(x):
+    """max(x, 0); NaN stays NaN."""
+    return np.maximum(x, np.zeros((), x.dtype))
+
+
+def relu_grad(g, out):
+    """g where relu, which is `out`, is not 0."""
+    return np.where(out == 0, np.zeros((), g.dtype), g)
+
+
 def softplus(x, beta, threshold):
     """log(1 + exp(z)) / beta for z = beta x, without overflow; x itself where z is more than the threshold."""
     z = x * beta

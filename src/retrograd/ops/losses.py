@@ -6,7 +6,7 @@ import warnings
 from retrograd.core import op, xp
 from retrograd.core.source import user_frame
 from retrograd.ops.activation import logsigmoid
-from retrograd.ops.family import Composite, Pointwise
+from retrograd.ops.family import Composite, Pointwise, pointwise
 from retrograd.ops.pointwise import abs, clamp, exp, isinf, log, logical_and, lt, square, to, where
 from retrograd.ops.reduce import mean
 from retrograd.ops.reduce import sum as sum_over
@@ -63,9 +63,19 @@ def _weighed(name, loss, weight, x):
 
 def weighted_mean(loss, weights):
     """The sum of losses, weighted already, over that of the weights; NaN if that is 0, with the gradient 0."""
-    total = sum_over(weights)
-    none = total == 0
-    return where(none, math.nan, sum_over(loss) / to(where(none, 1, total), loss.dtype))
+    return share(sum_over(loss), to(sum_over(weights), loss.dtype))
+
+
+share = pointwise("share(Tensor total, Tensor weight) -> Tensor", xp.quotient_or_nan,
+    "total / weight, a mean; its derivative is 0 where there is no weight.",
+    vjp_total=lambda g, weight: share_grad(g, weight),
+    vjp_weight=lambda g, total, weight: -share_grad(g * share(total, weight), weight),
+    promotion="float", public=False, method=False, in_place=False, domain=(0.5, 2.0))  # fmt: skip
+share_grad = pointwise("share_grad(Tensor t, Tensor weight) -> Tensor", xp.quotient_or_zero,
+    "t / weight, and 0 where there is no weight.",
+    vjp_t=lambda g, weight: share_grad(g, weight),
+    vjp_weight=lambda g, t, weight: -share_grad(g * share_grad(t, weight), weight),
+    promotion="float", public=False, method=False, in_place=False, domain=(0.5, 2.0))  # fmt: skip
 
 
 def _of_differences(name, loss, x, target, weight, reduction):

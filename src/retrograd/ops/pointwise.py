@@ -246,7 +246,7 @@ sigmoid = pointwise("sigmoid(Tensor x) -> Tensor", xp.sigmoid,
     aliases="nn.functional.sigmoid special.expit")  # fmt: skip
 relu = pointwise("relu(Tensor x) -> Tensor", xp.relu,
     "max(x, 0); its derivative at 0 is 0, and at NaN 1.",
-    vjp=lambda g, out: g * (out != 0), aliases="nn.functional.relu")  # fmt: skip
+    vjp=lambda g, out: relu_grad(g, out), aliases="nn.functional.relu")  # fmt: skip
 silu = pointwise("silu(Tensor x) -> Tensor", xp.silu,
     "x * sigmoid(x), also called swish.",
     vjp=lambda g, x: silu_grad(g, x), promotion="float", aliases="nn.functional.silu")  # fmt: skip
@@ -278,6 +278,9 @@ def _slope(schema, impl, doc, **rules):
 tanh_grad = _slope("tanh_grad(Tensor t, Tensor y) -> Tensor", xp.tanh_grad,
     "t times the derivative of `tanh` where that is y.",
     vjp_t=lambda g, y: tanh_grad(g, y), vjp_y=lambda g, t, y: g * t * (-2 * y))  # fmt: skip
+relu_grad = _slope("relu_grad(Tensor t, Tensor y) -> Tensor", xp.relu_grad,
+    "t where `relu`, which is y, is not 0.",
+    vjp_t=lambda g, y: relu_grad(g, y), vjp_y=lambda g: g * 0)  # fmt: skip
 sigmoid_grad = _slope("sigmoid_grad(Tensor t, Tensor y) -> Tensor", xp.sigmoid_grad,
     "t times the derivative of `sigmoid` where that is y.",
     vjp_t=lambda g, y: sigmoid_grad(g, y), vjp_y=lambda g, t, y: g * t * (1 - 2 * y))  # fmt: skip
