@@ -185,15 +185,9 @@ def masked(x, u, p):
 # ------------------------------------------------------------------------------------------ steps of optimizers
 
 
-def adam(p, g, m, v, sign, decay, left, beta1, beta2, rest1, rest2, eps, step, out):
-    """Adam's step, written into out = (p, m, v): means m and v of d = sign g + decay p and of its square.
-
-    p becomes left p - step m / (sqrt(v) + eps); rest1 and rest2 are what the betas leave to d.
-    """
-    d = sign * g + decay * p
-    np.add(m * beta1, d * rest1, out=out[1])
-    np.add(v * beta2, d * d * rest2, out=out[2])
-    np.subtract(p * left, step * (out[1] / (np.sqrt(out[2]) + eps)), out=out[0])
+def descent(p, g, sign, decay, far, out):
+    """A step of gradient descent, written into out = (p,): p goes back by far d, with d = sign g + decay p."""
+    np.subtract(p, far * _downhill(p, g, sign, decay), out=out[0])
 
 
 def momentum(p, g, b, sign, decay, kept, taken, far, further, out):
@@ -201,9 +195,43 @@ def momentum(p, g, b, sign, decay, kept, taken, far, further, out):
 
     b becomes kept b + taken d, and p goes back by far d + further b.
     """
-    d = sign * g + decay * p
+    d = _downhill(p, g, sign, decay)
     np.add(b * kept, d * taken, out=out[1])
-    np.subtract(p, far * d + further * out[1], out=out[0])
+    np.subtract(p, _part(far, d) + further * out[1], out=out[0])
+
+
+def adam(p, g, m, v, sign, decay, left, beta1, beta2, rest1, rest2, eps, step, out):
+    """Adam's step, written into out = (p, m, v): means m and v of d = sign g + decay p and of its square.
+
+    p becomes left p - step m / (sqrt(v) + eps); rest1 and rest2 are what the betas leave to d.
+    """
+    _moments(_downhill(p, g, sign, decay), m, v, beta1, beta2, rest1, rest2, out)
+    _along(p, left, out[2], eps, step, out)
+
+
+def amsgrad(p, g, m, v, largest, sign, decay, left, beta1, beta2, rest1, rest2, eps, step, out):
+    """`adam` with the largest v so far as divisor, the fourth of out."""
+    _moments(_downhill(p, g, sign, decay), m, v, beta1, beta2, rest1, rest2, out)
+    np.maximum(largest, out[2], out=out[3])
+    _along(p, left, out[3], eps, step, out)
+
+
+def _part(factor, x):
+    """factor * x; a factor of 0 leaves nothing of infinities either."""
+    return factor * x if factor else 0
+
+
+def _downhill(p, g, sign, decay):
+    return sign * g + _part(decay, p)
+
+
+def _moments(d, m, v, beta1, beta2, rest1, rest2, out):
+    np.add(m * beta1, d * rest1, out=out[1])
+    np.add(v * beta2, d * d * rest2, out=out[2])
+
+
+def _along(p, left, divisor, eps, step, out):
+    np.subtract(p * left, step * (out[1] / (np.sqrt(divisor) + eps)), out=out[0])
 
 
 # ------------------------------------------------------------------------------------------------------ of rows

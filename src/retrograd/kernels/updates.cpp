@@ -6,47 +6,77 @@
 namespace retrograd {
 namespace {
 
-// p, g, m, v; sign and decay of the gradient, what is left of p, both betas and what they leave, eps, the step.
-#define ADAM(T)                                                                                               \
-    KERNEL(adam, T, 4, 9, 3) {                                                                                \
-        const T *p = given.in[0], *g = given.in[1], *m = given.in[2], *v = given.in[3], *set = given.set;     \
-        const T sign = set[0], decay = set[1], left = set[2], beta1 = set[3], beta2 = set[4], rest1 = set[5]; \
-        const T rest2 = set[6], eps = set[7], step = set[8];                                                  \
-        T *new_p = given.out[0], *new_m = given.out[1], *new_v = given.out[2];                                \
-        IN_ANY_ORDER                                                                                          \
-        for (npy_intp i = 0; i < n; i++) {                                                                    \
-            T d = sign * g[i] + decay * p[i];                                                                 \
-            T mean = m[i] * beta1 + d * rest1, square = v[i] * beta2 + d * d * rest2;                         \
-            new_p[i] = p[i] * left - step * (mean / (std::sqrt(square) + eps));                               \
-            new_m[i] = mean;                                                                                  \
-            new_v[i] = square;                                                                                \
-        }                                                                                                     \
+// factor * x; a factor of 0 leaves nothing of infinities either.
+template <class T>
+INLINE T part(T factor, T x) {
+    return factor == T(0) ? T(0) : factor * x;
+}
+
+// p, g; sign and decay of the gradient, how far p goes along it.
+#define DESCENT(T)                                                                          \
+    KERNEL(descent, T, 2, 3, 1) {                                                           \
+        const T *p = given.in[0], *g = given.in[1];                                         \
+        const T sign = given.set[0], decay = given.set[1], far = given.set[2];              \
+        T* new_p = given.out[0];                                                            \
+        IN_ANY_ORDER                                                                        \
+        for (npy_intp i = 0; i < n; i++) new_p[i] = p[i] - far * (sign * g[i] + part(decay, p[i])); \
     }
-ADAM(float)
-ADAM(double)
+DESCENT(float)
+DESCENT(double)
 
 // p, g, b; sign and decay of the gradient, the momentum, how much of the gradient the sum takes, how far p goes along
 // the gradient and along the sum.
-#define MOMENTUM(T)                                                                                          \
-    KERNEL(momentum, T, 3, 6, 2) {                                                                           \
-        const T *p = given.in[0], *g = given.in[1], *b = given.in[2], *set = given.set;                      \
+#define MOMENTUM(T)                                                                           \
+    KERNEL(momentum, T, 3, 6, 2) {                                                            \
+        const T *p = given.in[0], *g = given.in[1], *b = given.in[2], *set = given.set;       \
         const T sign = set[0], decay = set[1], kept = set[2], taken = set[3], far = set[4], further = set[5]; \
-        T *new_p = given.out[0], *new_b = given.out[1];                                                      \
-        IN_ANY_ORDER                                                                                         \
-        for (npy_intp i = 0; i < n; i++) {                                                                   \
-            T d = sign * g[i] + decay * p[i], sum = b[i] * kept + d * taken;                                 \
-            new_p[i] = p[i] - (far * d + further * sum);                                                     \
-            new_b[i] = sum;                                                                                  \
-        }                                                                                                    \
+        T *new_p = given.out[0], *new_b = given.out[1];                                       \
+        IN_ANY_ORDER                                                                          \
+        for (npy_intp i = 0; i < n; i++) {                                                    \
+            T d = sign * g[i] + part(decay, p[i]), sum = b[i] * kept + d * taken;             \
+            new_p[i] = p[i] - (part(far, d) + further * sum);                                 \
+            new_b[i] = sum;                                                                   \
+        }                                                                                     \
     }
 MOMENTUM(float)
 MOMENTUM(double)
 
+// What both kinds of Adam do with p, g, m, v and nine numbers: sign and decay of the gradient, what is left of p, both
+// betas and what they leave, eps, the step.  `DIVISOR` says what p's step is divided by, but for eps.
+#define MOMENTS(DIVISOR)                                                                                  \
+    const auto *p = given.in[0], *g = given.in[1], *m = given.in[2], *v = given.in[3], *set = given.set;  \
+    const auto sign = set[0], decay = set[1], left = set[2], beta1 = set[3], beta2 = set[4];              \
+    const auto rest1 = set[5], rest2 = set[6], eps = set[7], step = set[8];                               \
+    auto *new_p = given.out[0], *new_m = given.out[1], *new_v = given.out[2];                             \
+    IN_ANY_ORDER                                                                                          \
+    for (npy_intp i = 0; i < n; i++) {                                                                    \
+        auto d = sign * g[i] + part(decay, p[i]);                                                         \
+        auto mean = m[i] * beta1 + d * rest1, square = v[i] * beta2 + d * d * rest2;                      \
+        auto most = DIVISOR;                                                                              \
+        new_p[i] = p[i] * left - step * (mean / (std::sqrt(most) + eps));                                 \
+        new_m[i] = mean;                                                                                  \
+        new_v[i] = square;                                                                                \
+    }
+
+KERNEL(adam, float, 4, 9, 3) { MOMENTS(square) }
+KERNEL(adam, double, 4, 9, 3) { MOMENTS(square) }
+
+// Besides, the largest square so far, the fifth array and the fourth result; NaN is larger than all.
+#define LARGEST                                                            \
+    const auto* old = given.in[4];                                         \
+    auto* top = given.out[3];                                              \
+    MOMENTS((top[i] = square > old[i] || square != square ? square : old[i]))
+
+KERNEL(amsgrad, float, 5, 9, 4) { LARGEST }
+KERNEL(amsgrad, double, 5, 9, 4) { LARGEST }
+
 }  // namespace
 
 const Kernel of_updates[] = {
-    OF_NUMBERS(adam, 4, 9, 3, "TTTTTTTTTTTTTTTT"),
+    OF_NUMBERS(descent, 2, 3, 1, "TTTTTT"),
     OF_NUMBERS(momentum, 3, 6, 2, "TTTTTTTTTTT"),
+    OF_NUMBERS(adam, 4, 9, 3, "TTTTTTTTTTTTTTTT"),
+    OF_NUMBERS(amsgrad, 5, 9, 4, "TTTTTTTTTTTTTTTTTT"),
 };
 const int count_of_updates = sizeof of_updates / sizeof *of_updates;
 

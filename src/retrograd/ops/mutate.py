@@ -131,9 +131,9 @@ def write_into(name, x, src):
     recorded = is_recorded(x, src)
     if x.level is not None:
         return _write_above(x, src)
-    _announce(x)
+    announce(x)
     x.value[...] = _numbers(src, x.dtype)
-    _inherit_cut(x, src)
+    inherit_cut(x, src)
     touch(x)
     if recorded:
         rebase(x, src)
@@ -201,7 +201,7 @@ def is_recorded(x, *operands):
     return any(wanted) or (x._view is not None and passes(x._view) and wants(x._view.base))
 
 
-def _inherit_cut(x, *operands):
+def inherit_cut(x, *operands):
     """What is written into x brings along where it was cut off from a graph."""
     for a in operands:
         if isinstance(a, Tensor) and a.tag is not None:
@@ -215,7 +215,7 @@ def _numbers(src, dtype):
     return src.value if src.dtype == dtype else registry["to"](src.detach(), dtype).value
 
 
-def _announce(x):
+def announce(x):
     listener = current().on_write
     if listener is not None:
         listener(x)
@@ -293,7 +293,7 @@ def in_place(operator, x, others, params):
     if not straight or (current().level and keepers()):
         return _through_a_copy(operator, x, others, params)
     recorded = is_recorded(x, *others)
-    _inherit_cut(x, *others)
+    inherit_cut(x, *others)
     if recorded:
         _check_rules(operator, (x, *others))
     if not recorded and _straight(operator, x, others, params):
@@ -302,7 +302,7 @@ def in_place(operator, x, others, params):
     args = (before, *[before if a is x else a for a in others])
     result = ground(operator, args, params)
     _check_result(name, x, result)
-    _announce(x)
+    announce(x)
     x.value[...] = result.value
     touch(x)
     if recorded:
@@ -334,7 +334,7 @@ def _straight(operator, x, others, params):
         return False
     if any(getattr(a, "shape", ()) not in ((), x.shape) for a in arrays):
         return False
-    _announce(x)
+    announce(x)
     kernel(x.value, *arrays, out=x.value)
     touch(x)
     return True
@@ -506,7 +506,7 @@ def set_item(x, key, value) -> None:
         write_into(name, x, index_put(x, value, ids, spec=spec))
         return
     recorded = is_recorded(x, value)
-    _announce(x)
+    announce(x)
     x.value[fill(spec, [i.value for i in ids])] = _numbers(value, x.dtype)
     touch(x)
     if recorded:

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from retrograd.core import operator_named
-from retrograd.optim.moments import moments
+from retrograd.ops.overwrite import overwrite
+from retrograd.optim.moments import count, moments
 from retrograd.optim.optimizer import (
     Group,
     Optimizer,
@@ -18,19 +19,24 @@ from retrograd.optim.optimizer import (
 
 _maximum = operator_named("maximum")
 
+_MEANS = ("exp_avg", "exp_avg_sq")
+_WITH_LARGEST = (*_MEANS, "max_exp_avg_sq")
 
-def _direction(grad: Any, state: State, group: Group) -> tuple[Any, Any, float]:
-    """Advance the moments; p moves by -step · m / d, returned as (m, d, step).
 
-    The corrections of both moments' bias are numbers, so they go into step and eps, not into arrays.
-    """
-    beta1, beta2 = group["betas"]
-    m, v = moments(grad, state, group)
+def _by_formula(param: Any, grad: Any, state: State, group: Group, eps: float, step: float) -> None:
+    m, v = moments(descent(param, grad, group), state, group)
     if group["amsgrad"]:
-        largest = state.get("max_exp_avg_sq")
-        state["max_exp_avg_sq"] = v = v if largest is None else _maximum(largest, v)
-    root = math.sqrt(1 - beta2 ** state["step"])
-    return m, v.sqrt() + group["eps"] * root, group["lr"] * root / (1 - beta1 ** state["step"])
+        state["max_exp_avg_sq"] = v = _maximum(state["max_exp_avg_sq"], v)
+    param.sub_(m / (v.sqrt() + eps), alpha=step)
+
+
+def _in_one_pass(param: Any, grad: Any, state: State, group: Group, eps: float, step: float) -> bool:
+    """The same by a kernel, if there is one for such arrays."""
+    lr, decay, (beta1, beta2) = group["lr"], group["weight_decay"], group["betas"]
+    pull, left = (0.0, 1 - lr * decay) if group["decoupled_weight_decay"] else (decay, 1.0)
+    numbers = (-1 if group["maximize"] else 1, pull, left, beta1, beta2, 1 - beta1, 1 - beta2, eps, step)
+    kernel, means = ("amsgrad", _WITH_LARGEST) if group["amsgrad"] else ("adam", _MEANS)
+    return overwrite(kernel, [param, *[state[name] for name in means]], [grad], numbers)
 
 
 class Adam(Optimizer):
@@ -81,8 +87,13 @@ class Adam(Optimizer):
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """One step of one parameter."""
-        m, d, step = _direction(descent(param, grad, group), state, group)
-        param.sub_(m / d, alpha=step)
+        count(param, state, *(_WITH_LARGEST if group["amsgrad"] else _MEANS))
+        # The corrections of both means' bias are numbers, so they go into step and eps, not into arrays.
+        beta1, beta2 = group["betas"]
+        root = math.sqrt(1 - beta2 ** state["step"])
+        eps, step = group["eps"] * root, group["lr"] * root / (1 - beta1 ** state["step"])
+        if not _in_one_pass(param, grad, state, group, eps, step):
+            _by_formula(param, grad, state, group, eps, step)
 
 
 class AdamW(Adam):

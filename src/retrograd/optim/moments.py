@@ -19,13 +19,17 @@ _maximum = operator_named("maximum")
 _zeros_like = operator_named("zeros_like")
 
 
+def count(param: Any, state: State, *means: str) -> None:
+    """Count a step; the running means begin at 0."""
+    state["step"] = state.get("step", 0) + 1
+    for name in means:
+        if name not in state:
+            state[name] = _zeros_like(param)
+
+
 def moments(g: Any, state: State, group: Group) -> tuple[Any, Any]:
-    """Advance the running means of g and g², and the count of steps."""
+    """Advance the running means of g and g²."""
     beta1, beta2 = group["betas"]
-    if "exp_avg" not in state:
-        state["step"] = 0
-        state["exp_avg"] = state["exp_avg_sq"] = _zeros_like(g)
-    state["step"] += 1
     state["exp_avg"] = state["exp_avg"] * beta1 + g * (1 - beta1)
     state["exp_avg_sq"] = state["exp_avg_sq"] * beta2 + g * g * (1 - beta2)
     return state["exp_avg"], state["exp_avg_sq"]
@@ -71,11 +75,8 @@ class Adamax(_Moments):
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """One step of one parameter."""
+        count(param, state, "exp_avg", "exp_inf")
         g, (beta1, beta2) = descent(param, grad, group), group["betas"]
-        if not state:
-            state["step"] = 0
-            state["exp_avg"] = state["exp_inf"] = _zeros_like(g)
-        state["step"] += 1
         state["exp_avg"] = state["exp_avg"] * beta1 + g * (1 - beta1)
         state["exp_inf"] = _maximum(state["exp_inf"] * beta2, g.abs() + group["eps"])
         param.sub_(state["exp_avg"] / state["exp_inf"], alpha=group["lr"] / (1 - beta1 ** state["step"]))
@@ -127,6 +128,7 @@ class NAdam(_Moments):
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """One step of one parameter."""
+        count(param, state, "exp_avg", "exp_avg_sq")
         g = descent(param, grad, group)
         m, v = moments(g, state, group)
         step, (beta1, beta2) = state["step"], group["betas"]
@@ -176,6 +178,7 @@ class RAdam(_Moments):
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """One step of one parameter."""
+        count(param, state, "exp_avg", "exp_avg_sq")
         m, v = moments(descent(param, grad, group), state, group)
         step, (beta1, beta2) = state["step"], group["betas"]
         lr = group["lr"] / (1 - beta1**step)

@@ -107,7 +107,7 @@ class Optimizer:
         """Settings and states as plain data: parameters are numbers, in the order of the groups.
 
         {"state": {0: {"exp_avg": Tensor, ...}, ...}, "param_groups": [{"lr": ..., "params": [0, 1]}, ...]};
-        the tensors are those of the optimizer, not copies.
+        the tensors are those of the optimizer, which later steps write to, not copies.
         """
         number = {id(p): i for i, p in enumerate(self._params())}
         return {

@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from retrograd.core import operator_named
-from retrograd.optim.optimizer import Group, Optimizer, State, at_least_zero
+from retrograd.ops.overwrite import overwrite
+from retrograd.optim.optimizer import Group, Optimizer, State, at_least_zero, descent
 
-_clone = operator_named("clone")
+_zeros_like = operator_named("zeros_like")
 
 
 class SGD(Optimizer):
@@ -57,18 +58,25 @@ class SGD(Optimizer):
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """One step of one parameter."""
-        d = -grad if group["maximize"] else grad
-        if group["weight_decay"]:
-            d = d + param * group["weight_decay"]
         if group["momentum"]:
-            d = self._with_momentum(d, state, group)
-        param.sub_(d, alpha=group["lr"])
+            _with_momentum(param, grad, state, group)
+        elif not overwrite("descent", [param], [grad], (*_direction(group), group["lr"])):
+            param.sub_(descent(param, grad, group), alpha=group["lr"])
 
-    def _with_momentum(self, d: Any, state: State, group: Group) -> Any:
-        momentum, buffer = group["momentum"], state.get("momentum_buffer")
-        if buffer is None:
-            buffer = _clone(d)
-        else:
-            buffer = buffer * momentum + (d * (1 - group["dampening"]) if group["dampening"] else d)
-        state["momentum_buffer"] = buffer
-        return d + buffer * momentum if group["nesterov"] else buffer
+
+def _with_momentum(param: Any, grad: Any, state: State, group: Group) -> None:
+    lr, momentum, taken, buffer = group["lr"], group["momentum"], 1.0 - group["dampening"], state.get("momentum_buffer")
+    if buffer is None:
+        state["momentum_buffer"] = buffer = _zeros_like(param)
+        taken = 1.0
+    far, further = (lr, lr * momentum) if group["nesterov"] else (0.0, lr)
+    if overwrite("momentum", [param, buffer], [grad], (*_direction(group), momentum, taken, far, further)):
+        return
+    d = descent(param, grad, group)
+    state["momentum_buffer"] = buffer = buffer * momentum + d * taken
+    param.sub_(d + buffer * momentum if group["nesterov"] else buffer, alpha=lr)
+
+
+def _direction(group: Group) -> tuple[float, float]:
+    """The sign of the gradient, and the factor of the parameter."""
+    return -1.0 if group["maximize"] else 1.0, group["weight_decay"]
