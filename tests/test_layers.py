@@ -17,6 +17,7 @@ SOURCE = Path(__file__).parents[1] / "src" / ROOT
 # From the top down. A part (a sub-package or module right below the root) imports itself and lower rows.
 LEVELS = (
     ("cli",),
+    ("hips",),
     ("scipy", "sklearn"),
     ("numpy",),
     ("pipelining",),

@@ -1,5 +1,6 @@
 """The type stubs say what the registry says, and a type checker finds what they promise."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +43,13 @@ def test_stubs_are_up_to_date():
 def test_the_catalogue_is_up_to_date():
     found = run("tools/catalogue.py", "--check")
     assert found.returncode == 0, f"run python tools/catalogue.py: {found.stdout}{found.stderr}"
+
+
+@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md"])
+def test_the_number_of_operators_that_is_told_is_that_of_the_catalogue(name):
+    (told,) = re.findall(r"[Oo]ver (\d+) operators", (ROOT / name).read_text())
+    (counted,) = re.findall(r"public name, (\d+) of them", (ROOT / "docs/catalogue.md").read_text())
+    assert int(told) == int(counted) // 100 * 100
 
 
 def test_the_type_checker_passes_a_right_program_and_not_wrong_ones(tmp_path):

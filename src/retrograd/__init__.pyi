@@ -84,6 +84,7 @@ from retrograd.func.arrays import grad_named as grad_named
 from retrograd.func.arrays import hessian as hessian
 from retrograd.func.arrays import hessian_tensor_product as hessian_tensor_product
 from retrograd.func.arrays import hessian_vector_product as hessian_vector_product
+from retrograd import hips as hips
 from retrograd.func.arrays import holomorphic_grad as holomorphic_grad
 from retrograd.func.arrays import jacobian as jacobian
 from retrograd import linalg as linalg
@@ -93,9 +94,7 @@ from retrograd.func.arrays import make_jvp as make_jvp
 from retrograd.func.arrays import make_vjp as make_vjp
 from retrograd.func.arrays import multigrad_dict as multigrad_dict
 from retrograd import nested as nested
-from retrograd import numpy as numpy
 from retrograd import random as random
-from retrograd import scipy as scipy
 from retrograd.utils.threads import set_num_threads as set_num_threads
 from retrograd import signal as signal
 from retrograd import sklearn as sklearn

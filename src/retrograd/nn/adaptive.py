@@ -10,7 +10,7 @@ from retrograd.nn.containers import ModuleList, Sequential
 from retrograd.nn.linear import Linear
 from retrograd.nn.module import Module
 
-_cat = operator_named("cat")
+_cat, _nonzero = operator_named("cat"), operator_named("nonzero")
 
 
 class Likelihood(NamedTuple):
@@ -97,7 +97,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             places = places.masked_fill((y >= low) & (y < high), self.shortlist_size + i)
         output = F.log_softmax(self.head(x), 1).gather(1, places.unsqueeze(1)).squeeze(1)
         for cluster, (low, high) in zip(self.tail, pairwise(self.cutoffs), strict=True):
-            rows = ((y >= low) & (y < high)).nonzero().squeeze(1)
+            rows = _nonzero((y >= low) & (y < high)).squeeze(1)
             if rows.numel():
                 within = F.log_softmax(cluster(x.index_select(0, rows)), 1)
                 found = within.gather(1, (y.index_select(0, rows) - low).unsqueeze(1))

@@ -28,6 +28,7 @@ O = SimpleNamespace(  # noqa: E741 (the operators, by their public names; `O.lin
     **{name: member for name, member in ops.public().items() if name not in _HOMES},
 )
 
+SEQUENCES: Any = (list, tuple, type({}.values()))
 NUMBERS = (bool, int, float, complex)
 DIRECT = {*NUMBERS, np.ndarray, np.float64, np.float32, Tensor}  # what operators take as it is
 
@@ -53,8 +54,8 @@ def dotted_name(function: Callable) -> str:
 
 
 def holds_tensor(value: Any) -> bool:
-    """Whether a value is a tensor, or a list or tuple that has one inside."""
-    if isinstance(value, (list, tuple)):
+    """Whether a value is a tensor, or a list, a tuple or the values of a dict that have one inside."""
+    if isinstance(value, SEQUENCES):
         return any(map(holds_tensor, value))
     return isinstance(value, Tensor)
 

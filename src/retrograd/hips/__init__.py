@@ -1,0 +1,40 @@
+"""HIPS autograd under another name: the modules and names that code written for `autograd` imports.
+
+`import retrograd.hips as autograd` in a program; for libraries that are not to be edited, `install()` before they are
+imported: `import autograd` then means this package, in them as well.
+"""
+
+from retrograd import numpy, scipy
+from retrograd.func.arrays import (
+    deriv,
+    elementwise_grad,
+    grad,
+    grad_and_aux,
+    grad_named,
+    hessian,
+    hessian_tensor_product,
+    hessian_vector_product,
+    holomorphic_grad,
+    jacobian,
+    make_ggnvp,
+    make_hvp,
+    make_jvp,
+    make_vjp,
+    multigrad_dict,
+    tensor_jacobian_product,
+    value_and_grad,
+    vector_jacobian_product,
+)
+from retrograd.hips import builtins, extend, misc, test_util
+from retrograd.hips.aliases import install
+from retrograd.hips.builtins import dict, isinstance, list, tuple, type
+from retrograd.hips.extend import primitive
+from retrograd.hips.operators import checkpoint, make_jvp_reversemode
+
+__all__ = [
+    "builtins", "checkpoint", "deriv", "dict", "elementwise_grad", "extend", "grad", "grad_and_aux", "grad_named",
+    "hessian", "hessian_tensor_product", "hessian_vector_product", "holomorphic_grad", "install", "isinstance",
+    "jacobian", "list", "make_ggnvp", "make_hvp", "make_jvp", "make_jvp_reversemode", "make_vjp", "misc",
+    "multigrad_dict", "numpy", "primitive", "scipy", "tensor_jacobian_product", "test_util", "tuple", "type",
+    "value_and_grad", "vector_jacobian_product",
+]  # fmt: skip

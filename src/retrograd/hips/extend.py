@@ -1,0 +1,199 @@
+"""`autograd.extend`: functions of arrays that bring their own derivatives."""
+
+from collections.abc import Callable, Iterable
+from functools import wraps
+from itertools import count
+from typing import Any
+
+from retrograd.autograd import Function
+from retrograd.core import Tensor
+from retrograd.interop.numpy_protocol.table import O, holds_tensor, tensor, values
+
+
+class _Rules:
+    """What is known of a primitive: the function of arrays, and its derivatives by the argument's number."""
+
+    def __init__(self, function: Callable) -> None:
+        self.function = function
+        self.name = getattr(function, "__name__", repr(function))
+        self.pullers: Callable[[int], Callable] | None = None
+        self.pushers: Callable[[int], Callable] | None = None
+
+    def puller(self, argnum: int) -> Callable:
+        """The function of (ans, *args) that gives the pullback."""
+        if self.pullers is None:
+            raise NotImplementedError(f"{self.name}: has no derivative; give it one by defvjp({self.name}, ...)")
+        return self.pullers(argnum)
+
+    def pusher(self, argnum: int) -> Callable:
+        """The function of (g, ans, *args) that gives the tangent."""
+        if self.pushers is None:
+            raise NotImplementedError(
+                f"{self.name}: has no derivative in forward mode; give it one by defjvp({self.name}, ...)"
+            )
+        return self.pushers(argnum)
+
+
+class _Call(Function):
+    """A call of a primitive: its rules, the arguments by name, and those by position."""
+
+    @staticmethod
+    def forward(rules: _Rules, named: dict, *args: Any) -> Tensor:
+        plain = {name: _plain(value) for name, value in named.items()}
+        out = rules.function(*map(_plain, args), **plain)
+        if isinstance(out, (tuple, list, dict)):
+            raise TypeError(f"{rules.name}: a primitive returns one number or array, got a {type(out).__name__}")
+        return tensor(out)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
+        ctx.rules, ctx.named, *args = inputs
+        ctx.others = [None if isinstance(a, Tensor) else a for a in args]
+        saved = (output, *[a if isinstance(a, Tensor) else None for a in args])
+        ctx.save_for_backward(*saved)
+        ctx.save_for_forward(*[s for s in saved if s is not None])
+        ctx.places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor | None) -> tuple:
+        (g,), (out, *saved) = grad_outputs, ctx.saved_tensors
+        args = [other if own is None else own for own, other in zip(saved, ctx.others, strict=True)]
+        found: list[Tensor | None] = [None] * (2 + len(args))
+        for i in ctx.places:
+            if ctx.needs_input_grad[2 + i]:
+                found[2 + i] = tensor(ctx.rules.puller(i)(out, *args, **ctx.named)(g))
+        return tuple(found)
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Tensor | None) -> Tensor:
+        out, *known = ctx.saved_tensors
+        args = list(ctx.others)
+        for i, value in zip(ctx.places, known, strict=True):
+            args[i] = value
+        along = [(i, t) for i, t in enumerate(grad_inputs[2:]) if t is not None]
+        parts = [tensor(ctx.rules.pusher(i)(t, out, *args, **ctx.named)) for i, t in along]
+        return sum(parts[1:], parts[0])
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple, rules: _Rules, named: dict, *args: Any) -> tuple[Tensor, int]:
+        def one(i: int) -> Tensor:
+            pairs = zip(args, in_dims[2:], strict=True)
+            return _Call.apply(rules, named, *[a if d is None else O.select(a, d, i) for a, d in pairs])
+
+        return O.stack([one(i) for i in range(info.batch_size)], 0), 0
+
+
+def _plain(x: Any) -> Any:
+    """An argument as the function of arrays takes it; numbers as NumPy has them."""
+    return values(x)[()] if isinstance(x, Tensor) else values(x) if holds_tensor(x) else x
+
+
+def primitive(function: Callable) -> Callable:
+    """The function of arrays as one step of what is differentiated, by the rules that `defvjp` and `defjvp` give it.
+
+    It gets arrays and returns one; the rules get tensors, and so may be differentiated themselves.
+
+    >>> import retrograd.numpy as np
+    >>> from retrograd import grad
+    >>> @primitive
+    ... def cube(x):
+    ...     return x**3
+    >>> defvjp(cube, lambda ans, x: lambda g: g * 3 * x**2)
+    >>> grad(cube)(2.0), grad(grad(cube))(2.0)
+    (np.float64(12.0), np.float64(12.0))
+    """
+    rules = _Rules(function)
+
+    @wraps(function)
+    def step(*args: Any, **kwargs: Any) -> Any:
+        if not holds_tensor((*args, *kwargs.values())):
+            return function(*args, **kwargs)
+        return _Call.apply(rules, kwargs, *args)
+
+    step.rules = rules  # type: ignore[attr-defined]
+    return step
+
+
+def notrace_primitive(function: Callable) -> Callable:
+    """The function of arrays as one without derivative: it gets the numbers alone, and its result is a constant."""
+
+    @wraps(function)
+    def constant(*args: Any, **kwargs: Any) -> Any:
+        return function(*map(_plain, args), **{name: _plain(value) for name, value in kwargs.items()})
+
+    return constant
+
+
+def _rules_of(name: str, fun: Callable) -> _Rules:
+    rules = getattr(fun, "rules", None)
+    if not isinstance(rules, _Rules):
+        raise TypeError(f"{name}: {getattr(fun, '__name__', fun)!r} is no primitive; decorate it with @primitive")
+    return rules
+
+
+def _by_number(name: str, rules: _Rules, given: tuple, argnums: Iterable[int] | None) -> Callable[[int], Callable]:
+    """One rule for each of `argnums`, by default counted from 0, as a function of the number."""
+    known = dict(zip(count() if argnums is None else argnums, given, strict=False))
+
+    def rule(argnum: int) -> Callable:
+        if argnum not in known:
+            raise NotImplementedError(f"{rules.name}: no derivative with respect to argument {argnum}; see {name}")
+        return known[argnum]
+
+    return rule
+
+
+def defvjp(fun: Callable, *vjpmakers: Callable | None, argnums: Iterable[int] | None = None) -> None:
+    """Give a primitive its pullbacks, one for each argument: `vjpmaker(ans, *args, **kwargs)(g)`, None for zero."""
+    rules = _rules_of("defvjp", fun)
+    made = tuple([_no_pullback if maker is None else maker for maker in vjpmakers])
+    rules.pullers = _by_number("defvjp", rules, made, argnums)
+
+
+def _no_pullback(ans: Any, *args: Any, **kwargs: Any) -> Callable:
+    return lambda g: 0 * g
+
+
+def defvjp_argnum(fun: Callable, vjpmaker: Callable) -> None:
+    """Give a primitive all pullbacks at once: `vjpmaker(argnum, ans, args, kwargs)(g)`."""
+
+    def puller(argnum: int) -> Callable:
+        return lambda ans, *args, **kwargs: vjpmaker(argnum, ans, args, kwargs)
+
+    _rules_of("defvjp_argnum", fun).pullers = puller
+
+
+def defjvp(fun: Callable, *jvpfuns: Callable | str | None, argnums: Iterable[int] | None = None) -> None:
+    """Give a primitive its tangents, one for each argument: `jvpfun(g, ans, *args, **kwargs)`, None for zero.
+
+    "same" stands for the function itself, with the tangent in the argument's place: it is linear in it.
+    """
+    rules = _rules_of("defjvp", fun)
+    numbers = list(range(len(jvpfuns)) if argnums is None else argnums)
+    made = tuple([_pusher(fun, maker, argnum) for maker, argnum in zip(jvpfuns, numbers, strict=False)])
+    rules.pushers = _by_number("defjvp", rules, made, numbers)
+
+
+def _pusher(fun: Callable, maker: Callable | str | None, argnum: int) -> Callable:
+    if maker is None:
+        return lambda g, ans, *args, **kwargs: O.zeros_like(ans)
+    if maker == "same":
+        return lambda g, ans, *args, **kwargs: fun(*args[:argnum], g, *args[argnum + 1 :], **kwargs)
+    if not callable(maker):
+        raise TypeError(f"defjvp: a rule is a function, 'same' or None, got {maker!r}")
+    return maker
+
+
+def defjvp_argnum(fun: Callable, jvpmaker: Callable) -> None:
+    """Give a primitive all tangents at once: `jvpmaker(argnum, g, ans, args, kwargs)`."""
+
+    def pusher(argnum: int) -> Callable:
+        return lambda g, ans, *args, **kwargs: jvpmaker(argnum, g, ans, args, kwargs)
+
+    _rules_of("defjvp_argnum", fun).pushers = pusher
+
+
+def def_linear(fun: Callable) -> None:
+    """Say that a primitive is linear in each argument, which is its derivative in forward mode."""
+    defjvp_argnum(fun, lambda argnum, g, ans, args, kwargs: fun(*args[:argnum], g, *args[argnum + 1 :], **kwargs))

@@ -1,0 +1,48 @@
+"""Methods of tensors with NumPy's meaning, where PyTorch has another one for the name or none."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from retrograd.core import Tensor
+from retrograd.interop.numpy_protocol import functions
+
+# Of the methods of HIPS autograd's boxes those that differ: `x.var()` divides by n, `x.max(axis=0)` gives values alone.
+_NUMPYS = (
+    "argpartition", "argsort", "compress", "cumprod", "cumsum", "dot", "max", "min", "nonzero", "ptp", "put", "ravel",
+    "repeat", "round", "searchsorted", "sort", "std", "take", "trace", "var",
+)  # fmt: skip
+
+
+def give() -> None:
+    """Give tensors these methods, in the whole process."""
+    for name in _NUMPYS:
+        setattr(Tensor, name, _method(functions()[name]))
+    Tensor.transpose = _transpose  # type: ignore[method-assign]
+    Tensor.reshape = _reshape  # type: ignore[method-assign]
+
+
+def _method(function: Callable) -> Callable:
+    @wraps(function)
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        return function(self, *args, **kwargs)
+
+    return method
+
+
+_swapped, _reshaped = Tensor.transpose, Tensor.reshape
+
+
+def _transpose(self: Tensor, *axes: Any, **named: Any) -> Tensor:
+    """All axes in the given order; two of more axes are swapped, as in PyTorch, which NumPy has no meaning for."""
+    if named or (len(axes) == 2 and self.ndim != 2):
+        return _swapped(self, *axes, **named)
+    whole = axes[0] if len(axes) == 1 else axes or None
+    return functions()["transpose"](self, whole)
+
+
+def _reshape(self: Tensor, *shape: Any, order: str = "C") -> Tensor:
+    """The numbers in another shape, row by row or, with order="F", column by column."""
+    if order == "C":
+        return _reshaped(self, *shape)
+    return functions()["reshape"](self, shape[0] if len(shape) == 1 else shape, order)

@@ -1,0 +1,43 @@
+"""What of `autograd.differential_operators` is called otherwise here, or is something else."""
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import optree
+
+from retrograd import numpy as np
+from retrograd.func.arrays import make_vjp
+from retrograd.utils.checkpoint import checkpoint as _checkpoint
+
+
+def checkpoint(fun: Callable) -> Callable:
+    """The function, which computes again on the way back what it does not keep.
+
+    >>> from retrograd import grad
+    >>> grad(checkpoint(lambda x: x**3))(2.0)
+    np.float64(12.0)
+    """
+
+    @wraps(fun)
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        return _checkpoint(fun, *args, **kwargs)
+
+    return checkpointed
+
+
+def make_jvp_reversemode(fun: Callable, argnum: int | Sequence[int] = 0) -> Callable:
+    """At a point: the function that takes a tangent of the argument to the derivative along it, by reverse mode alone.
+
+    A pullback is linear in its cotangent, and the pullback of that one pushes forward.  For functions whose primitives
+    have no forward rule; all others are better off with `make_jvp`, which gives the value as well.
+
+    >>> make_jvp_reversemode(lambda x: x**3)(2.0)(10.0)
+    np.float64(120.0)
+    """
+
+    def at_point(*args: Any, **kwargs: Any) -> Callable:
+        pull, value = make_vjp(fun, argnum)(*args, **kwargs)
+        return make_vjp(pull)(optree.tree_map(np.zeros_like, value))[0]
+
+    return at_point

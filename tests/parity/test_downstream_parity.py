@@ -1,0 +1,30 @@
+"""Libraries over HIPS autograd, unedited: on retrograd they answer what they do on autograd."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+FOLDER = Path(__file__).parent / "downstream"
+
+
+def answers(program, file, *engine):
+    """What a program finds in a process of its own: which module is called autograd is a property of the process."""
+    subprocess.run([sys.executable, FOLDER / "run.py", program, file, *engine], check=True, timeout=300)
+    return dict(np.load(file))
+
+
+# Likelihoods are flat at their maximum: where an optimizer stops, the last digits of a gradient decide.
+@pytest.mark.parametrize(
+    ("program", "tolerance", "count"),
+    [("gamma_slopes", 1e-12, 37), ("lifelines_fits", 1e-5, 48), ("pymanopt_solves", 1e-5, 34)],
+)
+def test_a_library_gives_the_same_answers_on_retrograd(program, tolerance, count, tmp_path):
+    expected = answers(program, tmp_path / "autograd.npz")
+    found = answers(program, tmp_path / "retrograd.npz", "retrograd")
+    assert found.keys() == expected.keys()
+    assert len(found) >= count
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=tolerance, atol=tolerance * 1e-2, err_msg=name)
