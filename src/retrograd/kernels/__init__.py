@@ -17,6 +17,7 @@ if os.environ.get("RETROGRAD_PURE", "") in ("", "0"):
 compiled = chosen is not twins
 memory.keep(memory.asked_for())
 
+add, subtract, multiply, true_divide = chosen.add, chosen.subtract, chosen.multiply, chosen.true_divide
 erf, gelu, gelu_grad = chosen.erf, chosen.gelu, chosen.gelu_grad
 gelu_tanh, gelu_tanh_grad = chosen.gelu_tanh, chosen.gelu_tanh_grad
 sigmoid, sigmoid_grad, silu, silu_grad = chosen.sigmoid, chosen.sigmoid_grad, chosen.silu, chosen.silu_grad

@@ -61,5 +61,5 @@ PyMODINIT_FUNC PyInit_native() {
         if (!add(module, of_rows[i])) return nullptr;
     for (int i = 0; i < count_of_updates; i++)
         if (!add(module, of_updates[i])) return nullptr;
-    return module;
+    return add_arithmetic(module) ? module : nullptr;
 }

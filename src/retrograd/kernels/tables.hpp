@@ -8,4 +8,7 @@ namespace retrograd {
 extern const Kernel of_numbers[], of_rows[], of_updates[];
 extern const int count_of_numbers, count_of_rows, count_of_updates;
 
+// Functions that are no ufuncs; false, with an error, if they can't be added.
+bool add_arithmetic(PyObject* module);
+
 }  // namespace retrograd

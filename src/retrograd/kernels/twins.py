@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+add, subtract, multiply, true_divide = np.add, np.subtract, np.multiply, np.true_divide
+
 # erf(x) / x in x^2 for |x| <= 3.95, where erf in single precision reaches 1: our own weighted least-squares fit, wrong
 # by at most 2e-8; rounding in single precision adds 4e-7.
 _SINGLE = (

@@ -70,12 +70,14 @@ share = pointwise("share(Tensor total, Tensor weight) -> Tensor", xp.quotient_or
     "total / weight, a mean; its derivative is 0 where there is no weight.",
     vjp_total=lambda g, weight: share_grad(g, weight),
     vjp_weight=lambda g, total, weight: -share_grad(g * share(total, weight), weight),
-    promotion="float", public=False, method=False, in_place=False, domain=(0.5, 2.0))  # fmt: skip
+    jvp_weight=lambda t, weight, out: -share_grad(t * out, weight),
+    promotion="float", solves="total", public=False, method=False, in_place=False, domain=(0.5, 2.0))  # fmt: skip
 share_grad = pointwise("share_grad(Tensor t, Tensor weight) -> Tensor", xp.quotient_or_zero,
     "t / weight, and 0 where there is no weight.",
     vjp_t=lambda g, weight: share_grad(g, weight),
     vjp_weight=lambda g, t, weight: -share_grad(g * share_grad(t, weight), weight),
-    promotion="float", public=False, method=False, in_place=False, domain=(0.5, 2.0))  # fmt: skip
+    jvp_weight=lambda t, weight, out: -share_grad(t * out, weight),
+    promotion="float", solves="t", public=False, method=False, in_place=False, domain=(0.5, 2.0))  # fmt: skip
 
 
 def _of_differences(name, loss, x, target, weight, reduction):

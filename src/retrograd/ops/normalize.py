@@ -94,7 +94,7 @@ def _standardized(xp, x, eps, center):
         out, average, variance = xp.standardize_rows(x[0], x.dtype.type(eps))
         return out[None], average, variance
     if center:
-        average = xp.add.reduce(x, axis=(0, 2)) / count
+        average = xp.sum(x, axis=(0, 2)) / count
         out = x - average[:, None]
     else:
         average, out = xp.zeros(x.shape[1], x.dtype), x
@@ -106,7 +106,7 @@ def _standardized(xp, x, eps, center):
 def _dot(xp, x, y):
     if x.shape[2] < 16 or x.dtype == dtypes.float16:  # vecdot is for long vectors
         return xp.einsum("ncl,ncl->c", x, y)
-    return xp.add.reduce(xp.vecdot(x, y), axis=0)
+    return xp.sum(xp.vecdot(x, y), axis=0)
 
 
 def _count(x):
