@@ -30,4 +30,5 @@ softmax_rows, softmax_grad_rows = chosen.softmax_rows, chosen.softmax_grad_rows
 log_softmax_rows, log_softmax_grad_rows = chosen.log_softmax_rows, chosen.log_softmax_grad_rows
 class_loss_rows, class_grad_rows = chosen.class_loss_rows, chosen.class_grad_rows
 norm_rows, norm_grad_rows = chosen.norm_rows, chosen.norm_grad_rows
+sum_windows, sum_places = chosen.sum_windows, chosen.sum_places
 get_num_threads, set_num_threads = chosen.get_num_threads, chosen.set_num_threads

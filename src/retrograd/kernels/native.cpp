@@ -40,6 +40,8 @@ PyObject* set_num_threads(PyObject*, PyObject* most) {
 PyMethodDef methods[] = {
     {"get_num_threads", get_num_threads, METH_NOARGS, "How many threads work on one large array, at most."},
     {"set_num_threads", set_num_threads, METH_O, "Let at most so many threads work on one large array."},
+    {"sum_windows", sum_windows, METH_VARARGS, "Convolution of images in a grid."},
+    {"sum_places", sum_places, METH_VARARGS, "The gradient of a convolution by its weight."},
     {nullptr, nullptr, 0, nullptr},
 };
 

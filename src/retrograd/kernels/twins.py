@@ -4,6 +4,9 @@ import math
 
 import numpy as np
 
+from retrograd.kernels.grids import sum_places as sum_places
+from retrograd.kernels.grids import sum_windows as sum_windows
+
 add, subtract, multiply, true_divide = np.add, np.subtract, np.multiply, np.true_divide
 
 # erf(x) / x in x^2 for |x| <= 3.95, where erf in single precision reaches 1: our own weighted least-squares fit, wrong

@@ -1,0 +1,134 @@
+// Convolutions as sums in registers over a grid that holds one padded image, which needs no matrix of what windows see.
+
+#include "grid.hpp"
+#include "tables.hpp"
+
+namespace retrograd {
+namespace {
+
+constexpr npy_intp UNITS = 8, WORK = 1 << 18;
+
+template <class T>
+struct Images {
+    Layout layout;
+    npy_intp groups, outs, channels, sums;  // per group; how many products a number is the sum of
+    npy_intp tall, blocks;                  // rows of a tile; what the channels that a group puts out are cut into
+    const npy_intp* sizes;
+    const T *x, *bias;
+    PyArrayObject* out;
+    std::vector<npy_intp> begins;
+    std::unique_ptr<T[]> weights;  // tile by tile, those of one product side by side
+
+    npy_intp tiles() const { return (outs + tall - 1) / tall; }
+
+    // How many rows the tile from a row on has; beyond the last they are zero.
+    npy_intp height(npy_intp row) const { return outs - row > 4 ? tall : outs - row > 1 ? 4 : 1; }
+
+    T* tile(npy_intp group, npy_intp row) const { return weights.get() + (group * tiles() * tall + row) * sums; }
+};
+
+// Some rows of a run.
+template <class T>
+void sum_rows(const Images<T>& job, npy_intp tall, const T* weights, const T* grid, T* out, npy_intp pitch) {
+    const auto& sums = tiles<T>().from_runs[tall == 1 ? 0 : tall == 4 ? 1 : 2];
+    npy_intp lanes = tiles<T>().lanes, wide;
+    for (npy_intp place = 0; place < job.layout.run; place += wide * lanes) {
+        wide = std::min<npy_intp>(3, (job.layout.run - place + lanes - 1) / lanes);
+        sums[wide - 1](weights, grid + place, job.begins.data(), job.sums, out + place, pitch);
+    }
+}
+
+// A run without what lies between the rows of an image.
+template <class T>
+void emit(const Images<T>& job, const T* run, npy_intp image, npy_intp channel) {
+    const npy_intp *size = PyArray_DIMS(job.out), *step = PyArray_STRIDES(job.out);
+    char* to = static_cast<char*>(PyArray_DATA(job.out)) + image * step[0] + channel * step[1];
+    T more = job.bias ? job.bias[channel] : T(0);
+    for (npy_intp i = 0; i < size[2]; i++)
+        for (npy_intp j = 0; j < size[3]; j++) {
+            char* there = to + i * step[2] + j * step[3];
+            const T* row = run + i * job.layout.pitch[0] + j * job.layout.pitch[1];
+            if (step[4] == sizeof(T))
+                for (npy_intp k = 0; k < size[4]; k++) reinterpret_cast<T*>(there)[k] = row[k] + more;
+            else
+                for (npy_intp k = 0; k < size[4]; k++) *reinterpret_cast<T*>(there + k * step[4]) = row[k] + more;
+        }
+}
+
+// Units of work: a block of the channels that one group puts out, of one image.
+template <class T>
+void sum_images(const Images<T>& job, npy_intp begin, npy_intp end) {
+    npy_intp pitch = job.layout.run + BEYOND, each = (job.tiles() + job.blocks - 1) / job.blocks * job.tall;
+    Grid<T> grid(job.layout, job.channels, job.sizes);
+    std::unique_ptr<T[]> rows(new T[job.tall * pitch]);
+    for (npy_intp unit = begin; unit < end; unit++) {
+        npy_intp place = unit / job.blocks, group = place % job.groups, first = unit % job.blocks * each;
+        const T* filled = grid.fill(job.x + place * job.channels * job.sizes[0] * job.sizes[1] * job.sizes[2]);
+        for (npy_intp o = first, tall; o < std::min(job.outs, first + each); o += tall) {
+            tall = job.height(o);
+            sum_rows(job, tall, job.tile(group, o), filled, rows.get(), pitch);
+            for (npy_intp i = 0; i < std::min(tall, job.outs - o); i++)
+                emit(job, rows.get() + i * pitch, place / job.groups, group * job.outs + o + i);
+        }
+    }
+}
+
+// Weights of any strides, (groups, outs, channels, 3 dimensions of taps), as tiles.
+template <class T>
+void pack(Images<T>& job, PyArrayObject* w) {
+    const npy_intp *size = PyArray_DIMS(w), *step = PyArray_STRIDES(w);
+    npy_intp tiles = job.tiles();
+    job.weights.reset(new T[job.groups * tiles * job.tall * job.sums]());
+    std::vector<npy_intp> places;  // of what one number is the sum of
+    for (npy_intp c = 0; c < size[2]; c++)
+        for (npy_intp t = 0; t < job.layout.taps; t++)
+            places.push_back(c * step[2] + t / (size[4] * size[5]) * step[3] + t / size[5] % size[4] * step[4] +
+                             t % size[5] * step[5]);
+    share(job.groups * tiles, ENOUGH / (job.tall * job.sums), [&](npy_intp begin, npy_intp end) {
+        for (npy_intp unit = begin; unit < end; unit++) {
+            npy_intp group = unit / tiles, row = unit % tiles * job.tall, tall = job.height(row);
+            const char* from = static_cast<const char*>(PyArray_DATA(w)) + group * step[0] + row * step[1];
+            T* to = job.tile(group, row);
+            for (npy_intp k = 0; k < job.sums; k++)
+                for (npy_intp i = 0; i < std::min(tall, job.outs - row); i++)
+                    to[k * tall + i] = *reinterpret_cast<const T*>(from + i * step[1] + places[k]);
+        }
+    });
+}
+
+template <class T>
+void images(const npy_int64* table, PyArrayObject* x, PyArrayObject* w, const void* bias, PyArrayObject* out) {
+    const npy_intp* form = PyArray_DIMS(w);
+    Images<T> job{Layout(table), form[0], form[1], form[2], 0, tiles<T>().tall, 1,
+                  PyArray_DIMS(x) + 2, static_cast<const T*>(PyArray_DATA(x)), static_cast<const T*>(bias), out, {}, {}};
+    job.sums = job.channels * job.layout.taps;
+    job.begins = job.layout.begins(job.channels);
+    npy_intp units = PyArray_DIM(x, 0) * job.groups;
+    job.blocks = std::max<npy_intp>(1, std::min(job.tiles(), UNITS / units));
+    pack(job, w);
+    npy_intp work = job.sums * job.layout.run * job.outs / job.blocks;
+    share(units * job.blocks, WORK / work + 1, [&](npy_intp begin, npy_intp end) { sum_images(job, begin, end); });
+}
+
+}  // namespace
+
+// sum_windows(plan, x, w, bias, out): see twins.py.
+PyObject* sum_windows(PyObject*, PyObject* args) {
+    PyObject* plan;
+    PyArrayObject *x, *w, *bias, *out;
+    if (!PyArg_ParseTuple(args, "OO!O!OO!", &plan, &PyArray_Type, &x, &PyArray_Type, &w, &bias,
+                          &PyArray_Type, &out))
+        return nullptr;
+    PyObject* table = PyObject_GetAttrString(plan, "table");  // the plan keeps it
+    if (!table) return nullptr;
+    Py_DECREF(table);
+    const npy_int64* layout = static_cast<const npy_int64*>(PyArray_DATA(reinterpret_cast<PyArrayObject*>(table)));
+    const void* added = reinterpret_cast<PyObject*>(bias) == Py_None ? nullptr : PyArray_DATA(bias);
+    bool single = PyArray_TYPE(x) == NPY_FLOAT;
+    Py_BEGIN_ALLOW_THREADS;
+    (single ? images<float> : images<double>)(layout, x, w, added, out);
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
+}  // namespace retrograd

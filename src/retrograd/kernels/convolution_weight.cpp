@@ -1,0 +1,142 @@
+// The gradient of a convolution by its weight: sums in registers of what a tap reads times what its place puts out.
+
+#include "grid.hpp"
+#include "tables.hpp"
+
+namespace retrograd {
+namespace {
+
+constexpr npy_intp UNITS = 8, PLACES = 1024, WORK = 1 << 18;
+constexpr npy_intp PARTIAL = 1 << 20;  // numbers in the sums that are made side by side, at most
+
+template <class T>
+struct Weights {
+    Layout layout;
+    npy_intp images, groups, outs, channels;  // outs and channels of a group
+    npy_intp spans, blocks;                   // what images and what the channels of a group are cut into
+    npy_intp lanes, high;
+    std::vector<npy_intp> begins;  // of rows
+    const npy_intp* sizes;
+    const T *x, *y;
+    T* out;
+    std::vector<std::unique_ptr<T[]>> sums;  // of each unit
+
+    npy_intp each() const { return (channels + blocks - 1) / blocks; }  // channels of a unit
+    npy_intp padded() const { return (each() * layout.taps + high - 1) / high * high; }
+    npy_intp columns() const { return (outs + lanes - 1) / lanes * lanes; }
+    npy_intp places() const { return layout.rows * layout.cols; }
+    npy_intp units() const { return groups * spans * blocks; }
+};
+
+// Places of some rows of y as rows of `columns` numbers.
+template <class T>
+void transposed(const T* y, npy_intp pitch, npy_intp rows, npy_intp places, T* out, npy_intp columns) {
+    npy_intp lanes = tiles<T>().lanes;
+    npy_intp whole = rows / lanes * lanes, p = 0;
+    for (; p + lanes <= places; p += lanes) {
+        for (npy_intp o = 0; o < whole; o += lanes)
+            tiles<T>().turn(y + o * pitch + p, pitch, out + p * columns + o, columns);
+        for (npy_intp o = whole; o < rows; o++)
+            for (npy_intp k = p; k < p + lanes; k++) out[k * columns + o] = y[o * pitch + k];
+    }
+    for (npy_intp o = 0; o < rows; o++)
+        for (npy_intp k = p; k < places; k++) out[k * columns + o] = y[o * pitch + k];
+}
+
+// Adds to a unit's sums what some places of an image give.
+template <class T>
+void sum_places(const Weights<T>& job, const T* const* taps, npy_intp row, npy_intp rows, npy_intp cols, const T* y, T* out) {
+    npy_intp columns = job.columns(), lanes = job.lanes;
+    for (npy_intp o = 0; o < columns; o += 2 * lanes)
+        for (npy_intp k = 0; k < job.padded(); k += job.high)
+            tiles<T>().from_rows[columns - o > lanes](taps + k, job.begins.data() + row, rows, cols, y + o, columns,
+                                                      out + k * columns + o);
+}
+
+// Units of work: some images, one group, some of its channels.
+template <class T>
+void sum_weights(Weights<T>& job, npy_intp begin, npy_intp end) {
+    npy_intp each = job.each(), padded = job.padded(), columns = job.columns(), places = job.places();
+    npy_intp volume = job.sizes[0] * job.sizes[1] * job.sizes[2];
+    Grid<T> grid(job.layout, each, job.sizes);
+    std::unique_ptr<T[]> turned(new T[std::min(places, PLACES) * columns]());
+    const std::vector<npy_intp> begins = job.layout.begins(each);
+    std::vector<const T*> taps(padded);
+    for (npy_intp unit = begin; unit < end; unit++) {
+        npy_intp block = unit % job.blocks, span = unit / job.blocks % job.spans, group = unit / job.blocks / job.spans;
+        job.sums[unit].reset(new T[padded * columns]());
+        npy_intp first = std::min(block * each, job.channels - each);  // the last block may do some once more
+        for (npy_intp n = span * job.images / job.spans; n < (span + 1) * job.images / job.spans; n++) {
+            const T* filled = grid.fill(job.x + ((n * job.groups + group) * job.channels + first) * volume);
+            const T* y = job.y + (n * job.groups + group) * job.outs * places;
+            npy_intp rows = std::max<npy_intp>(1, PLACES / job.layout.cols);
+            for (npy_intp r = 0; r < job.layout.rows; r += rows) {
+                npy_intp some = std::min(rows, job.layout.rows - r), cols = std::min(PLACES, job.layout.cols);
+                for (npy_intp c = 0; c < job.layout.cols; c += cols) {
+                    npy_intp width = std::min(cols, job.layout.cols - c);
+                    for (npy_intp k = 0; k < padded; k++)
+                        taps[k] = filled + c + begins[std::min<npy_intp>(k, begins.size() - 1)];
+                    transposed(y + r * job.layout.cols + c, places, job.outs, some * width, turned.get(), columns);
+                    sum_places(job, taps.data(), r, some, width, turned.get(), job.sums[unit].get());
+                }
+            }
+        }
+    }
+}
+
+// The sums of all units, in their order, as the weight (groups, outs, channels, taps).
+template <class T>
+void collect(const Weights<T>& job) {
+    npy_intp each = job.each(), taps = job.layout.taps, columns = job.columns(), one = job.channels * taps;
+    share(job.groups * job.outs, ENOUGH / one, [&](npy_intp begin, npy_intp end) {
+        for (npy_intp o = begin; o < end; o++) {
+            T* to = job.out + o * one;
+            std::fill(to, to + one, T(0));
+            for (npy_intp unit = o / job.outs * job.spans * job.blocks, u = 0; u < job.spans * job.blocks; u++) {
+                npy_intp block = u % job.blocks, first = std::min(block * each, job.channels - each);
+                const T* from = job.sums[unit + u].get() + o % job.outs;
+                for (npy_intp k = (block * each - first) * taps; k < each * taps; k++) to[first * taps + k] += from[k * columns];
+            }
+        }
+    });
+}
+
+template <class T>
+void weights(const npy_int64* table, PyArrayObject* x, PyArrayObject* y, PyArrayObject* out, npy_intp groups) {
+    Weights<T> job{Layout(table), PyArray_DIM(x, 0), groups, PyArray_DIM(y, 1) / groups, PyArray_DIM(x, 1) / groups, 1, 1,
+                   tiles<T>().lanes, tiles<T>().high, {}, PyArray_DIMS(x) + 2,
+                   static_cast<const T*>(PyArray_DATA(x)), static_cast<const T*>(PyArray_DATA(y)),
+                   static_cast<T*>(PyArray_DATA(out)), {}};
+    npy_intp most = std::min<npy_intp>(UNITS, PARTIAL / (job.padded() * job.columns() * groups));
+    job.spans = std::max<npy_intp>(1, std::min(job.images, most));
+    job.blocks = std::max<npy_intp>(1, std::min(job.channels, UNITS / (job.spans * groups)));
+    job.blocks = (job.channels + job.each() - 1) / job.each();
+    job.begins.assign(job.layout.row, job.layout.row + job.layout.rows);
+    job.sums.resize(job.units());
+    npy_intp work = job.padded() * job.columns() * job.places() * job.images / job.spans;
+    share(job.units(), WORK / work + 1, [&](npy_intp begin, npy_intp end) { sum_weights(job, begin, end); });
+    collect(job);
+}
+
+}  // namespace
+
+// sum_places(plan, x, y, out, groups): see twins.py.
+PyObject* sum_places(PyObject*, PyObject* args) {
+    PyObject* plan;
+    PyArrayObject *x, *y, *out;
+    Py_ssize_t groups;
+    if (!PyArg_ParseTuple(args, "OO!O!O!n", &plan, &PyArray_Type, &x, &PyArray_Type, &y, &PyArray_Type,
+                          &out, &groups))
+        return nullptr;
+    PyObject* table = PyObject_GetAttrString(plan, "table");  // the plan keeps it
+    if (!table) return nullptr;
+    Py_DECREF(table);
+    const npy_int64* layout = static_cast<const npy_int64*>(PyArray_DATA(reinterpret_cast<PyArrayObject*>(table)));
+    bool single = PyArray_TYPE(x) == NPY_FLOAT;
+    Py_BEGIN_ALLOW_THREADS;
+    (single ? weights<float> : weights<double>)(layout, x, y, out, groups);
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
+}  // namespace retrograd

@@ -1,0 +1,285 @@
+"""How convolutions read memory: the grid, and what `sum_windows` and `sum_places` do in C++, with NumPy.
+
+Images are first copied into a padded grid, split by phase (place modulo stride), in which what a tap reads of a channel
+for all places is one run of memory.  A run also passes the padding between two rows of an image: what is computed there
+is cut off.
+
+NumPy makes the runs of all taps the rows of a matrix, as much at a time as fits into the cache; the rest is a matrix
+product.  C++ wants three spatial dimensions, of which some may be of size 1.
+"""
+
+import itertools
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+CACHE = 1 << 17  # elements that are worked on at a time
+WIDE = 256  # columns that make a matrix product efficient
+
+
+class Phase(NamedTuple):
+    """Along one dimension: the places of an image that agree modulo the stride, and the taps that read them."""
+
+    taps: slice
+    number: int  # of taps
+    first: int  # the place, counted within the phase, that the first tap reads first
+    step: int  # from one tap to the next
+    kept: slice  # the places in the grid that hold elements of the image
+    source: slice  # these elements
+
+
+class Part(NamedTuple):
+    """A phase along each dimension."""
+
+    taps: tuple
+    counts: tuple
+    offset: int  # where the first run begins
+    steps: tuple  # from a tap's run to the next one's, along each dimension
+    kept: tuple
+    source: tuple
+
+
+class Plan(NamedTuple):
+    """How images lie in the grid."""
+
+    parts: tuple
+    pitches: tuple  # the shape of an image in one part of the grid
+    rows: tuple  # the shape of a run
+    run: int  # its length
+    length: int  # of one channel of one part
+    places: tuple  # per tap: the number of its part, and where its run begins
+    as_is: bool  # the grid is the image itself
+    table: np.ndarray | None  # what kernels in C++ need to know of this, if there are three dimensions
+
+
+def phases_of(size, kernel, out, stride, before, dilation):
+    """The phases along one dimension."""
+    common = math.gcd(stride, dilation)
+    found = []
+    for tap in range(min(stride // common, kernel)):
+        taps = range(tap, kernel, stride // common)
+        first, rest = divmod(tap * dilation, stride)
+        step = dilation // common
+        end = out + first + (len(taps) - 1) * step  # of what is read
+        low = max(0, -((rest - before) // stride))
+        high = max(low, min(end, (size - 1 + before - rest) // stride + 1))
+        start = rest + stride * low - before
+        source = slice(start, start + stride * (high - low), stride) if high > low else slice(0, 0)
+        found.append(Phase(slice(tap, None, taps.step), len(taps), first, step, slice(low, high), source))
+    return found
+
+
+def _pitch(phases, out):
+    """How far rows lie apart: the padding at the end of one serves as that at the beginning of the next."""
+    end = max(out + p.first + (p.number - 1) * p.step for p in phases)
+    return max(out, end - min(p.kept.start for p in phases), *(p.kept.stop for p in phases))
+
+
+@lru_cache(1024)
+def plan_of(sizes, kernel, out, stride, before, dilation):
+    """The plan of a convolution of images."""
+    axes = [phases_of(*one) for one in zip(sizes, kernel, out, stride, before, dilation, strict=True)]
+    pitches = tuple(_pitch(phases, o) for phases, o in zip(axes, out, strict=True))
+    strides = [math.prod(pitches[j + 1 :]) for j in range(len(pitches))]
+    parts = [_part(phases, strides) for phases in itertools.product(*axes)]
+    places = {tap: (i, begin) for i, part in enumerate(parts) for tap, begin in _runs(part)}
+    rows = (out[0], *pitches[1:])
+    last = max(begin for _, begin in places.values())
+    length = max(math.prod(pitches), last + math.prod(rows))
+    as_is = len(parts) == 1 and pitches == sizes and length == math.prod(sizes) and not any(before)
+    in_order = tuple(places[tap] for tap in np.ndindex(*kernel))
+    plan = Plan(tuple(parts), pitches, rows, math.prod(rows), length, in_order, as_is, None)
+    return plan._replace(table=_table(plan, out, stride, strides)) if len(out) == 3 else plan
+
+
+def _table(plan, out, stride, strides):
+    """What grid.hpp reads: how many parts, taps, rows and columns, run, length, strides; then parts, taps and rows."""
+    gapless = plan.rows == out
+    rows = [0] if gapless else [i * strides[0] + j * strides[1] for i, j in np.ndindex(*out[:2])]
+    table = [len(plan.parts), len(plan.places), len(rows), math.prod(out) if gapless else out[2]]
+    table += [plan.run, plan.length, *stride, *strides]
+    for part in plan.parts:
+        table += [n for k, s in zip(part.kept, part.source, strict=True) for n in (k.start, k.stop, s.start)]
+    return np.array([*table, *itertools.chain(*plan.places), *rows], np.int64)
+
+
+def _part(phases, strides):
+    pairs = list(zip(phases, strides, strict=True))
+    return Part(
+        tuple(p.taps for p in phases),
+        tuple(p.number for p in phases),
+        sum(p.first * s for p, s in pairs),
+        tuple(p.step * s for p, s in pairs),
+        tuple(p.kept for p in phases),
+        tuple(p.source for p in phases),
+    )
+
+
+def _runs(part):
+    """Each tap of a part, with the place where its run begins."""
+    for number in np.ndindex(*part.counts):
+        tap = tuple(s.start + s.step * i for s, i in zip(part.taps, number, strict=True))
+        yield tap, part.offset + sum(i * s for i, s in zip(number, part.steps, strict=True))
+
+
+# ------------------------------------------------------------------------------------------------ grids and columns
+
+
+def _chunks(total, step):
+    return [slice(i, min(total, i + step)) for i in range(0, total, step)]
+
+
+def _batches(plan, images, channels, cache=CACHE):
+    """Images that are worked on at a time; several only where one alone makes a narrow matrix."""
+    taken = channels * len(plan.places) * plan.run
+    return _chunks(images, max(1, cache // max(taken, 1), WIDE // max(plan.run, 1)))
+
+
+def _blocks(plan, channels, cache=CACHE):
+    """Stretches of a run that are worked on at a time."""
+    return _chunks(plan.run, max(WIDE, cache // max(channels * len(plan.places), 1)))
+
+
+def _in_grid(plan, grid):
+    """Per part its images in the grid, without what follows the last row."""
+    end = math.prod(plan.pitches)
+    return [grid[:, i, :, :end].reshape(*grid.shape[::2][:2], *plan.pitches) for i in range(len(plan.parts))]
+
+
+def _grid(plan, x, used=None):
+    """Images (n, c, *sizes) in the grid, (n, parts, c, length); `used` is memory of an earlier grid, if it fits."""
+    if plan.as_is:
+        return np.ascontiguousarray(x).reshape(len(x), 1, x.shape[1], plan.length)
+    if used is None or len(used) != len(x):
+        used = np.zeros((len(x), len(plan.parts), x.shape[1], plan.length), x.dtype)
+    for part, images in zip(plan.parts, _in_grid(plan, used), strict=True):
+        images[..., *part.kept] = x[..., *part.source]
+    return used
+
+
+def _views(plan, grid, groups):
+    """Per part its runs, (groups, channels of one, *taps, n, run), which overlap in memory."""
+    n, _, c, _ = grid.shape
+    image, _, channel, item = grid.strides
+    found = []
+    for i, part in enumerate(plan.parts):
+        shape = (groups, c // groups, *part.counts, n, plan.run)
+        strides = (channel * (c // groups), channel, *(item * s for s in part.steps), image, item)
+        runs = grid[:, i, :, part.offset :]
+        found.append(np.lib.stride_tricks.as_strided(runs, shape, strides, writeable=False))
+    return found
+
+
+def _columns(plan, views, kernel, block):
+    """A block of the runs of all taps as a matrix per group, (groups, channels of one * taps, n * block)."""
+    groups, channels, *_, n, _ = views[0].shape
+    shape = (groups, channels * len(plan.places), n * (block.stop - block.start))
+    if len(plan.places) == 1:
+        return views[0][..., block].reshape(shape)
+    out = np.empty((groups, channels, *kernel, n, block.stop - block.start), views[0].dtype)
+    for part, view in zip(plan.parts, views, strict=True):
+        out[:, :, *part.taps] = view[..., block]
+    return out.reshape(shape)
+
+
+def _widened(plan, y):
+    """Images (n, o, *out) with rows as far apart as in the grid, zeros between them: (n, o, run)."""
+    if plan.rows != y.shape[2:]:
+        wide = np.zeros((*y.shape[:2], *plan.rows), y.dtype)
+        wide[..., *map(slice, y.shape[2:])] = y
+        y = wide
+    return np.ascontiguousarray(y).reshape(*y.shape[:2], plan.run)
+
+
+def _grouped(y, groups, block):
+    """A block of widened images as a matrix per group, (groups, channels of one, n * block)."""
+    n, o, _ = y.shape
+    part = y[..., block].reshape(n, groups, o // groups, -1)
+    return part[0] if n == 1 else np.moveaxis(part, 0, 2).reshape(groups, o // groups, -1)
+
+
+# ------------------------------------------------------------------------------------------------------ the kernels
+
+
+def sum_windows(plan, x, w, bias, out):
+    """Fill the images `out` (n, o, *out) from x (n, c, *sizes) and w (groups, o of one, c of one, *kernel).
+
+    w and `out` may lie apart in memory.
+
+    Each number is the sum over channels and taps of what a tap reads times its weight, plus the bias of its channel.
+    """
+    groups, outs, channels = w.shape[:3]
+    matrix = w.reshape(groups, outs, -1)
+    (_conv_by_channel if outs == channels == 1 else _conv_by_group)(plan, x, matrix, out, w.shape[3:])
+    if bias is not None:
+        out += bias.reshape(-1, *(1,) * (out.ndim - 2))
+
+
+def _conv_by_group(plan, x, w, out, kernel):
+    groups, outs, _ = w.shape
+    grid, blocks = None, _blocks(plan, x.shape[1])
+    for images in _batches(plan, len(x), x.shape[1]):
+        grid = _grid(plan, x[images], grid)
+        n, views, part = len(grid), _views(plan, grid, groups), out[images]
+        direct = n == 1 and plan.rows == out.shape[2:] and part.flags.c_contiguous
+        flat = part.reshape(groups, outs, -1) if direct else np.empty((groups, outs, n * plan.run), x.dtype)
+        for block in blocks:  # one, if there are several images
+            columns = _columns(plan, views, kernel, block)
+            np.matmul(w, columns, out=flat[..., n * block.start : n * block.stop])
+        if not direct:
+            rows = flat.reshape(groups * outs, n, *plan.rows)[..., *map(slice, out.shape[2:])]
+            part[...] = rows.swapaxes(0, 1)
+
+
+def _conv_by_channel(plan, x, w, out, _):
+    """Each channel has a kernel of its own: scaled runs are added, without a matrix."""
+    channels, taps = x.shape[1], w[:, 0]
+    grid, few = None, CACHE // 4
+    blocks = _chunks(plan.run, max(WIDE, few // channels))
+    for images in _chunks(len(x), max(1, few // (plan.run * channels))):
+        grid = _grid(plan, x[images], grid)
+        flat = np.empty((len(grid), channels, plan.run), x.dtype)
+        for block in blocks:
+            _add_scaled_runs(plan, grid, taps, block, flat[..., block])
+        out[images] = flat.reshape(len(grid), channels, *plan.rows)[..., *map(slice, out.shape[2:])]
+
+
+def _add_scaled_runs(plan, grid, taps, block, out):
+    term = np.empty(out.shape, out.dtype)
+    for t, (part, begin) in enumerate(plan.places):
+        run = grid[:, part, :, begin + block.start : begin + block.stop]
+        np.multiply(run, taps[:, t, None], out=term if t else out)
+        if t:
+            out += term
+
+
+def sum_places(plan, x, y, out, groups):
+    """Fill the weight `out` (o, c / groups, *kernel) from images x (n, c, *sizes) and y (n, o, *out).
+
+    Each number is the sum over images and places of what its tap reads of x there times y.
+    """
+    out.fill(0)
+    by_channel = groups == x.shape[1] == y.shape[1]
+    (_weight_by_channel if by_channel else _weight_by_group)(plan, x, y, out, groups)
+
+
+def _weight_by_group(plan, x, y, out, groups):
+    total = out.reshape(groups, out.shape[0] // groups, -1)
+    grid, blocks = None, _blocks(plan, x.shape[1])
+    for images in _batches(plan, len(x), x.shape[1], 4 * CACHE):  # few, since each adds to all of the weight
+        grid = _grid(plan, x[images], grid)
+        views, flat = _views(plan, grid, groups), _widened(plan, y[images])
+        for block in blocks if len(grid) == 1 else [slice(0, plan.run)]:
+            columns = _columns(plan, views, out.shape[2:], block)
+            total += np.matmul(_grouped(flat, groups, block), columns.swapaxes(1, 2))
+
+
+def _weight_by_channel(plan, x, y, out, _):
+    total, grid = out.reshape(out.shape[0], -1), None
+    for images in _chunks(len(x), max(1, CACHE // (plan.run * x.shape[1]))):
+        grid = _grid(plan, x[images], grid)
+        flat = _widened(plan, y[images])
+        for t, (part, begin) in enumerate(plan.places):
+            total[:, t] += np.einsum("ncl,ncl->c", flat, grid[:, part, :, begin : begin + plan.run])

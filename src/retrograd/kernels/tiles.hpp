@@ -1,0 +1,34 @@
+// Sums of products that stay in registers, in the widest vectors that the processor has.
+#pragma once
+
+#include "loops.hpp"
+
+namespace retrograd {
+
+constexpr npy_intp BEYOND = 64;  // numbers that vectors may read and write after the last
+
+template <class T>
+struct Tiles {
+    npy_intp lanes;        // numbers of a vector
+    npy_intp tall, high;   // rows of the tallest tile of three vectors, and of those of one or two
+
+    // out[i * pitch + j] = sum over k < n of a[k * rows + i] * (b + begins[k])[j], for the rows of 1, 4 or `tall`
+    // (first index) and for j of one, two or three vectors (second index).
+    void (*from_runs[3][3])(const T* a, const T* b, const npy_intp* begins, npy_intp n, T* out, npy_intp pitch);
+
+    // out[i * columns + j] += sum over r < rows and k < cols of (a[i] + begins[r])[k] * b[(r * cols + k) * columns + j],
+    // for i < high and j of one or two vectors.
+    void (*from_rows[2])(const T* const* a, const npy_intp* begins, npy_intp rows, npy_intp cols, const T* b,
+                         npy_intp columns, T* out);
+
+    // A square of as many numbers as a vector has, transposed; rows lie so far apart.
+    void (*turn)(const T* from, npy_intp pitch, T* to, npy_intp apart);
+};
+
+template <class T>
+const Tiles<T>& tiles();
+
+extern template const Tiles<float>& tiles();
+extern template const Tiles<double>& tiles();
+
+}  // namespace retrograd

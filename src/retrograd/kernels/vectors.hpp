@@ -1,0 +1,75 @@
+// Vectors of numbers, as the compiler knows them where it does.
+#pragma once
+
+#include "loops.hpp"
+
+#if defined(__GNUC__) && !defined(__clang__)
+#define UNROLL _Pragma("GCC unroll 16")
+#else
+#define UNROLL
+#endif
+
+namespace retrograd {
+
+#if defined(__GNUC__)
+template <class T, int bytes>
+struct Vector {
+    typedef T type __attribute__((vector_size(bytes)));
+    typedef T anywhere __attribute__((vector_size(bytes), aligned(alignof(T)), may_alias));
+    static INLINE const anywhere& at(const T* place) { return *reinterpret_cast<const anywhere*>(place); }
+    static INLINE anywhere& at(T* place) { return *reinterpret_cast<anywhere*>(place); }
+};
+#else
+template <class T, int bytes>
+struct Vector {
+    struct type {
+        T numbers[bytes / sizeof(T)];
+        type& operator+=(const type& other) {
+            for (size_t i = 0; i < bytes / sizeof(T); i++) numbers[i] += other.numbers[i];
+            return *this;
+        }
+        friend type operator*(T factor, type v) {
+            for (T& number : v.numbers) number *= factor;
+            return v;
+        }
+    };
+    static const type& at(const T* place) { return *reinterpret_cast<const type*>(place); }
+    static type& at(T* place) { return *reinterpret_cast<type*>(place); }
+};
+#endif
+
+// Turns a square of numbers, as many vectors as a vector has numbers: swaps ever smaller squares beside the diagonal.
+template <class T, int bytes>
+INLINE void turn(const T* from, std::ptrdiff_t pitch, T* to, std::ptrdiff_t apart) {
+    constexpr int lanes = bytes / sizeof(T);
+#if defined(__GNUC__) && !defined(__clang__)
+    using V = Vector<T, bytes>;
+    typedef typename Format<T>::Bits Place __attribute__((vector_size(bytes)));
+    typename V::type row[lanes];
+    UNROLL
+    for (int i = 0; i < lanes; i++) row[i] = V::at(from + i * pitch);
+    UNROLL
+    for (int half = lanes / 2; half > 0; half /= 2) {
+        Place upper, lower;
+        UNROLL
+        for (int i = 0; i < lanes; i++) {
+            upper[i] = i & half ? lanes + i - half : i;
+            lower[i] = i & half ? lanes + i : i + half;
+        }
+        UNROLL
+        for (int i = 0; i < lanes; i++) {
+            if (i & half) continue;
+            typename V::type a = row[i], b = row[i + half];
+            row[i] = __builtin_shuffle(a, b, upper);
+            row[i + half] = __builtin_shuffle(a, b, lower);
+        }
+    }
+    UNROLL
+    for (int i = 0; i < lanes; i++) V::at(to + i * apart) = row[i];
+#else
+    for (int i = 0; i < lanes; i++)
+        for (int j = 0; j < lanes; j++) to[j * apart + i] = from[i * pitch + j];
+#endif
+}
+
+}  // namespace retrograd
