@@ -9,7 +9,7 @@ from retrograd.backend.conv import *  # noqa: F403
 from retrograd.backend.images import *  # noqa: F403
 from retrograd.backend.matrices import *  # noqa: F403
 from retrograd.backend.places import *  # noqa: F403
-from retrograd.backend.places import add_rows, check_range
+from retrograd.backend.places import check_range
 from retrograd.backend.pooling import *  # noqa: F403
 from retrograd.backend.sampling import *  # noqa: F403
 from retrograd.backend.sorting import *  # noqa: F403
@@ -300,15 +300,6 @@ def lookup(weight, ids):
     """The rows of weight that ids name."""
     check_range("embedding", ids, len(weight))
     return np.take(weight, ids, axis=0)
-
-
-def sum_rows(src, ids, size):
-    """`size` rows: row i sums the rows of src whose id is i."""
-    check_range("sum_rows", ids, size)
-    out = np.zeros((size, *src.shape[ids.ndim :]), src.dtype)
-    columns = math.prod(out.shape[1:])
-    add_rows(out.reshape(size, columns), ids.reshape(-1).astype(np.intp), src.reshape(ids.size, columns))
-    return out
 
 
 def quotient_or_nan(a, b):

@@ -5,6 +5,9 @@ import math
 
 import numpy as np
 
+from retrograd import kernels
+from retrograd.kernels import twins
+
 __all__ = [
     "add_at",
     "check_range",
@@ -24,14 +27,12 @@ __all__ = [
     "scatter_prod",
     "scatter_set",
     "stacked_places",
+    "sum_rows",
     "strided",
     "take_true",
     "triangle",
     "wrapped",
 ]
-
-_FEW_COLUMNS = 8  # are added one by one: that needs no places of single elements
-_BLOCK = 1 << 16  # so many places of single elements at a time stay in the cache
 
 
 def check_range(name, ids, size):
@@ -72,19 +73,48 @@ def _along(name, index, shape, dim):
 
 def gather(x, index, dim):
     """Per position of `index`, the element of x at that place along `dim`."""
-    if x.flags.c_contiguous or x.size < 2 * index.size:
-        return np.take(x.reshape(-1), _along("gather", index, x.shape, dim)).reshape(index.shape)
+    shape = index.shape
+    x, index = x.reshape(x.shape or (1,)), index.reshape(shape or (1,))
+    if _one_to_one(x.shape, index.shape, dim) and (x.flags.c_contiguous or x.size < 2 * index.size):
+        out = np.empty(index.shape, x.dtype)
+        taken = kernels_for(x.dtype).take_along(_cube(x, dim), _cube(_places(index), dim), _cube(out, dim))
+        if taken:
+            return out.reshape(shape)
     check_range("gather", index, x.shape[dim])
     where = list(np.ogrid[tuple(map(slice, index.shape))])
     where[dim] = index
-    return x[tuple(where)]
+    return x[tuple(where)].reshape(shape)
 
 
 def scatter_along(src, index, shape, dim):
     """Zeros of `shape` with each element of `src` added at its place along `dim`."""
+    if _one_to_one(shape, index.shape, dim):
+        out = np.empty(shape, src.dtype)
+        if kernels_for(src.dtype).sum_along(_cube(src, dim), _cube(_places(index), dim), _cube(out, dim)):
+            return out
     out = np.zeros(shape, src.dtype)
     np.add.at(out.reshape(-1), _along("scatter", index, shape, dim).reshape(-1), src.reshape(-1))
     return out
+
+
+def kernels_for(dtype):
+    """The kernels that know numbers of a dtype: their twins know all."""
+    return kernels if dtype.char in "fd" and dtype.isnative else twins
+
+
+def _one_to_one(shape, index_shape, dim):
+    """Whether all dimensions but `dim` have the same sizes."""
+    return shape[:dim] == index_shape[:dim] and shape[dim + 1 :] == index_shape[dim + 1 :]
+
+
+def _cube(x, dim):
+    """x with what is before `dim` as one dimension, and what is behind it as another, in rows without gaps."""
+    shape = x.shape or (1,)
+    return np.ascontiguousarray(x).reshape(math.prod(shape[:dim]), shape[dim], math.prod(shape[dim + 1 :]))
+
+
+def _places(index):
+    return np.ascontiguousarray(index, np.int64)
 
 
 def scatter_set(x, index, src, dim):
@@ -125,29 +155,17 @@ def index_select(x, index, dim):
 
 
 def index_sum(src, index, dim, size):
-    """Zeros of `size` slices along `dim`, with each slice of src added at the place that `index` names."""
-    check_range("index_add", index, size)
-    rows = np.moveaxis(src, dim, 0)
-    out = np.zeros((size, *rows.shape[1:]), src.dtype)
-    columns = math.prod(rows.shape[1:])
-    add_rows(out.reshape(size, columns), index.astype(np.intp, copy=False), rows.reshape(len(rows), columns))
-    return np.moveaxis(out, 0, dim)
+    """`size` slices along `dim`, each the sum of those slices of src at whose place `index` names it."""
+    out = np.empty((*src.shape[:dim], size, *src.shape[dim + 1 :]), src.dtype)
+    if not kernels_for(src.dtype).sum_rows(_cube(src, dim), _places(index), _cube(out, dim)):
+        check_range("index_add", index, size)
+    return out
 
 
-def add_rows(out, index, rows):
-    """Add each row to the row of `out` that `index` names.
-
-    NumPy's `ufunc.at` is several times faster in one dimension than in two: so go by columns, or by elements.
-    """
-    columns = rows.shape[1]
-    if columns <= _FEW_COLUMNS:
-        for c in range(columns):
-            np.add.at(out[:, c], index, rows[:, c])
-        return
-    step = max(_BLOCK // columns, 1)
-    for start in range(0, len(rows), step):
-        places = index[start : start + step, None] * columns + np.arange(columns)
-        np.add.at(out.reshape(-1), places.reshape(-1), rows[start : start + step].reshape(-1))
+def sum_rows(src, ids, size):
+    """`size` rows: row i sums the rows of src whose id is i."""
+    rows = src.reshape(ids.size, *src.shape[ids.ndim :])
+    return index_sum(rows, ids.reshape(-1), 0, size)
 
 
 # ---------------------------------------------------------------------------------------------- any index

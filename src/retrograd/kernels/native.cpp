@@ -1,7 +1,7 @@
 // The module: functions of arrays that NumPy would make in many passes, as NumPy ufuncs.
 //
-// Each has a twin of the same name in twins.py, which is its definition and its fallback.  pointwise.cpp, rows.cpp and
-// updates.cpp define them, numbers.hpp has what they do with one number, loops.hpp and elements.hpp how they meet
+// Each has a twin of the same name in twins.py, which is its definition and its fallback.  pointwise.cpp, rows.cpp,
+// scatter.cpp and updates.cpp define them, numbers.hpp has what they do with one number, loops.hpp and elements.hpp how they meet
 // arrays, pool.hpp the threads.
 
 #define RETROGRAD_MODULE
@@ -63,5 +63,5 @@ PyMODINIT_FUNC PyInit_native() {
         if (!add(module, of_rows[i])) return nullptr;
     for (int i = 0; i < count_of_updates; i++)
         if (!add(module, of_updates[i])) return nullptr;
-    return add_arithmetic(module) ? module : nullptr;
+    return add_arithmetic(module) && add_scatter(module) ? module : nullptr;
 }

@@ -10,6 +10,7 @@ extern const int count_of_numbers, count_of_rows, count_of_updates;
 
 // Functions that are no ufuncs; false, with an error, if they can't be added.
 bool add_arithmetic(PyObject* module);
+bool add_scatter(PyObject* module);
 
 // Methods of the module, which are no ufuncs.
 PyObject* sum_windows(PyObject*, PyObject* args);

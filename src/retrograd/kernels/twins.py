@@ -336,6 +336,62 @@ def _standard(x, eps, center):
         return away * scale, scale
 
 
+# -------------------------------------------------------------------------------------------------- of places
+
+_FEW_COLUMNS = 8  # are added one by one: that needs no places of single elements
+_BLOCK = 1 << 16  # so many places of single elements at a time stay in the cache
+
+
+def sum_rows(rows, ids, out):
+    """out[b, i] becomes the sum of those rows[b, j] whose ids[j] is i; False where one names no row.
+
+    NumPy's `ufunc.at` is several times faster in one dimension than in two: so go by columns, or by elements.
+    """
+    size, columns = out.shape[1:]
+    if not _there(ids, size):
+        return False
+    out[...] = 0
+    for given, made in zip(rows, out, strict=True):
+        if columns <= _FEW_COLUMNS:
+            for c in range(columns):
+                np.add.at(made[:, c], ids, given[:, c])
+        else:
+            _add_elements(made, ids, given)
+    return True
+
+
+def _add_elements(out, ids, rows):
+    columns = rows.shape[1]
+    step = max(_BLOCK // columns, 1)
+    for start in range(0, len(rows), step):
+        places = ids[start : start + step, None] * columns + np.arange(columns)
+        np.add.at(out.reshape(-1), places.reshape(-1), rows[start : start + step].reshape(-1))
+
+
+def take_along(x, index, out):
+    """out[b, j, c] becomes x[b, index[b, j, c], c]; False where one names no place."""
+    if not _there(index, x.shape[1]):
+        return False
+    out[...] = np.take_along_axis(x, index, 1)
+    return True
+
+
+def sum_along(values, index, out):
+    """out[b, i, c] becomes the sum of the values[b, j, c] with index[b, j, c] = i; False where one names no place."""
+    if not _there(index, out.shape[1]):
+        return False
+    out[...] = 0
+    batch, size, columns = out.shape
+    places = index * columns + np.arange(columns)
+    places += np.arange(batch)[:, None, None] * (size * columns)
+    np.add.at(out.reshape(-1), places.reshape(-1), values.reshape(-1))
+    return True
+
+
+def _there(ids, size):
+    return not ids.size or (ids.min() >= 0 and ids.max() < size)
+
+
 # -------------------------------------------------------------------------------------------------- of threads
 
 

@@ -1,0 +1,247 @@
+// Reading from places and adding into places that integers name, in the order in which they come: the sums are the
+// same for any number of threads.
+
+#include <atomic>
+#include <memory>
+#include <new>
+
+#include "loops.hpp"
+#include "tables.hpp"
+
+namespace retrograd {
+namespace {
+
+constexpr npy_intp FEW = 8;     // a row of so many columns is added where it goes, without looking for its like
+constexpr npy_intp BLOCK = 64;  // so many columns one thread goes through by itself
+
+// Whether an array has that dtype and as many dimensions, and lies in rows without gaps.
+bool is(PyArrayObject* a, int type, int ndim) {
+    return PyArray_TYPE(a) == type && PyArray_NDIM(a) == ndim && PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISBEHAVED_RO(a);
+}
+
+template <class T>
+T* data(PyArrayObject* a) {
+    return static_cast<T*>(PyArray_DATA(a));
+}
+
+PyObject* refused(const char* name) {
+    PyErr_Format(PyExc_ValueError, "%s: the arrays do not fit each other; see twins.py", name);
+    return nullptr;
+}
+
+// ------------------------------------------------------------------------------------------------- whole rows
+
+template <class T>
+struct Rows {
+    const T* rows;        // (batch, count, columns)
+    const npy_int64* ids;  // (count)
+    T* out;               // (batch, size, columns)
+    npy_intp batch, count, size, columns;
+};
+
+// Each row to its place, one after the other.
+template <class T>
+INLINE void add_each(const Rows<T>& all, npy_intp begin, npy_intp end) {
+    npy_intp columns = all.columns;
+    for (npy_intp b = begin; b < end; b++) {
+        T* out = all.out + b * all.size * columns;
+        const T* row = all.rows + b * all.count * columns;
+        for (npy_intp i = 0; i < all.size * columns; i++) out[i] = 0;
+        if (columns == 1) {
+            for (npy_intp j = 0; j < all.count; j++) out[all.ids[j]] += row[j];
+            continue;
+        }
+        for (npy_intp j = 0; j < all.count; j++, row += columns) {
+            T* place = out + all.ids[j] * columns;
+            for (npy_intp c = 0; c < columns; c++) place[c] += row[c];
+        }
+    }
+}
+
+// The rows from `begin` to `end` of all batches' results, each once: the first that goes there, and what else does.
+// `first` and `next` are chains of places in `ids`.
+template <class T>
+INLINE void add_chains(const Rows<T>& all, const npy_intp* first, const npy_intp* next, npy_intp begin, npy_intp end) {
+    npy_intp columns = all.columns;
+    for (npy_intp place = begin; place < end; place++) {
+        const T* rows = all.rows + place / all.size * all.count * columns;
+        T* out = all.out + place * columns;
+        npy_intp j = first[place % all.size];
+        if (j < 0) {
+            for (npy_intp c = 0; c < columns; c++) out[c] = 0;
+            continue;
+        }
+        const T* row = rows + j * columns;
+        for (npy_intp c = 0; c < columns; c++) out[c] = row[c];
+        for (j = next[j]; j >= 0; j = next[j]) {
+            row = rows + j * columns;
+            IN_ANY_ORDER
+            for (npy_intp c = 0; c < columns; c++) out[c] += row[c];
+        }
+    }
+}
+
+#define OF_ROWS(T)                                                                                                 \
+    FOR_PROCESSORS void each(const Rows<T>& all, npy_intp begin, npy_intp end) { add_each(all, begin, end); }      \
+    FOR_PROCESSORS void chains(const Rows<T>& all, const npy_intp* first, const npy_intp* next, npy_intp begin, npy_intp end) { \
+        add_chains(all, first, next, begin, end);                                                                  \
+    }
+OF_ROWS(float)
+OF_ROWS(double)
+
+// False where there is no memory.
+template <class T>
+bool sum(const Rows<T>& all) {
+    if (all.columns <= FEW) {
+        npy_intp work = all.size * all.columns + all.count * all.columns;
+        share(all.batch, ENOUGH / (work + 1), [&](npy_intp begin, npy_intp end) { each(all, begin, end); });
+        return true;
+    }
+    std::unique_ptr<npy_intp[]> chain(new (std::nothrow) npy_intp[all.size + all.count]);
+    if (!chain) return false;
+    npy_intp *first = chain.get(), *next = first + all.size;
+    for (npy_intp i = 0; i < all.size; i++) first[i] = -1;
+    for (npy_intp j = all.count - 1; j >= 0; j--) {
+        next[j] = first[all.ids[j]];
+        first[all.ids[j]] = j;
+    }
+    npy_intp least = ENOUGH / (all.columns * (1 + all.count / (all.size + 1)));
+    share(all.batch * all.size, least, [&](npy_intp begin, npy_intp end) { chains(all, first, next, begin, end); });
+    return true;
+}
+
+bool named(const npy_int64* ids, npy_intp count, npy_intp size) {
+    bool there = true;
+    for (npy_intp j = 0; j < count; j++) there &= ids[j] >= 0 && ids[j] < size;
+    return there;
+}
+
+template <class T>
+PyObject* rows_summed(PyArrayObject* rows, PyArrayObject* ids, PyArrayObject* out, int type) {
+    if (!is(rows, type, 3) || !is(ids, NPY_INT64, 1) || !is(out, type, 3)) return refused("sum_rows");
+    const npy_intp *given = PyArray_DIMS(rows), *made = PyArray_DIMS(out);
+    if (given[0] != made[0] || given[1] != PyArray_DIM(ids, 0) || given[2] != made[2]) return refused("sum_rows");
+    Rows<T> all{data<T>(rows), data<npy_int64>(ids), data<T>(out), given[0], given[1], made[1], given[2]};
+    bool there, enough = true;
+    Py_BEGIN_ALLOW_THREADS;
+    there = named(all.ids, all.count, all.size);
+    if (there) enough = sum(all);
+    Py_END_ALLOW_THREADS;
+    return enough ? PyBool_FromLong(there) : PyErr_NoMemory();
+}
+
+// ---------------------------------------------------------------------------------------- a place per element
+
+// x (batch, size, columns), and an index (batch, count, columns) of places in the middle dimension.
+template <class T>
+struct Places {
+    T* x;
+    const npy_int64* index;
+    T* picked;  // of the index's shape
+    npy_intp batch, size, count, columns;
+};
+
+// picked[b, j, c] = x[b, index[b, j, c], c] for the elements from `begin` to `end`; whether all places are there.
+template <class T>
+bool take(const Places<T>& all, npy_intp begin, npy_intp end) {
+    npy_intp columns = all.columns, span = all.count * columns;
+    npy_uint64 size = all.size;
+    bool there = true;
+    for (npy_intp start = begin; start < end;) {
+        npy_intp b = start / span, stop = (b + 1) * span < end ? (b + 1) * span : end, c = start % columns;
+        const T* x = all.x + b * all.size * columns;
+        for (npy_intp i = start; i < stop; i++) {
+            bool good = static_cast<npy_uint64>(all.index[i]) < size;
+            there &= good;
+            all.picked[i] = good ? x[all.index[i] * columns + c] : T(0);
+            c = c + 1 == columns ? 0 : c + 1;
+        }
+        start = stop;
+    }
+    return there;
+}
+
+// x[b, index[b, j, c], c] becomes the sum of such picked[b, j, c], for blocks of columns; whether all places are there.
+template <class T>
+bool add(const Places<T>& all, npy_intp begin, npy_intp end) {
+    npy_intp columns = all.columns, blocks = (columns + BLOCK - 1) / BLOCK;
+    npy_uint64 size = all.size;
+    bool there = true;
+    for (npy_intp block = begin; block < end; block++) {
+        npy_intp b = block / blocks, first = block % blocks * BLOCK, most = columns - first < BLOCK ? columns - first : BLOCK;
+        T* x = all.x + b * all.size * columns + first;
+        npy_intp rows = blocks == 1 ? 1 : all.size;  // alone, the block has no gaps
+        for (npy_intp i = 0; i < rows; i++) std::memset(x + i * columns, 0, most * all.size / rows * sizeof(T));
+        for (npy_intp j = 0; j < all.count; j++) {
+            npy_intp row = (b * all.count + j) * columns + first;
+            for (npy_intp c = 0; c < most; c++) {
+                bool good = static_cast<npy_uint64>(all.index[row + c]) < size;
+                there &= good;
+                if (good) x[all.index[row + c] * columns + c] += all.picked[row + c];
+            }
+        }
+    }
+    return there;
+}
+
+template <class T>
+bool all_of(const Places<T>& all, bool adding) {
+    std::atomic<bool> there{true};
+    npy_intp each = adding ? (all.size + all.count) * (all.columns < BLOCK ? all.columns : BLOCK) : 1;
+    npy_intp n = adding ? all.batch * ((all.columns + BLOCK - 1) / BLOCK) : all.batch * all.count * all.columns;
+    share(n, ENOUGH / (each + 1), [&](npy_intp begin, npy_intp end) {
+        if (!(adding ? add(all, begin, end) : take(all, begin, end))) there = false;
+    });
+    return there;
+}
+
+template <class T>
+PyObject* along(const char* name, PyArrayObject* x, PyArrayObject* index, PyArrayObject* picked, bool adding, int type) {
+    if (!is(x, type, 3) || !is(index, NPY_INT64, 3) || !is(picked, type, 3)) return refused(name);
+    const npy_intp *whole = PyArray_DIMS(x), *named = PyArray_DIMS(index);
+    if (whole[0] != named[0] || whole[2] != named[2] || !PyArray_SAMESHAPE(picked, index)) return refused(name);
+    Places<T> all{data<T>(x), data<npy_int64>(index), data<T>(picked), whole[0], whole[1], named[1], whole[2]};
+    bool there;
+    Py_BEGIN_ALLOW_THREADS;
+    there = all_of(all, adding);
+    Py_END_ALLOW_THREADS;
+    return PyBool_FromLong(there);
+}
+
+bool arrays(PyObject* args, PyArrayObject** a, PyArrayObject** b, PyArrayObject** c) {
+    return PyArg_ParseTuple(args, "O!O!O!", &PyArray_Type, a, &PyArray_Type, b, &PyArray_Type, c);
+}
+
+PyObject* sum_rows(PyObject*, PyObject* args) {
+    PyArrayObject *rows, *ids, *out;
+    if (!arrays(args, &rows, &ids, &out)) return nullptr;
+    if (PyArray_TYPE(rows) == NPY_FLOAT) return rows_summed<float>(rows, ids, out, NPY_FLOAT);
+    return rows_summed<double>(rows, ids, out, NPY_DOUBLE);
+}
+
+PyObject* take_along(PyObject*, PyObject* args) {
+    PyArrayObject *x, *index, *out;
+    if (!arrays(args, &x, &index, &out)) return nullptr;
+    if (PyArray_TYPE(x) == NPY_FLOAT) return along<float>("take_along", x, index, out, false, NPY_FLOAT);
+    return along<double>("take_along", x, index, out, false, NPY_DOUBLE);
+}
+
+PyObject* sum_along(PyObject*, PyObject* args) {
+    PyArrayObject *values, *index, *out;
+    if (!arrays(args, &values, &index, &out)) return nullptr;
+    if (PyArray_TYPE(out) == NPY_FLOAT) return along<float>("sum_along", out, index, values, true, NPY_FLOAT);
+    return along<double>("sum_along", out, index, values, true, NPY_DOUBLE);
+}
+
+PyMethodDef methods[] = {
+    {"sum_rows", sum_rows, METH_VARARGS, "Sums of the rows that go to one place."},
+    {"take_along", take_along, METH_VARARGS, "The elements at places along a dimension."},
+    {"sum_along", sum_along, METH_VARARGS, "Sums of the elements that go to one place along a dimension."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+bool add_scatter(PyObject* module) { return PyModule_AddFunctions(module, methods) == 0; }
+
+}  // namespace retrograd
