@@ -173,12 +173,27 @@ def sum_rows(src, ids, size):
 
 def scatter_add(src, where, shape):
     """Zeros of `shape` with `src` added at the index `where`; places named twice get both."""
+    flat = _in_front_as_one(where, shape)
+    if flat is not None:
+        return sum_rows(src, flat, math.prod(shape[: len(where)])).reshape(shape)
     out = np.zeros(shape, src.dtype)
     if all(isinstance(i, (int, slice, type(None), type(Ellipsis))) for i in where):
         out[where] = src
     else:
         add_at(out, where, src)
     return out
+
+
+def _in_front_as_one(where, shape):
+    """Integers that name places in the first, not all, dimensions as places in these laid out in one row, else None."""
+    if not 0 < len(where) < len(shape) or any(not isinstance(i, np.ndarray) or i.dtype.kind not in "iu" for i in where):
+        return None
+    try:
+        return np.ravel_multi_index(
+            [wrapped(i, size) for i, size in zip(where, shape, strict=False)], shape[: len(where)]
+        )
+    except ValueError:  # one is not there, which NumPy says better
+        return None
 
 
 def add_at(out, where, src):
