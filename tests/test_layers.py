@@ -18,6 +18,7 @@ SOURCE = Path(__file__).parents[1] / "src" / ROOT
 LEVELS = (
     ("cli",),
     ("hips",),
+    ("bench",),
     ("scipy", "sklearn"),
     ("numpy",),
     ("pipelining",),

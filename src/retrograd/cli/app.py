@@ -1,5 +1,6 @@
 """The commands and their options."""
 
+import argparse
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Annotated
 import typer
 
 import retrograd
+from retrograd.bench import script, short
 from retrograd.cli import check as operators
 from retrograd.cli import demo as digits
 from retrograd.cli import plan as planning
@@ -253,3 +255,31 @@ def check(
     The exit code is 0 if all is well, 1 if a check fails, 2 for a mistake in the arguments.
     """
     return operators.check(target, args, test or ())
+
+
+@app.command()
+def bench(
+    rounds: Annotated[
+        int,
+        typer.Option(parser=_whole("--rounds", 1), metavar="NUMBER", help="Samples of each case and library."),
+    ] = short.ROUNDS,
+    threads: Annotated[
+        int, typer.Option(parser=_whole("--threads", 1), metavar="NUMBER", help="Threads of each library.")
+    ] = 1,
+    only: Annotated[str, typer.Option(metavar="TEXT", help="Only cases whose name contains this.")] = "",
+    json: Annotated[Path | None, typer.Option(help="Write all figures as JSON.")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write the table as Markdown.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the ratios, as .svg or .png.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Exit with 1 if a budget is missed.")] = False,
+) -> int:
+    """Measure small and middling cases beside PyTorch, if that is installed. Takes less than a minute.
+
+    Each library runs in a process of its own. Results must agree; then all take turns. A ratio is the median of the
+    rounds' ratios, with its quartiles. The long form is in the repository: make bench.
+
+    The exit code is 0, or with --check 1 if a budget is missed.
+    """
+    options = argparse.Namespace(
+        rounds=rounds, threads=threads, only=only, without=[], json=json, markdown=markdown, plot=plot, check=check
+    )
+    return script.told(short.report(options), options)

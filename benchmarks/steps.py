@@ -1,0 +1,83 @@
+"""What whole training steps and layers take: retrograd, PyTorch, JAX, HIPS autograd, tinygrad and MLX.
+
+    python benchmarks/steps.py [--rounds 15] [--only TEXT] [--json FILE] [--plot FILE] [--check]
+
+All have the same weights and inputs, in single precision, and two threads.  Gradients agree before anything is timed,
+and where there is an optimizer the loss after some steps too.  The second table says how far our times are from the
+least that the machine allows: operations over what NumPy's matrix product reaches, bytes over what a copy moves.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+
+import peaks
+from steps_arrays import Namespace, hips_namespace, jax_namespace, mlx_namespace
+from steps_arrays import case as arrays_case
+from steps_data import STEPS, drawn
+from steps_tinygrad import case as tinygrad_case
+from steps_torch import case as torch_case
+
+from retrograd.bench import Case, Row, Suite, Table, library, main, measured, parser, subjects
+
+THREADS = 2
+NAMESPACES: dict[str, Callable[[], Namespace]] = {
+    "JAX jit": lambda: jax_namespace(True),
+    "JAX eager": lambda: jax_namespace(False),
+    "HIPS autograd": hips_namespace,
+    "MLX": mlx_namespace,
+}
+SUITE = Suite(
+    "Training steps and layers",
+    __file__,
+    {row: {"PyTorch": step.budget} for row, step in STEPS.items()},
+    subjects("retrograd", "PyTorch", *NAMESPACES, "tinygrad"),
+    cases=lambda name, threads: cases(name, threads),
+    threads=THREADS,
+)
+
+
+def cases(name: str, threads: int) -> Callable[[str], Case | None]:
+    """The function from row to case in a subject's process."""
+    module = library(name, threads)
+    if name == "tinygrad":
+        return tinygrad_case
+    if name in NAMESPACES:
+        namespace = NAMESPACES[name]()
+        return lambda row: arrays_case(namespace, row)
+    return lambda row: torch_case(module, row)
+
+
+def least(row: str, found: peaks.Peaks) -> tuple[float, float]:
+    """The seconds of a row's operations and of its bytes at the machine's peaks.
+
+    Weights are read twice and their gradients written; Adam reads and writes them, and two moments each, once more.
+    """
+    weights, inputs = drawn(row)
+    moved = 3 * sum(w.nbytes for w in weights) + sum(x.nbytes for x in inputs)
+    moved += 7 * sum(w.nbytes for w in weights) if STEPS[row].optimizer else 0
+    return STEPS[row].flops / found.flops, moved / found.bytes
+
+
+def limits(timed: Table, found: peaks.Peaks) -> Table:
+    """Our times in the least that operations, and bytes, would take."""
+    rows = []
+    for row in timed.rows:
+        ours = [t * (1000 if "chain" in row.name else 1) for t in row.samples.get("retrograd", ())]
+        by_flops, by_bytes = least(row.name, found)
+        rows.append(
+            Row(row.name, {"retrograd": ours, "operations": [by_flops] * len(ours), "bytes": [by_bytes] * len(ours)})
+        )
+    notes = ["'operations' and 'bytes': the least time that they take at the peaks of NumPy's subject above."]
+    return Table("How far from the machine's limits", "ms", rows, threads=timed.threads, notes=notes)
+
+
+def report(options: argparse.Namespace) -> list[Table]:
+    """The steps, the machine's peaks, and how far the one is from the other."""
+    timed = measured(SUITE, options)
+    machine = peaks.table(options, THREADS)
+    return [timed, machine, limits(timed, peaks.of(machine))]
+
+
+if __name__ == "__main__":
+    sys.exit(main(parser(__doc__, 15), report, lambda name, threads: cases(name, threads)))

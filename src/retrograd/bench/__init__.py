@@ -1,0 +1,39 @@
+"""The harness of the benchmarks: subjects in processes of their own that take turns, and one form for what they took.
+
+A benchmark is a script. It runs itself once per subject, a library or a way of using one, and each such worker answers
+for the rows that the script asks for: first with results, which must agree with ours, then with seconds. `retrograd
+bench` is the short form (`retrograd.bench.short`); benchmarks/ in the repository has one script per question.
+
+Only the standard library is imported here, and a peer's process has nothing else of retrograd (`bare`), so that what
+is measured beside us is what its users get.
+"""
+
+from retrograd.bench.figures import Row, Spread, Table, spread
+from retrograd.bench.measure import Suite, measured
+from retrograd.bench.report import as_dict, as_markdown, as_text
+from retrograd.bench.script import main, parser
+from retrograd.bench.subjects import Subject, converter, library, subjects
+from retrograd.bench.workers import Case, Worker, digest, present, seconds
+
+__all__ = [
+    "Case",
+    "Row",
+    "Spread",
+    "Subject",
+    "Suite",
+    "Table",
+    "Worker",
+    "as_dict",
+    "as_markdown",
+    "as_text",
+    "converter",
+    "digest",
+    "library",
+    "main",
+    "measured",
+    "parser",
+    "present",
+    "seconds",
+    "spread",
+    "subjects",
+]

@@ -1,0 +1,94 @@
+"""Subjects agree first, row by row, and then take turns."""
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from retrograd.bench.figures import Row, Table
+from retrograd.bench.subjects import OURS, Subject
+from retrograd.bench.workers import Cases, RowError, Worker, difference, present
+
+TOLERANCE = 1e-4  # of a result's largest number
+
+
+@dataclass
+class Suite:
+    """What a script measures: rows with their budgets by peer, subjects, and how a worker makes their cases.
+
+    `cases(subject, threads)` runs in the subject's process; `at` has the place of a row where the table is a curve.
+    """
+
+    title: str
+    script: str
+    rows: Mapping[str, Mapping[str, float]]
+    subjects: Mapping[str, Subject]
+    cases: Callable[[str, int], Cases]
+    unit: str = "ms"
+    threads: int = 1
+    ours: str = OURS
+    tolerance: float = TOLERANCE
+    axis: str = ""
+    at: Mapping[str, float] = field(default_factory=dict)
+
+
+def measured(suite: Suite, options: argparse.Namespace) -> Table:
+    """A table of the chosen rows, over rounds in each of which every subject has its turn at every row."""
+    chosen = [name for name in suite.rows if options.only in name]
+    subjects = {name: s for name, s in suite.subjects.items() if name not in options.without}
+    with present(suite.script, subjects, suite.threads) as (workers, notes):
+        able, fine, more = agreeing(workers, chosen, suite)
+        samples = rounds_of(able, options.rounds)
+    rows = [Row(name, samples[name], suite.rows[name], suite.at.get(name)) for name in chosen]
+    return Table(suite.title, suite.unit, rows, suite.ours, suite.threads, suite.axis, [*notes, *more], fine)
+
+
+def agreeing(
+    workers: list[Worker], rows: Iterable[str], suite: Suite
+) -> tuple[dict[str, list[Worker]], bool, list[str]]:
+    """By row the workers whose results are ours, whether all are that have any, and notes of what is left out."""
+    able: dict[str, list[Worker]] = {row: [] for row in rows}
+    fine, notes = True, list[str]()
+    for row, fit in able.items():
+        ours: Any = None
+        for worker in sorted(workers, key=lambda w: w.name != suite.ours):
+            with _noted(notes, worker, row) as failed:
+                found = worker.ask("check", row)
+                if worker.name == suite.ours:
+                    ours = found
+                apart = None if found is None or not ours else _apart(ours, found)
+                if apart is not None and not apart <= suite.tolerance:
+                    notes.append(f"{row}: {worker.name} disagrees with {suite.ours} by {apart:.2g}; it is not timed")
+                    fine = False
+                elif found is not None:
+                    fit.append(worker)
+            fine = fine and not (failed and worker.name == suite.ours)
+    return able, fine, notes
+
+
+@contextmanager
+def _noted(notes: list[str], worker: Worker, row: str) -> Iterator[list[RowError]]:
+    """Turn a failure into a note; the list has it then."""
+    failed: list[RowError] = []
+    try:
+        yield failed
+    except RowError as error:
+        failed.append(error)
+        notes.append(f"{row}: {worker.name} has none: {error}")
+
+
+def _apart(ours: list[dict[str, Any]], its: list[dict[str, Any]]) -> float:
+    if len(ours) != len(its):
+        return float("inf")
+    return max((difference(a, b) for a, b in zip(ours, its, strict=True)), default=0.0)
+
+
+def rounds_of(able: Mapping[str, list[Worker]], rounds: int) -> dict[str, dict[str, list[float]]]:
+    """Samples by row and subject; rows and subjects come in the other order every other round."""
+    found: dict[str, dict[str, list[float]]] = {row: {w.name: [] for w in fit} for row, fit in able.items()}
+    for number in range(rounds):
+        for row in list(able)[:: 1 if number % 2 else -1]:
+            for worker in able[row][:: 1 if number % 2 else -1]:
+                found[row][worker.name].append(worker.ask("sample", row))
+    return found

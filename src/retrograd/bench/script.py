@@ -1,0 +1,56 @@
+"""The command line that all benchmarks have."""
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from retrograd.bench.figures import Table
+from retrograd.bench.plots import draw
+from retrograd.bench.report import as_dict, as_markdown, as_text, said, surroundings
+from retrograd.bench.workers import Cases, serve
+
+
+def parser(doc: str, rounds: int) -> argparse.ArgumentParser:
+    """The options: rounds, rows, files for the figures, and --check."""
+    made = argparse.ArgumentParser(description=doc.splitlines()[0])
+    made.add_argument("--worker", metavar="NAME", help=argparse.SUPPRESS)
+    made.add_argument("--threads", type=int, help="of each subject, where the benchmark does not say how many")
+    made.add_argument("--rounds", type=int, default=rounds, help=f"samples of each row and subject ({rounds})")
+    made.add_argument("--only", default="", metavar="TEXT", help="rows whose name contains this")
+    made.add_argument("--without", action="append", default=[], metavar="SUBJECT", help="leave a subject out")
+    made.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
+    made.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables")
+    made.add_argument("--plot", type=Path, metavar="FILE", help="draw the tables, .svg or .png")
+    made.add_argument("--check", action="store_true", help="exit with 1 if a budget is missed or results differ")
+    return made
+
+
+def main(
+    arguments: argparse.ArgumentParser,
+    report: Callable[[argparse.Namespace], Sequence[Table]],
+    worker: Callable[[str, int], Cases] | None = None,
+    given: Sequence[str] | None = None,
+) -> int:
+    """A script's exit status, after a worker's loop if it is run as one, or else after its report."""
+    options = arguments.parse_args(given)
+    if worker and options.worker:
+        serve(partial(worker, options.worker, options.threads or 1))
+        return 0
+    return told(report(options), options)
+
+
+def told(tables: Sequence[Table], options: argparse.Namespace) -> int:
+    """Print the tables, write the files that the options ask for; the exit status."""
+    around = surroundings()
+    print("\n\n".join([*map(as_text, tables), said(around)]))
+    if options.json:
+        found: dict[str, Any] = {**around, "tables": [as_dict(table) for table in tables]}
+        options.json.write_text(json.dumps(found, indent=1) + "\n")
+    if options.markdown:
+        options.markdown.write_text("\n\n".join(map(as_markdown, tables)) + "\n")
+    if options.plot:
+        draw(tables, options.plot)
+    return 1 if options.check and not all(table.all_met for table in tables) else 0

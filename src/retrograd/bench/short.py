@@ -1,0 +1,119 @@
+"""The short form of the benchmarks, `retrograd bench`: retrograd beside PyTorch, if that is installed.
+
+It is the script of its own workers. Inputs are waves, which every library makes alike.
+"""
+
+import argparse
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.bench.figures import Table
+from retrograd.bench.measure import Suite, measured
+from retrograd.bench.script import main, parser
+from retrograd.bench.subjects import OURS, converter, library, subjects
+from retrograd.bench.workers import Case, Cases
+
+CHAIN, ROWS, WIDTH = 1000, 2048, 512
+SIZES, BATCH = (784, 128, 10), 32
+ROUNDS = 9
+Made = Callable[[Any], Case]
+
+
+def waves(m: Any, *shape: int) -> Any:
+    """Numbers between -1 and 1."""
+    return m.sin(m.arange(math.prod(shape), dtype=m.float32) * 0.7 + 0.1).reshape(*shape)
+
+
+def both_ways(m: Any, function: Callable[[Any], Any], x: Any) -> Case:
+    """A function of x, and its gradient by x, which is what must agree."""
+    x = x.requires_grad_(True)
+    g = waves(m, *function(x).shape).cos() if function(x).ndim else None
+
+    def call() -> None:
+        x.grad = None
+        function(x).backward(g)
+
+    def check() -> list[Any]:
+        call()
+        return [converter(m)(x.grad).copy()]
+
+    return Case(call, check)
+
+
+def chain(m: Any) -> Case:
+    """Products of four numbers, each of the result of the one before."""
+    y = m.tensor([1.0, 1.001, 0.999, 1.0])
+
+    def products(x: Any) -> Any:
+        for _ in range(CHAIN):
+            x = x * y
+        return x.sum()
+
+    return both_ways(m, products, m.tensor([1.0, 1.001, 0.999, 1.0]))._replace(operations=CHAIN)
+
+
+def training(m: Any) -> Case:
+    """A step of Adam for a network of two layers; the losses of the first steps must agree."""
+    layers = [m.nn.Linear(SIZES[0], SIZES[1]), m.nn.ReLU(), m.nn.Linear(SIZES[1], SIZES[2])]
+    model = m.nn.Sequential(*layers)
+    with m.no_grad():
+        for p in model.parameters():
+            p.copy_(waves(m, *p.shape) / p.shape[-1] ** 0.5)
+    x, y = waves(m, BATCH, SIZES[0]), m.arange(BATCH) % SIZES[-1]
+    optimizer = m.optim.Adam(model.parameters(), lr=1e-3)
+
+    def step() -> float:
+        optimizer.zero_grad()
+        loss = m.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return float(loss.detach())
+
+    return Case(step, lambda: [step() for _ in range(3)])
+
+
+def rowwise(name: str) -> Made:
+    """A function of rows, both ways."""
+
+    def make(m: Any) -> Case:
+        functional = m.nn.functional
+        calls = {
+            "softmax": lambda x: functional.softmax(x, 1),
+            "layer_norm": lambda x: functional.layer_norm(x, (WIDTH,)),
+            "gelu": functional.gelu,
+            "cross_entropy": lambda x: functional.cross_entropy(x, m.arange(ROWS) % WIDTH),
+        }
+        return both_ways(m, calls[name], waves(m, ROWS, WIDTH))
+
+    return make
+
+
+FUNCTIONS = ("softmax", "layer_norm", "gelu", "cross_entropy")
+# The cases, and the share of PyTorch's time that each may take.
+CASES: dict[str, tuple[Made, float]] = {
+    f"product of 4 numbers, in a chain of {CHAIN:,}": (chain, 0.33),
+    f"MLP {'-'.join(map(str, SIZES))}, batch {BATCH}, step of Adam": (training, 0.5),
+    **{f"{name}, {ROWS} x {WIDTH}": (rowwise(name), 0.9) for name in FUNCTIONS},
+}
+
+
+def cases(name: str, threads: int) -> Cases:
+    """The function from row to case in a subject's process."""
+    module = library(name, threads)
+    return lambda row: CASES[row][0](module)
+
+
+def report(options: argparse.Namespace) -> list[Table]:
+    """One table; where there is no peer it says so."""
+    rows = {name: {"PyTorch": budget} for name, (_, budget) in CASES.items()}
+    known = subjects(OURS, "PyTorch")
+    table = measured(Suite("forward and backward", __file__, rows, known, cases, "us", options.threads or 1), options)
+    if table.subjects == [OURS]:
+        table.notes.append("No peer is here to compare with, so these figures are of this machine alone.")
+    return [table]
+
+
+if __name__ == "__main__":
+    sys.exit(main(parser(__doc__ or "", ROUNDS), report, cases))

@@ -1,0 +1,196 @@
+"""Subjects in processes of their own, which answer for one row at a time.
+
+A worker first writes a line of JSON: `true`, or the reason why its subject is missing.  Then it reads requests, `[what,
+row]` with what "check" or "sample", and answers each with `{"value": ...}`, null where the row does not apply, or with
+`{"error": ...}`.
+"""
+
+import gc
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from retrograd.bench.subjects import OURS, Subject, limits
+
+LEAST_SECONDS = 0.02  # a sample repeats its call until it takes about so long
+SHOWN = 1000  # of an array's numbers as many are compared one by one, all others by their sums
+BARE = Path(__file__).with_name("bare.py")
+
+
+class Case(NamedTuple):
+    """What a subject does for a row: the call that is timed, and the results that must agree with ours."""
+
+    call: Callable[[], object]
+    check: Callable[[], Sequence[Any]] | None = None  # NumPy arrays or numbers; runs before the first call
+    operations: int = 1  # in one call; a sample is the time of one
+    once: bool = False  # whether a sample is one call, however short
+
+
+Cases = Callable[[str], Case | None]
+
+
+def seconds(function: Callable[[], object]) -> float:
+    """How long one call takes."""
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+# ------------------------------------------------------------------------------------------ in a worker's process
+
+
+def serve(make: Callable[[], Cases]) -> None:
+    """A worker's main loop around the function from row to case; `make` raises ImportError if it can't be had."""
+    out, sys.stdout = sys.stdout, sys.stderr  # what a library prints is no answer
+    try:
+        cases = Sampler(make())
+    except ImportError as error:
+        print(json.dumps(f"{error.name or error} is not installed"), file=out, flush=True)
+        return
+    print("true", file=out, flush=True)
+    for line in sys.stdin:
+        print(json.dumps(_answer(cases, *json.loads(line))), file=out, flush=True)
+
+
+def _answer(cases: "Sampler", what: str, row: str) -> dict[str, Any]:
+    try:
+        return {"value": getattr(cases, what)(row)}
+    except Exception as error:  # whatever a library can't do
+        first = (str(error).strip().splitlines() or [""])[0][:150]
+        return {"error": f"{type(error).__name__}: {first}"}
+
+
+class Sampler:
+    """A subject's cases, each made when it is first asked for."""
+
+    def __init__(self, cases: Cases) -> None:
+        self._cases = cases
+        self._made: dict[str, Case | None] = {}
+        self._times: dict[str, int] = {}
+
+    def check(self, row: str) -> list[dict[str, Any]] | None:
+        """What is compared of a row's results; None where the row does not apply."""
+        case = self._case(row)
+        return None if case is None else [digest(x) for x in (case.check() if case.check else ())]
+
+    def sample(self, row: str) -> float | None:
+        """Seconds per operation."""
+        case = self._case(row)
+        if case is None:
+            return None
+        if row not in self._times:
+            case.call()  # what is made once is made now
+        case.call()  # finds memory as other rows left it, which may cost more than the call
+        if row not in self._times:
+            self._times[row] = 1 if case.once else max(1, round(LEAST_SECONDS / seconds(case.call)))
+        gc.collect()
+        times = self._times[row]
+        return seconds(lambda: _repeated(case.call, times)) / (times * case.operations)
+
+    def _case(self, row: str) -> Case | None:
+        if row not in self._made:
+            self._made[row] = self._cases(row)
+        return self._made[row]
+
+
+def _repeated(call: Callable[[], object], times: int) -> None:
+    """Every result is dropped before the next is made, so that large ones take turns in one place of memory."""
+    for _ in range(times):
+        call()
+
+
+def digest(array: Any) -> dict[str, Any]:
+    """What is compared of an array or a number: its shape, sums, and a thousand of its numbers.
+
+    >>> digest(2.0)
+    {'shape': [], 'sums': [2.0, 4.0], 'values': [2.0]}
+    """
+    if isinstance(array, int | float):
+        return {"shape": [], "sums": [float(array), float(array) ** 2], "values": [float(array)]}
+    flat = array.astype("float64").ravel()
+    step = max(1, flat.size // SHOWN) | 1  # odd, or all might stand in one column
+    return {
+        "shape": list(array.shape),
+        "sums": [float(flat.sum()), float((flat * flat).sum())],
+        "values": flat[::step].tolist(),
+    }
+
+
+def difference(ours: dict[str, Any], its: dict[str, Any]) -> float:
+    """How far two digests lie apart, in the largest number of ours; infinite for other shapes.
+
+    >>> difference(digest(2.0), digest(2.5))
+    0.25
+    """
+    if ours["shape"] != its["shape"]:
+        return float("inf")
+    scale = max(map(abs, ours["values"]), default=0.0) or 1.0
+    apart = [abs(a - b) / scale for a, b in zip(ours["values"], its["values"], strict=True)]
+    norms = [d["sums"][1] ** 0.5 for d in (ours, its)]
+    found = [*apart, abs(norms[0] - norms[1]) / (norms[0] or 1.0)]
+    return float("inf") if any(x != x for x in found) else max(found)
+
+
+# ------------------------------------------------------------------------------------------- in the asking process
+
+
+class RowError(Exception):
+    """What a worker could not do."""
+
+
+class Worker:
+    """A subject in a process of its own."""
+
+    def __init__(self, script: str, name: str, subject: Subject, threads: int) -> None:
+        self.name = name
+        bare = [] if subject.package in (OURS, "") else [str(BARE)]
+        self._process = subprocess.Popen(
+            [sys.executable, *bare, script, "--worker", name, "--threads", str(threads)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **limits(threads), **subject.environment},
+        )
+        self.ready = self._line()
+
+    def ask(self, what: str, row: str) -> Any:
+        """The answer to a request; RowError with the reason if there is none."""
+        assert self._process.stdin
+        print(json.dumps([what, row]), file=self._process.stdin, flush=True)
+        answer = self._line()
+        if "error" in answer:
+            raise RowError(answer["error"])
+        return answer["value"]
+
+    def close(self) -> None:
+        """End the process."""
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream
+            stream.close()
+        self._process.wait()
+
+    def _line(self) -> Any:
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        if not line:
+            self.close()
+            raise RuntimeError(f"the worker {self.name!r} ended early, with status {self._process.returncode}")
+        return json.loads(line)
+
+
+@contextmanager
+def present(script: str, subjects: Mapping[str, Subject], threads: int) -> Iterator[tuple[list[Worker], list[str]]]:
+    """The workers of those subjects that are installed, and a note for each of the others."""
+    started = [Worker(script, name, subject, threads) for name, subject in subjects.items()]
+    try:
+        missing = [f"{w.name} is left out: {w.ready}" for w in started if w.ready is not True]
+        yield [w for w in started if w.ready is True], missing
+    finally:
+        for w in started:
+            w.close()

@@ -1,0 +1,140 @@
+"""Subjects take turns in processes of their own, once their results agree."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from retrograd.bench import Worker, digest, measured
+from retrograd.bench.workers import RowError, difference
+
+from . import benchmark
+
+pytestmark = pytest.mark.once("the harness is the same on either core")
+OPTIONS = argparse.Namespace(rounds=3, only="", without=[])
+
+
+@pytest.fixture(scope="module")
+def found():
+    return measured(benchmark.SUITE, OPTIONS)
+
+
+def subjects_of(found, row):
+    (samples,) = [r.samples for r in found.rows if r.name == row]
+    return set(samples)
+
+
+def test_every_subject_has_a_sample_of_every_round(found):
+    (row,) = [r for r in found.rows if r.name == "all agree"]
+    assert {name: len(samples) for name, samples in row.samples.items()} == dict.fromkeys(
+        ["retrograd", "peer", "wrong", "failing", "none"], 3
+    )
+
+
+def test_a_subject_that_disagrees_is_reported_and_not_timed(found):
+    assert subjects_of(found, "one is wrong") == {"retrograd", "peer", "failing", "none"}
+    (note,) = [n for n in found.notes if "disagrees" in n]
+    assert note.startswith("one is wrong: wrong disagrees with retrograd by ")
+    assert not found.fine
+    assert not found.all_met
+
+
+def test_a_subject_that_fails_is_left_out_with_its_reason(found):
+    assert subjects_of(found, "one fails") == {"retrograd", "peer", "wrong", "none"}
+    assert "one fails: failing has none: ValueError: it can't" in found.notes
+
+
+def test_a_subject_without_the_row_is_left_out(found):
+    assert subjects_of(found, "one has none") == {"retrograd", "peer", "wrong", "failing"}
+
+
+def test_a_missing_subject_is_left_out_with_a_note(found):
+    assert "missing is left out: a_library is not installed" in found.notes
+    assert "missing" not in found.subjects
+
+
+def test_rows_and_subjects_can_be_chosen():
+    found = measured(benchmark.SUITE, argparse.Namespace(rounds=1, only="agree", without=["wrong", "missing"]))
+    assert [row.name for row in found.rows] == ["all agree"]
+    assert set(found.subjects) == {"retrograd", "peer", "failing", "none"}
+    assert found.notes == []
+
+
+def test_a_peer_s_process_has_nothing_of_retrograd_but_the_harness():
+    found = measured(benchmark.PEERS, OPTIONS)
+    assert found.subjects == ["bare"]
+
+
+def test_a_worker_has_as_many_threads_as_it_was_given(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, sys\n"
+        "from retrograd.bench import Case, main, parser\n"
+        "def cases(name, threads):\n"
+        "    seen = [threads, int(os.environ['OMP_NUM_THREADS'])]\n"
+        "    return lambda row: Case(lambda: None, lambda: seen)\n"
+        "sys.exit(main(parser('one', 1), lambda options: [], cases))\n"
+    )
+    worker = Worker(str(script), "any", benchmark.Subject(""), 2)
+    assert [d["values"] for d in worker.ask("check", "")] == [[2.0], [2.0]]
+    worker.close()
+
+
+def test_a_worker_that_dies_is_named():
+    with pytest.raises(RuntimeError, match="'early' ended early, with status 0"):
+        Worker(os.devnull, "early", benchmark.Subject(""), 1)
+
+
+def test_what_a_library_prints_is_no_answer(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys\n"
+        "from retrograd.bench import Case, main, parser\n"
+        "sys.exit(main(parser('one', 1), lambda options: [], lambda name, threads: lambda row: print('hello')))\n"
+    )
+    worker = Worker(str(script), "chatty", benchmark.Subject(""), 1)
+    assert worker.ask("sample", "any") is None
+    worker.close()
+
+
+def test_a_row_s_error_is_one_line():
+    worker = Worker(benchmark.__file__, "failing", benchmark.Subject(""), 1)
+    with pytest.raises(RowError, match=r"^ValueError: it can't$"):
+        worker.ask("sample", "one fails")
+    worker.close()
+
+
+def test_the_script_writes_files_and_says_by_its_status_what_it_found(tmp_path):
+    files = [f"--{kind}={tmp_path / kind}.{ending}" for kind, ending in (("json", "x"), ("markdown", "md"))]
+    command = [sys.executable, benchmark.__file__, *files, "--rounds=1"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+    assert subprocess.run([*command, "--check"], capture_output=True, check=False).returncode == 1
+    (table,) = json.loads((tmp_path / "json.x").read_text())["tables"]
+    assert [row["name"] for row in table["rows"]] == list(benchmark.ROWS)
+    assert "| all agree |" in (tmp_path / "markdown.md").read_text()
+
+
+# ------------------------------------------------------------------------------------------------- agreement
+
+np = benchmark.np
+
+
+@pytest.mark.parametrize("spoil", [lambda x: x[:-1], lambda x: x.reshape(2, -1), lambda x: np.full_like(x, np.nan)])
+def test_other_shapes_and_numbers_that_are_none_never_agree(spoil):
+    x = np.arange(1.0, 101.0)
+    assert difference(digest(x), digest(spoil(x))) == float("inf")
+
+
+def test_one_wrong_number_among_many_is_found():
+    x = np.random.default_rng(0).standard_normal(100_000)
+    wrong = x.copy()
+    wrong[4321] += 100.0
+    assert difference(digest(x), digest(x)) == 0
+    assert difference(digest(x), digest(wrong)) > 1e-2
+
+
+def test_differences_are_in_the_largest_number():
+    assert difference(digest(np.array([1e-9, 100.0])), digest(np.array([1e-3, 100.0]))) == pytest.approx(1e-5, rel=1e-3)
