@@ -242,7 +242,7 @@ def _signature(value: Any, bound: bool) -> tuple[list[str], str] | None:
     """Arguments and result as text; None if the thing is not called.  The first argument of a bound one is given."""
     if isinstance(value, property) or (isinstance(value, type) and issubclass(value, enum.Enum)):
         return None
-    if isinstance(value, Operator):
+    if hasattr(value, "called_as"):
         arguments, _, result = str(value.called_as).partition("(")[2].rpartition(") ->")
         return re.split(r", (?![^\[(]*[\])])", arguments), f" -> {result.strip()}"
     try:

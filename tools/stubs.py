@@ -192,7 +192,7 @@ def public_stub(home: str) -> str:
 
 def member_stub(name: str, member: object) -> str:
     """A public operator, function or class."""
-    if isinstance(member, Operator):
+    if hasattr(member, "called_as"):
         return operator_stub(name, member.called_as, member.__doc__, False)
     if inspect.isclass(member):
         return f"from {member.__module__} import {member.__name__} as {name}\n"

@@ -33,6 +33,7 @@ from retrograd.core.dtype import uint8 as uint8
 from retrograd.core.dtype import uint16 as uint16
 from retrograd.core.dtype import uint32 as uint32
 from retrograd.core.dtype import uint64 as uint64
+from retrograd.core.names import SymInt as SymInt
 from retrograd.core.names import bool as bool
 from retrograd.core.names import cdouble as cdouble
 from retrograd.core.names import cfloat as cfloat
@@ -77,6 +78,7 @@ _LATER = (
     "pipelining", "random", "scipy", "signal", "sklearn", "special", "testing", "utils",
 )  # fmt: skip
 _OF_FUNC = ("vmap",)
+_OF_FILES = ("load", "save")
 _OF_UTILS = ("get_num_threads", "set_num_threads")
 _OF_ARRAYS = (
     "deriv", "elementwise_grad", "grad", "grad_and_aux", "grad_named", "hessian", "hessian_tensor_product",
@@ -94,6 +96,8 @@ def __getattr__(name: str) -> object:
         return importlib.import_module(f"retrograd.{name}")
     if name in _OF_FUNC:
         return getattr(importlib.import_module("retrograd.func"), name)
+    if name in _OF_FILES:
+        return getattr(importlib.import_module("retrograd.interop.files"), name)
     if name in _OF_UTILS:
         return getattr(importlib.import_module("retrograd.utils"), name)
     if name in _OF_ARRAYS:
@@ -102,4 +106,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LATER, *_OF_FUNC, *_OF_UTILS, *_OF_ARRAYS])
+    return sorted([*globals(), *_LATER, *_OF_FUNC, *_OF_FILES, *_OF_UTILS, *_OF_ARRAYS])

@@ -39,6 +39,7 @@ from retrograd.core.dtype import uint8 as uint8
 from retrograd.core.dtype import uint16 as uint16
 from retrograd.core.dtype import uint32 as uint32
 from retrograd.core.dtype import uint64 as uint64
+from retrograd.core.names import SymInt as SymInt
 from retrograd.core.names import bool as bool
 from retrograd.core.names import cdouble as cdouble
 from retrograd.core.names import cfloat as cfloat
@@ -88,6 +89,7 @@ from retrograd import hips as hips
 from retrograd.func.arrays import holomorphic_grad as holomorphic_grad
 from retrograd.func.arrays import jacobian as jacobian
 from retrograd import linalg as linalg
+from retrograd.interop.files import load as load
 from retrograd.func.arrays import make_ggnvp as make_ggnvp
 from retrograd.func.arrays import make_hvp as make_hvp
 from retrograd.func.arrays import make_jvp as make_jvp
@@ -95,6 +97,7 @@ from retrograd.func.arrays import make_vjp as make_vjp
 from retrograd.func.arrays import multigrad_dict as multigrad_dict
 from retrograd import nested as nested
 from retrograd import random as random
+from retrograd.interop.files import save as save
 from retrograd.utils.threads import set_num_threads as set_num_threads
 from retrograd import signal as signal
 from retrograd import sklearn as sklearn

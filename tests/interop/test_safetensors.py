@@ -103,9 +103,9 @@ def test_a_file_of_something_else_is_refused_by_name(damage, path):
 
 
 def test_a_dtype_that_numpy_lacks_is_refused_by_name(path):
-    header = json.dumps({"w": {"dtype": "BF16", "shape": [1], "data_offsets": [0, 2]}}).encode()
+    header = json.dumps({"w": {"dtype": "F8_E5M2", "shape": [2], "data_offsets": [0, 2]}}).encode()
     path.write_bytes(len(header).to_bytes(8, "little") + header + b"\0\0")
-    with pytest.raises(TypeError, match="'w' is of type BF16"):
+    with pytest.raises(TypeError, match="'w' is of type F8_E5M2"):
         load_file(path)
 
 
@@ -121,3 +121,36 @@ def test_files_of_the_package_itself_are_read_and_written(path):
     assert load_file(path)["x"].tolist() == [0, 1, 2]
     save_file({"y": rg.arange(3)}, path)
     assert theirs.load_file(path)["y"].tolist() == [0, 1, 2]
+
+
+def with_halves(path):
+    """A file with a tensor of bfloat16 between others, as other libraries write it."""
+    numbers = np.array([[1.5, -2.0], [np.inf, 3e38]], "<f4")
+    halves = (numbers.view("<u4") >> 16).astype("<u2")
+    header = {
+        "a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]},
+        "half": {"dtype": "BF16", "shape": [2, 2], "data_offsets": [4, 12]},
+        "one": {"dtype": "BF16", "shape": [], "data_offsets": [12, 14]},
+    }
+    text = json.dumps(header).encode()
+    data = np.float32(7).tobytes() + halves.tobytes() + halves[0, 0].tobytes()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+    return (halves.astype("<u4") << 16).view("<f4")
+
+
+def test_bfloat16_becomes_float32_with_all_its_values(path):
+    expected = with_halves(path)
+    found = load_file(path)
+    assert list(found) == ["a", "half", "one"]
+    assert found["half"].dtype == rg.float32
+    assert np.array_equal(found["half"], expected)
+    assert found["one"].shape == ()
+    assert found["one"].item() == 1.5
+    assert found["a"].tolist() == [7.0]
+
+
+def test_a_cut_file_with_bfloat16_is_damaged(path):
+    with_halves(path)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="damaged"):
+        load_file(path)

@@ -355,3 +355,7 @@ def test_a_view_of_a_nested_leaf_refuses_recorded_writes() -> None:
     x = joined(rows(6)).detach().requires_grad_()
     with pytest.raises(RuntimeError, match="view of a leaf Variable"):
         x.transpose(1, 2).mul_(2.0)
+
+
+def test_only_the_size_of_a_ragged_dimension_is_symbolic() -> None:
+    assert [isinstance(size, rg.SymInt) for size in joined(rows(6)).shape] == [False, True, False]

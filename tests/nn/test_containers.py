@@ -97,3 +97,52 @@ def test_a_refused_extension_changes_nothing():
     with pytest.raises(TypeError):
         layers.extend([nn.ReLU(), 3])
     assert len(layers) == 1
+
+
+def test_a_dict_of_parameters_has_them_by_key_in_order():
+    scales = nn.ParameterDict({"left": rg.ones(2)})
+    scales["right"] = nn.Parameter(rg.zeros(3), requires_grad=False)
+    assert [name for name, _ in scales.named_parameters()] == list(scales) == list(scales.keys()) == ["left", "right"]
+    assert [type(value) for value in scales.values()] == [nn.Parameter] * 2
+    assert [value.requires_grad for _, value in scales.items()] == [True, False]
+    assert repr(scales) == "ParameterDict(\n  (left): Parameter(float32[2])\n  (right): Parameter(float32[3])\n)"
+    kept = scales["right"]
+    assert scales.pop("right") is kept
+    assert "right" not in scales
+    assert len(scales) == 1
+    with pytest.raises(KeyError, match="right"):
+        scales["right"]
+    del scales["left"]
+    assert scales.get("left") is None
+
+
+def test_dicts_of_parameters_share_and_join_them():
+    one, two = nn.ParameterDict({"a": rg.ones(1)}), nn.ParameterDict({"b": rg.zeros(1)})
+    both = one | two
+    assert list(both) == ["a", "b"]
+    assert both["a"] is one["a"]
+    assert both.copy()["b"] is two["b"]
+    assert both.setdefault("a", rg.zeros(1)) is one["a"]
+    assert both.setdefault("c", rg.zeros(1)).requires_grad
+    one.update([("a", rg.full((1,), 5.0))])
+    assert one["a"].item() == 5
+    assert both["a"].item() == 1
+    both.clear()
+    assert list(both.parameters()) == []
+
+
+def test_a_dict_of_parameters_trains_and_goes_through_a_state_dict():
+    scales = nn.ParameterDict({"a": rg.ones(2), "b": rg.ones(1)})
+    (scales["a"].sum() * scales["b"]).sum().backward()
+    assert scales["a"].grad.tolist() == [1.0, 1.0]
+    other = nn.ParameterDict({"a": rg.zeros(2), "b": rg.zeros(1)})
+    other.load_state_dict(scales.state_dict())
+    assert other["a"].tolist() == [1.0, 1.0]
+    with pytest.raises(TypeError, match="expected a Tensor"):
+        scales["c"] = 3
+
+
+def test_a_dict_of_modules_can_be_emptied():
+    heads = nn.ModuleDict({"a": nn.Identity()})
+    heads.clear()
+    assert len(heads) == 0

@@ -14,18 +14,17 @@ NAMES = [line for line in FILE.read_text().splitlines() if line and not line.sta
 LATER = {
     "custom operators": "Tag",
     "graphs and export": """
-        SymInt fx.ProxyableClassMeta fx.proxy.TracerBase
+        fx.ProxyableClassMeta fx.proxy.TracerBase
     """,
     "modules": """
         nn.DataParallel
     """,
     "names of autograd": """
-        autograd.SavedTensor autograd.function.BackwardCFunction autograd.grad_mode autograd.grad_mode.no_grad
+        autograd.SavedTensor autograd.function.BackwardCFunction
         autograd.gradcheck.GradcheckError autograd.gradcheck.get_analytical_jacobian
         autograd.gradcheck.get_numerical_jacobian
     """,
     "mixed precision": "autocast",
-    "files": "load save",
 }
 MISSING = {
     name

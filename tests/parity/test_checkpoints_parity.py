@@ -106,3 +106,45 @@ def test_an_older_format_and_a_program_are_refused(tmp_path):
     torch.save(BASE, tmp_path / "a.pt", _use_new_zipfile_serialization=False)
     with pytest.raises(ValueError, match=r"before 1\.6"):
         load_file(tmp_path / "a.pt")
+
+
+def test_what_rg_save_writes_torch_load_reads(tmp_path):
+    base = rg.arange(12.0)
+    dtypes = "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 float32 float64 complex64 complex128"
+    saved = {
+        "views": [base, base.reshape(3, 4).T, base[5], base[::2], base[3].expand(4), rg.zeros(2, 0)],
+        "dtypes": {name: rg.from_numpy(np.array([0, 1, 3]).astype(name)) for name in dtypes.split()},
+        "plain": {"epoch": 3, "big": 2**70, "text": "é", "none": None, "raw": b"\xff\x00", "pair": (0.5, [True])},
+        "more": {"set": {1, 2}, "complex": 1j, "ordered": collections.OrderedDict(a=1), "scalar": np.float64(0.5)},
+        "parameter": rg.nn.Parameter(rg.ones(2)),
+    }
+    rg.save(saved, tmp_path / "a.pt")
+    for mmap in (False, True):
+        found = torch.load(tmp_path / "a.pt", weights_only=True, mmap=mmap)
+        for mine, theirs in zip(saved["views"], found["views"], strict=True):
+            assert (theirs.tolist(), tuple(theirs.shape)) == (mine.tolist(), mine.shape)
+        assert len({t.untyped_storage().data_ptr() for t in found["views"][:-1]}) == 1
+        assert {name: (str(t.dtype), t.tolist()) for name, t in found["dtypes"].items()} == {
+            name: (f"torch.{name}", t.tolist()) for name, t in saved["dtypes"].items()
+        }
+        assert found["plain"] == saved["plain"]
+        assert found["more"] == saved["more"]
+        assert type(found["more"]["ordered"]) is collections.OrderedDict
+        assert found["parameter"].requires_grad
+
+
+def test_a_state_dict_goes_there_and_back(tmp_path):
+    mine, theirs = rg.nn.GRU(3, 4, 2), torch.nn.GRU(3, 4, 2)
+    rg.save(mine.state_dict(), tmp_path / "a.pt")
+    theirs.load_state_dict(torch.load(tmp_path / "a.pt", weights_only=True))
+    torch.save(theirs.state_dict(), tmp_path / "b.pt")
+    back = rg.load(tmp_path / "b.pt")
+    for name, value in mine.state_dict().items():
+        assert np.array_equal(back[name], value), name
+
+
+def test_bfloat16_of_safetensors_has_pytorchs_values(tmp_path):
+    safetensors = pytest.importorskip("safetensors.torch")
+    x = torch.randn(3, 5).to(torch.bfloat16)
+    safetensors.save_file({"x": x}, tmp_path / "a.safetensors")
+    assert np.array_equal(rg.load(tmp_path / "a.safetensors")["x"], x.float().numpy())

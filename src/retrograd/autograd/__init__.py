@@ -13,8 +13,7 @@ from retrograd.autograd.anomaly_mode import (
 from retrograd.autograd.backward import backward, grad
 from retrograd.autograd.explain import explain
 from retrograd.autograd.function import Function
-from retrograd.autograd.graph import GradientEdge, get_gradient_edge
-from retrograd.autograd.modes import (
+from retrograd.autograd.grad_mode import (
     _force_original_view_tracking,
     _unsafe_preserve_version_counter,
     enable_grad,
@@ -27,6 +26,7 @@ from retrograd.autograd.modes import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
+from retrograd.autograd.graph import GradientEdge, get_gradient_edge
 from retrograd.autograd.variable import Variable, _is_checkpoint_valid, variable
 
 __all__ = [

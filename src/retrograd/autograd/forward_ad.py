@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from retrograd.autograd.modes import Mode
+from retrograd.autograd.grad_mode import Mode
 from retrograd.core import Tensor, call, current
 from retrograd.core.aval import differing
 from retrograd.levels import forward

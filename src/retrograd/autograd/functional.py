@@ -22,7 +22,7 @@ from retrograd.autograd.functional_calls import (
     transposed,
     with_zeros,
 )
-from retrograd.autograd.modes import enable_grad, is_grad_enabled, set_grad_enabled
+from retrograd.autograd.grad_mode import enable_grad, is_grad_enabled, set_grad_enabled
 from retrograd.core import Tensor, registry
 from retrograd.core.tensor import make
 from retrograd.levels import VmapLevel

@@ -6,6 +6,7 @@ from typing import Any
 
 from retrograd.autograd.backward import grad
 from retrograd.autograd.differences import Array, GradcheckError, Output, Probe, jacobians, precision_of
+from retrograd.autograd.grad_mode import enable_grad
 from retrograd.autograd.gradcheck_backward import (
     Input,
     Problem,
@@ -26,7 +27,6 @@ from retrograd.autograd.gradcheck_jacobians import (
     method,
     projections_agree,
 )
-from retrograd.autograd.modes import enable_grad
 from retrograd.core import Tensor, registry
 from retrograd.levels.plain import Plainly, as_plain
 from retrograd.ops.create import from_numpy

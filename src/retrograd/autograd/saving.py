@@ -4,7 +4,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from retrograd.autograd.modes import Mode
+from retrograd.autograd.grad_mode import Mode
 from retrograd.core import Tensor, current, registry, using
 from retrograd.core.tensor import count_of
 

@@ -82,6 +82,7 @@ class Definition:
     fits = False  # cotangents must be fitted to the shape and dtype of the input
     view = False  # the result shares the first input's memory
     in_place = False  # has a method `<name>_` that writes the result into the first input
+    inplace = False  # its function in `nn.functional` has the argument of that name
     several_views = False  # returns views together, each of which then refuses recorded in-place writes
     inlined = False  # defined by other operators: nothing is recorded or interpreted
     impure = False  # does more than compute its result (checks, marks): stays in a graph without users

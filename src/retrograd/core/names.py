@@ -1,5 +1,6 @@
-"""PyTorch's other names of dtypes.  They are Python's and C's, so they have a module of their own."""
+"""PyTorch's other names: those of dtypes are Python's and C's, so they have a module of their own."""
 
+from retrograd.core.aval import SymbolicSize
 from retrograd.core.dtype import DType, bool_, complex64, complex128, float16, float32, float64, int16, int32, int64
 
 dtype = DType
@@ -7,3 +8,4 @@ bool = bool_
 half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128
+SymInt = SymbolicSize

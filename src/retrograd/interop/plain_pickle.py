@@ -24,10 +24,11 @@ class Known:
         self.value = value
 
 
-def read(data: bytes, known: Mapping[str, Known], persistent: Callable[[Any], Any]) -> Any:
+def read(data: bytes, known: Mapping[str, Any], persistent: Callable[[Any], Any]) -> Any:
     """What pickled data holds.
 
-    known: "module.name" -> what stands for it; a name that is not there is a ValueError that says the name.
+    known: "module.name" -> what stands for it, a Known or plain data; a name that is not there is a ValueError that
+    says the name.
     persistent: from what a file keeps outside of the pickled data to the object.
 
     Raises ValueError for data that is damaged, or asks for more than plain data does; what `known` and
@@ -58,7 +59,7 @@ _NOTHING = {"PROTO", "FRAME", "STOP"}
 class _Machine:
     """A stack of values, and those kept by number."""
 
-    def __init__(self, known: Mapping[str, Known], persistent: Callable[[Any], Any]) -> None:
+    def __init__(self, known: Mapping[str, Any], persistent: Callable[[Any], Any]) -> None:
         self._known = known
         self._persistent = persistent
         self._stack: list[Any] = []
@@ -167,7 +168,7 @@ class _Machine:
         name, module = self._pop(), self._pop()
         self._stack.append(self._named(f"{module}.{name}"))
 
-    def _named(self, name: str) -> Known:
+    def _named(self, name: str) -> Any:
         if name not in self._known:
             raise ValueError(
                 f"it asks for {name}, which is neither a tensor nor a plain container; no code of files is run"

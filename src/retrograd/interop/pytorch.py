@@ -1,17 +1,20 @@
-"""Checkpoints of PyTorch, read without PyTorch and without running what a file says."""
+"""Checkpoints of PyTorch, read and written without PyTorch, and without running what a file says."""
 
 import mmap as memory_map
 import os
 import struct
 import zipfile
+from typing import BinaryIO
 
 import numpy as np
 
 import retrograd.ops  # noqa: F401  (tensors get their methods)
+from retrograd.interop.bfloat16 import widened
 from retrograd.interop.plain_pickle import Known, RefusedError, read
+from retrograd.interop.pytorch_writing import save_file
 from retrograd.ops.create import from_numpy
 
-__all__ = ["load_file"]
+__all__ = ["load_file", "save_file"]
 
 # The names of storages, and of dtypes, to NumPy's dtypes. Half of a float32 is a bfloat16: widened, nothing is lost.
 STORAGES = {
@@ -24,12 +27,13 @@ LACKING = ("float8_e4m3fn", "float8_e5m2", "complex32", "qint8", "quint8", "qint
 HEADER = struct.Struct("<26xHH")
 
 
-def load_file(path: str | os.PathLike[str], *, mmap: bool = False):
-    """What `torch.save` wrote to a `.pt` or `.pth` file: tensors, and the dicts, lists, numbers and text around them.
+def load_file(path: str | os.PathLike[str] | BinaryIO, *, mmap: bool = False):
+    """What `torch.save` or `save_file` wrote to a file: tensors, and the dicts, lists, numbers and text around them.
 
     So for a state dict it is the dict that `Module.load_state_dict` takes. Views of one memory are that here too, and
     parameters are tensors; none requires a gradient. bfloat16, which NumPy lacks, becomes float32, which has all its
-    values. `torch.Size` is a tuple, a device its name.
+    values. `torch.Size` is a tuple, a dtype NumPy's,
+    a device its name.
 
     mmap: map the file into memory and read only what is used, for checkpoints larger than memory; what is written to
     tensors does not reach the file, which must not change meanwhile. Without it checksums are compared.
@@ -44,18 +48,24 @@ def load_file(path: str | os.PathLike[str], *, mmap: bool = False):
     """
     try:
         with _open(path) as archive:
-            return _Checkpoint(archive, os.fspath(path), mmap).read()
+            return _Checkpoint(archive, path, mmap).read()
     except zipfile.BadZipFile as error:
-        raise ValueError(f"{os.fspath(path)} is damaged: {error}") from error
+        raise ValueError(f"{_called(path)} is damaged: {error}") from error
     except (ValueError, TypeError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{os.fspath(path)}: {error}") from error
+        raise kind(f"{_called(path)}: {error}") from error
+
+
+def _called(path):
+    """What messages call a file, which may be an open one."""
+    return os.fspath(path) if isinstance(path, (str, os.PathLike)) else repr(path)
 
 
 def _open(path):
     if not zipfile.is_zipfile(path):
-        with open(path, "rb"):
-            pass  # says what is wrong if it can't be read at all
+        if isinstance(path, (str, os.PathLike)):
+            with open(path, "rb"):
+                pass  # says what is wrong if it can't be read at all
         raise ValueError("no checkpoint, or one of a PyTorch before 1.6; torch.save(torch.load(...), ...) renews it")
     return zipfile.ZipFile(path)
 
@@ -124,11 +134,7 @@ class _Checkpoint:
         for storage, dtype in STORAGES.items():
             known[f"torch.{storage}Storage"] = Known(storage, value=dtype)
         known["torch.storage.UntypedStorage"] = Known("UntypedStorage", value="uint8")
-        for dtype in DTYPES:
-            known[f"torch.{dtype}"] = Known(dtype, value=dtype)
-        for dtype in LACKING:
-            known[f"torch.{dtype}"] = Known(dtype, value=dtype)
-        return known
+        return known | {f"torch.{dtype}": _dtype(dtype) for dtype in (*DTYPES, *LACKING)}
 
     # -------------------------------------------------------------------------------------------- the tensors
 
@@ -162,7 +168,7 @@ class _Checkpoint:
         return self._view(storage, storage.dtype, offset, size, stride, metadata)
 
     def _tensor_of_dtype(self, storage, offset, size, stride, requires_grad, hooks, dtype, metadata=None):
-        return self._view(storage, dtype, offset, size, stride, metadata)
+        return self._view(storage, str(dtype), offset, size, stride, metadata)
 
     def _view(self, storage, dtype, offset, size, stride, metadata):
         if not isinstance(storage, _Storage) or dtype not in DTYPES:
@@ -200,7 +206,7 @@ def _as_numbers(stored, dtype, order):
         stored = stored.copy()
     numbers = stored.view(raw)
     if dtype == "bfloat16":
-        return (numbers.astype(np.uint32) << 16).view(np.float32)
+        return widened(numbers)
     return numbers if raw.isnative else numbers.astype(raw.newbyteorder("="))
 
 
@@ -219,12 +225,19 @@ def _is_size(value):
 
 
 def _mapped(path):
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError("mmap=True needs the path of a file, not an open one")
     with open(path, "rb") as file:
         return np.frombuffer(memory_map.mmap(file.fileno(), 0, access=memory_map.ACCESS_COPY), np.uint8)
 
 
 def _parameter(data, requires_grad=True, hooks=None):
     return data
+
+
+def _dtype(name):
+    """A dtype among what was saved: NumPy's, or where that has none the name."""
+    return name if name in ("bfloat16", *LACKING) else np.dtype(name)
 
 
 def _device(kind, index=None):

@@ -1,5 +1,6 @@
 """Tensors in safetensors files: named arrays and text, loaded without running code."""
 
+import json
 import os
 from collections.abc import Mapping
 
@@ -10,6 +11,7 @@ from safetensors.numpy import save
 import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.core import Tensor
 from retrograd.core.files import replacing
+from retrograd.interop.bfloat16 import widened
 from retrograd.ops.create import from_numpy
 
 __all__ = ["load_file", "load_metadata", "save_file"]
@@ -21,6 +23,7 @@ DTYPES = {
     **{f"float{bits}": f"F{bits}" for bits in (16, 32, 64)},
     "complex64": "C64",
 }
+BFLOAT16 = "BF16"
 
 
 def save_file(
@@ -52,8 +55,8 @@ def save_file(
 def load_file(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     """The tensors of a safetensors file by name, in new memory; none requires a gradient.
 
-    Raises FileNotFoundError where there is no file, ValueError for a damaged one, and TypeError for dtypes that
-    NumPy lacks, such as bfloat16.
+    bfloat16, which NumPy lacks, becomes float32, which has all its values.  Raises FileNotFoundError where there is no
+    file, ValueError for a damaged one, and TypeError for other dtypes that NumPy lacks, such as floats of 8 bits.
     """
     return {name: from_numpy(array) for name, array in _read(path, lambda file: _arrays(file, path)).items()}
 
@@ -74,9 +77,25 @@ def _read(path, take):
 def _arrays(file, path):
     kinds = {name: file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118 (not a mapping)
     for name, kind in kinds.items():
-        if kind not in DTYPES.values():
+        if kind not in (*DTYPES.values(), BFLOAT16):
             raise TypeError(f"{os.fspath(path)}: {name!r} is of type {kind}, which NumPy does not have")
-    return {name: file.get_tensor(name) for name in kinds}
+    halves = [name for name, kind in kinds.items() if kind == BFLOAT16]
+    arrays = _halves(path, halves) if halves else {}
+    return {name: arrays[name] if name in arrays else file.get_tensor(name) for name in kinds}
+
+
+def _halves(path, names):
+    """Arrays of bfloat16 of a file that has been found whole, from its bytes: the library would need ml_dtypes."""
+    with open(path, "rb") as file:
+        start = 8 + int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(start - 8))
+        arrays = {}
+        for name in names:
+            first, end = header[name]["data_offsets"]
+            file.seek(start + first)
+            halves = np.frombuffer(file.read(end - first), np.dtype("<u2"))
+            arrays[name] = widened(halves).reshape(header[name]["shape"])
+    return arrays
 
 
 def _checked_name(name):

@@ -37,6 +37,7 @@ from retrograd.nn.batchnorm import InstanceNorm3d as InstanceNorm3d
 from retrograd.nn.cache import KVCache as KVCache
 from retrograd.nn.containers import ModuleDict as ModuleDict
 from retrograd.nn.containers import ModuleList as ModuleList
+from retrograd.nn.containers import ParameterDict as ParameterDict
 from retrograd.nn.containers import ParameterList as ParameterList
 from retrograd.nn.containers import Sequential as Sequential
 from retrograd.nn.convolution import Conv1d as Conv1d

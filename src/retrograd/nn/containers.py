@@ -153,26 +153,16 @@ class ModuleList(_Numbered):
                 yield f"{numbers[0]}-{numbers[-1]}", f"{len(numbers)} x {text}"
 
 
-class ModuleDict(Module):
-    """Modules by key, in the order in which they came.
+class _Keyed(Module):
+    """What containers share whose entries have keys: access, order, and the methods of dicts."""
 
-    >>> from retrograd import nn
-    >>> heads = nn.ModuleDict({"small": nn.Linear(2, 1), "none": nn.Identity()})
-    >>> list(heads), "small" in heads
-    (['small', 'none'], True)
-    """
-
-    def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] = ()) -> None:
-        super().__init__()
-        self.update(modules)
-
-    def __getitem__(self, key: str) -> Module:
+    def __getitem__(self, key: str) -> Any:
         if key not in self._kinds:
             raise KeyError(key)
         return self.__dict__[key]
 
-    def __setitem__(self, key: str, module: Module) -> None:
-        self.add_module(key, module)
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.update({key: value})
 
     def __delitem__(self, key: str) -> None:
         self.pop(key)
@@ -190,26 +180,49 @@ class ModuleDict(Module):
         """The keys."""
         return list(self._kinds)
 
-    def values(self) -> Iterable[Module]:
-        """The modules."""
-        return [module for _, module in self._own("module")]
+    def values(self) -> Iterable[Any]:
+        """The entries."""
+        return [value for _, value in self._own("module", "parameter")]
 
-    def items(self) -> Iterable[tuple[str, Module]]:
-        """Pairs of key and module."""
-        return list(self._own("module"))
+    def items(self) -> Iterable[tuple[str, Any]]:
+        """Pairs of key and entry."""
+        return list(self._own("module", "parameter"))
 
-    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
+    def update(self, entries: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
+        """Add the entries of a mapping or of pairs, in the place of those with the same key."""
+        raise NotImplementedError
+
+    def pop(self, key: str) -> Any:
+        """Take an entry out and return it."""
+        value = self[key]
+        delattr(self, key)
+        return value
+
+    def clear(self) -> None:
+        """Take all entries out."""
+        for key in self.keys():
+            delattr(self, key)
+
+
+class ModuleDict(_Keyed):
+    """Modules by key, in the order in which they came.
+
+    >>> from retrograd import nn
+    >>> heads = nn.ModuleDict({"small": nn.Linear(2, 1), "none": nn.Identity()})
+    >>> list(heads), "small" in heads
+    (['small', 'none'], True)
+    """
+
+    def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] = ()) -> None:
+        super().__init__()
+        self.update(modules)
+
+    def update(self, entries: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
         """Add the modules of a mapping or of pairs, in the place of those with the same key."""
-        pairs = dict(modules)
+        pairs = dict(entries)
         _modules("ModuleDict", pairs.values())
         for key, module in pairs.items():
             self.add_module(key, module)
-
-    def pop(self, key: str) -> Module:
-        """Take a module out and return it."""
-        module = self[key]
-        delattr(self, key)
-        return module
 
 
 class ParameterList(_Numbered):
@@ -245,8 +258,52 @@ class ParameterList(_Numbered):
         return self
 
     def _lines(self) -> Iterator[tuple[str, str]]:
-        """One line per parameter: its dtype and shape."""
-        return ((name, f"Parameter({value.aval})") for name, value in self._own("parameter"))
+        return _lines_of_parameters(self)
+
+
+class ParameterDict(_Keyed):
+    """Parameters by key, in the order in which they came; a tensor that is put into it becomes one.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> scales = nn.ParameterDict({"left": rg.ones(2), "right": rg.zeros(3)})
+    >>> [name for name, _ in scales.named_parameters()], scales["left"].requires_grad
+    (['left', 'right'], True)
+    """
+
+    def __init__(self, parameters: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]] = ()) -> None:
+        super().__init__()
+        self.update(parameters)
+
+    def update(self, entries: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]]) -> None:
+        """Add the parameters of a mapping or of pairs, in the place of those with the same key."""
+        for key, value in {key: _parameter(value) for key, value in dict(entries).items()}.items():
+            self.register_parameter(key, value)
+
+    def setdefault(self, key: str, default: Tensor) -> Parameter:
+        """The parameter of that key, which is the default from then on if there was none."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The parameter of that key, or the default."""
+        return self.__dict__[key] if key in self._kinds else default
+
+    def copy(self) -> "ParameterDict":
+        """Another dict of the same parameters."""
+        return ParameterDict(self.items())
+
+    def __or__(self, other: "ParameterDict") -> "ParameterDict":
+        return ParameterDict([*self.items(), *other.items()])
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        return _lines_of_parameters(self)
+
+
+def _lines_of_parameters(module: Module) -> Iterator[tuple[str, str]]:
+    """One line per parameter: its dtype and shape."""
+    return ((name, f"Parameter({value.aval})") for name, value in module._own("parameter"))
 
 
 def _parameter(value: Tensor) -> Parameter:

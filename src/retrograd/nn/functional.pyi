@@ -35,7 +35,7 @@ def adaptive_max_pool3d(x: _Operand, output_size: Any, return_indices: _bool = F
 def affine_grid(theta: _Operand, size: _Ints, align_corners: _bool | None = None) -> Tensor:
     """The grid for `grid_sample` of an affine map: theta (n, d, d + 1) to (n, *out, d), size being (n, c, *out)."""
 
-def alpha_dropout(x: _Operand, p: _float = 0.5, training: _bool = False) -> Tensor:
+def alpha_dropout(x: _Operand, p: _float = 0.5, training: _bool = False, inplace: _bool = False) -> Tensor:
     """Each element where `selu` saturates with probability p; scaled and moved so that mean 0 and variance 1 stay."""
 
 def avg_pool1d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
@@ -59,7 +59,7 @@ def binary_cross_entropy(x: _Operand, target: _Operand, weight: _Operand | None 
 def binary_cross_entropy_with_logits(x: _Operand, target: _Operand, weight: _Operand | None = None, reduction: _str = 'mean', pos_weight: _Operand | None = None) -> Tensor:
     """`binary_cross_entropy` of sigmoid(x), without overflow; pos_weight weighs the positive part."""
 
-def celu(x: _Operand, alpha: _float = 1.0) -> Tensor:
+def celu(x: _Operand, alpha: _float = 1.0, inplace: _bool = False) -> Tensor:
     """x where positive, alpha * expm1(x / alpha) elsewhere: `elu` with slope 1 at 0 for every alpha but 0."""
 
 def celu_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
@@ -98,19 +98,19 @@ def cross_entropy(x: _Operand, target: _Operand, weight: _Operand | None = None,
 def ctc_loss(log_probs: _Operand, targets: _Operand, input_lengths: Any, target_lengths: Any, blank: _int = 0, reduction: _str = 'mean', zero_infinity: _bool = False) -> Tensor:
     """-log of the probability that the steps spell the target, once repeated labels are merged and blanks dropped."""
 
-def dropout(x: _Operand, p: _float = 0.5, training: _bool = True) -> Tensor:
+def dropout(x: _Operand, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
     """Each element 0 with probability p, else divided by 1 - p; x itself when not training."""
 
-def dropout1d(x: _Operand, p: _float = 0.5, training: _bool = True) -> Tensor:
+def dropout1d(x: _Operand, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
     """`feature_dropout` of x (n, channels, l), or (channels, l)."""
 
-def dropout2d(x: _Operand, p: _float = 0.5, training: _bool = True) -> Tensor:
+def dropout2d(x: _Operand, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
     """`feature_dropout` of x (n, channels, h, w); three dimensions are (n, channels, l), as in PyTorch."""
 
-def dropout3d(x: _Operand, p: _float = 0.5, training: _bool = True) -> Tensor:
+def dropout3d(x: _Operand, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
     """`feature_dropout` of x (n, channels, d, h, w), or (channels, d, h, w)."""
 
-def elu(x: _Operand, alpha: _float = 1.0) -> Tensor:
+def elu(x: _Operand, alpha: _float = 1.0, inplace: _bool = False) -> Tensor:
     """x where positive, alpha * expm1(x) elsewhere; the derivative at 0 is alpha."""
 
 def elu_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
@@ -122,7 +122,7 @@ def embedding(ids: _Operand, weight: _Operand, padding_idx: _int | None = None, 
 def embedding_bag(ids: _Operand, weight: _Operand, offsets: _Operand | None = None, max_norm: _float | None = None, norm_type: _float = 2.0, scale_grad_by_freq: _bool = False, mode: _str = 'mean', sparse: _bool = False, per_sample_weights: _Operand | None = None, include_last_offset: _bool = False, padding_idx: _int | None = None) -> Tensor:
     """The sum, mean or maximum ("sum", "mean", "max") of the rows of weight in each bag of ids: (bags, size)."""
 
-def feature_alpha_dropout(x: _Operand, p: _float = 0.5, training: _bool = False) -> Tensor:
+def feature_alpha_dropout(x: _Operand, p: _float = 0.5, training: _bool = False, inplace: _bool = False) -> Tensor:
     """`alpha_dropout` of whole channels of x (n, channels, ...)."""
 
 def fold(x: _Operand, output_size: _Ints, kernel_size: _Ints, dilation: _Ints = 1, padding: _Ints = 0, stride: _Ints = 1) -> Tensor:
@@ -149,13 +149,13 @@ def gumbel_softmax(logits: _Operand, tau: _float = 1.0, hard: _bool = False, eps
 def hardshrink(x: _Operand, lambd: _float = 0.5) -> Tensor:
     """x, but 0 from -lambd to lambd, the ends included, where the derivative is 0."""
 
-def hardsigmoid(x: _Operand) -> Tensor:
+def hardsigmoid(x: _Operand, inplace: _bool = False) -> Tensor:
     """A sigmoid of straight lines: x / 6 + 1 / 2, but at least 0 and at most 1, where the derivative is 0."""
 
-def hardswish(x: _Operand) -> Tensor:
+def hardswish(x: _Operand, inplace: _bool = False) -> Tensor:
     """x * hardsigmoid(x); the derivative is 0 at -3 and 1 at 3.  A. Howard et al., MobileNetV3, arXiv 1905.02244."""
 
-def hardtanh(x: _Operand, min_val: _Number = -1.0, max_val: _Number = 1.0) -> Tensor:
+def hardtanh(x: _Operand, min_val: _Number = -1.0, max_val: _Number = 1.0, inplace: _bool = False) -> Tensor:
     """x, but at least min_val and at most max_val; the derivative at the bounds is 0."""
 
 def hardtanh_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
@@ -182,7 +182,7 @@ def l1_loss(x: _Operand, target: _Operand, reduction: _str = 'mean', weight: _Op
 def layer_norm(x: _Operand, normalized_shape: _Ints, weight: _Operand | None = None, bias: _Operand | None = None, eps: _float = 1e-05) -> Tensor:
     """x with mean 0 and variance 1 over its last dimensions, `normalized_shape`; times weight, plus bias."""
 
-def leaky_relu(x: _Operand, negative_slope: _Number = 0.01) -> Tensor:
+def leaky_relu(x: _Operand, negative_slope: _Number = 0.01, inplace: _bool = False) -> Tensor:
     """x where positive, negative_slope * x elsewhere."""
 
 def leaky_relu_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
@@ -230,7 +230,7 @@ def max_unpool2d(x: _Operand, indices: _Operand, kernel_size: _Ints, stride: _In
 def max_unpool3d(x: _Operand, indices: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, output_size: _Ints | None = None) -> Tensor:
     """`max_pool3d` undone as far as it can be: the values at the places `indices` of larger images of zeros."""
 
-def mish(x: _Operand) -> Tensor:
+def mish(x: _Operand, inplace: _bool = False) -> Tensor:
     """x * tanh(softplus(x)).  D. Misra, Mish, arXiv 1908.08681."""
 
 def mse_loss(x: _Operand, target: _Operand, reduction: _str = 'mean', weight: _Operand | None = None) -> Tensor:
@@ -275,10 +275,10 @@ def poisson_nll_loss(x: _Operand, target: _Operand, log_input: _bool = True, ful
 def prelu(x: _Operand, weight: _Operand) -> Tensor:
     """x where positive, weight * x elsewhere: one weight, or one for each channel, which are dimension 1 of x."""
 
-def relu(x: _Operand) -> Tensor:
+def relu(x: _Operand, inplace: _bool = False) -> Tensor:
     """max(x, 0); its derivative at 0 is 0, and at NaN 1."""
 
-def relu6(x: _Operand) -> Tensor:
+def relu6(x: _Operand, inplace: _bool = False) -> Tensor:
     """x, but at least 0 and at most 6; the derivative at the bounds is 0."""
 
 def relu_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
@@ -287,7 +287,7 @@ def relu_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 def rms_norm(x: _Operand, normalized_shape: _Ints, weight: _Operand | None = None, eps: _float | None = None) -> Tensor:
     """x / sqrt(mean(x^2) + eps) over its last dimensions, `normalized_shape`; times weight."""
 
-def rrelu(x: _Operand, lower: _float = 0.125, upper: _float = 0.3333333333333333, training: _bool = False) -> Tensor:
+def rrelu(x: _Operand, lower: _float = 0.125, upper: _float = 0.3333333333333333, training: _bool = False, inplace: _bool = False) -> Tensor:
     """x where positive, slope * x elsewhere; in training each slope is drawn anew between lower and upper."""
 
 def rrelu_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
@@ -296,7 +296,7 @@ def rrelu_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 def scaled_dot_product_attention(query: _Operand, key: _Operand, value: _Operand, attn_mask: _Operand | None = None, dropout_p: _float = 0.0, is_causal: _bool = False, *, scale: _float | None = None, enable_gqa: _bool = False) -> Tensor:
     """softmax(scale * query key^T + mask) value: (..., l, e), (..., s, e) and (..., s, d) to (..., l, d)."""
 
-def selu(x: _Operand) -> Tensor:
+def selu(x: _Operand, inplace: _bool = False) -> Tensor:
     """1.0507 * elu(x, 1.6733): layers of it keep mean 0 and variance 1."""
 
 def selu_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
@@ -305,7 +305,7 @@ def selu_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 def sigmoid(x: _Operand) -> Tensor:
     """1 / (1 + exp(-x))."""
 
-def silu(x: _Operand) -> Tensor:
+def silu(x: _Operand, inplace: _bool = False) -> Tensor:
     """x * sigmoid(x), also called swish."""
 
 def smooth_l1_loss(x: _Operand, target: _Operand, reduction: _str = 'mean', beta: _float = 1.0) -> Tensor:
@@ -335,7 +335,7 @@ def tanh(x: _Operand) -> Tensor:
 def tanhshrink(x: _Operand) -> Tensor:
     """x - tanh(x)."""
 
-def threshold(x: _Operand, threshold: _Number, value: _Number) -> Tensor:
+def threshold(x: _Operand, threshold: _Number, value: _Number, inplace: _bool = False) -> Tensor:
     """x where it is more than the threshold, the value elsewhere, where the derivative is 0."""
 
 def threshold_(x: Any, *args: Any, **kwargs: Any) -> Tensor:

@@ -15,7 +15,7 @@ from retrograd.nn.module import Module
 from retrograd.nn.normalization import LayerNorm
 from retrograd.ops.create import full
 
-_ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
+_ACTIVATIONS: dict[str, Callable[[Any], Any]] = {"relu": F.relu, "gelu": F.gelu}
 
 
 def _activation(activation: str | Callable[[Any], Any]) -> Callable[[Any], Any]:

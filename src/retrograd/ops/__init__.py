@@ -27,6 +27,7 @@ from retrograd.ops import gamma as gamma
 from retrograd.ops import generators as generators
 from retrograd.ops import histograms as histograms
 from retrograd.ops import index as index
+from retrograd.ops import inplace as inplace
 from retrograd.ops import inverses as inverses
 from retrograd.ops import join as join
 from retrograd.ops import layout as layout
@@ -106,3 +107,4 @@ _operators = {name: member for name, member in public().items() if isinstance(me
 methods.add_operators(_operators)
 mutate.add_in_place(_operators)
 legacy.add_writing_functions(_operators)
+inplace.add_functions(registry.values())

@@ -48,7 +48,7 @@ def _bent(xp, name, x, alpha, scale=1.0, steep=1.0):
 
 
 @op("elu(Tensor x, float alpha=1.0) -> Tensor")
-class elu(Pointwise, promotion="float", home="nn.functional"):
+class elu(Pointwise, promotion="float", inplace=True, home="nn.functional"):
     """x where positive, alpha * expm1(x) elsewhere; the derivative at 0 is alpha.
 
     D.-A. Clevert, T. Unterthiner and S. Hochreiter, Fast and accurate deep network learning by exponential linear
@@ -71,7 +71,7 @@ class elu(Pointwise, promotion="float", home="nn.functional"):
 
 
 @op("selu(Tensor x) -> Tensor")
-class selu(Pointwise, promotion="float", method=False, aliases="nn.functional.selu"):
+class selu(Pointwise, promotion="float", inplace=True, method=False, aliases="nn.functional.selu"):
     """1.0507 * elu(x, 1.6733): layers of it keep mean 0 and variance 1.
 
     G. Klambauer et al., Self-normalizing neural networks, arXiv 1706.02515, with the constants of its code.
@@ -88,7 +88,7 @@ class selu(Pointwise, promotion="float", method=False, aliases="nn.functional.se
 
 
 @op("celu(Tensor x, float alpha=1.0) -> Tensor")
-class celu(Pointwise, promotion="float", method=False, aliases="nn.functional.celu"):
+class celu(Pointwise, promotion="float", inplace=True, method=False, aliases="nn.functional.celu"):
     """x where positive, alpha * expm1(x / alpha) elsewhere: `elu` with slope 1 at 0 for every alpha but 0.
 
     J. T. Barron, Continuously differentiable exponential linear units, arXiv 1704.07483.
@@ -128,7 +128,8 @@ def _mish_slope(x, t):
 
 mish = pointwise("mish(Tensor x) -> Tensor", _mish,
     """x * tanh(softplus(x)).  D. Misra, Mish, arXiv 1908.08681.""",
-    vjp=lambda g, x: g * _mish_slope(x, tanh(softplus(x))), promotion="float", home="nn.functional")  # fmt: skip
+    vjp=lambda g, x: g * _mish_slope(x, tanh(softplus(x))), promotion="float",
+    inplace=True, home="nn.functional")  # fmt: skip
 
 
 def _logsigmoid(xp, x):
@@ -173,7 +174,7 @@ def _outside(x, low, high):
 
 
 @op("hardtanh(Tensor x, number min_val=-1.0, number max_val=1.0) -> Tensor")
-class hardtanh(Pointwise, home="nn.functional"):
+class hardtanh(Pointwise, inplace=True, home="nn.functional"):
     """x, but at least min_val and at most max_val; the derivative at the bounds is 0."""
 
     def impl(xp, x, *, min_val, max_val):
@@ -204,7 +205,7 @@ def _relu6(xp, x):
 
 relu6 = pointwise("relu6(Tensor x) -> Tensor", _relu6,
     "x, but at least 0 and at most 6; the derivative at the bounds is 0.",
-    vjp=lambda g, x: where(_inside(x, 0, 6), g, 0), home="nn.functional", domain=(-3.0, 9.0))  # fmt: skip
+    vjp=lambda g, x: where(_inside(x, 0, 6), g, 0), inplace=True, home="nn.functional", domain=(-3.0, 9.0))  # fmt: skip
 
 
 def _ramp(xp, name, x):
@@ -230,11 +231,11 @@ def _hardswish(xp, x):
 hardsigmoid = pointwise("hardsigmoid(Tensor x) -> Tensor", _hardsigmoid,
     "A sigmoid of straight lines: x / 6 + 1 / 2, but at least 0 and at most 1, where the derivative is 0.",
     vjp=lambda g, x: where(_inside(x, -3, 3), g / 6, 0), promotion="float",
-    home="nn.functional", domain=(-6.0, 6.0))  # fmt: skip
+    inplace=True, home="nn.functional", domain=(-6.0, 6.0))  # fmt: skip
 hardswish = pointwise("hardswish(Tensor x) -> Tensor", _hardswish,
     "x * hardsigmoid(x); the derivative is 0 at -3 and 1 at 3.  A. Howard et al., MobileNetV3, arXiv 1905.02244.",
     vjp=lambda g, x: where(x >= 3, g, where(x <= -3, 0, g * (x / 3 + 0.5))), promotion="float",
-    home="nn.functional", domain=(-6.0, 6.0))  # fmt: skip
+    inplace=True, home="nn.functional", domain=(-6.0, 6.0))  # fmt: skip
 
 
 @op("hardshrink(Tensor x, float lambd=0.5) -> Tensor")
@@ -275,7 +276,7 @@ class softshrink(Pointwise, promotion="float", in_place=False, home="nn.function
 
 
 @op("threshold(Tensor x, number threshold, number value) -> Tensor")
-class threshold(Pointwise, method=False, aliases="nn.functional.threshold"):
+class threshold(Pointwise, inplace=True, method=False, aliases="nn.functional.threshold"):
     """x where it is more than the threshold, the value elsewhere, where the derivative is 0."""
 
     def impl(xp, x, *, threshold, value):
@@ -349,7 +350,7 @@ def _check_prelu(x, weight):
 
 
 @op("rrelu(Tensor x, float lower=0.125, float upper=0.3333333333333333, bool training=False) -> Tensor")
-class rrelu(Composite, in_place=True, method=False, aliases="nn.functional.rrelu"):
+class rrelu(Composite, in_place=True, inplace=True, method=False, aliases="nn.functional.rrelu"):
     """x where positive, slope * x elsewhere; in training each slope is drawn anew between lower and upper.
 
     Otherwise the slope is their mean.  B. Xu et al., Empirical evaluation of rectified activations, arXiv 1505.00853.

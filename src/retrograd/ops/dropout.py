@@ -50,7 +50,7 @@ def _errors(r):
 
 
 @op("dropout(Tensor x, float p=0.5, bool training=True) -> Tensor")
-class dropout(Composite, in_place=True, aliases="nn.functional.dropout"):
+class dropout(Composite, in_place=True, inplace=True, aliases="nn.functional.dropout"):
     """Each element 0 with probability p, else divided by 1 - p; x itself when not training.
 
     N. Srivastava et al., Dropout, JMLR 15 (2014).
@@ -93,7 +93,7 @@ def _by_dimensions(name, x, p, training, ndim):
 
 
 @op("dropout1d(Tensor x, float p=0.5, bool training=True) -> Tensor")
-class dropout1d(Composite, in_place=True, home="nn.functional"):
+class dropout1d(Composite, in_place=True, inplace=True, home="nn.functional"):
     """`feature_dropout` of x (n, channels, l), or (channels, l)."""
 
     def compose(x, *, p, training):
@@ -106,7 +106,7 @@ class dropout1d(Composite, in_place=True, home="nn.functional"):
 
 
 @op("dropout2d(Tensor x, float p=0.5, bool training=True) -> Tensor")
-class dropout2d(Composite, in_place=True, home="nn.functional"):
+class dropout2d(Composite, in_place=True, inplace=True, home="nn.functional"):
     """`feature_dropout` of x (n, channels, h, w); three dimensions are (n, channels, l), as in PyTorch.
 
     J. Tompson et al., Efficient object localization using convolutional networks, arXiv 1411.4280.
@@ -124,7 +124,7 @@ class dropout2d(Composite, in_place=True, home="nn.functional"):
 
 
 @op("dropout3d(Tensor x, float p=0.5, bool training=True) -> Tensor")
-class dropout3d(Composite, in_place=True, home="nn.functional"):
+class dropout3d(Composite, in_place=True, inplace=True, home="nn.functional"):
     """`feature_dropout` of x (n, channels, d, h, w), or (channels, d, h, w)."""
 
     def compose(x, *, p, training):
@@ -152,7 +152,9 @@ def _saturated(x, kept, p):
 
 
 @op("alpha_dropout(Tensor x, float p=0.5, bool training=False) -> Tensor")
-class alpha_dropout(Composite, in_place=True, method=False, aliases="nn.functional.alpha_dropout"):
+class alpha_dropout(
+    Composite, in_place=True, inplace=True, method=False, aliases="nn.functional.alpha_dropout"
+):
     """Each element where `selu` saturates with probability p; scaled and moved so that mean 0 and variance 1 stay.
 
     x itself when not training, 0 where p is 1.  G. Klambauer et al., Self-normalizing neural networks,
@@ -167,7 +169,9 @@ class alpha_dropout(Composite, in_place=True, method=False, aliases="nn.function
 
 
 @op("feature_alpha_dropout(Tensor x, float p=0.5, bool training=False) -> Tensor")
-class feature_alpha_dropout(Composite, in_place=True, method=False, aliases="nn.functional.feature_alpha_dropout"):
+class feature_alpha_dropout(
+    Composite, in_place=True, inplace=True, method=False, aliases="nn.functional.feature_alpha_dropout"
+):
     """`alpha_dropout` of whole channels of x (n, channels, ...)."""
 
     def compose(x, *, p, training):

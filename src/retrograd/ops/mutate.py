@@ -6,7 +6,7 @@ nothing is overwritten: the tensor gets a new value, and views of the same base 
 
 from retrograd.core import Aval, Definition, Tensor, call, current, graph_level, op, operator_named, registry
 from retrograd.core import dtype as dtypes
-from retrograd.core.dispatch import compound, ground, passes, remade, take, wants
+from retrograd.core.dispatch import compound, ground, is_foreign, passes, remade, take, wants
 from retrograd.core.hooks import conjugate
 from retrograd.core.level import is_recording
 from retrograd.core.op import compounds
@@ -407,12 +407,19 @@ def add_in_place(named):
             setattr(Tensor, f"{name}_", writer(operator))
 
 
+def written(operator, x, others, params):
+    """`in_place`; an object of another class, which answers for operators itself, is asked to copy the result."""
+    if not isinstance(x, Tensor) and is_foreign(x):
+        return x.copy_(operator(x.clone(), *others, **params))
+    return in_place(operator, x, others, params)
+
+
 def writer(operator):
     """The function that writes what the operator answers into its first input."""
 
     def write(x, *args, **kwargs) -> Tensor:
         inputs, params = operator.schema.bind((x, *args), kwargs)
-        return in_place(operator, x, inputs[1:], params)
+        return written(operator, x, inputs[1:], params)
 
     write.writes = operator
     write.__name__ = f"{operator.name}_"

@@ -246,10 +246,10 @@ sigmoid = pointwise("sigmoid(Tensor x) -> Tensor", xp.sigmoid,
     aliases="nn.functional.sigmoid special.expit")  # fmt: skip
 relu = pointwise("relu(Tensor x) -> Tensor", xp.relu,
     "max(x, 0); its derivative at 0 is 0, and at NaN 1.",
-    vjp=lambda g, out: relu_grad(g, out), aliases="nn.functional.relu")  # fmt: skip
+    vjp=lambda g, out: relu_grad(g, out), inplace=True, aliases="nn.functional.relu")  # fmt: skip
 silu = pointwise("silu(Tensor x) -> Tensor", xp.silu,
     "x * sigmoid(x), also called swish.",
-    vjp=lambda g, x: silu_grad(g, x), promotion="float", aliases="nn.functional.silu")  # fmt: skip
+    vjp=lambda g, x: silu_grad(g, x), promotion="float", inplace=True, aliases="nn.functional.silu")  # fmt: skip
 
 
 @op("softplus(Tensor x, float beta=1.0, float threshold=20.0) -> Tensor")
@@ -361,7 +361,7 @@ class gelu(Pointwise, promotion="float", aliases="nn.functional.gelu"):
 
 
 @op("leaky_relu(Tensor x, number negative_slope=0.01) -> Tensor")
-class leaky_relu(Pointwise, promotion="float", aliases="nn.functional.leaky_relu"):
+class leaky_relu(Pointwise, promotion="float", inplace=True, aliases="nn.functional.leaky_relu"):
     """x where positive, negative_slope * x elsewhere."""
 
     def impl(xp, x, *, negative_slope):

@@ -1,0 +1,56 @@
+"""`rg.save` and `rg.load`: one name each for the formats of tensors, none of which runs code."""
+
+import os
+from typing import Any, BinaryIO
+
+from retrograd.interop import pytorch, safetensors
+
+__all__ = ["load", "save"]
+
+
+def _is_safetensors(f: Any) -> bool:
+    return isinstance(f, (str, os.PathLike)) and os.fspath(f).endswith(".safetensors")
+
+
+def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
+    """Write tensors, and dicts, lists, tuples, sets, numbers and text around them, to a file, or an open binary one.
+
+    The format is PyTorch's, so that `torch.load(f)` reads it too: for state dicts of models and optimizers, with
+    whatever belongs to them.  A path that ends with `.safetensors` gets that format, which holds a dict of tensors by
+    name alone.  A file is replaced in one step.  Raises TypeError, before anything is written, for values that are no
+    plain data, such as modules: save their `state_dict()`.
+
+    >>> import io
+    >>> import retrograd as rg
+    >>> model, file = rg.nn.Linear(2, 1), io.BytesIO()
+    >>> rg.save({"epoch": 3, "model": model.state_dict()}, file)
+    >>> saved = rg.load(file)
+    >>> saved["epoch"], model.load_state_dict(saved["model"])
+    (3, IncompatibleKeys(missing_keys=[], unexpected_keys=[]))
+    """
+    if _is_safetensors(f):
+        safetensors.save_file(obj, f)  # type: ignore[arg-type]
+    else:
+        pytorch.save_file(obj, f)
+
+
+def load(
+    f: str | os.PathLike[str] | BinaryIO,
+    map_location: Any = None,
+    *,
+    weights_only: bool = True,
+    mmap: bool | None = None,
+) -> Any:
+    """What `rg.save` or `torch.save` wrote, or the tensors of a `.safetensors` file by name; no code of files is run.
+
+    None of the tensors requires a gradient.  `map_location` may be "cpu", where they all are.  `mmap=True` maps the
+    file of a path into memory and reads only what is used.  Raises FileNotFoundError, ValueError for what is damaged or
+    asks for more than plain data, and for `weights_only=False`, which would run what the file says.
+    """
+    if map_location not in (None, "cpu"):
+        raise ValueError(f"load: map_location must be 'cpu' or None, got {map_location!r}")
+    if not weights_only:
+        raise ValueError("load: weights_only=False would run code that the file brings, which this function never does")
+    if _is_safetensors(f):
+        return safetensors.load_file(f)  # type: ignore[arg-type]
+    return pytorch.load_file(f, mmap=bool(mmap))

@@ -1,0 +1,143 @@
+"""Plain data as pickled data of protocol 2, in the few operations that `plain_pickle` and PyTorch's own reader know."""
+
+import pickle
+import struct
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+Write = Callable[["Writer", Any, str], None]
+
+
+class Name(str):
+    """What stands for an object of a module: "torch._utils _rebuild_tensor_v2"."""
+
+
+class Kept(tuple):
+    """What refers to data that is kept outside of the pickled data."""
+
+
+class Writer:
+    """Pickled data that grows by what is put into it.
+
+    others: by type, what is written for values that are no plain data.
+    """
+
+    def __init__(self, others: dict[type, Write]) -> None:
+        self._parts: list[bytes] = [pickle.PROTO + b"\x02"]
+        self._numbers: dict[int, int] = {}  # id of a value -> the number under which the reader keeps it
+        self._alive: list[Any] = []  # so that no other value takes the id of one
+        self._others = others
+
+    def data(self) -> bytes:
+        """All of it."""
+        return b"".join([*self._parts, pickle.STOP])
+
+    def put(self, value: Any, where: str) -> None:
+        """Write a value, which stands at `where` in what is written, for messages."""
+        number = self._numbers.get(id(value))
+        if number is not None:
+            self._parts.append(pickle.LONG_BINGET + struct.pack("<I", number))
+            return
+        kind = type(value)
+        write = _PLAIN.get(kind) or self._others.get(kind)
+        if write is None:
+            write = next((made for base, made in self._others.items() if isinstance(value, base)), _refuse)
+        write(self, value, where)
+
+    def keep(self, value: Any) -> None:
+        """Let what has been written last be the value, wherever that comes again."""
+        self._numbers[id(value)] = number = len(self._numbers)
+        self._alive.append(value)
+        self._parts.append(pickle.LONG_BINPUT + struct.pack("<I", number))
+
+    def call(self, name: str, arguments: tuple, where: str) -> None:
+        """What the function of that name gives for these arguments."""
+        self.put(Name(name), where)
+        self.put(arguments, where)
+        self._parts.append(pickle.REDUCE)
+
+    def constant(self, value: Any) -> None:
+        """None or a truth."""
+        codes = {None: pickle.NONE, True: pickle.NEWTRUE, False: pickle.NEWFALSE}
+        self._parts.append(codes[value])
+
+    def integer(self, value: int) -> None:
+        if -(2**31) <= value < 2**31:
+            self._parts.append(pickle.BININT + struct.pack("<i", value))
+            return
+        digits = pickle.encode_long(value)
+        if len(digits) < 256:
+            self._parts.append(pickle.LONG1 + bytes([len(digits)]) + digits)
+        else:
+            self._parts.append(pickle.LONG4 + struct.pack("<i", len(digits)) + digits)
+
+    def number(self, value: float) -> None:
+        self._parts.append(pickle.BINFLOAT + struct.pack(">d", value))
+
+    def text(self, value: str) -> None:
+        data = value.encode("utf-8", "surrogatepass")
+        self._parts.append(pickle.BINUNICODE + struct.pack("<I", len(data)) + data)
+
+    def name(self, value: str) -> None:
+        self._parts.append(pickle.GLOBAL + value.replace(" ", "\n").encode() + b"\n")
+
+    def row(self, value: tuple, where: str) -> None:
+        self._parts.append(pickle.MARK)
+        for place, member in enumerate(value):
+            self.put(member, f"{where}[{place}]")
+        self._parts.append(pickle.TUPLE)
+
+    def kept_outside(self, value: tuple, where: str) -> None:
+        self.row(value, where)
+        self._parts.append(pickle.BINPERSID)
+
+    def members(self, value: list, where: str) -> None:
+        self._parts.append(pickle.EMPTY_LIST)
+        self.keep(value)
+        self._parts.append(pickle.MARK)
+        for place, member in enumerate(value):
+            self.put(member, f"{where}[{place}]")
+        self._parts.append(pickle.APPENDS)
+
+    def pairs(self, value: dict, where: str) -> None:
+        self._parts.append(pickle.EMPTY_DICT)
+        self._entries(value, where)
+
+    def ordered(self, value: dict, where: str) -> None:
+        self.call("collections OrderedDict", (), where)
+        self._entries(value, where)
+
+    def _entries(self, value: dict, where: str) -> None:
+        self.keep(value)
+        self._parts.append(pickle.MARK)
+        for key, member in value.items():
+            self.put(key, f"{where} (a key)")
+            self.put(member, f"{where}[{key!r}]")
+        self._parts.append(pickle.SETITEMS)
+
+
+def _refuse(writer: Writer, value: Any, where: str) -> None:
+    kind = type(value)
+    raise TypeError(
+        f"{where} is of type {kind.__module__}.{kind.__qualname__}, which a file of plain data can't hold; it holds "
+        f"tensors, numbers, text, None, and dicts, lists, tuples and sets of these"
+    )
+
+
+_PLAIN: dict[type, Write] = {
+    type(None): lambda writer, value, where: writer.constant(value),
+    bool: lambda writer, value, where: writer.constant(value),
+    int: lambda writer, value, where: writer.integer(value),
+    float: lambda writer, value, where: writer.number(value),
+    complex: lambda writer, value, where: writer.call("__builtin__ complex", (value.real, value.imag), where),
+    str: lambda writer, value, where: writer.text(value),
+    bytes: lambda writer, value, where: writer.call("_codecs encode", (value.decode("latin1"), "latin1"), where),
+    Name: lambda writer, value, where: writer.name(value),
+    Kept: lambda writer, value, where: writer.kept_outside(value, where),
+    tuple: lambda writer, value, where: writer.row(value, where),
+    list: lambda writer, value, where: writer.members(value, where),
+    dict: lambda writer, value, where: writer.pairs(value, where),
+    OrderedDict: lambda writer, value, where: writer.ordered(value, where),
+    set: lambda writer, value, where: writer.call("__builtin__ set", (list(value),), where),
+}

@@ -1,0 +1,38 @@
+"""The functions of `nn.functional` with the argument `inplace`: if true they write into their input, and return it."""
+
+import inspect
+from functools import wraps
+
+from retrograd.core.schema import Parameter, Schema
+from retrograd.ops.functions import function
+from retrograd.ops.mutate import written
+
+_ARGUMENT = Parameter("inplace", "bool", False, False)
+
+
+def add_functions(operators):
+    """Of every operator with the trait `inplace`, the function below `nn.functional` takes that argument."""
+    for operator in operators:
+        if operator.definition.inplace:
+            function(f"nn.functional.{operator.name}")(_with_inplace(operator))
+
+
+def _with_inplace(operator):
+    """The operator as a function with one argument more, which is the last."""
+    own = operator.called_as
+    schema = Schema(own.name, (*own.parameters, _ARGUMENT), own.returns)
+    count = len(schema.parameters)
+
+    @wraps(operator, assigned=("__name__", "__doc__"), updated=())
+    def either(*args, **kwargs):
+        if not kwargs and len(args) < count:
+            return operator(*args)
+        inputs, params = schema.bind(args, kwargs)
+        if params.pop("inplace"):
+            return written(operator, inputs[0], inputs[1:], params)
+        return operator(*inputs, **params)
+
+    either.called_as = schema
+    added = inspect.Parameter("inplace", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=False, annotation="bool")
+    either.__signature__ = inspect.Signature([*inspect.signature(operator).parameters.values(), added])
+    return either
