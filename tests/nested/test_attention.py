@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd import kernels
 from retrograd.autograd import gradcheck, gradgradcheck
 from retrograd.backend import ragged_attention
 from retrograd.core import registry
 from retrograd.func import grad, hessian, jvp, vmap
+from retrograd.kernels import attention_twins
 from retrograd.nested import nested_tensor, nested_tensor_from_jagged
 from retrograd.testing import LAWS, assert_close, errors_of, samples_of
 
@@ -68,8 +70,10 @@ def test_single_precision():
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_blocks_of_queries_are_as_one(causal, monkeypatch):
-    monkeypatch.setattr(ragged_attention, "BLOCK", 10)
-    monkeypatch.setattr(ragged_attention, "CAUSAL_QUERIES", 2)
+    for name in ("attend", "attend_grad"):
+        monkeypatch.setattr(kernels, name, getattr(kernels.twins, name))
+    monkeypatch.setattr(attention_twins, "BLOCK", 10)
+    monkeypatch.setattr(attention_twins, "CAUSAL_QUERIES", 2)
     check(*qkv(), is_causal=causal)
     check(*qkv(keys=[4, 3, 7, 2]), is_causal=causal)
     check(*qkv(), masks(lambda m: m > 0) if not causal else None, is_causal=causal)

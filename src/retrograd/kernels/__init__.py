@@ -32,4 +32,5 @@ class_loss_rows, class_grad_rows = chosen.class_loss_rows, chosen.class_grad_row
 norm_rows, norm_grad_rows = chosen.norm_rows, chosen.norm_grad_rows
 sum_windows, sum_places = chosen.sum_windows, chosen.sum_places
 sum_rows, take_along, sum_along = chosen.sum_rows, chosen.take_along, chosen.sum_along
+attend, attend_grad = chosen.attend, chosen.attend_grad
 get_num_threads, set_num_threads = chosen.get_num_threads, chosen.set_num_threads

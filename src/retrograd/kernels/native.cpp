@@ -42,6 +42,8 @@ PyMethodDef methods[] = {
     {"set_num_threads", set_num_threads, METH_O, "Let at most so many threads work on one large array."},
     {"sum_windows", sum_windows, METH_VARARGS, "Convolution of images in a grid."},
     {"sum_places", sum_places, METH_VARARGS, "The gradient of a convolution by its weight."},
+    {"attend", attend_call, METH_VARARGS, "Attention of queries to keys and values."},
+    {"attend_grad", attend_grad_call, METH_VARARGS, "Its derivatives, times what comes back."},
     {nullptr, nullptr, 0, nullptr},
 };
 

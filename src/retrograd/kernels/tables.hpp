@@ -15,5 +15,7 @@ bool add_scatter(PyObject* module);
 // Methods of the module, which are no ufuncs.
 PyObject* sum_windows(PyObject*, PyObject* args);
 PyObject* sum_places(PyObject*, PyObject* args);
+PyObject* attend_call(PyObject*, PyObject* args);
+PyObject* attend_grad_call(PyObject*, PyObject* args);
 
 }  // namespace retrograd

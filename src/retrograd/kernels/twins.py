@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+from retrograd.kernels.attention_twins import attend as attend
+from retrograd.kernels.attention_twins import attend_grad as attend_grad
 from retrograd.kernels.grids import sum_places as sum_places
 from retrograd.kernels.grids import sum_windows as sum_windows
 

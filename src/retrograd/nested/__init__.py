@@ -1,5 +1,6 @@
 """Nested tensors: batches whose components differ in shape."""
 
+from retrograd.nested import attend_parts as attend_parts
 from retrograd.nested import attention as attention
 from retrograd.nested import choices as choices
 from retrograd.nested import contractions as contractions

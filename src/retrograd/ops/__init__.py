@@ -4,6 +4,7 @@ from retrograd import backend as backend
 from retrograd.core import bind_arithmetic, registry
 from retrograd.core.definition import Operator
 from retrograd.ops import activation as activation
+from retrograd.ops import attention as attention
 from retrograd.ops import bessel as bessel
 from retrograd.ops import bits as bits
 from retrograd.ops import classes as classes

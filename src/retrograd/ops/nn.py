@@ -4,6 +4,7 @@ import math
 
 from retrograd.core import Aval, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.ops.attention import attended, can_attend, grouped
 from retrograd.ops.dropout import dropout
 from retrograd.ops.family import Composite, Rowwise, canonical_dim, cast_to, check_floating
 from retrograd.ops.linalg import matmul
@@ -17,7 +18,7 @@ from retrograd.ops.pointwise import (
 )
 from retrograd.ops.reduce import any as any_of
 from retrograd.ops.reduce import sum as sum_over
-from retrograd.ops.view import expand, reshape, transpose, tril, unsqueeze
+from retrograd.ops.view import expand, flatten, reshape, transpose, tril, unsqueeze
 
 # --------------------------------------------------------------------------------------------------- softmax
 
@@ -234,9 +235,11 @@ class scaled_dot_product_attention(Composite, method=False, aliases="nn.function
         if is_causal and attn_mask is not None:
             raise RuntimeError("scaled_dot_product_attention: give attn_mask or is_causal, not both")
         _check_attention(query, key, value)
+        scale = 1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
+        if not dropout_p and can_attend(query, key, value, attn_mask):
+            return _attended(query, key, value, attn_mask, scale, is_causal, enable_gqa)
         if enable_gqa:
             key, value = _serving(query, key), _serving(query, value)
-        scale = 1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
         if is_causal:
             attn_mask = tril(registry["ones"]((query.shape[-2], key.shape[-2]), dtype=dtypes.bool_))
         allowed, added = (attn_mask, None) if attn_mask is None or attn_mask.dtype.kind == "b" else (None, attn_mask)
@@ -264,15 +267,30 @@ def _check_attention(query, key, value):
         )
 
 
-def _serving(query, x):
-    """The heads of x, each as often as it takes to have one for every head of the query."""
+def _attended(query, key, value, mask, scale, causal, by_groups):
+    """By the operator that makes no weights; `by_groups`: heads share keys and values."""
+    if by_groups and (_shared(query, key), _shared(query, value)) != (1, 1):
+        if query.ndim == key.ndim == value.ndim and key.shape[-3] == value.shape[-3]:
+            return flatten(attended(*grouped(query, key, value, mask), scale, causal), -4, -3)
+        key, value = _serving(query, key), _serving(query, value)
+    return attended(query, key, value, mask, scale, causal)
+
+
+def _shared(query, x):
+    """How many heads of the query share one of x; a ValueError if they can't."""
     wanted, there = (t.shape[-3] if t.ndim > 2 else 1 for t in (query, x))
     if there == 0 or wanted % there:
         raise ValueError(f"scaled_dot_product_attention: {wanted} heads of the query can't share {there} heads")
-    if wanted == there:
+    return wanted // there
+
+
+def _serving(query, x):
+    """The heads of x, each as often as it takes to have one for every head of the query."""
+    times = _shared(query, x)
+    if times == 1:
         return x
     lead, rest = x.shape[:-2], x.shape[-2:]
-    return reshape(expand(unsqueeze(x, -3), (*lead, wanted // there, *rest)), (*lead[:-1], wanted, *rest))
+    return reshape(expand(unsqueeze(x, -3), (*lead, times, *rest)), (*lead[:-1], query.shape[-3], *rest))
 
 
 def attention_weights(q, k, allowed=None, added=None, *, scale):

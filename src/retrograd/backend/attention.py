@@ -1,0 +1,66 @@
+"""Attention in arrays: the kernels, and the memory for what they find."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from retrograd import kernels
+
+
+class Look(NamedTuple):
+    """How queries look at keys: where the rows of each component begin, and the last ones end, int64, and the rest."""
+
+    queries: object
+    keys: object
+    scale: float
+    causal: bool
+
+
+def whole(q, k, scale, causal):
+    """All rows of queries look at all rows of keys."""
+    return Look(np.array([0, q.shape[-2]]), np.array([0, k.shape[-2]]), scale, causal)
+
+
+def matrices(mask, q, k):
+    """A mask, or None, as one for `whole`: with a row for each query and a column for each key; a view."""
+    if mask is None:
+        return None
+    front = mask.shape[:-2]
+    return raised(np.broadcast_to(mask, (*front, q.shape[-2], k.shape[-2])), q.ndim)
+
+
+def raised(x, ndim):
+    """An array, or None, with at least so many dimensions."""
+    return x if x is None or x.ndim >= ndim else x.reshape((1,) * (ndim - x.ndim) + x.shape)
+
+
+def attend(q, k, v, allowed, added, look):
+    """softmax(scale q k^T + added) v within components, and the logarithms of the sums of exponentials.
+
+    The dimensions of q in front of the rows are those of all, among which the others may have 1.  For masks see
+    `matrices` and `kernels.twins`.
+    """
+    k, v = raised(k, q.ndim), raised(v, q.ndim)
+    out, sums = np.empty_like(q, shape=(*q.shape[:-1], v.shape[-1])), np.empty(q.shape[:-1], q.dtype)
+    kernels.attend(q, k, v, allowed, added, *look, out, sums)
+    return out, sums
+
+
+def attend_backward(g, of_sums, q, k, v, allowed, added, out, sums, look, wanted):
+    """The cotangents of q, k, v and what is added to the scores, those that are `wanted`; of others nothing, (0,)."""
+    front, shapes = q.shape[:-2], [None if x is None else x.shape for x in (q, k, v, added)]
+    made = [
+        np.empty_like(x, shape=(*front, *x.shape[-2:])) if w else None for x, w in zip((q, k, v), wanted, strict=False)
+    ]
+    made.append(np.zeros((*front, *added.shape[q.ndim - 2 :]), q.dtype) if wanted[3] else None)
+    k, v = raised(k, q.ndim), raised(v, q.ndim)
+    kernels.attend_grad(g, of_sums, out, sums, q, k, v, allowed, added, *look, *made)
+    found = zip(made, shapes, strict=True)
+    return tuple([np.zeros(0, q.dtype) if d is None else summed_to(d, shape) for d, shape in found])
+
+
+def summed_to(x, shape):
+    """x summed over the dimensions in which an operand of that shape has 1, or none."""
+    lead = x.ndim - len(shape)
+    dims = (*range(lead), *(lead + d for d, size in enumerate(shape) if size == 1 and x.shape[lead + d] != 1))
+    return np.add.reduce(x, axis=dims, keepdims=True).reshape(shape) if dims else x

@@ -1,0 +1,233 @@
+// Attention, forward and backward: of all heads of a batch, or of the components of a ragged one.
+
+#include "attention.hpp"
+
+#include "tables.hpp"
+
+namespace retrograd {
+FOR_VECTORS(attend, float, Items<float>)
+FOR_VECTORS(attend, double, Items<double>)
+FOR_VECTORS(attend_grad, float, Items<float>)
+FOR_VECTORS(attend_grad, double, Items<double>)
+
+namespace {
+
+constexpr npy_intp WORK = 1 << 20;  // multiplications for which a thread is woken
+
+// --------------------------------------------------------------------------------------------- a call's operands
+
+// What is given for an operand: its size in rows and columns, and whether results go there.
+struct Wanted {
+    Role role;
+    npy_intp rows, columns;
+    bool written = false;
+};
+
+class Reader {
+public:
+    Call call;
+    int type = NPY_NOTYPE;
+
+    ~Reader() {
+        for (PyObject* array : kept) Py_XDECREF(array);
+    }
+
+    // The dimensions in front, and the dtype, are those of the queries.
+    bool begin(PyObject* q, PyObject* k, PyObject* v, PyObject* queries, PyObject* keys) {
+        for (PyObject* array : {q, k, v})
+            if (!PyArray_Check(array) || PyArray_NDIM(as_array(array)) < 2) return refuse("arrays of rows expected");
+        PyArrayObject* of = as_array(q);
+        type = PyArray_TYPE(of);
+        if (type != NPY_FLOAT && type != NPY_DOUBLE) return refuse("float32 or float64 expected");
+        call.front.assign(PyArray_DIMS(of), PyArray_DIMS(of) + PyArray_NDIM(of) - 2);
+        call.fronts = 1;
+        for (npy_intp size : call.front) call.fronts *= size;
+        call.e = last_of(q, 1), call.d = last_of(v, 1);
+        npy_intp rows = last_of(q, 2), rows_of_keys = last_of(k, 2);
+        return offsets(queries, rows, call.queries, call.longest_queries) &&
+               offsets(keys, rows_of_keys, call.keys, call.longest_keys) && count_pairs(queries, keys) &&
+               operand(q, {Q, rows, call.e}) && operand(k, {K, rows_of_keys, call.e}) && operand(v, {V, rows_of_keys, call.d});
+    }
+
+    bool masks(PyObject* allowed, PyObject* added) {
+        return mask(allowed, ALLOWED, NPY_BOOL, false) && mask(added, ADDED, type, false);
+    }
+
+    bool mask(PyObject* array, Role role, int expected, bool written) {
+        if (array == Py_None) return true;
+        if (!PyArray_Check(array)) return refuse("a mask is an array");
+        bool flat = PyArray_NDIM(as_array(array)) == static_cast<int>(call.front.size()) + 1;
+        if (!flat && call.components != 1) return refuse("a mask of pairs expected");
+        Wanted wanted{role, flat ? -1 : last_of(q(), 2), flat ? call.pairs.back() : call.longest_keys, written};
+        call.operands[role].pairs = flat;
+        return operand(array, wanted, expected);
+    }
+
+    // Of rows of numbers, or of one number each where `columns` is -1; None is nothing.
+    bool operand(PyObject* given, Wanted wanted, int expected = NPY_NOTYPE) {
+        if (given == Py_None) return true;
+        expected = expected == NPY_NOTYPE ? type : expected;
+        if (!PyArray_Check(given) || PyArray_TYPE(as_array(given)) != expected) return refuse("an array of another type");
+        PyArrayObject* array = kept_array(given, wanted.written);
+        if (!array) return false;
+        Operand& operand = call.operands[wanted.role];
+        std::vector<npy_intp> core;
+        if (wanted.rows >= 0) core.push_back(wanted.rows);
+        if (wanted.columns >= 0) core.push_back(wanted.columns);
+        int front = static_cast<int>(call.front.size()), ndim = PyArray_NDIM(array);
+        if (ndim != front + static_cast<int>(core.size())) return refuse("another number of dimensions expected");
+        for (int k = 0; k < ndim; k++) {
+            npy_intp size = PyArray_DIM(array, k), step = PyArray_STRIDE(array, k);
+            bool one = k < front && size == 1 && !wanted.written;
+            if (!one && size != (k < front ? call.front[k] : core[k - front])) return refuse("sizes do not fit");
+            if (k < front) operand.front.push_back(one ? 0 : step);
+        }
+        operand.at = PyArray_BYTES(array);
+        if (wanted.rows >= 0) operand.row = PyArray_STRIDE(array, front);
+        if (wanted.columns >= 0) operand.column = PyArray_STRIDE(array, ndim - 1);
+        return true;
+    }
+
+    PyObject* q() const { return kept[2]; }
+
+private:
+    std::vector<PyObject*> kept;
+
+    static PyArrayObject* as_array(PyObject* array) { return reinterpret_cast<PyArrayObject*>(array); }
+    static npy_intp last_of(PyObject* array, int behind) {
+        return PyArray_DIM(as_array(array), PyArray_NDIM(as_array(array)) - behind);
+    }
+    static bool refuse(const char* why) {
+        PyErr_Format(PyExc_ValueError, "attend: %s", why);
+        return false;
+    }
+
+    // The array, or where its numbers do not lie as the processor expects them, a copy.
+    PyArrayObject* kept_array(PyObject* given, bool written) {
+        PyArrayObject* array = as_array(given);
+        if (written && !PyArray_ISBEHAVED(array)) {
+            refuse("results need an aligned array that can be written to");
+            return nullptr;
+        }
+        PyObject* found = PyArray_FromArray(array, nullptr, NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED);
+        if (found) kept.push_back(found);
+        return as_array(found);
+    }
+
+    bool offsets(PyObject* given, npy_intp rows, const npy_int64*& at, npy_intp& longest) {
+        if (!PyArray_Check(given) || PyArray_TYPE(as_array(given)) != NPY_INT64 || PyArray_NDIM(as_array(given)) != 1 ||
+            !PyArray_ISCARRAY_RO(as_array(given)) || PyArray_SIZE(as_array(given)) < 1)
+            return refuse("offsets are int64");
+        Py_INCREF(given);
+        kept.push_back(given);
+        at = static_cast<const npy_int64*>(PyArray_DATA(as_array(given)));
+        npy_intp count = PyArray_SIZE(as_array(given)) - 1;
+        longest = 0;
+        for (npy_intp i = 0; i < count; i++) {
+            if (at[i + 1] < at[i]) return refuse("offsets must not decrease");
+            longest = std::max<npy_intp>(longest, at[i + 1] - at[i]);
+        }
+        return (at[0] == 0 && at[count] == rows) || refuse("offsets are not those of the rows");
+    }
+
+    bool count_pairs(PyObject* queries, PyObject* keys) {
+        call.components = PyArray_SIZE(as_array(queries)) - 1;
+        if (PyArray_SIZE(as_array(keys)) - 1 != call.components) return refuse("as many components of keys expected");
+        call.pairs.assign(1, 0);
+        for (npy_intp i = 0; i < call.components; i++)
+            call.pairs.push_back(call.pairs.back() + (call.queries[i + 1] - call.queries[i]) * (call.keys[i + 1] - call.keys[i]));
+        return true;
+    }
+};
+
+// ----------------------------------------------------------------------------------------------------- the work
+
+// Does the items of a call on several threads.
+template <class T, void (*work)(const Items<T>&)>
+void do_items(const Call& call, T* partial) {
+    npy_intp each = std::min(call.chunk, call.longest_queries) * call.longest_keys * (call.e + call.d) + 1;
+    share(call.items(), 1 + WORK / each, [&](npy_intp begin, npy_intp end) { work({&call, begin, end, partial}); });
+}
+
+// What the chunks of a unit have summed up for its keys, added in their order.
+template <class T>
+void join(const Call& call, const T* partial) {
+    npy_intp size = room_for_sums(call), units = call.items() / call.chunks;
+    share(units, 1, [&](npy_intp begin, npy_intp end) {
+        std::unique_ptr<T[]> room(new T[size]);
+        for (npy_intp i = begin; i < end; i++) {
+            const T* first = partial + i * call.chunks * size;
+            std::copy(first, first + size, room.get());
+            for (npy_intp part = 1; part < call.chunks; part++)
+                for (npy_intp j = 0; j < size; j++) room[j] += first[part * size + j];
+            const Unit unit = call.unit(i * call.chunks);
+            Sums<T> sums = sums_at(call, room.get());
+            if (unit.of[DK].at) put_rows(sums.k, wide(call.e), T(1), unit.of[DK], unit.keys, call.e);
+            if (unit.of[DV].at) put_rows(sums.v, wide(call.d), T(1), unit.of[DV], unit.keys, call.d);
+        }
+    });
+}
+
+template <class T>
+void forward(const Call& call) {
+    do_items<T, attend>(call, nullptr);
+}
+
+template <class T>
+void backward(const Call& call) {
+    if (call.chunks == 1) return do_items<T, attend_grad>(call, nullptr);
+    std::unique_ptr<T[]> partial(new T[call.items() * room_for_sums(call)]());
+    do_items<T, attend_grad>(call, partial.get());
+    join(call, partial.get());
+}
+
+PyObject* run(Reader& reader, void (*of_floats)(const Call&), void (*of_doubles)(const Call&)) {
+    bool enough = true;
+    reader.call.plan();
+    Py_BEGIN_ALLOW_THREADS
+    try {
+        if (reader.call.items() > 0) (reader.type == NPY_FLOAT ? of_floats : of_doubles)(reader.call);
+    } catch (const std::bad_alloc&) {
+        enough = false;
+    }
+    std::feclearexcept(FE_ALL_EXCEPT);
+    Py_END_ALLOW_THREADS
+    if (!enough) return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
+}  // namespace
+
+PyObject* attend_call(PyObject*, PyObject* args) {
+    PyObject *q, *k, *v, *allowed, *added, *queries, *keys, *out, *sums;
+    Reader reader;
+    int causal;
+    if (!PyArg_ParseTuple(args, "OOOOOOOdpOO:attend", &q, &k, &v, &allowed, &added, &queries, &keys, &reader.call.scale,
+                          &causal, &out, &sums))
+        return nullptr;
+    reader.call.causal = causal;
+    if (!reader.begin(q, k, v, queries, keys) || !reader.masks(allowed, added)) return nullptr;
+    npy_intp rows = PyArray_DIM(reinterpret_cast<PyArrayObject*>(q), static_cast<int>(reader.call.front.size()));
+    if (!reader.operand(out, {OUT, rows, reader.call.d, true}) || !reader.operand(sums, {SUMS, rows, -1, true})) return nullptr;
+    return run(reader, forward<float>, forward<double>);
+}
+
+PyObject* attend_grad_call(PyObject*, PyObject* args) {
+    PyObject *g, *of_sums, *out, *sums, *q, *k, *v, *allowed, *added, *queries, *keys, *dq, *dk, *dv, *dscores;
+    Reader reader;
+    int causal;
+    if (!PyArg_ParseTuple(args, "OOOOOOOOOOOdpOOOO:attend_grad", &g, &of_sums, &out, &sums, &q, &k, &v, &allowed, &added,
+                          &queries, &keys, &reader.call.scale, &causal, &dq, &dk, &dv, &dscores))
+        return nullptr;
+    reader.call.causal = causal;
+    if (!reader.begin(q, k, v, queries, keys) || !reader.masks(allowed, added)) return nullptr;
+    Call& call = reader.call;
+    npy_intp rows = call.queries[call.components], of_keys = call.keys[call.components];
+    bool fits = reader.operand(g, {G, rows, call.d}) && reader.operand(of_sums, {OF_SUMS, rows, -1}) &&
+                reader.operand(out, {OUT, rows, call.d}) && reader.operand(sums, {SUMS, rows, -1}) &&
+                reader.operand(dq, {DQ, rows, call.e, true}) && reader.operand(dk, {DK, of_keys, call.e, true}) &&
+                reader.operand(dv, {DV, of_keys, call.d, true}) && reader.mask(dscores, DSCORES, reader.type, true);
+    return fits ? run(reader, backward<float>, backward<double>) : nullptr;
+}
+
+}  // namespace retrograd

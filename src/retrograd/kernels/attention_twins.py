@@ -1,0 +1,117 @@
+"""Attention with NumPy, a block of queries at a time: no component's scores are ever whole.
+
+The way back makes the weights again, from the logarithms of the sums of exponentials: T. Dao et al., FlashAttention,
+arXiv 2205.14135; M. N. Rabe and C. Staats, Self-attention does not need O(n^2) memory, arXiv 2112.05682.
+
+Rows of queries (..., rows, e) belong to components, of which `queries` says where each begins and where the last one
+ends; so do those of keys and of values.  A mask is (..., queries, keys) where there is one component, else, and where
+it has one dimension less, (..., pairs) with the matrices of all components one behind the other.  The dimensions in
+front are those of the queries, among which other operands may have 1.
+"""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+
+BLOCK = 1 << 18  # scores that are held at a time; of components with more keys, those of one query
+CAUSAL_QUERIES = 64  # in a block: each block looks only at keys up to its last query
+
+
+def attend(q, k, v, allowed, added, queries, keys, scale, causal, out, sums):
+    """softmax(scale q k^T + added) v, and the logarithms of the sums of exponentials, into out and sums.
+
+    A query sees the keys that are `allowed`, booleans; if `causal`, those up to its own place.  Of a query that sees
+    none, or only where -inf was added, both are 0.
+    """
+    for rows, seen, masks in _blocks(q, allowed, added, queries, keys, causal):
+        scores = _scores(q[rows] * q.dtype.type(scale), k[seen], *masks)
+        top = scores.max(-1, keepdims=True, initial=-np.inf)
+        top[np.isneginf(top)] = 0
+        with np.errstate(invalid="ignore", under="ignore"):  # infinite scores give NaN
+            scores -= top
+            np.exp(scores, out=scores)
+        total = scores.sum(-1, keepdims=True)
+        total[total == 0] = 1
+        out[rows] = np.matmul(scores, v[seen]) / total
+        top += np.log(total)
+        sums[rows[:-1]] = top[..., 0] * np.any(scores, axis=-1)
+
+
+def attend_grad(g, of_sums, out, sums, q, k, v, allowed, added, queries, keys, scale, causal, dq, dk, dv, dscores):
+    """What `attend` sends back, into arrays for q, k, v and the scores, or None: with the dimensions in front of q.
+
+    With P the weights and D = g v^T they are dS = P (D - sum(g out) + of_sums), scale dS k, scale dS^T q and P^T g.
+    """
+    level = of_sums - np.vecdot(g, out)
+    for total in (dk, dv):
+        if total is not None:
+            total[...] = 0
+    factor = q.dtype.type(scale)
+    for rows, seen, masks in _blocks(q, allowed, added, queries, keys, causal):
+        weights = _scores(q[rows] * factor, k[seen], *masks)
+        with np.errstate(invalid="ignore", under="ignore"):
+            weights -= sums[rows[:-1]][..., None]
+            np.exp(weights, out=weights)
+        if dv is not None:
+            dv[seen] += np.matmul(weights.swapaxes(-1, -2), g[rows])
+        pulled = np.matmul(g[rows], v[seen].swapaxes(-1, -2))
+        pulled += level[rows[:-1]][..., None]
+        pulled *= weights
+        if dq is not None:
+            dq[rows] = np.matmul(pulled, k[seen]) * factor
+        if dk is not None:
+            dk[seen] += np.matmul(pulled.swapaxes(-1, -2), q[rows] * factor)
+        if dscores is not None:
+            masks.place(dscores)[...] = pulled
+
+
+def _blocks(q, allowed, added, queries, keys, causal):
+    """Of each block the places of its queries and of the keys that they may see, and its masks."""
+    count, pairs = math.prod(q.shape[:-2]), 0
+    bounds = zip(pairwise(queries.tolist()), pairwise(keys.tolist()), strict=True)
+    for (start, stop), (begin, end) in bounds:
+        step = max(1, BLOCK // max(1, count * (end - begin)))
+        step = min(step, CAUSAL_QUERIES) if causal else step
+        for first in range(start, stop, step):
+            last = min(first + step, stop)
+            seen = min(end - begin, last - start) if causal else end - begin
+            masks = _Masks(
+                allowed, added, causal, q.ndim, pairs, (stop - start, end - begin), (first - start, last - start, seen)
+            )
+            yield (..., slice(first, last), slice(None)), (..., slice(begin, begin + seen), slice(None)), masks
+        pairs += (stop - start) * (end - begin)
+
+
+class _Masks:
+    """Those of a block, of which `block` has the first query, the one behind the last, and how many keys are seen."""
+
+    def __init__(self, allowed, added, causal, ndim, pairs, sizes, block):
+        self.ndim, self.pairs, self.sizes, self.block = ndim, pairs, sizes, block
+        self.causal = causal
+        self.allowed = None if allowed is None else self.place(allowed)
+        self.added = None if added is None else self.place(added)
+
+    def place(self, mask):
+        """Where in a mask, or in an array like one, the numbers of this block lie."""
+        if mask.ndim < self.ndim:
+            rows, columns = self.sizes
+            mask = mask[..., self.pairs : self.pairs + rows * columns].reshape(*mask.shape[:-1], rows, columns)
+        first, last, seen = self.block
+        return mask[..., first:last, :seen]
+
+    def __iter__(self):
+        """What is added, what is allowed, and if causal by how many places the queries lie behind the first key."""
+        return iter((self.added, self.allowed, self.block[0] if self.causal else None))
+
+
+def _scores(queries, keys, added, allowed, behind):
+    """The products of queries and keys, with what is added; -inf where a query may not look."""
+    out = np.matmul(queries, keys.swapaxes(-1, -2))
+    if added is not None:
+        out += added
+    if allowed is not None:
+        np.copyto(out, -np.inf, where=~allowed)
+    if behind is not None:
+        np.copyto(out, -np.inf, where=~np.tri(*out.shape[-2:], k=behind, dtype=bool))
+    return out

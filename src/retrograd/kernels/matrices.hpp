@@ -1,0 +1,164 @@
+// Products of small matrices that lie in the nearest caches, for kernels that need a matrix only to use it up.
+//
+// A tile of the result stays in registers while the inner dimension runs.  That takes vectors that fit the processor,
+// so what is here is a template of their width in bytes, and `for_processor` picks that when it is called.
+#pragma once
+
+#include <cstddef>
+
+#include "numbers.hpp"
+
+namespace retrograd {
+
+// ------------------------------------------------------------------------------------------------------ vectors
+
+#if defined(__GNUC__) && !defined(RETROGRAD_NO_VECTORS)
+template <class T, int bytes>
+struct Vector {
+    typedef T Type __attribute__((vector_size(bytes), aligned(sizeof(T)), may_alias));
+};
+#else
+template <class T, int bytes>
+struct Vector {
+    struct Type {
+        T at[bytes / sizeof(T)];
+        friend Type operator*(T x, const Type& y) {
+            Type out;
+            for (std::size_t i = 0; i < bytes / sizeof(T); i++) out.at[i] = x * y.at[i];
+            return out;
+        }
+        void operator+=(const Type& other) {
+            for (std::size_t i = 0; i < bytes / sizeof(T); i++) at[i] += other.at[i];
+        }
+    };
+};
+#endif
+
+// The widths for which there is code of its own: those of AVX-512, of AVX, and of every processor.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
+#define FOR_WIDEST __attribute__((target("arch=x86-64-v4")))
+#define FOR_WIDE __attribute__((target("arch=x86-64-v3")))
+inline int vector_bytes() { return __builtin_cpu_supports("x86-64-v4") ? 64 : __builtin_cpu_supports("x86-64-v3") ? 32 : 16; }
+#else
+#define FOR_WIDEST
+#define FOR_WIDE
+inline int vector_bytes() { return 16; }
+#endif
+
+// Defines name(arguments), which calls the template of that name and of T for this processor.
+#define FOR_VECTORS(name, T, Arguments)                                                            \
+    FOR_WIDEST inline void name##_widest(const Arguments& arguments) { name<T, 64>(arguments); }   \
+    FOR_WIDE inline void name##_wide(const Arguments& arguments) { name<T, 32>(arguments); }       \
+    inline void name(const Arguments& arguments) {                                                 \
+        static const int bytes = vector_bytes();                                                   \
+        if (bytes == 64) return name##_widest(arguments);                                          \
+        if (bytes == 32) return name##_wide(arguments);                                            \
+        name<T, 16>(arguments);                                                                    \
+    }
+
+// ------------------------------------------------------------------------------------------------------ products
+
+// Matrices are as large as whole tiles: rows a multiple of ROWS, columns one of LANES.
+template <class T, int bytes>
+struct Tile {
+    static constexpr std::ptrdiff_t LANES = bytes / sizeof(T), PANEL = 2 * LANES, ROWS = bytes == 64 ? 8 : 4;
+};
+
+inline std::ptrdiff_t whole(std::ptrdiff_t n, std::ptrdiff_t size) { return (n + size - 1) / size * size; }
+
+// Where a matrix lies: the steps from row to row and from column to column, the columns of right operands and of
+// results being neighbours; those of right operands are in panels, with a step of their own.
+template <class T>
+struct Left {
+    const T* at;
+    std::ptrdiff_t row, column;
+};
+template <class T>
+struct Right {
+    const T* at;
+    std::ptrdiff_t row, panel;
+};
+
+template <class T, int bytes, bool add, int width>
+INLINE void tile(std::ptrdiff_t depth, Left<T> a, Right<T> b, T* out, std::ptrdiff_t step) {
+    using Of = Tile<T, bytes>;
+    using V = typename Vector<T, bytes>::Type;
+    V sums[Of::ROWS][width] = {};
+    if (add)
+        for (int i = 0; i < Of::ROWS; i++)
+            for (int j = 0; j < width; j++) sums[i][j] = *reinterpret_cast<const V*>(out + i * step + j * Of::LANES);
+    for (std::ptrdiff_t k = 0; k < depth; k++) {
+        V row[width];
+        for (int j = 0; j < width; j++) row[j] = *reinterpret_cast<const V*>(b.at + k * b.row + j * Of::LANES);
+        const T* column = a.at + k * a.column;
+#pragma GCC unroll 8
+        for (int i = 0; i < Of::ROWS; i++) {
+            const T x = column[i * a.row];
+#pragma GCC unroll 2
+            for (int j = 0; j < width; j++) sums[i][j] += x * row[j];
+        }
+    }
+    for (int i = 0; i < Of::ROWS; i++)
+        for (int j = 0; j < width; j++) *reinterpret_cast<V*>(out + i * step + j * Of::LANES) = sums[i][j];
+}
+
+// out = a b, or out += a b if `add`: out has `rows` and `columns`.
+template <class T, int bytes, bool add>
+INLINE void product(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth, Left<T> a, Right<T> b, T* out,
+                    std::ptrdiff_t step) {
+    using Of = Tile<T, bytes>;
+    std::ptrdiff_t j = 0;
+    for (; j + Of::PANEL <= columns; j += Of::PANEL, b.at += b.panel)
+        for (std::ptrdiff_t i = 0; i < rows; i += Of::ROWS)
+            tile<T, bytes, add, 2>(depth, {a.at + i * a.row, a.row, a.column}, b, out + i * step + j, step);
+    if (j < columns)
+        for (std::ptrdiff_t i = 0; i < rows; i += Of::ROWS)
+            tile<T, bytes, add, 1>(depth, {a.at + i * a.row, a.row, a.column}, b, out + i * step + j, step);
+}
+
+// ------------------------------------------------------------------------------------------------------ operands
+
+// A matrix in an array; steps in bytes.
+struct Matrix {
+    char* at;
+    std::ptrdiff_t row, column;
+    template <class T>
+    T& number(std::ptrdiff_t i, std::ptrdiff_t j) const {
+        return *reinterpret_cast<T*>(at + i * row + j * column);
+    }
+};
+
+// Copies rows, times a factor, to memory where each has `width` numbers; zeros fill the rest, up to `filled` rows.
+template <class T>
+INLINE void copy_rows(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, T factor, T* out, std::ptrdiff_t width,
+                      std::ptrdiff_t filled) {
+    for (std::ptrdiff_t i = 0; i < rows; i++) {
+        T* row = out + i * width;
+        if (from.column == sizeof(T)) {
+            const T* x = &from.number<T>(i, 0);
+            for (std::ptrdiff_t j = 0; j < columns; j++) row[j] = x[j] * factor;
+        } else {
+            for (std::ptrdiff_t j = 0; j < columns; j++) row[j] = from.number<T>(i, j) * factor;
+        }
+        for (std::ptrdiff_t j = columns; j < width; j++) row[j] = 0;
+    }
+    for (std::ptrdiff_t i = rows * width; i < filled * width; i++) out[i] = 0;
+}
+
+// Copies the transposed matrix to panels of `panel` of its rows each, side by side; zeros fill the last one.
+template <class T>
+INLINE void copy_turned(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, T* out, std::ptrdiff_t panel) {
+    for (std::ptrdiff_t start = 0; start < rows; start += panel, out += columns * panel)
+        for (std::ptrdiff_t i = 0; i < panel; i++)
+            for (std::ptrdiff_t j = 0; j < columns; j++)
+                out[j * panel + i] = start + i < rows ? from.number<T>(start + i, j) : T(0);
+}
+
+// The inverse of `copy_rows`, with a factor.
+template <class T>
+INLINE void put_rows(const T* from, std::ptrdiff_t width, T factor, Matrix to, std::ptrdiff_t rows, std::ptrdiff_t columns) {
+    for (std::ptrdiff_t i = 0; i < rows; i++)
+        for (std::ptrdiff_t j = 0; j < columns; j++) to.number<T>(i, j) = from[i * width + j] * factor;
+}
+
+}  // namespace retrograd

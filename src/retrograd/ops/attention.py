@@ -1,0 +1,251 @@
+"""Attention whose weights are never whole: one operator forward, one backward, in memory linear in the length.
+
+T. Dao et al., FlashAttention, arXiv 2205.14135.  With scores S = scale q k^T + added, restricted to the keys that a
+query may look at, and the logarithms L of the sums of their exponentials, the weights are P = exp(S - L).  What goes
+back through them is A = P (D + c) with D = g v^T and c = dL - sum(g out).  Rules of rules make these matrices whole.
+"""
+
+import math
+from typing import NamedTuple
+
+from retrograd.backend import attention
+from retrograd.core import Aval, Definition, op, registry
+from retrograd.ops.batching import aligned, all_batched
+from retrograd.ops.family import broadcast_shapes, sum_to
+from retrograd.ops.linalg import matmul
+from retrograd.ops.pointwise import exp, where
+from retrograd.ops.reduce import sum as sum_over
+from retrograd.ops.view import expand, reshape, transpose, tril, unflatten, unsqueeze
+
+
+def attended(q, k, v, mask, scale, causal):
+    """softmax(scale q k^T) v: with masks of booleans or numbers, and operands that broadcast."""
+    fronts = [x.shape[:-2] for x in (q, k, v, mask) if x is not None]
+    front = broadcast_shapes("scaled_dot_product_attention", fronts)
+    q = q if q.shape[:-2] == front else expand(q, (*front, *q.shape[-2:]))
+    allowed, added = (mask, []) if mask is None or mask.dtype.kind == "b" else (None, [mask])
+    return attend(allowed, [q, k, v, *added], scale=scale, causal=causal)[0]
+
+
+def grouped(q, k, v, mask):
+    """Heads of queries that look at the same keys in a dimension of their own; `flatten(out, -4, -3)` undoes it."""
+    groups = k.shape[-3]
+    if mask is not None and mask.ndim > 2:
+        mask = unsqueeze(mask, -3) if mask.shape[-3] == 1 else unflatten(mask, -3, (groups, -1))
+    return unflatten(q, -3, (groups, -1)), unsqueeze(k, -3), unsqueeze(v, -3), mask
+
+
+def can_attend(*tensors):
+    """Whether the kernels know the dtypes: one for all, but for masks of booleans."""
+    *rows, mask = tensors
+    dtypes = {x.dtype for x in rows}
+    return len(dtypes) == 1 and rows[0].dtype.char in "fd" and (mask is None or mask.dtype in (rows[0].dtype, bool))
+
+
+# --------------------------------------------------------------------------------------------- matrices
+
+
+def _check(name, allowed, q, k, v, added=None):
+    tensors = [x for x in (q, k, v, added) if x is not None]
+    if not can_attend(*tensors[:3], added) or (allowed is not None and allowed.dtype != bool):
+        listed = ", ".join(str(x.dtype) for x in tensors)
+        raise TypeError(f"{name}: expected float32 or float64, all alike, got {listed}")
+    if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
+        raise ValueError(f"{name}: queries {q.shape}, keys {k.shape} and values {v.shape} do not fit")
+    front = broadcast_shapes(name, [x.shape[:-2] for x in (q, k, v, allowed, added) if x is not None])
+    if front != q.shape[:-2]:
+        raise ValueError(f"{name}: queries {q.shape} must have the dimensions in front that all have, {front}")
+
+
+def _turned(x):
+    return transpose(x, -2, -1)
+
+
+def _row_sums(x):
+    return sum_over(x, -1, keepdim=True)
+
+
+class _Matrices(NamedTuple):
+    """What the rules are made of: P, A and D + c."""
+
+    p: object
+    a: object
+    d: object
+
+
+def _weights(allowed, q, k, sums, added, scale, causal):
+    scores = matmul(q * scale, _turned(k))
+    scores = scores if added is None else scores + added
+    if causal:
+        below = tril(registry["ones"](scores.shape[-2:], dtype="bool"))
+        allowed = below if allowed is None else registry["logical_and"](allowed, below)
+    scores = scores - unsqueeze(sums, -1)
+    return exp(scores if allowed is None else where(allowed, scores, -math.inf))
+
+
+def _matrices(allowed, g, of_sums, out, sums, q, k, v, added, scale, causal):
+    p = _weights(allowed, q, k, sums, added, scale, causal)
+    d = matmul(g, _turned(v)) + unsqueeze(of_sums - sum_over(g * out, -1), -1)
+    return _Matrices(p, p * d, d)
+
+
+def _total(*parts):
+    """The sum of what there is; None of nothing."""
+    there = [part for part in parts if part is not None]
+    return sum(there[1:], there[0]) if there else None
+
+
+def _times(a, b):
+    """The product of matrices, None if one is None."""
+    return None if a is None or b is None else matmul(a, b)
+
+
+# -------------------------------------------------------------------------------------------- operators
+
+
+@op("attend(Tensor? allowed, Tensor[] tensors, *, float scale, bool causal) -> (Tensor out, Tensor sums)")
+class attend(Definition):
+    """softmax(scale q k^T + added) v, and the logarithms of the sums of exponentials.
+
+    tensors: q (..., l, e), k (..., s, e), v (..., s, d) and, if anything is, what is added, which broadcasts to
+    (..., l, s), as `allowed` does.  The dimensions of q in front of the last two are those of the result.  A query that
+    may look nowhere gets 0, and 0 for its logarithm.
+    """
+
+    public = False
+    method = False
+
+    def impl(xp, allowed, q, k, v, added=None, *, scale, causal):
+        _check("attend", allowed, q, k, v, added)
+        masks = [attention.matrices(mask, q, k) for mask in (allowed, added)]
+        return attention.attend(q, k, v, *masks, attention.whole(q, k, scale, causal))
+
+    def shape(allowed, q, k, v, added=None, *, scale, causal):
+        _check("attend", allowed, q, k, v, added)
+        return Aval((*q.shape[:-1], v.shape[-1]), q.dtype), Aval(q.shape[:-1], q.dtype)
+
+    def vjp_tensors(g, allowed, tensors, out, scale, causal):
+        wanted = tuple([t.requires_grad for t in tensors])
+        tensors = [*g, *out, *tensors]
+        found = attend_backward(allowed, tensors, scale=scale, causal=causal, wanted=(*wanted, False)[:4])
+        return [d if w else None for d, w in zip(found, wanted, strict=False)]
+
+    @classmethod
+    def jvp(cls, op, primals, tangents, out, params):
+        """P (tS - tL) v + P tv with tL = sum(P tS)."""
+        (allowed, q, k, v, *added), (_, t_q, t_k, t_v, *t_added), scale = primals, tangents, params["scale"]
+        p = _weights(allowed, q, k, out[1], *(added or [None]), scale, params["causal"])
+        moved = _scores_moved(t_q, t_k, *(t_added or [None]), q, k, scale)
+        if moved is None:
+            return matmul(p, t_v), registry["zeros_like"](out[1])
+        moved = p * moved
+        level = _row_sums(moved)
+        return _total(matmul(moved - p * level, v), _times(p, t_v)), sum_over(moved, -1)
+
+    def batch(batched, n, *args, scale, causal):
+        args = (*args[:1], args[1] if batched[1] else registry["expand"](args[1], (n, *args[1].shape)), *args[2:])
+        allowed, *tensors = aligned(args, (*batched[:1], True, *batched[2:]), (2,) * len(args))
+        return attend(allowed, tensors, scale=scale, causal=causal)
+
+    def samples(r):
+        yield (None, r(2, 3, 4), r(2, 3, 4), r(2, 3, 2)), {"scale": 0.7, "causal": True}
+        yield (None, r(2, 2, 2, 3), r(2, 1, 3, 3), r(3, 2)), {"scale": 0.7, "causal": False}
+        yield (r.booleans(2, 4), r(2, 2, 3), r(4, 3), r(4, 1), r(2, 1, 4)), {"scale": 0.7, "causal": False}
+
+    def errors(r):
+        params = {"scale": 1.0, "causal": False}
+        yield (None, r.ints(3, (5, 3)), r(5, 3), r(5, 3)), params, TypeError, "float32 or float64"
+        yield (None, r(5, 3), r(5, 2), r(5, 3)), params, ValueError, "do not fit"
+        yield (None, r(5, 3), r(2, 5, 3), r(5, 3)), params, ValueError, "dimensions in front"
+
+
+def _scores_moved(t_q, t_k, t_added, q, k, scale):
+    """How scores change along tangents; None if they don't."""
+    moved = _total(_times(t_q, _turned(k)), None if t_k is None else matmul(q, _turned(t_k)))
+    return _total(None if moved is None else moved * scale, t_added)
+
+
+@op(
+    "attend_backward(Tensor? allowed, Tensor[] tensors, *, float scale, bool causal, bool[] wanted) "
+    "-> (Tensor dq, Tensor dk, Tensor dv, Tensor dadded)"
+)
+class attend_backward(Definition):
+    """The cotangents of `attend`: tensors are those of its results, the results, and its own tensors.
+
+    Of q, k, v and what is added, those that are not `wanted` are of shape (0,).
+    """
+
+    public = False
+    method = False
+
+    def impl(xp, allowed, g, of_sums, out, sums, q, k, v, added=None, *, scale, causal, wanted):
+        _check("attend_backward", allowed, q, k, v, added)
+        masks = [attention.matrices(mask, q, k) for mask in (allowed, added)]
+        look = attention.whole(q, k, scale, causal)
+        *found, d = attention.attend_backward(g, of_sums, q, k, v, *masks, out, sums, look, wanted)
+        return *found, attention.summed_to(d, added.shape) if wanted[3] else d
+
+    def shape(allowed, g, of_sums, out, sums, q, k, v, added=None, *, scale, causal, wanted):
+        _check("attend_backward", allowed, q, k, v, added)
+        operands = zip((q, k, v, added), wanted, strict=True)
+        return tuple([Aval(x.shape if w else (0,), q.dtype) for x, w in operands])
+
+    def vjp_tensors(g, allowed, tensors, scale, causal, wanted):
+        h, _, out, _, q, k, v, *added = tensors
+        b_q, b_k, b_v, b_d = (x if w else None for x, w in zip(g, wanted, strict=True))
+        m = _matrices(allowed, *tensors[:7], *(added or [None]), scale, causal)
+        of_a = _scores_moved(b_q, b_k, b_d, q, k, scale)
+        of_a = m.p * 0 if of_a is None else of_a
+        of_d, of_c = of_a * m.p, sum_over(of_a * m.p, -1)
+        of_s = of_a * m.a + (0 if b_v is None else matmul(h, _turned(b_v)) * m.p)
+        of_h = _total(matmul(of_d, v), _times(m.p, b_v)) - unsqueeze(of_c, -1) * out
+        of_q = _total(matmul(of_s, k), _times(m.a, b_k)) * scale
+        of_k = _total(matmul(_turned(of_s), q), _times(_turned(m.a), b_q)) * scale
+        found = of_h, of_c, -unsqueeze(of_c, -1) * h, -sum_over(of_s, -1), of_q, of_k, matmul(_turned(of_d), h), of_s
+        return [sum_to(d, x.shape) for d, x in zip(found, tensors, strict=False)]
+
+    @classmethod
+    def jvp(cls, op, primals, tangents, out, params):
+        """The product rule, over and over."""
+        (allowed, *tensors), (_, *tangents) = primals, tangents
+        scale, wanted = params["scale"], params["wanted"]
+        tensors, tangents = ([*x, None][:8] for x in (tensors, tangents))
+        h, _, _, _, q, k, v, added = tensors
+        t_h, _, _, _, t_q, t_k, _, _ = tangents
+        m = _matrices(allowed, *tensors, scale, params["causal"])
+        t_p, t_a = _moved(m, tensors, tangents, scale)
+        found = (
+            lambda: _total(_times(t_a, k), _times(m.a, t_k)) * scale,
+            lambda: _total(_times(_turned(t_a), q), _times(_turned(m.a), t_q)) * scale,
+            lambda: _total(_times(_turned(t_p), h), _times(_turned(m.p), t_h)),
+            lambda: t_a,
+        )
+        each = zip(found, (q, k, v, added), wanted, strict=True)
+        return tuple([sum_to(f(), x.shape) if w else registry["zeros"]((0,), dtype=q.dtype) for f, x, w in each])
+
+    def batch(batched, n, *args, scale, causal, wanted):
+        whole = all_batched(args, batched, n)
+        allowed, *tensors = aligned(whole, [a is not None for a in whole], (2, 2, 1, 2, 1, 2, 2, 2, 2)[: len(whole)])
+        found = attend_backward(allowed, tensors, scale=scale, causal=causal, wanted=wanted)
+        pairs = zip(found, [*whole[5:], None][:4], strict=True)
+        return tuple([reshape(d, (n, 0) if d.ndim == 1 else x.shape) for d, x in pairs])
+
+    def samples(r):
+        rows, params = (r(2, 3, 4), r(2, 3), r(2, 3, 4), r(2, 3), r(2, 3, 3)), {"scale": 0.7, "causal": True}
+        yield (None, *rows, r(2, 3, 3), r(2, 3, 4)), {**params, "wanted": (True, True, True, False)}
+        others, params = (r(5, 3), r(1, 5, 4), r(3, 5)), {"scale": 0.7, "causal": False}
+        yield (r.booleans(3, 5), *rows, *others), {**params, "wanted": (False, True, True, True)}
+        yield (None, *rows, *others[:2]), {**params, "wanted": (True, False, False, False)}
+
+
+def _moved(m, tensors, tangents, scale):
+    """How P and A change along the tangents."""
+    h, _, out, _, q, k, v, _ = tensors
+    t_h, t_of_sums, t_out, t_sums, t_q, t_k, t_v, t_added = tangents
+    moved = _scores_moved(t_q, t_k, t_added, q, k, scale)
+    moved = _total(moved, None if t_sums is None else -unsqueeze(t_sums, -1))
+    t_p = m.p * (0 if moved is None else moved)
+    level = _total(t_of_sums, *(None if t is None else -sum_over(t * x, -1) for t, x in ((t_h, out), (t_out, h))))
+    t_d = _total(_times(t_h, _turned(v)), None if t_v is None else matmul(h, _turned(t_v)))
+    t_d = _total(t_d, None if level is None else unsqueeze(level, -1))
+    return t_p, t_p * m.d if t_d is None else t_p * m.d + m.p * t_d
