@@ -160,10 +160,7 @@ void join(const Call& call, const T* partial) {
             std::copy(first, first + size, room.get());
             for (npy_intp part = 1; part < call.chunks; part++)
                 for (npy_intp j = 0; j < size; j++) room[j] += first[part * size + j];
-            const Unit unit = call.unit(i * call.chunks);
-            Sums<T> sums = sums_at(call, room.get());
-            if (unit.of[DK].at) put_rows(sums.k, wide(call.e), T(1), unit.of[DK], unit.keys, call.e);
-            if (unit.of[DV].at) put_rows(sums.v, wide(call.d), T(1), unit.of[DV], unit.keys, call.d);
+            put_sums(call, call.unit(i * call.chunks), room.get());
         }
     });
 }

@@ -64,7 +64,8 @@ struct Call {
             npy_intp begin = of_keys ? keys_begin : mask ? 0 : queries_begin;
             char* at = operand.at ? operand.at + begin * operand.row + at_place(operand, place) : nullptr;
             out.of[k] = {at, operand.row, operand.column};
-            if (operand.pairs && at) out.of[k] = {at + pairs[component] * operand.column, out.keys * operand.column, operand.column};
+            npy_intp in_pairs = pairs[component] * operand.column, row = out.keys * operand.column;
+            if (operand.pairs && at) out.of[k] = {at + in_pairs, row, operand.column};
         }
         return out;
     }
@@ -122,79 +123,112 @@ INLINE void restrict_row(const Call& call, const Unit& unit, const Block& block,
         const npy_bool* x = &allowed.number<npy_bool>(query, block.key);
         for (npy_intp j = 0; j < seen; j++) row[j] = x[j] ? row[j] : T(-INFINITY);
     } else if (allowed.at) {
-        for (npy_intp j = 0; j < seen; j++) row[j] = allowed.number<npy_bool>(query, block.key + j) ? row[j] : T(-INFINITY);
+        for (npy_intp j = 0; j < seen; j++)
+            if (!allowed.number<npy_bool>(query, block.key + j)) row[j] = T(-INFINITY);
     }
     for (npy_intp j = seen; j < width; j++) row[j] = T(-INFINITY);
 }
 
-// The blocks of keys that some of `rows` queries from `first` on may see.
-inline npy_intp seen_by(const Call& call, const Unit& unit, npy_intp first, npy_intp rows) {
-    return call.causal ? std::min(unit.keys, first + rows) : unit.keys;
-}
+// What a thread holds while it goes through the blocks of its units: templates of the vectors' width, so that the
+// compiler makes one function of each.
+template <class T, int bytes>
+struct Work {
+    using Of = Tile<T, bytes>;
+    const Call& call;
+    const npy_intp e, d;
+    Unit unit;
+
+    INLINE explicit Work(const Call& of) : call(of), e(of.e), d(of.d) {}
+
+    INLINE Matrix from(Role role, npy_intp first) const {
+        const Matrix& whole = unit.of[role];
+        return {whole.at + first * whole.row, whole.row, whole.column};
+    }
+
+    // The queries of a unit see keys up to this one.
+    INLINE npy_intp seen(npy_intp first, npy_intp rows) const {
+        return call.causal ? std::min(unit.keys, first + rows) : unit.keys;
+    }
+
+    INLINE Block block(npy_intp first, npy_intp key) const {
+        npy_intp rows = std::min(QUERIES, unit.last - first);
+        return {first, rows, key, std::min(KEYS, seen(first, rows) - key)};
+    }
+};
 
 // ------------------------------------------------------------------------------------------------------ forward
 
-// What goes through the blocks of keys with a query: its largest score so far, and the sum of exponentials.
-template <class T>
-struct Running {
-    T top;
-    double sum;
-};
-
-// Scores become exponentials; what was summed up before shrinks where a larger score has come.
-template <class T>
-INLINE void exponentiate(T* row, npy_intp width, Running<T>& running, T* out, npy_intp d) {
-    T top = std::max(running.top, largest(row, width)), shift = top == T(-INFINITY) ? T(0) : top;
-    if (top != running.top && running.sum != 0) {
-        T factor = exp_of_negative(running.top - shift);
-        running.sum *= factor;
-        for (npy_intp j = 0; j < d; j++) out[j] *= factor;
-    }
-    running.sum += exponentials(row, shift, row, width);
-    running.top = top;
-}
-
-template <class T>
-INLINE void finish_row(const Unit& unit, npy_intp query, const Running<T>& running, const T* out, npy_intp d) {
-    bool nowhere = running.sum == 0;
-    T scale = nowhere ? T(0) : T(1 / running.sum);
-    put_rows(out, d, scale, {unit.of[OUT].at + query * unit.of[OUT].row, 0, unit.of[OUT].column}, 1, d);
-    T shift = running.top == T(-INFINITY) ? T(0) : running.top;
-    unit.of[SUMS].number<T>(query, 0) = nowhere ? T(0) : shift + T(std::log(running.sum));
-}
-
 template <class T, int bytes>
-INLINE void attend(const Items<T>& items) {
-    using Of = Tile<T, bytes>;
-    const Call& call = *items.call;
-    const npy_intp e = call.e, d = call.d, width = whole(d, Of::LANES), keys = whole(call.longest_keys, Of::PANEL);
-    std::unique_ptr<T[]> room(new T[QUERIES * (e + width + KEYS) + keys * (e + width)]);
-    T *q = room.get(), *out = q + QUERIES * e, *scores = out + QUERIES * width, *k = scores + QUERIES * KEYS, *v = k + keys * e;
-    Running<T> running[QUERIES];
-    for (npy_intp item = items.begin; item < items.end; item++) {
-        const Unit unit = call.unit(item);
-        npy_intp all = seen_by(call, unit, unit.first, unit.last - unit.first);
+struct Forward : Work<T, bytes> {
+    using Base = Work<T, bytes>;
+    using typename Base::Of;
+    using Base::call, Base::e, Base::d, Base::unit;
+    const npy_intp width = whole(d, Of::LANES), keys = whole(call.longest_keys, Of::PANEL);
+    std::unique_ptr<T[]> room{new T[QUERIES * (e + width + KEYS) + keys * (e + width)]};
+    T *const q = room.get(), *const out = q + QUERIES * e, *const scores = out + QUERIES * width;
+    T *const k = scores + QUERIES * KEYS, *const v = k + keys * e;
+    T top[QUERIES];        // of each query the largest score so far,
+    double sum[QUERIES];   // and the sum of exponentials
+
+    INLINE explicit Forward(const Call& of) : Base(of) {}
+
+    INLINE void run(npy_intp item) {
+        unit = call.unit(item);
+        npy_intp all = this->seen(unit.first, unit.last - unit.first);
         copy_turned(unit.of[K], all, e, k, Of::PANEL);
         copy_rows(unit.of[V], all, d, T(1), v, width, all);
         for (npy_intp first = unit.first; first < unit.last; first += QUERIES) {
-            npy_intp rows = std::min(QUERIES, unit.last - first), filled = whole(rows, Of::ROWS);
-            npy_intp seen = seen_by(call, unit, first, rows);
-            copy_rows({unit.of[Q].at + first * unit.of[Q].row, unit.of[Q].row, unit.of[Q].column}, rows, e, T(call.scale), q, e, filled);
-            std::fill(out, out + filled * width, T(0));
-            std::fill(running, running + rows, Running<T>{T(-INFINITY), 0});
-            for (npy_intp key = 0; key < seen; key += KEYS) {
-                Block block{first, rows, key, std::min(KEYS, seen - key)};
-                npy_intp columns = whole(block.keys, Of::PANEL);
-                product<T, bytes, false>(filled, columns, e, {q, e, 1}, {k + key * e, Of::PANEL, e * Of::PANEL}, scores, KEYS);
-                for (npy_intp i = 0; i < rows; i++) {
-                    restrict_row(call, unit, block, i, columns, scores + i * KEYS);
-                    exponentiate(scores + i * KEYS, columns, running[i], out + i * width, width);
-                }
-                product<T, bytes, true>(filled, width, block.keys, {scores, KEYS, 1}, {v + key * width, width, Of::PANEL}, out, width);
-            }
-            for (npy_intp i = 0; i < rows; i++) finish_row(unit, first + i, running[i], out + i * width, d);
+            npy_intp rows = std::min(QUERIES, unit.last - first), seen = this->seen(first, rows);
+            begin(first, rows);
+            for (npy_intp key = 0; key < seen; key += KEYS) look(this->block(first, key));
+            for (npy_intp i = 0; i < rows; i++) finish(first + i, i);
         }
     }
+
+    INLINE void begin(npy_intp first, npy_intp rows) {
+        npy_intp filled = whole(rows, Of::ROWS);
+        copy_rows(this->from(Q, first), rows, e, T(call.scale), q, e, filled);
+        std::fill(out, out + filled * width, T(0));
+        std::fill(top, top + rows, T(-INFINITY));
+        std::fill(sum, sum + rows, 0.0);
+    }
+
+    INLINE void look(Block block) {
+        npy_intp filled = whole(block.rows, Of::ROWS), columns = whole(block.keys, Of::PANEL);
+        Right<T> keys{k + block.key * e, Of::PANEL, e * Of::PANEL}, values{v + block.key * width, width, Of::PANEL};
+        product<T, bytes, false>(filled, columns, e, {q, e, 1}, keys, scores, KEYS);
+        for (npy_intp i = 0; i < block.rows; i++) {
+            restrict_row(call, unit, block, i, columns, scores + i * KEYS);
+            exponentiate(i, columns);
+        }
+        product<T, bytes, true>(filled, width, block.keys, {scores, KEYS, 1}, values, out, width);
+    }
+
+    // Scores become exponentials; what was summed up before shrinks where a larger score has come.
+    INLINE void exponentiate(npy_intp i, npy_intp columns) {
+        T *row = scores + i * KEYS, most = std::max(top[i], largest(row, columns));
+        T shift = most == T(-INFINITY) ? T(0) : most;
+        if (most != top[i] && sum[i] != 0) {
+            T factor = exp_of_negative(top[i] - shift);
+            sum[i] *= factor;
+            for (npy_intp j = 0; j < width; j++) out[i * width + j] *= factor;
+        }
+        sum[i] += exponentials(row, shift, row, columns);
+        top[i] = most;
+    }
+
+    INLINE void finish(npy_intp query, npy_intp i) {
+        bool nowhere = sum[i] == 0;
+        T shift = top[i] == T(-INFINITY) ? T(0) : top[i];
+        put_rows(out + i * width, width, nowhere ? T(0) : T(1 / sum[i]), this->from(OUT, query), 1, d);
+        unit.of[SUMS].template number<T>(query, 0) = nowhere ? T(0) : shift + T(std::log(sum[i]));
+    }
+};
+
+template <class T, int bytes>
+INLINE void attend(const Items<T>& items) {
+    Forward<T, bytes> work(*items.call);
+    for (npy_intp item = items.begin; item < items.end; item++) work.run(item);
 }
 
 // ----------------------------------------------------------------------------------------------------- backward
@@ -210,64 +244,99 @@ INLINE void pull_row(T* weights, T* pulled, T sum, T level, npy_intp width) {
 }
 
 template <class T, int bytes>
-INLINE void attend_grad(const Items<T>& items) {
-    using Of = Tile<T, bytes>;
-    const Call& call = *items.call;
-    const npy_intp e = call.e, d = call.d, wide_e = wide(e), wide_d = wide(d), keys = whole(call.longest_keys, KEYS);
-    std::unique_ptr<T[]> room(new T[QUERIES * (2 * wide_e + wide_d + 2 * KEYS) + keys * (e + d + wide_e)]);
-    std::unique_ptr<T[]> own(items.partial ? nullptr : new T[room_for_sums(call)]);
-    T *q = room.get(), *g = q + QUERIES * wide_e, *dq = g + QUERIES * wide_d, *weights = dq + QUERIES * wide_e;
-    T *pulled = weights + QUERIES * KEYS, *k_turned = pulled + QUERIES * KEYS, *v_turned = k_turned + keys * e;
-    T* k = v_turned + keys * d;
-    for (npy_intp item = items.begin; item < items.end; item++) {
-        const Unit unit = call.unit(item);
-        const bool some_q = unit.of[DQ].at, some_k = unit.of[DK].at, some_v = unit.of[DV].at;
-        Sums<T> sums = sums_at(call, items.partial ? items.partial + item * room_for_sums(call) : own.get());
-        std::fill(sums.k, sums.k + unit.keys * wide_e, T(0));
-        std::fill(sums.v, sums.v + unit.keys * wide_d, T(0));
-        npy_intp all = seen_by(call, unit, unit.first, unit.last - unit.first);
+struct Backward : Work<T, bytes> {
+    using Base = Work<T, bytes>;
+    using typename Base::Of;
+    using Base::call, Base::e, Base::d, Base::unit;
+    const npy_intp wide_e = wide(e), wide_d = wide(d), keys = whole(call.longest_keys, KEYS);
+    std::unique_ptr<T[]> room{new T[QUERIES * (2 * wide_e + wide_d + 2 * KEYS) + keys * (e + d + wide_e)]};
+    T *const q = room.get(), *const g = q + QUERIES * wide_e, *const dq = g + QUERIES * wide_d;
+    T *const weights = dq + QUERIES * wide_e, *const pulled = weights + QUERIES * KEYS;
+    T *const k_turned = pulled + QUERIES * KEYS, *const v_turned = k_turned + keys * e, *const k = v_turned + keys * d;
+    T level[QUERIES];
+    Sums<T> sums;
+
+    INLINE explicit Backward(const Call& of) : Base(of) {}
+
+    INLINE void run(npy_intp item, T* for_sums) {
+        unit = call.unit(item);
+        sums = sums_at(call, for_sums);
+        begin();
+        for (npy_intp first = unit.first; first < unit.last; first += QUERIES) {
+            npy_intp rows = std::min(QUERIES, unit.last - first), seen = this->seen(first, rows);
+            begin_rows(first, rows);
+            for (npy_intp key = 0; key < seen; key += KEYS) pull(this->block(first, key));
+            if (unit.of[DQ].at) put_rows(dq, wide_e, T(call.scale), this->from(DQ, first), rows, e);
+        }
+    }
+
+    INLINE void begin() {
+        npy_intp all = this->seen(unit.first, unit.last - unit.first);
         copy_turned(unit.of[K], all, e, k_turned, Of::PANEL);
         copy_turned(unit.of[V], all, d, v_turned, Of::PANEL);
         copy_rows(unit.of[K], all, e, T(1), k, wide_e, all);
-        for (npy_intp first = unit.first; first < unit.last; first += QUERIES) {
-            npy_intp rows = std::min(QUERIES, unit.last - first), filled = whole(rows, Of::ROWS);
-            npy_intp seen = seen_by(call, unit, first, rows);
-            auto from = [&](Role role) {
-                return Matrix{unit.of[role].at + first * unit.of[role].row, unit.of[role].row, unit.of[role].column};
-            };
-            copy_rows(from(Q), rows, e, T(call.scale), q, wide_e, filled);
-            copy_rows(from(G), rows, d, T(1), g, wide_d, filled);
-            T level[QUERIES];
-            for (npy_intp i = 0; i < rows; i++) {
-                const Matrix out = from(OUT);
-                const T* row = g + i * wide_d;
-                level[i] = unit.of[OF_SUMS].number<T>(first + i, 0) - T(summed<T>(d, [=](npy_intp j) { return row[j] * out.number<T>(i, j); }));
-            }
-            std::fill(dq, dq + filled * wide_e, T(0));
-            for (npy_intp key = 0; key < seen; key += KEYS) {
-                Block block{first, rows, key, std::min(KEYS, seen - key)};
-                npy_intp columns = whole(block.keys, Of::PANEL);
-                product<T, bytes, false>(filled, columns, e, {q, wide_e, 1}, {k_turned + key * e, Of::PANEL, e * Of::PANEL}, weights, KEYS);
-                product<T, bytes, false>(filled, columns, d, {g, wide_d, 1}, {v_turned + key * d, Of::PANEL, d * Of::PANEL}, pulled, KEYS);
-                for (npy_intp i = 0; i < rows; i++) {
-                    restrict_row(call, unit, block, i, columns, weights + i * KEYS);
-                    pull_row(weights + i * KEYS, pulled + i * KEYS, unit.of[SUMS].number<T>(first + i, 0), level[i], columns);
-                }
-                npy_intp taken = whole(block.keys, Of::ROWS);
-                if (some_v) product<T, bytes, true>(taken, wide_d, rows, {weights, 1, KEYS}, {g, wide_d, Of::PANEL}, sums.v + key * wide_d, wide_d);
-                if (some_k) product<T, bytes, true>(taken, wide_e, rows, {pulled, 1, KEYS}, {q, wide_e, Of::PANEL}, sums.k + key * wide_e, wide_e);
-                if (some_q) product<T, bytes, true>(filled, wide_e, block.keys, {pulled, KEYS, 1}, {k + key * wide_e, wide_e, Of::PANEL}, dq, wide_e);
-                if (unit.of[DSCORES].at) {
-                    Matrix to = from(DSCORES);
-                    to.at += key * to.column;
-                    put_rows(pulled, KEYS, T(1), to, rows, block.keys);
-                }
-            }
-            if (some_q) put_rows(dq, wide_e, T(call.scale), from(DQ), rows, e);
+        std::fill(sums.k, sums.k + unit.keys * wide_e, T(0));
+        std::fill(sums.v, sums.v + unit.keys * wide_d, T(0));
+    }
+
+    INLINE void begin_rows(npy_intp first, npy_intp rows) {
+        npy_intp filled = whole(rows, Of::ROWS);
+        copy_rows(this->from(Q, first), rows, e, T(call.scale), q, wide_e, filled);
+        copy_rows(this->from(G, first), rows, d, T(1), g, wide_d, filled);
+        std::fill(dq, dq + filled * wide_e, T(0));
+        const Matrix out = this->from(OUT, first), of_sums = this->from(OF_SUMS, first);
+        for (npy_intp i = 0; i < rows; i++) {
+            const T* row = g + i * wide_d;
+            level[i] = of_sums.template number<T>(i, 0) -
+                       T(summed<T>(d, [=](npy_intp j) { return row[j] * out.template number<T>(i, j); }));
         }
-        if (items.partial) continue;
-        if (some_k) put_rows(sums.k, wide_e, T(1), unit.of[DK], unit.keys, e);
-        if (some_v) put_rows(sums.v, wide_d, T(1), unit.of[DV], unit.keys, d);
+    }
+
+    INLINE void pull(Block block) {
+        npy_intp filled = whole(block.rows, Of::ROWS), columns = whole(block.keys, Of::PANEL);
+        Right<T> to_keys{k_turned + block.key * e, Of::PANEL, e * Of::PANEL};
+        Right<T> to_values{v_turned + block.key * d, Of::PANEL, d * Of::PANEL};
+        product<T, bytes, false>(filled, columns, e, {q, wide_e, 1}, to_keys, weights, KEYS);
+        product<T, bytes, false>(filled, columns, d, {g, wide_d, 1}, to_values, pulled, KEYS);
+        for (npy_intp i = 0; i < block.rows; i++) {
+            restrict_row(call, unit, block, i, columns, weights + i * KEYS);
+            T sum = unit.of[SUMS].template number<T>(block.first + i, 0);
+            pull_row(weights + i * KEYS, pulled + i * KEYS, sum, level[i], columns);
+        }
+        sum_up(block);
+    }
+
+    INLINE void sum_up(Block block) {
+        npy_intp taken = whole(block.keys, Of::ROWS), filled = whole(block.rows, Of::ROWS);
+        T *dv = sums.v + block.key * wide_d, *dk = sums.k + block.key * wide_e;
+        Right<T> of_g{g, wide_d, Of::PANEL}, of_q{q, wide_e, Of::PANEL}, keys{k + block.key * wide_e, wide_e, Of::PANEL};
+        if (unit.of[DV].at) product<T, bytes, true>(taken, wide_d, block.rows, {weights, 1, KEYS}, of_g, dv, wide_d);
+        if (unit.of[DK].at) product<T, bytes, true>(taken, wide_e, block.rows, {pulled, 1, KEYS}, of_q, dk, wide_e);
+        if (unit.of[DQ].at) product<T, bytes, true>(filled, wide_e, block.keys, {pulled, KEYS, 1}, keys, dq, wide_e);
+        if (unit.of[DSCORES].at) {
+            Matrix to = this->from(DSCORES, block.first);
+            to.at += block.key * to.column;
+            put_rows(pulled, KEYS, T(1), to, block.rows, block.keys);
+        }
+    }
+};
+
+// What was summed up for the keys of a unit.
+template <class T>
+INLINE void put_sums(const Call& call, const Unit& unit, T* for_sums) {
+    Sums<T> sums = sums_at(call, for_sums);
+    if (unit.of[DK].at) put_rows(sums.k, wide(call.e), T(1), unit.of[DK], unit.keys, call.e);
+    if (unit.of[DV].at) put_rows(sums.v, wide(call.d), T(1), unit.of[DV], unit.keys, call.d);
+}
+
+template <class T, int bytes>
+INLINE void attend_grad(const Items<T>& items) {
+    const npy_intp size = room_for_sums(*items.call);
+    std::unique_ptr<T[]> own(items.partial ? nullptr : new T[size]);
+    Backward<T, bytes> work(*items.call);
+    for (npy_intp item = items.begin; item < items.end; item++) {
+        work.run(item, items.partial ? items.partial + item * size : own.get());
+        if (!items.partial) put_sums(*items.call, work.unit, own.get());
     }
 }
 
