@@ -175,7 +175,7 @@ struct Forward : Work<T, bytes> {
     INLINE void run(npy_intp item) {
         unit = call.unit(item);
         npy_intp all = this->seen(unit.first, unit.last - unit.first);
-        copy_turned(unit.of[K], all, e, k, Of::PANEL);
+        copy_turned<T, bytes>(unit.of[K], all, e, k);
         copy_rows(unit.of[V], all, d, T(1), v, width, all);
         for (npy_intp first = unit.first; first < unit.last; first += QUERIES) {
             npy_intp rows = std::min(QUERIES, unit.last - first), seen = this->seen(first, rows);
@@ -272,8 +272,8 @@ struct Backward : Work<T, bytes> {
 
     INLINE void begin() {
         npy_intp all = this->seen(unit.first, unit.last - unit.first);
-        copy_turned(unit.of[K], all, e, k_turned, Of::PANEL);
-        copy_turned(unit.of[V], all, d, v_turned, Of::PANEL);
+        copy_turned<T, bytes>(unit.of[K], all, e, k_turned);
+        copy_turned<T, bytes>(unit.of[V], all, d, v_turned);
         copy_rows(unit.of[K], all, e, T(1), k, wide_e, all);
         std::fill(sums.k, sums.k + unit.keys * wide_e, T(0));
         std::fill(sums.v, sums.v + unit.keys * wide_d, T(0));

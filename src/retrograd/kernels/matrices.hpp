@@ -6,39 +6,19 @@
 
 #include <cstddef>
 
-#include "numbers.hpp"
+#include "vectors.hpp"
 
 namespace retrograd {
 
-// ------------------------------------------------------------------------------------------------------ vectors
-
-#if defined(__GNUC__) && !defined(RETROGRAD_NO_VECTORS)
-template <class T, int bytes>
-struct Vector {
-    typedef T Type __attribute__((vector_size(bytes), aligned(sizeof(T)), may_alias));
-};
-#else
-template <class T, int bytes>
-struct Vector {
-    struct Type {
-        T at[bytes / sizeof(T)];
-        friend Type operator*(T x, const Type& y) {
-            Type out;
-            for (std::size_t i = 0; i < bytes / sizeof(T); i++) out.at[i] = x * y.at[i];
-            return out;
-        }
-        void operator+=(const Type& other) {
-            for (std::size_t i = 0; i < bytes / sizeof(T); i++) at[i] += other.at[i];
-        }
-    };
-};
-#endif
+// ------------------------------------------------------------------------------------------------------ widths
 
 // The widths for which there is code of its own: those of AVX-512, of AVX, and of every processor.
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && !defined(RETROGRAD_NO_CLONES)
 #define FOR_WIDEST __attribute__((target("arch=x86-64-v4")))
 #define FOR_WIDE __attribute__((target("arch=x86-64-v3")))
-inline int vector_bytes() { return __builtin_cpu_supports("x86-64-v4") ? 64 : __builtin_cpu_supports("x86-64-v3") ? 32 : 16; }
+inline int vector_bytes() {
+    return __builtin_cpu_supports("x86-64-v4") ? 64 : __builtin_cpu_supports("x86-64-v3") ? 32 : 16;
+}
 #else
 #define FOR_WIDEST
 #define FOR_WIDE
@@ -82,24 +62,24 @@ struct Right {
 template <class T, int bytes, bool add, int width>
 INLINE void tile(std::ptrdiff_t depth, Left<T> a, Right<T> b, T* out, std::ptrdiff_t step) {
     using Of = Tile<T, bytes>;
-    using V = typename Vector<T, bytes>::Type;
-    V sums[Of::ROWS][width] = {};
+    using V = Vector<T, bytes>;
+    typename V::type sums[Of::ROWS][width] = {};
     if (add)
         for (int i = 0; i < Of::ROWS; i++)
-            for (int j = 0; j < width; j++) sums[i][j] = *reinterpret_cast<const V*>(out + i * step + j * Of::LANES);
+            for (int j = 0; j < width; j++) sums[i][j] = V::at(out + i * step + j * Of::LANES);
     for (std::ptrdiff_t k = 0; k < depth; k++) {
-        V row[width];
-        for (int j = 0; j < width; j++) row[j] = *reinterpret_cast<const V*>(b.at + k * b.row + j * Of::LANES);
+        typename V::type row[width];
+        for (int j = 0; j < width; j++) row[j] = V::at(b.at + k * b.row + j * Of::LANES);
         const T* column = a.at + k * a.column;
-#pragma GCC unroll 8
+        UNROLL
         for (int i = 0; i < Of::ROWS; i++) {
             const T x = column[i * a.row];
-#pragma GCC unroll 2
+            UNROLL
             for (int j = 0; j < width; j++) sums[i][j] += x * row[j];
         }
     }
     for (int i = 0; i < Of::ROWS; i++)
-        for (int j = 0; j < width; j++) *reinterpret_cast<V*>(out + i * step + j * Of::LANES) = sums[i][j];
+        for (int j = 0; j < width; j++) V::at(out + i * step + j * Of::LANES) = sums[i][j];
 }
 
 // out = a b, or out += a b if `add`: out has `rows` and `columns`.
@@ -145,18 +125,26 @@ INLINE void copy_rows(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, 
     for (std::ptrdiff_t i = rows * width; i < filled * width; i++) out[i] = 0;
 }
 
-// Copies the transposed matrix to panels of `panel` of its rows each, side by side; zeros fill the last one.
-template <class T>
-INLINE void copy_turned(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, T* out, std::ptrdiff_t panel) {
-    for (std::ptrdiff_t start = 0; start < rows; start += panel, out += columns * panel)
+// Copies the transposed matrix to panels of `PANEL` of its rows each, side by side; zeros fill the last one.
+template <class T, int bytes>
+INLINE void copy_turned(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, T* out) {
+    constexpr std::ptrdiff_t lanes = Tile<T, bytes>::LANES, panel = Tile<T, bytes>::PANEL;
+    const bool turns = from.column == sizeof(T) && from.row % std::ptrdiff_t(sizeof(T)) == 0;
+    for (std::ptrdiff_t start = 0; start < rows; start += panel, out += columns * panel) {
+        std::ptrdiff_t squares = turns && start + panel <= rows ? columns / lanes * lanes : 0;
+        for (std::ptrdiff_t i = 0; i < panel && squares; i += lanes)
+            for (std::ptrdiff_t j = 0; j < squares; j += lanes)
+                turn<T, bytes>(&from.number<T>(start + i, j), from.row / sizeof(T), out + j * panel + i, panel);
         for (std::ptrdiff_t i = 0; i < panel; i++)
-            for (std::ptrdiff_t j = 0; j < columns; j++)
+            for (std::ptrdiff_t j = squares; j < columns; j++)
                 out[j * panel + i] = start + i < rows ? from.number<T>(start + i, j) : T(0);
+    }
 }
 
 // The inverse of `copy_rows`, with a factor.
 template <class T>
-INLINE void put_rows(const T* from, std::ptrdiff_t width, T factor, Matrix to, std::ptrdiff_t rows, std::ptrdiff_t columns) {
+INLINE void put_rows(const T* from, std::ptrdiff_t width, T factor, Matrix to, std::ptrdiff_t rows,
+                     std::ptrdiff_t columns) {
     for (std::ptrdiff_t i = 0; i < rows; i++)
         for (std::ptrdiff_t j = 0; j < columns; j++) to.number<T>(i, j) = from[i * width + j] * factor;
 }
