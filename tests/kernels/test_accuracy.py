@@ -25,7 +25,6 @@ OF_NUMBERS = {
     "relu_grad": (2, (), 0, 0),
     "softplus": (1, (2.0, 20.0), 8, 0),
     "softplus_grad": (2, (2.0, 20.0), 8, 0),
-    "masked": (2, (0.25,), 3, 0),
 }
 OF_ROWS = {"softmax_rows": 1, "log_softmax_rows": 1, "softmax_grad_rows": 2, "log_softmax_grad_rows": 2}
 HARD = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-30, -1e-30, 1e30, -1e30, 87.2, -87.2, -88.5, -104.0, -708.9, 1e-6, -40.0]

@@ -73,32 +73,6 @@ def shares_memory(a, b):
     return type(a) is np.ndarray and type(b) is np.ndarray and np.may_share_memory(a, b)
 
 
-def random_source(seed):
-    """A NumPy generator over Philox, a function of the seed alone."""
-    return np.random.Generator(np.random.Philox(seed))
-
-
-def skip_uniform(source, count, dtype):
-    """Put a source where `source.random(count, dtype)` would leave it, without drawing more than a few numbers.
-
-    Double precision takes a word of 64 bits for each number; single takes half of one, and keeps the other half.
-    """
-    bits, single = source.bit_generator, dtype == np.float32
-    state = bits.state
-    words, half = divmod(count - (single and count > 0 and state["has_uint32"]), 2) if single else (count, 0)
-    kept = {"has_uint32": 0 if single and count else state["has_uint32"], "uinteger": state["uinteger"]}
-    ready = 4 - state["buffer_pos"]
-    if words <= ready:
-        bits.state = {**state, **kept, "buffer_pos": state["buffer_pos"] + words}
-    else:
-        blocks, rest = divmod(words - ready, 4)
-        bits.advance(blocks)  # from the end of the present block
-        bits.state = {**bits.state, **kept}
-        bits.random_raw(rest, output=False)
-    if half:
-        source.random(1, np.float32)
-
-
 def text(array, **options):
     """An array as the code that makes a tensor of it, but for the closing bracket; options are array2string's."""
     if type(array) is not np.ndarray:

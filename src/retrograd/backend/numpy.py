@@ -9,7 +9,7 @@ from retrograd.backend.conv import *  # noqa: F403
 from retrograd.backend.images import *  # noqa: F403
 from retrograd.backend.matrices import *  # noqa: F403
 from retrograd.backend.places import *  # noqa: F403
-from retrograd.backend.places import check_range
+from retrograd.backend.places import check_range, kernels_for
 from retrograd.backend.pooling import *  # noqa: F403
 from retrograd.backend.sampling import *  # noqa: F403
 from retrograd.backend.sorting import *  # noqa: F403
@@ -100,6 +100,11 @@ def relu(x):
 def relu_grad(g, out):
     """g where relu, which is `out`, is not 0."""
     return (kernels if out.dtype.char in "fd" and g.dtype == out.dtype else twins).relu_grad(g, out)
+
+
+def keep(kept, x, scale):
+    """scale x where it is kept, else 0 times x."""
+    return kernels_for(x.dtype).masked(kept, x, x.dtype.type(scale))
 
 
 def softmax(x, dim):

@@ -34,7 +34,7 @@
 
 namespace retrograd {
 
-// A ufunc: `types` says for each operand whether it is of the kernel's type, 'T', or an integer, 'l'.
+// A ufunc: `types` says for each operand whether it is of the kernel's type, 'T', an integer, 'l', or a boolean, '?'.
 struct Kernel {
     const char* name;
     PyUFuncGenericFunction loops[2];  // of float, of double

@@ -19,8 +19,9 @@ bool add(PyObject* module, const Kernel& k) {
     char* types = static_cast<char*>(PyMem_Malloc(2 * operands));
     if (!types) return PyErr_NoMemory() != nullptr;
     for (int i = 0; i < operands; i++) {
-        types[i] = k.types[i] == 'l' ? NPY_INT64 : NPY_FLOAT;
-        types[operands + i] = k.types[i] == 'l' ? NPY_INT64 : NPY_DOUBLE;
+        char fixed = k.types[i] == 'l' ? NPY_INT64 : NPY_BOOL;
+        types[i] = k.types[i] == 'T' ? NPY_FLOAT : fixed;
+        types[operands + i] = k.types[i] == 'T' ? NPY_DOUBLE : fixed;
     }
     PyObject* ufunc = PyUFunc_FromFuncAndDataAndSignature(
         const_cast<PyUFuncGenericFunction*>(k.loops), none, types, 2, k.inputs, operands - k.inputs, PyUFunc_None, k.name,
@@ -65,5 +66,7 @@ PyMODINIT_FUNC PyInit_native() {
         if (!add(module, of_rows[i])) return nullptr;
     for (int i = 0; i < count_of_updates; i++)
         if (!add(module, of_updates[i])) return nullptr;
-    return add_arithmetic(module) && add_scatter(module) ? module : nullptr;
+    for (int i = 0; i < count_of_chance; i++)
+        if (!add(module, of_chance[i])) return nullptr;
+    return add_arithmetic(module) && add_scatter(module) && add_chance(module) ? module : nullptr;
 }

@@ -39,7 +39,6 @@ BOTH(relu, 1, 0, (x <= 0 ? 0 : x))
 BOTH(relu_grad, 2, 0, (y == 0 ? 0 : x))
 BOTH(softplus, 1, 2, softplus_of(x, a, b))
 BOTH(softplus_grad, 2, 2, (y * a > b ? x : x * sigmoid_of(y * a)))
-BOTH(masked, 2, 1, (y >= a ? x * (1 / (1 - a)) : x * 0))
 
 }  // namespace
 
@@ -58,7 +57,6 @@ const Kernel of_numbers[] = {
     OF_NUMBERS(relu_grad, 2, 0, 1, "TTT"),
     OF_NUMBERS(softplus, 1, 2, 1, "TTTT"),
     OF_NUMBERS(softplus_grad, 2, 2, 1, "TTTTT"),
-    OF_NUMBERS(masked, 2, 1, 1, "TTTT"),
 };
 const int count_of_numbers = sizeof of_numbers / sizeof *of_numbers;
 

@@ -5,12 +5,13 @@
 
 namespace retrograd {
 
-extern const Kernel of_numbers[], of_rows[], of_updates[];
-extern const int count_of_numbers, count_of_rows, count_of_updates;
+extern const Kernel of_numbers[], of_rows[], of_updates[], of_chance[];
+extern const int count_of_numbers, count_of_rows, count_of_updates, count_of_chance;
 
 // Functions that are no ufuncs; false, with an error, if they can't be added.
 bool add_arithmetic(PyObject* module);
 bool add_scatter(PyObject* module);
+bool add_chance(PyObject* module);
 
 // Methods of the module, which are no ufuncs.
 PyObject* sum_windows(PyObject*, PyObject* args);

@@ -184,9 +184,14 @@ def softplus_grad(g, x, beta, threshold):
     return np.where(z > threshold, g, g * sigmoid(z))
 
 
-def masked(x, u, p):
-    """x / (1 - p), and 0 times x where u is less than p: dropout, with u uniform from 0 to 1."""
-    return x * np.asarray((u >= p) * (1 / (1 - p)), x.dtype)
+def masked(kept, x, scale):
+    """scale x where it is kept, else 0 times x: dropout."""
+    return x * np.where(kept, np.asarray(scale, x.dtype), np.zeros((), x.dtype))
+
+
+def uniform(key, counter, out):
+    """The numbers in [0, 1) of as many counters behind the one that is given as `out` takes whole ones."""
+    np.random.Generator(np.random.Philox(key=key, counter=counter)).random(out=out, dtype=out.dtype)
 
 
 # ------------------------------------------------------------------------------------------ steps of optimizers

@@ -1,22 +1,39 @@
 """Dropout: zeros at random, and what is left scaled so that the mean stays."""
 
-from retrograd.core import op, registry
-from retrograd.ops.family import Composite
+from retrograd.core import op, registry, xp
+from retrograd.ops.family import Composite, Pointwise
 from retrograd.ops.functions import function
 from retrograd.ops.mutate import writer
 from retrograd.ops.pointwise import ge, to
 from retrograd.ops.view import squeeze, unsqueeze
 
 
+@op("keep(Tensor kept, Tensor x, *, float scale) -> Tensor")
+class keep(Pointwise, linear="x", masks=1, in_place=False):
+    """scale x where it is kept, else 0 times x."""
+
+    public = False
+    method = False
+
+    impl = xp.keep
+
+    def vjp_x(g, kept, scale):
+        return keep(kept, g, scale=scale)
+
+    def samples(r):
+        yield (r.booleans(3, 4), r(3, 4)), {"scale": 2.0}
+        yield (r.booleans(3, 1), r(2, 3, 4)), {"scale": 1.25}
+
+
 def _by_chance(name, x, p, training, shape, mixed):
-    """`mixed(x, kept, p)`, kept being 1 with probability 1 - p, else 0; x itself, or 0, where there is no chance."""
+    """`mixed(x, kept, p)`, kept being true with probability 1 - p; x itself, or 0, where there is no chance."""
     if not 0 <= p <= 1:
         raise ValueError(f"{name}: p must be from 0 to 1, got {p}")
     if not training or p == 0:
         return x
     if p == 1:
         return x * 0
-    return mixed(x, to(ge(registry["rand"](shape), p), x.dtype), p)
+    return mixed(x, ge(registry["rand"](shape), p), p)
 
 
 def _dropped(name, x, p, training, shape):
@@ -25,7 +42,7 @@ def _dropped(name, x, p, training, shape):
 
 
 def _scaled(x, kept, p):
-    return x * (kept / (1 - p))
+    return keep(kept, x, scale=1 / (1 - p))
 
 
 def _features(name, x):
@@ -148,6 +165,7 @@ def _alpha_dropped(name, x, p, training, shape):
 
 def _saturated(x, kept, p):
     scale = ((1 - p) * (1 + p * SATURATED**2)) ** -0.5
+    kept = to(kept, x.dtype)
     return x * (kept * scale) + ((1 - kept) * (SATURATED * scale) - SATURATED * scale * p)
 
 

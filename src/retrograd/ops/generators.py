@@ -6,7 +6,7 @@ import os
 import threading
 from contextlib import contextmanager
 
-from retrograd import backend
+from retrograd.backend import streams
 from retrograd.core import dtype as dtypes
 from retrograd.ops.functions import function
 from retrograd.ops.layout import CPU, check_device, is_device
@@ -49,7 +49,7 @@ class Generator:
     @property
     def _source(self):
         if self._made is None:
-            self._made = backend.random_source(self._seed)
+            self._made = streams.random_source(self._seed)
         return self._made
 
     def initial_seed(self):
@@ -77,6 +77,8 @@ class Generator:
     def draw(self, method, *args, **kwargs):
         """Numbers from the source's method of that name; one thread draws at a time."""
         with self._lock:
+            if method == "random":
+                return streams.uniform(self._source, *args)
             return getattr(self._source, method)(*args, **kwargs)
 
     def skip(self, method, *args):
@@ -86,7 +88,7 @@ class Generator:
             return
         size, dtype = (*args, dtypes.float64)[:2]
         with self._lock:
-            backend.skip_uniform(self._source, math.prod(size), dtype)
+            streams.skip_uniform(self._source, math.prod(size), dtype)
 
 
 def _restored(state):
