@@ -171,3 +171,34 @@ def test_steps_of_optimizers_write_into_what_they_read(name, layout):
     getattr(chosen, name)(*arrays, *map(np.float32, settings), out=tuple(arrays[i] for i in written))
     for one, other in zip(arrays, expected, strict=True):
         check(one, other, 16, 16)
+
+
+STEPS = {"lstm": (9, 2), "lstm_grad": (11, 5), "gru": (7, 1), "gru_grad": (8, 5)}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", STEPS)
+def test_steps_of_recurrent_networks_are_exact_to_a_few_ulp(name, dtype, layout):
+    inputs, outputs = STEPS[name]
+    operands = [laid(normal(dtype, 37, 53, seed=i), layout) for i in range(inputs)]
+    out = tuple(np.full_like(operands[0], 7) for _ in range(outputs))
+    getattr(chosen, name)(*operands, out=out)
+    wider = tuple(map(wide, out))
+    expected = getattr(twins, name)(*map(wide, operands), **({"out": wider} if "grad" in name else {}))
+    for got, part in zip(out, expected if isinstance(expected, tuple) else (expected,), strict=True):
+        check(got, part, 8, 64)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gates_stay_gates_at_the_ends_of_numbers(dtype):
+    x = np.array(HARD, dtype)
+    zeros, ones = np.zeros_like(x), np.ones_like(x)
+    with np.errstate(all="ignore"):
+        for name, operands in {
+            "lstm": [x, zeros, x, zeros, zeros, zeros, zeros, zeros, ones],
+            "gru": [x, x, x, zeros, zeros, x, ones],
+        }.items():
+            got, expected = getattr(chosen, name)(*operands), getattr(twins, name)(*operands)
+            for mine, part in zip(np.atleast_2d(got), np.atleast_2d(expected), strict=True):
+                check(mine, part, 8, 4)

@@ -11,6 +11,7 @@ from retrograd.backend.matrices import *  # noqa: F403
 from retrograd.backend.places import *  # noqa: F403
 from retrograd.backend.places import check_range, kernels_for
 from retrograd.backend.pooling import *  # noqa: F403
+from retrograd.backend.recurrent import *  # noqa: F403
 from retrograd.backend.sampling import *  # noqa: F403
 from retrograd.backend.sorting import *  # noqa: F403
 from retrograd.backend.special import *  # noqa: F403

@@ -24,6 +24,7 @@ sigmoid, sigmoid_grad, silu, silu_grad = chosen.sigmoid, chosen.sigmoid_grad, ch
 relu, relu_grad = chosen.relu, chosen.relu_grad
 tanh_grad, softplus, softplus_grad = chosen.tanh_grad, chosen.softplus, chosen.softplus_grad
 masked, uniform = chosen.masked, chosen.uniform
+lstm, lstm_grad, gru, gru_grad = chosen.lstm, chosen.lstm_grad, chosen.gru, chosen.gru_grad
 descent, momentum, adam, amsgrad = chosen.descent, chosen.momentum, chosen.adam, chosen.amsgrad
 standardize_rows, mix_rows, affine_rows = chosen.standardize_rows, chosen.mix_rows, chosen.affine_rows
 softmax_rows, softmax_grad_rows = chosen.softmax_rows, chosen.softmax_grad_rows

@@ -66,6 +66,8 @@ PyMODINIT_FUNC PyInit_native() {
         if (!add(module, of_rows[i])) return nullptr;
     for (int i = 0; i < count_of_updates; i++)
         if (!add(module, of_updates[i])) return nullptr;
+    for (int i = 0; i < count_of_gates; i++)
+        if (!add(module, of_gates[i])) return nullptr;
     for (int i = 0; i < count_of_chance; i++)
         if (!add(module, of_chance[i])) return nullptr;
     return add_arithmetic(module) && add_scatter(module) && add_chance(module) ? module : nullptr;

@@ -139,6 +139,14 @@ INLINE T sigmoid_of(T x) {
     return (x >= T(0) ? T(1) : e) / (T(1) + e);
 }
 
+// With e = exp(-2 |x|) - 1, in which near 0 no digit is lost, the hyperbolic tangent of |x| is -e / (e + 2).
+template <class T>
+INLINE T tanh_of(T x) {
+    T z = T(-2) * std::fabs(x), r, k = split(z < Format<T>::lowest ? Format<T>::lowest : z, r), scale = power_of_two(k);
+    T e = (scale - T(1)) + scale * (r + r * r * exp_rest(r)), y = -e / (e + T(2));
+    return x < T(0) ? -y : y;
+}
+
 template <class T>
 INLINE T silu_of(T x) {
     return x * sigmoid_of(x);

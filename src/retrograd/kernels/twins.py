@@ -194,6 +194,48 @@ def uniform(key, counter, out):
     np.random.Generator(np.random.Philox(key=key, counter=counter)).random(out=out, dtype=out.dtype)
 
 
+# ------------------------------------------------------------------------------------ gates of recurrent networks
+
+
+def lstm(xi, xf, xg, xo, hi, hf, hg, ho, before):
+    """The states h and c after a step of an LSTM: what input and state add to its gates, and c before."""
+    i, f, g, o = _lstm_gates(xi, xf, xg, xo, hi, hf, hg, ho)
+    after = f * before + i * g
+    return o * np.tanh(after), after
+
+
+def lstm_grad(gh, gc, xi, xf, xg, xo, hi, hf, hg, ho, before, out):
+    """The cotangents of the gates and of c before, written into out, from those of h and c after."""
+    i, f, g, o = _lstm_gates(xi, xf, xg, xo, hi, hf, hg, ho)
+    top = np.tanh(f * before + i * g)
+    gc = gc + gh * o * (1 - top * top)
+    found = gc * g * (i * (1 - i)), gc * before * (f * (1 - f)), gc * i * (1 - g * g), gh * top * (o * (1 - o)), gc * f
+    for to, part in zip(out, found, strict=True):
+        to[...] = part
+    return out
+
+
+def _lstm_gates(xi, xf, xg, xo, hi, hf, hg, ho):
+    return sigmoid(xi + hi), sigmoid(xf + hf), np.tanh(xg + hg), sigmoid(xo + ho)
+
+
+def gru(xr, xz, xn, hr, hz, hn, h):
+    """The state after a step of a GRU: what input and state add to its gates, and the state before."""
+    n, z = np.tanh(xn + sigmoid(xr + hr) * hn), sigmoid(xz + hz)
+    return n + z * (h - n)
+
+
+def gru_grad(g, xr, xz, xn, hr, hz, hn, h, out):
+    """The cotangents of r, z, xn, hn and h, written into out; those of r and z are both the input's and the state's."""
+    r, z = sigmoid(xr + hr), sigmoid(xz + hz)
+    n = np.tanh(xn + r * hn)
+    of_new = g * (1 - z) * (1 - n * n)
+    found = of_new * hn * (r * (1 - r)), g * (h - n) * (z * (1 - z)), of_new, of_new * r, g * z
+    for to, part in zip(out, found, strict=True):
+        to[...] = part
+    return out
+
+
 # ------------------------------------------------------------------------------------------ steps of optimizers
 
 

@@ -11,6 +11,9 @@ _relu = operator_named("relu")
 _sigmoid = operator_named("sigmoid")
 _tanh = operator_named("tanh")
 
+_lstm_step = operator_named("lstm_step")
+_gru_step = operator_named("gru_step")
+
 State = tuple[Any, ...]
 Step = Callable[[Any, State], State]
 
@@ -57,9 +60,13 @@ def _lstm(weights: Weights) -> Step:
 
     def step(gates: Any, state: State) -> State:
         h, c = state
-        i, f, g, o = (gates + F.linear(h, hidden)).chunk(4, -1)
-        c = _sigmoid(f) * c + _sigmoid(i) * _tanh(g)
-        h = _sigmoid(o) * _tanh(c)
+        of_hidden = F.linear(h, hidden)
+        if _has_kernel(gates, of_hidden, c):
+            h, c = _lstm_step([gates, of_hidden, c])
+        else:
+            i, f, g, o = (gates + of_hidden).chunk(4, -1)
+            c = _sigmoid(f) * c + _sigmoid(i) * _tanh(g)
+            h = _sigmoid(o) * _tanh(c)
         return (h if projection is None else F.linear(h, projection)), c
 
     return step
@@ -71,13 +78,20 @@ def _gru(weights: Weights) -> Step:
 
     def step(gates: Any, state: State) -> State:
         (h,) = state
+        of_hidden = F.linear(h, hidden, bias)
+        if _has_kernel(gates, of_hidden, h):
+            return (_gru_step([gates, of_hidden, h]),)
         of_input, new = gates.split((2 * size, size), -1)
-        of_hidden, memory = F.linear(h, hidden, bias).split((2 * size, size), -1)
+        of_hidden, memory = of_hidden.split((2 * size, size), -1)
         r, z = _sigmoid(of_input + of_hidden).chunk(2, -1)
         n = _tanh(new + r * memory)
         return (n + z * (h - n),)
 
     return step
+
+
+def _has_kernel(*tensors: Any) -> bool:
+    return tensors[0].dtype.char in "fd" and all(t.dtype == tensors[0].dtype for t in tensors)
 
 
 KINDS = {

@@ -54,6 +54,7 @@ from retrograd.ops import pool as pool
 from retrograd.ops import printing as printing
 from retrograd.ops import products as products
 from retrograd.ops import random as random
+from retrograd.ops import recurrent as recurrent
 from retrograd.ops import reduce as reduce
 from retrograd.ops import resize as resize
 from retrograd.ops import scan as scan

@@ -1,0 +1,243 @@
+"""Steps of recurrent networks, forward and backward in one pass over memory each.
+
+S. Hochreiter and J. Schmidhuber, Long short-term memory, Neural Computation 9 (1997); K. Cho et al., Learning phrase
+representations using RNN encoder-decoder, arXiv 1406.1078.
+"""
+
+from retrograd.core import Aval, Definition, op, registry
+from retrograd.ops.batching import all_batched
+from retrograd.ops.pointwise import sigmoid, tanh
+from retrograd.ops.split import chunk
+from retrograd.ops.view import cat
+
+
+class Step(Definition):
+    """Of tensors x and h (..., gates n), which input and state add to the gates, and a state (..., n).
+
+    Both modes need one derivative of second order: how the way back changes along a direction, or, as the order of
+    derivation makes no difference, how a tangent changes, times the cotangents.  Each step calls it its `bend`.
+    """
+
+    public = False
+    method = False
+    gates = 4
+
+    @classmethod
+    def batch(cls, batched, n, *tensors):
+        return registry[cls.__name__](list(all_batched(tensors, batched, n)))
+
+    @classmethod
+    def check(cls, *tensors):
+        """The shapes and dtypes of cotangents, which are like the state, and of x, h and the state, the last three."""
+        *cotangents, x, h, state = tensors
+        name, wanted = cls.__name__, (*state.shape[:-1], cls.gates * state.shape[-1])
+        if x.dtype.char not in "fd" or {t.dtype for t in tensors} != {x.dtype}:
+            dtypes = ", ".join(str(t.dtype) for t in tensors)
+            raise TypeError(f"{name}: expected float32 or float64, all alike, got {dtypes}")
+        if x.shape != wanted or h.shape != wanted or any(g.shape != state.shape for g in cotangents):
+            raise ValueError(f"{name}: gates {x.shape} and {h.shape} must be {wanted}, for a state {state.shape}")
+
+
+def _zeros_for_none(tangents, primals):
+    return [registry["zeros_like"](p) if t is None else t for t, p in zip(tangents, primals, strict=True)]
+
+
+def _slopes_of_sigmoid(s):
+    """Its first and second derivative where it is s."""
+    first = s * (1 - s)
+    return first, first * (1 - 2 * s)
+
+
+def _slopes_of_tanh(t):
+    first = 1 - t * t
+    return first, -2 * t * first
+
+
+# ------------------------------------------------------------------------------------------------------- LSTM
+
+
+def _lstm_tangent(gates, c, moved, moved_c):
+    """How h and c change where the gates and c before do."""
+    i, f, g, o = _lstm_at(gates)
+    after = f * c + i * g
+    mi, mf, mg, mo = chunk(moved, 4, -1)
+    top = tanh(after)
+    dc = f * moved_c + c * f * (1 - f) * mf + g * i * (1 - i) * mi + i * (1 - g * g) * mg
+    return o * (1 - o) * mo * top + o * (1 - top * top) * dc, dc
+
+
+def _lstm_at(gates):
+    i, f, g, o = chunk(gates, 4, -1)
+    return sigmoid(i), sigmoid(f), tanh(g), sigmoid(o)
+
+
+def _lstm_bend(gh, gc, gates, c, moved, moved_c):
+    """How the cotangents of gates and c change where the gates and c do."""
+    i, f, g, o = _lstm_at(gates)
+    top = tanh(f * c + i * g)
+    (i1, i2), (f1, f2), (o1, o2) = map(_slopes_of_sigmoid, (i, f, o))
+    (g1, g2), (top1, top2) = map(_slopes_of_tanh, (g, top))
+    mi, mf, mg, mo = chunk(moved, 4, -1)
+    dc = f * moved_c + c * f1 * mf + g * i1 * mi + i * g1 * mg
+    flow = gc + gh * o * top1  # the cotangent of c after
+    bent = gh * (o1 * mo * top1 + o * top2 * dc)  # how that changes
+    of_i = bent * i1 * g + flow * (i2 * mi * g + i1 * g1 * mg)
+    of_f = bent * f1 * c + flow * (f2 * mf * c + f1 * moved_c)
+    of_g = bent * i * g1 + flow * (i1 * mi * g1 + i * g2 * mg)
+    of_o = gh * (o2 * mo * top + o1 * top1 * dc)
+    return cat([of_i, of_f, of_g, of_o], -1), bent * f + flow * f1 * mf
+
+
+@op("lstm_step(Tensor[] tensors) -> (Tensor h, Tensor c)")
+class lstm_step(Step):
+    """The states h and c after a step of an LSTM; tensors are x, h and c before, gates i, f, g, o."""
+
+    @classmethod
+    def impl(cls, xp, *tensors):
+        cls.check(*tensors)
+        return xp.lstm(*tensors)
+
+    @classmethod
+    def shape(cls, *tensors):
+        cls.check(*tensors)
+        return tensors[2], tensors[2]
+
+    def vjp_tensors(g, tensors):
+        gates, c = lstm_step_grad([*g, *tensors])
+        return [gates, gates, c]
+
+    @classmethod
+    def jvp(cls, op, primals, tangents, out, params):
+        x, h, c = primals
+        t_x, t_h, t_c = _zeros_for_none(tangents, primals)
+        return _lstm_tangent(x + h, c, t_x + t_h, t_c)
+
+    def samples(r):
+        yield (r(3, 8), r(3, 8), r(3, 2)), {}
+        yield (r(4), r(4), r(1)), {}
+
+    def errors(r):
+        yield (r(3, 8), r(3, 8), r(3, 4)), {}, ValueError, r"must be \(3, 16\), for a state \(3, 4\)"
+
+
+@op("lstm_step_grad(Tensor[] tensors) -> (Tensor gates, Tensor c)")
+class lstm_step_grad(Step):
+    """The cotangents of the gates and of c before; tensors are those of h and c after, then x, h and c before."""
+
+    @classmethod
+    def impl(cls, xp, *tensors):
+        cls.check(*tensors)
+        return xp.lstm_grad(*tensors)
+
+    @classmethod
+    def shape(cls, *tensors):
+        cls.check(*tensors)
+        return tensors[2], tensors[4]
+
+    def vjp_tensors(g, tensors):
+        gh, gc, x, h, c = tensors
+        gates, of_c = _lstm_bend(gh, gc, x + h, c, *g)
+        return [*_lstm_tangent(x + h, c, *g), gates, gates, of_c]
+
+    @classmethod
+    def jvp(cls, op, primals, tangents, out, params):
+        gh, gc, x, h, c = primals
+        t_gh, t_gc, t_x, t_h, t_c = _zeros_for_none(tangents, primals)
+        along = lstm_step_grad([t_gh, t_gc, x, h, c])
+        bent = _lstm_bend(gh, gc, x + h, c, t_x + t_h, t_c)
+        return along[0] + bent[0], along[1] + bent[1]
+
+    def samples(r):
+        yield (r(3, 2), r(3, 2), r(3, 8), r(3, 8), r(3, 2)), {}
+
+
+# -------------------------------------------------------------------------------------------------------- GRU
+
+
+def _gru_at(x, h):
+    """The gates r, z and n, and what r lets through."""
+    (xr, xz, xn), (hr, hz, hn) = chunk(x, 3, -1), chunk(h, 3, -1)
+    r = sigmoid(xr + hr)
+    return r, sigmoid(xz + hz), tanh(xn + r * hn), hn
+
+
+def _gru_tangent(x, h, state, moved_x, moved_h, moved):
+    """How the state after changes where the gates and the state before do."""
+    r, z, n, hn = _gru_at(x, h)
+    (ar, az, an), (br, bz, bn) = chunk(moved_x, 3, -1), chunk(moved_h, 3, -1)
+    inner = an + r * (1 - r) * (ar + br) * hn + r * bn
+    return (1 - z) * (1 - n * n) * inner + z * (1 - z) * (az + bz) * (state - n) + z * moved
+
+
+def _gru_bend(g, x, h, state, moved_x, moved_h, moved):
+    """How the cotangents of x, h and the state change where these do."""
+    r, z, n, hn = _gru_at(x, h)
+    (ar, az, an), (br, bz, bn) = chunk(moved_x, 3, -1), chunk(moved_h, 3, -1)
+    (r1, r2), (z1, z2), (n1, n2) = _slopes_of_sigmoid(r), _slopes_of_sigmoid(z), _slopes_of_tanh(n)
+    mr, mz = ar + br, az + bz
+    inner = an + r1 * mr * hn + r * bn
+    flow = g * (1 - z) * n1  # the cotangent of what n is the tangent of
+    bent = g * ((1 - z) * n2 * inner - z1 * mz * n1)  # how that changes
+    of_r = bent * r1 * hn + flow * (r2 * mr * hn + r1 * bn)
+    of_z = g * (z2 * mz * (state - n) + z1 * (moved - n1 * inner))
+    return cat([of_r, of_z, bent], -1), cat([of_r, of_z, bent * r + flow * r1 * mr], -1), g * z1 * mz
+
+
+@op("gru_step(Tensor[] tensors) -> Tensor")
+class gru_step(Step):
+    """The state after a step of a GRU; tensors are x, h and the state before, gates r, z, n, of which n takes r h."""
+
+    gates = 3
+
+    @classmethod
+    def impl(cls, xp, *tensors):
+        cls.check(*tensors)
+        return xp.gru(*tensors)
+
+    @classmethod
+    def shape(cls, *tensors):
+        cls.check(*tensors)
+        return Aval(tensors[2].shape, tensors[2].dtype)
+
+    def vjp_tensors(g, tensors):
+        return list(gru_step_grad([g, *tensors]))
+
+    @classmethod
+    def jvp(cls, op, primals, tangents, out, params):
+        return _gru_tangent(*primals, *_zeros_for_none(tangents, primals))
+
+    def samples(r):
+        yield (r(3, 6), r(3, 6), r(3, 2)), {}
+        yield (r(3), r(3), r(1)), {}
+
+    def errors(r):
+        yield (r(3, 8), r(3, 8), r(3, 4)), {}, ValueError, r"must be \(3, 12\), for a state \(3, 4\)"
+
+
+@op("gru_step_grad(Tensor[] tensors) -> (Tensor x, Tensor h, Tensor state)")
+class gru_step_grad(Step):
+    """The cotangents of x, h and the state before; tensors are that of the state after, then these three."""
+
+    gates = 3
+
+    @classmethod
+    def impl(cls, xp, *tensors):
+        cls.check(*tensors)
+        return xp.gru_grad(*tensors)
+
+    @classmethod
+    def shape(cls, *tensors):
+        cls.check(*tensors)
+        return tensors[1:]
+
+    def vjp_tensors(g, tensors):
+        return [_gru_tangent(*tensors[1:], *g), *_gru_bend(*tensors, *g)]
+
+    @classmethod
+    def jvp(cls, op, primals, tangents, out, params):
+        t_g, *moved = _zeros_for_none(tangents, primals)
+        along, bent = gru_step_grad([t_g, *primals[1:]]), _gru_bend(*primals, *moved)
+        return tuple(a + b for a, b in zip(along, bent, strict=True))
+
+    def samples(r):
+        yield (r(3, 2), r(3, 6), r(3, 6), r(3, 2)), {}
