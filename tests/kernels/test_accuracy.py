@@ -160,6 +160,36 @@ def test_norms_of_rows_and_their_slopes_are_those_of_the_twin(dtype, center, lay
         check(one, other, 16, 3000)
 
 
+FAR = {  # rows by which a variance from one pass loses its digits
+    "first apart": lambda z: np.concatenate([[1e4], z]),
+    "first zeros": lambda z: np.concatenate([np.zeros(100), 1000 + z]),
+    "far from zero": lambda z: 1e4 + z,
+    "all but alike": lambda z: 3e5 + (np.arange(z.size) == 7),
+    "alike": lambda z: np.full(z.size, 0.1),
+    "huge": lambda z: np.sign(z) * 1e15,
+    "with nan": lambda z: np.concatenate([z, [np.nan]]),
+    "with inf": lambda z: np.concatenate([[-np.inf], z]),
+}
+
+
+@pytest.mark.parametrize("center", [0, 1])
+@pytest.mark.parametrize("row", FAR)
+def test_norms_of_rows_far_from_their_first_number_keep_their_digits(row, center):
+    x = FAR[row](np.random.default_rng(0).standard_normal(3000)).astype(np.float32)[None]
+    g, weight, bias = normal(np.float32, *x.shape, seed=1), *normal(np.float32, 2, x.shape[1], seed=2)
+    eps = np.float32(1e-3)
+    with np.errstate(all="ignore"):
+        size = (
+            np.nan_to_num(np.abs(np.mean(wide(x))) / np.sqrt(np.var(wide(x)) + eps), nan=0.0) * center
+        )  # the mean is rounded as x is
+        exact = twins.norm_rows(*map(wide, (x, weight, bias)), eps, center)
+        slopes = twins.norm_grad_rows(*map(wide, (g, x, weight)), eps, center)
+    check(chosen.norm_rows(x, weight, bias, eps, np.float32(center)), exact, 16, 16 + 4 * size)
+    found = chosen.norm_grad_rows(g, x, weight, eps, np.float32(center))
+    for one, other in zip(found, slopes, strict=True):
+        check(one, other, 64, 200 * (1 + size))
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", ["adam", "momentum"])
 def test_steps_of_optimizers_write_into_what_they_read(name, layout):

@@ -60,15 +60,17 @@ PyMODINIT_FUNC PyInit_native() {
     import_umath();
     PyObject* module = PyModule_Create(&definition);
     if (!module) return nullptr;
-    for (int i = 0; i < count_of_numbers; i++)
-        if (!add(module, of_numbers[i])) return nullptr;
-    for (int i = 0; i < count_of_rows; i++)
-        if (!add(module, of_rows[i])) return nullptr;
-    for (int i = 0; i < count_of_updates; i++)
-        if (!add(module, of_updates[i])) return nullptr;
-    for (int i = 0; i < count_of_gates; i++)
-        if (!add(module, of_gates[i])) return nullptr;
-    for (int i = 0; i < count_of_chance; i++)
-        if (!add(module, of_chance[i])) return nullptr;
+    const struct {
+        const Kernel* kernels;
+        int count;
+    } tables[] = {{of_numbers, count_of_numbers},
+                  {of_rows, count_of_rows},
+                  {of_norms, count_of_norms},
+                  {of_updates, count_of_updates},
+                  {of_gates, count_of_gates},
+                  {of_chance, count_of_chance}};
+    for (const auto& table : tables)
+        for (int i = 0; i < table.count; i++)
+            if (!add(module, table.kernels[i])) return nullptr;
     return add_arithmetic(module) && add_scatter(module) && add_chance(module) ? module : nullptr;
 }

@@ -5,36 +5,88 @@
 
 namespace retrograd {
 
-constexpr npy_intp LANES = 32, PIECE = 1024;
+// Sums are made in lanes side by side, as many as processors have vectors to add to at the same time.
+constexpr npy_intp PIECE = 1024;
+template <class T>
+constexpr npy_intp LANES = 128 / sizeof(T);
 
-// The sum of f(i) for i < n: lanes side by side, pieces in double precision.
-template <class T, class F>
-INLINE double summed(npy_intp n, F f) {
-    double total = 0;
-    for (npy_intp start = 0; start < n; start += PIECE) {
-        npy_intp end = n - start < PIECE ? n : start + PIECE, i = start;
-        T lanes[LANES] = {};
-        for (; i + LANES <= end; i += LANES)
-            for (npy_intp k = 0; k < LANES; k++) lanes[k] += f(i + k);
-        T rest = 0;
-        for (; i < end; i++) rest += f(i);
-        for (npy_intp k = 0; k < LANES; k++) rest += lanes[k];
-        total += rest;
+// The sum of some lanes, a power of two: halves are added until one is left.
+template <npy_intp count, class T>
+INLINE T folded(T* lanes) {
+    if constexpr (count > 1) {
+        for (npy_intp k = 0; k < count / 2; k++) lanes[k] += lanes[k + count / 2];
+        folded<count / 2>(lanes);
     }
-    return total;
+    return lanes[0];
+}
+
+// Rows that come soon, to be asked for while those before them are read: the processor's own guesses end with a row.
+template <class T, int count>
+struct Soon {
+    const char* rows[count];
+
+    INLINE void fetch(npy_intp i, npy_intp numbers) const {
+#if defined(__GNUC__)
+        for (const char* row : rows)
+            for (npy_intp k = 0; k < numbers; k += 64 / sizeof(T)) __builtin_prefetch(row + (i + k) * sizeof(T));
+#endif
+    }
+};
+template <class T>
+struct Soon<T, 0> {
+    INLINE void fetch(npy_intp, npy_intp) const {}
+};
+
+// Several sums over i < n in one pass, in pieces that are added up in double precision: add(i, to) adds to the numbers
+// to(0), to(1), ...
+template <class T, int count>
+struct Sums {
+    double total[count] = {};
+
+    template <class F, int rows = 0>
+    INLINE Sums(npy_intp n, F add, Soon<T, rows> soon = {}) {
+        for (npy_intp start = 0; start < n; start += PIECE) {
+            npy_intp end = n - start < PIECE ? n : start + PIECE, i = start;
+            T lanes[count][LANES<T>] = {};
+            for (; i + LANES<T> <= end; i += LANES<T>) {
+                soon.fetch(i, LANES<T>);
+                for (npy_intp k = 0; k < LANES<T>; k++) add(i + k, [&](int which) -> T& { return lanes[which][k]; });
+            }
+            for (npy_intp k = 0; k < end - i; k++) add(i + k, [&](int which) -> T& { return lanes[which][k]; });
+            for (int which = 0; which < count; which++) total[which] += folded<LANES<T>>(lanes[which]);
+        }
+    }
+};
+
+// The sum of f(i) over i < n.
+template <class T, class F, int rows = 0>
+INLINE double summed(npy_intp n, F f, Soon<T, rows> soon = {}) {
+    return Sums<T, 1>(n, [&](npy_intp i, auto to) { to(0) += f(i); }, soon).total[0];
+}
+
+// The largest of some lanes, a power of two.
+template <npy_intp count, class T>
+INLINE T top_of(T* lanes) {
+    if constexpr (count > 1) {
+        const T* others = lanes + count / 2;
+        for (npy_intp k = 0; k < count / 2; k++) lanes[k] = others[k] > lanes[k] ? others[k] : lanes[k];
+        top_of<count / 2>(lanes);
+    }
+    return lanes[0];
 }
 
 // The largest number, as if NaN were none; -inf of an empty row.
-template <class T>
-INLINE T largest(const T* x, npy_intp n) {
-    T lanes[LANES], top = -INFINITY;
-    for (npy_intp k = 0; k < LANES; k++) lanes[k] = top;
+template <class T, int rows = 0>
+INLINE T largest(const T* x, npy_intp n, Soon<T, rows> soon = {}) {
+    T lanes[LANES<T>];
+    for (npy_intp k = 0; k < LANES<T>; k++) lanes[k] = -INFINITY;
     npy_intp i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (npy_intp k = 0; k < LANES; k++) lanes[k] = x[i + k] > lanes[k] ? x[i + k] : lanes[k];
-    for (; i < n; i++) top = x[i] > top ? x[i] : top;
-    for (npy_intp k = 0; k < LANES; k++) top = lanes[k] > top ? lanes[k] : top;
-    return top;
+    for (; i + LANES<T> <= n; i += LANES<T>) {
+        soon.fetch(i, LANES<T>);
+        for (npy_intp k = 0; k < LANES<T>; k++) lanes[k] = x[i + k] > lanes[k] ? x[i + k] : lanes[k];
+    }
+    for (npy_intp k = 0; k < n - i; k++) lanes[k] = x[i + k] > lanes[k] ? x[i + k] : lanes[k];
+    return top_of<LANES<T>>(lanes);
 }
 
 // out = exp(x - top), and the sum of that.

@@ -5,8 +5,8 @@
 
 namespace retrograd {
 
-extern const Kernel of_numbers[], of_rows[], of_updates[], of_chance[], of_gates[];
-extern const int count_of_numbers, count_of_rows, count_of_updates, count_of_chance, count_of_gates;
+extern const Kernel of_numbers[], of_rows[], of_norms[], of_updates[], of_chance[], of_gates[];
+extern const int count_of_numbers, count_of_rows, count_of_norms, count_of_updates, count_of_chance, count_of_gates;
 
 // Functions that are no ufuncs; false, with an error, if they can't be added.
 bool add_arithmetic(PyObject* module);

@@ -1,0 +1,211 @@
+// Rows with mean 0 and variance 1, with weights and bias, forward and backward.
+
+#include <algorithm>
+
+#include "rows.hpp"
+#include "tables.hpp"
+
+namespace retrograd {
+namespace {
+
+// The mean and the variance of a row, and sums of `count` - 2 more things, from one pass: add(i, d, to) adds to the
+// sums 2, 3, ... what comes with d = x[i] - shift.  The shift is the first number, mostly; where that is more than two
+// standard deviations from the mean, which would cost digits, it is the mean, in a second pass.  Without `center` the
+// mean counts as 0.
+template <class T, int count>
+struct Moments {
+    T mean, variance;
+    double away, total[count];  // the mean from the shift; the sums
+
+    template <class F, int rows>
+    INLINE Moments(const T* x, bool center, npy_intp n, Soon<T, rows> soon, F add) {
+        T shift = center && n > 0 ? x[0] : T(0);
+        for (bool first = center;; first = false) {
+            const auto each = [=](npy_intp i, auto to) {
+                T d = x[i] - shift;
+                to(0) += d;
+                to(1) += d * d;
+                add(i, d, to);
+            };
+            const Sums<T, count> sums(n, each, soon);
+            std::copy(sums.total, sums.total + count, total);
+            const double square = total[1] / n;
+            away = center ? total[0] / n : 0;
+            mean = T(shift + away);
+            variance = T(square - away * away);
+            if (!first || !(5 * away * away > 4 * square)) break;
+            shift = mean;
+        }
+        variance = variance < 0 ? T(0) : variance;
+    }
+};
+
+template <class T>
+INLINE Moments<T, 2> moments(const T* x, bool center, npy_intp n, const char* soon) {
+    return Moments<T, 2>(x, center, n, Soon<T, 1>{{soon}}, [](npy_intp, T, auto) {});
+}
+
+template <class T>
+INLINE void norm(const T* x, T mean, T scale, const T* weight, const T* bias, T* out, npy_intp n) {
+    IN_ANY_ORDER
+    for (npy_intp i = 0; i < n; i++) out[i] = (x[i] - mean) * scale * weight[i] + bias[i];
+}
+
+#define OF_ROWS(T)                                                                               \
+    LOOP(norm_rows, T) {                                                                         \
+        npy_intp n = dimensions[1];                                                              \
+        Reader<T> read(steps[6], n), weight(steps[7], n), bias(steps[8], n);                     \
+        Writer<T> write(steps[9], n);                                                            \
+        for (npy_intp i = 0; i < dimensions[0]; i++) {                                           \
+            const T* x = read.at(PLACE(0));                                                      \
+            const Moments<T, 2> of = moments(x, number<T>(PLACE(4)) != 0, n, SOON(0));           \
+            const T scale = 1 / std::sqrt(of.variance + number<T>(PLACE(3)));                    \
+            norm(x, of.mean, scale, weight.at(PLACE(1)), bias.at(PLACE(2)), write.at(PLACE(5)), n);\
+            write.finish();                                                                      \
+        }                                                                                        \
+    }                                                                                            \
+    LOOP(standardize_rows, T) {                                                                  \
+        npy_intp n = dimensions[1];                                                              \
+        Reader<T> read(steps[5], n);                                                             \
+        Writer<T> write(steps[6], n);                                                            \
+        for (npy_intp i = 0; i < dimensions[0]; i++) {                                           \
+            const T* x = read.at(PLACE(0));                                                      \
+            T* out = write.at(PLACE(2));                                                         \
+            const Moments<T, 2> of = moments(x, true, n, SOON(0));                               \
+            const T mean = of.mean, scale = 1 / std::sqrt(of.variance + number<T>(PLACE(1)));    \
+            IN_ANY_ORDER                                                                         \
+            for (npy_intp j = 0; j < n; j++) out[j] = (x[j] - mean) * scale;                     \
+            *reinterpret_cast<T*>(PLACE(3)) = mean;                                              \
+            *reinterpret_cast<T*>(PLACE(4)) = of.variance;                                       \
+            write.finish();                                                                      \
+        }                                                                                        \
+    }                                                                                            \
+    LOOP(mix_rows, T) {                                                                          \
+        npy_intp n = dimensions[1];                                                              \
+        Reader<T> first(steps[6], n), second(steps[7], n);                                       \
+        Writer<T> write(steps[8], n);                                                            \
+        for (npy_intp i = 0; i < dimensions[0]; i++) {                                           \
+            const T *x = first.at(PLACE(0)), *y = second.at(PLACE(3));                           \
+            const T p = number<T>(PLACE(1)), q = number<T>(PLACE(2)), r = number<T>(PLACE(4));   \
+            T* out = write.at(PLACE(5));                                                         \
+            IN_ANY_ORDER                                                                         \
+            for (npy_intp j = 0; j < n; j++) out[j] = x[j] * p + y[j] * r + q;                   \
+            write.finish();                                                                      \
+        }                                                                                        \
+    }                                                                                            \
+    LOOP(affine_rows, T) {                                                                       \
+        npy_intp n = dimensions[1];                                                              \
+        Reader<T> first(steps[4], n), second(steps[5], n), third(steps[6], n);                   \
+        Writer<T> write(steps[7], n);                                                            \
+        for (npy_intp i = 0; i < dimensions[0]; i++) {                                           \
+            const T *x = first.at(PLACE(0)), *weight = second.at(PLACE(1)), *bias = third.at(PLACE(2)); \
+            T* out = write.at(PLACE(3));                                                         \
+            IN_ANY_ORDER                                                                         \
+            for (npy_intp j = 0; j < n; j++) out[j] = x[j] * weight[j] + bias[j];                \
+            write.finish();                                                                      \
+        }                                                                                        \
+    }
+
+OF_ROWS(float)
+OF_ROWS(double)
+
+// ------------------------------------------------------------------------------------ backward, summed by columns
+
+// With y = (x - mean) scale and h = g weight: out = scale (h - mean(h) - y mean(h y)); the sums of g y and of g grow.
+template <class T>
+INLINE void norm_grad(const T* g, const T* x, const T* weight, T eps, bool center, Soon<T, 2> soon, T* out, T* sums,
+                      npy_intp n) {
+    const Moments<T, 4> of(x, center, n, soon, [=](npy_intp i, T d, auto to) {
+        T h = g[i] * weight[i];
+        to(2) += h * d;
+        to(3) += h;
+    });
+    const T mean = of.mean, scale = 1 / std::sqrt(of.variance + eps), shift = center ? T(of.total[3] / n) : T(0);
+    const T slope = T((of.total[2] - of.away * of.total[3]) / n) * scale;
+    T* sums_of_g = sums + n;
+    IN_ANY_ORDER
+    for (npy_intp i = 0; i < n; i++) {
+        T y = (x[i] - mean) * scale;
+        sums[i] += g[i] * y;
+        sums_of_g[i] += g[i];
+        out[i] = scale * (g[i] * weight[i] - shift - y * slope);
+    }
+}
+
+// The columns' sums must not depend on how many threads there are: rows are summed in blocks that are the same for any
+// number of them, and within a block in groups, so that single precision does not add many numbers to a large one.
+constexpr npy_intp BLOCKS = 16, GROUP = 32;
+
+template <class T>
+struct NormGrad {
+    char** args;
+    const npy_intp* steps;  // from row to row and in a row: of g, x, then that of the weight, of out, of both sums
+    npy_intp n;
+};
+
+#define GRAD_OF_BLOCK(T)                                                                                          \
+    FOR_PROCESSORS void norm_grad_of_block(const NormGrad<T>& of, npy_intp begin, npy_intp end, double* totals) { \
+        char** args = of.args;                                                                                    \
+        const npy_intp *core = of.steps, n = of.n;                                                                \
+        Reader<T> read_g(core[1], n), read_x(core[3], n), read_weight(core[4], n);                                \
+        Writer<T> write(core[6], n);                                                                              \
+        const T *weight = read_weight.at(args[2]), eps = number<T>(args[3]);                                      \
+        bool center = number<T>(args[4]) != 0;                                                                    \
+        std::unique_ptr<T[]> sums(new T[2 * n]);                                                                  \
+        for (npy_intp i = begin; i < end;) {                                                                      \
+            std::fill(sums.get(), sums.get() + 2 * n, T(0));                                                      \
+            for (npy_intp last = end - i < GROUP ? end : i + GROUP; i < last; i++) {                              \
+                const char *g = args[0] + i * core[0], *x = args[1] + i * core[2];                                \
+                const Soon<T, 2> soon{{g + 2 * core[0], x + 2 * core[2]}};                                        \
+                T* out = write.at(args[5] + i * core[5]);                                                         \
+                norm_grad(read_g.at(g), read_x.at(x), weight, eps, center, soon, out, sums.get(), n);             \
+                write.finish();                                                                                   \
+            }                                                                                                     \
+            for (npy_intp k = 0; k < 2 * n; k++) totals[k] += sums[k];                                            \
+        }                                                                                                         \
+    }
+GRAD_OF_BLOCK(float)
+GRAD_OF_BLOCK(double)
+
+template <class T>
+void norm_grad_of_one(char** args, npy_intp m, npy_intp n, const npy_intp* core) {
+    npy_intp blocks = n > 0 ? m / (1 + ENOUGH / 4 / n) : 0;
+    blocks = blocks < 1 ? 1 : blocks > BLOCKS ? BLOCKS : blocks;
+    npy_intp size = (m + blocks - 1) / blocks;
+    std::unique_ptr<double[]> totals(new double[2 * n * blocks]());
+    NormGrad<T> of{args, core, n};
+    share(blocks, blocks * size * n < 2 * ENOUGH ? blocks : 1, [&](npy_intp first, npy_intp last) {
+        for (npy_intp b = first; b < last; b++)
+            if (b * size < m) norm_grad_of_block(of, b * size, (b + 1) * size < m ? (b + 1) * size : m, &totals[2 * n * b]);
+    });
+    for (npy_intp b = 1; b < blocks; b++)
+        for (npy_intp i = 0; i < 2 * n; i++) totals[i] += totals[2 * n * b + i];
+    for (npy_intp i = 0; i < n; i++) {
+        *reinterpret_cast<T*>(args[6] + i * core[7]) = T(totals[i]);
+        *reinterpret_cast<T*>(args[7] + i * core[8]) = T(totals[n + i]);
+    }
+}
+
+template <class T>
+void norm_grad_rows(char** args, const npy_intp* dimensions, const npy_intp* steps, void*) {
+    for (npy_intp k = 0; k < dimensions[0]; k++) {
+        char* there[8];
+        for (int j = 0; j < 8; j++) there[j] = args[j] + k * steps[j];
+        norm_grad_of_one<T>(there, dimensions[1], dimensions[2], steps + 8);
+    }
+    std::feclearexcept(FE_ALL_EXCEPT);
+}
+
+}  // namespace
+
+const Kernel of_norms[] = {
+    ROW(standardize_rows, 5, "TTTTT", 2, "(n),()->(n),(),()"),
+    ROW(mix_rows, 6, "TTTTTT", 5, "(n),(),(),(n),()->(n)"),
+    ROW(affine_rows, 4, "TTTT", 3, "(n),(n),(n)->(n)"),
+    ROW(norm_rows, 6, "TTTTTT", 5, "(n),(n),(n),(),()->(n)"),
+    {"norm_grad_rows", {norm_grad_rows<float>, norm_grad_rows<double>}, "TTTTTTTT", 5,
+     "(m,n),(m,n),(n),(),()->(m,n),(n),(n)"},
+};
+const int count_of_norms = sizeof of_norms / sizeof *of_norms;
+
+}  // namespace retrograd

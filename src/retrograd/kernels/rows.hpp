@@ -1,0 +1,69 @@
+// Rows of matrices: where they lie in memory, and loops for NumPy over all of them.
+#pragma once
+
+#include <memory>
+
+#include "loops.hpp"
+#include "sums.hpp"
+
+namespace retrograd {
+
+// ---------------------------------------------------------------------------------------------- rows in memory
+
+// A row without gaps to read: where it lies, or a copy if its numbers lie apart.
+template <class T>
+class Reader {
+public:
+    explicit Reader(npy_intp step, npy_intp n) : step(step), n(n), copy(step == sizeof(T) ? nullptr : new T[n]) {}
+    const T* at(const char* place) {
+        if (!copy) return reinterpret_cast<const T*>(place);
+        for (npy_intp i = 0; i < n; i++) copy[i] = *reinterpret_cast<const T*>(place + i * step);
+        return copy.get();
+    }
+
+private:
+    npy_intp step, n;
+    std::unique_ptr<T[]> copy;
+};
+
+// A row without gaps to write to, which `finish` puts into its place.
+template <class T>
+class Writer {
+public:
+    explicit Writer(npy_intp step, npy_intp n) : step(step), n(n), copy(step == sizeof(T) ? nullptr : new T[n]) {}
+    T* at(char* where) {
+        place = where;
+        return copy ? copy.get() : reinterpret_cast<T*>(place);
+    }
+    void finish() {
+        if (!copy) return;
+        for (npy_intp i = 0; i < n; i++) *reinterpret_cast<T*>(place + i * step) = copy[i];
+    }
+
+private:
+    npy_intp step, n;
+    char* place = nullptr;
+    std::unique_ptr<T[]> copy;
+};
+
+template <class T>
+T number(const char* place) {
+    return *reinterpret_cast<const T*>(place);
+}
+
+// ------------------------------------------------------------------------------------------- loops over all rows
+
+// `steps` has those from row to row first, one for each operand, then those in a row, one for each that has rows.
+#define LOOP(name, T) FOR_PROCESSORS void name##_##T(char** args, const npy_intp* dimensions, const npy_intp* steps, void*)
+#define PLACE(k) (args[k] + i * steps[k])
+
+// The row of an operand that is read after the next one.
+#define SOON(k) (args[k] + (i + 2) * steps[k])
+
+// A kernel's row of the table.
+#define ROW(name, operands, types, inputs, signature)                                                                \
+    {                                                                                                                \
+        #name, {shared<name##_float, operands, true>, shared<name##_double, operands, true>}, types, inputs, signature \
+    }
+
+}  // namespace retrograd
