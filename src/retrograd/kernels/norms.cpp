@@ -27,7 +27,7 @@ struct Moments {
                 to(1) += d * d;
                 add(i, d, to);
             };
-            const Sums<T, count> sums(n, each, soon);
+            const SumsOf<T, count> sums(n, each, soon);
             std::copy(sums.total, sums.total + count, total);
             const double square = total[1] / n;
             away = center ? total[0] / n : 0;

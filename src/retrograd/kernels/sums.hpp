@@ -40,11 +40,11 @@ struct Soon<T, 0> {
 // Several sums over i < n in one pass, in pieces that are added up in double precision: add(i, to) adds to the numbers
 // to(0), to(1), ...
 template <class T, int count>
-struct Sums {
+struct SumsOf {
     double total[count] = {};
 
     template <class F, int rows = 0>
-    INLINE Sums(npy_intp n, F add, Soon<T, rows> soon = {}) {
+    INLINE SumsOf(npy_intp n, F add, Soon<T, rows> soon = {}) {
         for (npy_intp start = 0; start < n; start += PIECE) {
             npy_intp end = n - start < PIECE ? n : start + PIECE, i = start;
             T lanes[count][LANES<T>] = {};
@@ -61,7 +61,7 @@ struct Sums {
 // The sum of f(i) over i < n.
 template <class T, class F, int rows = 0>
 INLINE double summed(npy_intp n, F f, Soon<T, rows> soon = {}) {
-    return Sums<T, 1>(n, [&](npy_intp i, auto to) { to(0) += f(i); }, soon).total[0];
+    return SumsOf<T, 1>(n, [&](npy_intp i, auto to) { to(0) += f(i); }, soon).total[0];
 }
 
 // The largest of some lanes, a power of two.
