@@ -16,7 +16,7 @@ PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -m pytes
 help:
 	@echo "make demo    train a small model over four pipeline stages (ARGS='--stages 2' passes options on)"
 	@echo "make test    all tests and doctests, compiled and then as plain Python"
-	@echo "make bench   operators beside PyTorch's; bench-autodiff, -kernels and -memory measure other things"
+	@echo "make bench   all benchmarks beside the peers, into docs/; bench-steps, -kernels and others run one"
 	@echo "make cluster | recovery    pipelines on a Ray cluster; workers killed and restarted"
 	@echo "make docs    the documentation as a site, into build/site"
 	@echo "make lint | format | types | parity | sanitize | mutations | stubs | build | env | clean"
@@ -48,14 +48,11 @@ docs: $(VENV)/docs.stamp $(COMPILED)
 	$(VENV)/bin/python tools/website.py
 	$(VENV)/bin/zensical build --strict --clean --config-file build/mkdocs.yml
 
-bench: bench-overhead
+bench: bench-all
 
-# On several threads.
-bench-kernels: $(PEERS)/peers.stamp $(COMPILED)
-	$(PEERS)/bin/python benchmarks/kernels.py $(ARGS)
-
+# The harness says how many threads each process has.
 bench-%: $(PEERS)/peers.stamp $(COMPILED)
-	OMP_NUM_THREADS=1 $(PEERS)/bin/python benchmarks/$*.py $(ARGS)
+	$(PEERS)/bin/python benchmarks/$*.py $(ARGS)
 
 parity: $(PEERS)/peers.stamp $(COMPILED)
 	OMP_NUM_THREADS=1 $(PEERS)/bin/python -m pytest tests/parity $(ARGS)

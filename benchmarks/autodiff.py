@@ -1,12 +1,14 @@
 """What autograd's tools cost: gradcheck, Function, anomaly mode and the profiler, in retrograd and PyTorch.
 
-    python benchmarks/autodiff.py [--rounds 15] [--threads 2] [--json FILE] [--check]
+    python benchmarks/autodiff.py [--rounds 9] [--json FILE] [--check]
 
-Subjects take turns in one run, each with as many threads; figures are medians.
+Two threads.  Rows of anomaly mode and the profiler come twice, with the tool off and on; the second table has the
+ratio of the two, and what the tool adds per operator or node.
 """
 
 import argparse
-import gc
+import importlib
+import statistics
 import sys
 import warnings
 from collections.abc import Callable
@@ -14,11 +16,12 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
-from common import ONE_THREAD, cells, interleaved, judged, main, parser, present, seconds, table, verdict
+from retrograd.bench import Case, Row, Subject, Suite, Table, library, main, measured, parser
 
 N = 100  # inputs and outputs of the function that is checked
 CALLS = 200  # of Function.apply per sample
 STEPS = 5  # of training per sample
+THREADS = 2
 CHAIN = 1000
 QUIET = {"KINETO_LOG_LEVEL": "99"}  # or PyTorch's profiler writes a line each time
 
@@ -65,24 +68,19 @@ class Library(NamedTuple):
     tools: dict[str, Callable[[], AbstractContextManager]]
 
 
-def retrograd() -> Library:
-    """Ours."""
-    import retrograd as rg
-    from retrograd.autograd import anomaly_mode, gradcheck, gradgradcheck, profiler
-
-    tools = {"anomaly": anomaly_mode.detect_anomaly, "profiler": profiler.profile}
-    return Library(rg, gradcheck, gradgradcheck, tools)
-
-
-def torch() -> Library:
-    """PyTorch; the environment says how many threads it has."""
-    import torch as pytorch
-
-    tools = {"anomaly": pytorch.autograd.detect_anomaly, "profiler": pytorch.autograd.profiler.profile}
-    return Library(pytorch, pytorch.autograd.gradcheck, pytorch.autograd.gradgradcheck, tools)
+def tools_of(m: Any) -> Library:
+    """Those of retrograd or PyTorch."""
+    autograd = m.autograd
+    detect = getattr(autograd, "anomaly_mode", autograd).detect_anomaly
+    tools = {"anomaly": detect, "profiler": importlib.import_module(f"{m.__name__}.autograd.profiler").profile}
+    return Library(m, autograd.gradcheck, autograd.gradgradcheck, tools)
 
 
-SUBJECTS: dict[str, Callable[[], Library]] = {"retrograd": retrograd, "PyTorch": torch, "unprofiled": retrograd}
+SUBJECTS = {
+    "retrograd": Subject("retrograd"),
+    "PyTorch": Subject("torch", QUIET),
+    "unprofiled": Subject("retrograd"),
+}
 
 
 def checks(library: Library) -> dict[str, Callable[[], object]]:
@@ -185,80 +183,58 @@ def work(library: Library) -> dict[str, Callable[[], object]]:
     }
 
 
-def worker(name: str) -> Callable[[str], float | None]:
-    """The function from a row's name, with ' on' or ' off' after those that are switched, to seconds per operation."""
+def cases(name: str, threads: int) -> Callable[[str], Case | None]:
+    """The function from row, with " on" or " off" after those that are switched, to case."""
     warnings.simplefilter("ignore")  # PyTorch's anomaly mode warns that it is slow
-    library = SUBJECTS[name]()
-    jobs = work(library)
+    subject = tools_of(library("retrograd" if name == "unprofiled" else name, threads))
+    jobs = work(subject)
 
-    def sample(row: str) -> float | None:
-        gc.collect()
+    def case(row: str) -> Case | None:
         if row == AFTER:
-            return seconds(jobs["chain"]) / (2 * CHAIN) if name != "PyTorch" else None
+            return Case(jobs["chain"], operations=2 * CHAIN, once=True) if name != "PyTorch" else None
         if name == "unprofiled":
             return None
         if row in PLAIN:
             what, operations, _ = PLAIN[row]
-            return seconds(jobs[what]) / operations
+            return Case(jobs[what], operations=operations, once=True)
         title, _, state = row.rpartition(" ")
         switched = SWITCHED[title]
-        with library.tools[switched.tool]() if state == "on" else nullcontext():
-            jobs[switched.what]()  # threads awake, memory warm
-            return seconds(jobs[switched.what]) / switched.operations
+        tool = subject.tools[switched.tool] if state == "on" else nullcontext
+        return Case(jobs[switched.what], operations=switched.operations, once=True, around=tool)
 
-    return sample
+    return case
 
 
 # ------------------------------------------------------------------------------------------------- measuring
 
 
-def plain_table(medians: dict, names: list[str]) -> tuple[str, bool]:
-    """Microseconds, our share of PyTorch's, and whether the budgets are met."""
-    lines, fine = [], True
-    for title, (_, _, budget) in PLAIN.items():
-        found = medians[title]
-        us = [found[name] * 1e6 if name in found else None for name in names]
-        share, ok = judged(found, budget)
-        fine = fine and ok
-        lines.append([title, *cells(us, "{:.1f}"), *share])
-    return table(["us", *names, "ratio", "budget", ""], lines), fine
-
-
-def switched_table(medians: dict, names: list[str]) -> tuple[str, bool]:
-    """Microseconds per operation off and on, their ratio and their difference; the budgets are ours."""
-    lines, fine = [], True
+def on_beside_off(made: Table) -> Table:
+    """Each tool's rows on and off, by library; notes say what the tool adds."""
+    found = {row.name: row.samples for row in made.rows}
+    rows, notes, fine = [], [], True
     for title, row in SWITCHED.items():
-        for name in names:
-            off, on = (medians[f"{title} {state}"].get(name) for state in ("off", "on"))
-            if off is None or on is None:
+        for name in ("retrograd", "PyTorch"):
+            off, on = (found.get(f"{title} {state}", {}).get(name) for state in ("off", "on"))
+            if not off or not on:
                 continue
-            ratio, extra = on / off, (on - off) * 1e6
-            ok = (row.ratio is None or ratio <= row.ratio) and (row.extra is None or extra <= row.extra)
-            budget = f"on/off {row.ratio}" if row.ratio else f"+{row.extra} us" if row.extra else ""
-            ours = name == "retrograd" and budget != ""
-            fine = fine and (ok or not ours)
-            figures = [*cells([off * 1e6, on * 1e6], "{:.1f}"), *cells([ratio, extra], "{:.2f}")]
-            lines.append([f"{title}: {name}", *figures, *([budget, verdict(ok)] if ours else ["", ""])])
-    return table(["us per step, operator or node", "off", "on", "on/off", "extra", "budget", ""], lines), fine
+            budgets = {"off": row.ratio} if row.ratio and name == "retrograd" else {}
+            rows.append(Row(f"{title}: {name}", {"on": on, "off": off}, budgets))
+            extra = statistics.median(a - b for a, b in zip(on, off, strict=True)) * 1e6
+            least = f", of {row.extra:g} allowed" if row.extra and name == "retrograd" else ""
+            notes.append(f"{title}: {name} adds {extra:.2f} us{least}")
+            fine = fine and not (least and row.extra and extra > row.extra)
+    return Table("Tools on and off, per step, operator or node", "us", rows, "on", made.threads, "", notes, fine)
 
 
-def report(options: argparse.Namespace) -> tuple[dict, bool]:
-    """Run everything: the figures, and whether every budget is met."""
-    environment = QUIET | dict.fromkeys(ONE_THREAD, str(options.threads))
-    rows = [*PLAIN, *(f"{title} {state}" for title in SWITCHED for state in ("off", "on")), AFTER]
-    with present(__file__, dict.fromkeys(SUBJECTS, environment)) as workers:
-        medians = interleaved(workers, rows, options.rounds)
-    names = [w.name for w in workers if w.name != "unprofiled"]
-    plain, within = plain_table(medians, names)
-    switched, light = switched_table(medians, names)
-    print(f"{plain}\n\n{switched}\n")
-    if {"retrograd", "unprofiled"} <= set(medians[AFTER]):
-        after, never = (medians[AFTER][name] * 1e6 for name in ("retrograd", "unprofiled"))
-        print(f"{AFTER}: {after:.3f} us per operator or node after profiling, {never:.3f} where it never was on")
-    return {"seconds": medians}, within and light
+def report(options: argparse.Namespace) -> list[Table]:
+    """Both tables, and the cost of a profiler that is off again."""
+    rows = {title: {"PyTorch": budget} if budget else {} for title, (_, _, budget) in PLAIN.items()}
+    plain = measured(Suite("Autograd's tools", __file__, rows, SUBJECTS, cases, "us", THREADS), options)
+    both = {f"{title} {state}": {} for title in SWITCHED for state in ("off", "on")}
+    switched = measured(Suite("Tools", __file__, {**both, AFTER: {}}, SUBJECTS, cases, "us", THREADS), options)
+    after = [row for row in switched.rows if row.name == AFTER]
+    return [plain, on_beside_off(switched), Table("After profiling", "us", after, threads=THREADS)]
 
 
 if __name__ == "__main__":
-    options = parser(__doc__, 15)
-    options.add_argument("--threads", type=int, default=2)
-    sys.exit(main(options, report, worker))
+    sys.exit(main(parser(__doc__, 9), report, cases))

@@ -1,9 +1,9 @@
 """What images cost: convolutions, pooling, padding and resizing, forward and backward, against PyTorch.
 
-    python benchmarks/convolution.py [--rounds 9] [--only conv] [--json FILE] [--check]
+    python benchmarks/convolution.py [--rounds 9] [--only TEXT] [--json FILE] [--check]
 
 retrograd and PyTorch, each a process with one thread, take turns.  A sample is one forward and backward pass in single
-precision, with gradients of images and weight.  Figures are medians over the rounds, in milliseconds.
+precision, with gradients of images and weight.
 
 What convolutions can reach is set by the matrix product of NumPy's BLAS, which is the last row.  An OpenBLAS that does
 not know a processor falls back to kernels for older ones; OPENBLAS_CORETYPE=SKYLAKEX chooses those with AVX-512.
@@ -16,7 +16,9 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from common import beside, interleaved, library, main, parser, present, sampler
+import numpy as np
+
+from retrograd.bench import Case, Suite, Table, converter, library, main, measured, parser, subjects
 
 BUDGET = 2.0  # of PyTorch's time, for each convolution
 # Title: images, weight, params.
@@ -43,9 +45,10 @@ OTHERS: dict[str, Callable[[Any, Any], Any]] = {
 PRODUCT = "1000x1000 matrix product"
 
 
-def passes(m: ModuleType, function: Callable[..., Any], *shapes: tuple[int, ...]) -> Callable[[], None]:
+def passes(m: ModuleType, function: Callable[..., Any], *shapes: tuple[int, ...]) -> Case:
     """One forward and backward pass of a function of tensors of these shapes."""
-    inputs = [m.randn(*shape).requires_grad_() for shape in shapes]
+    drawn = np.random.default_rng(0)
+    inputs = [m.from_numpy(drawn.standard_normal(s, np.float32)).requires_grad_() for s in shapes]
     g = m.ones_like(function(*inputs))
 
     def step() -> None:
@@ -53,36 +56,42 @@ def passes(m: ModuleType, function: Callable[..., Any], *shapes: tuple[int, ...]
             x.grad = None
         function(*inputs).backward(g)
 
-    return step
+    def check() -> list:
+        step()
+        return [converter(m)(x.grad).copy() for x in inputs]
+
+    return Case(step, check)
 
 
-def worker(name: str) -> Callable[[str], float | None]:
-    """The function from a row's name to seconds."""
-    m = library(name)
+def cases(name: str, threads: int) -> Callable[[str], Case]:
+    """The function from row to case in a subject's process."""
+    m = library(name, threads)
     functional = m.nn.functional
 
-    def call(row: str) -> Callable[[], object]:
+    def case(row: str) -> Case:
         if row == PRODUCT:
-            return partial(m.matmul, m.randn(1000, 1000), m.randn(1000, 1000))
+            return Case(partial(m.matmul, m.randn(1000, 1000), m.randn(1000, 1000)))
         if row in OTHERS:
             return passes(m, partial(OTHERS[row], functional), IMAGES)
         images, weight, params = CONVOLUTIONS[row]
         return passes(m, partial(functional.conv2d, **params), images, weight, weight[:1])
 
-    return sampler(call)
+    return case
 
 
-def report(options: argparse.Namespace) -> tuple[dict, bool]:
-    """Measure and print: the figures, and whether every budget is met."""
-    rows = [row for row in [*CONVOLUTIONS, *OTHERS, PRODUCT] if options.only in row]
-    with present(__file__) as workers:
-        found = interleaved(workers, rows, options.rounds)
-    text, fine = beside(found, {row: BUDGET if row in CONVOLUTIONS else None for row in rows}, "PyTorch")
-    print(text)
-    return found, fine
+SUITE = Suite(
+    "Images, forward and backward",
+    __file__,
+    {row: {"PyTorch": BUDGET} if row in CONVOLUTIONS else {} for row in [*CONVOLUTIONS, *OTHERS, PRODUCT]},
+    subjects("retrograd", "PyTorch"),
+    cases,
+)
+
+
+def report(options: argparse.Namespace) -> list[Table]:
+    """One table."""
+    return [measured(SUITE, options)]
 
 
 if __name__ == "__main__":
-    options = parser(__doc__, 9)
-    options.add_argument("--only", default="", help="rows whose name contains this")
-    sys.exit(main(options, report, worker))
+    sys.exit(main(parser(__doc__, 5), report, cases))

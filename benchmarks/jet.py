@@ -2,7 +2,7 @@
 
     python benchmarks/jet.py [--rounds 9] [--json FILE]
 
-Subjects take turns in one run, on one thread each; figures are medians.
+One thread.
 """
 
 import argparse
@@ -11,12 +11,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from common import cells, interleaved, main, parser, present, sampler, table
+from retrograd.bench import Case, Subject, Suite, Table, main, measured, parser
 
 ORDERS = range(1, 9)
 NESTED = 6  # nested jvp of the network is not measured above this order
 PROGRAMS = ("sin(exp(x)), 4 numbers", "MLP, 3 x 64, tanh, batch 16")
-ENVIRONMENT = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false", "JAX_PLATFORMS": "cpu"}
+JAX = Subject("jax", {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false", "JAX_PLATFORMS": "cpu"})
 
 # ---------------------------------------------------------------------------------------------------- programs
 
@@ -94,7 +94,7 @@ def jax(row: str, *, compiled: bool) -> Callable[[], object]:
     return lambda: jax.block_until_ready(run(x))
 
 
-SUBJECTS: dict[str, Callable[[str], Callable[[], object] | None]] = {
+CALLS: dict[str, Callable[[str], Callable[[], object] | None]] = {
     "jet": taylor,
     "nested jvp": nested,
     "JAX": partial(jax, compiled=False),
@@ -102,25 +102,42 @@ SUBJECTS: dict[str, Callable[[str], Callable[[], object] | None]] = {
 }
 
 
-def worker(name: str) -> Callable[[str], float | None]:
-    """The function from a row's name to seconds; ImportError if the library is not there."""
-    SUBJECTS[name](f"{PROGRAMS[0]}, order 1")
-    return sampler(SUBJECTS[name])
+def cases(name: str, threads: int) -> Callable[[str], Case | None]:
+    """The function from row to case in a subject's process; ImportError if the library is not there."""
+    CALLS[name](f"{PROGRAMS[0]}, order 1")
+
+    def case(row: str) -> Case | None:
+        call = CALLS[name](row)
+        return call and Case(call, lambda: [highest(call())])
+
+    return case
 
 
-# ------------------------------------------------------------------------------------------------- measuring
+def highest(found: Any) -> Any:
+    """The derivative of the highest order, which Taylor modes answer last."""
+    import numpy as np
+
+    while isinstance(found, tuple | list):
+        found = found[-1]
+    return found.detach().numpy() if hasattr(found, "detach") else np.asarray(found)
 
 
-def report(options: argparse.Namespace) -> tuple[dict, bool]:
-    """Measure and print microseconds per call: the figures, for which there are no budgets."""
-    rows = [f"{name}, order {order}" for name in PROGRAMS for order in ORDERS]
-    with present(__file__, dict.fromkeys(SUBJECTS, ENVIRONMENT)) as workers:
-        names = [w.name for w in workers]
-        medians = interleaved(workers, rows, options.rounds)
-    lines = [[row, *cells([f and f * 1e6 for f in map(found.get, names)], "{:.0f}")] for row, found in medians.items()]
-    print(table(["us", *names], lines))
-    return {"seconds": medians}, True
+SUITE = Suite(
+    "Derivatives of high order",
+    __file__,
+    {f"{name}, order {order}": {} for name in PROGRAMS for order in ORDERS},
+    {"jet": Subject("retrograd"), "nested jvp": Subject("retrograd"), "JAX": JAX, "JAX, jit": JAX},
+    cases,
+    unit="us",
+    ours="jet",
+    tolerance=1e-3,  # cancellation grows with the order
+)
+
+
+def report(options: argparse.Namespace) -> list[Table]:
+    """One table, without budgets."""
+    return [measured(SUITE, options)]
 
 
 if __name__ == "__main__":
-    sys.exit(main(parser(__doc__, 9, budgets=False), report, worker))
+    sys.exit(main(parser(__doc__, 7), report, cases))

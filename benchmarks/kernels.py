@@ -1,24 +1,23 @@
-"""What the kernels gain: activations, norms and losses forward and backward, and steps of Adam, beside PyTorch.
+"""What the kernels gain: activations, norms and losses forward and backward, and steps of Adam.
 
-    python benchmarks/kernels.py [--threads 2] [--rounds 15] [--json FILE] [--check]
+    python benchmarks/kernels.py [--rounds 15] [--only TEXT] [--json FILE] [--check]
 
-Both compute the same first, which is checked; then they take turns.  A row's ratio is the median of the rounds' ratios.
+8,192 rows of 512 numbers in single precision, two threads; JAX compiles each call whole.
 """
 
 import argparse
-import os
-import statistics
 import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import numpy as np
-from common import cells, library, main, parser, present, sampler, table, verdict
+
+from retrograd.bench import Case, Suite, Table, converter, library, main, measured, parser, subjects
 
 SHAPE = (8192, 512)
 BUDGET = 0.9  # of PyTorch's time
-TOLERANCE = 3e-5
+THREADS = 2
 
 
 def array(*shape: int, seed: int = 0) -> np.ndarray:
@@ -50,8 +49,10 @@ FUNCTIONS: dict[str, Callable[[ModuleType], Callable[[Any], Any]]] = {
     "softplus": lambda m: m.nn.functional.softplus,
 }
 BOTH_WAYS = " and back"  # after a row's name: the derivative too
-ROWS = {f"{name}{way}": BUDGET for name in FUNCTIONS for way in ("", BOTH_WAYS)}
-ROWS |= {"a bias's gradient": BUDGET, "a step of Adam": BUDGET}
+ROWS: dict[str, dict[str, float]] = {
+    f"{name}{way}": {"PyTorch": BUDGET} for name in FUNCTIONS for way in ("", BOTH_WAYS)
+}
+ROWS |= {"a bias's gradient": {"PyTorch": BUDGET}, "a step of Adam": {"PyTorch": BUDGET}}
 
 
 def adam(m: ModuleType) -> Callable[[], Any]:
@@ -88,67 +89,78 @@ def call_of(m: ModuleType, row: str) -> Callable[[], Any]:
     return back_too
 
 
-def threaded(name: str, threads: int) -> ModuleType:
-    """A subject's module, on so many threads."""
-    m = library(name)
-    m.set_num_threads(threads)
-    return m
+def torch_case(m: ModuleType, row: str) -> Case:
+    """A row in retrograd or PyTorch."""
+    call = call_of(m, row)
+    return Case(call, lambda: [converter(m)(call()).copy()])
 
 
-def disagreements(threads: int) -> list[str]:
-    """The rows in which the two differ, none if PyTorch is missing."""
-    try:
-        both = [threaded(name, threads) for name in ("retrograd", "PyTorch")]
-    except ImportError:
-        return []
-    found = []
-    for row in ROWS:
-        ours, its = (call_of(m, row)().detach().numpy() for m in both)
-        if not np.allclose(ours, its, rtol=TOLERANCE, atol=TOLERANCE * float(np.abs(its).max())):
-            found.append(f"{row}: they differ by {np.abs(ours - its).max():.2g}")
-    return found
+def in_jax(name: str) -> Callable[[Any], Any]:
+    """A function by its name here."""
+    import jax
+    import jax.numpy as jnp
+
+    target = np.random.default_rng(1).integers(0, SHAPE[1], SHAPE[0])
+    weight, bias = (array(SHAPE[1], seed=s) for s in (2, 3))
+
+    def layer_norm(x: Any) -> Any:
+        x = x - x.mean(1, keepdims=True)
+        return x / jnp.sqrt((x * x).mean(1, keepdims=True) + 1e-5) * weight + bias
+
+    return {
+        "softmax": lambda x: jax.nn.softmax(x, 1),
+        "log_softmax": lambda x: jax.nn.log_softmax(x, 1),
+        "cross_entropy": lambda x: -jnp.take_along_axis(jax.nn.log_softmax(x, 1), target[:, None], 1).mean(),
+        "layer_norm": layer_norm,
+        "gelu": lambda x: jax.nn.gelu(x, approximate=False),
+        "gelu, tanh": jax.nn.gelu,
+        "silu": jax.nn.silu,
+        "sigmoid": jax.nn.sigmoid,
+        "softplus": jax.nn.softplus,
+    }[name]
 
 
-def measured(threads: int, rounds: int) -> dict[str, dict[str, list[float]]]:
-    """The seconds of every round, by row and subject."""
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    environment = dict.fromkeys(names, str(threads))
-    times: dict[str, dict[str, list[float]]] = {row: {} for row in ROWS}
-    with present(__file__, dict.fromkeys(("retrograd", "PyTorch"), environment)) as workers:
-        for number in range(rounds + 1):
-            for row, by_subject in times.items():
-                for worker in workers if number % 2 else reversed(workers):
-                    taken = worker.sample(row)
-                    if number:  # the first round warms up
-                        by_subject.setdefault(worker.name, []).append(taken)
-    return times
+def jax_case(row: str) -> Case | None:
+    """A row in JAX, compiled whole."""
+    import jax
+
+    name = row.removesuffix(BOTH_WAYS)
+    if name not in FUNCTIONS:
+        return None
+    function, x, g = in_jax(name), jax.numpy.asarray(array(*SHAPE)), jax.numpy.asarray(array(*SHAPE, seed=1))
+
+    def back_too(x: Any, g: Any) -> Any:
+        out, pull = jax.vjp(function, x)
+        return out, pull(g if out.ndim else jax.numpy.ones_like(out))[0]
+
+    compiled = jax.jit(back_too if row.endswith(BOTH_WAYS) else lambda x, g: (None, function(x)))
+
+    def call() -> Any:
+        return jax.block_until_ready(compiled(x, g))[1]
+
+    return Case(call, lambda: [np.asarray(call())])
 
 
-def report(options: argparse.Namespace) -> tuple[object, bool]:
-    """The table, and whether the two agree and every budget is met."""
-    differing = disagreements(options.threads)
-    print("\n".join(differing) or f"All rows agree. {SHAPE[0]} x {SHAPE[1]} float32, {options.threads} threads.")
-    figures, lines, fine = {}, [], not differing
-    for row, found in measured(options.threads, options.rounds).items():
-        medians = {name: statistics.median(times) for name, times in found.items()}
-        pairs = zip(found["retrograd"], found.get("PyTorch", ()), strict=False)
-        ratio = statistics.median([ours / its for ours, its in pairs]) if "PyTorch" in found else None
-        ok = ratio is None or ratio <= ROWS[row]
-        fine = fine and ok
-        figures[row] = {**medians, "ratio": ratio}
-        times = cells([medians.get(n) and medians[n] * 1e3 for n in ("retrograd", "PyTorch")], "{:.2f}")
-        lines.append([row, *times, *cells([ratio, ROWS[row]], "{:.2f}"), verdict(ok) if ratio else ""])
-    print(table(["ms", "retrograd", "PyTorch", "ratio", "budget", ""], lines))
-    return figures, fine
+def cases(name: str, threads: int) -> Callable[[str], Case | None]:
+    """The function from row to case in a subject's process."""
+    m = library(name, threads)
+    return jax_case if name == "JAX jit" else lambda row: torch_case(m, row)
 
 
-def worker(name: str) -> Callable[[str], float | None]:
-    """One subject's samples; the threads are those of its environment."""
-    m = threaded(name, int(os.environ["OMP_NUM_THREADS"]))
-    return sampler(lambda row: call_of(m, row))
+SUITE = Suite(
+    f"Kernels, {SHAPE[0]:,} x {SHAPE[1]} float32",
+    __file__,
+    ROWS,
+    subjects("retrograd", "PyTorch", "JAX jit"),
+    cases,
+    threads=THREADS,
+)
+
+
+def report(options: argparse.Namespace) -> list[Table]:
+    """One table."""
+    return [measured(SUITE, options)]
 
 
 if __name__ == "__main__":
-    arguments = parser(__doc__, rounds=15, figures="the medians in seconds, and the ratios")
-    arguments.add_argument("--threads", type=int, default=2)
-    sys.exit(main(arguments, report, worker))
+    sys.exit(main(parser(__doc__, 15), report, cases))

@@ -3,7 +3,7 @@
     python benchmarks/library.py [--rounds 15] [--json FILE] [--check]
 
 The product of two tensors of 4 numbers, built in, and as a custom operator with a gradient formula whose kernel and
-formula are products too.  Subjects take turns in one run, each with one thread; figures are medians.
+formula are products too.  One thread.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from common import cells, interleaved, library, main, parser, present, sampler, table, verdict
+from retrograd.bench import Case, Row, Suite, Table, converter, library, main, measured, parser, subjects
 
 OPERATORS = ("built in", "newer face", "older face")
 
@@ -74,8 +74,8 @@ def jobs(m: Any) -> Callable[[str], Callable[[], object] | None]:
     operators = {"built in": m.mul, "newer face": newer(m)}
     if m.__name__ == "retrograd":
         operators["older face"] = older(m)
-    a, b, g = m.rand(4), m.rand(4), m.ones(4)
-    x, y = m.rand(4, requires_grad=True), m.rand(4, requires_grad=True)
+    a, b, g = m.linspace(0, 1, 4), m.linspace(1, 2, 4), m.ones(4)
+    x, y = (t.clone().requires_grad_() for t in (a, b))
 
     def job(row: str) -> Callable[[], object] | None:
         what, name = row.split(": ")
@@ -91,48 +91,45 @@ def jobs(m: Any) -> Callable[[str], Callable[[], object] | None]:
     return job
 
 
-def worker(name: str) -> Callable[[str], float | None]:
-    """The function from a row's name to seconds per call."""
-    return sampler(jobs(library(name)))
+def cases(name: str, threads: int) -> Callable[[str], Case | None]:
+    """The function from row to case in a subject's process."""
+    m = library(name, threads)
+    made = jobs(m)
+
+    def case(row: str) -> Case | None:
+        call = made(row)
+        return call and Case(call, lambda: [converter(m)(x) for x in [call()] if x is not None])
+
+    return case
 
 
 # ------------------------------------------------------------------------------------------------- measuring
 
 
-def job_table(medians: dict, names: list[str]) -> tuple[str, bool]:
-    """Microseconds, in built-in operators of ours and custom ones of PyTorch, and whether the budgets are met."""
-    lines, fine = [], True
-    for what, budgets in JOBS.items():
+def beside_built_in(made: Table) -> Table:
+    """Our times again, each in that of the built-in operator."""
+    found = {row.name: row.samples.get("retrograd", ()) for row in made.rows}
+    rows = []
+    for name, taken in found.items():
+        what, operator = name.split(": ")
+        budget = JOBS[what][0] if operator == "newer face" else None
+        if operator != "built in" and f"{what}: built in" in found:
+            samples = {"retrograd": taken, "built in": found[f"{what}: built in"]}
+            rows.append(Row(name, samples, {"built in": budget} if budget else {}))
+    return Table("Custom operators beside built-in ones", "us", rows, threads=made.threads)
+
+
+def report(options: argparse.Namespace) -> list[Table]:
+    """Both beside PyTorch's, and ours beside our own built-in ones."""
+    rows: dict[str, dict[str, float]] = {}
+    for what, (_, budget) in JOBS.items():
         for operator in OPERATORS:
-            found = medians[f"{what}: {operator}"]
-            ours = found["retrograd"]
-            others = (
-                None if operator == "built in" else medians[f"{what}: built in"]["retrograd"],
-                found.get("PyTorch"),
-            )
-            ratios = [ours / other if other else None for other in others]
-            limits = budgets if operator == "newer face" else (None, None)
-            judged = [
-                r <= limit for r, limit in zip(ratios, limits, strict=True) if r is not None and limit is not None
-            ]
-            fine = fine and all(judged)
-            us = cells([found[n] * 1e6 if n in found else None for n in names], "{:.2f}")
-            beside = [
-                text for pair in zip(cells(ratios, "{:.2f}"), cells(limits, "{:.2f}"), strict=True) for text in pair
-            ]
-            lines.append([f"{what}, {operator}", *us, *beside, verdict(all(judged)) if judged else ""])
-    return table(["us", *names, "beside built in", "budget", "beside PyTorch", "budget", ""], lines), fine
-
-
-def report(options: argparse.Namespace) -> tuple[dict, bool]:
-    """Measure and print: the figures, and whether every budget is met."""
-    rows = [f"{what}: {operator}" for what in JOBS for operator in OPERATORS]
-    with present(__file__) as workers:
-        medians = interleaved(workers, rows, options.rounds)
-    text, fine = job_table(medians, [w.name for w in workers])
-    print(text)
-    return {"seconds": medians}, fine
+            rows[f"{what}: {operator}"] = {"PyTorch": budget} if budget and operator == "newer face" else {}
+    made = measured(
+        Suite("Custom operators", __file__, rows, subjects("retrograd", "PyTorch"), cases, unit="us"), options
+    )
+    return [made, beside_built_in(made)]
 
 
 if __name__ == "__main__":
-    sys.exit(main(parser(__doc__, 15), report, worker))
+    sys.exit(main(parser(__doc__, 9), report, cases))

@@ -1,28 +1,31 @@
-"""What training needs in memory: the peak of a step against PyTorch's, and whether memory stays flat.
+"""What training needs in memory: the peaks of steps against PyTorch's, and whether memory stays flat.
 
     python benchmarks/memory.py [--rounds 3] [--json FILE] [--check]
 
-Every sample is a fresh process on one thread; figures are medians over the rounds.  Linux only: a process's peak is
-what its kernel says (VmHWM), set back right before the step.
+Every sample is a fresh process; the steps of steps.py have two threads, the others one.  Linux only: a process's peak
+is what its kernel says (VmHWM), set back right before the step.
 """
 
 import argparse
 import ctypes
 import gc
-import statistics
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
-from common import Worker, cells, judged, main, parser, table, verdict
+import numpy as np
+from steps_data import STEPS
+from steps_torch import case as step_of
+
+from retrograd.bench import Case, Row, Table, Worker, library, main, parser, subjects
 
 LAYERS, WIDTH, BATCH = 50, 512, 256
 RATIO_BUDGET = 1.0
-WARM_UP, BLOCKS, STEPS = 1_000, 3, 10_000  # steps before, and blocks of so many steps each
+WARM_UP, BLOCKS, STEPS_OF_BLOCK = 1_000, 3, 10_000  # steps before, and blocks of so many steps each
 NOISE_KIB = 16  # by which resident memory may move without growing: a few pages
-MIB = 1024
+KIB = 1024
 MALLOC_TRIM = ctypes.CDLL(None).malloc_trim
 
 # --------------------------------------------------------------------------------------------- one process's memory
@@ -53,29 +56,14 @@ def peak_during(step: Callable[[], object]) -> int:
 # -------------------------------------------------------------------------------------------------------- subjects
 
 
-def retrograd_modules() -> tuple[ModuleType, ModuleType]:
-    """The library and its layers."""
-    import retrograd
-    from retrograd import nn
-
-    return retrograd, nn
+SUBJECTS = subjects("retrograd", "PyTorch")
 
 
-def torch_modules() -> tuple[ModuleType, ModuleType]:
-    """The library and its layers, on one thread."""
-    import torch
-
-    torch.set_num_threads(1)
-    return torch, torch.nn
-
-
-SUBJECTS = {"retrograd": retrograd_modules, "PyTorch": torch_modules}
-
-
-def perceptron(library: ModuleType, nn: ModuleType, layers: int) -> tuple[Any, Any]:
+def perceptron(m: ModuleType, layers: int) -> tuple[Any, Any]:
     """A model and a function that runs one forward and backward pass of it."""
+    nn = m.nn
     model = nn.Sequential(*[part for _ in range(layers) for part in (nn.Linear(WIDTH, WIDTH), nn.ReLU())])
-    x = library.ones(BATCH, WIDTH)
+    x = m.ones(BATCH, WIDTH)
     return model, lambda: (model(x) ** 2).mean().backward()
 
 
@@ -104,11 +92,15 @@ PEAKS = {
 }
 
 
-def peak(library: ModuleType, nn: ModuleType, row: str) -> int:
+def peak(m: ModuleType, row: str) -> int:
     """The peak of one step in KiB."""
-    _, warm_up = perceptron(library, nn, 1)
+    if row in STEPS:
+        step = step_of(m, row).call
+        step()  # moments of Adam, and buffers of matrix products, are there from now on
+        return peak_during(step)
+    _, warm_up = perceptron(m, 1)
     warm_up()  # the matrix products' own buffers, made once, are not what is measured
-    model, step = perceptron(library, nn, LAYERS)
+    model, step = perceptron(m, LAYERS)
     return peak_during(PEAKS[row](model, step))
 
 
@@ -189,59 +181,61 @@ def growth(rg: ModuleType, row: str) -> tuple[int, int]:
     objects = len(gc.get_objects())
     give_back_free_memory()  # that of the list of all objects, in which a leak would grow unseen
     grown_during(WARM_UP, step)
-    kib = min(grown_during(STEPS, step) for _ in range(BLOCKS))
+    kib = min(grown_during(STEPS_OF_BLOCK, step) for _ in range(BLOCKS))
     return kib, len(gc.get_objects()) - objects
 
 
 # --------------------------------------------------------------------------------------------------------- report
 
 
-def measured(subject: str, row: str) -> Any:
+def answered(subject: str, row: str, threads: int) -> Any:
     """What a fresh process measures; None where the subject is missing."""
-    process = Worker(__file__, subject, {})
-    found = process.sample(row) if process.ready is True else None
+    process = Worker(__file__, subject, SUBJECTS[subject], threads)
+    found = process.ask("check", row)[0]["values"] if process.ready is True else None
     process.close()
     return found
 
 
-def worker(subject: str) -> Callable[[str], Any]:
-    """The function from a row's name to the peak of a step, or to how much memory grows."""
-    library, nn = SUBJECTS[subject]()
-    return lambda row: growth(library, row) if row in FLAT else peak(library, nn, row)
+def cases(name: str, threads: int) -> Callable[[str], Case]:
+    """The function from row to a case whose result is the peak of a step, or by how much memory grows."""
+    m = library(name, threads)
+
+    def case(row: str) -> Case:
+        return Case(lambda: None, lambda: [np.array(growth(m, row) if row in FLAT else [peak(m, row)])])
+
+    return case
 
 
-def peaks_table(rounds: int) -> tuple[str, dict, bool]:
-    """The peaks in MiB, our share of PyTorch's, and whether the budget is met."""
-    samples = {row: {s: [measured(s, row) for _ in range(rounds)] for s in SUBJECTS} for row in PEAKS}
-    lines, found, fine = [], {}, True
-    for row, by_subject in samples.items():
-        medians = {s: statistics.median(got) / MIB for s, got in by_subject.items() if None not in got}
-        found[row] = medians
-        share, ok = judged(medians, RATIO_BUDGET)
-        fine = fine and ok
-        lines.append([row, *cells(map(medians.get, SUBJECTS), "{:.1f}"), *share])
-    title = f"peak of a step, {LAYERS} layers, in MiB"
-    return table([title, *SUBJECTS, "ratio", "budget", ""], lines), found, fine
+def peaks(rows: Iterable[str], title: str, options: argparse.Namespace, threads: int) -> Table:
+    """The peaks of steps, in bytes."""
+    made = []
+    for row in (row for row in rows if options.only in row):
+        samples: dict[str, list[float]] = {name: [] for name in SUBJECTS if name not in options.without}
+        for name, taken in [(name, taken) for _ in range(options.rounds) for name, taken in samples.items()]:
+            found = answered(name, row, threads)
+            taken += [found[0] * KIB] if found else []
+        made.append(Row(row, samples, {"PyTorch": RATIO_BUDGET}))
+    return Table(title, "MiB", made, threads=threads)
 
 
-def flat_table() -> tuple[str, dict, bool]:
+def flat(options: argparse.Namespace) -> Table:
     """The growth over many steps, and whether it is none."""
-    found = {row: measured("retrograd", row) for row in FLAT}
-    lines = [[row, f"{kib}", f"{objects}", "0"] for row, (kib, objects) in found.items()]
-    fine = all(kib <= NOISE_KIB and objects <= 0 for kib, objects in found.values())
-    title = f"growth in {BLOCKS} times {STEPS:,} steps, collector off"
-    return table([title, "least KiB", "objects", "budget"], lines), found, fine
+    rows, notes, fine = [], [], True
+    for row in (row for row in FLAT if options.only in row):
+        kib, objects = answered("retrograd", row, 1)
+        rows.append(Row(row, {"retrograd": [kib * KIB]}, {"": NOISE_KIB}))
+        notes.append(f"{row}: {objects:.0f} live objects more")
+        fine = fine and objects <= 0
+    title = f"Growth in {BLOCKS} times {STEPS_OF_BLOCK:,} steps without the cycle collector, the least of the three"
+    return Table(title, "KiB", rows, threads=1, notes=notes, fine=fine)
 
 
-def report(options: argparse.Namespace) -> tuple[dict, bool]:
-    """Measure and print: the figures, and whether every budget is met."""
-    text, peaks, small = peaks_table(options.rounds)
-    flat_text, grown, flat = flat_table()
-    print(f"{text}\nat most PyTorch's: {verdict(small)}\n")
-    print(f"{flat_text}\nno growth (of the blocks the least, up to {NOISE_KIB} KiB of noise): {verdict(flat)}")
-    return {"peak MiB": peaks, "growth KiB, objects": grown}, small and flat
+def report(options: argparse.Namespace) -> list[Table]:
+    """The peaks of the steps of steps.py and of a deep network, and growth."""
+    steps = peaks([row for row in STEPS if "chain" not in row], "Peak of a step above what was there", options, 2)
+    deep = peaks(PEAKS, f"Peak of a step of {LAYERS} layers", options, 1)
+    return [steps, deep, flat(options)]
 
 
 if __name__ == "__main__":
-    options = parser(__doc__, 3, "the peaks in MiB and the growth in KiB and objects")
-    sys.exit(main(options, report, worker))
+    sys.exit(main(parser(__doc__, 3), report, cases))

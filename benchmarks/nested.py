@@ -2,8 +2,7 @@
 
     python benchmarks/nested.py [--rounds 15] [--json FILE] [--check]
 
-256 components of 5 to 200 rows at random, 64 features, float32.  Subjects take turns in one run, each on one thread;
-figures are medians of the time of one call.
+256 components of 5 to 200 rows at random, 64 features, float32.  One thread.
 """
 
 import argparse
@@ -14,13 +13,15 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from common import cells, interleaved, library, main, parser, present, sampler, table, verdict
+import numpy as np
+
+from retrograd.bench import Case, Suite, Table, library, main, measured, parser, subjects
 
 COUNT, FEATURES, HEADS = 256, 64, 4
 LENGTHS = random.Random(0).choices(range(5, 201), k=COUNT)
 
 # What is measured, forward and backward, and the share of the time of padded and of jagged PyTorch that it may take.
-ROWS: dict[str, tuple[float | None, float | None]] = {
+BUDGETS: dict[str, tuple[float | None, float | None]] = {
     "linear, gelu, layer_norm": (0.6, 0.25),
     "attention, 4 heads": (0.6, 0.25),
     "attention, 4 heads, causal": (None, None),
@@ -32,23 +33,26 @@ ROWS: dict[str, tuple[float | None, float | None]] = {
     "to_padded_tensor": (None, None),
     "a + a of 3 components of 2 rows, forward alone": (None, None),
 }
-SUBJECTS: dict[str, dict[str, str]] = {"retrograd": {}, "PyTorch, padded": {}, "PyTorch, jagged": {}}
+# Not compared: padded scores are more, and their gradients not zero; ones pulled back through a softmax are roundings.
+UNLIKE = ("matmul, scores of queries and keys", "softmax over the ragged dimension")
+PADDED, JAGGED = "PyTorch, padded", "PyTorch, jagged"
 
 
 class Kind:
     """How a library holds the batch: as nested tensors, or padded."""
 
     def __init__(self, m: Any, padded: bool) -> None:
-        m.manual_seed(0)
+        self.drawn, self.pulled = np.random.default_rng(0), []
         self.m, self.padded, self.functional = m, padded, m.nn.functional
         mask = [[i < n for i in range(max(LENGTHS))] for n in LENGTHS]
         self.mask = m.tensor(mask) if padded else None
 
     def batch(self, *after: int) -> Any:
         """A leaf of random numbers."""
+        numbers = self.m.from_numpy(self.drawn.standard_normal((COUNT, max(LENGTHS), *after), np.float32))
         if self.padded:
-            return self.m.randn(COUNT, max(LENGTHS), *after).requires_grad_()
-        return self.nested([self.m.randn(n, *after) for n in LENGTHS]).requires_grad_()
+            return numbers.requires_grad_()
+        return self.nested([row[:n] for row, n in zip(numbers, LENGTHS, strict=True)]).requires_grad_()
 
     def nested(self, parts: list) -> Any:
         """A nested tensor, in PyTorch of the jagged layout."""
@@ -58,7 +62,8 @@ class Kind:
     def weights(self) -> list:
         """Those of a layer and of a normalisation."""
         m, n = self.m, FEATURES
-        made = m.randn(n, n) / n**0.5, m.zeros(n), m.ones(n), m.zeros(n)
+        first = m.from_numpy(self.drawn.standard_normal((n, n), np.float32)) / n**0.5
+        made = first, m.zeros(n), m.ones(n), m.zeros(n)
         return [w.requires_grad_() for w in made]
 
     def pull(self, out: Any, *leaves: Any) -> None:
@@ -69,6 +74,12 @@ class Kind:
         for leaf in leaves:
             leaf.grad = None
         out.backward(seed)
+        self.pulled = leaves
+
+    def norms(self) -> list:
+        """The norms of all gradients as one array; what padding adds to them is zero."""
+        flat = [g.values() if g.is_nested else g for g in (leaf.grad for leaf in self.pulled)]
+        return [np.array([float((g * g).sum()) ** 0.5 for g in flat])]
 
 
 def feed_forward(kind: Kind) -> Callable[[], object]:
@@ -166,55 +177,37 @@ CALLS: dict[str, Callable[[Kind], Callable[[], object] | None]] = {
 }
 
 
-def worker(name: str) -> Callable[[str], Any]:
-    """The function from a row's name to seconds per call; from "why" and that to what it failed with, if it did."""
+def cases(name: str, threads: int) -> Callable[[str], Case | None]:
+    """The function from row to case in a subject's process."""
     warnings.filterwarnings("ignore", module="torch")
-    m = library(name.partition(",")[0])
+    m = library(name, threads)
     m.nested = importlib.import_module(f"{m.__name__}.nested")
-    kind = Kind(m, padded="padded" in name)
-    sample = sampler(lambda row: CALLS[row](kind))
-    failed: dict[str, str] = {}
 
-    def measured(row: str) -> Any:
-        if row.startswith("why "):
-            return failed.get(row[4:])
-        try:
-            return None if row in failed else sample(row)
-        except Exception as error:  # whatever the library can't do
-            failed[row] = f"{type(error).__name__}: {str(error).strip().splitlines()[0][:150]}"
+    def case(row: str) -> Case | None:
+        kind = Kind(m, padded="padded" in name)
+        call = CALLS[row](kind)
+        if call is None:
+            return None
+        call()  # what a library can't do fails here
+        return Case(call, lambda: [] if row in UNLIKE else kind.norms())
 
-    return measured
+    return case
 
 
-def compared(found: dict, budgets: dict[str, tuple[float | None, float | None]]) -> tuple[str, bool]:
-    """A table of milliseconds and of our shares of the peers' times, and whether all budgets are met."""
-    lines, fine = [], True
-    for row, limits in budgets.items():
-        times = [found[row].get(name) for name in SUBJECTS]
-        ratios = [times[0] / t if times[0] and t else None for t in times[1:]]
-        line = [row, *cells([t and t * 1e3 for t in times], "{:.3f}")]
-        for ratio, budget in zip(ratios, limits, strict=True):
-            ok = ratio is None or budget is None or ratio <= budget
-            fine = fine and ok
-            line += [*cells([ratio, budget], "{:.2f}"), verdict(ok) if ratio and budget else ""]
-        lines.append(line)
-    shares = [cell for name in SUBJECTS if name != "retrograd" for cell in (f"of {name.split()[1]}", "budget", "")]
-    return table(["ms", *SUBJECTS, *shares], lines), fine
+def budgets(row: str) -> dict[str, float]:
+    """Those of a row by peer."""
+    return {peer: most for peer, most in zip((PADDED, JAGGED), BUDGETS[row], strict=True) if most}
 
 
-def report(options: argparse.Namespace) -> tuple[dict, bool]:
-    """Measure and print: the figures, and whether every budget is met."""
-    with present(__file__, SUBJECTS) as workers:
-        found = interleaved(workers, ROWS, options.rounds)
-        failures = [(w.name, row, w.sample(f"why {row}")) for w in workers for row in ROWS]
-    text, fine = compared(found, ROWS)
-    print(text)
-    for name, row, why in failures:
-        if why:
-            print(f"{name} has no {row}: {why}")
-            fine = fine and name != "retrograd"
-    return found, fine
+SUITE = Suite(
+    "Ragged batches", __file__, {row: budgets(row) for row in BUDGETS}, subjects("retrograd", PADDED, JAGGED), cases
+)
+
+
+def report(options: argparse.Namespace) -> list[Table]:
+    """One table; its notes say what jagged tensors can't do."""
+    return [measured(SUITE, options)]
 
 
 if __name__ == "__main__":
-    sys.exit(main(parser(__doc__, 15), report, worker))
+    sys.exit(main(parser(__doc__, 7), report, cases))

@@ -5,13 +5,13 @@
 The encoder is that of examples/ragged_sentences.py, all-MiniLM-L6-v2: six layers of width 384 with 12 heads; its
 weights are random here. Texts are as long as what functions of Python's library say of themselves, at most 256 words;
 sentences are as long as those in these texts. PyTorch's encoder makes nested tensors of a padded batch by itself where
-nothing is recorded ("nested"), unless told not to. Subjects take turns in one run, each on one thread; figures are
-medians.
+nothing is recorded ("nested"), unless told not to. One thread.
 """
 
 import argparse
 import bisect
 import heapq
+import importlib
 import inspect
 import random
 import re
@@ -24,7 +24,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from common import cells, interleaved, library, main, parser, present, seconds, table, verdict
+import numpy as np
+
+from retrograd.bench import Case, Suite, Table, converter, library, main, measured, parser, subjects
 
 MODULES = (bisect, heapq, random, shutil, statistics, tempfile, textwrap)
 MOST = 256  # words of a text
@@ -36,7 +38,7 @@ ROWS: dict[str, float | None] = {
     "forward and backward, 16 texts": 0.6,
     "forward and backward, 64 sentences": 0.6,
 }
-SUBJECTS = {"retrograd nested": {}, "retrograd padded": {}, "PyTorch padded": {}, "PyTorch nested": {}}
+NESTED, PADDED = "retrograd, nested", "retrograd, padded"
 
 
 def texts() -> list[str]:
@@ -77,7 +79,8 @@ def vectors(m: Any, model: Any, words: Any, places: Any, padding: Any = None) ->
 
 def batch(m: Any, counts: list[int], nested: bool) -> tuple:
     """The inputs of `vectors`: nested or padded."""
-    words, places = [m.randint(0, 30522, (n,)) for n in counts], [m.arange(n) for n in counts]
+    drawn = np.random.default_rng(1)
+    words, places = [m.from_numpy(drawn.integers(0, 30522, n)) for n in counts], [m.arange(n) for n in counts]
     if nested and m.__name__ == "retrograd":
         return m.nested.nested_tensor(words), m.nested.nested_tensor(places)
     longest = max(counts)
@@ -86,45 +89,56 @@ def batch(m: Any, counts: list[int], nested: bool) -> tuple:
     return *both, padding
 
 
-def worker(name: str) -> Callable[[str], float | None]:
-    """The function from a row's name to seconds per call."""
-    m, nested = library(name.split()[0]), name.endswith("nested")
+def cases(name: str, threads: int) -> Callable[[str], Case | None]:
+    """The function from row to case in a subject's process."""
+    m, nested = library(name, threads), name.endswith("nested")
     if m.__name__ == "retrograd":
-        library("retrograd.nested")
+        importlib.import_module("retrograd.nested")
     warnings.simplefilter("ignore")  # PyTorch's nested tensors are a prototype
-    m.manual_seed(0)
     model = encoder(m, nested)
+    drawn = np.random.default_rng(0)
+    with m.no_grad():
+        for p in model.parameters():
+            p.copy_(m.from_numpy(0.05 * drawn.standard_normal(tuple(p.shape), np.float32)))
 
-    def sample(row: str) -> float | None:
-        how, _, (count, kind) = *row.rpartition(", ")[:2], row.rpartition(", ")[2].split()
+    def case(row: str) -> Case | None:
+        how, _, what = row.rpartition(", ")
+        count, kind = what.split()
         inputs = batch(m, lengths(kind, int(count)), nested)
-        if how == "forward":
+
+        def forward() -> Any:
             model.eval()
             with m.no_grad():
-                return seconds(lambda: vectors(m, model, *inputs))
-        if name == "PyTorch nested":
-            return None
-        model.train()
-        model.zero_grad()
-        return seconds(lambda: vectors(m, model, *inputs)[:, 0].sum().backward())
+                return vectors(m, model, *inputs)
 
-    return sample
+        def both_ways() -> None:
+            model.train()
+            model.zero_grad()
+            vectors(m, model, *inputs)[:, 0].sum().backward()
+
+        if how == "forward":
+            return Case(forward, lambda: [converter(m)(forward())], once=True)
+        return None if name == "PyTorch, nested" else Case(both_ways, once=True)
+
+    return case
 
 
-def report(options: argparse.Namespace) -> tuple[dict, bool]:
-    """Measure and print: the figures, and whether every budget is met."""
-    with present(__file__, SUBJECTS) as workers:
-        found = interleaved(workers, ROWS, options.rounds)
-    lines, fine = [], True
-    for row, budget in ROWS.items():
-        ratio = found[row]["retrograd nested"] / found[row]["retrograd padded"]
-        ok = budget is None or ratio <= budget
-        fine = fine and ok
-        times = cells([found[row].get(name) for name in SUBJECTS], "{:.2f}")
-        lines.append([row, *times[:2], *cells([ratio, budget], "{:.2f}"), verdict(ok) if budget else "", *times[2:]])
-    print(table(["seconds", "nested", "padded", "ratio", "budget", "", "PyTorch padded", "PyTorch nested"], lines))
-    return found, fine
+SUITE = Suite(
+    "A sentence encoder",
+    __file__,
+    {row: {PADDED: budget} if budget else {} for row, budget in ROWS.items()},
+    subjects(NESTED, PADDED, "PyTorch, padded", "PyTorch, nested"),
+    cases,
+    unit="s",
+    ours=NESTED,
+    tolerance=1e-3,
+)
+
+
+def report(options: argparse.Namespace) -> list[Table]:
+    """One table."""
+    return [measured(SUITE, options)]
 
 
 if __name__ == "__main__":
-    sys.exit(main(parser(__doc__, 5), report, worker))
+    sys.exit(main(parser(__doc__, 2), report, cases))

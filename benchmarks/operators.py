@@ -1,8 +1,9 @@
 """What operators cost where arithmetic dominates: elementwise and reductions beside NumPy, gradients beside PyTorch.
 
-    python benchmarks/operators.py [--rounds 15] [--json FILE] [--check]
+    python benchmarks/operators.py [--rounds 15] [--only TEXT] [--json FILE] [--check]
 
-Everything runs on one thread and is measured in one run, subjects taking turns; figures are medians.
+One thread.  NumPy's times are taken in our process, right after ours and on the same memory: in a process of its own
+it would find other memory and caches, which moves such short times by a fifth.
 """
 
 import argparse
@@ -13,7 +14,8 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from common import beside, interleaved, library, main, parser, present, sampler
+
+from retrograd.bench import Case, Row, Suite, Table, converter, library, main, measured, parser, subjects
 
 SIZE = 4_000_000
 BUDGET_NUMPY = 1.1  # of NumPy's own time
@@ -135,43 +137,60 @@ ROWS: dict[str, Callable[[ModuleType], Callable[[], Any]]] = {
 }
 
 
-def worker(name: str) -> Callable[[str], float | None]:
-    """The function from row to seconds of one subject."""
-    its = library(name)
+def gradients_of(m: ModuleType, row: str) -> Case:
+    """A row of gradients; a call adds to those that are there."""
+    return Case(GRADIENTS[row][0](m))
 
-    def call(row: str) -> Callable[[], Any] | None:
+
+def cases(name: str, threads: int) -> Callable[[str], Case | None]:
+    """The function from row to case in a subject's process."""
+    m = library(name, threads)
+
+    def case(row: str) -> Case | None:
         if row in GRADIENTS:
-            return GRADIENTS[row][0](its)
+            return gradients_of(m, row)
         plain = row.removeprefix(BY_NUMPY)
-        return None if name == "PyTorch" else ROWS[plain](its if plain == row else np)
+        return None if name == "PyTorch" else values(m if plain == row else np, plain)
 
-    return sampler(call)
-
-
-def measured(rows: list[str], rounds: int) -> dict[str, dict[str, float]]:
-    """Medians by row and subject.  NumPy's are taken in our process, right after ours and on the same memory.
-
-    In a process of its own it would find other memory and caches, which moves such short times by a fifth.
-    """
-    asked = [name for row in rows for name in ((row, BY_NUMPY + row) if row in ROWS else (row,))]
-    with present(__file__) as workers:
-        found = interleaved(workers, asked, rounds)
-    for row in set(rows) & ROWS.keys():
-        found[row]["NumPy"] = found.pop(BY_NUMPY + row)["retrograd"]
-    return found
+    return case
 
 
-def report(options: argparse.Namespace) -> tuple[dict, bool]:
-    """Measure and print: the figures, and whether every budget is met."""
-    rows = [row for row in [*ROWS, *GRADIENTS] if options.only in row]
-    found = measured(rows, options.rounds)
-    first, small = beside(found, {r: BUDGET_NUMPY for r in rows if r in ROWS}, "NumPy")
-    second, fast = beside(found, {r: GRADIENTS[r][1] for r in rows if r in GRADIENTS}, "PyTorch")
-    print(f"{SIZE:,} float32\n{first}\n\nforward + backward\n{second}")
-    return found, small and fast
+def values(m: ModuleType, row: str) -> Case:
+    """A row of values, which must agree with NumPy's."""
+    call = ROWS[row](m)
+    if m is np:
+        return Case(call)
+    expected = ROWS[row](np)
+
+    def check() -> list:
+        found = call()
+        found = found[0] if isinstance(found, tuple) else found
+        np.testing.assert_allclose(converter(m)(found), expected(), rtol=1e-4)
+        return []
+
+    return Case(call, check)
+
+
+def beside_numpy(options: argparse.Namespace) -> Table:
+    """The rows that NumPy has too."""
+    both = {name: {} for row in ROWS for name in (row, BY_NUMPY + row)}
+    suite = Suite(f"{SIZE:,} float32", __file__, both, subjects("retrograd"), cases)
+    made = measured(suite, options)
+    found = {row.name: row.samples["retrograd"] for row in made.rows}
+    made.rows = [
+        Row(name, {"retrograd": taken, "NumPy": found[BY_NUMPY + name]}, {"NumPy": BUDGET_NUMPY})
+        for name, taken in found.items()
+        if name in ROWS
+    ]
+    return made
+
+
+def report(options: argparse.Namespace) -> list[Table]:
+    """The values, and the gradients."""
+    rows = {row: {"PyTorch": budget} for row, (_, budget) in GRADIENTS.items()}
+    gradients = Suite("Gradients", __file__, rows, subjects("retrograd", "PyTorch"), cases)
+    return [beside_numpy(options), measured(gradients, options)]
 
 
 if __name__ == "__main__":
-    options = parser(__doc__, 15)
-    options.add_argument("--only", default="", help="rows whose name contains this")
-    sys.exit(main(options, report, worker))
+    sys.exit(main(parser(__doc__, 9), report, cases))

@@ -2,21 +2,16 @@
 
     python benchmarks/overhead.py [--rounds 31] [--json FILE] [--check]
 
-Everything runs on one thread and is measured in one run, subjects taking turns; figures are medians.
+One thread.  A chain is of 1,000 multiplications `w = w * y` of 4 numbers; times are per operation.
 """
 
 import argparse
-import gc
-import os
-import statistics
-import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from common import ONE_THREAD, cells, interleaved, judged, main, parser, present, seconds, table, verdict
+from retrograd.bench import Case, Subject, Suite, Table, library, main, measured, parser, subjects
 
 VALUES = [1.0, 1.00001, 0.99999, 1.0]  # whose millionth powers are numbers still
 CHAIN = 1000
@@ -49,7 +44,6 @@ ROWS = {
     "one product, recorded": Row("single", budget=0.55),
 }
 LONG_ROWS = {f"chain of {n:,}": Row("backward only", operations=n) for n in (LONG, LONGER)}
-IMPORT_BUDGET_MS = 60.0
 
 # -------------------------------------------------------------------------------------------------- subjects
 
@@ -67,15 +61,15 @@ def repeated(w: Any, y: Any, n: int) -> Any:
         w * y
 
 
-def eager(tensor: Callable[[str, bool], Any], row: Row) -> float:
-    """One sample of a library with tensors and `backward()`."""
+def eager(tensor: Callable[[str, bool], Any], row: Row) -> Callable[[], object]:
+    """The call of a library with tensors and `backward()`."""
     w = tensor(row.dtype, "w" in row.recorded)
     y = 1.00001 if row.scalar else tensor(row.dtype, "y" in row.recorded)
     if row.what == "backward":
-        return seconds(lambda: chain(w, y, row.operations).sum().backward())
+        return lambda: chain(w, y, row.operations).sum().backward()
     if row.what == "backward only":
-        return seconds(chain(w, y, row.operations).sum().backward)
-    return seconds(partial(repeated if row.what == "single" else chain, w, y, row.operations))
+        return partial(chain(w, y, row.operations).sum().backward, retain_graph=True)
+    return partial(repeated if row.what == "single" else chain, w, y, row.operations)
 
 
 def build_of_core() -> str:
@@ -83,41 +77,23 @@ def build_of_core() -> str:
     return "pure" if sys.modules["retrograd.core.op"].__file__.endswith(".py") else "compiled"
 
 
-def retrograd() -> Callable[[Row], float]:
-    """The build that the environment asks for."""
-    import retrograd as rg
-
-    wanted = "pure" if os.environ["RETROGRAD_PURE"] else "compiled"
-    if build_of_core() != wanted:
-        raise ImportError(f"a {wanted} build")
-    return partial(eager, lambda dtype, grad: rg.tensor(VALUES, dtype=dtype, requires_grad=grad))
+def tensors(m: Any) -> Callable[[Row], Callable[[], object]]:
+    """retrograd or PyTorch."""
+    return partial(eager, lambda dtype, grad: m.tensor(VALUES, dtype=getattr(m, dtype), requires_grad=grad))
 
 
-def torch() -> Callable[[Row], float]:
-    """PyTorch's eager mode, on one thread."""
-    import torch as pytorch
-
-    pytorch.set_num_threads(1)
-    return partial(eager, lambda dtype, grad: pytorch.tensor(VALUES, dtype=getattr(pytorch, dtype), requires_grad=grad))
-
-
-def numpy() -> Callable[[Row], float | None]:
+def arrays(np: Any) -> Callable[[Row], Callable[[], object] | None]:
     """The floor: arrays alone, which record nothing."""
-    import numpy as np
-
-    def sample(row: Row) -> float | None:
-        return None if row.recorded else eager(lambda dtype, grad: np.array(VALUES, dtype), row)
-
-    return sample
+    return lambda row: None if row.recorded else eager(lambda dtype, grad: np.array(VALUES, dtype), row)
 
 
-def hips() -> Callable[[Row], float | None]:
+def hips(autograd: Any) -> Callable[[Row], Callable[[], object] | None]:
     """HIPS autograd, which records inside `make_vjp`; without it, its functions are wrappers of NumPy's."""
     import autograd.numpy as anp
     from autograd.core import make_vjp
     from autograd.numpy.numpy_boxes import ArrayBox  # noqa: F401 (arrays are differentiable once it is imported)
 
-    def sample(row: Row) -> float | None:
+    def call(row: Row) -> Callable[[], object] | None:
         if row.recorded != "w" or row.what in ("single", "backward only"):
             return None
         w = anp.array(VALUES, row.dtype)
@@ -128,95 +104,56 @@ def hips() -> Callable[[Row], float | None]:
             if row.what == "backward":
                 vjp(anp.ones((), row.dtype))
 
-        return seconds(run)
+        return run
 
-    return sample
+    return call
 
 
-SUBJECTS: dict[str, tuple[Callable, dict[str, str]]] = {
-    "retrograd": (retrograd, {"RETROGRAD_PURE": ""}),
-    "pure": (retrograd, {"RETROGRAD_PURE": "1"}),
-    "PyTorch": (torch, {}),
-    "HIPS": (hips, {}),
-    "NumPy": (numpy, {}),
+KINDS = {"HIPS autograd": hips, "NumPy": arrays}
+SUBJECTS = {
+    "retrograd": Subject("retrograd", {"RETROGRAD_PURE": ""}),
+    "pure": Subject("retrograd", {"RETROGRAD_PURE": "1"}),
+    **subjects("PyTorch", "HIPS autograd", "NumPy"),
 }
 
 
-def worker(name: str) -> Callable[[str], float | None]:
-    """The function from a row's name to seconds per operation."""
-    subject = SUBJECTS[name][0]()
-    rows = {**ROWS, **LONG_ROWS}
+def cases(name: str, threads: int) -> Callable[[str], Case | None]:
+    """The function from row to case in a subject's process."""
+    m = library("retrograd" if name == "pure" else name, threads)
+    if name in ("retrograd", "pure") and build_of_core() != ("pure" if name == "pure" else "compiled"):
+        raise ImportError("a compiled build")
+    calls = KINDS.get(name, tensors)(m)
 
-    def sample(title: str) -> float | None:
-        row = rows[title]
-        gc.collect()
-        taken = subject(row)
-        return None if taken is None else taken / row.operations
+    def case(title: str) -> Case | None:
+        row = {**ROWS, **LONG_ROWS}[title]
+        call = calls(row)
+        return call and Case(call, operations=row.operations, once=True)
 
-    return sample
+    return case
 
 
 # -------------------------------------------------------------------------------------------------- measuring
 
 
-def import_time(rounds: int) -> dict[str, float]:
-    """Milliseconds that fresh processes take to import NumPy, and retrograd, which imports it too.
-
-    Bytecode is cached, as it is after an installation, whatever the environment says; the first round fills it.
-    """
-    code = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
-    times: dict[str, list[float]] = {"numpy": [], "retrograd": []}
-    with TemporaryDirectory() as cache:
-        environment = {**os.environ, **ONE_THREAD, "PYTHONPYCACHEPREFIX": cache, "PYTHONDONTWRITEBYTECODE": ""}
-        for _ in range(rounds + 1):
-            for module, taken in times.items():
-                command = [sys.executable, "-c", code.format(module)]
-                run = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-                taken.append(float(run.stdout.split()[-1]) * 1e3)
-    return {module: statistics.median(taken[1:]) for module, taken in times.items()}
+def growth(options: argparse.Namespace) -> Table:
+    """The time per operation of a backward pass over chains of two lengths, which must not grow by half."""
+    few = argparse.Namespace(rounds=2, only="", without=options.without)
+    chosen = {name: s for name, s in SUBJECTS.items() if name in ("retrograd", "pure", "PyTorch")}
+    made = measured(Suite("Backward alone", __file__, {row: {} for row in LONG_ROWS}, chosen, cases, unit="us"), few)
+    short, long = made.rows
+    for name in made.subjects:
+        grown = long.median(name) / short.median(name)  # type: ignore[operator]
+        made.notes.append(f"{name}: from the shorter to the longer chain, an operation's time grows to {grown:.2f}")
+        made.fine = made.fine and (name == "PyTorch" or grown <= 1.5)
+    return made
 
 
-def overhead_table(medians: dict, names: list[str]) -> tuple[str, bool]:
-    """Microseconds per operation, our share of PyTorch's, and whether all budgets are met."""
-    lines, fine = [], True
-    for title, row in ROWS.items():
-        found = medians[title]
-        us = [found[name] * 1e6 if name in found else None for name in names]
-        share, ok = judged(found, row.budget)
-        fine = fine and ok
-        lines.append([title, *cells(us, "{:.2f}"), *share])
-    return table(["us per operation", *names, "ratio", "budget", ""], lines), fine
-
-
-def growth(medians: dict, names: list[str]) -> tuple[str, bool]:
-    """The time per operation of a backward pass, over chains of two lengths."""
-    short, long = (medians[title] for title in LONG_ROWS)
-    lines = [
-        [name, f"{short[name] * 1e6:.2f}", f"{long[name] * 1e6:.2f}", f"{long[name] / short[name]:.2f}"]
-        for name in names
-        if name in long
-    ]
-    fine = all(long[name] <= 1.5 * short[name] for name in names if name in ("retrograd", "pure"))
-    return table(["backward alone, us per operation", *LONG_ROWS, "growth"], lines), fine
-
-
-def report(options: argparse.Namespace) -> tuple[dict, bool]:
-    """Run everything: the figures, and whether every budget is met."""
-    with present(__file__, {name: environment for name, (_, environment) in SUBJECTS.items()}) as workers:
-        names = [w.name for w in workers]
-        medians = interleaved(workers, ROWS, options.rounds)
-        medians |= interleaved([w for w in workers if w.name in ("retrograd", "pure", "PyTorch")], LONG_ROWS, 3)
-    text, within = overhead_table(medians, names)
-    lengths, linear = growth(medians, names)
-    imports = import_time(15)
-    above = imports["retrograd"] - imports["numpy"]
-    quick = above <= IMPORT_BUDGET_MS
-    print(f"{text}\n\n{lengths}\nno faster than linearly: {verdict(linear)}\n")
-    print(f"import retrograd: {above:.0f} ms above import numpy ({imports['numpy']:.0f} ms), ", end="")
-    print(f"budget {IMPORT_BUDGET_MS:.0f} ms: {verdict(quick)}")
-    return {"seconds per operation": medians, "import ms": imports}, within and linear and quick
+def report(options: argparse.Namespace) -> list[Table]:
+    """Operations, and long chains."""
+    rows = {title: {"PyTorch": row.budget} if row.budget else {} for title, row in ROWS.items()}
+    made = measured(Suite("One operation on 4 numbers", __file__, rows, SUBJECTS, cases, unit="us"), options)
+    return [made, growth(options)]
 
 
 if __name__ == "__main__":
-    options = parser(__doc__, 31, "the medians, in seconds per operation")
-    sys.exit(main(options, report, worker))
+    sys.exit(main(parser(__doc__, 15), report, cases))

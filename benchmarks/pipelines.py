@@ -3,8 +3,8 @@
     python benchmarks/pipelines.py [--rounds 7] [--json FILE] [--check]
 
 An encoder of 12 layers, 256 wide, a batch of 64 sequences of 64, 16 micro-batches, float32, one BLAS thread per
-process.  All subjects run from the beginning, take turns in every round, and wait without using a core.  A figure is
-the median over the rounds, a ratio the median of the rounds' ratios.  Before that, losses and gradients are compared.
+process.  All subjects run from the beginning, take turns in every round, and wait without using a core.  Before that,
+losses and gradients are compared.  Budgets are the time over MPI in that of one process, and in PyTorch's on two.
 
 Where other programs want the cores, two processes get more of them than one, and no ratio means anything.  So the
 kernel is asked how long every process has waited for a core: a sample in which one has waited for more than 3 % of it
@@ -20,17 +20,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from common import cells, library, main, parser, present, seconds, table, verdict
+from retrograd.bench import Row, Table, Worker, library, main, parser, present, seconds, subjects
+from retrograd.bench.workers import BARE
 
 LAYERS, WIDTH, HEADS, LENGTH, BATCH, MICRO_BATCHES, RANKS = 12, 256, 8, 64, 64, 16, 2
-BATCH_AT_ONCE, IN_PARTS = "unsplit, whole batch", "unsplit, micro-batches"
+BATCH_AT_ONCE, IN_PARTS = "one process", "one process, micro-batches"
 STAGES = {"1f1b": 2, "zb-h1": 2, "interleaved1f1b": 4}
 ROWS = [BATCH_AT_ONCE, IN_PARTS, *STAGES]
-UNSPLIT, OVER_MPI, TORCH, TORCH_RANKS = "retrograd, unsplit", "retrograd, MPI", "PyTorch, unsplit", "PyTorch, gloo"
-FASTER_THAN_UNSPLIT, FASTER_THAN_PYTORCH = 1.7, 1.2
+UNSPLIT, OVER_MPI, TORCH, TORCH_RANKS = "retrograd", "retrograd, MPI", "PyTorch", "PyTorch, gloo"
+OF_UNSPLIT, OF_PYTORCH = 1 / 1.7, 1 / 1.2
 QUIET, TRIES = 0.03, 6
 LAUNCHED = "PIPELINES_RANK"  # the rank of a process that a worker has started
 
@@ -86,7 +88,7 @@ def forgetful(model: Any, step: Callable[[], Any]) -> Callable[[], Any]:
 
 def unsplit(name: str) -> Callable[[str], Any]:
     """A whole model in one process."""
-    lib = library("retrograd" if name == UNSPLIT else "PyTorch")
+    lib = library("retrograd" if name == UNSPLIT else "PyTorch", 1)
     model = encoder(lib.nn)
     x, y = numbered(lib.from_numpy, model, lib.no_grad)
     loss_fn = lib.nn.functional.mse_loss
@@ -110,15 +112,15 @@ def unsplit(name: str) -> Callable[[str], Any]:
 
 def answers(
     model: Any, rows: dict[str, Callable[[], Any]], every: Callable[[Any], list[Any]], meet: Callable[[], Any]
-) -> Callable[[str], Any]:
-    """What a worker says to a row, or to `check ROW`: seconds and the share of them that it has waited for a core."""
+) -> Callable[[tuple[str, str]], Any]:
+    """What a worker says: to "check" what must agree, else seconds and the share that it has waited for a core."""
 
-    def sample(row: str) -> Any:
-        asked = row.removeprefix("check ")
-        if asked not in rows:
+    def sample(request: tuple[str, str]) -> Any:
+        what, row = request
+        if row not in rows:
             return None
-        if asked != row:
-            return checked(model, rows[asked], every)
+        if what == "check":
+            return checked(model, rows[row], every)
         meet()
         before = waited()
         taken = seconds(rows[row])
@@ -162,7 +164,7 @@ def over_mpi() -> Callable[[str], Any]:
 
 def with_torch() -> Callable[[str], Any]:
     """A rank of torch.distributed.pipelining; they meet in a file."""
-    torch = library("PyTorch")
+    torch = library("PyTorch", 1)
     import torch.distributed as dist
     from torch.distributed import pipelining
 
@@ -219,15 +221,15 @@ def mpi_rank() -> None:
         print("true", flush=True)
         for line in sys.stdin:
             for other in range(1, RANKS):
-                comm.send(line.strip(), other)
-            print(json.dumps(longest(comm.allgather(sample(line.strip())))), flush=True)
+                comm.send(asked(line), other)
+            told(longest(comm.allgather(sample(asked(line)))))
     while comm.rank:
         while not comm.Iprobe(0):
             time.sleep(0.002)
-        row = comm.recv(source=0)
-        if row is None:
+        request = comm.recv(source=0)
+        if request is None:
             break
-        comm.allgather(sample(row))
+        comm.allgather(sample(request))
     for other in range(1, RANKS) if comm.rank == 0 else ():
         comm.send(None, other)
 
@@ -238,7 +240,7 @@ def torch_group() -> None:
         os.environ["PIPELINES_MEETING"] = f"{folder}/meeting"
         others = [
             subprocess.Popen(
-                [sys.executable, __file__, "--worker", "torch rank"],
+                [sys.executable, str(BARE), __file__, "--worker", "torch rank"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -252,8 +254,8 @@ def torch_group() -> None:
         for line in sys.stdin:
             for other in others:
                 print(line.strip(), file=other.stdin, flush=True)
-            mine = sample(line.strip())
-            print(json.dumps(longest([mine, *[json.loads(other.stdout.readline()) for other in others]])), flush=True)
+            mine = sample(asked(line))
+            told(longest([mine, *[json.loads(other.stdout.readline())["value"] for other in others]]))
         for other in others:
             other.stdin.close()
             other.wait()
@@ -263,7 +265,26 @@ def torch_rank() -> None:
     """A rank that a worker has started."""
     sample = with_torch()
     for line in sys.stdin:
-        print(json.dumps(sample(line.strip())), flush=True)
+        told(sample(asked(line)))
+
+
+def whole(name: str) -> None:
+    """A model in one process."""
+    sample = unsplit(name)
+    print("true", flush=True)
+    for line in sys.stdin:
+        told(sample(asked(line)))
+
+
+def asked(line: str) -> tuple[str, str]:
+    """What is asked of which row."""
+    what, row = json.loads(line)
+    return what, row
+
+
+def told(value: Any) -> None:
+    """The answer."""
+    print(json.dumps({"value": value}), flush=True)
 
 
 def longest(found: list[Any]) -> Any:
@@ -275,7 +296,15 @@ def longest(found: list[Any]) -> Any:
     return [max(column) for column in zip(*found, strict=True)]
 
 
-GROUPS = {OVER_MPI: mpi_group, "MPI rank": mpi_rank, TORCH_RANKS: torch_group, "torch rank": torch_rank}
+GROUPS = {
+    OVER_MPI: mpi_group,
+    "MPI rank": mpi_rank,
+    TORCH_RANKS: torch_group,
+    "torch rank": torch_rank,
+    UNSPLIT: partial(whole, UNSPLIT),
+    TORCH: partial(whole, TORCH),
+}
+SUBJECTS = subjects(UNSPLIT, OVER_MPI, TORCH, TORCH_RANKS)
 
 
 # --------------------------------------------------------------------------------------------------------- report
@@ -283,10 +312,10 @@ GROUPS = {OVER_MPI: mpi_group, "MPI rank": mpi_rank, TORCH_RANKS: torch_group, "
 
 def compare(workers: dict[str, Any]) -> None:
     """Raise unless all have the same loss and gradients."""
-    expected = workers[UNSPLIT].sample(f"check {BATCH_AT_ONCE}")
+    expected = workers[UNSPLIT].ask("check", BATCH_AT_ONCE)
     for row in ROWS:
         for name, worker in workers.items():
-            found = worker.sample(f"check {row}")
+            found = worker.ask("check", row)
             if found is None:
                 continue
             assert abs(found["loss"] / expected["loss"] - 1) < 1e-4, (name, row, found["loss"], expected["loss"])
@@ -299,55 +328,52 @@ def undisturbed(worker: Any, row: str) -> Any:
     """The sample that has waited least for a core, of as many as it takes."""
     best = None
     for _ in range(TRIES):
-        taken = worker.sample(row)
+        taken = worker.ask("sample", row)
         if taken is None or taken[1] <= QUIET:
             return taken
         best = min(taken, best or taken, key=lambda one: one[1])
     return best
 
 
-def report(options: argparse.Namespace) -> tuple[object, bool]:
+def report(options: argparse.Namespace) -> list[Table]:
     """Start the subjects, and let them take turns."""
-    times: dict[tuple[str, str], list[float]] = {}
-    waits: dict[tuple[str, str], list[float]] = {}
-    with present(__file__, {name: {} for name in (UNSPLIT, OVER_MPI, TORCH, TORCH_RANKS)}) as started:
+    with present(__file__, SUBJECTS, 1) as (started, notes):
         workers = {worker.name: worker for worker in started}
         compare(workers)
-        for number in range(options.rounds):
-            for row in ROWS if number % 2 else ROWS[::-1]:
-                for name, worker in workers.items():
-                    taken = undisturbed(worker, row)
-                    if taken is not None:
-                        times.setdefault((name, row), []).append(taken[0])
-                        waits.setdefault((name, row), []).append(100 * taken[1])
-    lines = [
-        [*key[::-1], *cells([statistics.median(t), min(t), max(t)], "{:.3f}"), f"{statistics.median(waits[key]):.0f} %"]
-        for key, t in times.items()
-    ]
-    print(table(["s per step", "", "median", "least", "most", "waited"], sorted(lines)), end="\n\n")
-    fine, lines, figures = True, [], []
+        times, waits = taken_in_turn(workers, options.rounds)
+    for (name, row), waited_for in sorted(waits.items()):
+        notes.append(f"{name}, {row}: waited for a core {statistics.median(waited_for):.0f} % of the time")
+    rows = []
     for row in STAGES:
-        for peer, budget in (
-            ((UNSPLIT, BATCH_AT_ONCE), FASTER_THAN_UNSPLIT),
-            ((UNSPLIT, IN_PARTS), FASTER_THAN_UNSPLIT),
-            ((TORCH_RANKS, row), FASTER_THAN_PYTORCH),
-        ):
-            if peer in times and (OVER_MPI, row) in times:
-                found = sorted(its / ours for its, ours in zip(times[peer], times[OVER_MPI, row], strict=True))
-                ratio = statistics.median(found)
-                fine = fine and ratio >= budget
-                name = peer[0] if peer[1] == row else peer[1]
-                figures.append({"schedule": row, "beside": name, "ratios": found, "ratio": ratio})
-                spread = cells([ratio, found[0], found[-1], budget], "{:.2f}")
-                lines.append([row, name, *spread, verdict(ratio >= budget)])
-    print(table(["throughput over MPI", "beside", "ratio", "least", "most", "budget", ""], lines))
-    return figures, fine
+        samples = {OVER_MPI: times.get((OVER_MPI, row), []), TORCH_RANKS: times.get((TORCH_RANKS, row), [])}
+        samples |= {
+            f"{name}, {how}": times.get((name, how), [])
+            for name in (UNSPLIT, TORCH)
+            for how in (BATCH_AT_ONCE, IN_PARTS)
+        }
+        budgets = {f"{UNSPLIT}, {how}": OF_UNSPLIT for how in (BATCH_AT_ONCE, IN_PARTS)} | {TORCH_RANKS: OF_PYTORCH}
+        rows.append(Row(row, samples, budgets))
+    return [Table(f"A training step on {RANKS} ranks", "s", rows, OVER_MPI, 1, notes=notes)]
+
+
+def taken_in_turn(workers: dict[str, Worker], rounds: int) -> tuple[dict, dict]:
+    """Seconds, and the shares of waiting in percent, by subject and row."""
+    times: dict[tuple[str, str], list[float]] = {}
+    waits: dict[tuple[str, str], list[float]] = {}
+    for number in range(rounds):
+        for row in ROWS if number % 2 else ROWS[::-1]:
+            for name, worker in workers.items():
+                taken = undisturbed(worker, row)
+                if taken is not None:
+                    times.setdefault((name, row), []).append(taken[0])
+                    waits.setdefault((name, row), []).append(100 * taken[1])
+    return times, waits
 
 
 if __name__ == "__main__":
-    arguments = parser(__doc__, rounds=7, figures="ratios of throughput")
+    arguments = parser(__doc__, rounds=5)
     chosen = arguments.parse_args().worker
     if chosen in GROUPS:
         GROUPS[chosen]()
         sys.exit(0)
-    sys.exit(main(arguments, report, unsplit))
+    sys.exit(main(arguments, report))

@@ -2,17 +2,17 @@
 
     python benchmarks/sparse.py [--rounds 15] [--json FILE] [--check]
 
-One process, one thread; rows take turns, and figures are medians.  PyTorch has no function for it.
+One thread.  "All" finds the pattern, colours it and computes the entries; the others are given, or stop, in part.
+PyTorch has no function for it.
 """
 
 import argparse
-import statistics
 import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from common import cells, main, parser, seconds, table, verdict
+from retrograd.bench import Case, Subject, Suite, Table, library, main, measured, parser
 
 UNKNOWNS = 10_000
 BUDGET = 1.0  # second, for everything
@@ -113,52 +113,43 @@ def job(problem: Problem) -> Job:
     return Job(partial(sparse(f), x), partial(pattern(f), x), partial(sparse(f, sparsity=found), x), partial(dense, x))
 
 
-def medians(calls: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Seconds per call, over rounds in which every call has its turn; the first round warms up."""
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for number in range(rounds + 1):
-        for name, call in calls.items():
-            taken = seconds(call)
-            if number:
-                times[name].append(taken)
-    return {name: statistics.median(t) for name, t in times.items()}
+PARTS = {"whole": "retrograd", "pattern": "pattern and colours", "known": "these known", "dense": "dense"}
+SUBJECTS = {name: Subject("retrograd") for name in PARTS.values()}
+LARGE = {f"{name}, {UNKNOWNS:,} unknowns": problem for name, problem in PROBLEMS.items()}
+SMALL = {f"{name}, {DENSE:,} unknowns": problem for name, problem in BESIDE.items()}
 
 
-def large(rounds: int) -> tuple[bool, dict[str, float]]:
-    """The problems of 10,000 unknowns; whether all keep within the budget."""
-    jobs = {name: job(problem) for name, problem in PROBLEMS.items()}
-    calls = {f"{name}: {part}": getattr(j, part) for name, j in jobs.items() for part in ("whole", "pattern", "known")}
-    found = medians(calls, rounds)
-    lines, fine = [], True
-    for name, j in jobs.items():
-        whole, pattern, known = (found[f"{name}: {part}"] for part in ("whole", "pattern", "known"))
-        sparsity = j.pattern()
-        fine = fine and whole <= BUDGET
-        figures = cells([whole * 1e3, pattern * 1e3, known * 1e3], "{:.1f}")
-        lines.append([name, str(sparsity.count), str(sparsity.pattern.nnz), *figures, verdict(whole <= BUDGET)])
-    head = ["ms, 10,000 unknowns", "colours", "entries", "whole", "pattern, colours", "these known", "1 s"]
-    print(f"{table(head, lines)}\n")
-    return fine, found
+def cases(name: str, threads: int) -> Callable[[str], Case | None]:
+    """The function from row to case in a subject's process."""
+    library("retrograd", threads)
+    (part,) = [part for part, title in PARTS.items() if title == name]
+
+    def case(row: str) -> Case | None:
+        if part == "dense" and row in LARGE:
+            return None
+        made = job({**LARGE, **SMALL}[row])
+        return Case(getattr(made, part), lambda: [] if part == "pattern" else [dense_of(getattr(made, part)())])
+
+    return case
 
 
-def beside_dense(rounds: int) -> dict[str, float]:
-    """The problems that are small enough for dense matrices, both ways."""
-    jobs = {name: job(problem) for name, problem in BESIDE.items()}
-    calls = {f"{name}, {DENSE}: {part}": getattr(j, part) for name, j in jobs.items() for part in ("whole", "dense")}
-    found = medians(calls, rounds)
-    lines = []
-    for name in jobs:
-        whole, dense = (found[f"{name}, {DENSE}: {part}"] for part in ("whole", "dense"))
-        lines.append([name, *cells([whole * 1e3, dense * 1e3], "{:.1f}"), *cells([dense / whole], "{:.0f}")])
-    print(table([f"ms, {DENSE:,} unknowns", "sparse", "dense", "ratio"], lines))
-    return found
+def dense_of(found: Any) -> Any:
+    """The sums of a matrix's columns, sparse or not, as an array."""
+    if hasattr(found, "detach"):
+        found = found.detach()
+        return found.reshape(found.shape[0], -1).sum(0).numpy()
+    return found.sum(axis=0)
 
 
-def report(options: argparse.Namespace) -> tuple[dict, bool]:
-    """Measure and print: the figures, and whether every budget is met."""
-    fine, found = large(options.rounds)
-    return {"seconds": found | beside_dense(options.rounds)}, fine
+def report(options: argparse.Namespace) -> list[Table]:
+    """One table; the budget of large problems is a second for everything."""
+    rows: dict[str, dict[str, float]] = {row: {"": 1e3 * BUDGET} for row in LARGE} | {row: {} for row in SMALL}
+    made = measured(Suite("Sparse derivatives", __file__, rows, SUBJECTS, cases), options)
+    for name, problem in LARGE.items() if not options.only else ():
+        sparsity = job(problem).pattern()
+        made.notes.append(f"{name}: {sparsity.count} colours, {sparsity.pattern.nnz:,} entries")
+    return [made]
 
 
 if __name__ == "__main__":
-    sys.exit(main(parser(__doc__, 15), report))
+    sys.exit(main(parser(__doc__, 7), report, cases))

@@ -2,17 +2,19 @@
 
     python benchmarks/transforms.py [--rounds 15] [--json FILE] [--check]
 
-Subjects take turns in one run, each on one thread; figures are medians of the time of one call.
+Subjects take turns in one run, each on one thread.
 """
 
 import argparse
 import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from common import beside, interleaved, library, main, parser, present, sampler
+import numpy as np
+
+from retrograd.bench import Case, Suite, Table, converter, library, main, measured, parser, subjects
 
 SMALL, DIGITS, IMAGES = (16, 32, 32, 4), (64, 128, 128, 10), (784, 128, 128, 10)
 
@@ -34,6 +36,20 @@ ROWS: dict[str, float | None] = {
 }
 
 
+def normal(m: Any, *shape: int) -> Any:
+    """Normal numbers, the same for everyone."""
+    return m.from_numpy(np.random.default_rng(shape).standard_normal(shape, np.float32))
+
+
+def leaves(found: Any) -> Iterator[Any]:
+    """The tensors in tuples and lists."""
+    if isinstance(found, tuple | list):
+        for part in found:
+            yield from leaves(part)
+    else:
+        yield found
+
+
 def rosenbrock(x: Any) -> Any:
     """H. H. Rosenbrock, The Computer Journal 3 (1960), chained."""
     return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
@@ -41,8 +57,7 @@ def rosenbrock(x: Any) -> Any:
 
 def network(m: Any, sizes: tuple[int, ...]) -> tuple[Callable, list]:
     """A network with tanh between its layers, as a function of parameters and inputs, and its parameters."""
-    m.manual_seed(0)
-    params = [(m.randn(n, k) / k**0.5, m.zeros(n)) for k, n in itertools.pairwise(sizes)]
+    params = [(normal(m, n, k) / k**0.5, m.zeros(n)) for k, n in itertools.pairwise(sizes)]
 
     def apply(params: Any, x: Any) -> Any:
         for i, (w, b) in enumerate(params):
@@ -56,7 +71,7 @@ def network(m: Any, sizes: tuple[int, ...]) -> tuple[Callable, list]:
 def per_example(m: Any, func: Any, sizes: tuple[int, ...]) -> Callable[[], object]:
     """The gradient of the loss of each example by all parameters."""
     apply, params = network(m, sizes)
-    x, y = m.randn(256, sizes[0]), m.randn(256, sizes[-1])
+    x, y = normal(m, 256, sizes[0]), normal(m, 256, sizes[-1])
 
     def loss(params: Any, x: Any, y: Any) -> Any:
         return ((apply(params, x) - y) ** 2).mean()
@@ -67,15 +82,15 @@ def per_example(m: Any, func: Any, sizes: tuple[int, ...]) -> Callable[[], objec
 def pushed(m: Any, func: Any, sizes: tuple[int, ...]) -> Callable[[], object]:
     """The derivative along a direction of parameters and inputs."""
     apply, params = network(m, sizes)
-    x = m.randn(256, sizes[0])
-    tangents = ([(m.randn(*w.shape), m.randn(*b.shape)) for w, b in params], m.randn(*x.shape))
+    x = normal(m, 256, sizes[0])
+    tangents = ([(normal(m, *w.shape), normal(m, *b.shape)) for w, b in params], normal(m, *x.shape))
     return partial(func.jvp, apply, (params, x), tangents)
 
 
 def linearized(m: Any, func: Any) -> Callable[[], object]:
     """One linearisation, and ten directions."""
     apply, params = network(m, DIGITS)
-    x, ts = m.randn(256, 64), m.randn(10, 256, 64)
+    x, ts = normal(m, 256, 64), normal(m, 10, 256, 64)
 
     def run() -> Any:
         _, push = func.linearize(partial(apply, params), x)
@@ -93,17 +108,17 @@ def attention(m: Any) -> Callable:
     return attend
 
 
-def torch_like(m: Any) -> Callable[[str], Callable[[], object] | None]:
+def torch_like(m: Any) -> Callable[[str], Callable[[], object]]:
     """The calls in retrograd or PyTorch, by row."""
     func = m.func
-    x, w, small = m.linspace(-1, 1, 100), m.randn(100, 100) / 10, m.randn(10, 10)
-    qkv = [m.randn(64, 16, 8) for _ in range(3)]
+    x, w, small = m.linspace(-1, 1, 100), normal(m, 100, 100) / 10, normal(m, 10, 10)
+    qkv = [normal(m, 64, 16, 8) for _ in range(3)]
     calls: dict[str, Callable[[], Callable[[], object]]] = {
         "hessian": lambda: partial(func.hessian(rosenbrock), x),
         "grad": lambda: partial(func.grad(rosenbrock), x),
         "jacrev": lambda: partial(func.jacrev(lambda x: m.tanh(w @ x)), x),
         "jacfwd": lambda: partial(func.jacfwd(lambda x: m.tanh(w @ x)), x),
-        "vmap of jacrev": lambda: partial(func.vmap(func.jacrev(lambda x: m.tanh(small @ x))), m.randn(64, 10)),
+        "vmap of jacrev": lambda: partial(func.vmap(func.jacrev(lambda x: m.tanh(small @ x))), normal(m, 64, 10)),
         "vmap": lambda: partial(func.vmap(attention(m)), *qkv),
         "linearize and 10 pushes": lambda: linearized(m, func),
     }
@@ -112,25 +127,37 @@ def torch_like(m: Any) -> Callable[[str], Callable[[], object] | None]:
         calls[f"per-example gradients, {name}"] = partial(per_example, m, func, sizes)
         calls[f"jvp, {name}"] = partial(pushed, m, func, sizes)
 
-    def call(row: str) -> Callable[[], object] | None:
+    def call(row: str) -> Callable[[], object]:
         return calls[row.rpartition(",")[0] if "MLP" in row and "linearize" not in row else row.partition(",")[0]]()
 
     return call
 
 
-def worker(name: str) -> Callable[[str], float | None]:
-    """The function from a row's name to seconds per call."""
-    return sampler(torch_like(library(name)))
+def cases(name: str, threads: int) -> Callable[[str], Case]:
+    """The function from row to case in a subject's process."""
+    m = library(name, threads)
+    calls = torch_like(m)
+
+    def case(row: str) -> Case:
+        call = calls(row)
+        return Case(call, lambda: [converter(m)(x) for x in leaves(call())])
+
+    return case
 
 
-def report(options: argparse.Namespace) -> tuple[dict, bool]:
-    """Measure and print: the figures, and whether every budget is met."""
-    with present(__file__) as workers:
-        found = interleaved(workers, ROWS, options.rounds)
-    text, fine = beside(found, ROWS, "PyTorch")
-    print(text)
-    return found, fine
+SUITE = Suite(
+    "Function transforms",
+    __file__,
+    {row: {"PyTorch": budget} if budget else {} for row, budget in ROWS.items()},
+    subjects("retrograd", "PyTorch"),
+    cases,
+)
+
+
+def report(options: argparse.Namespace) -> list[Table]:
+    """One table."""
+    return [measured(SUITE, options)]
 
 
 if __name__ == "__main__":
-    sys.exit(main(parser(__doc__, 15), report, worker))
+    sys.exit(main(parser(__doc__, 9), report, cases))

@@ -3,13 +3,12 @@
     python benchmarks/transport.py [--rounds 41] [--json FILE] [--check]
 
 There and back: half the time of a tensor's way to the other process and back.  One way: the time per tensor of many
-in a row, until the receiver says that it has them all.  Samples of both take turns; a figure is the median over the
-rounds, a ratio the median of the rounds' ratios.
+in a row, until the receiver says that it has them all.
 """
 
 import argparse
 import json
-import statistics
+import os
 import subprocess
 import sys
 import time
@@ -17,7 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from common import cells, main, parser, table, verdict
+from retrograd.bench import Row, Table, main, parser
+from retrograd.bench.subjects import limits
 
 SENDS = 20  # in a sample
 BUDGETS: dict[tuple[str, int], float | None] = {
@@ -103,30 +103,27 @@ def measure(rounds: int) -> list[list[tuple[float, float]]]:
     return get_transport("mpi").launch(2, work)[0]
 
 
-def report(options: argparse.Namespace) -> tuple[object, bool]:
-    """Start the two processes, and print what they have found."""
+def report(options: argparse.Namespace) -> list[Table]:
+    """Start the two processes, which measure."""
     launcher = Path(sys.executable).with_name("mpiexec")
     command = [launcher, "-n", "2", sys.executable, __file__, "--worker", "mpi", "--rounds", str(options.rounds)]
-    found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    lines, figures, fine = [], [], True
-    for ((kind, size), budget), rounds in zip(BUDGETS.items(), found, strict=True):
-        times = [statistics.median(column) * 1e6 for column in zip(*rounds, strict=True)]
-        ratio = statistics.median(mine / its for mine, its in rounds)
-        ok = budget is None or ratio <= budget
-        fine = fine and ok
-        figures.append({"row": kind, "bytes": size, "retrograd": times[0], "bare": times[1], "ratio": ratio})
-        numbers = [*cells(times, "{:.1f}"), *cells([ratio, budget], "{:.2f}")]
-        lines.append([f"{size >> 10} KiB, {kind}", *numbers, verdict(ok) if budget else ""])
-    print(table(["us per send", "retrograd", "bare MPI", "ratio", "budget", ""], lines))
-    return figures, fine
+    environment = {**os.environ, **limits(1)}
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    rows = [
+        Row(
+            f"{size >> 10} KiB, {kind}",
+            {"retrograd": [mine for mine, _ in rounds], "bare MPI": [its for _, its in rounds]},
+            {"bare MPI": budget} if budget else {},
+        )
+        for ((kind, size), budget), rounds in zip(BUDGETS.items(), json.loads(done.stdout), strict=True)
+    ]
+    return [Table("A send between processes", "us", rows, threads=1)]
 
 
 if __name__ == "__main__":
-    arguments = parser(__doc__, rounds=41, figures="times in microseconds, and ratios")
+    arguments = parser(__doc__, rounds=41)
     if "--worker" in sys.argv:
         seen = measure(arguments.parse_args().rounds)
-        import os
-
         if os.environ.get("PMI_RANK", "0") == "0":
             print(json.dumps(seen))
         sys.exit(0)

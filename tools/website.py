@@ -22,7 +22,6 @@ ELSEWHERE = {
     "index.md": "README.md",
     "changelog.md": "CHANGELOG.md",
     "contributing.md": "CONTRIBUTING.md",
-    "benchmarks.md": "benchmarks/README.md",
 }
 PAGES = {source: page for page, source in ELSEWHERE.items()}
 DECISIONS = "decisions/index.md"

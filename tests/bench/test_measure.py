@@ -5,11 +5,12 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
 
-from retrograd.bench import Worker, digest, measured
-from retrograd.bench.workers import RowError, difference
+from retrograd.bench import Case, Worker, digest, measured
+from retrograd.bench.workers import RowError, Sampler, difference
 
 from . import benchmark
 
@@ -138,3 +139,34 @@ def test_one_wrong_number_among_many_is_found():
 
 def test_differences_are_in_the_largest_number():
     assert difference(digest(np.array([1e-9, 100.0])), digest(np.array([1e-3, 100.0]))) == pytest.approx(1e-5, rel=1e-3)
+
+
+# --------------------------------------------------------------------------------------------------- samples
+
+
+class Counted:
+    """A case that counts its calls, and enters and leaves what is around it."""
+
+    def __init__(self, **options):
+        self.events = []
+        self.case = Case(lambda: self.events.append("call"), around=self.around, **options)
+
+    @contextmanager
+    def around(self):
+        self.events.append("enter")
+        yield
+        self.events.append("leave")
+
+
+def test_a_short_call_is_repeated_until_it_can_be_timed():
+    counted = Counted()
+    assert 0 < Sampler(lambda row: counted.case).sample("row") < 1e-3
+    assert counted.events.count("call") > 100
+
+
+def test_a_case_of_one_call_has_one_more_that_does_not_count():
+    counted = Counted(once=True)
+    sampler = Sampler(lambda row: counted.case)
+    for _ in range(2):
+        sampler.sample("row")
+    assert counted.events == ["enter", "call", "call", "leave"] * 2

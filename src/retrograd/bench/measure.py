@@ -57,7 +57,7 @@ def agreeing(
                 found = worker.ask("check", row)
                 if worker.name == suite.ours:
                     ours = found
-                apart = None if found is None or not ours else _apart(ours, found)
+                apart = _apart(ours, found) if ours and found else None  # a case may have nothing to compare
                 if apart is not None and not apart <= suite.tolerance:
                     notes.append(f"{row}: {worker.name} disagrees with {suite.ours} by {apart:.2g}; it is not timed")
                     fine = False

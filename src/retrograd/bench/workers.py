@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +30,7 @@ class Case(NamedTuple):
     check: Callable[[], Sequence[Any]] | None = None  # NumPy arrays or numbers; runs before the first call
     operations: int = 1  # in one call; a sample is the time of one
     once: bool = False  # whether a sample is one call, however short
+    around: Callable[[], AbstractContextManager[object]] = nullcontext  # of a sample, and not counted
 
 
 Cases = Callable[[str], Case | None]
@@ -84,7 +85,11 @@ class Sampler:
         case = self._case(row)
         if case is None:
             return None
-        if row not in self._times:
+        with case.around():
+            return self._timed(row, case)
+
+    def _timed(self, row: str, case: Case) -> float:
+        if row not in self._times and not case.once:
             case.call()  # what is made once is made now
         case.call()  # finds memory as other rows left it, which may cost more than the call
         if row not in self._times:

@@ -1,0 +1,67 @@
+"""Runs all benchmarks one after the other, and fills in the pages of the documentation: `make bench`.
+
+    python benchmarks/all.py [NAME ...] [--keep-pages]
+
+Figures go to build/bench/NAME.json.  Nothing else should run on the machine meanwhile.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import page
+
+FOLDER = Path(__file__).parent
+# The benchmarks, in the order of the pages, with options that make all of them take some twenty minutes.
+OPTIONS: dict[str, list[str]] = {
+    "steps": ["--rounds", "9"],
+    "kernels": ["--rounds", "9"],
+    "footprint": [],
+    "memory": ["--rounds", "3"],
+    "scaling": ["--rounds", "5"],
+    "overhead": ["--rounds", "9"],
+    "instructions": [],
+    "autodiff": ["--rounds", "5"],
+    "operators": ["--rounds", "5"],
+    "convolution": ["--rounds", "3"],
+    "transforms": ["--rounds", "7"],
+    "sparse": ["--rounds", "5"],
+    "jet": ["--rounds", "5"],
+    "library": ["--rounds", "9"],
+    "nested": ["--rounds", "3"],
+    "nested_encoder": ["--rounds", "1"],
+    "transport": [],
+    "pipelines": ["--rounds", "3"],
+    "simulator": [],
+}
+
+
+def run(name: str) -> bool:
+    """Run one, and say how long it took; whether it ended well."""
+    start = time.perf_counter()
+    command = [sys.executable, str(FOLDER / f"{name}.py"), *OPTIONS[name], "--json", str(page.FIGURES / f"{name}.json")]
+    print(f"== {name}", flush=True)
+    status = subprocess.run(command, check=False).returncode
+    print(f"== {name}: {time.perf_counter() - start:.0f} s{'' if status == 0 else f', status {status}'}\n", flush=True)
+    return status == 0
+
+
+def main() -> int:
+    """The exit status: 1 if one of them could not run."""
+    options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    options.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(OPTIONS)}; all if none is given")
+    options.add_argument("--keep-pages", action="store_true", help="leave the documentation as it is")
+    given = options.parse_args()
+    if set(given.names) - OPTIONS.keys():
+        options.error(f"no benchmark is called {', '.join(sorted(set(given.names) - OPTIONS.keys()))}")
+    page.FIGURES.mkdir(parents=True, exist_ok=True)
+    well = [run(name) for name in given.names or OPTIONS]
+    if not given.keep_pages:
+        page.main()
+    return 0 if all(well) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+"""What an installation costs: the time of the import, and the size on the disk with all dependencies.
+
+    python benchmarks/footprint.py [--rounds 9] [--json FILE] [--check]
+
+Imports are those of fresh processes, with their bytecode cached as after an installation; a bare interpreter is taken
+off.  The size is that of the files that the installed packages list (RECORD), with those of all that they require.
+Our own are taken from the source tree where the installation is an editable one, compiled modules included.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from retrograd.bench import Row, Table, main, parser, seconds
+from retrograd.bench.subjects import KNOWN, limits, versions
+
+BUDGET = 0.15  # of PyTorch's
+NAMES = ("retrograd", "PyTorch", "JAX jit", "HIPS autograd", "tinygrad", "MLX", "NumPy")
+MODULES = {"mlx": "mlx.core", "autograd": "autograd.numpy"}
+SOURCE = Path(__file__).parents[1] / "src" / "retrograd"
+REQUIREMENT = re.compile(r"([\w.-]+)[^;]*(?:;(.*))?")
+EXTRAS = {"mlx": ["mlx-cpu"]}  # what it does not run without on this kind of machine
+BUILT = (".pyc", ".c", ".cpp", ".hpp", ".pxd")  # of a source tree: not in a wheel, or not needed
+
+
+def imported(rounds: int) -> Row:
+    """Seconds that an import takes in a new process, above those of the bare interpreter."""
+    packages = {name: KNOWN[name].package for name in NAMES}
+    present = {name: MODULES.get(p, p) for name, p in packages.items() if versions([p])}
+    samples: dict[str, list[float]] = {name: [] for name in present}
+    with TemporaryDirectory() as cache:
+        environment = {**os.environ, **limits(1), "PYTHONPYCACHEPREFIX": cache, "PYTHONDONTWRITEBYTECODE": ""}
+
+        def run(code: str) -> float:
+            command = [sys.executable, "-c", code]
+            return seconds(lambda: subprocess.run(command, check=True, env=environment, capture_output=True))
+
+        for number in range(rounds + 1):
+            bare = run("pass")
+            for name, module in present.items():
+                taken = run(f"import {module}")
+                if number:  # the first round compiles
+                    samples[name].append(taken - bare)
+    return Row("import", samples, {"PyTorch": BUDGET})
+
+
+def required(package: str, seen: dict[str, int]) -> dict[str, int]:
+    """The bytes of a package and of all that it requires, by package."""
+    name = re.sub(r"[-_.]+", "-", package).lower()
+    if name in seen or not versions([name]):
+        return seen
+    seen[name] = ours() if name == "retrograd" else listed(name)
+    for line in [*(metadata.requires(name) or ()), *EXTRAS.get(name, ())]:
+        match = REQUIREMENT.match(line)
+        if match and holds(match[2]):
+            required(match[1], seen)
+    return seen
+
+
+def holds(marker: str | None) -> bool:
+    """Whether a requirement is one of every installation on this machine."""
+    if marker is None:
+        return True
+    from packaging.markers import Marker
+
+    return Marker(marker).evaluate({"extra": ""})
+
+
+def listed(package: str) -> int:
+    """The bytes of an installed package's files, without what has been compiled since."""
+    files = metadata.files(package) or ()
+    paths = [Path(str(f.locate())) for f in files if not str(f).endswith(".pyc")]
+    return sum(path.stat().st_size for path in paths if path.exists())
+
+
+def ours() -> int:
+    """The bytes of our own package, as a wheel has it."""
+    files = [path for path in SOURCE.rglob("*") if path.is_file() and path.suffix not in BUILT]
+    return sum(path.stat().st_size for path in files)
+
+
+def sizes() -> tuple[Row, list[str]]:
+    """The bytes of installations, and what they consist of."""
+    found = {name: required(KNOWN[name].package, {}) for name in NAMES}
+    notes = [
+        f"{name} installs {', '.join(f'{package} {size / 2**20:.1f}' for package, size in parts.items())} MiB"
+        for name, parts in found.items()
+        if parts
+    ]
+    samples = {name: [float(sum(parts.values()))] for name, parts in found.items() if parts}
+    return Row("installed, with dependencies", samples, {"PyTorch": BUDGET}), notes
+
+
+def report(options: argparse.Namespace) -> list[Table]:
+    """Two tables of a row."""
+    size, notes = sizes()
+    return [
+        Table("Import", "ms", [imported(options.rounds)], threads=1),
+        Table("Installation", "MiB", [size], notes=notes),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main(parser(__doc__, 9), report))

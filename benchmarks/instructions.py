@@ -1,0 +1,61 @@
+"""How many instructions the eager path takes per operation, counted by callgrind.
+
+    python benchmarks/instructions.py [--json FILE]
+
+The same for every run and machine of a kind, whatever else it does, so small changes show that times hide.  A chain of
+multiplications of 4 numbers is run at two lengths, and the difference divided by that of the lengths: starting and
+importing cancel.  Needs valgrind.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+from tempfile import TemporaryDirectory
+
+from retrograd.bench import Row, Table, main, parser
+from retrograd.bench.subjects import limits
+
+SHORT, LONG = 500, 1500
+PROGRAM = """
+import retrograd as m
+w, y = m.tensor([1.0, 1.0, 1.0, 1.0], requires_grad={grad}), m.tensor([1.0, 1.0, 1.0, 1.0])
+for _ in range({length}):
+    w = w * y
+{end}
+"""
+ROWS = {
+    "product, nothing recorded": (False, ""),
+    "product, recorded": (True, ""),
+    "product, forward and backward": (True, "w.sum().backward()"),
+}
+COUNTED = re.compile(r"Collected : (\d+)")
+
+
+def counted(grad: bool, end: str, length: int) -> int:
+    """The instructions of one process."""
+    code = PROGRAM.format(grad=grad, end=end, length=length)
+    environment = {**os.environ, **limits(1), "PYTHONHASHSEED": "0", "PYTHONMALLOC": "pymalloc"}
+    with TemporaryDirectory() as folder:
+        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", sys.executable, "-c", code]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    found = COUNTED.search(done.stderr)
+    assert found, done.stderr
+    return int(found[1])
+
+
+def report(options: argparse.Namespace) -> list[Table]:
+    """Instructions per operation; without valgrind a note."""
+    if shutil.which("valgrind") is None:
+        return [Table("Instructions per operation", "", [], notes=["valgrind is not installed, so none are counted."])]
+    rows = []
+    for row, (grad, end) in ROWS.items():
+        few, many = (counted(grad, end, length) for length in (SHORT, LONG))
+        rows.append(Row(row, {"retrograd": [(many - few) / (LONG - SHORT)]}))
+    return [Table("Instructions per operation on 4 numbers", "", rows, threads=1)]
+
+
+if __name__ == "__main__":
+    sys.exit(main(parser(__doc__, 1), report))

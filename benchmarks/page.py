@@ -1,0 +1,61 @@
+"""Fills in the pages of the documentation: tables and pictures of the figures in build/bench.
+
+    python benchmarks/page.py
+
+A page has a pair of comments for each benchmark, between which its tables stand; where there are no new figures they
+stay as they are.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from retrograd.bench import as_markdown
+from retrograd.bench.plots import draw
+from retrograd.bench.report import as_table, said
+
+ROOT = Path(__file__).resolve().parents[1]
+FIGURES = ROOT / "build" / "bench"
+PAGES = [ROOT / "docs" / name for name in ("benchmarks.md", "benchmarks_parts.md")]
+IMAGES = ROOT / "docs" / "images" / "benchmarks"
+DRAWN = ("steps", "kernels", "scaling")  # those with a picture
+PLACE = re.compile(r"<!-- (\w+) -->\n.*?<!-- end of \1 -->", re.DOTALL)
+
+
+def filled(text: str, figures: dict[str, dict[str, Any]]) -> str:
+    """A page's text with the tables of these benchmarks."""
+
+    def place(match: re.Match[str]) -> str:
+        name = match[1]
+        return f"<!-- {name} -->\n{tables(figures[name])}\n<!-- end of {name} -->" if name in figures else match[0]
+
+    return PLACE.sub(place, text)
+
+
+def tables(found: dict[str, Any]) -> str:
+    """A benchmark's tables, and on what they were measured."""
+    made = [as_markdown(as_table(table)) for table in found["tables"]]
+    return "\n\n".join([*made, f"Measured on {said(found)}."])
+
+
+def pictures(figures: dict[str, dict[str, Any]]) -> None:
+    """Draw those that are drawn; of several tables the curves, else the first."""
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    for name in DRAWN:
+        if name in figures:
+            made = [as_table(table) for table in figures[name]["tables"]]
+            curves = [table for table in made if table.axis]
+            draw(curves or made[:1], IMAGES / f"{name}.svg")
+
+
+def main() -> None:
+    """Every page, and the pictures."""
+    figures = {path.stem: json.loads(path.read_text()) for path in sorted(FIGURES.glob("*.json"))}
+    for page in PAGES:
+        page.write_text(filled(page.read_text(), figures))
+    pictures(figures)
+
+
+if __name__ == "__main__":
+    main()

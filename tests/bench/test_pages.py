@@ -1,0 +1,45 @@
+"""The scripts in benchmarks/ and the pages that show what they found."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from retrograd.bench import Row, Table, as_dict
+from retrograd.bench.report import surroundings
+
+pytestmark = pytest.mark.once("texts")
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def page(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    return importlib.import_module("page")
+
+
+@pytest.fixture
+def everything(page):
+    return importlib.import_module("all")
+
+
+def test_every_script_is_run_and_has_a_place_on_a_page(page, everything):
+    scripts = {
+        path.stem for path in FOLDER.glob("*.py") if "report, " in path.read_text() or "report)" in path.read_text()
+    }
+    places = re.findall(r"^<!-- (\w+) -->$", "".join(p.read_text() for p in page.PAGES), re.MULTILINE)
+    assert scripts - {"peaks"} == set(everything.OPTIONS)
+    assert places == list(everything.OPTIONS)
+
+
+def test_tables_go_to_their_places_and_everything_else_stays(page):
+    table = Table("Steps", "ms", [Row("a step", {"retrograd": [0.001]})])
+    figures = {"steps": {**surroundings(), "tables": [as_dict(table)]}}
+    text = "before\n<!-- steps -->\nold\n<!-- end of steps -->\nafter\n<!-- other -->\nkept\n<!-- end of other -->\n"
+    filled = page.filled(text, figures)
+    assert filled.startswith("before\n<!-- steps -->\n**Steps**\n")
+    assert "| a step | 1.00 |" in filled
+    assert "old" not in filled
+    assert "<!-- end of steps -->\nafter\n<!-- other -->\nkept\n<!-- end of other -->\n" in filled
+    assert page.filled(filled, figures) == filled
