@@ -19,7 +19,11 @@ ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "build" / "bench"
 PAGES = [ROOT / "docs" / name for name in ("benchmarks.md", "benchmarks_parts.md")]
 IMAGES = ROOT / "docs" / "images" / "benchmarks"
-DRAWN = ("steps", "kernels", "scaling")  # those with a picture
+DRAWN = {  # those with a picture, and what it shows
+    "steps": "Our share of each peer's time, by row",
+    "kernels": "Our share of each peer's time, by kernel",
+    "scaling": "Cost over size, depth, batch and components",
+}
 PLACE = re.compile(r"<!-- (\w+) -->\n.*?<!-- end of \1 -->", re.DOTALL)
 
 
@@ -28,15 +32,18 @@ def filled(text: str, figures: dict[str, dict[str, Any]]) -> str:
 
     def place(match: re.Match[str]) -> str:
         name = match[1]
-        return f"<!-- {name} -->\n{tables(figures[name])}\n<!-- end of {name} -->" if name in figures else match[0]
+        return (
+            f"<!-- {name} -->\n{tables(name, figures[name])}\n<!-- end of {name} -->" if name in figures else match[0]
+        )
 
     return PLACE.sub(place, text)
 
 
-def tables(found: dict[str, Any]) -> str:
-    """A benchmark's tables, and on what they were measured."""
+def tables(name: str, found: dict[str, Any]) -> str:
+    """A benchmark's picture, its tables, and on what they were measured."""
+    picture = [f"![{DRAWN[name]}](images/benchmarks/{name}.svg)"] if name in DRAWN else []
     made = [as_markdown(as_table(table)) for table in found["tables"]]
-    return "\n\n".join([*made, f"Measured on {said(found)}."])
+    return "\n\n".join([*picture, *made, f"Measured on {said(found)}."])
 
 
 def pictures(figures: dict[str, dict[str, Any]]) -> None:

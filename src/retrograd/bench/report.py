@@ -126,11 +126,17 @@ def as_table(found: dict[str, Any]) -> Table:
     return Table(rows=[Row(r["name"], r["samples"], r["budgets"], r["at"]) for r in found["rows"]], **kept)
 
 
-def surroundings() -> dict[str, Any]:
-    """The machine and the versions, to stand beside figures."""
+def load() -> float | None:
+    """How many processes have wanted a processor in the last minute; None where the system doesn't say."""
+    return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None
+
+
+def surroundings(before: float | None = None) -> dict[str, Any]:
+    """The machine, the versions, and the load before the run, to stand beside figures."""
     packages = dict.fromkeys(["retrograd", "numpy", *(subject.package for subject in KNOWN.values())])
     return {
         "machine": f"{processor()}, {os.cpu_count()} processors, {platform.system()} {platform.machine()}",
+        "load": before,
         "python": platform.python_version(),
         "versions": versions(packages),
     }
@@ -148,4 +154,5 @@ def processor() -> str:
 def said(found: dict[str, Any]) -> str:
     """The surroundings in a line."""
     packages = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
-    return f"{found['machine']}; Python {found['python']}, {packages}"
+    other = f"; load before the run: {found['load']}" if found.get("load") is not None else ""
+    return f"{found['machine']}; Python {found['python']}, {packages}{other}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from retrograd.bench.figures import Table
 from retrograd.bench.plots import draw
-from retrograd.bench.report import as_dict, as_markdown, as_text, said, surroundings
+from retrograd.bench.report import as_dict, as_markdown, as_text, load, said, surroundings
 from retrograd.bench.workers import Cases, serve
 
 
@@ -39,12 +39,13 @@ def main(
     if worker and options.worker:
         serve(partial(worker, options.worker, options.threads or 1))
         return 0
-    return told(report(options), options)
+    before = load()
+    return told(report(options), options, before)
 
 
-def told(tables: Sequence[Table], options: argparse.Namespace) -> int:
-    """Print the tables, write the files that the options ask for; the exit status."""
-    around = surroundings()
+def told(tables: Sequence[Table], options: argparse.Namespace, before: float | None) -> int:
+    """Print the tables, write the files that are asked for, with the load before the run; the exit status."""
+    around = surroundings(before)
     print("\n\n".join([*map(as_text, tables), said(around)]))
     if options.json:
         found: dict[str, Any] = {**around, "tables": [as_dict(table) for table in tables]}

@@ -10,6 +10,7 @@ import typer
 
 import retrograd
 from retrograd.bench import script, short
+from retrograd.bench.report import load
 from retrograd.cli import check as operators
 from retrograd.cli import demo as digits
 from retrograd.cli import plan as planning
@@ -282,4 +283,5 @@ def bench(
     options = argparse.Namespace(
         rounds=rounds, threads=threads, only=only, without=[], json=json, markdown=markdown, plot=plot, check=check
     )
-    return script.told(short.report(options), options)
+    before = load()
+    return script.told(short.report(options), options, before)
