@@ -1,126 +1,66 @@
-"""Kernels of pooling: sums and maxima over windows, one dimension after the other.
+"""Kernels of pooling: sums and maxima over windows of the last dimensions.
 
 Along each dimension windows are (kernel, stride, before, dilation, size): what place i of `size` sees begins at
 i * stride - before; or (size,): as many windows that cover everything, as even as can be.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
-__all__ = ["max_places", "pooled_max", "pooled_sum", "pooled_sum_back"]
+from retrograd import kernels
+from retrograd.kernels import twins
+from retrograd.kernels.windows import windows_of
 
+__all__ = ["max_places", "pooled_max", "pooled_max_back", "pooled_sum", "pooled_sum_back"]
 
-class Taps(NamedTuple):
-    """Along one dimension: what is padded, and where in that each tap of the window reads for all places."""
-
-    before: int
-    after: int
-    reads: list  # slices, or integer arrays where windows are of several sizes
-    places: list  # the same as arrays of places in the image
-
-
-def _taps(size, windows):
-    if len(windows) == 1:
-        start = np.arange(windows[0]) * size // windows[0]
-        last = -(-np.arange(1, windows[0] + 1) * size // windows[0]) - 1
-        places = [np.minimum(start + t, last) for t in range((last - start).max(initial=-1) + 1)]
-        return Taps(0, 0, places, places)
-    kernel, stride, before, dilation, out = windows
-    reads = [slice(t * dilation, t * dilation + (out - 1) * stride + 1, stride) for t in range(kernel)]
-    after = max(0, (out - 1) * stride + (kernel - 1) * dilation + 1 - size - before)
-    return Taps(before, after, reads, [np.arange(out) * stride + t * dilation - before for t in range(kernel)])
-
-
-def _dims(x, windows):
-    """The pooled dimensions of x, the last ones, each with its taps."""
-    first = x.ndim - len(windows)
-    return [(first + d, _taps(x.shape[first + d], w)) for d, w in enumerate(windows)]
-
-
-def _padded(x, dims, value):
-    """x with all that windows see outside."""
-    if not any(taps.before or taps.after for _, taps in dims):
-        return x
-    shape, inside = list(x.shape), [slice(None)] * x.ndim
-    for dim, taps in dims:
-        inside[dim] = slice(taps.before, taps.before + shape[dim])
-        shape[dim] += taps.before + taps.after
-    out = np.full(shape, value, x.dtype)
-    out[*inside] = x
-    return out
-
-
-def _read(x, dim, read):
-    """What a tap reads along one dimension."""
-    return x[(slice(None),) * dim + (read,)] if isinstance(read, slice) else np.take(x, read, axis=dim)
-
-
-def _lowest(dtype):
-    """A number that is no maximum of others."""
-    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+FURTHER = 2**31  # places of an image that C++ does not count
+ALONE = (1, 1, 0, 1, 1)  # the window along a dimension that is not there
 
 
 def pooled_sum(x, windows):
     """Sums over windows of the last dimensions, zeros outside."""
-    dims = _dims(x, windows)
-    x = _padded(x, dims, 0)
-    for dim, taps in dims:
-        x = _combined(x, dim, taps, np.add)
-    return x
-
-
-def pooled_max(x, windows):
-    """The largest element in each window; NaN wins."""
-    dims = _dims(x, windows)
-    x = _padded(x, dims, _lowest(x.dtype))
-    for dim, taps in dims:
-        x = _combined(x, dim, taps, np.maximum)
-    return x
-
-
-def _combined(x, dim, taps, combine):
-    out = np.array(_read(x, dim, taps.reads[0]))
-    for read in taps.reads[1:]:
-        combine(out, _read(x, dim, read), out=out)
-    return out
+    return _filled("window_sums", x, windows, x.shape[x.ndim - len(windows) :], _pooled_shape(x, windows), x.dtype)
 
 
 def pooled_sum_back(g, windows, sizes):
     """`pooled_sum` transposed: what each window is given goes to all of its places, of `sizes`."""
-    first = g.ndim - len(windows)
-    for d, (size, along) in enumerate(zip(sizes, windows, strict=True)):
-        dim, taps = first + d, _taps(size, along)
-        wide = np.zeros((*g.shape[:dim], taps.before + size + taps.after, *g.shape[dim + 1 :]), g.dtype)
-        for read in taps.reads:
-            _read(wide, dim, read)[...] += g
-        g = _read(wide, dim, slice(taps.before, taps.before + size))
-    return np.ascontiguousarray(g)
+    shape = (*g.shape[: g.ndim - len(windows)], *sizes)
+    return _filled("window_sums_back", g, windows, tuple(sizes), shape, g.dtype)
+
+
+def pooled_max(x, windows):
+    """The largest element in each window; NaN wins."""
+    return _filled("window_maxima", x, windows, x.shape[x.ndim - len(windows) :], _pooled_shape(x, windows), x.dtype)
 
 
 def max_places(x, windows):
     """Where the largest element of each window is, the first of equals, the last NaN: places of flattened images."""
-    if x.dtype.kind in "iu":
-        x = x.astype(np.int64)
-    dims = _dims(x, windows)
-    largest = pooled_max(x, windows)
-    out = np.zeros(largest.shape, np.int64)
-    # What is not there must not be found: among numbers it is NaN.
-    outside = np.nan if x.dtype.kind == "f" else _lowest(x.dtype)
-    for read, place in reversed(list(_choices(_padded(x, dims, outside), dims))):
-        np.copyto(out, place, where=read == largest)
-    if x.dtype.kind == "f" and np.isnan(largest).any():
-        for read, place in _choices(_padded(x, dims, 0), dims):
-            np.copyto(out, place, where=np.isnan(read))
+    shape = _pooled_shape(x, windows)
+    return _filled("window_places", x, windows, x.shape[x.ndim - len(windows) :], shape, np.dtype(np.int64))
+
+
+def pooled_max_back(g, x, windows):
+    """Images like x, zeros with what each window is given added where its largest element is."""
+    return _filled("window_maxima_back", x, windows, x.shape[x.ndim - len(windows) :], x.shape, g.dtype, g)
+
+
+def _pooled_shape(x, windows):
+    return (*x.shape[: x.ndim - len(windows)], *(w[-1] for w in windows))
+
+
+def _filled(name, x, windows, sizes, shape, dtype, *given):
+    """What a kernel makes of x, and of what is `given` before it: an array of this shape."""
+    out = np.empty(shape, dtype)
+    if x.size and out.size:
+        missing = 3 - len(windows)
+        plan = windows_of((ALONE,) * missing + windows, (1,) * missing + sizes)
+        known = x.dtype.char in "fd" and missing >= 0 and x.size < FURTHER and all(z.dtype == x.dtype for z in given)
+        images = [_images(z, len(windows)) for z in (*given, x, out)]
+        getattr(kernels if known else twins, name)(plan, *images)
+    else:
+        out[...] = 0
     return out
 
 
-def _choices(x, dims):
-    """For each tap of the whole window: what it reads, and where that is in the flattened image."""
-    sizes = [x.shape[dim] - taps.before - taps.after for dim, taps in dims]
-    for tap in np.ndindex(*[len(taps.reads) for _, taps in dims]):
-        read, place = x, 0
-        for t, (dim, taps), size in zip(tap, dims, sizes, strict=True):
-            read = _read(read, dim, taps.reads[t])
-            place = np.add.outer(place * size, taps.places[t])
-        yield read, place
+def _images(x, ndim):
+    """Images in one row, of three dimensions at least."""
+    return np.ascontiguousarray(x).reshape(-1, *(1,) * (3 - ndim), *x.shape[x.ndim - ndim :])

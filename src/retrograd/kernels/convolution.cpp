@@ -110,8 +110,6 @@ void images(const npy_int64* table, PyArrayObject* x, PyArrayObject* w, const vo
     share(units * job.blocks, WORK / work + 1, [&](npy_intp begin, npy_intp end) { sum_images(job, begin, end); });
 }
 
-}  // namespace
-
 // sum_windows(plan, x, w, bias, out): see twins.py.
 PyObject* sum_windows(PyObject*, PyObject* args) {
     PyObject* plan;
@@ -119,10 +117,8 @@ PyObject* sum_windows(PyObject*, PyObject* args) {
     if (!PyArg_ParseTuple(args, "OO!O!OO!", &plan, &PyArray_Type, &x, &PyArray_Type, &w, &bias,
                           &PyArray_Type, &out))
         return nullptr;
-    PyObject* table = PyObject_GetAttrString(plan, "table");  // the plan keeps it
-    if (!table) return nullptr;
-    Py_DECREF(table);
-    const npy_int64* layout = static_cast<const npy_int64*>(PyArray_DATA(reinterpret_cast<PyArrayObject*>(table)));
+    const npy_int64* layout = table_of(plan);
+    if (!layout) return nullptr;
     const void* added = reinterpret_cast<PyObject*>(bias) == Py_None ? nullptr : PyArray_DATA(bias);
     bool single = PyArray_TYPE(x) == NPY_FLOAT;
     Py_BEGIN_ALLOW_THREADS;
@@ -130,5 +126,14 @@ PyObject* sum_windows(PyObject*, PyObject* args) {
     Py_END_ALLOW_THREADS;
     Py_RETURN_NONE;
 }
+
+PyMethodDef methods[] = {
+    {"sum_windows", sum_windows, METH_VARARGS, "Sums over the windows of a convolution."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+bool add_windows(PyObject* module) { return PyModule_AddFunctions(module, methods) == 0; }
 
 }  // namespace retrograd

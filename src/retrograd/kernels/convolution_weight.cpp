@@ -118,8 +118,6 @@ void weights(const npy_int64* table, PyArrayObject* x, PyArrayObject* y, PyArray
     collect(job);
 }
 
-}  // namespace
-
 // sum_places(plan, x, y, out, groups): see twins.py.
 PyObject* sum_places(PyObject*, PyObject* args) {
     PyObject* plan;
@@ -128,15 +126,22 @@ PyObject* sum_places(PyObject*, PyObject* args) {
     if (!PyArg_ParseTuple(args, "OO!O!O!n", &plan, &PyArray_Type, &x, &PyArray_Type, &y, &PyArray_Type,
                           &out, &groups))
         return nullptr;
-    PyObject* table = PyObject_GetAttrString(plan, "table");  // the plan keeps it
-    if (!table) return nullptr;
-    Py_DECREF(table);
-    const npy_int64* layout = static_cast<const npy_int64*>(PyArray_DATA(reinterpret_cast<PyArrayObject*>(table)));
+    const npy_int64* layout = table_of(plan);
+    if (!layout) return nullptr;
     bool single = PyArray_TYPE(x) == NPY_FLOAT;
     Py_BEGIN_ALLOW_THREADS;
     (single ? weights<float> : weights<double>)(layout, x, y, out, groups);
     Py_END_ALLOW_THREADS;
     Py_RETURN_NONE;
 }
+
+PyMethodDef methods[] = {
+    {"sum_places", sum_places, METH_VARARGS, "The gradient of a convolution by its weight."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+bool add_places(PyObject* module) { return PyModule_AddFunctions(module, methods) == 0; }
 
 }  // namespace retrograd

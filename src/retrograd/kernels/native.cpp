@@ -5,6 +5,8 @@
 // arrays, pool.hpp the threads.
 
 #define RETROGRAD_MODULE
+#include <initializer_list>
+
 #include "loops.hpp"
 #include "tables.hpp"
 
@@ -41,8 +43,6 @@ PyObject* set_num_threads(PyObject*, PyObject* most) {
 PyMethodDef methods[] = {
     {"get_num_threads", get_num_threads, METH_NOARGS, "How many threads work on one large array, at most."},
     {"set_num_threads", set_num_threads, METH_O, "Let at most so many threads work on one large array."},
-    {"sum_windows", sum_windows, METH_VARARGS, "Convolution of images in a grid."},
-    {"sum_places", sum_places, METH_VARARGS, "The gradient of a convolution by its weight."},
     {"attend", attend_call, METH_VARARGS, "Attention of queries to keys and values."},
     {"attend_grad", attend_grad_call, METH_VARARGS, "Its derivatives, times what comes back."},
     {nullptr, nullptr, 0, nullptr},
@@ -53,6 +53,13 @@ PyModuleDef definition = {
 
 }  // namespace
 }  // namespace retrograd
+
+const npy_int64* retrograd::table_of(PyObject* plan) {
+    PyObject* table = PyObject_GetAttrString(plan, "table");
+    if (!table) return nullptr;
+    Py_DECREF(table);
+    return static_cast<const npy_int64*>(PyArray_DATA(reinterpret_cast<PyArrayObject*>(table)));
+}
 
 PyMODINIT_FUNC PyInit_native() {
     using namespace retrograd;
@@ -72,5 +79,7 @@ PyMODINIT_FUNC PyInit_native() {
     for (const auto& table : tables)
         for (int i = 0; i < table.count; i++)
             if (!add(module, table.kernels[i])) return nullptr;
-    return add_arithmetic(module) && add_scatter(module) && add_chance(module) ? module : nullptr;
+    for (auto more : {add_arithmetic, add_scatter, add_chance, add_windows, add_places, add_pooling})
+        if (!more(module)) return nullptr;
+    return module;
 }

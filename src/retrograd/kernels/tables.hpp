@@ -12,10 +12,14 @@ extern const int count_of_numbers, count_of_rows, count_of_norms, count_of_updat
 bool add_arithmetic(PyObject* module);
 bool add_scatter(PyObject* module);
 bool add_chance(PyObject* module);
+bool add_windows(PyObject* module);
+bool add_places(PyObject* module);
+bool add_pooling(PyObject* module);
+
+// The numbers of a plan's `table`, which the plan keeps; null, with an error, if it has none.
+const npy_int64* table_of(PyObject* plan);
 
 // Methods of the module, which are no ufuncs.
-PyObject* sum_windows(PyObject*, PyObject* args);
-PyObject* sum_places(PyObject*, PyObject* args);
 PyObject* attend_call(PyObject*, PyObject* args);
 PyObject* attend_grad_call(PyObject*, PyObject* args);
 

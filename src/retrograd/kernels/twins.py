@@ -8,6 +8,11 @@ from retrograd.kernels.attention_twins import attend as attend
 from retrograd.kernels.attention_twins import attend_grad as attend_grad
 from retrograd.kernels.grids import sum_places as sum_places
 from retrograd.kernels.grids import sum_windows as sum_windows
+from retrograd.kernels.windows import window_maxima as window_maxima
+from retrograd.kernels.windows import window_maxima_back as window_maxima_back
+from retrograd.kernels.windows import window_places as window_places
+from retrograd.kernels.windows import window_sums as window_sums
+from retrograd.kernels.windows import window_sums_back as window_sums_back
 
 add, subtract, multiply, true_divide = np.add, np.subtract, np.multiply, np.true_divide
 

@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.ops.batching import all_batched
 from retrograd.ops.conv import check_images, per_dim
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Composite, Stacked, check_real, from_behind, numel
-from retrograd.ops.places import scatter_sum, take_along_dim
+from retrograd.ops.places import take_along_dim
 from retrograd.ops.pointwise import abs, detach, pow, where
 from retrograd.ops.reduce import mean
 from retrograd.ops.resize import resample
@@ -24,7 +25,7 @@ class Pooling(Stacked, public=False, method=False, cores=(0,)):
     """Works on windows of the last dimensions."""
 
     @classmethod
-    def dependence(cls, i, out, /, x, *, windows, **params):
+    def dependence(cls, i, out, /, x, *others, windows, **params):
         """On those of the same image."""
         return from_behind(x.ndim - len(windows), x.ndim - len(windows))
 
@@ -118,7 +119,7 @@ class pooled_max(Pooling):
         return Aval(_pooled_shape(x, windows), x.dtype)
 
     def vjp_x(g, x, windows):
-        return _place(g, max_places(x, windows=windows), x.shape[x.ndim - len(windows) :])
+        return pooled_max_back(g, x, windows=windows)
 
     def jvp_x(t, x, windows):
         return _pick(t, max_places(x, windows=windows), len(windows))
@@ -129,20 +130,48 @@ class pooled_max(Pooling):
         yield (r(4),), {"windows": ((3, 3, 1, 1, 2),)}
 
 
+@op("pooled_max_back(Tensor y, Tensor x, *, any windows) -> Tensor")
+class pooled_max_back(Pooling, linear="y"):
+    """Images like x, in which each window's number in y is added where x is largest in that window."""
+
+    def impl(xp, y, x, *, windows):
+        _check_given(y, x, windows)
+        return xp.pooled_max_back(y, x, windows)
+
+    def shape(y, x, *, windows):
+        _check_given(y, x, windows)
+        return Aval(x.shape, y.dtype)
+
+    def batch(batched, n, y, x, *, windows):
+        y, x = all_batched((y, x), batched, n)
+        return pooled_max_back(y, x, windows=windows)
+
+    def vjp_y(g, x, windows):
+        return _pick(g, max_places(x, windows=windows), len(windows))
+
+    def vjp_x(g, x_aval):
+        return registry["zeros"](x_aval.shape, dtype=x_aval.dtype)
+
+    def jvp_x(t, out):
+        return registry["zeros_like"](out)
+
+    def samples(r):
+        yield (r(2, 2, 3), r(2, 4, 5)), {"windows": ((2, 2, 0, 1, 2), (3, 1, 1, 2, 3))}
+        yield (r(2, 3, 2), r(2, 4, 5)), {"windows": ((3,), (2,))}
+
+
+def _check_given(y, x, windows):
+    _check_comparable("pooled_max_back", x, windows)
+    if y.shape != _pooled_shape(x, windows):
+        raise ValueError(f"pooled_max_back: expected numbers of shape {_pooled_shape(x, windows)}, got {y.shape}")
+
+
 def _pick(x, places, ndim):
     """The elements of images at places of the flattened images."""
     lead = x.shape[: x.ndim - ndim]
     flat = reshape(x, (*lead, numel(x.shape[len(lead) :])))
     found = take_along_dim(flat, reshape(places, (*lead, numel(places.shape[len(lead) :]))), len(lead))
     return reshape(found, places.shape)
-
-
-def _place(g, places, sizes):
-    """Images of `sizes` with numbers added at places of the flattened images."""
-    lead = g.shape[: g.ndim - len(sizes)]
-    count = numel(g.shape[len(lead) :])
-    flat = (reshape(g, (*lead, count)), reshape(places, (*lead, count)))
-    return reshape(scatter_sum(*flat, shape=(*lead, numel(sizes)), dim=len(lead)), (*lead, *sizes))
 
 
 # ------------------------------------------------------------------------------------------------------ windows

@@ -1,0 +1,373 @@
+// What is largest in windows of images, where that is, and sums over windows; row after row of the result.
+
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "loops.hpp"
+#include "tables.hpp"
+
+namespace retrograd {
+namespace {
+
+constexpr npy_intp LANES = 16;
+constexpr bool little_endian = NPY_BYTE_ORDER == NPY_LITTLE_ENDIAN;
+
+npy_intp whole(npy_intp n) { return (n + LANES - 1) / LANES * LANES; }
+
+// x[0]; where a loop takes every second number, it is read with its neighbour, so that memory is read without gaps.
+struct One {};
+struct OfTwo {};
+template <class T, class Step>
+INLINE T read(const T* x, Step) {
+    return *x;
+}
+INLINE float read(const float* x, OfTwo) {
+    uint64_t both;
+    std::memcpy(&both, x, sizeof both);
+    uint32_t bits = static_cast<uint32_t>(little_endian ? both : both >> 32);
+    float first;
+    std::memcpy(&first, &bits, sizeof first);
+    return first;
+}
+INLINE npy_int32 read(const npy_int32* x, OfTwo) {
+    uint64_t both;
+    std::memcpy(&both, x, sizeof both);
+    return static_cast<npy_int32>(little_endian ? both : both >> 32);
+}
+
+// The windows along one dimension: where in the image each begins, and how many places it has there.  Regular ones are
+// known by a formula too: tap k of window i reads place i * stride + k * dilation - before.
+struct Axis {
+    npy_intp size, out, stride, dilation, before, taps;
+    const npy_int64 *first, *count;
+};
+
+struct Windows {
+    Axis axis[3];
+
+    // See `Windows` in windows.py.
+    explicit Windows(const npy_int64* t) {
+        const npy_int64* lists = t + 18;
+        for (int d = 0; d < 3; d++, t += 6) {
+            axis[d] = {t[0], t[1], t[2], t[3], t[4], t[5], lists, lists + t[1]};
+            lists += 2 * t[1];
+        }
+    }
+
+    npy_intp places() const { return axis[0].size * axis[1].size * axis[2].size; }
+    npy_intp count() const { return axis[0].out * axis[1].out * axis[2].out; }
+    npy_intp rows() const { return axis[0].out * axis[1].out; }
+
+    // A row of an image with what regular windows see on both sides of it, and what makes vectors whole.
+    npy_intp wide() const {
+        const Axis& c = axis[2];
+        return c.before + std::max(whole(c.size), whole(c.out) * c.stride + c.taps * c.dilation) + 1;
+    }
+
+    // Calls f(place where it begins) for each row of the image that windows in a row of the result see.
+    template <class F>
+    INLINE void each_row(npy_intp row, F f) const {
+        const Axis &a = axis[0], &b = axis[1];
+        npy_intp i = row / b.out, j = row % b.out;
+        for (npy_intp k = 0; k < a.count[i]; k++)
+            for (npy_intp l = 0; l < b.count[j]; l++)
+                f(((a.first[i] + k * a.dilation) * b.size + b.first[j] + l * b.dilation) * axis[2].size);
+    }
+
+    // Calls f(window, place in the row, how to read) for all that windows in a row see: for `n` regular ones, more than there are
+    // perhaps, tap after tap.
+    template <class F>
+    INLINE void each_place(npy_intp n, F f) const {
+        const Axis& c = axis[2];
+        if (c.stride == 0) {
+            for (npy_intp j = 0; j < c.out; j++)
+                for (npy_intp k = 0; k < c.count[j]; k++) f(j, c.first[j] + k, One());
+        } else if (c.stride == 1) {
+            each_tap<1, One>(n, f);
+        } else if (c.stride == 2) {
+            each_tap<2, OfTwo>(n, f);
+        } else {
+            each_tap<0, One>(n, f);
+        }
+    }
+
+private:
+    template <npy_intp known, class Step, class F>
+    INLINE void each_tap(npy_intp n, F f) const {
+        const Axis& c = axis[2];
+        for (npy_intp k = 0; k < c.taps; k++) {
+            npy_intp shift = k * c.dilation - c.before;
+            IN_ANY_ORDER
+            for (npy_intp j = 0; j < n; j++) f(j, j * (known ? known : c.stride) + shift, Step());
+        }
+    }
+};
+
+// Rows of images, whole vectors of them: those that end beyond the last image are copied.
+template <class T>
+class Lines {
+public:
+    Lines(const T* images, npy_intp n, npy_intp size) : end(images + n), size(size), copy(whole(size)) {}
+    const T* at(const T* row) {
+        if (end - row >= whole(size)) return row;
+        std::copy(row, row + size, copy.begin());
+        return copy.data();
+    }
+
+private:
+    const T* end;
+    npy_intp size;
+    std::vector<T> copy;
+};
+
+// ------------------------------------------------------------------------------------------------- what is largest
+
+template <class T>
+using Place = typename std::conditional<sizeof(T) == 4, npy_int32, npy_int64>::type;
+
+// Whether a number at a place takes the place of the best yet: of equals the first does, of NaN the last.
+template <class T>
+INLINE bool better(T x, Place<T> at, T best, Place<T> best_at) {
+    bool none = x != x, had_none = best != best;
+    return (none & (!had_none | (at > best_at))) | (x > best) | ((x == best) & (at < best_at));
+}
+
+// The largest numbers for a row of the result: first for each column of the image, then for each window.
+template <class T>
+class Largest {
+public:
+    Largest(const Windows& w, Lines<T>& lines)
+        : best(whole(w.axis[2].out)), at(best.size()), w(w), lines(lines), column(w.wide(), NOTHING),
+          column_at(w.wide(), NOWHERE), first(best.size()) {
+        for (npy_intp j = 0; j < w.axis[2].out; j++) {
+            first[j] = Place<T>(w.axis[2].first[j]);
+            if (w.axis[2].count[j] == 0) empty.push_back(j);
+        }
+    }
+
+    std::vector<T> best;
+    std::vector<Place<T>> at;
+
+    INLINE void of_row(const T* image, npy_intp row) {
+        Place<T> start = columns(image, row);
+        npy_intp n = best.size();
+        T *b = best.data(), *col = column.data() + w.axis[2].before;
+        Place<T>*b_at = at.data(), *col_at = column_at.data() + w.axis[2].before, *begin = first.data();
+        for (npy_intp j = 0; j < n; j++) {
+            b[j] = NOTHING;
+            b_at[j] = start + begin[j];
+        }
+        w.each_place(n, [=](npy_intp j, npy_intp place, auto step) {
+            T x = read(col + place, step);
+            Place<T> x_at = read(col_at + place, step);
+            bool take = better(x, x_at, b[j], b_at[j]);
+            b[j] = take ? x : b[j];
+            b_at[j] = take ? x_at : b_at[j];
+        });
+        if (start < 0) std::fill(at.begin(), at.end(), 0);
+        for (npy_intp j : empty) at[j] = 0;
+    }
+
+private:
+    static constexpr T NOTHING = -std::numeric_limits<T>::infinity();
+    static constexpr Place<T> NOWHERE = std::numeric_limits<Place<T>>::max();
+    const Windows& w;
+    Lines<T>& lines;
+    std::vector<T> column;  // of the image, in what windows see of it
+    std::vector<Place<T>> column_at, first;
+    std::vector<npy_intp> empty;  // windows that see nothing
+
+    // Where the first row begins that the windows see.
+    INLINE Place<T> columns(const T* image, npy_intp row) {
+        Place<T> size = Place<T>(w.axis[2].size), n = Place<T>(whole(size)), start = -1;
+        T* col = column.data() + w.axis[2].before;
+        Place<T>* col_at = column_at.data() + w.axis[2].before;
+        w.each_row(row, [&](npy_intp begin) {
+            const T* x = lines.at(image + begin);
+            Place<T> place = Place<T>(begin);
+            if (start < 0) {
+                start = place;
+                for (Place<T> k = 0; k < n; k++) {
+                    col[k] = k < size ? x[k] : NOTHING;
+                    col_at[k] = k < size ? place + k : NOWHERE;
+                }
+            } else {
+                IN_ANY_ORDER
+                for (Place<T> k = 0; k < n; k++) {
+                    bool take = ((x[k] > col[k]) | (x[k] != x[k])) & (k < size);
+                    col[k] = take ? x[k] : col[k];
+                    col_at[k] = take ? place + k : col_at[k];
+                }
+            }
+        });
+        return start;
+    }
+};
+
+enum Wanted { VALUES, PLACES, BACK };
+
+// `out`: the largest numbers; or where they are; or images in which g is added there.
+template <class T>
+struct Maxima {
+    Windows windows;
+    Wanted wanted;
+    npy_intp images;
+    const T *x, *g;
+    void* out;
+};
+
+template <class T>
+INLINE void largest(const Maxima<T>& job, npy_intp begin, npy_intp end) {
+    const Windows& w = job.windows;
+    npy_intp per = w.axis[2].out, places = w.places();
+    Lines<T> lines(job.x, job.images * places, w.axis[2].size);
+    Largest<T> found(w, lines);
+    for (npy_intp n = begin; n < end; n++) {
+        T* image = static_cast<T*>(job.out) + n * places;
+        if (job.wanted == BACK) std::fill(image, image + places, T(0));
+        for (npy_intp row = 0; row < w.rows(); row++) {
+            npy_intp start = n * w.count() + row * per;
+            found.of_row(job.x + n * places, row);
+            if (job.wanted == VALUES)
+                for (npy_intp j = 0; j < per; j++) static_cast<T*>(job.out)[start + j] = found.best[j];
+            else if (job.wanted == PLACES)
+                for (npy_intp j = 0; j < per; j++) static_cast<npy_int64*>(job.out)[start + j] = found.at[j];
+            else
+                for (npy_intp j = 0; j < per; j++) image[found.at[j]] += job.g[start + j];
+        }
+    }
+}
+
+// ---------------------------------------------------------------------------------------------------------- sums
+
+template <class T>
+struct Sums {
+    Windows windows;
+    npy_intp images;
+    const T* x;
+    T* out;
+};
+
+// First of columns of the image, then of windows.
+template <class T>
+INLINE void sums(const Sums<T>& job, npy_intp begin, npy_intp end) {
+    const Windows& w = job.windows;
+    npy_intp per = w.axis[2].out, size = w.axis[2].size, n = whole(size);
+    Lines<T> lines(job.x, job.images * w.places(), size);
+    std::vector<T> column(w.wide()), total(whole(per));
+    T *col = column.data() + w.axis[2].before, *sum = total.data();
+    for (npy_intp unit = begin * w.rows(); unit < end * w.rows(); unit++) {
+        const T* image = job.x + unit / w.rows() * w.places();
+        for (npy_intp k = 0; k < n; k++) col[k] = 0;
+        w.each_row(unit % w.rows(), [&](npy_intp start) {
+            const T* x = lines.at(image + start);
+            for (npy_intp k = 0; k < n; k++) col[k] += k < size ? x[k] : T(0);
+        });
+        for (npy_intp j = 0; j < whole(per); j++) sum[j] = 0;
+        w.each_place(whole(per), [=](npy_intp j, npy_intp place, auto step) { sum[j] += read(col + place, step); });
+        for (npy_intp j = 0; j < per; j++) job.out[unit * per + j] = sum[j];
+    }
+}
+
+// From the results x to images: a row is spread over columns, and then added to rows.
+template <class T>
+INLINE void sums_back(const Sums<T>& job, npy_intp begin, npy_intp end) {
+    const Windows& w = job.windows;
+    npy_intp per = w.axis[2].out, size = w.axis[2].size;
+    std::vector<T> column(w.wide());
+    T* col = column.data() + w.axis[2].before;
+    std::fill(job.out + begin * w.places(), job.out + end * w.places(), T(0));
+    for (npy_intp unit = begin * w.rows(); unit < end * w.rows(); unit++) {
+        const T* x = job.x + unit * per;
+        T* image = job.out + unit / w.rows() * w.places();
+        std::fill(col, col + size, T(0));
+        w.each_place(per, [=](npy_intp j, npy_intp place, auto) { col[place] += x[j]; });
+        w.each_row(unit % w.rows(), [&](npy_intp start) {
+            for (npy_intp k = 0; k < size; k++) image[start + k] += col[k];
+        });
+    }
+}
+
+// ------------------------------------------------------------------------------------------------- of many images
+
+#define FOR_TYPE(T)                                                                                                    \
+    FOR_PROCESSORS void largest_of(const Maxima<T>& job, npy_intp begin, npy_intp end) { largest(job, begin, end); }   \
+    FOR_PROCESSORS void sums_of(const Sums<T>& job, npy_intp begin, npy_intp end) { sums(job, begin, end); }           \
+    FOR_PROCESSORS void sums_back_of(const Sums<T>& job, npy_intp begin, npy_intp end) { sums_back(job, begin, end); }
+FOR_TYPE(float)
+FOR_TYPE(double)
+
+template <class T>
+void all_largest(const npy_int64* table, Wanted wanted, npy_intp images, const void* x, const void* g, void* out) {
+    Maxima<T> job{Windows(table), wanted, images, static_cast<const T*>(x), static_cast<const T*>(g), out};
+    share(images, ENOUGH / (job.windows.places() + 1) + 1,
+          [&](npy_intp begin, npy_intp end) { largest_of(job, begin, end); });
+}
+
+template <class T>
+void all_sums(const npy_int64* table, bool back, npy_intp images, const void* x, void* out) {
+    Sums<T> job{Windows(table), images, static_cast<const T*>(x), static_cast<T*>(out)};
+    share(images, ENOUGH / (job.windows.places() + 1) + 1,
+          [&](npy_intp begin, npy_intp end) { back ? sums_back_of(job, begin, end) : sums_of(job, begin, end); });
+}
+
+// Arrays (images, ...) without gaps, after a plan that has a table.
+struct Arguments {
+    PyObject* plan;
+    PyArrayObject *x, *y, *out = nullptr;
+    const npy_int64* table = nullptr;
+
+    bool parse(PyObject* args, bool three) {
+        PyTypeObject* array = &PyArray_Type;
+        if (three ? !PyArg_ParseTuple(args, "OO!O!O!", &plan, array, &y, array, &x, array, &out)
+                  : !PyArg_ParseTuple(args, "OO!O!", &plan, array, &x, array, &out))
+            return false;
+        table = table_of(plan);
+        return table != nullptr;
+    }
+    bool single() const { return PyArray_TYPE(x) == NPY_FLOAT; }
+    npy_intp images() const { return PyArray_DIM(x, 0); }
+};
+
+PyObject* found(PyObject* args, Wanted wanted) {
+    Arguments a;
+    if (!a.parse(args, wanted == BACK)) return nullptr;
+    const void* g = wanted == BACK ? PyArray_DATA(a.y) : nullptr;
+    Py_BEGIN_ALLOW_THREADS;
+    (a.single() ? all_largest<float> : all_largest<double>)(a.table, wanted, a.images(), PyArray_DATA(a.x), g,
+                                                            PyArray_DATA(a.out));
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
+PyObject* summed(PyObject* args, bool back) {
+    Arguments a;
+    if (!a.parse(args, false)) return nullptr;
+    Py_BEGIN_ALLOW_THREADS;
+    (a.single() ? all_sums<float> : all_sums<double>)(a.table, back, a.images(), PyArray_DATA(a.x), PyArray_DATA(a.out));
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
+PyObject* window_maxima(PyObject*, PyObject* args) { return found(args, VALUES); }
+PyObject* window_places(PyObject*, PyObject* args) { return found(args, PLACES); }
+PyObject* window_maxima_back(PyObject*, PyObject* args) { return found(args, BACK); }
+PyObject* window_sums(PyObject*, PyObject* args) { return summed(args, false); }
+PyObject* window_sums_back(PyObject*, PyObject* args) { return summed(args, true); }
+
+PyMethodDef methods[] = {
+    {"window_maxima", window_maxima, METH_VARARGS, "The largest numbers in windows."},
+    {"window_places", window_places, METH_VARARGS, "Where the largest numbers in windows are."},
+    {"window_maxima_back", window_maxima_back, METH_VARARGS, "Numbers added where the largest in windows are."},
+    {"window_sums", window_sums, METH_VARARGS, "Sums over windows."},
+    {"window_sums_back", window_sums_back, METH_VARARGS, "Numbers added to all places of windows."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+bool add_pooling(PyObject* module) { return PyModule_AddFunctions(module, methods) == 0; }
+
+}  // namespace retrograd

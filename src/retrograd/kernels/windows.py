@@ -1,0 +1,182 @@
+"""Pooling with NumPy: sums and maxima over windows, one dimension after the other.
+
+Along each dimension windows are (kernel, stride, before, dilation, size): what place i of `size` sees begins at
+i * stride - before; or (size,): as many windows that cover everything, as even as can be.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Windows(NamedTuple):
+    """Windows of the last dimensions of images of one size."""
+
+    windows: tuple
+    sizes: tuple
+    table: np.ndarray  # what pooling.cpp needs to know of them
+
+
+@lru_cache(1024)
+def windows_of(windows, sizes):
+    """The windows of images of these sizes."""
+    axes = [_axis(*one) for one in zip(sizes, windows, strict=True)]
+    heads, lists = zip(*axes, strict=True) if axes else ((), ())
+    return Windows(windows, sizes, np.concatenate([*heads, *lists], dtype=np.int64) if axes else np.zeros(0, np.int64))
+
+
+def _axis(size, windows):
+    """Size, number of windows, stride (0: none), dilation, margin and taps; where each begins, and its length."""
+    if len(windows) == 1:
+        first = np.arange(windows[0]) * size // windows[0]
+        count = -(-np.arange(1, windows[0] + 1) * size // windows[0]) - first
+        return (size, windows[0], 0, 1, 0, 0), np.concatenate([first, count])
+    kernel, stride, before, dilation, out = windows
+    start = np.arange(out) * stride - before
+    outside = np.maximum(-(start // dilation), 0)  # taps before the image
+    inside = np.minimum(-((start - size) // dilation), kernel) - outside
+    lists = np.concatenate([start + outside * dilation, np.maximum(inside, 0)])
+    return (size, out, stride, dilation, before, kernel), lists
+
+
+def window_sums(plan, x, out):
+    """Fill `out` with the sums over windows of x."""
+    out[...] = pooled_sum(x, plan.windows)
+
+
+def window_sums_back(plan, g, out):
+    """Fill the images `out` with what each window is given, at all of its places, added up."""
+    out[...] = pooled_sum_back(g, plan.windows, plan.sizes)
+
+
+def window_maxima(plan, x, out):
+    """Fill `out` with the largest numbers in windows of x; NaN wins."""
+    out[...] = pooled_max(x, plan.windows)
+
+
+def window_places(plan, x, out):
+    """Fill `out` with where the largest number in each window is, the first of equals, the last NaN."""
+    out[...] = max_places(x, plan.windows)
+
+
+def window_maxima_back(plan, g, x, out):
+    """Fill the images `out` with what each window is given, where its largest number is, added up."""
+    places = max_places(x, plan.windows).reshape(len(x), -1)
+    out[...] = 0
+    np.add.at(out.reshape(len(x), -1), (np.arange(len(x))[:, None], places), g.reshape(places.shape))
+
+
+class Taps(NamedTuple):
+    """Along one dimension: what is padded, and where in that each tap of the window reads for all places."""
+
+    before: int
+    after: int
+    reads: list  # slices, or integer arrays where windows are of several sizes
+    places: list  # the same as arrays of places in the image
+
+
+def _taps(size, windows):
+    if len(windows) == 1:
+        start = np.arange(windows[0]) * size // windows[0]
+        last = -(-np.arange(1, windows[0] + 1) * size // windows[0]) - 1
+        places = [np.minimum(start + t, last) for t in range((last - start).max(initial=-1) + 1)]
+        return Taps(0, 0, places, places)
+    kernel, stride, before, dilation, out = windows
+    reads = [slice(t * dilation, t * dilation + (out - 1) * stride + 1, stride) for t in range(kernel)]
+    after = max(0, (out - 1) * stride + (kernel - 1) * dilation + 1 - size - before)
+    return Taps(before, after, reads, [np.arange(out) * stride + t * dilation - before for t in range(kernel)])
+
+
+def _dims(x, windows):
+    """The pooled dimensions of x, the last ones, each with its taps."""
+    first = x.ndim - len(windows)
+    return [(first + d, _taps(x.shape[first + d], w)) for d, w in enumerate(windows)]
+
+
+def _padded(x, dims, value):
+    """x with all that windows see outside."""
+    if not any(taps.before or taps.after for _, taps in dims):
+        return x
+    shape, inside = list(x.shape), [slice(None)] * x.ndim
+    for dim, taps in dims:
+        inside[dim] = slice(taps.before, taps.before + shape[dim])
+        shape[dim] += taps.before + taps.after
+    out = np.full(shape, value, x.dtype)
+    out[*inside] = x
+    return out
+
+
+def _read(x, dim, read):
+    """What a tap reads along one dimension."""
+    return x[(slice(None),) * dim + (read,)] if isinstance(read, slice) else np.take(x, read, axis=dim)
+
+
+def _lowest(dtype):
+    """A number that is no maximum of others."""
+    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+
+
+def pooled_sum(x, windows):
+    """Sums over windows of the last dimensions, zeros outside."""
+    dims = _dims(x, windows)
+    x = _padded(x, dims, 0)
+    for dim, taps in dims:
+        x = _combined(x, dim, taps, np.add)
+    return x
+
+
+def pooled_max(x, windows):
+    """The largest element in each window; NaN wins."""
+    dims = _dims(x, windows)
+    x = _padded(x, dims, _lowest(x.dtype))
+    for dim, taps in dims:
+        x = _combined(x, dim, taps, np.maximum)
+    return x
+
+
+def _combined(x, dim, taps, combine):
+    out = np.array(_read(x, dim, taps.reads[0]))
+    for read in taps.reads[1:]:
+        combine(out, _read(x, dim, read), out=out)
+    return out
+
+
+def pooled_sum_back(g, windows, sizes):
+    """`pooled_sum` transposed: what each window is given goes to all of its places, of `sizes`."""
+    first = g.ndim - len(windows)
+    for d, (size, along) in enumerate(zip(sizes, windows, strict=True)):
+        dim, taps = first + d, _taps(size, along)
+        wide = np.zeros((*g.shape[:dim], taps.before + size + taps.after, *g.shape[dim + 1 :]), g.dtype)
+        for read in taps.reads:
+            _read(wide, dim, read)[...] += g
+        g = _read(wide, dim, slice(taps.before, taps.before + size))
+    return np.ascontiguousarray(g)
+
+
+def max_places(x, windows):
+    """Where the largest element of each window is, the first of equals, the last NaN: places of flattened images."""
+    if x.dtype.kind in "iu":
+        x = x.astype(np.int64)
+    dims = _dims(x, windows)
+    largest = pooled_max(x, windows)
+    out = np.zeros(largest.shape, np.int64)
+    # What is not there must not be found: among numbers it is NaN.
+    outside = np.nan if x.dtype.kind == "f" else _lowest(x.dtype)
+    for read, place in reversed(list(_choices(_padded(x, dims, outside), dims))):
+        np.copyto(out, place, where=read == largest)
+    if x.dtype.kind == "f" and np.isnan(largest).any():
+        for read, place in _choices(_padded(x, dims, 0), dims):
+            np.copyto(out, place, where=np.isnan(read))
+    return out
+
+
+def _choices(x, dims):
+    """For each tap of the whole window: what it reads, and where that is in the flattened image."""
+    sizes = [x.shape[dim] - taps.before - taps.after for dim, taps in dims]
+    for tap in np.ndindex(*[len(taps.reads) for _, taps in dims]):
+        read, place = x, 0
+        for t, (dim, taps), size in zip(tap, dims, sizes, strict=True):
+            read = _read(read, dim, taps.reads[t])
+            place = np.add.outer(place * size, taps.places[t])
+        yield read, place
