@@ -39,7 +39,7 @@ def verdict(met: bool | None, budget: float | None) -> str:
     """A budget and whether it is met."""
     if met is None or budget is None:
         return ""
-    return f"{budget:g} {'met' if met else 'MISSED'}"
+    return f"{budget:.3g} {'met' if met else 'MISSED'}"
 
 
 def columns(table: Table) -> list[str]:
