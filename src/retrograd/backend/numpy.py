@@ -220,7 +220,19 @@ def var(x, axis=None, ddof=0, keepdims=False):
 def matmul(a, b):
     """NumPy's product; a stack of matrices times one matrix is a single product of all their rows."""
     if type(a) is type(b) and b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous:
-        return np.matmul(_rows(a), b).reshape(*a.shape[:-1], b.shape[1])
+        return product(_rows(a), b).reshape(*a.shape[:-1], b.shape[1])
+    return product(a, b)
+
+
+WORTH = 16, 1 << 16  # what each size of two matrices must be at least, and the multiplications
+
+
+def product(a, b):
+    """NumPy's matmul; where the processor has wide vectors, by a kernel: BLAS does not use them on all that do."""
+    if kernels.vector_bytes == 64 and a.ndim > 1 < b.ndim and a.size >= WORTH[0] ** 2 <= b.size:
+        (m, k), n = a.shape[-2:], b.shape[-1]
+        if min(m, k, n) >= WORTH[0] and m * k * n >= WORTH[1] and a.dtype == b.dtype and a.dtype.char in "fd":
+            return kernels.multiply_matrices(a, b)
     return np.matmul(a, b)
 
 
@@ -233,7 +245,7 @@ def linear(x, weight, bias=None):
     """x times the transposed weight, plus the bias: one product over all rows of x."""
     if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):
         raise ValueError("linear: the shapes do not fit")  # NumPy would broadcast
-    out = np.matmul(_rows(x), weight.T)
+    out = product(_rows(x), weight.T)
     if bias is not None:
         out += bias
     return out if x.ndim == 2 else out.reshape(*x.shape[:-1], weight.shape[0])
@@ -243,7 +255,7 @@ def rows_dot(a, b):
     """The sum over all rows of their outer products, as one matrix product."""
     if a.shape[:-1] != b.shape[:-1]:
         raise ValueError("rows_dot: the rows do not match")
-    return np.matmul(_rows(a).T, _rows(b))
+    return product(_rows(a).T, _rows(b))
 
 
 def contract(a, b, equation):
@@ -260,7 +272,7 @@ def contract(a, b, equation):
     many, k, m = (math.prod(size[c] for c in group) for group in (rows, inner, columns))
     x = np.transpose(a, [left.index(c) for c in batch + rows + inner]).reshape(*shape, many, k)
     y = np.transpose(b, [right.index(c) for c in batch + inner + columns]).reshape(*shape, k, m)
-    z = np.matmul(x, y) if inner else x * y
+    z = product(x, y) if inner else x * y
     order = batch + rows + columns
     return np.transpose(z.reshape([size[c] for c in order]), [order.index(c) for c in out])
 

@@ -36,4 +36,5 @@ window_sums, window_sums_back, window_places = chosen.window_sums, chosen.window
 window_maxima, window_maxima_back = chosen.window_maxima, chosen.window_maxima_back
 sum_rows, take_along, sum_along = chosen.sum_rows, chosen.take_along, chosen.sum_along
 attend, attend_grad = chosen.attend, chosen.attend_grad
+multiply_matrices, vector_bytes = chosen.multiply_matrices, chosen.vector_bytes
 get_num_threads, set_num_threads = chosen.get_num_threads, chosen.set_num_threads

@@ -8,6 +8,7 @@
 #include <initializer_list>
 
 #include "loops.hpp"
+#include "matrices.hpp"
 #include "tables.hpp"
 
 namespace retrograd {
@@ -75,11 +76,13 @@ PyMODINIT_FUNC PyInit_native() {
                   {of_norms, count_of_norms},
                   {of_updates, count_of_updates},
                   {of_gates, count_of_gates},
-                  {of_chance, count_of_chance}};
+                  {of_chance, count_of_chance},
+                  {of_products, count_of_products}};
     for (const auto& table : tables)
         for (int i = 0; i < table.count; i++)
             if (!add(module, table.kernels[i])) return nullptr;
     for (auto more : {add_arithmetic, add_scatter, add_chance, add_windows, add_places, add_pooling})
         if (!more(module)) return nullptr;
+    if (PyModule_AddIntConstant(module, "vector_bytes", vector_bytes()) < 0) return nullptr;
     return module;
 }

@@ -5,8 +5,9 @@
 
 namespace retrograd {
 
-extern const Kernel of_numbers[], of_rows[], of_norms[], of_updates[], of_chance[], of_gates[];
-extern const int count_of_numbers, count_of_rows, count_of_norms, count_of_updates, count_of_chance, count_of_gates;
+extern const Kernel of_numbers[], of_rows[], of_norms[], of_updates[], of_chance[], of_gates[], of_products[];
+extern const int count_of_numbers, count_of_rows, count_of_norms, count_of_updates, count_of_chance, count_of_gates,
+    count_of_products;
 
 // Functions that are no ufuncs; false, with an error, if they can't be added.
 bool add_arithmetic(PyObject* module);

@@ -15,6 +15,7 @@ from retrograd.kernels.windows import window_sums as window_sums
 from retrograd.kernels.windows import window_sums_back as window_sums_back
 
 add, subtract, multiply, true_divide = np.add, np.subtract, np.multiply, np.true_divide
+multiply_matrices, vector_bytes = np.matmul, 0
 
 # erf(x) / x in x^2 for |x| <= 3.95, where erf in single precision reaches 1: our own weighted least-squares fit, wrong
 # by at most 2e-8; rounding in single precision adds 4e-7.

@@ -1,0 +1,134 @@
+// Products of large matrices in vectors of 64 bytes: NumPy's OpenBLAS uses them on some processors that have them only.
+//
+// Blocks of the left operand and panels of the right one, which is copied so that a panel lies in one piece, are as
+// large as the caches: K. Goto and R. A. van de Geijn, Anatomy of high-performance matrix multiplication, ACM Trans.
+// Math. Softw. 34 (2008) 12.  Each number of the result is summed in the same order whatever the blocks and threads.
+
+#include <algorithm>
+#include <memory>
+
+#include "matrices.hpp"
+#include "tables.hpp"
+
+namespace retrograd {
+
+constexpr npy_intp DEPTH = 256, TALL = 64, BROAD = 512;  // of blocks, whole tiles of every processor
+constexpr npy_intp ALONE = 1 << 20;                      // multiplications that are too few for another thread
+
+// out = a b, and the right operand in panels, those of the first DEPTH rows of it first.
+struct Product {
+    Matrix a, b, out;
+    npy_intp m, k, n;
+};
+template <class T>
+struct Pieces {
+    const Product* of;
+    T* panels;
+    npy_intp begin, end;
+};
+
+inline npy_intp parts(npy_intp n, npy_intp size) { return (n + size - 1) / size; }
+
+// Copies panels, counted through all blocks of rows.
+template <class T, int bytes>
+INLINE void copy_panels(const Pieces<T>& pieces) {
+    constexpr npy_intp panel = Tile<T, bytes>::PANEL;
+    const Product& of = *pieces.of;
+    const npy_intp count = parts(of.n, panel);
+    for (npy_intp item = pieces.begin; item < pieces.end; item++) {
+        npy_intp row = item / count * DEPTH, column = item % count * panel;
+        npy_intp rows = std::min(DEPTH, of.k - row), columns = std::min(panel, of.n - column);
+        T* to = pieces.panels + row * count * panel + column * rows;
+        Matrix from{of.b.at + row * of.b.row + column * of.b.column, of.b.row, of.b.column};
+        if (of.b.column == sizeof(T)) copy_rows(from, rows, columns, T(1), to, panel, rows);
+        else copy_turned<T, bytes>({from.at, from.column, from.row}, columns, rows, to);
+    }
+}
+
+// Rows of the left operand as tiles read them: where they lie, or a copy.
+template <class T, int bytes>
+INLINE Left<T> left(const Product& of, npy_intp row, npy_intp rows, npy_intp column, npy_intp columns, T* room) {
+    Matrix from{of.a.at + row * of.a.row + column * of.a.column, of.a.row, of.a.column};
+    npy_intp filled = whole(rows, Tile<T, bytes>::ROWS);
+    if (of.a.column != sizeof(T)) {
+        copy_rows(Matrix{from.at, from.column, from.row}, columns, rows, T(1), room, TALL, columns);
+        return {room, 1, TALL};
+    }
+    if (filled == rows && from.row % npy_intp(sizeof(T)) == 0)
+        return {&from.number<T>(0, 0), from.row / npy_intp(sizeof(T)), 1};
+    copy_rows(from, rows, columns, T(1), room, DEPTH, filled);
+    return {room, DEPTH, 1};
+}
+
+// Blocks of TALL rows and BROAD columns of the result.
+template <class T, int bytes>
+INLINE void multiply_blocks(const Pieces<T>& pieces) {
+    using Of = Tile<T, bytes>;
+    const Product& of = *pieces.of;
+    const npy_intp across = parts(of.n, BROAD), width = whole(of.n, Of::PANEL);
+    std::unique_ptr<T[]> room(new T[TALL * (DEPTH + BROAD)]);
+    for (npy_intp item = pieces.begin; item < pieces.end; item++) {
+        npy_intp row = item / across * TALL, rows = std::min(TALL, of.m - row);
+        npy_intp column = item % across * BROAD, columns = std::min(BROAD, of.n - column);
+        npy_intp filled = whole(rows, Of::ROWS), broad = whole(columns, Of::LANES);
+        Matrix to{of.out.at + row * of.out.row + column * of.out.column, of.out.row, of.out.column};
+        bool there = filled == rows && broad == columns && to.column == sizeof(T) && to.row % npy_intp(sizeof(T)) == 0;
+        T* out = there ? &to.number<T>(0, 0) : room.get() + TALL * DEPTH;
+        npy_intp step = there ? to.row / npy_intp(sizeof(T)) : BROAD;
+        for (npy_intp k = 0; k < of.k; k += DEPTH) {
+            npy_intp depth = std::min(DEPTH, of.k - k);
+            Left<T> a = left<T, bytes>(of, row, rows, k, depth, room.get());
+            Right<T> b{pieces.panels + k * width + column * depth, Of::PANEL, depth * Of::PANEL};
+            if (k == 0) product<T, bytes, false>(filled, broad, depth, a, b, out, step);
+            else product<T, bytes, true>(filled, broad, depth, a, b, out, step);
+        }
+        if (!there) put_rows(out, BROAD, T(1), to, rows, columns);
+    }
+}
+
+FOR_VECTORS(copy_panels, float, Pieces<float>)
+FOR_VECTORS(copy_panels, double, Pieces<double>)
+FOR_VECTORS(multiply_blocks, float, Pieces<float>)
+FOR_VECTORS(multiply_blocks, double, Pieces<double>)
+
+namespace {
+
+template <class T>
+void multiply_one(const Product& of) {
+    if (of.k == 0) {
+        for (npy_intp i = 0; i < of.m; i++)
+            for (npy_intp j = 0; j < of.n; j++) of.out.number<T>(i, j) = 0;
+        return;
+    }
+    const npy_intp panel = 2 * vector_bytes() / sizeof(T), width = whole(of.n, panel);
+    std::unique_ptr<T[]> panels(new T[of.k * width]);
+    npy_intp copied = parts(of.k, DEPTH) * parts(of.n, panel), blocks = parts(of.m, TALL) * parts(of.n, BROAD);
+    share(copied, 1 + ENOUGH / (std::min(of.k, DEPTH) * panel), [&](npy_intp begin, npy_intp end) {
+        copy_panels(Pieces<T>{&of, panels.get(), begin, end});
+    });
+    npy_intp each = std::min(of.m, TALL) * std::min(of.n, BROAD) * of.k;
+    share(blocks, 1 + ALONE / each, [&](npy_intp begin, npy_intp end) {
+        multiply_blocks(Pieces<T>{&of, panels.get(), begin, end});
+    });
+}
+
+template <class T>
+void multiply(char** args, const npy_intp* dimensions, const npy_intp* steps, void*) {
+    const npy_intp *of = steps + 3, m = dimensions[1], k = dimensions[2], n = dimensions[3];
+    if (m == 0 || n == 0) return;
+    for (npy_intp i = 0; i < dimensions[0]; i++)
+        multiply_one<T>({{args[0] + i * steps[0], of[0], of[1]},
+                         {args[1] + i * steps[1], of[2], of[3]},
+                         {args[2] + i * steps[2], of[4], of[5]},
+                         m, k, n});
+    std::feclearexcept(FE_ALL_EXCEPT);
+}
+
+}  // namespace
+
+const Kernel of_products[] = {
+    {"multiply_matrices", {multiply<float>, multiply<double>}, "TTT", 2, "(m,k),(k,n)->(m,n)"},
+};
+const int count_of_products = 1;
+
+}  // namespace retrograd

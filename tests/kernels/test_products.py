@@ -1,0 +1,87 @@
+"""Products of matrices by the kernel are those of NumPy, wherever the numbers lie and on any number of threads."""
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd import kernels
+from retrograd.backend import numpy as backend
+from retrograd.kernels import chosen
+
+pytestmark = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
+
+DTYPES = (np.float32, np.float64)
+SIZES = [(1, 1, 1), (7, 5, 3), (64, 256, 32), (65, 257, 33), (130, 600, 70), (9, 0, 4), (0, 3, 4), (3, 4, 0)]
+
+
+def numbers(shape, dtype, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+def agree(a, b):
+    expected = np.matmul(a.astype(np.float64), b.astype(np.float64))
+    close = 1e-13 if a.dtype == np.float64 else 1e-5
+    size = 1 + np.abs(expected).max(initial=0)
+    np.testing.assert_allclose(chosen.multiply_matrices(a, b), expected, rtol=0, atol=close * size)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("sizes", [*SIZES, (70, 40, 1100)])
+def test_they_are_those_of_numpy(sizes, dtype):
+    m, k, n = sizes
+    a, b = numbers((m, k), dtype), numbers((k, n), dtype, 1)
+    agree(a, b)
+    agree(np.asfortranarray(a), b)
+    agree(a, np.asfortranarray(b))
+    agree(a[::-1, ::-1], b[:, ::-1])
+    agree(np.broadcast_to(a[:1], a.shape) if m else a, np.broadcast_to(b[:, :1], b.shape) if n else b)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_stacks_broadcast(dtype):
+    agree(numbers((3, 1, 20, 33), dtype), numbers((2, 33, 17), dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_result_goes_where_it_is_asked_for(dtype):
+    a, b, place = numbers((20, 30), dtype), numbers((30, 40), dtype), np.zeros((20, 80), dtype)
+    chosen.multiply_matrices(a, b, out=place[:, ::2])
+    np.testing.assert_array_equal(place[:, ::2], chosen.multiply_matrices(a, b))
+    assert not place[:, 1::2].any()
+    square = numbers((20, 20), dtype)
+    expected = chosen.multiply_matrices(square, square)
+    np.testing.assert_array_equal(chosen.multiply_matrices(square, square, out=square), expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_infinities_and_nan_stay_in_their_rows_and_columns(dtype):
+    a, b = numbers((20, 30), dtype), numbers((30, 40), dtype)
+    a[3, 4], b[5, 6] = np.inf, np.nan
+    out = chosen.multiply_matrices(a, b)
+    assert np.isnan(out[:, 6]).all()
+    assert np.isinf(np.delete(out[3], 6)).all()
+    assert np.isfinite(np.delete(np.delete(out, 3, 0), 6, 1)).all()
+
+
+def test_digits_do_not_depend_on_threads():
+    before, given = rg.get_num_threads(), (numbers((500, 600), np.float32), numbers((600, 1100), np.float32))
+    try:
+        rg.set_num_threads(3)
+        several = chosen.multiply_matrices(*given)
+        rg.set_num_threads(1)
+        assert np.array_equal(several, chosen.multiply_matrices(*given))
+    finally:
+        rg.set_num_threads(before)
+
+
+@pytest.mark.parametrize("wide", [0, 64])
+def test_operators_take_it_where_vectors_are_wide_and_matrices_are_not_small(wide, monkeypatch):
+    seen = []
+    monkeypatch.setattr(kernels, "vector_bytes", wide)
+    monkeypatch.setattr(kernels, "multiply_matrices", lambda a, b: seen.append(a.shape) or np.matmul(a, b))
+    for rows, dtype in ((64, "f"), (64, "i"), (8, "f")):
+        a, b = np.ones((rows, 64), dtype), np.ones((64, 32), dtype)
+        np.testing.assert_array_equal(backend.matmul(a, b), np.full((rows, 32), 64))
+        backend.linear(a, b.T.copy())
+        backend.rows_dot(a, np.ones((rows, 32), dtype))
+    assert seen == ([(64, 64)] * 3 if wide else [])
