@@ -229,7 +229,8 @@ WORTH = 16, 1 << 16  # what each size of two matrices must be at least, and the 
 
 def product(a, b):
     """NumPy's matmul; where the processor has wide vectors, by a kernel: BLAS does not use them on all that do."""
-    if kernels.vector_bytes == 64 and a.ndim > 1 < b.ndim and a.size >= WORTH[0] ** 2 <= b.size:
+    arrays = kernels.vector_bytes == 64 and type(a) is type(b) is np.ndarray
+    if arrays and a.ndim > 1 < b.ndim and a.size >= WORTH[0] ** 2 <= b.size:
         (m, k), n = a.shape[-2:], b.shape[-1]
         if min(m, k, n) >= WORTH[0] and m * k * n >= WORTH[1] and a.dtype == b.dtype and a.dtype.char in "fd":
             return kernels.multiply_matrices(a, b)
