@@ -77,7 +77,7 @@ def gather(x, index, dim):
     x, index = x.reshape(x.shape or (1,)), index.reshape(shape or (1,))
     if _one_to_one(x.shape, index.shape, dim) and (x.flags.c_contiguous or x.size < 2 * index.size):
         out = np.empty(index.shape, x.dtype)
-        taken = kernels_for(x.dtype).take_along(_cube(x, dim), _cube(_places(index), dim), _cube(out, dim))
+        taken = kernels_for(x.dtype).take_along(cube(x, dim), cube(_places(index), dim), cube(out, dim))
         if taken:
             return out.reshape(shape)
     check_range("gather", index, x.shape[dim])
@@ -90,7 +90,7 @@ def scatter_along(src, index, shape, dim):
     """Zeros of `shape` with each element of `src` added at its place along `dim`."""
     if _one_to_one(shape, index.shape, dim):
         out = np.empty(shape, src.dtype)
-        if kernels_for(src.dtype).sum_along(_cube(src, dim), _cube(_places(index), dim), _cube(out, dim)):
+        if kernels_for(src.dtype).sum_along(cube(src, dim), cube(_places(index), dim), cube(out, dim)):
             return out
     out = np.zeros(shape, src.dtype)
     np.add.at(out.reshape(-1), _along("scatter", index, shape, dim).reshape(-1), src.reshape(-1))
@@ -107,7 +107,7 @@ def _one_to_one(shape, index_shape, dim):
     return shape[:dim] == index_shape[:dim] and shape[dim + 1 :] == index_shape[dim + 1 :]
 
 
-def _cube(x, dim):
+def cube(x, dim):
     """x with what is before `dim` as one dimension, and what is behind it as another, in rows without gaps."""
     shape = x.shape or (1,)
     return np.ascontiguousarray(x).reshape(math.prod(shape[:dim]), shape[dim], math.prod(shape[dim + 1 :]))
@@ -157,7 +157,7 @@ def index_select(x, index, dim):
 def index_sum(src, index, dim, size):
     """`size` slices along `dim`, each the sum of those slices of src at whose place `index` names it."""
     out = np.empty((*src.shape[:dim], size, *src.shape[dim + 1 :]), src.dtype)
-    if not kernels_for(src.dtype).sum_rows(_cube(src, dim), _places(index), _cube(out, dim)):
+    if not kernels_for(src.dtype).sum_rows(cube(src, dim), _places(index), cube(out, dim)):
         check_range("index_add", index, size)
     return out
 

@@ -7,6 +7,8 @@ element.
 
 import numpy as np
 
+from retrograd import kernels
+from retrograd.backend.places import cube, kernels_for
 from retrograd.backend.ragged import Structure
 from retrograd.backend.sorting import linear_recurrence, running_logsumexp
 
@@ -57,22 +59,25 @@ def continued(structure, reverse):
 
 def segment_sum(x, structure, row):
     """The sum of the rows of each component; of one without rows, 0."""
-    dtype = np.int64 if x.dtype.kind in "biu" else x.dtype
-    wide = x.dtype.char in "fdFD" and x.size and x.size // x.shape[row] >= 8 and row < x.ndim - 1
-    if not (wide and _large(x, structure)):
-        return _reduced(np.add, x, structure, row, dtype, 0)
-    front, behind = x.shape[:row], x.shape[row + 1 :]
-    rows = x.reshape(int(np.prod(front)), x.shape[row], -1)
-    out = np.empty((len(rows), len(structure), rows.shape[2]), x.dtype)
-    ones = np.ones((1, int(structure.lengths.max())), x.dtype)
-    for i, (first, last) in enumerate(structure.bounds()):
-        np.matmul(ones[:, : last - first], rows[:, first:last], out=out[:, i : i + 1])  # BLAS is the fastest
-    return out.reshape(*front, len(structure), *behind)
+    if _known(x):
+        return _by_kernel(kernels.segment_sum, x, structure, row)
+    return _reduced(np.add, x, structure, row, np.int64 if x.dtype.kind in "biu" else x.dtype, 0)
 
 
 def repeat_rows(x, structure, row):
     """Each component's row as often as the component has rows."""
     return np.repeat(x, structure.lengths, axis=row)
+
+
+def _known(x):
+    return kernels_for(x.dtype) is kernels
+
+
+def _by_kernel(kernel, x, structure, row, count=None):
+    """What a kernel writes: a row for each component, or as many as are said."""
+    out = np.empty((*x.shape[:row], len(structure) if count is None else count, *x.shape[row + 1 :]), x.dtype)
+    kernel(cube(x, row), structure.offsets, cube(out, row))
+    return out
 
 
 def _large(x, structure):
@@ -120,6 +125,8 @@ _UFUNCS = {
 
 def found(x, structure, row, name, kernel, dtype):
     """What a kernel, that of the operator `name`, finds in the rows of each component; it keeps the dimension."""
+    if name == "amax" and _known(x) and structure.lengths.all():
+        return _by_kernel(kernels.segment_max, x, structure, row)
     if name in _UFUNCS and (_UFUNCS[name][1] is not None or structure.lengths.all()):
         ufunc, nothing = _UFUNCS[name]
         return _reduced(ufunc, x, structure, row, dtype, 0 if nothing is None else nothing)
@@ -136,11 +143,8 @@ def segment_prod(x, structure, row):
 
 def segment_logsumexp(x, structure, row):
     """log(sum(exp(x))) over the rows of each component; of one without rows, -inf."""
-    if _large(x, structure):
-        top = np.full((*x.shape[:row], len(structure), *x.shape[row + 1 :]), -np.inf, x.dtype)
-        for i, part in _parts(x, structure, row):
-            if part.size:
-                top[_at(row, slice(i, i + 1))] = _largest(part, row)
+    if _known(x):
+        top = _by_kernel(kernels.segment_max, x, structure, row)
     else:
         top = _reduced(np.maximum, x, structure, row, x.dtype, -np.inf)
     shift = np.where(np.isfinite(top), top, np.zeros((), x.dtype))
@@ -156,6 +160,9 @@ def segment_logsumexp(x, structure, row):
 def segment_softmax(x, structure, row, log):
     """exp(x) / sum(exp(x)) over the rows of each component, or the logarithm of that."""
     with np.errstate(invalid="ignore", divide="ignore"):  # NaN where every number is -inf
+        if _known(x):
+            kernel = kernels.segment_log_softmax if log else kernels.segment_softmax
+            return _by_kernel(kernel, x, structure, row, x.shape[row])
         if not _large(x, structure):
             return _softmax_of_all(x, structure, row, log)
         out = np.empty(x.shape, x.dtype)

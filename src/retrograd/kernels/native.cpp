@@ -81,7 +81,7 @@ PyMODINIT_FUNC PyInit_native() {
     for (const auto& table : tables)
         for (int i = 0; i < table.count; i++)
             if (!add(module, table.kernels[i])) return nullptr;
-    for (auto more : {add_arithmetic, add_scatter, add_chance, add_windows, add_places, add_pooling})
+    for (auto more : {add_arithmetic, add_scatter, add_chance, add_segments, add_windows, add_places, add_pooling})
         if (!more(module)) return nullptr;
     if (PyModule_AddIntConstant(module, "vector_bytes", vector_bytes()) < 0) return nullptr;
     return module;

@@ -13,6 +13,7 @@ extern const int count_of_numbers, count_of_rows, count_of_norms, count_of_updat
 bool add_arithmetic(PyObject* module);
 bool add_scatter(PyObject* module);
 bool add_chance(PyObject* module);
+bool add_segments(PyObject* module);
 bool add_windows(PyObject* module);
 bool add_places(PyObject* module);
 bool add_pooling(PyObject* module);

@@ -447,6 +447,49 @@ def _there(ids, size):
     return not ids.size or (ids.min() >= 0 and ids.max() < size)
 
 
+# ------------------------------------------------------------------------------------------------ of segments
+
+
+def segment_sum(x, offsets, out):
+    """out[b, k] becomes the sum of the rows of x[b] from offsets[k] up to offsets[k + 1]; 0 of none."""
+    _reduced(np.add, x, offsets, 0, out)
+
+
+def segment_max(x, offsets, out):
+    """out[b, k] becomes the largest of the rows of x[b] from offsets[k] up to offsets[k + 1]; -inf of none."""
+    _reduced(np.maximum, x, offsets, -np.inf, out)
+
+
+def _reduced(ufunc, x, offsets, nothing, out):
+    out[...] = nothing
+    there = np.diff(offsets) > 0
+    if there.any():
+        out[:, there] = ufunc.reduceat(x, offsets[:-1][there], axis=1)
+
+
+def segment_softmax(x, offsets, out):
+    """out becomes exp(x) / sum(exp(x)) over the rows of x[b] from one offset to the next."""
+    np.exp(_shifted(x, offsets, out), out=out)
+    out /= _each(np.add, out, offsets)
+
+
+def segment_log_softmax(x, offsets, out):
+    """out becomes the logarithm of `segment_softmax`."""
+    _shifted(x, offsets, out)
+    out -= np.log(_each(np.add, np.exp(out), offsets))
+
+
+def _shifted(x, offsets, out):
+    return np.subtract(x, _each(np.maximum, x, offsets), out=out)
+
+
+def _each(ufunc, x, offsets):
+    """What a ufunc makes of the rows of each segment, for each of these."""
+    found = np.empty((len(x), len(offsets) - 1, x.shape[2]), x.dtype)
+    _reduced(ufunc, x, offsets, 0, found)
+    return np.repeat(found, np.diff(offsets), axis=1)
+
+
 # -------------------------------------------------------------------------------------------------- of threads
 
 
