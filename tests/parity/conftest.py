@@ -8,6 +8,8 @@ import retrograd as rg
 
 torch.set_num_threads(1)
 
+collect_ignore = ["downstream"]  # programs for processes of their own
+
 
 def to_torch(value):
     """A value of ours as PyTorch's: tensors (copied), dtypes, and containers of them."""

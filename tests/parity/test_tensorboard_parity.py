@@ -3,6 +3,7 @@
 import io
 
 import matplotlib.image
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -35,3 +36,41 @@ def test_tensorboard_reads_what_was_written(tmp_path):
     assert (image.height, image.width) == (4, 5)
     shown = matplotlib.image.imread(io.BytesIO(image.encoded_image_string))
     np.testing.assert_allclose(shown, picture.permute(1, 2, 0).numpy(), atol=1 / 255)
+
+
+def hparams_of(folder):
+    """What the plugin's own reader finds in an event file: of each tag the data, and the metrics."""
+    metadata = pytest.importorskip("tensorboard.plugins.hparams.metadata")
+    read = accumulator.EventAccumulator(str(folder)).Reload()
+    found = {
+        tag: metadata._parse_plugin_data_as(read.summary_metadata[tag].plugin_data.content, kind)
+        for tag, kind in (
+            (metadata.EXPERIMENT_TAG, "experiment"),
+            (metadata.SESSION_START_INFO_TAG, "session_start_info"),
+            (metadata.SESSION_END_INFO_TAG, "session_end_info"),
+        )
+    }
+    scalars = {name: [(e.step, e.value) for e in read.Scalars(name)] for name in read.Tags()["scalars"]}
+    return found, scalars
+
+
+def test_hyperparameters_read_as_those_that_pytorch_writes(tmp_path):
+    their_writer = pytest.importorskip("torch.utils.tensorboard").SummaryWriter
+    # A truth is one here, and a number there, though the format has truths.
+    given = {"lr": 0.1, "layers": 3, "optimizer": "Adam"}, {"loss": 0.25, "score": 3}
+    for name, make in (("mine", SummaryWriter), ("theirs", their_writer)):
+        writer = make(tmp_path / name)
+        writer.add_hparams(*given, {"optimizer": ["Adam", "SGD"]}, run_name="run", global_step=4)
+        writer.close()
+    assert hparams_of(tmp_path / "mine" / "run") == hparams_of(tmp_path / "theirs" / "run")
+
+
+def test_figures_are_pictures(tmp_path):
+    figure, axes = plt.subplots(figsize=(3, 2), dpi=50)
+    axes.plot([1, 2])
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_figure("figure", figure, 3)
+    assert not plt.fignum_exists(figure.number)
+    (image,) = accumulator.EventAccumulator(str(tmp_path)).Reload().Images("figure")
+    assert (image.step, image.height, image.width) == (3, 100, 150)
+    assert matplotlib.image.imread(io.BytesIO(image.encoded_image_string)).shape == (100, 150, 4)

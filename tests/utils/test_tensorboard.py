@@ -128,3 +128,50 @@ def test_what_can_not_be_shown_is_refused_and_nothing_is_written(add, told, tmp_
     with SummaryWriter(tmp_path) as writer, pytest.raises(ValueError, match=told):
         add(writer)
     assert summaries(tmp_path) == []
+
+
+def test_hyperparameters_have_a_run_of_their_own(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_hparams({"lr": rg.tensor(0.5), "name": "a", "on": True}, {"loss": 0.25}, {"lr": [0.5, 1]}, "run", 7)
+    found = {tag: value for _, tag, value in summaries(tmp_path / "run")}
+    assert list(found) == [
+        "_hparams_/experiment", "_hparams_/session_start_info", "_hparams_/session_end_info", "loss",
+    ]  # fmt: skip
+    plugin = fields(fields(found["_hparams_/experiment"][9][0])[1][0])
+    assert plugin[1] == [b"hparams"]
+    experiment = fields(fields(plugin[2][0])[2][0])
+    assert [fields(info)[1] for info in experiment[4]] == [[b"lr"], [b"name"], [b"on"]]
+    assert [fields(info)[4] for info in experiment[4]] == [[3], [1], [2]]
+    assert fields(fields(experiment[5][0])[1][0])[2] == [b"loss"]
+    assert struct.unpack("<f", found["loss"][2][0]) == (0.25,)
+
+
+@pytest.mark.parametrize(
+    ("values", "domains", "kind", "message"),
+    [
+        ({"a": [1]}, {}, TypeError, "'a' must be a number, a truth or text, got list"),
+        ({"a": 1}, {"b": [1]}, ValueError, r"hparam_domain_discrete has \['b'\], which hparam_dict has not"),
+    ],
+)
+def test_hyperparameters_that_cannot_be_told_are_refused_before_anything_is_written(
+    values, domains, kind, message, tmp_path
+):
+    with SummaryWriter(tmp_path) as writer, pytest.raises(kind, match=message):
+        writer.add_hparams(values, {}, domains, "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_figures_are_pictures_and_are_closed_if_asked_to(tmp_path):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    figure = plt.figure(figsize=(2, 1), dpi=30)
+
+    def add(writer):
+        writer.add_figure("kept", figure, 1, close=False)
+        assert plt.fignum_exists(figure.number)
+        writer.add_figure("closed", figure, 2)
+        assert not plt.fignum_exists(figure.number)
+
+    for (step, _, value), expected in zip(written(tmp_path, add), (1, 2), strict=True):
+        image = fields(value[4][0])
+        assert (step, image[1], image[2], image[3]) == (expected, [30], [60], [4])
+        assert image[4][0].startswith(b"\x89PNG")

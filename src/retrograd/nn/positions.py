@@ -93,7 +93,8 @@ def _places(x: Any, offset: int) -> Any:
 class LearnedPositions(Module):
     """x + weight[position]: a learned row for each of up to `max_positions` positions, from N(0, 0.02²).
 
-    x has shape (..., positions, dim), or is nested (batch, j, dim).
+    x has shape (..., positions, dim), or is nested (batch, j, dim).  PyTorch has no such layer: there an `nn.Embedding`
+    of arange(positions) is added by hand, whose `weight` this one loads.
 
     >>> import retrograd as rg
     >>> from retrograd import nn

@@ -246,6 +246,7 @@ class triplet_margin_loss(Composite, method=False, aliases="nn.functional.triple
 
     def compose(anchor, positive, negative, *, margin, p, eps, swap, reduction):
         _positive("triplet_margin_loss", "margin", margin)
+        _check_triplet("triplet_margin_loss", anchor, positive, negative)
         near, far = (norm(anchor - x + eps, p, dim=-1) for x in (positive, negative))
 
         def between():
@@ -260,6 +261,20 @@ class triplet_margin_loss(Composite, method=False, aliases="nn.functional.triple
 
     def errors(r):
         yield (r(3, 4), r(3, 4), r(3, 4)), {"margin": 0.0}, ValueError, "margin must be more than 0, got 0.0"
+        told = "triplet_margin_loss: anchor, positive and negative .* do not broadcast"
+        yield (r(3, 4), r(3, 5), r(3, 4)), {}, ValueError, told
+        yield (r(4), r(3, 4), r(3, 4)), {}, ValueError, "must have as many dimensions"
+
+
+def _check_triplet(name, *tensors):
+    """Vectors of one length, and as many: what merely broadcasts is a mistake as a rule, and so refused by PyTorch."""
+    shapes = [x.shape for x in tensors]
+    shown = f"{name}: anchor, positive and negative of shapes {shapes[0]}, {shapes[1]} and {shapes[2]}"
+    if len({len(shape) for shape in shapes}) > 1:
+        raise ValueError(f"{shown} must have as many dimensions each")
+    for sizes in zip(*shapes, strict=True):
+        if len({size for size in sizes if size != 1}) > 1:
+            raise ValueError(f"{shown} do not broadcast")
 
 
 @op(
@@ -272,6 +287,7 @@ class triplet_margin_with_distance_loss(Composite, home="nn.functional"):
     def compose(anchor, positive, negative, *, distance_function, margin, swap, reduction):
         name = "triplet_margin_with_distance_loss"
         _positive(name, "margin", margin)
+        _check_triplet(name, anchor, positive, negative)
         distance = _euclidean if distance_function is None else distance_function
         near, far = distance(anchor, positive), distance(anchor, negative)
         return _triplet(name, near, far, lambda: distance(positive, negative), margin, swap, reduction)

@@ -181,12 +181,30 @@ class bilinear(Composite, home="nn.functional"):
     """input1^T weight[k] input2 + bias[k] for each k: (..., m), (..., n), (k, m, n), (k,) to (..., k)."""
 
     def compose(input1, input2, weight, bias):
+        _check_bilinear(input1.shape, input2.shape, weight.shape, bias)
         out = einsum("...m,kmn,...n->...k", [input1, weight, input2])
         return out if bias is None else out + bias
 
     def samples(r):
         yield (r(2, 3), r(2, 4), r(5, 3, 4), r(5)), {}
         yield (r(3), r(4), r(2, 3, 4), None), {}
+
+    def errors(r):
+        told = r"bilinear: input1 \(\.\.\., m\), input2 .* do not go together"
+        yield (r(2, 3), r(2, 4), r(5, 3, 5), None), {}, ValueError, told
+        yield (r(2, 3), r(3, 4), r(5, 3, 4), None), {}, ValueError, told
+        yield (r(2, 3), r(2, 4), r(3, 4), None), {}, ValueError, told
+        yield (r(2, 3), r(2, 4), r(5, 3, 4), r(4)), {}, ValueError, told
+
+
+def _check_bilinear(one, two, weight, bias):
+    fits = len(weight) == 3 and one and two and one[:-1] == two[:-1] and weight[1:] == (one[-1], two[-1])
+    if not fits or (bias is not None and bias.shape != weight[:1]):
+        shown = "None" if bias is None else bias.shape
+        raise ValueError(
+            f"bilinear: input1 (..., m), input2 (..., n), weight (k, m, n) and bias (k,) of shapes {one}, {two}, "
+            f"{weight} and {shown} do not go together"
+        )
 
 
 # --------------------------------------------------------------------------------- added, scaled by beta and alpha

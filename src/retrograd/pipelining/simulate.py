@@ -1,9 +1,8 @@
 """What a schedule costs before it runs: times and memory, from the program that the ranks would run."""
 
-import itertools
 import math
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from retrograd.pipelining.actions import Action, Kind, Schedule
@@ -171,27 +170,28 @@ class _Clocks:
         self.cost = cost
         self.events = events
         self.known: tuple[dict[int, _Step], ...] = ({}, {}, {}, {})
-        self.rest = [iter(actions) for actions in schedule]
         self.starts: list[float | None] = [None] * ranks
         self.now = [0.0] * ranks
         self.busy = [0.0] * ranks
         self.boxes: dict[tuple[int, int], Box] = defaultdict(dict)
         self.awaited: list[Box | None] = [None] * ranks
         self.held_up: dict[int, Action] = {}
-        self.runnable = deque(range(ranks))
+        self.runnable = list(range(ranks))
+        self.programs = [self._program(rank, actions) for rank, actions in enumerate(schedule)]
 
     def run(self) -> bool:
         """Let every rank go on for as long as it can, and return whether all have come to their end."""
-        while self.runnable:
-            self._go_on(self.runnable.popleft())
+        programs, runnable = self.programs, self.runnable
+        while runnable:  # the latest first: neighbours take turns, and what they need stays in the processor's cache
+            next(programs[runnable.pop()], None)
         return not self.held_up
 
-    def _go_on(self, rank: int) -> None:
-        """Let a rank run until it ends or waits. One loop for millions of actions, so everything is in it."""
-        now, busy, events = self.now[rank], self.busy[rank], self.events
+    def _program(self, rank: int, actions: Iterable[Action]) -> Iterator[None]:
+        """What a rank does; it yields where it waits. One loop for millions of actions, so everything is in it."""
+        now = busy = 0.0
         awaited, wake, (forward, whole, halves, weights) = self.awaited, self.runnable.append, self.known
-        rest = self.rest[rank]
-        for action in itertools.chain([self.held_up.pop(rank)], rest) if rank in self.held_up else rest:
+        events = self.events
+        for action in actions:
             kind, stage, micro_batch, _ = action
             known = forward if kind is F else halves if kind is I else weights if kind is W else whole
             seconds, inputs, outputs = known[stage] if stage in known else self._step(action, known)
@@ -199,9 +199,12 @@ class _Clocks:
             for box in inputs:
                 if micro_batch not in box:
                     awaited[rank] = box
-                    self.held_up[rank], self.now[rank], self.busy[rank] = action, now, busy
-                    return
-            for box in inputs:
+                    self.held_up[rank] = action
+                    while micro_batch not in box:
+                        yield
+                        awaited[rank] = box
+                    awaited[rank] = None
+                    del self.held_up[rank]
                 arrival = box.pop(micro_batch)
                 if arrival > now:
                     now = arrival

@@ -1,5 +1,6 @@
 """`SummaryWriter`: numbers, histograms, pictures and texts of a training for TensorBoard, without TensorFlow."""
 
+import io
 import os
 import struct
 import time
@@ -12,6 +13,7 @@ from typing import Any
 from retrograd.core import Tensor, registry
 from retrograd.ops.data import as_tensor
 from retrograd.utils.event_files import EventFile, double, doubles, message, single, whole
+from retrograd.utils.hparams import PLUGIN, summaries
 
 STRING = 7  # of the types of tensors in TensorBoard's files
 
@@ -119,9 +121,45 @@ class SummaryWriter:
         dataformats: the order of channels, height and width, "CHW", "HWC" or "HW". Raises ValueError for other shapes.
         """
         pixels = _pixels(tag, as_tensor(img_tensor), dataformats)
-        height, width, channels = pixels.shape
-        content = whole(1, height) + whole(2, width) + whole(3, channels) + message(4, png(pixels))
-        self._add(tag, message(4, content), "", global_step, walltime)
+        self._add_picture(tag, png(pixels), global_step, walltime)
+
+    def add_figure(
+        self,
+        tag: str,
+        figure: Any,
+        global_step: int | None = None,
+        close: bool = True,
+        walltime: float | None = None,
+    ) -> None:
+        """Add a figure of matplotlib's as a picture, in its own resolution; with `close` it is closed then."""
+        file = io.BytesIO()
+        figure.savefig(file, format="png", dpi="figure")
+        self._add_picture(tag, file.getvalue(), global_step, walltime)
+        if close:
+            import matplotlib.pyplot
+
+            matplotlib.pyplot.close(figure)
+
+    def add_hparams(
+        self,
+        hparam_dict: Mapping[str, Any],
+        metric_dict: Mapping[str, Any],
+        hparam_domain_discrete: Mapping[str, Sequence[Any]] | None = None,
+        run_name: str | None = None,
+        global_step: int | None = None,
+    ) -> None:
+        """Add the hyperparameters of a training and how well it did, as a row of TensorBoard's table of them.
+
+        hparam_dict: numbers, truths and texts by name.  metric_dict: numbers by name, each a point of that curve too.
+        hparam_domain_discrete: the values that a hyperparameter may have.  run_name: the folder below this run's that
+        gets them, the time if not given.  Raises TypeError and ValueError for other values.
+        """
+        told = list(summaries(hparam_dict, list(metric_dict), hparam_domain_discrete or {}))
+        with SummaryWriter(self._folder / (run_name or str(time.time()))) as writer:
+            for name, data in told:
+                writer._add(f"_hparams_/{name}", b"", PLUGIN, None, None, data)
+            for name, value in metric_dict.items():
+                writer.add_scalar(name, value, global_step)
 
     def flush(self) -> None:
         """Write all that was added."""
@@ -140,8 +178,17 @@ class SummaryWriter:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _add(self, tag: str, value: bytes, plugin: str, step: int | None, walltime: float | None) -> None:
-        told = message(9, message(1, message(1, plugin))) if plugin else b""
+    def _add_picture(self, tag: str, image: bytes, step: int | None, walltime: float | None) -> None:
+        """A picture as a PNG file, which says at its beginning how large it is and of which colours."""
+        width, height, _, colours = struct.unpack_from(">IIBB", image, 16)
+        channels = next(count for count, number in COLOURS.items() if number == colours)
+        content = whole(1, height) + whole(2, width) + whole(3, channels) + message(4, image)
+        self._add(tag, message(4, content), "", step, walltime)
+
+    def _add(
+        self, tag: str, value: bytes, plugin: str, step: int | None, walltime: float | None, data: bytes = b""
+    ) -> None:
+        told = message(9, message(1, message(1, plugin) + (message(2, data) if data else b""))) if plugin else b""
         summary = message(1, message(1, tag) + told + value)
         when = time.time() if walltime is None else walltime
         self._file.add(double(1, when) + whole(2, step or 0) + message(5, summary))

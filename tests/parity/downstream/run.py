@@ -17,4 +17,5 @@ def main(program, file, engine="autograd"):
     np.savez(file, **answers)
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])
