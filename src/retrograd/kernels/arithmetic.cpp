@@ -133,7 +133,16 @@ PyObject* quick(Kind kind, PyObject* left, PyObject* right) {
                                            : combined<double>(kind, a, b, number, like);
 }
 
-PyObject* of_numpy[KINDS];
+PyObject* numpys(Kind kind) {
+    static PyObject* known[KINDS];
+    if (!known[kind]) {
+        static const char* const names[KINDS] = {"add", "subtract", "multiply", "true_divide"};
+        PyObject* numpy = PyImport_ImportModule("numpy");
+        if (numpy) known[kind] = PyObject_GetAttrString(numpy, names[kind]);
+        Py_XDECREF(numpy);
+    }
+    return known[kind];
+}
 
 template <Kind kind>
 PyObject* function(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
@@ -141,7 +150,8 @@ PyObject* function(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject*
         PyObject* found = quick(kind, args[0], args[1]);
         if (found || PyErr_Occurred()) return found;
     }
-    return PyObject_Vectorcall(of_numpy[kind], args, count, names);
+    PyObject* theirs = numpys(kind);
+    return theirs ? PyObject_Vectorcall(theirs, args, count, names) : nullptr;
 }
 
 #define METHOD(name, kind)                                                                                     \
@@ -160,13 +170,6 @@ PyMethodDef methods[] = {
 
 }  // namespace
 
-bool add_arithmetic(PyObject* module) {
-    PyObject* numpy = PyImport_ImportModule("numpy");
-    if (!numpy) return false;
-    for (int kind = 0; kind < KINDS; kind++)
-        if (!of_numpy[kind] && !(of_numpy[kind] = PyObject_GetAttrString(numpy, methods[kind].ml_name))) return false;
-    Py_DECREF(numpy);
-    return PyModule_AddFunctions(module, methods) == 0;
-}
+const Part part_arithmetic{methods};
 
 }  // namespace retrograd

@@ -227,4 +227,16 @@ PyObject* attend_grad_call(PyObject*, PyObject* args) {
     return fits ? run(reader, backward<float>, backward<double>) : nullptr;
 }
 
+namespace {
+
+PyMethodDef methods[] = {
+    {"attend", attend_call, METH_VARARGS, "Attention of queries to keys and values."},
+    {"attend_grad", attend_grad_call, METH_VARARGS, "Its derivatives, times what comes back."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+const Part part_attention{methods};
+
 }  // namespace retrograd

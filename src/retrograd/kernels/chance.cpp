@@ -118,13 +118,12 @@ void masked(char** args, const npy_intp* dimensions, const npy_intp* steps, void
     }
 }
 
-}  // namespace
-
-const Kernel of_chance[] = {
+const Kernel kernels[] = {
     {"masked", {shared<masked<float>, 4, false>, shared<masked<double>, 4, false>}, "?TTT", 3, nullptr},
 };
-const int count_of_chance = sizeof of_chance / sizeof *of_chance;
 
-bool add_chance(PyObject* module) { return PyModule_AddFunctions(module, methods) == 0; }
+}  // namespace
+
+const Part part_chance{kernels, methods};
 
 }  // namespace retrograd

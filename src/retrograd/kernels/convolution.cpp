@@ -134,6 +134,6 @@ PyMethodDef methods[] = {
 
 }  // namespace
 
-bool add_windows(PyObject* module) { return PyModule_AddFunctions(module, methods) == 0; }
+const Part part_convolution{methods};
 
 }  // namespace retrograd

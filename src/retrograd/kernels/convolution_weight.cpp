@@ -142,6 +142,6 @@ PyMethodDef methods[] = {
 
 }  // namespace
 
-bool add_places(PyObject* module) { return PyModule_AddFunctions(module, methods) == 0; }
+const Part part_convolution_weight{methods};
 
 }  // namespace retrograd

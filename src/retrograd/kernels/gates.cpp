@@ -74,14 +74,15 @@ BOTH(lstm_grad, 11, 5)
 BOTH(gru, 7, 1)
 BOTH(gru_grad, 8, 5)
 
-}  // namespace
-
-const Kernel of_gates[] = {
+const Kernel kernels[] = {
     OF_NUMBERS(lstm, 9, 0, 2, "TTTTTTTTTTT"),
     OF_NUMBERS(lstm_grad, 11, 0, 5, "TTTTTTTTTTTTTTTT"),
     OF_NUMBERS(gru, 7, 0, 1, "TTTTTTTT"),
     OF_NUMBERS(gru_grad, 8, 0, 5, "TTTTTTTTTTTTT"),
 };
-const int count_of_gates = sizeof of_gates / sizeof *of_gates;
+
+}  // namespace
+
+const Part part_gates{kernels};
 
 }  // namespace retrograd

@@ -1,12 +1,9 @@
 // The module: functions of arrays that NumPy would make in many passes, as NumPy ufuncs.
 //
-// Each has a twin of the same name in twins.py, which is its definition and its fallback.  pointwise.cpp, rows.cpp,
-// scatter.cpp and updates.cpp define them, numbers.hpp has what they do with one number, loops.hpp and elements.hpp how they meet
-// arrays, pool.hpp the threads.
+// Each has a twin of the same name in twins.py, attention_twins.py, grids.py or windows.py, which is its definition and its
+// fallback.  numbers.hpp has what is done with one number, loops.hpp and elements.hpp how that meets arrays, pool.hpp the threads.
 
 #define RETROGRAD_MODULE
-#include <initializer_list>
-
 #include "loops.hpp"
 #include "matrices.hpp"
 #include "tables.hpp"
@@ -32,6 +29,12 @@ bool add(PyObject* module, const Kernel& k) {
     return ufunc && PyModule_AddObject(module, k.name, ufunc) == 0;
 }
 
+bool add(PyObject* module, const Part& part) {
+    for (int i = 0; i < part.count; i++)
+        if (!add(module, part.kernels[i])) return false;
+    return !part.methods || PyModule_AddFunctions(module, part.methods) == 0;
+}
+
 PyObject* get_num_threads(PyObject*, PyObject*) { return PyLong_FromLong(retrograd_get_num_threads()); }
 
 PyObject* set_num_threads(PyObject*, PyObject* most) {
@@ -44,8 +47,6 @@ PyObject* set_num_threads(PyObject*, PyObject* most) {
 PyMethodDef methods[] = {
     {"get_num_threads", get_num_threads, METH_NOARGS, "How many threads work on one large array, at most."},
     {"set_num_threads", set_num_threads, METH_O, "Let at most so many threads work on one large array."},
-    {"attend", attend_call, METH_VARARGS, "Attention of queries to keys and values."},
-    {"attend_grad", attend_grad_call, METH_VARARGS, "Its derivatives, times what comes back."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -68,21 +69,12 @@ PyMODINIT_FUNC PyInit_native() {
     import_umath();
     PyObject* module = PyModule_Create(&definition);
     if (!module) return nullptr;
-    const struct {
-        const Kernel* kernels;
-        int count;
-    } tables[] = {{of_numbers, count_of_numbers},
-                  {of_rows, count_of_rows},
-                  {of_norms, count_of_norms},
-                  {of_updates, count_of_updates},
-                  {of_gates, count_of_gates},
-                  {of_chance, count_of_chance},
-                  {of_products, count_of_products}};
-    for (const auto& table : tables)
-        for (int i = 0; i < table.count; i++)
-            if (!add(module, table.kernels[i])) return nullptr;
-    for (auto more : {add_arithmetic, add_scatter, add_chance, add_segments, add_windows, add_places, add_pooling})
-        if (!more(module)) return nullptr;
+    const Part* parts[] = {
+        &part_arithmetic, &part_attention, &part_chance, &part_convolution, &part_convolution_weight, &part_gates, &part_norms,
+        &part_pointwise,  &part_pooling,   &part_products, &part_rows,      &part_scatter,            &part_segments, &part_updates,
+    };
+    for (const Part* part : parts)
+        if (!add(module, *part)) return nullptr;
     if (PyModule_AddIntConstant(module, "vector_bytes", vector_bytes()) < 0) return nullptr;
     return module;
 }

@@ -196,9 +196,7 @@ void norm_grad_rows(char** args, const npy_intp* dimensions, const npy_intp* ste
     std::feclearexcept(FE_ALL_EXCEPT);
 }
 
-}  // namespace
-
-const Kernel of_norms[] = {
+const Kernel kernels[] = {
     ROW(standardize_rows, 5, "TTTTT", 2, "(n),()->(n),(),()"),
     ROW(mix_rows, 6, "TTTTTT", 5, "(n),(),(),(n),()->(n)"),
     ROW(affine_rows, 4, "TTTT", 3, "(n),(n),(n)->(n)"),
@@ -206,6 +204,9 @@ const Kernel of_norms[] = {
     {"norm_grad_rows", {norm_grad_rows<float>, norm_grad_rows<double>}, "TTTTTTTT", 5,
      "(m,n),(m,n),(n),(),()->(m,n),(n),(n)"},
 };
-const int count_of_norms = sizeof of_norms / sizeof *of_norms;
+
+}  // namespace
+
+const Part part_norms{kernels};
 
 }  // namespace retrograd

@@ -40,9 +40,7 @@ BOTH(relu_grad, 2, 0, (y == 0 ? 0 : x))
 BOTH(softplus, 1, 2, softplus_of(x, a, b))
 BOTH(softplus_grad, 2, 2, (y * a > b ? x : x * sigmoid_of(y * a)))
 
-}  // namespace
-
-const Kernel of_numbers[] = {
+const Kernel kernels[] = {
     OF_NUMBERS(erf, 1, 0, 1, "TT"),
     OF_NUMBERS(gelu, 1, 0, 1, "TT"),
     OF_NUMBERS(gelu_grad, 2, 0, 1, "TTT"),
@@ -58,6 +56,9 @@ const Kernel of_numbers[] = {
     OF_NUMBERS(softplus, 1, 2, 1, "TTTT"),
     OF_NUMBERS(softplus_grad, 2, 2, 1, "TTTTT"),
 };
-const int count_of_numbers = sizeof of_numbers / sizeof *of_numbers;
+
+}  // namespace
+
+const Part part_pointwise{kernels};
 
 }  // namespace retrograd

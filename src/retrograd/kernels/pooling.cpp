@@ -368,6 +368,6 @@ PyMethodDef methods[] = {
 
 }  // namespace
 
-bool add_pooling(PyObject* module) { return PyModule_AddFunctions(module, methods) == 0; }
+const Part part_pooling{methods};
 
 }  // namespace retrograd

@@ -124,11 +124,12 @@ void multiply(char** args, const npy_intp* dimensions, const npy_intp* steps, vo
     std::feclearexcept(FE_ALL_EXCEPT);
 }
 
-}  // namespace
-
-const Kernel of_products[] = {
+const Kernel kernels[] = {
     {"multiply_matrices", {multiply<float>, multiply<double>}, "TTT", 2, "(m,k),(k,n)->(m,n)"},
 };
-const int count_of_products = 1;
+
+}  // namespace
+
+const Part part_products{kernels};
 
 }  // namespace retrograd

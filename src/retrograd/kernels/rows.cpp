@@ -109,9 +109,7 @@ INLINE void class_grad(const T* x, npy_int64 target, T g, T* out, npy_intp n, So
 OF_ROWS(float)
 OF_ROWS(double)
 
-}  // namespace
-
-const Kernel of_rows[] = {
+const Kernel kernels[] = {
     ROW(softmax_rows, 2, "TT", 1, "(n)->(n)"),
     ROW(log_softmax_rows, 2, "TT", 1, "(n)->(n)"),
     ROW(softmax_grad_rows, 3, "TTT", 2, "(n),(n)->(n)"),
@@ -119,6 +117,9 @@ const Kernel of_rows[] = {
     ROW(class_loss_rows, 4, "TllT", 3, "(n),(),()->()"),
     ROW(class_grad_rows, 5, "TllTT", 4, "(n),(),(),()->(n)"),
 };
-const int count_of_rows = sizeof of_rows / sizeof *of_rows;
+
+}  // namespace
+
+const Part part_rows{kernels};
 
 }  // namespace retrograd

@@ -242,6 +242,6 @@ PyMethodDef methods[] = {
 
 }  // namespace
 
-bool add_scatter(PyObject* module) { return PyModule_AddFunctions(module, methods) == 0; }
+const Part part_scatter{methods};
 
 }  // namespace retrograd

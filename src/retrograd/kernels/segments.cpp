@@ -178,6 +178,6 @@ PyMethodDef methods[] = {
 
 }  // namespace
 
-bool add_segments(PyObject* module) { return PyModule_AddFunctions(module, methods) == 0; }
+const Part part_segments{methods};
 
 }  // namespace retrograd

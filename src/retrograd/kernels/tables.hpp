@@ -1,28 +1,25 @@
-// The kernels that the module offers, from the files that define them.
+// What the module offers, from the files that define it.
 #pragma once
 
 #include "loops.hpp"
 
 namespace retrograd {
 
-extern const Kernel of_numbers[], of_rows[], of_norms[], of_updates[], of_chance[], of_gates[], of_products[];
-extern const int count_of_numbers, count_of_rows, count_of_norms, count_of_updates, count_of_chance, count_of_gates,
-    count_of_products;
+// The ufuncs of a file, and its other functions.
+struct Part {
+    const Kernel* kernels = nullptr;
+    int count = 0;
+    PyMethodDef* methods = nullptr;
 
-// Functions that are no ufuncs; false, with an error, if they can't be added.
-bool add_arithmetic(PyObject* module);
-bool add_scatter(PyObject* module);
-bool add_chance(PyObject* module);
-bool add_segments(PyObject* module);
-bool add_windows(PyObject* module);
-bool add_places(PyObject* module);
-bool add_pooling(PyObject* module);
+    template <int n>
+    explicit constexpr Part(const Kernel (&ufuncs)[n], PyMethodDef* others = nullptr) : kernels(ufuncs), count(n), methods(others) {}
+    explicit constexpr Part(PyMethodDef* functions) : methods(functions) {}
+};
+
+extern const Part part_arithmetic, part_attention, part_chance, part_convolution, part_convolution_weight, part_gates, part_norms,
+    part_pointwise, part_pooling, part_products, part_rows, part_scatter, part_segments, part_updates;
 
 // The numbers of a plan's `table`, which the plan keeps; null, with an error, if it has none.
 const npy_int64* table_of(PyObject* plan);
-
-// Methods of the module, which are no ufuncs.
-PyObject* attend_call(PyObject*, PyObject* args);
-PyObject* attend_grad_call(PyObject*, PyObject* args);
 
 }  // namespace retrograd

@@ -70,14 +70,15 @@ KERNEL(adam, double, 4, 9, 3) { MOMENTS(square) }
 KERNEL(amsgrad, float, 5, 9, 4) { LARGEST }
 KERNEL(amsgrad, double, 5, 9, 4) { LARGEST }
 
-}  // namespace
-
-const Kernel of_updates[] = {
+const Kernel kernels[] = {
     OF_NUMBERS(descent, 2, 3, 1, "TTTTTT"),
     OF_NUMBERS(momentum, 3, 6, 2, "TTTTTTTTTTT"),
     OF_NUMBERS(adam, 4, 9, 3, "TTTTTTTTTTTTTTTT"),
     OF_NUMBERS(amsgrad, 5, 9, 4, "TTTTTTTTTTTTTTTTTT"),
 };
-const int count_of_updates = sizeof of_updates / sizeof *of_updates;
+
+}  // namespace
+
+const Part part_updates{kernels};
 
 }  // namespace retrograd
