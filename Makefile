@@ -10,7 +10,7 @@ COMPILED := build/compiled
 # Whoever wants no bytecode gets it all the same here: without it each of many processes compiles every module again.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -m pytest -n 2 --dist worksteal
 
-.PHONY: help demo test build env lint format types docs bench parity sanitize mutations recovery cluster stubs clean
+.PHONY: help demo first-run test build env lint format types docs bench parity sanitize mutations recovery cluster stubs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -60,6 +60,10 @@ parity: $(PEERS)/peers.stamp $(COMPILED)
 # The kernels' tests under sanitizers, on Linux with GCC.
 sanitize: $(VENV)/test.stamp
 	$(VENV)/bin/python tools/sanitize.py $(ARGS)
+
+# From clone to trained model: seconds and megabytes.
+first-run:
+	$(PYTHON) tools/first_run.py
 
 mutations: $(VENV)/test.stamp
 	$(VENV)/bin/python tests/mutations.py $(ARGS)

@@ -133,3 +133,57 @@ def test_positions_are_added_in_each_component_anew(make):
 def test_what_does_not_fit_is_refused(make, error, pattern):
     with pytest.raises(error, match=pattern):
         make()
+
+
+def test_rotary_positions_make_attention_know_distances_and_no_more():
+    attention = nn.MultiheadAttention(
+        8, 2, batch_first=True, rotary=nn.RotaryEmbedding(4, dtype="float64"), dtype="float64"
+    )
+    x = rg.randn(1, 6, 8, dtype="float64")
+    out, weights = attention(x, x, x, average_attn_weights=False)
+    q, k, _ = (
+        part.unflatten(-1, (2, 4)).transpose(1, 2)
+        for part in (x @ attention.in_proj_weight.mT + attention.in_proj_bias).chunk(3, -1)
+    )
+    q, k = (attention.rotary(part, offset=17) for part in (q, k))  # wherever the sequence begins
+    expected = (q @ k.mT / 2).softmax(-1)
+    assert bool((weights - expected).abs().amax() < 1e-10)
+    plain = nn.MultiheadAttention(8, 2, batch_first=True, dtype="float64")
+    plain.load_state_dict(attention.state_dict())
+    assert bool((plain(x, x, x)[0] - out).abs().amax() > 1e-6)
+
+
+def test_rotary_positions_go_on_where_a_cache_ends():
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, rotary=nn.RotaryEmbedding(4)).eval()
+    x, cache = rg.randn(2, 6, 8), nn.KVCache()
+    parts = [layer(part, is_causal=True, cache=cache) for part in x.split([3, 1, 2], 1)]
+    assert bool((rg.cat(parts, 1) - layer(x, is_causal=True)).abs().amax() < 1e-5)
+
+
+def test_rotary_positions_of_nested_sequences_begin_anew_in_each():
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, rotary=nn.RotaryEmbedding(4)).eval()
+    one, other = rg.randn(5, 8), rg.randn(3, 8)
+    found = layer(rg.nested.nested_tensor([one, other]), is_causal=True).unbind()
+    for part, alone in zip(found, (one, other), strict=True):
+        assert bool((part - layer(alone.unsqueeze(0), is_causal=True)[0]).abs().amax() < 1e-5)
+
+
+def test_rotary_positions_of_two_sequences_are_refused():
+    attention = nn.MultiheadAttention(8, 2, rotary=nn.RotaryEmbedding(4))
+    with pytest.raises(ValueError, match="query, key and value must be one tensor"):
+        attention(rg.randn(3, 1, 8), rg.randn(4, 1, 8), rg.randn(4, 1, 8))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **k: nn.MultiheadAttention(8, 2, **k),
+        lambda **k: nn.Transformer(8, 2, 1, 1, 16, **k),
+        lambda **k: nn.LSTM(3, 4, **k),
+        lambda **k: nn.GRUCell(3, 4, **k),
+    ],
+)
+def test_layers_take_the_device_that_there_is(make):
+    assert all(p.dtype == rg.float64 for p in make(device="cpu", dtype="float64").parameters())
+    with pytest.raises((RuntimeError, ValueError), match="cuda"):
+        make(device="cuda")

@@ -215,7 +215,7 @@ def test_dropout_in_place_writes_zeros():
 
 @pytest.mark.parametrize("f", [F.dropout1d, F.dropout2d, F.dropout3d])
 def test_dropouts_of_channels_know_their_dimensions(f):
-    with pytest.raises(ValueError, match=f"{f.name}: expected"):
+    with pytest.raises(ValueError, match=f"{f.__name__}: expected"):
         f(rg.ones(3))
 
 

@@ -9,8 +9,8 @@ from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.linear import Linear
 from retrograd.nn.module import Module
-from retrograd.nn.parameter import Parameter
-from retrograd.ops.create import empty, ones, ones_like, zeros
+from retrograd.nn.settings import unfilled
+from retrograd.ops.create import ones, ones_like, zeros
 from retrograd.ops.nn import attention_weights
 from retrograd.ops.pointwise import logical_and, logical_not, logical_or
 
@@ -25,7 +25,9 @@ class MultiheadAttention(Module):
     embed_dim, embed_dim), or `q_proj_weight`, `k_proj_weight` and `v_proj_weight` where kdim or vdim differs from
     embed_dim; `in_proj_bias`; `out_proj`. `dropout` acts on the weights. `add_bias_kv` adds a learned key and value,
     `bias_k` and `bias_v`, behind the others, `add_zero_attn` one of zeros. Nested queries, keys and values (N, j,
-    embed_dim) need `batch_first`; each component attends to its own.
+    embed_dim) need `batch_first`; each component attends to its own. In attention of a sequence to itself, `rotary`,
+    such as `RotaryEmbedding(embed_dim // num_heads)`, turns queries and keys by where they are; PyTorch has no such
+    argument.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -52,7 +54,9 @@ class MultiheadAttention(Module):
         kdim: int | None = None,
         vdim: int | None = None,
         batch_first: bool = False,
+        device: Any = None,
         dtype: Any = None,
+        rotary: Module | None = None,
     ) -> None:
         super().__init__()
         if embed_dim <= 0 or num_heads <= 0 or embed_dim % num_heads:
@@ -68,17 +72,19 @@ class MultiheadAttention(Module):
         self.dropout = dropout
         self.batch_first = batch_first
         self.add_zero_attn = add_zero_attn
-        self._add_weights(dtype)
-        self.register_parameter("in_proj_bias", Parameter(zeros(3 * embed_dim, dtype=dtype)) if bias else None)
-        self.out_proj = Linear(embed_dim, embed_dim, bias=bias, dtype=dtype)
+        self.rotary = rotary
+        self._add_weights(device, dtype)
+        self.register_parameter("in_proj_bias", unfilled(bias, (3 * embed_dim,), device, dtype))
+        self.out_proj = Linear(embed_dim, embed_dim, bias, device, dtype)
         if bias:
+            init.zeros_(self.in_proj_bias)
             init.zeros_(self.out_proj.bias)
         for name in ("bias_k", "bias_v"):
-            self.register_parameter(name, Parameter(empty(1, 1, embed_dim, dtype=dtype)) if add_bias_kv else None)
+            self.register_parameter(name, unfilled(add_bias_kv, (1, 1, embed_dim), device, dtype))
             if add_bias_kv:
                 init.xavier_normal_(getattr(self, name))
 
-    def _add_weights(self, dtype: Any) -> None:
+    def _add_weights(self, device: Any, dtype: Any) -> None:
         if self.kdim == self.vdim == self.embed_dim:
             sizes = {"in_proj_weight": (3 * self.embed_dim, self.embed_dim)}
         else:
@@ -86,7 +92,7 @@ class MultiheadAttention(Module):
             sizes = {f"{name}_proj_weight": (self.embed_dim, width) for name, width in widths.items()}
             self.register_parameter("in_proj_weight", None)
         for name, size in sizes.items():
-            self.register_parameter(name, Parameter(empty(size, dtype=dtype)))
+            self.register_parameter(name, unfilled(True, size, device, dtype))
             init.xavier_uniform_(getattr(self, name))
 
     def forward(
@@ -144,12 +150,19 @@ class MultiheadAttention(Module):
                 f"MultiheadAttention: query, key and value must all have 3 dimensions, or 2 without a batch, "
                 f"got shapes {query.shape}, {key.shape} and {value.shape}"
             )
+        if self.rotary is not None and not (query is key is value and self.in_proj_weight is not None):
+            raise ValueError(
+                "MultiheadAttention: rotary positions are of one sequence: query, key and value must be one tensor"
+            )
 
     def _project(self, query: Any, key: Any, value: Any, cache: Any) -> tuple[Any, ...]:
         """Queries, keys and values as (N, num_heads, positions, head size)."""
         if query is key is value and self.in_proj_weight is not None:
             parts = F.linear(self._enter(query), self.in_proj_weight, self.in_proj_bias).chunk(3, -1)
             q, k, v = (self._as_heads(part) for part in parts)
+            if self.rotary is not None:
+                seen = 0 if cache is None else cache.seen(self)
+                q, k = (self.rotary(x, offset=seen) for x in (q, k))
             return (q, k, v) if cache is None else (q, *cache.take(self, lambda: (k, v)))
         biases = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
         weights = self._weights()

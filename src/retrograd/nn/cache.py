@@ -46,6 +46,10 @@ class KVCache:
         self._grown[owner] = key, value
         return key, value
 
+    def seen(self, owner: Module) -> int:
+        """How many positions a module has keys and values of."""
+        return int(self._grown[owner][0].shape[-2]) if owner in self._grown else 0
+
     @property
     def memory(self) -> "Memory":
         """The part of the cache that does not grow: for attention to what stays the same."""

@@ -65,7 +65,7 @@ class RotaryEmbedding(Module):
         if x.shape[-1] != self.dim:
             raise ValueError(f"RotaryEmbedding: expected {self.dim} features, got shape {x.shape}")
         if positions is None:
-            positions = arange(offset, offset + x.shape[-2])
+            positions = _places(x, offset)
         angles = positions.unsqueeze(-1) * self.inv_freq
         return apply_rotary(x, angles.cos(), angles.sin(), self.interleaved)
 
@@ -84,9 +84,9 @@ def frequencies(dim: int, base: float, dtype: Any = None) -> Any:
 
 
 def _places(x: Any, offset: int) -> Any:
-    """The positions of x (batch, positions, features), or nested: of each row within its component."""
+    """The positions of x (..., positions, features), or nested: of each row within its component."""
     if x.is_nested:
-        return _ones_like(x.detach().select(-1, 0), dtype="int64").cumsum(1) + (offset - 1)
+        return _ones_like(x.detach().select(-1, 0), dtype="int64").cumsum(-1) + (offset - 1)
     return arange(offset, offset + x.shape[-2])
 
 

@@ -9,8 +9,9 @@ from retrograd.nn import init
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 from retrograd.nn.recurrence import KINDS, Kind, State, Weights, mode_of, projected, through
+from retrograd.nn.settings import unfilled
 from retrograd.nn.utils.rnn import PackedSequence, step_sizes
-from retrograd.ops.create import empty, zeros
+from retrograd.ops.create import zeros
 
 _argsort = operator_named("argsort")
 _cat = operator_named("cat")
@@ -57,6 +58,7 @@ class RNNBase(Module):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
+        device: Any = None,
         dtype: Any = None,
     ) -> None:
         super().__init__()
@@ -84,13 +86,13 @@ class RNNBase(Module):
         self.proj_size = proj_size
         for layer in range(num_layers):
             for suffix in self._suffixes(layer):
-                self._add(layer, suffix, dtype)
+                self._add(layer, suffix, device, dtype)
         self.reset_parameters()
 
     def _suffixes(self, layer: int) -> list[str]:
         return [f"_l{layer}", f"_l{layer}_reverse"] if self.bidirectional else [f"_l{layer}"]
 
-    def _add(self, layer: int, suffix: str, dtype: Any) -> None:
+    def _add(self, layer: int, suffix: str, device: Any, dtype: Any) -> None:
         gates = KINDS[self.mode].gates * self.hidden_size
         out = self.proj_size or self.hidden_size
         width = self.input_size if layer == 0 else out * (1 + self.bidirectional)
@@ -100,7 +102,7 @@ class RNNBase(Module):
         if self.proj_size:
             sizes["weight_hr"] = (self.proj_size, self.hidden_size)
         for name, size in sizes.items():
-            self.register_parameter(f"{name}{suffix}", Parameter(empty(size, dtype=dtype)))
+            self.register_parameter(f"{name}{suffix}", unfilled(True, size, device, dtype))
 
     def reset_parameters(self) -> None:
         """Uniform within ±1 / sqrt(hidden_size)."""
@@ -269,11 +271,12 @@ class RNN(RNNBase):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
+        device: Any = None,
         dtype: Any = None,
     ) -> None:
         mode = mode_of("RNN", nonlinearity)
         super().__init__(
-            mode, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, dtype=dtype
+            mode, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype
         )
 
     @property
@@ -306,10 +309,13 @@ class LSTM(RNNBase):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
+        device: Any = None,
         dtype: Any = None,
     ) -> None:
         super().__init__(
-            "LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size, dtype
+            *("LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size),
+            device,
+            dtype,
         )
 
 
@@ -336,8 +342,9 @@ class GRU(RNNBase):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
+        device: Any = None,
         dtype: Any = None,
     ) -> None:
         super().__init__(
-            "GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, dtype=dtype
+            "GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype
         )

@@ -5,9 +5,9 @@ from typing import Any
 
 from retrograd.nn import init
 from retrograd.nn.module import Module
-from retrograd.nn.parameter import Parameter
 from retrograd.nn.recurrence import KINDS, Kind, State, Weights, mode_of, projected
-from retrograd.ops.create import empty, zeros
+from retrograd.nn.settings import unfilled
+from retrograd.ops.create import zeros
 
 
 class RNNCellBase(Module):
@@ -16,7 +16,7 @@ class RNNCellBase(Module):
     weight_ih: Any
     weight_hh: Any
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool, mode: str, dtype: Any = None) -> None:
+    def __init__(self, input_size: int, hidden_size: int, bias: bool, mode: str, device: Any, dtype: Any) -> None:
         super().__init__()
         if hidden_size < 1:
             raise ValueError(f"{type(self).__name__}: hidden_size must be at least 1, got {hidden_size}")
@@ -25,10 +25,10 @@ class RNNCellBase(Module):
         self.bias = bias
         self.mode = mode
         gates = KINDS[mode].gates * hidden_size
-        self.weight_ih = Parameter(empty(gates, input_size, dtype=dtype))
-        self.weight_hh = Parameter(empty(gates, hidden_size, dtype=dtype))
+        self.weight_ih = unfilled(True, (gates, input_size), device, dtype)
+        self.weight_hh = unfilled(True, (gates, hidden_size), device, dtype)
         for name in ("bias_ih", "bias_hh"):
-            self.register_parameter(name, Parameter(empty(gates, dtype=dtype)) if bias else None)
+            self.register_parameter(name, unfilled(bias, (gates,), device, dtype))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -78,9 +78,15 @@ class RNNCell(RNNCellBase):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", dtype: Any = None
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(input_size, hidden_size, bias, mode_of("RNNCell", nonlinearity), dtype)
+        super().__init__(input_size, hidden_size, bias, mode_of("RNNCell", nonlinearity), device, dtype)
         self.nonlinearity = nonlinearity
 
 
@@ -94,8 +100,10 @@ class LSTMCell(RNNCellBase):
     ((5, 4), (5, 4))
     """
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, dtype: Any = None) -> None:
-        super().__init__(input_size, hidden_size, bias, "LSTM", dtype)
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, "LSTM", device, dtype)
 
 
 class GRUCell(RNNCellBase):
@@ -107,5 +115,7 @@ class GRUCell(RNNCellBase):
     (5, 4)
     """
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, dtype: Any = None) -> None:
-        super().__init__(input_size, hidden_size, bias, "GRU", dtype)
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, "GRU", device, dtype)

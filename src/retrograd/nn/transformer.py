@@ -52,7 +52,8 @@ class TransformerEncoderLayer(Module):
 
     Vaswani et al., NeurIPS 2017. Shapes (L, N, d_model), or (N, L, d_model) if `batch_first`, go in and out.
     `activation` is "relu", "gelu" or any function. The norms come after the sums, or before each part if
-    `norm_first`.
+    `norm_first`. `rotary`, such as `nn.RotaryEmbedding(d_model // nhead)`, turns the queries and keys of
+    self-attention by their positions; PyTorch has no such argument.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -72,17 +73,22 @@ class TransformerEncoderLayer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
+        device: Any = None,
         dtype: Any = None,
+        rotary: Module | None = None,
     ) -> None:
         super().__init__()
+        made = {"device": device, "dtype": dtype}
         self.activation = _activation(activation)
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, dtype=dtype)
-        self.linear1 = Linear(d_model, dim_feedforward, bias, dtype=dtype)
+        self.self_attn = MultiheadAttention(
+            d_model, nhead, dropout, bias, batch_first=batch_first, rotary=rotary, **made
+        )
+        self.linear1 = Linear(d_model, dim_feedforward, bias, **made)
         self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, dtype=dtype)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, **made)
         self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, **made)
+        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, **made)
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
 
@@ -174,19 +180,24 @@ class TransformerDecoderLayer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
+        device: Any = None,
         dtype: Any = None,
+        rotary: Module | None = None,
     ) -> None:
         super().__init__()
+        made = {"device": device, "dtype": dtype}
         self.activation = _activation(activation)
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, dtype=dtype)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, dtype=dtype)
-        self.linear1 = Linear(d_model, dim_feedforward, bias, dtype=dtype)
+        self.self_attn = MultiheadAttention(
+            d_model, nhead, dropout, bias, batch_first=batch_first, rotary=rotary, **made
+        )
+        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **made)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, **made)
         self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, dtype=dtype)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, **made)
         self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
-        self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, **made)
+        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, **made)
+        self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias, **made)
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
         self.dropout3 = Dropout(dropout)
@@ -306,21 +317,22 @@ class Transformer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
+        device: Any = None,
         dtype: Any = None,
     ) -> None:
         super().__init__()
         size = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
 
         def norm() -> LayerNorm:
-            return LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+            return LayerNorm(d_model, layer_norm_eps, bias=bias, device=device, dtype=dtype)
 
         self.encoder: Any = custom_encoder
         if custom_encoder is None:
-            layer = TransformerEncoderLayer(*size, dtype)
+            layer = TransformerEncoderLayer(*size, device, dtype)
             self.encoder = TransformerEncoder(layer, num_encoder_layers, norm())
         self.decoder: Any = custom_decoder
         if custom_decoder is None:
-            self.decoder = TransformerDecoder(TransformerDecoderLayer(*size, dtype), num_decoder_layers, norm())
+            self.decoder = TransformerDecoder(TransformerDecoderLayer(*size, device, dtype), num_decoder_layers, norm())
         self.d_model = d_model
         self.nhead = nhead
         self.batch_first = batch_first

@@ -121,7 +121,7 @@ def along_parameters(graph: Graph, stages_of: Mapping[str, Collection[int]]) -> 
     >>> homes = {"0.weight": {0}, "0.bias": {0}, "2.weight": {1}, "2.bias": {1}}
     >>> found = along_parameters(traced.graph, homes)
     >>> [(node.name, stage) for node, stage in found.items()][-3:]
-    [('div', 0), ('mul', 0), ('linear_1', 1)]
+    [('ge', 0), ('keep', 0), ('linear_1', 1)]
     """
     stage_of: dict[Node, int] = {}
     fixed: set[Node] = set()

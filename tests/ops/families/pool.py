@@ -138,9 +138,21 @@ def max_unpool(ndim):
     return oracle
 
 
+def pooled_max_back(y, x, windows):
+    out = np.zeros_like(x)
+    image = x.shape[x.ndim - len(windows) :]
+    flat = out.reshape(-1, int(np.prod(image)))
+    where = places(x, windows).reshape(len(flat), -1)
+    for plane, (ids, numbers) in enumerate(zip(where, y.reshape(len(flat), -1), strict=True)):
+        for i, number in zip(ids, numbers, strict=True):
+            flat[plane, int(i)] += number
+    return out
+
+
 ORACLES = {
     "max_places": places,
     "pooled_max": largest,
+    "pooled_max_back": pooled_max_back,
     "pooled_sum": total,
     "pooled_sum_back": pooled_sum_back,
     **{

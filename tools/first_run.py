@@ -1,0 +1,39 @@
+"""From clone to trained model, as a newcomer has it: how many seconds, how many megabytes: `make first-run`.
+
+Clones this repository's last commit into an empty folder and runs `make demo` there, with nothing in the environment
+but where programs and packages are found.  Packages come from the index that pip is set up with, past its cache.
+"""
+
+import os
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+KEPT = ("PATH", "LANG", "SSL_CERT_FILE", "PIP_CERT", "PIP_INDEX_URL", "PIP_FIND_LINKS")
+
+
+def size(folder: Path) -> int:
+    """The bytes of all files below a folder."""
+    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+def main() -> None:
+    """Clone, run, and say what it took."""
+    with tempfile.TemporaryDirectory() as home:
+        clone = Path(home, "retrograd")
+        environment = {name: os.environ[name] for name in KEPT if name in os.environ}
+        environment |= {"HOME": home, "PIP_NO_CACHE_DIR": "1"}
+        start = time.perf_counter()
+        subprocess.run(["git", "clone", "--quiet", "--depth=1", ROOT.as_uri(), clone], check=True, env=environment)
+        cloned = time.perf_counter()
+        subprocess.run(["make", "demo"], cwd=clone, check=True, env=environment)
+        done = time.perf_counter()
+        installed, whole = size(clone / ".venv"), size(clone)
+    print(f"\nfrom clone to trained model: {done - start:.0f} seconds, {cloned - start:.1f} of them for the clone")
+    print(f"on disk: {whole / 1e6:.0f} MB, {installed / 1e6:.0f} of them Python packages")
+
+
+if __name__ == "__main__":
+    main()
