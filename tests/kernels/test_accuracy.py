@@ -203,6 +203,31 @@ def test_steps_of_optimizers_write_into_what_they_read(name, layout):
         check(one, other, 16, 16)
 
 
+CHANNELS = {"channel_moments": "x", "channel_dots": "xx", "channel_shift": "xppp", "channel_mix": "xppxp"}
+
+
+@pytest.mark.parametrize(
+    "shape", [(5, 7, 33), (1, 3, 1030), (70, 40, 1), (2, 3, 0), (0, 3, 4), (3, 1, 16), (40, 64, 100)]
+)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", CHANNELS)
+def test_functions_of_channels_are_exact_to_a_few_ulp(name, dtype, shape):
+    n, c, size = shape
+    layouts = (lambda x: x, lambda x: np.repeat(x, 2, -1)[..., ::2], lambda x: np.asfortranarray(x))
+    for layout in layouts:
+        each = [normal(dtype, *(shape if kind == "x" else (c,)), seed=i) for i, kind in enumerate(CHANNELS[name])]
+        each = [layout(x) if x.ndim == 3 else x for x in each]
+        got, expected = getattr(chosen, name)(*each), getattr(twins, name)(*map(wide, each))
+        parts = zip(got, expected, strict=True) if isinstance(got, tuple) else [(got, expected)]
+        for mine, part in parts:
+            check(mine, part, 16, 16 * (n * size + 1) ** 0.5 if name == "channel_dots" else 64)
+
+
+def test_means_far_from_zero_cost_variances_no_digits():
+    x = (normal(np.float32, 4, 3, 500) + 10_000).astype(np.float32)
+    np.testing.assert_allclose(chosen.channel_moments(x)[1], x.astype(np.float64).var((0, 2)), rtol=1e-4)
+
+
 STEPS = {"lstm": (9, 2), "lstm_grad": (11, 5), "gru": (7, 1), "gru_grad": (8, 5)}
 
 

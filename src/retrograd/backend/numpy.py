@@ -147,6 +147,16 @@ def _in_rows(x, dim):
     return x.dtype.char in "fd" and x.ndim > 0 and dim in (-1, x.ndim - 1)
 
 
+def _by_planes(name):
+    """A kernel for images (n, c, l), or NumPy's way where planes have few numbers: then its loops run along channels."""
+    kernel, twin = getattr(kernels, name), getattr(twins, name)
+    return lambda x, *others: (kernel if x.shape[2] >= 16 else twin)(x, *others)
+
+
+channel_moments, channel_dots = _by_planes("channel_moments"), _by_planes("channel_dots")
+channel_shift, channel_mix = _by_planes("channel_shift"), _by_planes("channel_mix")
+
+
 def norm_rows(x, weight, bias, eps, center):
     """Rows x (..., m, n) normalized, times weight, plus bias, (..., n)."""
     each = (*weight.shape[:-1], *(1,) * (x.ndim - weight.ndim), weight.shape[-1])

@@ -200,6 +200,39 @@ def uniform(key, counter, out):
     np.random.Generator(np.random.Philox(key=key, counter=counter)).random(out=out, dtype=out.dtype)
 
 
+# ------------------------------------------------------------------------------------------- channels of images
+
+
+def channel_moments(x):
+    """The means and variances of images' channels, (n, c, l) to twice (c,); 0 where there are no numbers."""
+    count = max(x.shape[0] * x.shape[2], 1)
+    mean = x.sum((0, 2)) / x.dtype.type(count)
+    return mean, np.square(x - mean[:, None]).sum((0, 2)) / x.dtype.type(count)
+
+
+def channel_dots(x, y):
+    """The sums of x y over n and l, both (n, c, l)."""
+    if x.shape[2] < 16:  # vecdot is for long vectors
+        return np.einsum("ncl,ncl->c", x, y)
+    return np.add.reduce(np.vecdot(x, y), axis=0)
+
+
+def channel_shift(x, a, p, q):
+    """(x - a) p + q, x (n, c, l) and the others numbers of the channels."""
+    out = x - a[:, None]
+    out *= p[:, None]
+    out += q[:, None]
+    return out
+
+
+def channel_mix(x, p, q, y, r):
+    """x p + y r + q, x and y (n, c, l) and the others numbers of the channels."""
+    out = x * p[:, None]
+    out += y * r[:, None]
+    out += q[:, None]
+    return out
+
+
 # ------------------------------------------------------------------------------------ gates of recurrent networks
 
 

@@ -89,24 +89,12 @@ def _apart(x, shape):
 
 
 def _standardized(xp, x, eps, center):
-    count = _count(x)
     if center and x.shape[0] == 1:
         out, average, variance = xp.standardize_rows(x[0], x.dtype.type(eps))
         return out[None], average, variance
-    if center:
-        average = xp.sum(x, axis=(0, 2)) / count
-        out = x - average[:, None]
-    else:
-        average, out = xp.zeros(x.shape[1], x.dtype), x
-    variance = _dot(xp, out, out) / count
-    scale = (1 / xp.sqrt(variance + eps))[:, None]
-    return xp.multiply(out, scale, out=out) if center else x * scale, average, variance
-
-
-def _dot(xp, x, y):
-    if x.shape[2] < 16 or x.dtype == dtypes.float16:  # vecdot is for long vectors
-        return xp.einsum("ncl,ncl->c", x, y)
-    return xp.sum(xp.vecdot(x, y), axis=0)
+    zero = xp.zeros(x.shape[1], x.dtype)
+    average, variance = xp.channel_moments(x) if center else (zero, xp.channel_dots(x, x) / _count(x))
+    return xp.channel_shift(x, average, 1 / xp.sqrt(variance + eps), zero), average, variance
 
 
 def _count(x):
@@ -136,7 +124,7 @@ class channel_dot(Definition, linear="x y"):
 
     def impl(xp, x, y):
         _check_pair("channel_dot", x, y)
-        return _dot(xp, x, y)
+        return xp.einsum("ncl,ncl->c", x, y) if x.dtype == dtypes.float16 else xp.channel_dots(x, y)
 
     def shape(x, y):
         _check_pair("channel_dot", x, y)
@@ -175,9 +163,10 @@ class channel_mix(Definition):
 
     def impl(xp, x, p, q, y, r):
         _check_each("channel_mix", x, p, q, r)
-        if y is not None and x.shape[0] == 1 and x.dtype != dtypes.float16:
-            q = x.dtype.type(0) if q is None else q
-            return xp.mix_rows(x[0], p, q, y[0], r)[None]
+        if x.dtype != dtypes.float16:
+            zero = xp.zeros(x.shape[1], x.dtype)
+            q = zero if q is None else q
+            return xp.channel_shift(x, zero, p, q) if y is None else xp.channel_mix(x, p, q, y, r)
         out = x * p[:, None]
         if y is not None:
             out += y * r[:, None]
