@@ -148,7 +148,7 @@ def _in_rows(x, dim):
 
 
 def _by_planes(name):
-    """A kernel for images (n, c, l), or NumPy's way where planes have few numbers: then its loops run along channels."""
+    """A kernel for images (n, c, l), or NumPy's way where planes have few numbers: its loops run along channels."""
     kernel, twin = getattr(kernels, name), getattr(twins, name)
     return lambda x, *others: (kernel if x.shape[2] >= 16 else twin)(x, *others)
 
