@@ -218,9 +218,52 @@ struct Maxima {
     void* out;
 };
 
+// Whether windows are two by two, side by side, in images too narrow for vectors.
+bool small_squares(const Windows& w) {
+    auto halves = [](const Axis& a) {
+        return a.taps == 2 && a.stride == 2 && a.dilation == 1 && a.before == 0 && 2 * a.out <= a.size;
+    };
+    return w.axis[0].size == 1 && w.axis[0].out == 1 && halves(w.axis[1]) && halves(w.axis[2]) && w.axis[2].out < LANES;
+}
+
+// Which of four numbers is the largest: of equals the first, of NaN the last.  Which way a branch would go is chance, so
+// that there is none, but for sums that are no numbers.
+template <class T>
+INLINE npy_intp largest_of_four(const T* x) {
+    T low = x[0] < x[1] ? x[1] : x[0], high = x[2] < x[3] ? x[3] : x[2], top = low < high ? high : low;
+    T total = (x[0] + x[1]) + (x[2] + x[3]);
+    if (total != total) {
+        npy_intp found = 0;
+        for (npy_intp k = 1; k < 4; k++) found = x[k] > x[found] || x[k] != x[k] ? k : found;
+        return found;
+    }
+    return npy_intp(x[0] != top) * (1 + npy_intp(x[1] != top) * (1 + npy_intp(x[2] != top)));
+}
+
+// The same for these, without rows of columns.
+template <class T>
+INLINE void largest_of_squares(const Maxima<T>& job, npy_intp begin, npy_intp end) {
+    const npy_intp size = job.windows.axis[2].size, places = job.windows.places(), per = job.windows.axis[2].out;
+    for (npy_intp row = begin * job.windows.rows(); row < end * job.windows.rows(); row++) {
+        const npy_intp n = row / job.windows.rows(), from = row % job.windows.rows() * 2 * size, start = row * per;
+        const T* x = job.x + n * places + from;
+        T* back = static_cast<T*>(job.out) + n * places + from;  // of images, if those are wanted
+        if (job.wanted == BACK && from == 0) std::fill(back, back + places, T(0));
+        for (npy_intp j = 0; j < per; j++) {
+            const T four[] = {x[2 * j], x[2 * j + 1], x[size + 2 * j], x[size + 2 * j + 1]};
+            const npy_intp which = largest_of_four(four), at = which / 2 * size + 2 * j + which % 2;
+            const T best = four[which];
+            if (job.wanted == VALUES) static_cast<T*>(job.out)[start + j] = best;
+            else if (job.wanted == PLACES) static_cast<npy_int64*>(job.out)[start + j] = from + at;
+            else back[at] = job.g[start + j];
+        }
+    }
+}
+
 template <class T>
 INLINE void largest(const Maxima<T>& job, npy_intp begin, npy_intp end) {
     const Windows& w = job.windows;
+    if (small_squares(w)) return largest_of_squares(job, begin, end);
     npy_intp per = w.axis[2].out, places = w.places();
     Lines<T> lines(job.x, job.images * places, w.axis[2].size);
     Largest<T> found(w, lines);
