@@ -14,7 +14,9 @@ HOT = ("level", "tensor", "gradfn", "op", "record", "dispatch", "arithmetic", "e
 DIRECTIVES = {"language_level": 3, "binding": True, "initializedcheck": False, "embedsignature": False}
 
 # Vectorise what sets errno or floating-point flags in the C library; NaN and infinities stay what they are.
-FLAGS = ["/std:c++17"] if sys.platform == "win32" else ["-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math"]
+FLAGS = (
+    ["/std:c++17"] if sys.platform == "win32" else ["-std=c++17", "-O3", "-g0", "-fno-math-errno", "-fno-trapping-math"]
+)
 
 
 def say(text):
@@ -52,7 +54,7 @@ def extension(name, include):
         [str(CORE / f"{name}.py")],
         include_dirs=[include],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
-        extra_compile_args=[] if sys.platform == "win32" else ["-O3"],
+        extra_compile_args=[] if sys.platform == "win32" else ["-O3", "-g0"],
     )
 
 
