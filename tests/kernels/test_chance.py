@@ -12,14 +12,6 @@ DTYPES = (np.float32, np.float64)
 MOST = 2**64 - 1
 
 
-@pytest.fixture(params=[1, 3])
-def threads(request):
-    before = kernels.get_num_threads()
-    kernels.set_num_threads(request.param)
-    yield request.param
-    kernels.set_num_threads(before)
-
-
 @needs_compiled
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("count", [0, 8, 80, 100_000])

@@ -22,14 +22,6 @@ SHAPES = [  # batch, size, count, columns
 ]
 
 
-@pytest.fixture(params=[1, 3])
-def threads(request):
-    before = kernels.get_num_threads()
-    kernels.set_num_threads(request.param)
-    yield request.param
-    kernels.set_num_threads(before)
-
-
 def numbers(dtype, *shape):
     return np.random.default_rng(0).standard_normal(shape).astype(dtype)
 

@@ -78,8 +78,10 @@ def test_rows_are_mixed_as_by_the_twin(dtype, apart):
     if apart:
         x, y = x.T.copy().T, y[:, ::-1]
     p, q, r = numbers(dtype, 3, 5)
-    close(chosen.mix_rows(x, p, q, y, r), twins.mix_rows(x, p, q, y, r), scale=30)
-    close(chosen.mix_rows(x, p, dtype(0), y, r), twins.mix_rows(x, p, np.zeros(5, dtype), y, r), scale=30)
+    x, y = x[None], y[None]
+    close(chosen.channel_mix(x, p, q, y, r), twins.channel_mix(x, p, q, y, r), scale=30)
+    zeros = np.zeros(5, dtype)
+    close(chosen.channel_mix(x, p, zeros, y, r), twins.channel_mix(x, p, zeros, y, r), scale=30)
 
 
 @needs_compiled

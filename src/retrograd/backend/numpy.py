@@ -18,7 +18,6 @@ from retrograd.backend.special import *  # noqa: F403
 from retrograd.backend.special import scipy_special
 from retrograd.kernels import add as add
 from retrograd.kernels import affine_rows as affine_rows
-from retrograd.kernels import mix_rows as mix_rows
 from retrograd.kernels import multiply as multiply
 from retrograd.kernels import standardize_rows as standardize_rows
 from retrograd.kernels import subtract as subtract

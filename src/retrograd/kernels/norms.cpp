@@ -80,19 +80,6 @@ INLINE void norm(const T* x, T mean, T scale, const T* weight, const T* bias, T*
             write.finish();                                                                      \
         }                                                                                        \
     }                                                                                            \
-    LOOP(mix_rows, T) {                                                                          \
-        npy_intp n = dimensions[1];                                                              \
-        Reader<T> first(steps[6], n), second(steps[7], n);                                       \
-        Writer<T> write(steps[8], n);                                                            \
-        for (npy_intp i = 0; i < dimensions[0]; i++) {                                           \
-            const T *x = first.at(PLACE(0)), *y = second.at(PLACE(3));                           \
-            const T p = number<T>(PLACE(1)), q = number<T>(PLACE(2)), r = number<T>(PLACE(4));   \
-            T* out = write.at(PLACE(5));                                                         \
-            IN_ANY_ORDER                                                                         \
-            for (npy_intp j = 0; j < n; j++) out[j] = x[j] * p + y[j] * r + q;                   \
-            write.finish();                                                                      \
-        }                                                                                        \
-    }                                                                                            \
     LOOP(affine_rows, T) {                                                                       \
         npy_intp n = dimensions[1];                                                              \
         Reader<T> first(steps[4], n), second(steps[5], n), third(steps[6], n);                   \
@@ -198,7 +185,6 @@ void norm_grad_rows(char** args, const npy_intp* dimensions, const npy_intp* ste
 
 const Kernel kernels[] = {
     ROW(standardize_rows, 5, "TTTTT", 2, "(n),()->(n),(),()"),
-    ROW(mix_rows, 6, "TTTTTT", 5, "(n),(),(),(n),()->(n)"),
     ROW(affine_rows, 4, "TTTT", 3, "(n),(n),(n)->(n)"),
     ROW(norm_rows, 6, "TTTTTT", 5, "(n),(n),(n),(),()->(n)"),
     {"norm_grad_rows", {norm_grad_rows<float>, norm_grad_rows<double>}, "TTTTTTTT", 5,

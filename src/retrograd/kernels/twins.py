@@ -340,14 +340,6 @@ def standardize_rows(x, eps):
     return out, mean, variance
 
 
-def mix_rows(x, p, q, y, r):
-    """x * p + y * r + q: x and y have rows, the others a number for each."""
-    out = x * p[..., None]
-    out += y * r[..., None]
-    out += q[..., None]
-    return out
-
-
 def affine_rows(x, weight, bias):
     """x * weight + bias for each row of x; weight and bias are rows."""
     out = x * weight

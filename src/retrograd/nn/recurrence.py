@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from retrograd.core import operator_named
 from retrograd.nn import functional as F
+from retrograd.ops.family import kernels_know
 
 _cat = operator_named("cat")
 _relu = operator_named("relu")
@@ -61,7 +62,7 @@ def _lstm(weights: Weights) -> Step:
     def step(gates: Any, state: State) -> State:
         h, c = state
         of_hidden = F.linear(h, hidden)
-        if _has_kernel(gates, of_hidden, c):
+        if kernels_know(gates, of_hidden, c):
             h, c = _lstm_step([gates, of_hidden, c])
         else:
             i, f, g, o = (gates + of_hidden).chunk(4, -1)
@@ -79,7 +80,7 @@ def _gru(weights: Weights) -> Step:
     def step(gates: Any, state: State) -> State:
         (h,) = state
         of_hidden = F.linear(h, hidden, bias)
-        if _has_kernel(gates, of_hidden, h):
+        if kernels_know(gates, of_hidden, h):
             return (_gru_step([gates, of_hidden, h]),)
         of_input, new = gates.split((2 * size, size), -1)
         of_hidden, memory = of_hidden.split((2 * size, size), -1)
@@ -88,10 +89,6 @@ def _gru(weights: Weights) -> Step:
         return (n + z * (h - n),)
 
     return step
-
-
-def _has_kernel(*tensors: Any) -> bool:
-    return tensors[0].dtype.char in "fd" and all(t.dtype == tensors[0].dtype for t in tensors)
 
 
 KINDS = {

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from retrograd.backend import attention
 from retrograd.core import Aval, Definition, op, registry
 from retrograd.ops.batching import aligned, all_batched
-from retrograd.ops.family import broadcast_shapes, sum_to
+from retrograd.ops.family import broadcast_shapes, kernels_know, sum_to
 from retrograd.ops.linalg import matmul
 from retrograd.ops.pointwise import exp, where
 from retrograd.ops.reduce import sum as sum_over
@@ -38,8 +38,7 @@ def grouped(q, k, v, mask):
 def can_attend(*tensors):
     """Whether the kernels know the dtypes: one for all, but for masks of booleans."""
     *rows, mask = tensors
-    dtypes = {x.dtype for x in rows}
-    return len(dtypes) == 1 and rows[0].dtype.char in "fd" and (mask is None or mask.dtype in (rows[0].dtype, bool))
+    return kernels_know(*rows) and (mask is None or mask.dtype in (rows[0].dtype, bool))
 
 
 # --------------------------------------------------------------------------------------------- matrices

@@ -451,6 +451,11 @@ def _plain_samples(inputs, domain):
     return one if inputs == 1 else two
 
 
+def kernels_know(x, *given):
+    """Whether the kernels of our own know the dtype: single or double precision, one for all that are given."""
+    return x.dtype.char in "fd" and all(t is None or t.dtype == x.dtype for t in given)
+
+
 def numel(shape):
     """The number of elements of a shape."""
     return math.prod(shape)
@@ -476,6 +481,7 @@ __all__ = [
     "check_real",
     "from_behind",
     "kept",
+    "kernels_know",
     "numel",
     "operator_named",
     "pointwise",

@@ -8,6 +8,7 @@ import math
 
 from retrograd.core import Aval, Definition, op, registry
 from retrograd.ops.batching import all_batched
+from retrograd.ops.family import kernels_know
 from retrograd.ops.pointwise import rsqrt
 from retrograd.ops.reduce import mean
 from retrograd.ops.reduce import sum as sum_over
@@ -18,7 +19,7 @@ from retrograd.ops.view import reshape
 
 def _check(name, x, weight, *others):
     """Rows x (..., m, n), and weights (..., n) whose first dimensions are those of x: then there are several."""
-    if x.dtype.char not in "fd" or {t.dtype for t in (weight, *others)} != {x.dtype}:
+    if not kernels_know(x, weight, *others):
         raise TypeError(f"{name}: expected float32 or float64, all alike, got {x.dtype} and {weight.dtype}")
     lead = weight.ndim - 1
     if not 0 <= lead <= x.ndim - 2 or weight.shape != (*x.shape[:lead], *x.shape[-1:]):
@@ -164,8 +165,3 @@ def normed(x, ndim, weight, bias, eps, center=True):
     weight = registry["ones"]((count,), dtype=x.dtype) if weight is None else reshape(weight, (count,))
     bias = registry["zeros"]((count,), dtype=x.dtype) if bias is None else reshape(bias, (count,))
     return reshape(norm_rows([reshape(x, (lead, count)), weight, bias], eps=eps, center=center), x.shape)
-
-
-def can_norm(x, *given):
-    """Whether the kernel knows the dtypes."""
-    return x.dtype.char in "fd" and all(t is None or t.dtype == x.dtype for t in given)

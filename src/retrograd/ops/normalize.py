@@ -9,9 +9,9 @@ import math
 from retrograd.core import Aval, Definition, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.batching import all_batched
-from retrograd.ops.family import Composite, Pointwise, broadcast_like, check_real, numel
+from retrograd.ops.family import Composite, Pointwise, broadcast_like, check_real, kernels_know, numel
 from retrograd.ops.mutate import copy_
-from retrograd.ops.norm_rows import can_norm, normed
+from retrograd.ops.norm_rows import normed
 from retrograd.ops.pointwise import detach, pow, rsqrt, square
 from retrograd.ops.reduce import mean
 from retrograd.ops.reduce import sum as sum_over
@@ -335,7 +335,7 @@ class layer_norm(Composite, aliases="nn.functional.layer_norm"):
 
     def compose(x, weight, bias, *, normalized_shape, eps):
         _check_trailing("layer_norm", x, normalized_shape, weight=weight, bias=bias)
-        if can_norm(x, weight, bias):
+        if kernels_know(x, weight, bias):
             return normed(x, len(normalized_shape), weight, bias, eps)
         return _weighed(_rows(x, len(normalized_shape), eps), weight, bias)
 
@@ -370,7 +370,7 @@ class rms_norm(Composite, aliases="nn.functional.rms_norm"):
     def compose(x, weight, *, normalized_shape, eps):
         _check_trailing("rms_norm", x, normalized_shape, weight=weight)
         eps = dtypes.finfo(x.dtype).eps if eps is None else eps
-        if can_norm(x, weight):
+        if kernels_know(x, weight):
             return normed(x, len(normalized_shape), weight, None, eps, center=False)
         return _weighed(_rows(x, len(normalized_shape), eps, center=False), weight, None)
 

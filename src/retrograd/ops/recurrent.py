@@ -6,6 +6,7 @@ representations using RNN encoder-decoder, arXiv 1406.1078.
 
 from retrograd.core import Aval, Definition, op, registry
 from retrograd.ops.batching import all_batched
+from retrograd.ops.family import kernels_know
 from retrograd.ops.pointwise import sigmoid, tanh
 from retrograd.ops.split import chunk
 from retrograd.ops.view import cat
@@ -21,6 +22,12 @@ class Step(Definition):
     public = False
     method = False
     gates = 4
+    kernel = ""  # the function of arrays
+
+    @classmethod
+    def impl(cls, xp, *tensors):
+        cls.check(*tensors)
+        return getattr(xp, cls.kernel)(*tensors)
 
     @classmethod
     def batch(cls, batched, n, *tensors):
@@ -31,7 +38,7 @@ class Step(Definition):
         """The shapes and dtypes of cotangents, which are like the state, and of x, h and the state, the last three."""
         *cotangents, x, h, state = tensors
         name, wanted = cls.__name__, (*state.shape[:-1], cls.gates * state.shape[-1])
-        if x.dtype.char not in "fd" or {t.dtype for t in tensors} != {x.dtype}:
+        if not kernels_know(*tensors):
             dtypes = ", ".join(str(t.dtype) for t in tensors)
             raise TypeError(f"{name}: expected float32 or float64, all alike, got {dtypes}")
         if x.shape != wanted or h.shape != wanted or any(g.shape != state.shape for g in cotangents):
@@ -92,10 +99,7 @@ def _lstm_bend(gh, gc, gates, c, moved, moved_c):
 class lstm_step(Step):
     """The states h and c after a step of an LSTM; tensors are x, h and c before, gates i, f, g, o."""
 
-    @classmethod
-    def impl(cls, xp, *tensors):
-        cls.check(*tensors)
-        return xp.lstm(*tensors)
+    kernel = "lstm"
 
     @classmethod
     def shape(cls, *tensors):
@@ -124,10 +128,7 @@ class lstm_step(Step):
 class lstm_step_grad(Step):
     """The cotangents of the gates and of c before; tensors are those of h and c after, then x, h and c before."""
 
-    @classmethod
-    def impl(cls, xp, *tensors):
-        cls.check(*tensors)
-        return xp.lstm_grad(*tensors)
+    kernel = "lstm_grad"
 
     @classmethod
     def shape(cls, *tensors):
@@ -188,11 +189,7 @@ class gru_step(Step):
     """The state after a step of a GRU; tensors are x, h and the state before, gates r, z, n, of which n takes r h."""
 
     gates = 3
-
-    @classmethod
-    def impl(cls, xp, *tensors):
-        cls.check(*tensors)
-        return xp.gru(*tensors)
+    kernel = "gru"
 
     @classmethod
     def shape(cls, *tensors):
@@ -219,11 +216,7 @@ class gru_step_grad(Step):
     """The cotangents of x, h and the state before; tensors are that of the state after, then these three."""
 
     gates = 3
-
-    @classmethod
-    def impl(cls, xp, *tensors):
-        cls.check(*tensors)
-        return xp.gru_grad(*tensors)
+    kernel = "gru_grad"
 
     @classmethod
     def shape(cls, *tensors):
