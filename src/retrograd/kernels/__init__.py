@@ -38,6 +38,7 @@ window_sums, window_sums_back, window_places = chosen.window_sums, chosen.window
 window_maxima, window_maxima_back = chosen.window_maxima, chosen.window_maxima_back
 segment_sum, segment_max = chosen.segment_sum, chosen.segment_max
 segment_softmax, segment_log_softmax = chosen.segment_softmax, chosen.segment_log_softmax
+column_sums = chosen.column_sums
 sum_rows, take_along, sum_along = chosen.sum_rows, chosen.take_along, chosen.sum_along
 attend, attend_grad = chosen.attend, chosen.attend_grad
 multiply_matrices, vector_bytes = chosen.multiply_matrices, chosen.vector_bytes

@@ -70,7 +70,7 @@ PyMODINIT_FUNC PyInit_native() {
     PyObject* module = PyModule_Create(&definition);
     if (!module) return nullptr;
     const Part* parts[] = {
-        &part_arithmetic, &part_attention, &part_chance, &part_channels, &part_convolution, &part_convolution_weight, &part_gates, &part_norms,
+        &part_arithmetic, &part_attention, &part_chance, &part_channels, &part_columns, &part_convolution, &part_convolution_weight, &part_gates, &part_norms,
         &part_pointwise,  &part_pooling,   &part_products, &part_rows,      &part_scatter,            &part_segments, &part_updates,
     };
     for (const Part* part : parts)

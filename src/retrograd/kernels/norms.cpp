@@ -119,10 +119,6 @@ INLINE void norm_grad(const T* g, const T* x, const T* weight, T eps, bool cente
     }
 }
 
-// The columns' sums must not depend on how many threads there are: rows are summed in blocks that are the same for any
-// number of them, and within a block in groups, so that single precision does not add many numbers to a large one.
-constexpr npy_intp BLOCKS = 16, GROUP = 32;
-
 template <class T>
 struct NormGrad {
     char** args;
@@ -156,17 +152,10 @@ GRAD_OF_BLOCK(double)
 
 template <class T>
 void norm_grad_of_one(char** args, npy_intp m, npy_intp n, const npy_intp* core) {
-    npy_intp blocks = n > 0 ? m / (1 + ENOUGH / 4 / n) : 0;
-    blocks = blocks < 1 ? 1 : blocks > BLOCKS ? BLOCKS : blocks;
-    npy_intp size = (m + blocks - 1) / blocks;
-    std::unique_ptr<double[]> totals(new double[2 * n * blocks]());
     NormGrad<T> of{args, core, n};
-    share(blocks, blocks * size * n < 2 * ENOUGH ? blocks : 1, [&](npy_intp first, npy_intp last) {
-        for (npy_intp b = first; b < last; b++)
-            if (b * size < m) norm_grad_of_block(of, b * size, (b + 1) * size < m ? (b + 1) * size : m, &totals[2 * n * b]);
+    const auto totals = sums_of_blocks(m, n, 2 * n, [&](npy_intp begin, npy_intp end, double* to) {
+        norm_grad_of_block(of, begin, end, to);
     });
-    for (npy_intp b = 1; b < blocks; b++)
-        for (npy_intp i = 0; i < 2 * n; i++) totals[i] += totals[2 * n * b + i];
     for (npy_intp i = 0; i < n; i++) {
         *reinterpret_cast<T*>(args[6] + i * core[7]) = T(totals[i]);
         *reinterpret_cast<T*>(args[7] + i * core[8]) = T(totals[n + i]);

@@ -1,4 +1,5 @@
-// One pool for the process.  Its threads start when there is work for them, sleep without, and end with the process.
+// One pool for the process.  Its threads start when there is work for them, and end with the process.  Without work they
+// look out for some for a while, since waking a thread that sleeps takes longer than most of the work, and then sleep.
 //
 // Only one caller at a time has helpers: who comes while they are busy does its work alone, which is what many Python
 // threads with kernels of their own need, and what a kernel within a kernel needs too.  The caller takes pieces like
@@ -7,6 +8,7 @@
 #include "pool.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
@@ -22,6 +24,27 @@ namespace {
 
 constexpr int MOST = 256;
 constexpr std::ptrdiff_t PIECES = 4;  // for each thread: who is late leaves some to the others
+constexpr std::chrono::microseconds PATIENCE{1000};  // before a thread that waits falls asleep
+
+inline void relax() {
+#if defined(__x86_64__) && defined(__GNUC__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__) && defined(__GNUC__)
+    __asm__ __volatile__("yield");
+#endif
+}
+
+// Whether something becomes true soon.  Whoever has work for this processor goes first.
+template <class F>
+bool soon(F become) {
+    using clock = std::chrono::steady_clock;
+    for (auto end = clock::now() + PATIENCE; clock::now() < end; std::this_thread::yield())
+        for (int i = 0; i < 64; i++) {
+            if (become()) return true;
+            relax();
+        }
+    return false;
+}
 
 struct Job {
     Body body;
@@ -48,12 +71,19 @@ public:
         {
             std::lock_guard<std::mutex> hold(lock);
             job = &mine;
-            number++;
         }
-        wake.notify_all();
+        number++;  // with the lock free, which those who look out for it want next
+        if (asleep) {
+            { std::lock_guard<std::mutex> hold(lock); }  // whoever has just looked is asleep by now
+            wake.notify_all();
+        }
         mine.work();
+        {
+            std::lock_guard<std::mutex> hold(lock);
+            job = nullptr;
+        }
+        if (soon([this] { return working == 0; })) return;
         std::unique_lock<std::mutex> hold(lock);
-        job = nullptr;
         done.wait(hold, [this] { return working == 0; });
     }
 
@@ -61,8 +91,9 @@ private:
     std::mutex lock;
     std::condition_variable wake, done;
     Job* job = nullptr;
-    unsigned long number = 0;  // of the job
-    int working = 0, workers = 0;
+    std::atomic<unsigned long> number{0};  // of the job
+    std::atomic<int> working{0}, asleep{0};
+    int workers = 0;
 
     void start(int wanted) {
         try {
@@ -72,11 +103,14 @@ private:
     }
 
     void help() {
-        std::unique_lock<std::mutex> hold(lock);
         for (unsigned long seen = 0;;) {
-            wake.wait(hold, [&] { return number != seen && job; });
+            soon([&] { return number != seen; });
+            std::unique_lock<std::mutex> hold(lock);
+            asleep++;
+            wake.wait(hold, [&] { return number != seen; });
+            asleep--;
             seen = number;
-            if (job->places == 0) continue;
+            if (!job || job->places == 0) continue;
             job->places--;
             working++;
             Job* taken = job;

@@ -1,6 +1,8 @@
 // Sums and largest numbers of rows, in an order that depends on their length alone.
 #pragma once
 
+#include <memory>
+
 #include "loops.hpp"
 
 namespace retrograd {
@@ -105,6 +107,27 @@ INLINE double sum_of_exponentials(const T* x, T top, npy_intp n) {
     for (npy_intp start = 0; start < n; start += PIECE)
         total += exponentials(x + start, top, piece, n - start < PIECE ? n - start : PIECE);
     return total;
+}
+
+// Sums over the rows of a matrix must not depend on how many threads there are: rows are summed in blocks that are the
+// same for any number of them, and within a block in groups, so that single precision does not add many numbers to a
+// large one.
+constexpr npy_intp BLOCKS = 16, GROUP = 32;
+
+// What `add(begin, end, totals)` adds for the rows from begin to end of a matrix (m, n) to so many totals.
+template <class F>
+std::unique_ptr<double[]> sums_of_blocks(npy_intp m, npy_intp n, npy_intp count, F add) {
+    npy_intp blocks = n > 0 ? m / (1 + ENOUGH / 4 / n) : 0;
+    blocks = blocks < 1 ? 1 : blocks > BLOCKS ? BLOCKS : blocks;
+    const npy_intp size = (m + blocks - 1) / blocks;
+    std::unique_ptr<double[]> totals(new double[count * blocks]());
+    share(blocks, m * n < 2 * ENOUGH ? blocks : 1, [&](npy_intp first, npy_intp last) {
+        for (npy_intp b = first; b < last; b++)
+            if (b * size < m) add(b * size, (b + 1) * size < m ? (b + 1) * size : m, &totals[count * b]);
+    });
+    for (npy_intp b = 1; b < blocks; b++)
+        for (npy_intp i = 0; i < count; i++) totals[i] += totals[count * b + i];
+    return totals;
 }
 
 }  // namespace retrograd

@@ -340,6 +340,12 @@ def standardize_rows(x, eps):
     return out, mean, variance
 
 
+def column_sums(x):
+    """The sum of each column, by a product with ones: BLAS adds up several times faster than NumPy."""
+    with np.errstate(invalid="ignore"):
+        return np.matmul(np.ones(x.shape[-2], x.dtype), x)
+
+
 def affine_rows(x, weight, bias):
     """x * weight + bias for each row of x; weight and bias are rows."""
     out = x * weight
