@@ -332,12 +332,16 @@ def lookup(weight, ids):
 
 def quotient_or_nan(a, b):
     """a / b, and NaN for nothing of nothing."""
+    if b.ndim == 0 and b:
+        return np.true_divide(a, b)
     with np.errstate(invalid="ignore"):
         return np.true_divide(a, b)
 
 
 def quotient_or_zero(a, b):
     """a / b, and 0 where b is 0."""
+    if b.ndim == 0 and b:
+        return np.true_divide(a, b)
     out = np.zeros(np.broadcast_shapes(a.shape, b.shape), a.dtype)
     return np.true_divide(a, b, out=out, where=b != 0)
 

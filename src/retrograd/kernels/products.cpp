@@ -13,12 +13,13 @@
 namespace retrograd {
 
 constexpr npy_intp DEPTH = 256, TALL = 64, BROAD = 512;  // of blocks, whole tiles of every processor
-constexpr npy_intp ALONE = 1 << 20;                      // multiplications that are too few for another thread
+constexpr npy_intp NARROW = 64;                          // columns of blocks, where broad ones are too few for the threads
+constexpr npy_intp ALONE = 1 << 19;                      // multiplications that are too few for another thread
 
-// out = a b, and the right operand in panels, those of the first DEPTH rows of it first.
+// out = a b, in blocks of so many columns, and the right operand in panels, those of the first DEPTH rows of it first.
 struct Product {
     Matrix a, b, out;
-    npy_intp m, k, n;
+    npy_intp m, k, n, broad;
 };
 template <class T>
 struct Pieces {
@@ -65,11 +66,11 @@ template <class T, int bytes>
 INLINE void multiply_blocks(const Pieces<T>& pieces) {
     using Of = Tile<T, bytes>;
     const Product& of = *pieces.of;
-    const npy_intp across = parts(of.n, BROAD), width = whole(of.n, Of::PANEL);
+    const npy_intp across = parts(of.n, of.broad), width = whole(of.n, Of::PANEL);
     std::unique_ptr<T[]> room(new T[TALL * (DEPTH + BROAD)]);
     for (npy_intp item = pieces.begin; item < pieces.end; item++) {
         npy_intp row = item / across * TALL, rows = std::min(TALL, of.m - row);
-        npy_intp column = item % across * BROAD, columns = std::min(BROAD, of.n - column);
+        npy_intp column = item % across * of.broad, columns = std::min(of.broad, of.n - column);
         npy_intp filled = whole(rows, Of::ROWS), broad = whole(columns, Of::LANES);
         Matrix to{of.out.at + row * of.out.row + column * of.out.column, of.out.row, of.out.column};
         bool there = filled == rows && broad == columns && to.column == sizeof(T) && to.row % npy_intp(sizeof(T)) == 0;
@@ -102,11 +103,11 @@ void multiply_one(const Product& of) {
     }
     const npy_intp panel = 2 * vector_bytes() / sizeof(T), width = whole(of.n, panel);
     std::unique_ptr<T[]> panels(new T[of.k * width]);
-    npy_intp copied = parts(of.k, DEPTH) * parts(of.n, panel), blocks = parts(of.m, TALL) * parts(of.n, BROAD);
+    npy_intp copied = parts(of.k, DEPTH) * parts(of.n, panel), blocks = parts(of.m, TALL) * parts(of.n, of.broad);
     share(copied, 1 + ENOUGH / (std::min(of.k, DEPTH) * panel), [&](npy_intp begin, npy_intp end) {
         copy_panels(Pieces<T>{&of, panels.get(), begin, end});
     });
-    npy_intp each = std::min(of.m, TALL) * std::min(of.n, BROAD) * of.k;
+    npy_intp each = std::min(of.m, TALL) * std::min(of.n, of.broad) * of.k;
     share(blocks, 1 + ALONE / each, [&](npy_intp begin, npy_intp end) {
         multiply_blocks(Pieces<T>{&of, panels.get(), begin, end});
     });
@@ -116,11 +117,13 @@ template <class T>
 void multiply(char** args, const npy_intp* dimensions, const npy_intp* steps, void*) {
     const npy_intp *of = steps + 3, m = dimensions[1], k = dimensions[2], n = dimensions[3];
     if (m == 0 || n == 0) return;
+    npy_intp broad = BROAD;
+    while (broad > NARROW && parts(m, TALL) * parts(n, broad) < 2 * retrograd_get_num_threads()) broad /= 2;
     for (npy_intp i = 0; i < dimensions[0]; i++)
         multiply_one<T>({{args[0] + i * steps[0], of[0], of[1]},
                          {args[1] + i * steps[1], of[2], of[3]},
                          {args[2] + i * steps[2], of[4], of[5]},
-                         m, k, n});
+                         m, k, n, broad});
     std::feclearexcept(FE_ALL_EXCEPT);
 }
 
