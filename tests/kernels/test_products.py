@@ -63,15 +63,17 @@ def test_infinities_and_nan_stay_in_their_rows_and_columns(dtype):
     assert np.isfinite(np.delete(np.delete(out, 3, 0), 6, 1)).all()
 
 
-def test_digits_do_not_depend_on_threads():
-    before, given = rg.get_num_threads(), (numbers((500, 600), np.float32), numbers((600, 1100), np.float32))
+@pytest.mark.parametrize("sizes", [(500, 600, 1100), (32, 784, 128), (8, 3000, 70)])
+def test_digits_do_not_depend_on_threads(sizes):
+    m, k, n = sizes
+    before, given, found = rg.get_num_threads(), (numbers((m, k), np.float32), numbers((k, n), np.float32)), []
     try:
-        rg.set_num_threads(3)
-        several = chosen.multiply_matrices(*given)
-        rg.set_num_threads(1)
-        assert np.array_equal(several, chosen.multiply_matrices(*given))
+        for count in (1, 3, 16):
+            rg.set_num_threads(count)
+            found.append(chosen.multiply_matrices(*given))
     finally:
         rg.set_num_threads(before)
+    assert all(np.array_equal(found[0], one) for one in found)
 
 
 @pytest.mark.parametrize("wide", [0, 64])
