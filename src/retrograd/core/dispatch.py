@@ -52,8 +52,6 @@ class Op(OpBase):
             return registry[self.definition.wider](*args, **kwargs)
         if "out" in kwargs and "out" not in self.params:
             return write_out(self, args, kwargs)
-        if "inplace" in kwargs and self.definition.in_place and "inplace" not in self.params:
-            return perhaps_in_place(self, args, kwargs)
         inputs, params = self.schema.bind(args, kwargs)
         return call(self, inputs, params)
 
@@ -419,17 +417,6 @@ def answer_of(func, foreign, args, kwargs):
             return result
     names = ", ".join(t.__name__ for t in types)
     raise TypeError(f"no implementation of {func.__name__} for {names}: __tensor_function__ returned NotImplemented")
-
-
-def perhaps_in_place(op, args, kwargs):
-    """`op(x, inplace=True)`: the result is written into x, by the method `<name>_` where there is one."""
-    rest = dict(kwargs)
-    if not rest.pop("inplace"):
-        return op(*args, **rest)
-    x, *others = args
-    if hasattr(x, f"{op.name}_"):
-        return getattr(x, f"{op.name}_")(*others, **rest)
-    return x.copy_(op(x.clone(), *others, **rest))
 
 
 def write_out(op, args, kwargs):
