@@ -105,6 +105,7 @@ def test_the_doctor_says_what_does_not_work_and_what_to_do(monkeypatch, capsys):
         ("pure", "compiled", "", ["the core is not compiled"]),
         ("mixed", "compiled", "", ["(op are not)"]),
         ("compiled", "pure", "", ["the kernels are not compiled"]),
+        ("compiled", "outdated", "", ["the kernels were compiled from older sources"]),
         ("pure", "pure", "1", ["RETROGRAD_PURE is set"]),
     ],
 )

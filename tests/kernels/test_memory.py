@@ -1,10 +1,12 @@
-"""What of the memory of arrays stays with the process."""
+"""What of the memory of arrays stays with the process, and what happens where there is none."""
 
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from retrograd import kernels
 from retrograd.kernels import memory
 
 FAULTS = """
@@ -45,3 +47,27 @@ def test_an_amount_that_is_no_number_is_refused(monkeypatch):
 
 def test_nothing_asked_for_changes_nothing():
     assert not memory.keep(0)
+
+
+MANY = 2**40  # rows that lie in one place, but would not where a kernel copies them
+needs_compiled = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
+
+
+def endless(*shape):
+    return np.broadcast_to(np.float32(1), shape)
+
+
+@needs_compiled
+def test_a_ufunc_without_memory_for_what_it_copies_says_so(threads):
+    with pytest.raises(MemoryError):
+        kernels.multiply_matrices(endless(1, MANY), endless(MANY, 2**16))
+
+
+@needs_compiled
+def test_any_thread_without_memory_for_what_it_copies_says_so(threads):
+    q, sums = np.ones((8, 1, 4), np.float32), np.ones((8, 1), np.float32)
+    k, ends = endless(8, MANY, 4), (np.array([0, 1]), np.array([0, MANY]))
+    with pytest.raises(MemoryError):
+        kernels.attend(q, k, k, None, None, *ends, 1.0, False, q.copy(), sums)
+    x = np.ones(1 << 18, np.float32)
+    np.testing.assert_array_equal(kernels.relu(x), x)  # and goes on

@@ -1,5 +1,6 @@
 """Kernels on large arrays share their work among threads, and nobody can tell but by the clock."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -50,6 +51,13 @@ def same(some, others):
     return all(np.array_equal(a, b) for a, b in zip(some, others, strict=True))
 
 
+def in_threads(work, count):
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
 def test_the_numbers_do_not_depend_on_the_threads_in_any_digit():
     several = list(all_kernels())
     rg.set_num_threads(1)
@@ -64,12 +72,50 @@ def test_kernels_run_in_many_python_threads_at_a_time():
             if not same(expected, all_kernels()):
                 wrong.append(1)
 
-    threads = [threading.Thread(target=run) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
+    for thread in in_threads(run, 6):
         thread.join()
     assert not wrong
+
+
+def test_how_many_threads_there_are_may_change_while_kernels_run():
+    expected, wrong = list(all_kernels()), []
+
+    def run():
+        for _ in range(5):
+            if not same(expected, all_kernels()):
+                wrong.append(1)
+
+    running = in_threads(run, 3)
+    for count in itertools.cycle((1, 5, 2, 7)):
+        if not any(thread.is_alive() for thread in running):
+            break
+        rg.set_num_threads(count)
+        kernels.relu(numbers(400, 400))
+    assert not wrong
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_process_may_fork_while_its_threads_work_or_look_out_for_work():
+    x, ended = numbers(400, 400), threading.Event()
+    expected = kernels.gelu(x)
+
+    def run():
+        while not ended.is_set():
+            kernels.gelu(x)
+
+    running = in_threads(run, 2)
+    statuses = []
+    for _ in range(20):
+        kernels.gelu(x)
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if all(same([expected], [kernels.gelu(x)]) for _ in range(3)) else 1)
+        statuses.append(os.waitpid(child, 0)[1])
+    ended.set()
+    for thread in running:
+        thread.join()
+    assert statuses == [0] * 20
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")

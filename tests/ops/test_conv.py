@@ -57,7 +57,7 @@ def test_padding_may_be_more_than_the_kernel_and_leave_places_of_zeros_alone(bef
 @pytest.mark.parametrize(("groups", "c", "o"), [(1, 4, 6), (2, 4, 6), (4, 4, 4), (4, 4, 8)])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_blocks_and_batches_make_no_difference(groups, c, o, stride, monkeypatch):
-    monkeypatch.setattr(conv, "kernels", twins)
+    monkeypatch.setattr(conv, "kernels_for", lambda dtype: twins)
     monkeypatch.setattr(grids, "CACHE", 64)
     monkeypatch.setattr(grids, "WIDE", 5)
     given = {"stride": (stride,) * 2, "dilation": (1, 1), "before": (1, 1)}

@@ -101,6 +101,19 @@ def test_memory_is_shared_where_it_can_be():
     assert np.shares_memory(rg.from_dlpack(x).numpy(), x.numpy())
 
 
+@pytest.mark.parametrize("dtype", [">f4", "<f4", ">i8", "<i8", ">c16"])
+def test_numbers_in_another_order_of_bytes_are_copied_or_refused(dtype):
+    array = np.arange(3).astype(dtype)
+    for make in (rg.tensor, rg.as_tensor, rg.asarray):
+        assert make(array).dtype == np.dtype(dtype).newbyteorder("=")
+        assert make(array).tolist() == [0, 1, 2]
+    if array.dtype.isnative:
+        assert np.shares_memory(rg.from_numpy(array).numpy(), array)
+    else:
+        with pytest.raises(ValueError, match="another order of bytes"):
+            rg.from_numpy(array)
+
+
 def test_a_copy_is_a_copy():
     array = np.zeros(3)
     assert not np.shares_memory(rg.asarray(array, copy=True).numpy(), array)

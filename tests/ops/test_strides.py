@@ -146,3 +146,33 @@ def test_shapes_that_broadcast():
     with pytest.raises(ValueError, match="broadcast_shapes"):
         rg.broadcast_shapes((2,), (3,))
     assert [x.tolist() for x in rg.unravel_index(rg.tensor([7, -1]), (2, 3))] == [[0, 1], [1, 2]]
+
+
+OF_LAYOUTS = {  # what goes through kernels that take rows without gaps
+    "conv2d": lambda x, w, ids: rg.nn.functional.conv2d(x, w, padding=1),
+    "conv_transpose2d": lambda x, w, ids: rg.nn.functional.conv_transpose2d(x[:, :2], w),
+    "max_pool2d": lambda x, w, ids: rg.nn.functional.max_pool2d(x, 2),
+    "avg_pool2d": lambda x, w, ids: rg.nn.functional.avg_pool2d(x, 3, 1),
+    "gather": lambda x, w, ids: x.gather(3, ids),
+    "index_add": lambda x, w, ids: rg.zeros_like(x).index_add(3, ids[0, 0, 0], x),
+    "attention": lambda x, w, ids: rg.nn.functional.scaled_dot_product_attention(x, x, x),
+    "softmax": lambda x, w, ids: x.softmax(-1),
+    "sum": lambda x, w, ids: x.reshape(-1, 6).sum(0),
+    "matmul": lambda x, w, ids: x @ x.mT,
+}
+
+
+def off_by_a_byte(array):
+    """The same numbers where processors do not expect them."""
+    found = np.ndarray(array.shape, array.dtype, bytearray(array.nbytes + 1), 1)
+    found[...] = array
+    return found
+
+
+@pytest.mark.parametrize("name", OF_LAYOUTS)
+def test_numbers_that_do_not_lie_where_processors_read_them_are_the_same_numbers(name, rng):
+    x, w = rng.standard_normal((2, 3, 6, 6)), rng.standard_normal((2, 3, 3, 3))
+    arrays = (x.astype(np.float32), w.astype(np.float32), rng.integers(0, 6, (2, 3, 6, 6)))
+    expected = OF_LAYOUTS[name](*map(rg.from_numpy, arrays))
+    got = OF_LAYOUTS[name](*(rg.from_numpy(off_by_a_byte(array)) for array in arrays))
+    np.testing.assert_allclose(got.numpy(), expected.numpy(), rtol=1e-6, atol=1e-6)

@@ -16,8 +16,9 @@ def indexed_shape(shape, index):
 
 
 def as_array(data):
-    """A copy of numbers, nested lists or an array as a NumPy array."""
-    return np.array(np.asarray(data))
+    """A copy of numbers, nested lists or an array as a NumPy array, in this processor's order of bytes."""
+    array = np.asarray(data)
+    return np.array(array) if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def is_buffer(obj):

@@ -8,7 +8,7 @@ import itertools
 
 import numpy as np
 
-from retrograd import kernels
+from retrograd.backend.places import in_rows, kernels_for
 from retrograd.kernels import twins
 from retrograd.kernels.grids import phases_of, plan_of
 
@@ -17,7 +17,7 @@ __all__ = ["conv", "conv_input", "conv_weight", "window_columns", "window_sums"]
 
 def _kernels(x):
     """Those in C++ know real numbers, and three dimensions at most."""
-    return kernels if x.dtype.char in "fd" and x.ndim == 5 else twins
+    return kernels_for(x.dtype) if x.ndim == 5 else twins
 
 
 def _half_in_single(kernel):
@@ -63,9 +63,9 @@ def _convolve(x, w, bias, out, stride, before, dilation):
     """Fill images, which may lie apart in memory."""
     if x.size and w.size and out.size:
         plan = _plan(x.shape[2:], w.shape[3:], out.shape[2:], stride, before, dilation)
-        x, out = _images(np.ascontiguousarray(x)), out[:, :, *(None,) * (5 - out.ndim)]
-        w = w[:, :, :, *(None,) * (6 - w.ndim)]
-        bias = None if bias is None else np.ascontiguousarray(bias)
+        x, out = _images(in_rows(x)), out[:, :, *(None,) * (5 - out.ndim)]
+        w = (w if w.flags.aligned else w.copy())[:, :, :, *(None,) * (6 - w.ndim)]
+        bias = None if bias is None else in_rows(bias)
         _kernels(x).sum_windows(plan, x, w, bias, out)
     else:
         out[...] = 0 if bias is None else bias.reshape(-1, *(1,) * (out.ndim - 2))
@@ -96,7 +96,7 @@ def conv_weight(x, y, *, kernel, stride, before, dilation, groups):
     out = np.zeros((y.shape[1], x.shape[1] // groups, *kernel), x.dtype)
     if x.size and y.size and out.size:
         plan = _plan(x.shape[2:], kernel, y.shape[2:], stride, before, dilation)
-        x, y = (_images(np.ascontiguousarray(z)) for z in (x, y))
+        x, y = (_images(in_rows(z)) for z in (x, y))
         _kernels(x).sum_places(plan, x, y, _images(out), groups)
     return out
 

@@ -107,14 +107,20 @@ def _one_to_one(shape, index_shape, dim):
     return shape[:dim] == index_shape[:dim] and shape[dim + 1 :] == index_shape[dim + 1 :]
 
 
+def in_rows(x, dtype=None):
+    """x in rows without gaps and where processors read numbers, as kernels want it: itself, if it is."""
+    x = np.ascontiguousarray(x, dtype)
+    return x if x.flags.aligned else x.copy()
+
+
 def cube(x, dim):
     """x with what is before `dim` as one dimension, and what is behind it as another, in rows without gaps."""
     shape = x.shape or (1,)
-    return np.ascontiguousarray(x).reshape(math.prod(shape[:dim]), shape[dim], math.prod(shape[dim + 1 :]))
+    return in_rows(x).reshape(math.prod(shape[:dim]), shape[dim], math.prod(shape[dim + 1 :]))
 
 
 def _places(index):
-    return np.ascontiguousarray(index, np.int64)
+    return in_rows(index, np.int64)
 
 
 def scatter_set(x, index, src, dim):

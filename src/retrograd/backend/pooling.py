@@ -6,7 +6,7 @@ i * stride - before; or (size,): as many windows that cover everything, as even 
 
 import numpy as np
 
-from retrograd import kernels
+from retrograd.backend.places import in_rows, kernels_for
 from retrograd.kernels import twins
 from retrograd.kernels.windows import windows_of
 
@@ -53,9 +53,9 @@ def _filled(name, x, windows, sizes, shape, dtype, *given):
     if x.size and out.size:
         missing = 3 - len(windows)
         plan = windows_of((ALONE,) * missing + windows, (1,) * missing + sizes)
-        known = x.dtype.char in "fd" and missing >= 0 and x.size < FURTHER and all(z.dtype == x.dtype for z in given)
+        known = missing >= 0 and x.size < FURTHER and all(z.dtype == x.dtype for z in given)
         images = [_images(z, len(windows)) for z in (*given, x, out)]
-        getattr(kernels if known else twins, name)(plan, *images)
+        getattr(kernels_for(x.dtype) if known else twins, name)(plan, *images)
     else:
         out[...] = 0
     return out
@@ -63,4 +63,4 @@ def _filled(name, x, windows, sizes, shape, dtype, *given):
 
 def _images(x, ndim):
     """Images in one row, of three dimensions at least."""
-    return np.ascontiguousarray(x).reshape(-1, *(1,) * (3 - ndim), *x.shape[x.ndim - ndim :])
+    return in_rows(x).reshape(-1, *(1,) * (3 - ndim), *x.shape[x.ndim - ndim :])

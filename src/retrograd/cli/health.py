@@ -40,6 +40,8 @@ def problems(config: Mapping[str, Any]) -> Iterator[str]:
         yield f"the core is not compiled, so small operators are slower: {rebuild}"
     if config["kernels"] == "pure" and not asked:
         yield f"the kernels are not compiled, so NumPy makes gelu, norms and others in more passes: {rebuild}"
+    if config["kernels"] == "outdated":
+        yield f"the kernels were compiled from older sources, so NumPy does their work: {rebuild}"
     if not any(pool["user_api"] == "blas" for pool in threadpool_info()):
         yield "no BLAS is known behind NumPy, so matrix products may be slow: pip install --force-reinstall numpy"
 

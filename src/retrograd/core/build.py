@@ -32,12 +32,14 @@ def choose():
 def show_config():
     """Print and return which build runs: per hot module, and of the kernels, "compiled" or "pure", and NumPy's version.
 
+    Kernels may also be "outdated": compiled from older sources, so that they lack some, and not used.
+
     >>> show_config()["numpy"] == np.__version__
     retrograd ...
     True
     """
     modules = {name: _build_of(f"{__package__}.{name}") for name in HOT}
-    kernels = "compiled" if "retrograd.kernels.native" in sys.modules else "pure"
+    kernels = sys.modules["retrograd.kernels"].build
     config = {"core": _agreed(modules.values()), "modules": modules, "kernels": kernels, "numpy": np.__version__}
     print(
         f"retrograd core: {config['core']}; kernels: {kernels}; numpy {np.__version__}; python {sys.version.split()[0]}"

@@ -4,18 +4,33 @@ They take arrays of float32 or float64, all of one dtype.
 """
 
 import os
-from contextlib import suppress
+import warnings
 from importlib import import_module
+from types import ModuleType
 
 from retrograd.kernels import memory, twins
 
-chosen = twins
-if os.environ.get("RETROGRAD_PURE", "") in ("", "0"):
-    with suppress(ImportError):  # there was no C++ compiler
-        chosen = import_module("retrograd.kernels.native")
 
-compiled = chosen is not twins
+def _best() -> tuple[str, ModuleType]:
+    """How the kernels were built, as `show_config` says it, and the module that has them."""
+    if os.environ.get("RETROGRAD_PURE", "") not in ("", "0"):
+        return "pure", twins
+    try:
+        native = import_module("retrograd.kernels.native")
+    except ImportError:  # there was no C++ compiler
+        return "pure", twins
+    wanted = (name for name, twin in vars(twins).items() if name[0] != "_" and not isinstance(twin, ModuleType))
+    missing = sorted(name for name in wanted if not hasattr(native, name))
+    if not missing:
+        return "compiled", native
+    text = f"the compiled kernels are older than these sources, they lack {', '.join(missing)}: NumPy does their work"
+    warnings.warn(f"retrograd: {text} until they are built again (make build, or pip install)", stacklevel=3)
+    return "outdated", twins
+
+
 memory.keep(memory.asked_for())
+build, chosen = _best()
+compiled = build == "compiled"
 
 add, subtract, multiply, true_divide = chosen.add, chosen.subtract, chosen.multiply, chosen.true_divide
 erf, gelu, gelu_grad = chosen.erf, chosen.gelu, chosen.gelu_grad

@@ -63,9 +63,9 @@ public:
         return operand(array, wanted, expected);
     }
 
-    // Of rows of numbers, or of one number each where `columns` is -1; None is nothing.
+    // Of rows of numbers, or of one number each where `columns` is -1; a derivative that is None is not wanted.
     bool operand(PyObject* given, Wanted wanted, int expected = NPY_NOTYPE) {
-        if (given == Py_None) return true;
+        if (given == Py_None && wanted.role >= DQ) return true;
         expected = expected == NPY_NOTYPE ? type : expected;
         if (!PyArray_Check(given) || PyArray_TYPE(as_array(given)) != expected) return refuse("an array of another type");
         PyArrayObject* array = kept_array(given, wanted.written);
@@ -179,17 +179,11 @@ void backward(const Call& call) {
 }
 
 PyObject* run(Reader& reader, void (*of_floats)(const Call&), void (*of_doubles)(const Call&)) {
-    bool enough = true;
     reader.call.plan();
-    Py_BEGIN_ALLOW_THREADS
-    try {
+    const bool done = released([&] {
         if (reader.call.items() > 0) (reader.type == NPY_FLOAT ? of_floats : of_doubles)(reader.call);
-    } catch (const std::bad_alloc&) {
-        enough = false;
-    }
-    std::feclearexcept(FE_ALL_EXCEPT);
-    Py_END_ALLOW_THREADS
-    if (!enough) return PyErr_NoMemory();
+    });
+    if (!done) return nullptr;
     Py_RETURN_NONE;
 }
 

@@ -76,17 +76,13 @@ PyObject* uniform(PyObject*, PyObject* args) {
     npy_intp each = single ? 2 * WORDS : WORDS, n = PyArray_SIZE(out);
     bool words = PyArray_TYPE(key) == NPY_UINT64 && PyArray_SIZE(key) == 2 && PyArray_ISCARRAY_RO(key) &&
                  PyArray_TYPE(counter) == NPY_UINT64 && PyArray_SIZE(counter) == WORDS && PyArray_ISCARRAY_RO(counter);
-    if (!words || !(single || PyArray_TYPE(out) == NPY_DOUBLE) || !PyArray_ISCARRAY(out) || n % each) {
-        PyErr_SetString(PyExc_ValueError, "uniform: the arrays do not fit; see twins.py");
-        return nullptr;
-    }
+    if (!words || !is_writable(out, type_of(out), PyArray_NDIM(out)) || n % each) return refused("uniform");
     const Word *k = static_cast<Word*>(PyArray_DATA(key)), *c = static_cast<Word*>(PyArray_DATA(counter));
     void* data = PyArray_DATA(out);
-    Py_BEGIN_ALLOW_THREADS;
-    share(n / each, ENOUGH / (4 * each), [=](npy_intp begin, npy_intp end) {
+    const auto some = [=](npy_intp begin, npy_intp end) {
         single ? draw(k, c, begin, end, static_cast<float*>(data)) : draw(k, c, begin, end, static_cast<double*>(data));
-    });
-    Py_END_ALLOW_THREADS;
+    };
+    if (!released([=] { share(n / each, ENOUGH / (4 * each), some); })) return nullptr;
     Py_RETURN_NONE;
 }
 

@@ -1,7 +1,6 @@
 // Convolutions as sums in registers over a grid that holds one padded image, which needs no matrix of what windows see.
 
 #include "grid.hpp"
-#include "tables.hpp"
 
 namespace retrograd {
 namespace {
@@ -110,20 +109,31 @@ void images(const npy_int64* table, PyArrayObject* x, PyArrayObject* w, const vo
     share(units * job.blocks, WORK / work + 1, [&](npy_intp begin, npy_intp end) { sum_images(job, begin, end); });
 }
 
+// Images, weights (groups, outs, channels, 3 dimensions of taps), a bias or nothing, and what comes out.
+bool fit(const Layout& layout, PyArrayObject* x, PyArrayObject* w, PyArrayObject* bias, PyArrayObject* out) {
+    const int type = type_of(x);
+    if (!is(x, type, 5) || PyArray_TYPE(w) != type || PyArray_NDIM(w) != 6 || !PyArray_ISBEHAVED_RO(w)) return false;
+    if (PyArray_TYPE(out) != type || PyArray_NDIM(out) != 5 || !PyArray_ISBEHAVED(out)) return false;
+    const npy_intp *in = PyArray_DIMS(x), *form = PyArray_DIMS(w), *made = PyArray_DIMS(out);
+    if (bias && !(is(bias, type, 1) && PyArray_DIM(bias, 0) == made[1])) return false;
+    return PyArray_SIZE(x) && PyArray_SIZE(w) && PyArray_SIZE(out) && in[0] == made[0] && in[1] == form[0] * form[2] &&
+           made[1] == form[0] * form[1] && layout.taps == form[3] * form[4] * form[5] && layout.fits(in + 2, made + 2);
+}
+
 // sum_windows(plan, x, w, bias, out): see twins.py.
 PyObject* sum_windows(PyObject*, PyObject* args) {
-    PyObject* plan;
-    PyArrayObject *x, *w, *bias, *out;
-    if (!PyArg_ParseTuple(args, "OO!O!OO!", &plan, &PyArray_Type, &x, &PyArray_Type, &w, &bias,
-                          &PyArray_Type, &out))
+    PyObject *plan, *given;
+    PyArrayObject *x, *w, *out;
+    if (!PyArg_ParseTuple(args, "OO!O!OO!", &plan, &PyArray_Type, &x, &PyArray_Type, &w, &given, &PyArray_Type, &out))
         return nullptr;
-    const npy_int64* layout = table_of(plan);
-    if (!layout) return nullptr;
-    const void* added = reinterpret_cast<PyObject*>(bias) == Py_None ? nullptr : PyArray_DATA(bias);
-    bool single = PyArray_TYPE(x) == NPY_FLOAT;
-    Py_BEGIN_ALLOW_THREADS;
-    (single ? images<float> : images<double>)(layout, x, w, added, out);
-    Py_END_ALLOW_THREADS;
+    const Table table = table_of(plan);
+    if (!table.at) return nullptr;
+    PyArrayObject* bias = PyArray_Check(given) ? reinterpret_cast<PyArrayObject*>(given) : nullptr;
+    const bool known = (bias || given == Py_None) && Layout::complete(table);
+    if (!known || !fit(Layout(table.at), x, w, bias, out)) return refused("sum_windows");
+    const void* added = bias ? PyArray_DATA(bias) : nullptr;
+    auto fill = PyArray_TYPE(x) == NPY_FLOAT ? images<float> : images<double>;
+    if (!released([=] { fill(table.at, x, w, added, out); })) return nullptr;
     Py_RETURN_NONE;
 }
 

@@ -1,7 +1,6 @@
 // The gradient of a convolution by its weight: sums in registers of what a tap reads times what its place puts out.
 
 #include "grid.hpp"
-#include "tables.hpp"
 
 namespace retrograd {
 namespace {
@@ -118,6 +117,16 @@ void weights(const npy_int64* table, PyArrayObject* x, PyArrayObject* y, PyArray
     collect(job);
 }
 
+// Images, what their places put out, and the weight (outs, channels of a group, 3 dimensions of taps).
+bool fit(const Layout& layout, PyArrayObject* x, PyArrayObject* y, PyArrayObject* out, npy_intp groups) {
+    const int type = type_of(x);
+    if (!is(x, type, 5) || !is(y, type, 5) || !is_writable(out, type, 5) || groups < 1) return false;
+    const npy_intp *in = PyArray_DIMS(x), *put = PyArray_DIMS(y), *made = PyArray_DIMS(out);
+    return PyArray_SIZE(x) && PyArray_SIZE(y) && PyArray_SIZE(out) && in[0] == put[0] && in[1] == groups * made[1] &&
+           put[1] == made[0] && put[1] % groups == 0 && layout.taps == made[2] * made[3] * made[4] &&
+           layout.fits(in + 2, put + 2);
+}
+
 // sum_places(plan, x, y, out, groups): see twins.py.
 PyObject* sum_places(PyObject*, PyObject* args) {
     PyObject* plan;
@@ -126,12 +135,11 @@ PyObject* sum_places(PyObject*, PyObject* args) {
     if (!PyArg_ParseTuple(args, "OO!O!O!n", &plan, &PyArray_Type, &x, &PyArray_Type, &y, &PyArray_Type,
                           &out, &groups))
         return nullptr;
-    const npy_int64* layout = table_of(plan);
-    if (!layout) return nullptr;
-    bool single = PyArray_TYPE(x) == NPY_FLOAT;
-    Py_BEGIN_ALLOW_THREADS;
-    (single ? weights<float> : weights<double>)(layout, x, y, out, groups);
-    Py_END_ALLOW_THREADS;
+    const Table table = table_of(plan);
+    if (!table.at) return nullptr;
+    if (!Layout::complete(table) || !fit(Layout(table.at), x, y, out, groups)) return refused("sum_places");
+    auto fill = PyArray_TYPE(x) == NPY_FLOAT ? weights<float> : weights<double>;
+    if (!released([=] { fill(table.at, x, y, out, groups); })) return nullptr;
     Py_RETURN_NONE;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "tables.hpp"
 #include "tiles.hpp"
 
 namespace retrograd {
@@ -17,6 +18,19 @@ struct Layout {
     explicit Layout(const npy_int64* t)
         : parts(t[0]), taps(t[1]), rows(t[2]), cols(t[3]), run(t[4]), length(t[5]), step{t[6], t[7], t[8]},
           pitch{t[9], t[10], t[11]}, part(t + 12), tap(part + 9 * parts), row(tap + 2 * taps) {}
+
+    // Whether a table is as long as it says.
+    static bool complete(const Table& t) { return t.size > 12 && t.size == 12 + 9 * t.at[0] + 2 * t.at[1] + t.at[2]; }
+
+    // Whether images of these sizes have all that the grid takes from them, and a run all that comes out.
+    bool fits(const npy_intp* sizes, const npy_intp* out) const {
+        bool good = rows * cols == out[0] * out[1] * out[2] && (out[0] - 1) * pitch[0] + (out[1] - 1) * pitch[1] + out[2] <= run;
+        for (npy_intp k = 0; k < 3 * parts; k++) {
+            npy_intp count = part[3 * k + 1] - part[3 * k], start = part[3 * k + 2];
+            good = good && (count <= 0 || start + (count - 1) * step[k % 3] < sizes[k % 3]);
+        }
+        return good;
+    }
 
     // Where each tap of each of so many channels begins to read.
     std::vector<npy_intp> begins(npy_intp channels) const {

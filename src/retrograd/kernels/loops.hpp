@@ -14,6 +14,7 @@
 #include <numpy/ufuncobject.h>
 
 #include <cfenv>
+#include <new>
 
 #include "numbers.hpp"
 #include "pool.hpp"
@@ -47,6 +48,22 @@ struct Kernel {
 constexpr npy_intp ENOUGH = 32768;
 
 constexpr int MOST_OPERANDS = 20, MOST_DIMENSIONS = 4;
+
+// Does work without holding up other Python threads; false, with MemoryError, where there is no memory for it.
+template <class F>
+bool released(F work) {
+    bool enough = true;
+    Py_BEGIN_ALLOW_THREADS;
+    try {
+        work();
+    } catch (const std::bad_alloc&) {
+        enough = false;
+    }
+    std::feclearexcept(FE_ALL_EXCEPT);
+    Py_END_ALLOW_THREADS;
+    if (!enough) PyErr_NoMemory();
+    return enough;
+}
 
 // A loop whose outer dimension several threads share.  `of_rows`: each place of it has dimensions[1] numbers.
 template <PyUFuncGenericFunction serial, int operands, bool of_rows>

@@ -1,7 +1,7 @@
 // Products of small matrices that lie in the nearest caches, for kernels that need a matrix only to use it up.
 //
 // A tile of the result stays in registers while the inner dimension runs.  That takes vectors that fit the processor,
-// so what is here is a template of their width in bytes, and `for_processor` picks that when it is called.
+// so what is here is a template of their width in bytes, and `FOR_VECTORS` picks that when it is called.
 #pragma once
 
 #include <cstddef>
@@ -10,27 +10,12 @@
 
 namespace retrograd {
 
-// ------------------------------------------------------------------------------------------------------ widths
-
-// The widths for which there is code of its own: those of AVX-512, of AVX, and of every processor.
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && !defined(RETROGRAD_NO_CLONES)
-#define FOR_WIDEST __attribute__((target("arch=x86-64-v4")))
-#define FOR_WIDE __attribute__((target("arch=x86-64-v3")))
-inline int vector_bytes() {
-    return __builtin_cpu_supports("x86-64-v4") ? 64 : __builtin_cpu_supports("x86-64-v3") ? 32 : 16;
-}
-#else
-#define FOR_WIDEST
-#define FOR_WIDE
-inline int vector_bytes() { return 16; }
-#endif
-
 // Defines name(arguments), which calls the template of that name and of T for this processor.
 #define FOR_VECTORS(name, T, Arguments)                                                            \
     FOR_WIDEST inline void name##_widest(const Arguments& arguments) { name<T, 64>(arguments); }   \
     FOR_WIDE inline void name##_wide(const Arguments& arguments) { name<T, 32>(arguments); }       \
     inline void name(const Arguments& arguments) {                                                 \
-        static const int bytes = vector_bytes();                                                   \
+        const int bytes = vector_bytes();                                                          \
         if (bytes == 64) return name##_widest(arguments);                                          \
         if (bytes == 32) return name##_wide(arguments);                                            \
         name<T, 16>(arguments);                                                                    \
@@ -129,12 +114,13 @@ INLINE void copy_rows(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, 
 template <class T, int bytes>
 INLINE void copy_turned(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, T* out) {
     constexpr std::ptrdiff_t lanes = Tile<T, bytes>::LANES, panel = Tile<T, bytes>::PANEL;
-    const bool turns = from.column == sizeof(T) && from.row % std::ptrdiff_t(sizeof(T)) == 0;
+    constexpr std::ptrdiff_t size = sizeof(T);  // signed, as steps are
+    const bool turns = from.column == size && from.row % size == 0;
     for (std::ptrdiff_t start = 0; start < rows; start += panel, out += columns * panel) {
         std::ptrdiff_t squares = turns && start + panel <= rows ? columns / lanes * lanes : 0;
         for (std::ptrdiff_t i = 0; i < panel && squares; i += lanes)
             for (std::ptrdiff_t j = 0; j < squares; j += lanes)
-                turn<T, bytes>(&from.number<T>(start + i, j), from.row / sizeof(T), out + j * panel + i, panel);
+                turn<T, bytes>(&from.number<T>(start + i, j), from.row / size, out + j * panel + i, panel);
         for (std::ptrdiff_t i = 0; i < panel; i++)
             for (std::ptrdiff_t j = squares; j < columns; j++)
                 out[j * panel + i] = start + i < rows ? from.number<T>(start + i, j) : T(0);

@@ -11,20 +11,34 @@
 namespace retrograd {
 namespace {
 
-void* none[2] = {nullptr, nullptr};
+// The loop of every ufunc, which does what a kernel's own does: where there is no memory for that, Python hears of it.
+void guarded(char** args, const npy_intp* dimensions, const npy_intp* steps, void* loop) {
+    try {
+        (*static_cast<const PyUFuncGenericFunction*>(loop))(args, dimensions, steps, nullptr);
+    } catch (const std::bad_alloc&) {
+        NPY_ALLOW_C_API_DEF;
+        NPY_ALLOW_C_API;
+        PyErr_NoMemory();
+        NPY_DISABLE_C_API;
+    }
+}
+
+PyUFuncGenericFunction loops[2] = {guarded, guarded};
 
 bool add(PyObject* module, const Kernel& k) {
-    // NumPy keeps the pointers: loops and types live as long as the module.
+    // NumPy keeps the pointers: types and loops live as long as the module.
     int operands = static_cast<int>(std::strlen(k.types));
     char* types = static_cast<char*>(PyMem_Malloc(2 * operands));
-    if (!types) return PyErr_NoMemory() != nullptr;
+    void** own = static_cast<void**>(PyMem_Malloc(2 * sizeof(void*)));
+    if (!types || !own) return PyErr_NoMemory() != nullptr;
     for (int i = 0; i < operands; i++) {
         char fixed = k.types[i] == 'l' ? NPY_INT64 : NPY_BOOL;
         types[i] = k.types[i] == 'T' ? NPY_FLOAT : fixed;
         types[operands + i] = k.types[i] == 'T' ? NPY_DOUBLE : fixed;
     }
+    for (int i = 0; i < 2; i++) own[i] = const_cast<PyUFuncGenericFunction*>(&k.loops[i]);
     PyObject* ufunc = PyUFunc_FromFuncAndDataAndSignature(
-        const_cast<PyUFuncGenericFunction*>(k.loops), none, types, 2, k.inputs, operands - k.inputs, PyUFunc_None, k.name,
+        loops, own, types, 2, k.inputs, operands - k.inputs, PyUFunc_None, k.name,
         "", 0, k.signature);
     return ufunc && PyModule_AddObject(module, k.name, ufunc) == 0;
 }
@@ -56,11 +70,19 @@ PyModuleDef definition = {
 }  // namespace
 }  // namespace retrograd
 
-const npy_int64* retrograd::table_of(PyObject* plan) {
+retrograd::Table retrograd::table_of(PyObject* plan) {
     PyObject* table = PyObject_GetAttrString(plan, "table");
-    if (!table) return nullptr;
+    if (!table) return {nullptr, 0};
     Py_DECREF(table);
-    return static_cast<const npy_int64*>(PyArray_DATA(reinterpret_cast<PyArrayObject*>(table)));
+    PyArrayObject* array = reinterpret_cast<PyArrayObject*>(table);
+    if (PyArray_Check(table) && is(array, NPY_INT64, 1)) return {static_cast<npy_int64*>(PyArray_DATA(array)), PyArray_SIZE(array)};
+    PyErr_SetString(PyExc_ValueError, "a plan with a table expected");
+    return {nullptr, 0};
+}
+
+PyObject* retrograd::refused(const char* name) {
+    PyErr_Format(PyExc_ValueError, "%s: the arrays do not fit each other; see twins.py", name);
+    return nullptr;
 }
 
 PyMODINIT_FUNC PyInit_native() {

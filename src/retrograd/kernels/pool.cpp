@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <thread>
 
@@ -50,14 +51,21 @@ struct Job {
     Body body;
     void* context;
     std::ptrdiff_t n, size;
-    std::atomic<std::ptrdiff_t> next{0};
     int places;  // for helpers; guarded by the pool's lock
+    std::atomic<std::ptrdiff_t> next{0};
+    std::atomic<bool> failed{false};
 
-    void work() {
-        for (;;) {
-            std::ptrdiff_t begin = next.fetch_add(size, std::memory_order_relaxed);
-            if (begin >= n) return;
-            body(context, begin, n - begin < size ? n : begin + size);
+    // No thread may leave a job by an exception: others still look at it.
+    void work() noexcept {
+        try {
+            for (;;) {
+                std::ptrdiff_t begin = next.fetch_add(size, std::memory_order_relaxed);
+                if (begin >= n) return;
+                body(context, begin, n - begin < size ? n : begin + size);
+            }
+        } catch (const std::bad_alloc&) {
+            failed = true;
+            next = n;
         }
     }
 };
@@ -126,15 +134,13 @@ std::atomic<Pool*> pool{nullptr};
 std::atomic<int> limit{0};  // 0: nobody has said
 
 // After a fork the child has none of the threads, and locks in whatever state they were: it starts anew.
-void forget() { pool.store(nullptr); }
+#if !defined(_WIN32)
+[[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, [] { pool.store(nullptr); });
+#endif
 
 Pool& the_pool() {
     Pool* found = pool.load();
     if (found) return *found;
-#if !defined(_WIN32)
-    static const int registered = pthread_atfork(nullptr, nullptr, forget);
-    (void)registered;
-#endif
     Pool* made = new Pool;
     if (pool.compare_exchange_strong(found, made)) return *made;
     delete made;
@@ -159,9 +165,10 @@ void share(std::ptrdiff_t n, std::ptrdiff_t least, Body body, void* context) {
         Pool& ours = the_pool();
         if (!ours.busy.test_and_set(std::memory_order_acquire)) {
             if (pieces > threads * PIECES) pieces = threads * PIECES;
-            Job job{body, context, n, (n + pieces - 1) / pieces, {}, static_cast<int>(threads) - 1};
+            Job job{body, context, n, (n + pieces - 1) / pieces, static_cast<int>(threads) - 1};
             ours.run(job);
             ours.busy.clear(std::memory_order_release);
+            if (job.failed) throw std::bad_alloc();
             return;
         }
     }

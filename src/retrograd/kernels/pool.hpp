@@ -9,7 +9,8 @@ namespace retrograd {
 using Body = void (*)(void* context, std::ptrdiff_t begin, std::ptrdiff_t end);
 
 // Does `body` to all of 0 <= i < n, in pieces of at least `least`, on several threads where that is allowed and free.
-// Which thread gets which piece is chance, so a piece's result must not depend on where it begins.
+// Which thread gets which piece is chance, so a piece's result must not depend on where it begins.  Where a piece has no
+// memory for what it needs, on whichever thread, others are left out and std::bad_alloc comes to the caller.
 void share(std::ptrdiff_t n, std::ptrdiff_t least, Body body, void* context);
 
 template <class F>

@@ -56,6 +56,9 @@ struct Windows {
         }
     }
 
+    // Whether a table is as long as it says.
+    static bool complete(const Table& t) { return t.size >= 18 && t.size == 18 + 2 * (t.at[1] + t.at[7] + t.at[13]); }
+
     npy_intp places() const { return axis[0].size * axis[1].size * axis[2].size; }
     npy_intp count() const { return axis[0].out * axis[1].out * axis[2].out; }
     npy_intp rows() const { return axis[0].out * axis[1].out; }
@@ -359,8 +362,8 @@ void all_sums(const npy_int64* table, bool back, npy_intp images, const void* x,
 // Arrays (images, ...) without gaps, after a plan that has a table.
 struct Arguments {
     PyObject* plan;
-    PyArrayObject *x, *y, *out = nullptr;
-    const npy_int64* table = nullptr;
+    PyArrayObject *x, *y = nullptr, *out;
+    Table table;
 
     bool parse(PyObject* args, bool three) {
         PyTypeObject* array = &PyArray_Type;
@@ -368,29 +371,41 @@ struct Arguments {
                   : !PyArg_ParseTuple(args, "OO!O!", &plan, array, &x, array, &out))
             return false;
         table = table_of(plan);
-        return table != nullptr;
+        return table.at != nullptr;
     }
     bool single() const { return PyArray_TYPE(x) == NPY_FLOAT; }
     npy_intp images() const { return PyArray_DIM(x, 0); }
+
+    // Whether x are images, or one number for each window of them; and so `out`, of a dtype.
+    bool fit(bool x_whole, bool out_whole, int made) const {
+        return Windows::complete(table) && is(x, type_of(x), 4) && is_writable(out, made, 4) && sized(x, x_whole) &&
+               sized(out, out_whole) && images() == PyArray_DIM(out, 0);
+    }
+    bool sized(PyArrayObject* a, bool whole) const {
+        bool good = PyArray_SIZE(a) > 0;
+        for (int d = 0; d < 3; d++) good = good && PyArray_DIM(a, d + 1) == table.at[6 * d + !whole];
+        return good;
+    }
 };
 
 PyObject* found(PyObject* args, Wanted wanted) {
     Arguments a;
     if (!a.parse(args, wanted == BACK)) return nullptr;
-    const void* g = wanted == BACK ? PyArray_DATA(a.y) : nullptr;
-    Py_BEGIN_ALLOW_THREADS;
-    (a.single() ? all_largest<float> : all_largest<double>)(a.table, wanted, a.images(), PyArray_DATA(a.x), g,
-                                                            PyArray_DATA(a.out));
-    Py_END_ALLOW_THREADS;
+    bool good = a.fit(true, wanted == BACK, wanted == PLACES ? NPY_INT64 : type_of(a.x));
+    if (good && a.y) good = is(a.y, type_of(a.x), 4) && a.sized(a.y, false) && PyArray_DIM(a.y, 0) == a.images();
+    if (!good) return refused("windows");
+    const void* g = a.y ? PyArray_DATA(a.y) : nullptr;
+    auto fill = a.single() ? all_largest<float> : all_largest<double>;
+    if (!released([=] { fill(a.table.at, wanted, a.images(), PyArray_DATA(a.x), g, PyArray_DATA(a.out)); })) return nullptr;
     Py_RETURN_NONE;
 }
 
 PyObject* summed(PyObject* args, bool back) {
     Arguments a;
     if (!a.parse(args, false)) return nullptr;
-    Py_BEGIN_ALLOW_THREADS;
-    (a.single() ? all_sums<float> : all_sums<double>)(a.table, back, a.images(), PyArray_DATA(a.x), PyArray_DATA(a.out));
-    Py_END_ALLOW_THREADS;
+    if (!a.fit(!back, back, type_of(a.x))) return refused("windows");
+    auto fill = a.single() ? all_sums<float> : all_sums<double>;
+    if (!released([=] { fill(a.table.at, back, a.images(), PyArray_DATA(a.x), PyArray_DATA(a.out)); })) return nullptr;
     Py_RETURN_NONE;
 }
 

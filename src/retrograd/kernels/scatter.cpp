@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <memory>
-#include <new>
 
 #include "loops.hpp"
 #include "tables.hpp"
@@ -14,19 +13,9 @@ namespace {
 constexpr npy_intp FEW = 8;     // a row of so many columns is added where it goes, without looking for its like
 constexpr npy_intp BLOCK = 64;  // so many columns one thread goes through by itself
 
-// Whether an array has that dtype and as many dimensions, and lies in rows without gaps.
-bool is(PyArrayObject* a, int type, int ndim) {
-    return PyArray_TYPE(a) == type && PyArray_NDIM(a) == ndim && PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISBEHAVED_RO(a);
-}
-
 template <class T>
 T* data(PyArrayObject* a) {
     return static_cast<T*>(PyArray_DATA(a));
-}
-
-PyObject* refused(const char* name) {
-    PyErr_Format(PyExc_ValueError, "%s: the arrays do not fit each other; see twins.py", name);
-    return nullptr;
 }
 
 // ------------------------------------------------------------------------------------------------- whole rows
@@ -89,16 +78,14 @@ INLINE void add_chains(const Rows<T>& all, const npy_intp* first, const npy_intp
 OF_ROWS(float)
 OF_ROWS(double)
 
-// False where there is no memory.
 template <class T>
-bool sum(const Rows<T>& all) {
+void sum(const Rows<T>& all) {
     if (all.columns <= FEW) {
         npy_intp work = all.size * all.columns + all.count * all.columns;
         share(all.batch, ENOUGH / (work + 1), [&](npy_intp begin, npy_intp end) { each(all, begin, end); });
-        return true;
+        return;
     }
-    std::unique_ptr<npy_intp[]> chain(new (std::nothrow) npy_intp[all.size + all.count]);
-    if (!chain) return false;
+    std::unique_ptr<npy_intp[]> chain(new npy_intp[all.size + all.count]);
     npy_intp *first = chain.get(), *next = first + all.size;
     for (npy_intp i = 0; i < all.size; i++) first[i] = -1;
     for (npy_intp j = all.count - 1; j >= 0; j--) {
@@ -107,7 +94,6 @@ bool sum(const Rows<T>& all) {
     }
     npy_intp least = ENOUGH / (all.columns * (1 + all.count / (all.size + 1)));
     share(all.batch * all.size, least, [&](npy_intp begin, npy_intp end) { chains(all, first, next, begin, end); });
-    return true;
 }
 
 bool named(const npy_int64* ids, npy_intp count, npy_intp size) {
@@ -118,16 +104,16 @@ bool named(const npy_int64* ids, npy_intp count, npy_intp size) {
 
 template <class T>
 PyObject* rows_summed(PyArrayObject* rows, PyArrayObject* ids, PyArrayObject* out, int type) {
-    if (!is(rows, type, 3) || !is(ids, NPY_INT64, 1) || !is(out, type, 3)) return refused("sum_rows");
+    if (!is(rows, type, 3) || !is(ids, NPY_INT64, 1) || !is_writable(out, type, 3)) return refused("sum_rows");
     const npy_intp *given = PyArray_DIMS(rows), *made = PyArray_DIMS(out);
     if (given[0] != made[0] || given[1] != PyArray_DIM(ids, 0) || given[2] != made[2]) return refused("sum_rows");
     Rows<T> all{data<T>(rows), data<npy_int64>(ids), data<T>(out), given[0], given[1], made[1], given[2]};
-    bool there, enough = true;
-    Py_BEGIN_ALLOW_THREADS;
-    there = named(all.ids, all.count, all.size);
-    if (there) enough = sum(all);
-    Py_END_ALLOW_THREADS;
-    return enough ? PyBool_FromLong(there) : PyErr_NoMemory();
+    bool there;
+    const auto add = [&] {
+        there = named(all.ids, all.count, all.size);
+        if (there) sum(all);
+    };
+    return released(add) ? PyBool_FromLong(there) : nullptr;
 }
 
 // ---------------------------------------------------------------------------------------- a place per element
@@ -198,14 +184,12 @@ bool all_of(const Places<T>& all, bool adding) {
 template <class T>
 PyObject* along(const char* name, PyArrayObject* x, PyArrayObject* index, PyArrayObject* picked, bool adding, int type) {
     if (!is(x, type, 3) || !is(index, NPY_INT64, 3) || !is(picked, type, 3)) return refused(name);
+    if (!PyArray_ISWRITEABLE(adding ? x : picked)) return refused(name);
     const npy_intp *whole = PyArray_DIMS(x), *named = PyArray_DIMS(index);
     if (whole[0] != named[0] || whole[2] != named[2] || !PyArray_SAMESHAPE(picked, index)) return refused(name);
     Places<T> all{data<T>(x), data<npy_int64>(index), data<T>(picked), whole[0], whole[1], named[1], whole[2]};
     bool there;
-    Py_BEGIN_ALLOW_THREADS;
-    there = all_of(all, adding);
-    Py_END_ALLOW_THREADS;
-    return PyBool_FromLong(there);
+    return released([&] { there = all_of(all, adding); }) ? PyBool_FromLong(there) : nullptr;
 }
 
 bool arrays(PyObject* args, PyArrayObject** a, PyArrayObject** b, PyArrayObject** c) {

@@ -127,10 +127,6 @@ INLINE void segments(const Segments<T>& all, npy_intp begin, npy_intp end) {
 OF(float)
 OF(double)
 
-bool is(PyArrayObject* a, int type, int ndim) {
-    return PyArray_TYPE(a) == type && PyArray_NDIM(a) == ndim && PyArray_ISCARRAY_RO(a);
-}
-
 bool rising(const npy_int64* offsets, npy_intp n, npy_intp rows) {
     bool good = offsets[0] == 0 && offsets[n] == rows;
     for (npy_intp i = 0; i < n; i++) good &= offsets[i] <= offsets[i + 1];
@@ -151,20 +147,16 @@ template <Kind kind>
 PyObject* method(PyObject*, PyObject* args) {
     PyArrayObject *x, *offsets, *out;
     if (!PyArg_ParseTuple(args, "O!O!O!", &PyArray_Type, &x, &PyArray_Type, &offsets, &PyArray_Type, &out)) return nullptr;
-    int type = PyArray_TYPE(x) == NPY_FLOAT ? NPY_FLOAT : NPY_DOUBLE;
-    bool good = is(x, type, 3) && is(out, type, 3) && is(offsets, NPY_INT64, 1) && PyArray_DIM(offsets, 0) > 0;
+    int type = type_of(x);
+    bool good = is(x, type, 3) && is_writable(out, type, 3) && is(offsets, NPY_INT64, 1) && PyArray_DIM(offsets, 0) > 0;
     good = good && rising(static_cast<npy_int64*>(PyArray_DATA(offsets)), PyArray_DIM(offsets, 0) - 1, PyArray_DIM(x, 1));
     if (good) {
         npy_intp made[3] = {PyArray_DIM(x, 0), kind < SOFTMAX ? PyArray_DIM(offsets, 0) - 1 : PyArray_DIM(x, 1), PyArray_DIM(x, 2)};
         good = PyArray_CompareLists(PyArray_DIMS(out), made, 3);
     }
-    if (!good) {
-        PyErr_SetString(PyExc_ValueError, "segments: the arrays do not fit each other; see twins.py");
-        return nullptr;
-    }
-    Py_BEGIN_ALLOW_THREADS;
-    (type == NPY_FLOAT ? share_segments<float> : share_segments<double>)(x, offsets, out, kind);
-    Py_END_ALLOW_THREADS;
+    if (!good) return refused("segments");
+    auto fill = type == NPY_FLOAT ? share_segments<float> : share_segments<double>;
+    if (!released([=] { fill(x, offsets, out, kind); })) return nullptr;
     Py_RETURN_NONE;
 }
 

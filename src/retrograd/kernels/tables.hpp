@@ -20,6 +20,22 @@ extern const Part part_arithmetic, part_attention, part_chance, part_channels, p
     part_pointwise, part_pooling, part_products, part_rows, part_scatter, part_segments, part_updates;
 
 // The numbers of a plan's `table`, which the plan keeps; null, with an error, if it has none.
-const npy_int64* table_of(PyObject* plan);
+struct Table {
+    const npy_int64* at;
+    npy_intp size;
+};
+Table table_of(PyObject* plan);
+
+// Whether an array has that dtype and as many dimensions, and lies in rows without gaps, as processors read it.
+inline bool is(PyArrayObject* a, int type, int ndim) {
+    return PyArray_TYPE(a) == type && PyArray_NDIM(a) == ndim && PyArray_ISCARRAY_RO(a);
+}
+inline bool is_writable(PyArrayObject* a, int type, int ndim) { return is(a, type, ndim) && PyArray_ISWRITEABLE(a); }
+
+// float32 or float64: that of an array, or else one that it does not fit.
+inline int type_of(PyArrayObject* a) { return PyArray_TYPE(a) == NPY_FLOAT ? NPY_FLOAT : NPY_DOUBLE; }
+
+// Null, with the error that a method's arrays do not fit it.
+PyObject* refused(const char* name);
 
 }  // namespace retrograd

@@ -2,11 +2,6 @@
 
 #include "vectors.hpp"
 
-// A processor of 64 bits from Intel or AMD says at run time what it has.
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && !defined(RETROGRAD_NO_CLONES)
-#define SEVERAL_WIDTHS
-#endif
-
 namespace retrograd {
 namespace {
 
@@ -97,20 +92,15 @@ INLINE void from_rows(const T* const* a, const npy_intp* begins, npy_intp rows, 
                              turn_##W<T>};
 
 TILES(Narrow, )
-#if defined(SEVERAL_WIDTHS)
-TILES(Middle, __attribute__((target("arch=x86-64-v3"))))
-TILES(Wide, __attribute__((target("arch=x86-64-v4"))))
-#endif
+TILES(Middle, FOR_WIDE)
+TILES(Wide, FOR_WIDEST)
 
 }  // namespace
 
 template <class T>
 const Tiles<T>& tiles() {
-#if defined(SEVERAL_WIDTHS)
-    if (__builtin_cpu_supports("x86-64-v4")) return of_Wide<T>;
-    if (__builtin_cpu_supports("x86-64-v3")) return of_Middle<T>;
-#endif
-    return of_Narrow<T>;
+    const int bytes = vector_bytes();
+    return bytes == 64 ? of_Wide<T> : bytes == 32 ? of_Middle<T> : of_Narrow<T>;
 }
 
 template const Tiles<float>& tiles();

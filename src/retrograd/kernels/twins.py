@@ -95,7 +95,7 @@ def gelu(x):
         return x * _normal(x)
 
 
-def gelu_slope(x):
+def _gelu_slope(x):
     """The derivative of `gelu`: the normal distribution function, and x times the density."""
     far = 13.0 if x.dtype == np.float32 else 37.0  # where x times the density is 0 in all digits
     y = np.clip(x, -far, far)
@@ -110,7 +110,7 @@ def _normal(x):
 
 def gelu_grad(g, x):
     """g times the derivative of `gelu` at x."""
-    return g * gelu_slope(x)
+    return g * _gelu_slope(x)
 
 
 _ROOT = 2 * math.sqrt(2 / math.pi)

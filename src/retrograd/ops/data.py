@@ -59,6 +59,8 @@ def _dtype_of_lists(data, found):
 def _constant(array):
     """A tensor around an array: at the current level, so that it can become a leaf there."""
     dtypes.category(array.dtype)
+    if not array.dtype.isnative:
+        raise ValueError(f"numbers of dtype {array.dtype.str} are in another order of bytes: rg.tensor copies them")
     out = Tensor(array)
     if current().inference:
         mark_inference(out)
@@ -68,6 +70,8 @@ def _constant(array):
 @function()
 def from_numpy(array) -> Tensor:
     """A tensor that shares the array's memory: what is written to one shows in the other.
+
+    The array's bytes must be in this processor's order, else ValueError.
 
     >>> import numpy as np
     >>> import retrograd as rg
@@ -90,7 +94,7 @@ def as_tensor(data, dtype=None, device=None) -> Tensor:
     check_device(device)
     if isinstance(data, Tensor):
         return data if dtype is None or data.dtype == dtype else registry["to"](data, dtype)
-    if type(data) in namespaces and (dtype is None or data.dtype == dtype):
+    if type(data) in namespaces and (dtype is None or data.dtype == dtype) and data.dtype.isnative:
         return from_numpy(data)
     return tensor(data, dtype)
 
@@ -107,7 +111,8 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None) -> T
     tensor([97, 98], dtype=uint8)
     """
     check_device(device)
-    shares = isinstance(obj, Tensor) or hasattr(obj, "__dlpack__") or backend.is_buffer(obj)
+    native = getattr(getattr(obj, "dtype", None), "isnative", True)
+    shares = native and (isinstance(obj, Tensor) or hasattr(obj, "__dlpack__") or backend.is_buffer(obj))
     source = obj if isinstance(obj, Tensor) or not shares else _constant(backend.as_shared(obj))
     out = as_tensor(source, dtype)
     if copy is False and (not shares or out.dtype != source.dtype):

@@ -1,0 +1,58 @@
+"""Arrays in every way in which NumPy lets them lie in memory, between numbers that belong to nobody."""
+
+import numpy as np
+
+GUARD = 64  # bytes on both sides
+OTHERS = 77  # what each of them holds
+
+
+def inside(x, offset=0):
+    """A copy of x so many bytes behind where vectors would like it, and the memory that it lies in."""
+    memory = np.full(x.nbytes + 2 * GUARD, OTHERS, np.uint8)
+    out = np.ndarray(x.shape, x.dtype, memory, GUARD + offset)
+    out[...] = x
+    return out, memory
+
+
+def plain(x):
+    """Without gaps, in the processor's order of bytes."""
+    return np.array(x, x.dtype.newbyteorder("="), order="C")
+
+
+def beside(x):
+    return inside(x, x.itemsize)[0]
+
+
+def off_by_a_byte(x):
+    return inside(x, 1)[0]
+
+
+def apart(x):
+    """Every second number of a row."""
+    x = np.atleast_1d(x)
+    wide = np.full((*x.shape[:-1], 2 * x.shape[-1] + 1), OTHERS, x.dtype)
+    wide[..., 1::2] = x
+    return wide[..., 1::2]
+
+
+def backwards(x):
+    turned = (..., *(slice(None, None, -1),) * x.ndim)
+    return plain(x[turned])[turned]
+
+
+def by_columns(x):
+    return plain(x.T).T
+
+
+def swapped(x):
+    """In the order of bytes of other processors."""
+    return x.astype(x.dtype.newbyteorder())
+
+
+def repeated(x):
+    """The first number of each row, with a step of zero."""
+    return np.broadcast_to(x[..., :1], x.shape) if x.ndim else x
+
+
+WRITABLE = (plain, beside, off_by_a_byte, apart, backwards, by_columns, swapped)
+LAYOUTS = (*WRITABLE, repeated)

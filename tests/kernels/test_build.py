@@ -1,0 +1,69 @@
+"""Which kernels run: those in C++ if all are there, else their twins in NumPy; never some of both."""
+
+import importlib
+import sys
+from types import ModuleType
+
+import pytest
+
+import retrograd as rg
+from retrograd import kernels
+from retrograd.kernels import twins
+
+needs_compiled = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
+NATIVE = "retrograd.kernels.native"
+
+
+@pytest.fixture
+def again(monkeypatch):
+    """Imports the kernels anew, beside a compiled module that is given, or none."""
+
+    def load(native):
+        monkeypatch.setitem(sys.modules, NATIVE, native)
+        monkeypatch.delitem(sys.modules, "retrograd.kernels")
+        return importlib.import_module("retrograd.kernels")
+
+    monkeypatch.setattr(rg, "kernels", kernels)
+    monkeypatch.setitem(sys.modules, "retrograd.kernels", kernels)
+    monkeypatch.setenv("RETROGRAD_KEEP_MEMORY", "0")
+    monkeypatch.delenv("RETROGRAD_PURE", raising=False)
+    return load
+
+
+def older(*missing):
+    """What was compiled before these kernels were written."""
+    module = ModuleType(NATIVE)
+    vars(module).update({name: found for name, found in vars(twins).items() if name not in missing})
+    return module
+
+
+def test_a_compiled_module_with_all_kernels_is_used(again):
+    found = again(older())
+    assert (found.build, found.compiled) == ("compiled", True)
+    assert found.chosen is sys.modules[NATIVE]
+
+
+def test_without_a_compiled_module_twins_do_the_work(again):
+    found = again(None)
+    assert (found.build, found.compiled, found.chosen) == ("pure", False, twins)
+
+
+@pytest.mark.parametrize("missing", [("gelu",), ("segment_sum", "attend"), ("vector_bytes",)])
+def test_an_older_compiled_module_is_not_used_and_what_it_lacks_is_named(missing, again, capsys):
+    names = ", ".join(sorted(missing))
+    with pytest.warns(UserWarning, match=rf"they lack {names}: NumPy does their work until .* \(make build"):
+        found = again(older(*missing))
+    assert (found.build, found.compiled, found.chosen) == ("outdated", False, twins)
+    assert found.gelu is twins.gelu
+    assert rg.show_config()["kernels"] == "outdated"
+    assert "kernels: outdated" in capsys.readouterr().out
+
+
+def test_where_nothing_compiled_is_wanted_an_older_module_is_not_looked_at(again, monkeypatch):
+    monkeypatch.setenv("RETROGRAD_PURE", "1")
+    assert again(older("gelu")).build == "pure"
+
+
+def test_whatever_twins_offer_is_a_kernel():
+    offered = {name for name, twin in vars(twins).items() if name[0] != "_" and not isinstance(twin, ModuleType)}
+    assert all(getattr(kernels, name) is getattr(kernels.chosen, name) for name in offered)

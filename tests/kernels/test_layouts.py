@@ -1,0 +1,101 @@
+"""Ufuncs compute the same wherever their operands lie, be it in each other's memory."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.kernels.layouts import LAYOUTS, WRITABLE, plain
+
+from retrograd import kernels
+from retrograd.kernels import chosen
+
+pytestmark = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
+
+UFUNCS = [name for name, found in vars(chosen).items() if isinstance(found, np.ufunc)]
+SIZES = st.sampled_from([1, 0, 2, 3, 5, 8, 15, 16, 17, 33, 64, 65])
+IGNORED = -100  # of classes
+
+
+@pytest.fixture(autouse=True, scope="module")
+def two_threads():
+    before = kernels.get_num_threads()
+    kernels.set_num_threads(2)
+    yield
+    kernels.set_num_threads(before)
+
+
+class Call:
+    """A ufunc with operands of random sizes and layouts."""
+
+    def __init__(self, name, draw):
+        self.ufunc, self.draw, self.r = getattr(chosen, name), draw, np.random.default_rng(0)
+        self.types = draw(st.sampled_from(self.ufunc.types)).replace("->", "")
+        signature = self.ufunc.signature or ",".join(["()"] * self.ufunc.nargs)
+        self.core = [re.findall(r"\w+", dims) for dims in re.findall(r"\(([^)]*)\)", signature)]
+        self.sizes = {dim: draw(SIZES) for dims in self.core for dim in dims}
+        self.front = tuple(draw(st.lists(SIZES, max_size=2)))
+        self.operands = [self.laid(k, LAYOUTS, self.broadcast()) for k in range(self.ufunc.nin)]
+
+    def broadcast(self):
+        """Sizes in front of an operand's core, which the others may repeat."""
+        front = [self.draw(st.sampled_from([n, 1])) if n else n for n in self.front]
+        return tuple(front[self.draw(st.integers(0, len(front))) :])
+
+    def laid(self, k, layouts, front):
+        shape = (*front, *(self.sizes[dim] for dim in self.core[k]))
+        numbers = self.r.standard_normal(shape).astype(self.types[k].replace("l", "d").replace("?", "d"))
+        if self.types[k] == "l":
+            numbers = self.classes(k, shape)
+        return self.draw(st.sampled_from(layouts))(np.asarray(numbers > 0 if self.types[k] == "?" else numbers))
+
+    def classes(self, k, shape):
+        """Of rows, or of all of them the one to ignore."""
+        n = self.sizes["n"]
+        return np.full(shape, IGNORED) if n == 0 or k == 2 else self.r.integers(0, n, shape)
+
+    def expected(self):
+        found = self.ufunc(*map(plain, self.operands))
+        return found if isinstance(found, tuple) else (found,)
+
+    def close(self, got, expected):
+        for one, other in zip(got, expected, strict=True):
+            tolerance = 1e-5 if self.types[0] == "f" or self.types[-1] == "f" else 1e-13
+            scale = np.abs(other).max(initial=1, where=np.isfinite(other))
+            np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("name", UFUNCS)
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_operands_and_results_may_lie_anywhere(name, data):
+    call = Call(name, data.draw)
+    expected = call.expected()
+    inputs = [x.copy() for x in call.operands]
+    out = [data.draw(st.sampled_from([None, *WRITABLE])) for _ in expected]
+    out = tuple(lay and lay(np.zeros_like(x)).reshape(np.shape(x)) for lay, x in zip(out, expected, strict=True))
+    got = call.ufunc(*call.operands, out=out)
+    call.close(got if isinstance(got, tuple) else (got,), expected)
+    for x, before in zip(call.operands, inputs, strict=True):
+        np.testing.assert_array_equal(x, before)
+
+
+@pytest.mark.parametrize("name", UFUNCS)
+@settings(max_examples=10, deadline=None)
+@given(data=st.data())
+def test_a_result_may_lie_in_the_memory_of_an_operand(name, data):
+    call = Call(name, data.draw)
+    expected = call.expected()
+    k = data.draw(st.integers(0, call.ufunc.nin - 1))
+    shared, step = call.operands[k], data.draw(st.sampled_from([0, 1, 7]))
+    memory = np.zeros(max(shared.size, *(np.size(x) for x in expected)) + step, shared.dtype.newbyteorder("="))
+    call.operands[k] = memory[: shared.size].reshape(shared.shape)
+    call.operands[k][...] = shared
+    fits = [np.asarray(x).dtype == memory.dtype for x in expected]
+    at = fits.index(True) if True in fits else None
+    out = [None] * len(expected)
+    if at is not None:
+        out[at] = memory[step:][: np.size(expected[at])].reshape(np.shape(expected[at]))
+    got = call.ufunc(*call.operands, out=tuple(out))
+    call.close(got if isinstance(got, tuple) else (got,), expected)
