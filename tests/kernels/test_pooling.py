@@ -14,6 +14,10 @@ ALONE = (1, 1, 0, 1, 1)
 # Images, and windows along each dimension.
 FORMS = {
     "side by side": ((5, 1, 8, 8), (ALONE, (2, 2, 0, 1, 4), (2, 2, 0, 1, 4))),
+    "side by side, odd sizes": ((5, 1, 7, 9), (ALONE, (2, 2, 0, 1, 3), (2, 2, 0, 1, 4))),
+    "side by side, many small": ((150, 1, 4, 4), (ALONE, (2, 2, 0, 1, 2), (2, 2, 0, 1, 2))),
+    "side by side, one": ((9, 1, 3, 3), (ALONE, (2, 2, 0, 1, 1), (2, 2, 0, 1, 1))),
+    "side by side, in long rows": ((3, 1, 6, 71), (ALONE, (2, 2, 0, 1, 3), (2, 2, 0, 1, 35))),
     "overlapping": ((3, 1, 37, 70), (ALONE, (3, 2, 1, 1, 19), (3, 2, 1, 1, 35))),
     "of every place": ((2, 1, 9, 40), (ALONE, (3, 1, 1, 1, 9), (5, 1, 2, 1, 40))),
     "far apart": ((2, 1, 11, 100), (ALONE, (2, 5, 0, 1, 2), (3, 7, 1, 2, 14))),

@@ -1,112 +1,12 @@
 // What is largest in windows of images, where that is, and sums over windows; row after row of the result.
 
-#include <algorithm>
 #include <limits>
-#include <type_traits>
 #include <vector>
 
-#include "loops.hpp"
-#include "tables.hpp"
+#include "squares.hpp"
 
 namespace retrograd {
 namespace {
-
-constexpr npy_intp LANES = 16;
-constexpr bool little_endian = NPY_BYTE_ORDER == NPY_LITTLE_ENDIAN;
-
-npy_intp whole(npy_intp n) { return (n + LANES - 1) / LANES * LANES; }
-
-// x[0]; where a loop takes every second number, it is read with its neighbour, so that memory is read without gaps.
-struct One {};
-struct OfTwo {};
-template <class T, class Step>
-INLINE T read(const T* x, Step) {
-    return *x;
-}
-INLINE float read(const float* x, OfTwo) {
-    uint64_t both;
-    std::memcpy(&both, x, sizeof both);
-    uint32_t bits = static_cast<uint32_t>(little_endian ? both : both >> 32);
-    float first;
-    std::memcpy(&first, &bits, sizeof first);
-    return first;
-}
-INLINE npy_int32 read(const npy_int32* x, OfTwo) {
-    uint64_t both;
-    std::memcpy(&both, x, sizeof both);
-    return static_cast<npy_int32>(little_endian ? both : both >> 32);
-}
-
-// The windows along one dimension: where in the image each begins, and how many places it has there.  Regular ones are
-// known by a formula too: tap k of window i reads place i * stride + k * dilation - before.
-struct Axis {
-    npy_intp size, out, stride, dilation, before, taps;
-    const npy_int64 *first, *count;
-};
-
-struct Windows {
-    Axis axis[3];
-
-    // See `Windows` in windows.py.
-    explicit Windows(const npy_int64* t) {
-        const npy_int64* lists = t + 18;
-        for (int d = 0; d < 3; d++, t += 6) {
-            axis[d] = {t[0], t[1], t[2], t[3], t[4], t[5], lists, lists + t[1]};
-            lists += 2 * t[1];
-        }
-    }
-
-    // Whether a table is as long as it says.
-    static bool complete(const Table& t) { return t.size >= 18 && t.size == 18 + 2 * (t.at[1] + t.at[7] + t.at[13]); }
-
-    npy_intp places() const { return axis[0].size * axis[1].size * axis[2].size; }
-    npy_intp count() const { return axis[0].out * axis[1].out * axis[2].out; }
-    npy_intp rows() const { return axis[0].out * axis[1].out; }
-
-    // A row of an image with what regular windows see on both sides of it, and what makes vectors whole.
-    npy_intp wide() const {
-        const Axis& c = axis[2];
-        return c.before + std::max(whole(c.size), whole(c.out) * c.stride + c.taps * c.dilation) + 1;
-    }
-
-    // Calls f(place where it begins) for each row of the image that windows in a row of the result see.
-    template <class F>
-    INLINE void each_row(npy_intp row, F f) const {
-        const Axis &a = axis[0], &b = axis[1];
-        npy_intp i = row / b.out, j = row % b.out;
-        for (npy_intp k = 0; k < a.count[i]; k++)
-            for (npy_intp l = 0; l < b.count[j]; l++)
-                f(((a.first[i] + k * a.dilation) * b.size + b.first[j] + l * b.dilation) * axis[2].size);
-    }
-
-    // Calls f(window, place in the row, how to read) for all that windows in a row see: for `n` regular ones, more than there are
-    // perhaps, tap after tap.
-    template <class F>
-    INLINE void each_place(npy_intp n, F f) const {
-        const Axis& c = axis[2];
-        if (c.stride == 0) {
-            for (npy_intp j = 0; j < c.out; j++)
-                for (npy_intp k = 0; k < c.count[j]; k++) f(j, c.first[j] + k, One());
-        } else if (c.stride == 1) {
-            each_tap<1, One>(n, f);
-        } else if (c.stride == 2) {
-            each_tap<2, OfTwo>(n, f);
-        } else {
-            each_tap<0, One>(n, f);
-        }
-    }
-
-private:
-    template <npy_intp known, class Step, class F>
-    INLINE void each_tap(npy_intp n, F f) const {
-        const Axis& c = axis[2];
-        for (npy_intp k = 0; k < c.taps; k++) {
-            npy_intp shift = k * c.dilation - c.before;
-            IN_ANY_ORDER
-            for (npy_intp j = 0; j < n; j++) f(j, j * (known ? known : c.stride) + shift, Step());
-        }
-    }
-};
 
 // Rows of images, whole vectors of them: those that end beyond the last image are copied.
 template <class T>
@@ -126,9 +26,6 @@ private:
 };
 
 // ------------------------------------------------------------------------------------------------- what is largest
-
-template <class T>
-using Place = typename std::conditional<sizeof(T) == 4, npy_int32, npy_int64>::type;
 
 // Whether a number at a place takes the place of the best yet: of equals the first does, of NaN the last.
 template <class T>
@@ -209,64 +106,10 @@ private:
     }
 };
 
-enum Wanted { VALUES, PLACES, BACK };
-
-// `out`: the largest numbers; or where they are; or images in which g is added there.
-template <class T>
-struct Maxima {
-    Windows windows;
-    Wanted wanted;
-    npy_intp images;
-    const T *x, *g;
-    void* out;
-};
-
-// Whether windows are two by two, side by side, in images too narrow for vectors.
-bool small_squares(const Windows& w) {
-    auto halves = [](const Axis& a) {
-        return a.taps == 2 && a.stride == 2 && a.dilation == 1 && a.before == 0 && 2 * a.out <= a.size;
-    };
-    return w.axis[0].size == 1 && w.axis[0].out == 1 && halves(w.axis[1]) && halves(w.axis[2]) && w.axis[2].out < LANES;
-}
-
-// Which of four numbers is the largest: of equals the first, of NaN the last.  Which way a branch would go is chance, so
-// that there is none, but for sums that are no numbers.
-template <class T>
-INLINE npy_intp largest_of_four(const T* x) {
-    T low = x[0] < x[1] ? x[1] : x[0], high = x[2] < x[3] ? x[3] : x[2], top = low < high ? high : low;
-    T total = (x[0] + x[1]) + (x[2] + x[3]);
-    if (total != total) {
-        npy_intp found = 0;
-        for (npy_intp k = 1; k < 4; k++) found = x[k] > x[found] || x[k] != x[k] ? k : found;
-        return found;
-    }
-    return npy_intp(x[0] != top) * (1 + npy_intp(x[1] != top) * (1 + npy_intp(x[2] != top)));
-}
-
-// The same for these, without rows of columns.
-template <class T>
-INLINE void largest_of_squares(const Maxima<T>& job, npy_intp begin, npy_intp end) {
-    const npy_intp size = job.windows.axis[2].size, places = job.windows.places(), per = job.windows.axis[2].out;
-    for (npy_intp row = begin * job.windows.rows(); row < end * job.windows.rows(); row++) {
-        const npy_intp n = row / job.windows.rows(), from = row % job.windows.rows() * 2 * size, start = row * per;
-        const T* x = job.x + n * places + from;
-        T* back = static_cast<T*>(job.out) + n * places + from;  // of images, if those are wanted
-        if (job.wanted == BACK && from == 0) std::fill(back, back + places, T(0));
-        for (npy_intp j = 0; j < per; j++) {
-            const T four[] = {x[2 * j], x[2 * j + 1], x[size + 2 * j], x[size + 2 * j + 1]};
-            const npy_intp which = largest_of_four(four), at = which / 2 * size + 2 * j + which % 2;
-            const T best = four[which];
-            if (job.wanted == VALUES) static_cast<T*>(job.out)[start + j] = best;
-            else if (job.wanted == PLACES) static_cast<npy_int64*>(job.out)[start + j] = from + at;
-            else back[at] = job.g[start + j];
-        }
-    }
-}
-
 template <class T>
 INLINE void largest(const Maxima<T>& job, npy_intp begin, npy_intp end) {
     const Windows& w = job.windows;
-    if (small_squares(w)) return largest_of_squares(job, begin, end);
+    if (are_squares(w)) return largest_of_squares(job, begin, end);
     npy_intp per = w.axis[2].out, places = w.places();
     Lines<T> lines(job.x, job.images * places, w.axis[2].size);
     Largest<T> found(w, lines);
