@@ -6,12 +6,14 @@ namespace retrograd {
 namespace {
 
 constexpr npy_intp UNITS = 8, WORK = 1 << 18;
+constexpr npy_intp SHORT = 8, NEAR = 1 << 19;  // vectors of a run, and bytes of a grid, of images that lie side by side
 
 template <class T>
 struct Images {
     Layout layout;
     npy_intp groups, outs, channels, sums;  // per group; how many products a number is the sum of
     npy_intp tall, blocks;                  // rows of a tile; what the channels that a group puts out are cut into
+    npy_intp abreast;                       // images that lie side by side
     const npy_intp* sizes;
     const T *x, *bias;
     PyArrayObject* out;
@@ -26,27 +28,27 @@ struct Images {
     T* tile(npy_intp group, npy_intp row) const { return weights.get() + (group * tiles() * tall + row) * sums; }
 };
 
-// Some rows of a run.
+// Some rows of a run of so many numbers.
 template <class T>
-void sum_rows(const Images<T>& job, npy_intp tall, const T* weights, const T* grid, T* out, npy_intp pitch) {
+void sum_rows(const Images<T>& job, npy_intp tall, const T* weights, const T* grid, npy_intp run, T* out, npy_intp pitch) {
     const auto& sums = tiles<T>().from_runs[tall == 1 ? 0 : tall == 4 ? 1 : 2];
     npy_intp lanes = tiles<T>().lanes, wide;
-    for (npy_intp place = 0; place < job.layout.run; place += wide * lanes) {
-        wide = std::min<npy_intp>(3, (job.layout.run - place + lanes - 1) / lanes);
+    for (npy_intp place = 0; place < run; place += wide * lanes) {
+        wide = std::min<npy_intp>(3, (run - place + lanes - 1) / lanes);
         sums[wide - 1](weights, grid + place, job.begins.data(), job.sums, out + place, pitch);
     }
 }
 
-// A run without what lies between the rows of an image.
+// A run without what lies between the rows of an image; rows along two dimensions lie so far apart.
 template <class T>
-void emit(const Images<T>& job, const T* run, npy_intp image, npy_intp channel) {
+void emit(const Images<T>& job, const T* run, npy_intp down, npy_intp along, npy_intp image, npy_intp channel) {
     const npy_intp *size = PyArray_DIMS(job.out), *step = PyArray_STRIDES(job.out);
     char* to = static_cast<char*>(PyArray_DATA(job.out)) + image * step[0] + channel * step[1];
     T more = job.bias ? job.bias[channel] : T(0);
     for (npy_intp i = 0; i < size[2]; i++)
         for (npy_intp j = 0; j < size[3]; j++) {
             char* there = to + i * step[2] + j * step[3];
-            const T* row = run + i * job.layout.pitch[0] + j * job.layout.pitch[1];
+            const T* row = run + i * down + j * along;
             if (step[4] == sizeof(T))
                 for (npy_intp k = 0; k < size[4]; k++) reinterpret_cast<T*>(there)[k] = row[k] + more;
             else
@@ -65,11 +67,83 @@ void sum_images(const Images<T>& job, npy_intp begin, npy_intp end) {
         const T* filled = grid.fill(job.x + place * job.channels * job.sizes[0] * job.sizes[1] * job.sizes[2]);
         for (npy_intp o = first, tall; o < std::min(job.outs, first + each); o += tall) {
             tall = job.height(o);
-            sum_rows(job, tall, job.tile(group, o), filled, rows.get(), pitch);
+            sum_rows(job, tall, job.tile(group, o), filled, job.layout.run, rows.get(), pitch);
             for (npy_intp i = 0; i < std::min(tall, job.outs - o); i++)
-                emit(job, rows.get() + i * pitch, place / job.groups, group * job.outs + o + i);
+                emit(job, rows.get() + i * pitch, job.layout.pitch[0], job.layout.pitch[1], place / job.groups,
+                     group * job.outs + o + i);
         }
     }
+}
+
+// Small images: a row of one is shorter than a vector, and most of what is computed between rows is cut off.  Of many,
+// vectors have the same place of several images.
+template <class T>
+struct Abreast {
+    const Images<T>& job;
+    npy_intp images, size[3], places;
+    Grid<T> grid;
+    bool gapless;  // an image of the result
+    std::unique_ptr<T[]> rows, turned;
+
+    explicit Abreast(const Images<T>& job)
+        : job(job), images(job.abreast), size{PyArray_DIM(job.out, 2), PyArray_DIM(job.out, 3), PyArray_DIM(job.out, 4)},
+          places(size[0] * size[1] * size[2]), grid(job.layout, job.channels, job.sizes, images),
+          gapless(true), rows(new T[job.tall * places * images + BEYOND]), turned(new T[places * images]) {
+        npy_intp apart = sizeof(T);
+        for (int d = 2; d >= 0; apart *= size[d--])
+            if (size[d] > 1 && PyArray_STRIDE(job.out, 2 + d) != apart) gapless = false;
+    }
+
+    // One group of some images.
+    void sum(npy_intp first, npy_intp count, npy_intp group) {
+        npy_intp volume = job.channels * job.sizes[0] * job.sizes[1] * job.sizes[2];
+        const T* filled = grid.fill_abreast(job.x + (first * job.groups + group) * volume, job.groups * volume, count);
+        for (npy_intp o = 0, tall; o < job.outs; o += tall) {
+            tall = job.height(o);
+            T* to = rows.get();
+            for (npy_intp i = 0; i < size[0]; i++)
+                for (npy_intp j = 0; j < size[1]; j++)
+                    for (npy_intp k = 0; k < size[2]; k++, to += images)
+                        sum_rows(job, tall, job.tile(group, o),
+                                 filled + (i * job.layout.pitch[0] + j * job.layout.pitch[1] + k) * images, count, to,
+                                 places * images);
+            for (npy_intp i = 0; i < std::min(tall, job.outs - o); i++)
+                emit_all(rows.get() + i * places * images, first, count, group * job.outs + o + i);
+        }
+    }
+
+    // One channel of all images: straight to where it belongs, if the places of an image have no gaps there.
+    void emit_all(T* from, npy_intp first, npy_intp count, npy_intp channel) {
+        if (!gapless) {
+            transposed(from, images, places, count, turned.get(), places);
+            for (npy_intp n = 0; n < count; n++)
+                emit(job, turned.get() + n * places, size[1] * size[2], size[2], first + n, channel);
+            return;
+        }
+        const T more = job.bias ? job.bias[channel] : T(0);
+        for (npy_intp k = 0; job.bias && k < places * images; k++) from[k] += more;
+        const npy_intp* step = PyArray_STRIDES(job.out);
+        char* to = static_cast<char*>(PyArray_DATA(job.out)) + first * step[0] + channel * step[1];
+        transposed(from, images, places, count, reinterpret_cast<T*>(to), step[0] / npy_intp(sizeof(T)));
+    }
+};
+
+// Units of work: one group of as many images as lie side by side.
+template <class T>
+void sum_abreast(const Images<T>& job, npy_intp begin, npy_intp end) {
+    Abreast<T> abreast(job);
+    for (npy_intp unit = begin; unit < end; unit++) {
+        npy_intp first = unit / job.groups * job.abreast;
+        abreast.sum(first, std::min(job.abreast, PyArray_DIM(job.out, 0) - first), unit % job.groups);
+    }
+}
+
+// How many images to lay side by side: two vectors of them, or one where there are no more, if the cache holds the grid; else 1.
+template <class T>
+npy_intp abreast(const Images<T>& job, npy_intp images) {
+    npy_intp lanes = tiles<T>().lanes, together = images < 2 * lanes ? lanes : 2 * lanes;
+    bool fits = job.layout.volume(job.channels) * together * npy_intp(sizeof(T)) <= NEAR;
+    return fits && job.layout.run <= SHORT * lanes && images >= lanes ? together : 1;
 }
 
 // Weights of any strides, (groups, outs, channels, 3 dimensions of taps), as tiles.
@@ -98,15 +172,22 @@ void pack(Images<T>& job, PyArrayObject* w) {
 template <class T>
 void images(const npy_int64* table, PyArrayObject* x, PyArrayObject* w, const void* bias, PyArrayObject* out) {
     const npy_intp* form = PyArray_DIMS(w);
-    Images<T> job{Layout(table), form[0], form[1], form[2], 0, tiles<T>().tall, 1,
+    Images<T> job{Layout(table), form[0], form[1], form[2], 0, tiles<T>().tall, 1, 1,
                   PyArray_DIMS(x) + 2, static_cast<const T*>(PyArray_DATA(x)), static_cast<const T*>(bias), out, {}, {}};
     job.sums = job.channels * job.layout.taps;
     job.begins = job.layout.begins(job.channels);
-    npy_intp units = PyArray_DIM(x, 0) * job.groups;
-    job.blocks = std::max<npy_intp>(1, std::min(job.tiles(), UNITS / units));
+    npy_intp images = PyArray_DIM(x, 0), units = images * job.groups;
+    job.abreast = abreast(job, images);
+    for (npy_intp& begin : job.begins) begin *= job.abreast;
     pack(job, w);
-    npy_intp work = job.sums * job.layout.run * job.outs / job.blocks;
-    share(units * job.blocks, WORK / work + 1, [&](npy_intp begin, npy_intp end) { sum_images(job, begin, end); });
+    npy_intp work = job.sums * job.layout.run * job.outs;
+    if (job.abreast > 1) {
+        units = (images + job.abreast - 1) / job.abreast * job.groups;
+        share(units, WORK / (work * job.abreast) + 1, [&](npy_intp begin, npy_intp end) { sum_abreast(job, begin, end); });
+    } else {
+        job.blocks = std::max<npy_intp>(1, std::min(job.tiles(), UNITS / units));
+        share(units * job.blocks, WORK * job.blocks / work + 1, [&](npy_intp begin, npy_intp end) { sum_images(job, begin, end); });
+    }
 }
 
 // Images, weights (groups, outs, channels, 3 dimensions of taps), a bias or nothing, and what comes out.

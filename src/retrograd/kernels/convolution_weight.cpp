@@ -13,6 +13,7 @@ struct Weights {
     Layout layout;
     npy_intp images, groups, outs, channels;  // outs and channels of a group
     npy_intp spans, blocks;                   // what images and what the channels of a group are cut into
+    npy_intp together;                        // images whose places are summed up before sums leave registers
     npy_intp lanes, high;
     std::vector<npy_intp> begins;  // of rows
     const npy_intp* sizes;
@@ -26,21 +27,6 @@ struct Weights {
     npy_intp places() const { return layout.rows * layout.cols; }
     npy_intp units() const { return groups * spans * blocks; }
 };
-
-// Places of some rows of y as rows of `columns` numbers.
-template <class T>
-void transposed(const T* y, npy_intp pitch, npy_intp rows, npy_intp places, T* out, npy_intp columns) {
-    npy_intp lanes = tiles<T>().lanes;
-    npy_intp whole = rows / lanes * lanes, p = 0;
-    for (; p + lanes <= places; p += lanes) {
-        for (npy_intp o = 0; o < whole; o += lanes)
-            tiles<T>().turn(y + o * pitch + p, pitch, out + p * columns + o, columns);
-        for (npy_intp o = whole; o < rows; o++)
-            for (npy_intp k = p; k < p + lanes; k++) out[k * columns + o] = y[o * pitch + k];
-    }
-    for (npy_intp o = 0; o < rows; o++)
-        for (npy_intp k = p; k < places; k++) out[k * columns + o] = y[o * pitch + k];
-}
 
 // Adds to a unit's sums what some places of an image give.
 template <class T>
@@ -57,52 +43,74 @@ template <class T>
 void sum_weights(Weights<T>& job, npy_intp begin, npy_intp end) {
     npy_intp each = job.each(), padded = job.padded(), columns = job.columns(), places = job.places();
     npy_intp volume = job.sizes[0] * job.sizes[1] * job.sizes[2];
-    Grid<T> grid(job.layout, each, job.sizes);
-    std::unique_ptr<T[]> turned(new T[std::min(places, PLACES) * columns]());
+    Grid<T> grid(job.layout, each, job.sizes, 1, job.together);
+    const T* filled = grid.at(0);
+    std::unique_ptr<T[]> turned(new T[std::min(job.together * places, PLACES) * columns]());
     const std::vector<npy_intp> begins = job.layout.begins(each);
     std::vector<const T*> taps(padded);
+    const npy_intp rows = job.together > 1 ? job.together * job.layout.rows : std::max<npy_intp>(1, PLACES / job.layout.cols);
+    const npy_intp cols = std::min(PLACES, job.layout.cols);
     for (npy_intp unit = begin; unit < end; unit++) {
         npy_intp block = unit % job.blocks, span = unit / job.blocks % job.spans, group = unit / job.blocks / job.spans;
         job.sums[unit].reset(new T[padded * columns]());
         npy_intp first = std::min(block * each, job.channels - each);  // the last block may do some once more
-        for (npy_intp n = span * job.images / job.spans; n < (span + 1) * job.images / job.spans; n++) {
-            const T* filled = grid.fill(job.x + ((n * job.groups + group) * job.channels + first) * volume);
+        npy_intp last = (span + 1) * job.images / job.spans, some;
+        for (npy_intp n = span * job.images / job.spans; n < last; n += some) {
+            some = std::min(job.together, last - n);
+            for (npy_intp i = 0; i < some; i++)
+                grid.fill(job.x + (((n + i) * job.groups + group) * job.channels + first) * volume, i);
             const T* y = job.y + (n * job.groups + group) * job.outs * places;
-            npy_intp rows = std::max<npy_intp>(1, PLACES / job.layout.cols);
-            for (npy_intp r = 0; r < job.layout.rows; r += rows) {
-                npy_intp some = std::min(rows, job.layout.rows - r), cols = std::min(PLACES, job.layout.cols);
+            for (npy_intp r = 0; r < some * job.layout.rows; r += rows) {
+                npy_intp high = std::min(rows, some * job.layout.rows - r);
                 for (npy_intp c = 0; c < job.layout.cols; c += cols) {
-                    npy_intp width = std::min(cols, job.layout.cols - c);
+                    npy_intp width = std::min(cols, job.layout.cols - c), count = high * width / some;
                     for (npy_intp k = 0; k < padded; k++)
                         taps[k] = filled + c + begins[std::min<npy_intp>(k, begins.size() - 1)];
-                    transposed(y + r * job.layout.cols + c, places, job.outs, some * width, turned.get(), columns);
-                    sum_places(job, taps.data(), r, some, width, turned.get(), job.sums[unit].get());
+                    for (npy_intp i = 0; i < some; i++)
+                        transposed(y + i * job.groups * job.outs * places + r * job.layout.cols + c, places, job.outs, count,
+                                   turned.get() + i * count * columns, columns);
+                    sum_places(job, taps.data(), r, high, width, turned.get(), job.sums[unit].get());
                 }
             }
         }
     }
 }
 
+// Adds up the sums of images that lie in the first span.
+template <class T>
+void add_spans(const Weights<T>& job) {
+    npy_intp padded = job.padded(), columns = job.columns();
+    share(job.groups * job.blocks * padded, ENOUGH / (columns * job.spans), [&](npy_intp begin, npy_intp end) {
+        for (npy_intp row = begin; row < end; row++) {
+            npy_intp head = row / padded, unit = head / job.blocks * job.spans * job.blocks + head % job.blocks;
+            npy_intp at = row % padded * columns;
+            T* to = job.sums[unit].get() + at;
+            for (npy_intp s = 1; s < job.spans; s++) {
+                const T* from = job.sums[unit + s * job.blocks].get() + at;
+                for (npy_intp k = 0; k < columns; k++) to[k] += from[k];
+            }
+        }
+    });
+}
+
 // The sums of all units, in their order, as the weight (groups, outs, channels, taps).
 template <class T>
 void collect(const Weights<T>& job) {
     npy_intp each = job.each(), taps = job.layout.taps, columns = job.columns(), one = job.channels * taps;
-    share(job.groups * job.outs, ENOUGH / one, [&](npy_intp begin, npy_intp end) {
-        for (npy_intp o = begin; o < end; o++) {
-            T* to = job.out + o * one;
-            std::fill(to, to + one, T(0));
-            for (npy_intp unit = o / job.outs * job.spans * job.blocks, u = 0; u < job.spans * job.blocks; u++) {
-                npy_intp block = u % job.blocks, first = std::min(block * each, job.channels - each);
-                const T* from = job.sums[unit + u].get() + o % job.outs;
-                for (npy_intp k = (block * each - first) * taps; k < each * taps; k++) to[first * taps + k] += from[k * columns];
-            }
+    if (job.spans > 1) add_spans(job);
+    share(job.groups * job.blocks, ENOUGH / (job.outs * each * taps), [&](npy_intp begin, npy_intp end) {
+        for (npy_intp head = begin; head < end; head++) {
+            npy_intp group = head / job.blocks, block = head % job.blocks;
+            npy_intp first = std::min(block * each, job.channels - each), once = (block * each - first) * taps;
+            const T* from = job.sums[group * job.spans * job.blocks + block].get() + once * columns;
+            transposed(from, columns, each * taps - once, job.outs, job.out + group * job.outs * one + first * taps + once, one);
         }
     });
 }
 
 template <class T>
 void weights(const npy_int64* table, PyArrayObject* x, PyArrayObject* y, PyArrayObject* out, npy_intp groups) {
-    Weights<T> job{Layout(table), PyArray_DIM(x, 0), groups, PyArray_DIM(y, 1) / groups, PyArray_DIM(x, 1) / groups, 1, 1,
+    Weights<T> job{Layout(table), PyArray_DIM(x, 0), groups, PyArray_DIM(y, 1) / groups, PyArray_DIM(x, 1) / groups, 1, 1, 1,
                    tiles<T>().lanes, tiles<T>().high, {}, PyArray_DIMS(x) + 2,
                    static_cast<const T*>(PyArray_DATA(x)), static_cast<const T*>(PyArray_DATA(y)),
                    static_cast<T*>(PyArray_DATA(out)), {}};
@@ -110,7 +118,9 @@ void weights(const npy_int64* table, PyArrayObject* x, PyArrayObject* y, PyArray
     job.spans = std::max<npy_intp>(1, std::min(job.images, most));
     job.blocks = std::max<npy_intp>(1, std::min(job.channels, UNITS / (job.spans * groups)));
     job.blocks = (job.channels + job.each() - 1) / job.each();
-    job.begins.assign(job.layout.row, job.layout.row + job.layout.rows);
+    job.together = std::max<npy_intp>(1, std::min((job.images + job.spans - 1) / job.spans, PLACES / job.places()));
+    for (npy_intp i = 0; i < job.together; i++)
+        for (npy_intp r = 0; r < job.layout.rows; r++) job.begins.push_back(i * job.layout.volume(job.each()) + job.layout.row[r]);
     job.sums.resize(job.units());
     npy_intp work = job.padded() * job.columns() * job.places() * job.images / job.spans;
     share(job.units(), WORK / work + 1, [&](npy_intp begin, npy_intp end) { sum_weights(job, begin, end); });

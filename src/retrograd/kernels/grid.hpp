@@ -32,6 +32,8 @@ struct Layout {
         return good;
     }
 
+    npy_intp volume(npy_intp channels) const { return parts * channels * length; }
+
     // Where each tap of each of so many channels begins to read.
     std::vector<npy_intp> begins(npy_intp channels) const {
         std::vector<npy_intp> found;
@@ -41,19 +43,45 @@ struct Layout {
     }
 };
 
+// Places of some rows of a matrix as rows of `columns` numbers.
+template <class T>
+inline void transposed(const T* from, npy_intp pitch, npy_intp rows, npy_intp places, T* out, npy_intp columns) {
+    npy_intp lanes = tiles<T>().lanes;
+    npy_intp whole = rows / lanes * lanes, p = 0;
+    for (; p + lanes <= places; p += lanes) {
+        for (npy_intp o = 0; o < whole; o += lanes)
+            tiles<T>().turn(from + o * pitch + p, pitch, out + p * columns + o, columns);
+        for (npy_intp o = whole; o < rows; o++)
+            for (npy_intp k = p; k < p + lanes; k++) out[k * columns + o] = from[o * pitch + k];
+    }
+    for (npy_intp o = 0; o < rows; o++)
+        for (npy_intp k = p; k < places; k++) out[k * columns + o] = from[o * pitch + k];
+}
+
+// The grids of some images one after the other; or one of several, at each place the numbers of all of them side by side.
 template <class T>
 class Grid {
 public:
-    Grid(const Layout& layout, npy_intp channels, const npy_intp* sizes)
-        : layout(layout), channels(channels), sizes(sizes),
-          memory(new T[layout.parts * channels * layout.length + BEYOND]()) {}
+    Grid(const Layout& layout, npy_intp channels, const npy_intp* sizes, npy_intp abreast = 1, npy_intp grids = 1)
+        : layout(layout), channels(channels), sizes(sizes), abreast(abreast), places(sizes[0] * sizes[1] * sizes[2]),
+          memory(new T[layout.volume(channels) * abreast * grids + BEYOND]()),
+          side_by_side(abreast > 1 ? new T[places * abreast]() : nullptr) {}
 
-    // The grid with some channels of an image in it; what no image covers stays zero.
-    const T* fill(const T* image) {
-        for (npy_intp p = 0; p < layout.parts; p++)
-            for (npy_intp c = 0; c < channels; c++)
-                channel(layout.part + 9 * p, image + c * sizes[0] * sizes[1] * sizes[2],
-                        memory.get() + (p * channels + c) * layout.length);
+    T* at(npy_intp grid) const { return memory.get() + grid * layout.volume(channels); }
+
+    // A grid with some channels of an image in it; what no image covers stays zero.
+    const T* fill(const T* image, npy_intp grid = 0) {
+        T* out = at(grid);
+        for (npy_intp c = 0; c < channels; c++) each_part(image + c * places, c, out);
+        return out;
+    }
+
+    // The same for images side by side, which lie so far apart.
+    const T* fill_abreast(const T* image, npy_intp apart, npy_intp images) {
+        for (npy_intp c = 0; c < channels; c++) {
+            transposed(image + c * places, apart, images, places, side_by_side.get(), abreast);
+            each_part(side_by_side.get(), c, memory.get());
+        }
         return memory.get();
     }
 
@@ -61,24 +89,32 @@ private:
     const Layout& layout;
     npy_intp channels;
     const npy_intp* sizes;
-    std::unique_ptr<T[]> memory;
+    npy_intp abreast, places;
+    std::unique_ptr<T[]> memory, side_by_side;
+
+    void each_part(const T* image, npy_intp c, T* out) {
+        for (npy_intp p = 0; p < layout.parts; p++)
+            channel(layout.part + 9 * p, image, out + (p * channels + c) * layout.length * abreast);
+    }
 
     void channel(const npy_int64* part, const T* image, T* out) {
         for (npy_intp i = part[0]; i < part[1]; i++)
             for (npy_intp j = part[3]; j < part[4]; j++) {
                 npy_intp down = part[2] + (i - part[0]) * layout.step[0];
                 npy_intp along = part[5] + (j - part[3]) * layout.step[1];
-                copy(image + (down * sizes[1] + along) * sizes[2] + part[8],
-                     out + i * layout.pitch[0] + j * layout.pitch[1] + part[6], part[7] - part[6]);
+                copy(image + ((down * sizes[1] + along) * sizes[2] + part[8]) * abreast,
+                     out + (i * layout.pitch[0] + j * layout.pitch[1] + part[6]) * abreast, part[7] - part[6]);
             }
     }
 
     void copy(const T* from, T* to, npy_intp n) {
         npy_intp step = layout.step[2];
         if (step == 1)
-            for (npy_intp k = 0; k < n; k++) to[k] = from[k];
-        else
+            for (npy_intp k = 0; k < n * abreast; k++) to[k] = from[k];
+        else if (abreast == 1)
             for (npy_intp k = 0; k < n; k++) to[k] = from[k * step];
+        else
+            for (npy_intp k = 0; k < n; k++) std::copy(from + k * step * abreast, from + (k * step + 1) * abreast, to + k * abreast);
     }
 };
 
