@@ -1,6 +1,7 @@
 """The backward pass: sums over paths, memory, freed and changed values, depth, and which nodes are run."""
 
 import gc
+import tracemalloc
 import weakref
 
 import numpy as np
@@ -117,6 +118,41 @@ def test_gradients_of_two_leaves_never_share_memory():
     assert not np.shares_memory(a.grad.value, b.grad.value)
     assert_close(a.grad, [2.0, 2.0])
     assert_close(b.grad, [2.0, 2.0])
+
+
+@pytest.fixture
+def doubled():
+    """An operator of a list whose rule gives every member the same tensor."""
+
+    @op("doubled(Tensor[] tensors) -> Tensor")
+    class doubled(Definition):
+        """Twice the sum."""
+
+        def impl(xp, *tensors):
+            return sum(tensors) * 2
+
+        def vjp_tensors(g, tensors):
+            return [g * 2] * len(tensors)
+
+    yield registry["doubled"]
+    del registry["doubled"]
+
+
+@pytest.mark.parametrize("watched", [False, True])
+@pytest.mark.parametrize("count", [1, 3])
+def test_gradients_of_a_list_share_no_memory_and_one_that_nobody_shares_is_kept(doubled, count, watched):
+    leaves = [rg.ones(1 << 17).requires_grad_(True) for _ in range(count)]
+    if watched:
+        leaves[0].register_post_accumulate_grad_hook(lambda _: None)
+    out, g = doubled(leaves), rg.ones(1 << 17)
+    tracemalloc.start()
+    out.backward(g)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert count > 1 or watched or peak < 1.5 * g.value.nbytes
+    for i, x in enumerate(leaves):
+        assert_close(x.grad, 2 * g)
+        assert not any(np.shares_memory(x.grad.value, other.grad.value) for other in leaves[:i])
 
 
 def test_accumulating_leaves_the_cotangent_that_the_user_gave_alone():

@@ -167,8 +167,8 @@ def norm_rows_grad(g, x, weight, eps, center):
     """The derivatives of `norm_rows` by x, by the weight and by the bias, times g."""
     rows = (*weight.shape[:-1], math.prod(x.shape[weight.ndim - 1 : -1]), x.shape[-1])
     number = x.dtype.type
-    found = kernels.norm_grad_rows(g.reshape(rows), x.reshape(rows), weight, number(eps), number(center))
-    return found[0].reshape(x.shape), found[1], found[2]
+    dx, *sums = kernels.norm_grad_rows(g.reshape(rows), x.reshape(rows), weight, number(eps), number(center))
+    return (dx if rows == x.shape else dx.reshape(x.shape), *sums)  # a view is nothing that the engine may keep
 
 
 def logsumexp(x, dim, keepdim):

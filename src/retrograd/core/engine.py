@@ -216,7 +216,8 @@ class Pass:
                 gi = fn.pull(i, g)
             if gi is not None:
                 if isinstance(edge, TensorBase):
-                    self.arrive(edge, gi, members is None and self.in_place and is_fresh(gi, g))
+                    fresh = self.in_place and is_fresh(gi, g) and (members is None or is_once(gi, members))
+                    self.arrive(edge, gi, fresh)
                 else:
                     self.deliver(edge, 0 if fn.numbers is None else fn.numbers[i], gi)
 
@@ -233,13 +234,14 @@ class Pass:
         results = proceed(fn, gs)
         if fn._hooks is not None and fn._hooks.after:
             results = run_after(fn._hooks, results, gs)
-        ours = self.in_place and fn._hooks is None and fn.rules is not None and not fn.listed and len(gs) == 1
+        ours = self.in_place and fn._hooks is None and fn.rules is not None and len(gs) == 1
         for i, edge in enumerate(fn.edges):
             if edge is None or (self.needed is not None and edge not in self.needed):
                 continue
             if results[i] is not None:
                 if isinstance(edge, TensorBase):
-                    self.arrive(edge, results[i], ours and is_fresh(results[i], gs[0]))
+                    fresh = ours and is_fresh(results[i], gs[0]) and (not fn.listed or is_once(results[i], results))
+                    self.arrive(edge, results[i], fresh)
                 else:
                     self.deliver(edge, 0 if fn.numbers is None else fn.numbers[i], results[i])
             elif fn.rules is None or g is None:
@@ -343,6 +345,11 @@ def is_fresh(result, g):
     if result is g or type(g) is tuple or type(result.value) is not ndarray:
         return False
     return result.value is not g.value and result.value.base is None
+
+
+def is_once(result, results):
+    """Whether no other of a rule's results has the same memory, given that it is memory of their own."""
+    return sum([other is not None and other.value is result.value for other in results]) == 1
 
 
 def materialize(fn, slots):

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "loops.hpp"
+#include "vectors.hpp"
 
 namespace retrograd {
 
@@ -12,14 +12,18 @@ constexpr npy_intp PIECE = 1024;
 template <class T>
 constexpr npy_intp LANES = 128 / sizeof(T);
 
-// The sum of some lanes, a power of two: halves are added until one is left.
+// The sum of some lanes, a power of two: halves are added until one is left.  Of plain loops over halves, which it
+// unrolls first, the compiler makes hundreds of shuffles.
 template <npy_intp count, class T>
 INLINE T folded(T* lanes) {
-    if constexpr (count > 1) {
-        for (npy_intp k = 0; k < count / 2; k++) lanes[k] += lanes[k + count / 2];
-        folded<count / 2>(lanes);
+    constexpr npy_intp half = count / 2;
+    if constexpr (half * sizeof(T) >= 16) {
+        using V = Vector<T, half * sizeof(T)>;
+        V::at(lanes) += V::at(lanes + half);
+        return folded<half>(lanes);
     }
-    return lanes[0];
+    for (npy_intp k = 0; k < half; k++) lanes[k] += lanes[k + half];
+    return half > 1 ? lanes[0] + lanes[1] : lanes[0];
 }
 
 // Rows that come soon, to be asked for while those before them are read: the processor's own guesses end with a row.
@@ -43,13 +47,17 @@ struct Soon<T, 0> {
 // to(0), to(1), ...
 template <class T, int count>
 struct SumsOf {
+    using V = Vector<T, 64>;  // zeros by way of it are no call of memset, which takes as long as half of a short row
     double total[count] = {};
 
     template <class F, int rows = 0>
     INLINE SumsOf(npy_intp n, F add, Soon<T, rows> soon = {}) {
         for (npy_intp start = 0; start < n; start += PIECE) {
             npy_intp end = n - start < PIECE ? n : start + PIECE, i = start;
-            T lanes[count][LANES<T>] = {};
+            T lanes[count][LANES<T>];
+            UNROLL
+            for (int which = 0; which < count; which++)
+                for (npy_intp k = 0; k < LANES<T>; k += LANES<T> / 2) V::at(&lanes[which][k]) = typename V::type{};
             for (; i + LANES<T> <= end; i += LANES<T>) {
                 soon.fetch(i, LANES<T>);
                 for (npy_intp k = 0; k < LANES<T>; k++) add(i + k, [&](int which) -> T& { return lanes[which][k]; });

@@ -164,4 +164,6 @@ def normed(x, ndim, weight, bias, eps, center=True):
     lead, count = math.prod(x.shape[: x.ndim - ndim]), math.prod(x.shape[x.ndim - ndim :])
     weight = registry["ones"]((count,), dtype=x.dtype) if weight is None else reshape(weight, (count,))
     bias = registry["zeros"]((count,), dtype=x.dtype) if bias is None else reshape(bias, (count,))
+    if ndim == 1 < x.ndim:
+        return norm_rows([x, weight, bias], eps=eps, center=center)
     return reshape(norm_rows([reshape(x, (lead, count)), weight, bias], eps=eps, center=center), x.shape)
