@@ -17,28 +17,35 @@ import numpy as np  # noqa: TID251 (where its headers are)
 
 ROOT = Path(__file__).parents[1]
 FLAGS = ["-std=c++17", "-O1", "-g", "-fno-omit-frame-pointer", "-fno-math-errno", "-fno-trapping-math", "-fPIC"]
-FLAGS += ["-shared", "-DRETROGRAD_NO_CLONES", "-pthread", "-fno-sanitize-recover=all"]
+FLAGS += ["-shared", "-DRETROGRAD_NO_CLONES", "-D_GLIBCXX_ASSERTIONS", "-pthread", "-fno-sanitize-recover=all"]
 KINDS = {  # by name: what the compiler is told, and what the library is
-    "address": (["-fsanitize=address,undefined"], {"ASAN_OPTIONS": "detect_leaks=0"}),
+    "address": (["-fsanitize=address,undefined,float-cast-overflow"], {"ASAN_OPTIONS": "detect_leaks=0"}),
     "thread": (["-fsanitize=thread"], {"TSAN_OPTIONS": "halt_on_error=1 die_after_fork=0"}),
 }
 LIBRARY = {"address": "libasan.so", "thread": "libtsan.so"}
 
 # What goes through kernels hard.  Where there is no memory, sanitizers end the process.
-HARD = (
-    "activation",
-    "conv",
-    "index",
-    "losses",
-    "matrices",
-    "normalize",
-    "nn_ops",
-    "pool",
-    "products",
-    "random",
-    "scatter",
-)
-TESTS = ["tests/kernels", "--deselect=tests/kernels/test_memory.py", *(f"tests/ops/test_{name}.py" for name in HARD)]
+HARD = {
+    "backend": ["numpy", "special"],
+    "nested": ["attention", "products", "reductions", "scans", "segments"],
+    "nn": ["rnn", "transformers"],
+    "ops": [
+        "activation",
+        "conv",
+        "index",
+        "losses",
+        "matrices",
+        "normalize",
+        "pool",
+        "products",
+        "random",
+        "scatter",
+        "strides",
+    ],
+    "optim": ["in_one_pass", "optimizers"],
+}
+TESTS = ["tests/kernels", "--deselect=tests/kernels/test_memory.py"]
+TESTS += [f"tests/{part}/test_{name}.py" for part, names in HARD.items() for name in names]
 
 
 def built(kind: str, march: str) -> Path:

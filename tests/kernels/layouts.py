@@ -8,6 +8,8 @@ OTHERS = 77  # what each of them holds
 
 def inside(x, offset=0):
     """A copy of x so many bytes behind where vectors would like it, and the memory that it lies in."""
+    if x.dtype.hasobject:
+        raise TypeError("objects do not lie just anywhere")
     memory = np.full(x.nbytes + 2 * GUARD, OTHERS, np.uint8)
     out = np.ndarray(x.shape, x.dtype, memory, GUARD + offset)
     out[...] = x

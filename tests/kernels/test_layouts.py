@@ -99,3 +99,31 @@ def test_a_result_may_lie_in_the_memory_of_an_operand(name, data):
         out[at] = memory[step:][: np.size(expected[at])].reshape(np.shape(expected[at]))
     got = call.ufunc(*call.operands, out=tuple(out))
     call.close(got if isinstance(got, tuple) else (got,), expected)
+
+
+def operand(draw, shape):
+    if draw(st.booleans()):
+        return draw(st.sampled_from([0, 3, -2.5, 2**70, 1e300, True, np.float32(2), np.float64(0.1)]))
+    numbers = np.random.default_rng(1).standard_normal(shape) + 4
+    return draw(st.sampled_from(LAYOUTS))(numbers.astype(draw(st.sampled_from(["f4", "f8", "i8", "c16"]))))
+
+
+def outcome(function, pair):
+    """The dtype and the numbers, or the kind of error."""
+    try:
+        with np.errstate(all="ignore"):
+            out = function(*pair)
+    except (TypeError, OverflowError) as error:
+        return type(error), 0
+    return out.dtype, out
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "true_divide"])
+@settings(max_examples=50, deadline=None)
+@given(data=st.data())
+def test_arithmetic_is_that_of_numpy_wherever_operands_lie(name, data):
+    shape = tuple(data.draw(st.lists(SIZES, max_size=2)))
+    pair = [operand(data.draw, shape) for _ in range(2)]
+    got, expected = (outcome(getattr(module, name), pair) for module in (chosen, np))
+    assert got[0] == expected[0]
+    np.testing.assert_array_equal(got[1], expected[1])

@@ -1,5 +1,6 @@
 """Functions of arrays that are told what does not fit: an error, or nothing, but never a number in others' memory."""
 
+import sys
 import warnings
 from types import SimpleNamespace
 
@@ -136,7 +137,7 @@ def movable(a):
 
 
 def run(name, arguments, written):
-    """Whether a call was taken; what is not its own must stay what it is."""
+    """Whether a call was taken; what is not its own must stay what it is, and nobody holds its arrays any longer."""
     held, memories = list(arguments), []
     first = len(arguments) - written
     for k, a in enumerate(arguments):
@@ -144,12 +145,14 @@ def run(name, arguments, written):
             held[k], memory = layouts.inside(a)
             own = slice(layouts.GUARD, layouts.GUARD + a.nbytes if k >= first else layouts.GUARD)
             memories.append((memory, own, memory.copy()))
+    counts = [sys.getrefcount(a) for a in held if isinstance(a, np.ndarray)]
     try:
         getattr(chosen, name)(*held)
     except ERRORS:
         taken = False
     else:
         taken = True
+    assert [sys.getrefcount(a) for a in held if isinstance(a, np.ndarray)] == counts
     for memory, own, before in memories:
         memory[own] = before[own] = 0
         np.testing.assert_array_equal(memory, before)

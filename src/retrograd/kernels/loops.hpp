@@ -59,7 +59,6 @@ bool released(F work) {
     } catch (const std::bad_alloc&) {
         enough = false;
     }
-    std::feclearexcept(FE_ALL_EXCEPT);
     Py_END_ALLOW_THREADS;
     if (!enough) PyErr_NoMemory();
     return enough;

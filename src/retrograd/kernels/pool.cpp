@@ -11,9 +11,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
+#include <exception>
 #include <mutex>
 #include <new>
-#include <system_error>
 #include <thread>
 
 #if !defined(_WIN32)
@@ -106,7 +106,7 @@ private:
     void start(int wanted) {
         try {
             for (; workers < wanted; workers++) std::thread([this] { help(); }).detach();
-        } catch (const std::system_error&) {  // the system has no more threads: those that there are do the work
+        } catch (const std::exception&) {  // the system has no more threads, or no memory: those that there are do the work
         }
     }
 
