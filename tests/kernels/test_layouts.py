@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kernels.layouts import LAYOUTS, WRITABLE, plain
 
 from retrograd import kernels
 from retrograd.kernels import chosen
+
+from .layouts import LAYOUTS, WRITABLE, plain
 
 pytestmark = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
 

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kernels import layouts
 
 from retrograd import kernels
 from retrograd.kernels import chosen
 from retrograd.kernels.grids import plan_of
 from retrograd.kernels.windows import windows_of
+
+from . import layouts
 
 pytestmark = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
 
