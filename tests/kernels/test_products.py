@@ -48,9 +48,15 @@ def test_the_result_goes_where_it_is_asked_for(dtype):
     chosen.multiply_matrices(a, b, out=place[:, ::2])
     np.testing.assert_array_equal(place[:, ::2], chosen.multiply_matrices(a, b))
     assert not place[:, 1::2].any()
-    square = numbers((20, 20), dtype)
-    expected = chosen.multiply_matrices(square, square)
-    np.testing.assert_array_equal(chosen.multiply_matrices(square, square, out=square), expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("rows", "size"), [(20, 20), (16, 16), (64, 48), (8, 600)])
+def test_the_result_may_go_where_an_operand_is(rows, size, dtype):
+    a, b = numbers((2, rows, size), dtype), numbers((2, size, size), dtype)
+    expected, squares = chosen.multiply_matrices(a, b), chosen.multiply_matrices(b, b)
+    np.testing.assert_array_equal(chosen.multiply_matrices(a, b, out=a), expected)
+    np.testing.assert_array_equal(chosen.multiply_matrices(b, b, out=b), squares)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
