@@ -55,11 +55,20 @@ CALLS = {
     "segment_max": [((x(2, 6, 3), ends(0, 2, 2, 6), x(2, 3, 3)), 1)],
     "segment_softmax": [((x(2, 6, 3), ends(0, 2, 2, 6), x(2, 6, 3)), 1)],
     "segment_log_softmax": [((x(2, 6, 3), ends(0, 2, 2, 6), x(2, 6, 3)), 1)],
-    "sum_windows": [((GRID, x(2, 4, 1, 5, 6), x(2, 3, 2, 1, 3, 2), x(6), x(2, 6, 1, 3, 5)), 1)],
-    "sum_places": [((GRID, x(2, 4, 1, 5, 6), x(2, 6, 1, 3, 5), x(6, 2, 1, 3, 2), 2), 2)],
+    "sum_windows": [
+        ((GRID, x(2, 4, 1, 5, 6), x(2, 3, 2, 1, 3, 2), x(6), x(2, 6, 1, 3, 5)), 1),
+        ((GRID, x(33, 2, 1, 5, 6), x(1, 3, 2, 1, 3, 2), None, x(33, 3, 1, 3, 5)), 1),
+    ],
+    "sum_places": [
+        ((GRID, x(2, 4, 1, 5, 6), x(2, 6, 1, 3, 5), x(6, 2, 1, 3, 2), 2), 2),
+        ((GRID, x(33, 2, 1, 5, 6), x(33, 3, 1, 3, 5), x(3, 2, 1, 3, 2), 1), 2),
+    ],
     "window_maxima": [((WINDOWS, x(3, 1, 6, 7), x(3, 1, 3, 7)), 1), ((SQUARES, x(3, 1, 6, 7), x(3, 1, 3, 3)), 1)],
     "window_places": [((WINDOWS, x(3, 1, 6, 7), ids(9, 3, 1, 3, 7)), 1)],
-    "window_maxima_back": [((WINDOWS, x(3, 1, 3, 7), x(3, 1, 6, 7), x(3, 1, 6, 7)), 1)],
+    "window_maxima_back": [
+        ((WINDOWS, x(3, 1, 3, 7), x(3, 1, 6, 7), x(3, 1, 6, 7)), 1),
+        ((SQUARES, x(3, 1, 3, 3), x(3, 1, 6, 7), x(3, 1, 6, 7)), 1),
+    ],
     "window_sums": [((WINDOWS, x(3, 1, 6, 7), x(3, 1, 3, 7)), 1)],
     "window_sums_back": [((WINDOWS, x(3, 1, 3, 7), x(3, 1, 6, 7)), 1)],
     "attend": [((*given, x(2, 5, 3), x(2, 5)), 2) for given in (ATTENTION, RAGGED)],
