@@ -203,7 +203,13 @@ def test_steps_of_optimizers_write_into_what_they_read(name, layout):
         check(one, other, 16, 16)
 
 
-CHANNELS = {"channel_moments": "x", "channel_dots": "xx", "channel_shift": "xppp", "channel_mix": "xppxp"}
+CHANNELS = {
+    "channel_moments": "x",
+    "channel_dots": "xx",
+    "channel_sums": "x",
+    "channel_shift": "xppp",
+    "channel_mix": "xppxp",
+}
 
 
 @pytest.mark.parametrize(
@@ -220,7 +226,7 @@ def test_functions_of_channels_are_exact_to_a_few_ulp(name, dtype, shape):
         got, expected = getattr(chosen, name)(*each), getattr(twins, name)(*map(wide, each))
         parts = zip(got, expected, strict=True) if isinstance(got, tuple) else [(got, expected)]
         for mine, part in parts:
-            check(mine, part, 16, 16 * (n * size + 1) ** 0.5 if name == "channel_dots" else 64)
+            check(mine, part, 16, 16 * (n * size + 1) ** 0.5 if name in ("channel_dots", "channel_sums") else 64)
 
 
 def test_means_far_from_zero_cost_variances_no_digits():

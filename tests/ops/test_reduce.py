@@ -47,6 +47,21 @@ def test_no_dimensions_and_the_empty_tuple_mean_all():
         rg.sum(rg.tensor(3.0), dim=1)
 
 
+@pytest.mark.parametrize("shape", [(70, 16, 8, 8), (300, 5, 4), (3, 2, 900), (9, 3, 2, 7, 20), (5000, 1, 1), (2, 3000)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_channels_of_many_images_add_up_as_one_by_one(shape, dtype):
+    x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+    x[0, -1] = np.inf
+    dims = (0, *range(2, len(shape)))
+    tolerance = 1e-4 if dtype == "float32" else 1e-12
+    for kept in (False, True):
+        expected = x.astype(np.float64).sum(dims, keepdims=kept)
+        got = rg.sum(rg.tensor(x), dims, keepdim=kept)
+        assert got.shape == expected.shape
+        assert got.dtype == x.dtype
+        np.testing.assert_allclose(got.numpy(), expected, rtol=tolerance, atol=tolerance)
+
+
 def test_axis_and_keepdims_are_understood_too():
     assert rg.sum(rg.ones(2, 3), axis=1, keepdims=True).shape == (2, 1)
 

@@ -192,18 +192,35 @@ add_up = np.add.reduce  # (x, axis, dtype, out, keepdims)
 
 
 def sum(x, axis=None, dtype=None, keepdims=False):
-    """NumPy's sum; the rows of a large matrix are added up by a kernel."""
-    if type(axis) is tuple and x.size > 4096 and _over_rows(x, axis, dtype):
-        count = len(axis)
-        rows = x.reshape(math.prod(x.shape[:count]), math.prod(x.shape[count:]))
-        return kernels.column_sums(rows).reshape((1,) * (count * keepdims) + x.shape[count:])
+    """NumPy's sum; the rows of a large matrix, and the channels of images, are added up by a kernel."""
+    if type(axis) is tuple and x.size > 4096 and x.dtype.char in "fd" and dtype in (None, x.dtype):
+        kernel = _sum_kernel(x, axis)
+        if kernel:
+            kept = tuple(1 if d in axis else n for d, n in enumerate(x.shape) if keepdims or d not in axis)
+            return kernel(x, len(axis)).reshape(kept)
     return np.add.reduce(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-def _over_rows(x, axis, dtype):
-    """Whether `axis` names the first dimensions and x lies in memory as a matrix whose rows are what is left."""
-    first = axis == tuple(range(len(axis))) and len(axis) < x.ndim
-    return first and x.dtype.char in "fd" and dtype in (None, x.dtype) and x.flags.c_contiguous
+def _sum_kernel(x, axis):
+    """What adds up the first dimensions, or all but the second, of an array without gaps; None for others."""
+    if not x.flags.c_contiguous or len(axis) == x.ndim:
+        return None
+    if axis == tuple(range(len(axis))):
+        return _row_sums
+    return _channel_sums if axis == (0, *range(2, x.ndim)) else None
+
+
+def _row_sums(x, count):
+    return kernels.column_sums(x.reshape(math.prod(x.shape[:count]), -1))
+
+
+def _channel_sums(x, _):
+    """The sums over images and places; short planes make vectors only side by side."""
+    n, c = x.shape[:2]
+    places = x.size // (n * c)
+    if places > 64:
+        return kernels.channel_sums(x.reshape(n, c, places))
+    return np.add.reduce(kernels.column_sums(x.reshape(n, c * places)).reshape(c, places), axis=1)
 
 
 def mean(x, axis=None, dtype=None, keepdims=False):

@@ -75,6 +75,21 @@ struct Operands {
         }                                                                             \
     }
 
+// The sums a of x.
+#define SUMS(T)                                                                 \
+    CHANNELS(sums, T) {                                                         \
+        const npy_intp l = of.sizes.l;                                          \
+        Reader<T> read(of.x.step, l);                                           \
+        for (npy_intp c = begin; c < end; c++) {                                \
+            double total = 0;                                                   \
+            for (npy_intp i = 0; i < of.sizes.n; i++) {                         \
+                const T* x = read.at(of.x.plane(i, c));                         \
+                total += summed<T>(l, [=](npy_intp k) { return x[k]; });        \
+            }                                                                   \
+            of.a[c] = T(total);                                                 \
+        }                                                                       \
+    }
+
 // All planes, number by number: `expression` of x and y, and of the channel's a, p, q, r.
 #define EACH(name, T, expression)                                                         \
     CHANNELS(name, T) {                                                                   \
@@ -95,6 +110,7 @@ struct Operands {
 #define ALL(T)                                          \
     MOMENTS(T)                                          \
     DOTS(T)                                             \
+    SUMS(T)                                             \
     EACH(shift, T, (x[k] - a) * p + q)                  \
     EACH(mix, T, x[k] * p + y[k] * r + q)
 ALL(float)
@@ -129,6 +145,7 @@ void run(Work<T> work, const Operands<T>& of, bool by_planes) {
 
 STACKS(moments, 3, false, of.x = images_at(at[0], core); of.a = {at[1], core[3]}; of.p = {at[2], core[4]})
 STACKS(dots, 3, false, of.x = images_at(at[0], core); of.y = images_at(at[1], core + 3); of.a = {at[2], core[6]})
+STACKS(sums, 2, false, of.x = images_at(at[0], core); of.a = {at[1], core[3]})
 STACKS(shift, 5, true, of.x = of.y = images_at(at[0], core); of.a = {at[1], core[3]}; of.p = {at[2], core[4]};
        of.q = {at[3], core[5]}; of.r = of.q; of.out = images_at(at[4], core + 6))
 STACKS(mix, 6, true, of.x = images_at(at[0], core); of.p = {at[1], core[3]}; of.q = {at[2], core[4]};
@@ -137,6 +154,7 @@ STACKS(mix, 6, true, of.x = images_at(at[0], core); of.p = {at[1], core[3]}; of.
 const Kernel kernels[] = {
     {"channel_moments", {moments<float, moments_float>, moments<double, moments_double>}, "TTT", 1, "(n,c,l)->(c),(c)"},
     {"channel_dots", {dots<float, dots_float>, dots<double, dots_double>}, "TTT", 2, "(n,c,l),(n,c,l)->(c)"},
+    {"channel_sums", {sums<float, sums_float>, sums<double, sums_double>}, "TT", 1, "(n,c,l)->(c)"},
     {"channel_shift", {shift<float, shift_float>, shift<double, shift_double>}, "TTTTT", 4, "(n,c,l),(c),(c),(c)->(n,c,l)"},
     {"channel_mix", {mix<float, mix_float>, mix<double, mix_double>}, "TTTTTT", 5, "(n,c,l),(c),(c),(n,c,l),(c)->(n,c,l)"},
 };

@@ -217,6 +217,11 @@ def channel_dots(x, y):
     return np.add.reduce(np.vecdot(x, y), axis=0)
 
 
+def channel_sums(x):
+    """The sums of x (n, c, l) over n and l."""
+    return np.add.reduce(np.add.reduce(x, axis=2), axis=0)
+
+
 def channel_shift(x, a, p, q):
     """(x - a) p + q, x (n, c, l) and the others numbers of the channels."""
     out = x - a[:, None]
