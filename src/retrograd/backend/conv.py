@@ -5,6 +5,7 @@ The form is the sum over images n, channels c and o, places p and taps t of x[n,
 """
 
 import itertools
+from functools import lru_cache
 
 import numpy as np
 
@@ -41,6 +42,7 @@ def _images(x):
     return x.reshape(*x.shape[:2], *_in_three(x.shape[2:], 1))
 
 
+@lru_cache(1024)
 def _plan(sizes, kernel, size, stride, before, dilation):
     by_ones = (_in_three(values, 1) for values in (sizes, kernel, size, stride))
     return plan_of(*by_ones, _in_three(before, 0), _in_three(dilation, 1))
@@ -78,16 +80,30 @@ def conv_input(y, w, *, size, stride, before, dilation, groups):
     For each phase of the stride it is a convolution with those taps that read places of this phase, in reverse order.
     """
     w, ones = _by_group(w, groups).swapaxes(1, 2), (1,) * len(size)
-    axes = [phases_of(*one) for one in zip(size, w.shape[3:], y.shape[2:], stride, before, dilation, strict=True)]
-    covered = all(sum(p.kept.stop - p.kept.start for p in phases) == n for phases, n in zip(axes, size, strict=True))
+    covered, phases = _transposed(tuple(size), w.shape[3:], y.shape[2:], stride, before, dilation)
     out = (np.empty if covered else np.zeros)((len(y), w.shape[1] * groups, *size), y.dtype)
-    for phases in itertools.product(*axes):
-        taps = w[:, :, :, *(p.taps for p in phases)]
-        turned = np.flip(taps, tuple(range(3, w.ndim)))
-        margins = tuple(p.first + (p.number - 1) * p.step - p.kept.start for p in phases)
-        part = out[:, :, *(p.source for p in phases)]
-        _convolve(y, turned, None, part, ones, margins, tuple(p.step for p in phases))
+    for taps, places, margins, steps in phases:
+        _convolve(y, w[:, :, :, *taps], None, out[:, :, *places], ones, margins, steps)
     return out
+
+
+@lru_cache(1024)
+def _transposed(size, kernel, out, stride, before, dilation):
+    """Whether phases have all places; and of each the reversed taps, the places, padding and dilation."""
+    axes = [phases_of(*one) for one in zip(size, kernel, out, stride, before, dilation, strict=True)]
+    covered = all(sum(p.kept.stop - p.kept.start for p in phases) == n for phases, n in zip(axes, size, strict=True))
+    found = []
+    for phases in itertools.product(*axes):
+        taps = tuple(_backwards(p.taps, k) for p, k in zip(phases, kernel, strict=True))
+        margins = tuple(p.first + (p.number - 1) * p.step - p.kept.start for p in phases)
+        found.append((taps, tuple(p.source for p in phases), margins, tuple(p.step for p in phases)))
+    return covered, found
+
+
+def _backwards(taps, size):
+    """A slice of so many taps in reverse order."""
+    found = range(size)[taps]
+    return slice(found[-1], found[0] - 1 if found[0] else None, -found.step)
 
 
 @_half_in_single

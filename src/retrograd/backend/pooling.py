@@ -4,6 +4,8 @@ Along each dimension windows are (kernel, stride, before, dilation, size): what 
 i * stride - before; or (size,): as many windows that cover everything, as even as can be.
 """
 
+from functools import lru_cache
+
 import numpy as np
 
 from retrograd.backend.places import in_rows, kernels_for
@@ -51,14 +53,18 @@ def _filled(name, x, windows, sizes, shape, dtype, *given):
     """What a kernel makes of x, and of what is `given` before it: an array of this shape."""
     out = np.empty(shape, dtype)
     if x.size and out.size:
-        missing = 3 - len(windows)
-        plan = windows_of((ALONE,) * missing + windows, (1,) * missing + sizes)
-        known = missing >= 0 and x.size < FURTHER and all(z.dtype == x.dtype for z in given)
+        known = len(windows) <= 3 and x.size < FURTHER and all(z.dtype == x.dtype for z in given)
         images = [_images(z, len(windows)) for z in (*given, x, out)]
-        getattr(kernels_for(x.dtype) if known else twins, name)(plan, *images)
+        getattr(kernels_for(x.dtype) if known else twins, name)(_plan(windows, sizes), *images)
     else:
         out[...] = 0
     return out
+
+
+@lru_cache(1024)
+def _plan(windows, sizes):
+    missing = 3 - len(windows)
+    return windows_of((ALONE,) * missing + windows, (1,) * missing + sizes)
 
 
 def _images(x, ndim):

@@ -1,5 +1,7 @@
 """Convolutions: one primitive and its two transposes."""
 
+from functools import lru_cache
+
 from retrograd.core import Aval, call, examples, op, registry
 from retrograd.ops.dependence import windows_seen
 from retrograd.ops.family import Composite, numel, same_dtype
@@ -308,7 +310,7 @@ def _check_size(name, size, what):
 # ------------------------------------------------------------------------------------------------- convolutions
 
 
-def _paddings(name, padding, weight, stride, dilation):
+def _paddings(name, padding, kernel, stride, dilation):
     """What is padded before and after, along each dimension."""
     ndim = len(stride)
     if padding == "valid":
@@ -316,7 +318,7 @@ def _paddings(name, padding, weight, stride, dilation):
     if padding == "same":
         if any(s != 1 for s in stride):
             raise ValueError(f"{name}: padding='same' needs stride 1, got {stride}")
-        total = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:], strict=True)]
+        total = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
         return tuple(t // 2 for t in total), tuple(t - t // 2 for t in total)
     if isinstance(padding, str):
         raise ValueError(f"{name}: padding must be 'same', 'valid' or integers, got {padding!r}")
@@ -324,19 +326,27 @@ def _paddings(name, padding, weight, stride, dilation):
     return padding, padding
 
 
+@lru_cache(1024, typed=True)
+def _windows(name, sizes, kernel, stride, padding, dilation):
+    """What `convolution` is told of windows over images of these sizes."""
+    ndim = len(sizes)
+    stride, dilation = (per_dim(name, *p, ndim, 1) for p in (("stride", stride), ("dilation", dilation)))
+    before, after = _paddings(name, padding, kernel, stride, dilation)
+    extent = tuple(d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True))
+    whole = tuple(s + b + a for s, b, a in zip(sizes, before, after, strict=True))
+    size = tuple((w - e) // s + 1 for w, e, s in zip(whole, extent, stride, strict=True))
+    _check_size(name, size, f"padded images of size {whole} and a kernel that spans {extent}")
+    return size, stride, before, dilation
+
+
 def _convolve(name, ndim, x, weight, bias, stride, padding, dilation, groups):
     _check_operands(name, x, weight, bias, weight.shape[1] * groups if weight.ndim > 1 else 0, ndim, groups)
     _check_bias(name, bias, weight.shape[0])
-    stride, dilation = (per_dim(name, *p, ndim, 1) for p in (("stride", stride), ("dilation", dilation)))
-    before, after = _paddings(name, padding, weight, stride, dilation)
-    extent = [d * (k - 1) + 1 for d, k in zip(dilation, weight.shape[2:], strict=True)]
-    whole = [s + b + a for s, b, a in zip(x.shape[-ndim:], before, after, strict=True)]
-    size = tuple((w - e) // s + 1 for w, e, s in zip(whole, extent, stride, strict=True))
-    _check_size(name, size, f"padded images of size {tuple(whole)} and a kernel that spans {tuple(extent)}")
-    given = {"size": size, "stride": stride, "before": before, "dilation": dilation, "groups": groups}
+    padding = tuple(padding) if type(padding) is list else padding
+    windows = _windows(name, x.shape[-ndim:], weight.shape[2:], stride, padding, dilation)
     if x.ndim == ndim + 1:
-        return squeeze(convolution(unsqueeze(x, 0), weight, bias, **given), 0)
-    return convolution(x, weight, bias, **given)
+        return squeeze(convolution(unsqueeze(x, 0), weight, bias, *windows, groups), 0)
+    return convolution(x, weight, bias, *windows, groups)
 
 
 def _transposed(name, ndim, x, weight, bias, stride, padding, output_padding, groups, dilation):

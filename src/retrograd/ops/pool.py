@@ -1,6 +1,7 @@
 """Pooling: what is largest in windows of images, and what is their mean."""
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 from retrograd.core import Aval, Tensor, op, registry
@@ -180,17 +181,22 @@ def _pick(x, places, ndim):
 def _windows(name, x, ndim, kernel_size, stride, padding, dilation, ceil_mode):
     """The windows of pooling along the last dimensions of images."""
     check_images(name, x, ndim)
+    return _windows_of(name, x.shape[x.ndim - ndim :], kernel_size, stride, padding, dilation, ceil_mode)
+
+
+@lru_cache(1024, typed=True)
+def _windows_of(name, sizes, kernel_size, stride, padding, dilation, ceil_mode):
     given = (("kernel_size", kernel_size, 1), ("stride", kernel_size if stride in (None, ()) else stride, 1))
     given = (*given, ("padding", padding, 0), ("dilation", dilation, 1))
-    kernel, stride, padding, dilation = (per_dim(name, what, value, ndim, least) for what, value, least in given)
+    kernel, stride, padding, dilation = (per_dim(name, what, value, len(sizes), least) for what, value, least in given)
     windows = []
-    for n, k, s, p, d in zip(x.shape[-ndim:], kernel, stride, padding, dilation, strict=True):
+    for n, k, s, p, d in zip(sizes, kernel, stride, padding, dilation, strict=True):
         extent = d * (k - 1) + 1
         if 2 * p > extent:
             raise ValueError(f"{name}: padding {p} must be at most half of what the kernel spans, {extent}")
         windows.append((k, s, p, d, _count(n, extent, s, p, ceil_mode)))
     if any(w[-1] < 1 for w in windows):
-        raise ValueError(f"{name}: nothing is left: images of shape {x.shape} are smaller than the kernel {kernel}")
+        raise ValueError(f"{name}: nothing is left: images of size {sizes} are smaller than the kernel {kernel}")
     return tuple(windows)
 
 
