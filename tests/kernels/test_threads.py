@@ -148,6 +148,19 @@ def test_the_environment_says_how_many_threads_there_are(asked, expected):
     assert int(done.stdout) == expected
 
 
+@pytest.mark.parametrize("policy", ["passive", "ACTIVE", ""])
+def test_threads_work_whether_they_wait_awake_or_asleep(policy):
+    program = "import numpy as np; from retrograd import kernels; print(kernels.column_sums(np.ones((4000, 99)))[98])"
+    environment = {
+        **os.environ,
+        "OMP_WAIT_POLICY": policy,
+        "OMP_NUM_THREADS": "3",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "4000.0\n"
+
+
 @pytest.mark.parametrize("num", [0, -1])
 def test_less_than_one_thread_is_refused(num):
     with pytest.raises(ValueError, match="expected at least 1 thread"):

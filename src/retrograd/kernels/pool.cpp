@@ -25,7 +25,13 @@ namespace {
 
 constexpr int MOST = 256;
 constexpr std::ptrdiff_t PIECES = 4;  // for each thread: who is late leaves some to the others
-constexpr std::chrono::microseconds PATIENCE{1000};  // before a thread that waits falls asleep
+
+// How long a thread that waits stays awake.
+std::chrono::microseconds patience() {
+    const char* asked = std::getenv("OMP_WAIT_POLICY");
+    const bool passive = asked && (asked[0] == 'p' || asked[0] == 'P');
+    return std::chrono::microseconds(passive ? 0 : 1000);
+}
 
 inline void relax() {
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -39,7 +45,8 @@ inline void relax() {
 template <class F>
 bool soon(F become) {
     using clock = std::chrono::steady_clock;
-    for (auto end = clock::now() + PATIENCE; clock::now() < end; std::this_thread::yield())
+    static const auto patient = patience();
+    for (auto end = clock::now() + patient; clock::now() < end; std::this_thread::yield())
         for (int i = 0; i < 64; i++) {
             if (become()) return true;
             relax();

@@ -37,7 +37,10 @@ def set_num_threads(num: int) -> None:
     """Let at most `num` threads work on one matrix product, or in one kernel on a large array, in the whole process.
 
     At first that is `OMP_NUM_THREADS`, or one for each processor; threadpoolctl's limits hold for kernels too, as
-    those of the library "retrograd".  Raises TypeError for what is no int, and ValueError for less than one thread.
+    those of the library "retrograd".  A kernel's threads stay awake for a millisecond after their work, as those of
+    OpenMP do for longer; with `OMP_WAIT_POLICY=passive` they sleep at once.
+
+    Raises TypeError for what is no int, and ValueError for less than one thread.
 
     >>> import retrograd as rg
     >>> before = rg.get_num_threads()
