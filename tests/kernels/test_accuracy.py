@@ -213,7 +213,8 @@ CHANNELS = {
 
 
 @pytest.mark.parametrize(
-    "shape", [(5, 7, 33), (1, 3, 1030), (70, 40, 1), (2, 3, 0), (0, 3, 4), (3, 1, 16), (40, 64, 100)]
+    "shape",
+    [(5, 7, 33), (1, 3, 1030), (70, 40, 1), (3000, 19, 1), (0, 3, 1), (2, 3, 0), (0, 3, 4), (3, 1, 16), (40, 64, 100)],
 )
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", CHANNELS)

@@ -45,6 +45,11 @@ def all_kernels():
     yield kernels.class_grad_rows(x, ids, -100, one)
     yield kernels.norm_rows(x, weight, weight, one, one)
     yield from kernels.norm_grad_rows(g, x, weight, one, one)
+    for shape in ((1001, 333, 1), (7, 13, 3663)):
+        images = x.reshape(shape)
+        yield from kernels.channel_moments(images)
+        yield kernels.channel_sums(images)
+        yield kernels.channel_dots(images, g.reshape(shape))
 
 
 def same(some, others):

@@ -147,9 +147,9 @@ def _in_rows(x, dim):
 
 
 def _by_planes(name):
-    """A kernel for images (n, c, l), or NumPy's way where planes have few numbers: its loops run along channels."""
+    """A kernel for images (n, c, l), or NumPy's way where few numbers lie side by side, of a plane or of channels."""
     kernel, twin = getattr(kernels, name), getattr(twins, name)
-    return lambda x, *others: (kernel if x.shape[2] >= 16 else twin)(x, *others)
+    return lambda x, *others: (kernel if x.shape[2 if x.shape[2] > 1 else 1] >= 16 else twin)(x, *others)
 
 
 channel_moments, channel_dots = _by_planes("channel_moments"), _by_planes("channel_dots")

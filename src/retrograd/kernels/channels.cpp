@@ -1,5 +1,7 @@
 // Images (n, c, l) channel by channel, as batch norm needs it: sums over n and l, and numbers that hold for a channel.
 
+#include <algorithm>
+
 #include "rows.hpp"
 #include "tables.hpp"
 
@@ -60,37 +62,24 @@ struct Operands {
         }                                                                                                          \
     }
 
-// The sums a of x y.
-#define DOTS(T)                                                                       \
-    CHANNELS(dots, T) {                                                               \
+// The sums a of `expression` of x and y.
+#define TOTALS(name, T, expression)                                                   \
+    CHANNELS(name, T) {                                                               \
         const npy_intp l = of.sizes.l;                                                \
         Reader<T> first(of.x.step, l), second(of.y.step, l);                          \
         for (npy_intp c = begin; c < end; c++) {                                      \
             double total = 0;                                                         \
             for (npy_intp i = 0; i < of.sizes.n; i++) {                               \
                 const T *x = first.at(of.x.plane(i, c)), *y = second.at(of.y.plane(i, c)); \
-                total += summed<T>(l, [=](npy_intp k) { return x[k] * y[k]; });       \
+                (void)y;                                                              \
+                total += summed<T>(l, [=](npy_intp k) { return expression; });        \
             }                                                                         \
             of.a[c] = T(total);                                                       \
         }                                                                             \
     }
 
-// The sums a of x.
-#define SUMS(T)                                                                 \
-    CHANNELS(sums, T) {                                                         \
-        const npy_intp l = of.sizes.l;                                          \
-        Reader<T> read(of.x.step, l);                                           \
-        for (npy_intp c = begin; c < end; c++) {                                \
-            double total = 0;                                                   \
-            for (npy_intp i = 0; i < of.sizes.n; i++) {                         \
-                const T* x = read.at(of.x.plane(i, c));                         \
-                total += summed<T>(l, [=](npy_intp k) { return x[k]; });        \
-            }                                                                   \
-            of.a[c] = T(total);                                                 \
-        }                                                                       \
-    }
-
-// All planes, number by number: `expression` of x and y, and of the channel's a, p, q, r.
+// All planes, number by number: `expression` of x and y, and of the channel's a, p, q, r.  Images of one number for each
+// channel are rows, in which the channels lie side by side.
 #define EACH(name, T, expression)                                                         \
     CHANNELS(name, T) {                                                                   \
         const npy_intp l = of.sizes.l;                                                    \
@@ -106,29 +95,117 @@ struct Operands {
             for (npy_intp k = 0; k < l; k++) out[k] = expression;                         \
             write.finish();                                                               \
         }                                                                                 \
+    }                                                                                     \
+    CHANNELS(rows_##name, T) {                                                            \
+        const npy_intp c = of.sizes.c;                                                    \
+        Reader<T> first(of.x.channels, c), second(of.y.channels, c);                      \
+        Reader<T> of_a(of.a.step, c), of_p(of.p.step, c), of_q(of.q.step, c), of_r(of.r.step, c); \
+        const T *as = of_a.at(of.a.data), *ps = of_p.at(of.p.data);                       \
+        const T *qs = of_q.at(of.q.data), *rs = of_r.at(of.r.data);                       \
+        Writer<T> write(of.out.channels, c);                                              \
+        for (npy_intp i = begin; i < end; i++) {                                          \
+            const T *x = first.at(of.x.plane(i, 0)), *y = second.at(of.y.plane(i, 0));    \
+            T* out = write.at(of.out.plane(i, 0));                                        \
+            IN_ANY_ORDER                                                                  \
+            for (npy_intp k = 0; k < c; k++) {                                            \
+                const T a = as[k], p = ps[k], q = qs[k], r = rs[k];                       \
+                (void)a, (void)p, (void)q, (void)r, (void)y;                              \
+                out[k] = expression;                                                      \
+            }                                                                             \
+            write.finish();                                                               \
+        }                                                                                 \
     }
-#define ALL(T)                                          \
-    MOMENTS(T)                                          \
-    DOTS(T)                                             \
-    SUMS(T)                                             \
-    EACH(shift, T, (x[k] - a) * p + q)                  \
-    EACH(mix, T, x[k] * p + y[k] * r + q)
+
+// Of such rows, what `expression` of x, y and numbers a of the channels adds to the channels' totals.
+#define SUM_OF_ROWS(name, T, expression)                                                                      \
+    FOR_PROCESSORS void name##_of_rows(const Operands<T>& of, const T* a, npy_intp begin, npy_intp end,       \
+                                       double* totals) {                                                      \
+        const npy_intp c = of.sizes.c;                                                                        \
+        Reader<T> first(of.x.channels, c), second(of.y.channels, c);                                          \
+        std::unique_ptr<T[]> sums(new T[c]);                                                                  \
+        for (npy_intp i = begin; i < end;) {                                                                  \
+            std::fill(sums.get(), sums.get() + c, T(0));                                                      \
+            for (npy_intp last = std::min(end, i + GROUP); i < last; i++) {                                   \
+                const T *x = first.at(of.x.plane(i, 0)), *y = second.at(of.y.plane(i, 0));                    \
+                (void)y, (void)a;                                                                             \
+                IN_ANY_ORDER                                                                                  \
+                for (npy_intp k = 0; k < c; k++) sums[k] += expression;                                       \
+            }                                                                                                 \
+            for (npy_intp k = 0; k < c; k++) totals[k] += sums[k];                                            \
+        }                                                                                                     \
+    }
+
+#define ALL(T)                                                   \
+    MOMENTS(T)                                                   \
+    TOTALS(sums, T, x[k])                                        \
+    TOTALS(dots, T, x[k] * y[k])                                 \
+    EACH(shift, T, (x[k] - a) * p + q)                           \
+    EACH(mix, T, x[k] * p + y[k] * r + q)                        \
+    SUM_OF_ROWS(values, T, x[k])                                 \
+    SUM_OF_ROWS(squares, T, (x[k] - a[k]) * (x[k] - a[k]))       \
+    SUM_OF_ROWS(products, T, x[k] * y[k])
 ALL(float)
 ALL(double)
 
 template <class T>
 using Work = void (*)(const Operands<T>&, npy_intp, npy_intp);
 
-// Threads share channels, or, where every number is for itself, planes.
+// The sums that `add` finds in rows, divided by `count`.
 template <class T>
-void run(Work<T> work, const Operands<T>& of, bool by_planes) {
-    npy_intp count = by_planes ? of.sizes.n * of.sizes.c : of.sizes.c, each = (by_planes ? 1 : of.sizes.n) * of.sizes.l;
+std::unique_ptr<T[]> over_rows(const Operands<T>& of, const T* a, double count,
+                               void (*add)(const Operands<T>&, const T*, npy_intp, npy_intp, double*)) {
+    const npy_intp c = of.sizes.c;
+    const auto totals = sums_of_blocks(of.sizes.n, c, c, [&](npy_intp begin, npy_intp end, double* to) {
+        add(of, a, begin, end, to);
+    });
+    std::unique_ptr<T[]> out(new T[c]);
+    for (npy_intp k = 0; k < c; k++) out[k] = T(totals[k] / count);
+    return out;
+}
+
+template <class T>
+void moments_by_rows(const Operands<T>& of) {
+    const double count = of.sizes.n > 0 ? double(of.sizes.n) : 1;
+    const auto mean = over_rows<T>(of, nullptr, count, values_of_rows);
+    const auto variance = over_rows<T>(of, mean.get(), count, squares_of_rows);
+    for (npy_intp k = 0; k < of.sizes.c; k++) of.a[k] = mean[k], of.p[k] = variance[k];
+}
+
+template <class T>
+void sums_by_rows(const Operands<T>& of) {
+    const auto sums = over_rows<T>(of, nullptr, 1, values_of_rows);
+    for (npy_intp k = 0; k < of.sizes.c; k++) of.a[k] = sums[k];
+}
+
+template <class T>
+void dots_by_rows(const Operands<T>& of) {
+    const auto sums = over_rows<T>(of, nullptr, 1, products_of_rows);
+    for (npy_intp k = 0; k < of.sizes.c; k++) of.a[k] = sums[k];
+}
+
+// Threads share channels, or, where every number is for itself, planes, or rows.
+template <class T>
+void run(Work<T> work, const Operands<T>& of, npy_intp count, npy_intp each) {
     share(count, ENOUGH / (each > 0 ? each : 1), [&](npy_intp begin, npy_intp end) { work(of, begin, end); });
 }
 
+template <class T, Work<T> work, void (*by_rows)(const Operands<T>&)>
+void all_sums(const Operands<T>& of) {
+    const auto [n, c, l] = of.sizes;
+    if (l == 1) by_rows(of);
+    else run<T>(work, of, c, n * l);
+}
+
+template <class T, Work<T> work, Work<T> by_rows>
+void all_numbers(const Operands<T>& of) {
+    const auto [n, c, l] = of.sizes;
+    if (l == 1) run<T>(by_rows, of, n, c);
+    else run<T>(work, of, n * c, l);
+}
+
 // A loop for NumPy's generalised ufuncs, over stacks of images; the rest finds the operands among the arguments.
-#define STACKS(name, operands, by_planes, ...)                                                      \
-    template <class T, Work<T> work>                                                                \
+#define STACKS(name, operands, ...)                                                                 \
+    template <class T, void (*all)(const Operands<T>&)>                                             \
     void name(char** args, const npy_intp* dimensions, const npy_intp* steps, void*) {              \
         const npy_intp* core = steps + operands;                                                    \
         const Sizes sizes{dimensions[1], dimensions[2], dimensions[3]};                             \
@@ -138,25 +215,29 @@ void run(Work<T> work, const Operands<T>& of, bool by_planes) {
             Operands<T> of{};                                                                       \
             of.sizes = sizes;                                                                       \
             __VA_ARGS__;                                                                            \
-            run<T>(work, of, by_planes);                                                            \
+            all(of);                                                                                \
         }                                                                                           \
         std::feclearexcept(FE_ALL_EXCEPT);                                                          \
     }
 
-STACKS(moments, 3, false, of.x = images_at(at[0], core); of.a = {at[1], core[3]}; of.p = {at[2], core[4]})
-STACKS(dots, 3, false, of.x = images_at(at[0], core); of.y = images_at(at[1], core + 3); of.a = {at[2], core[6]})
-STACKS(sums, 2, false, of.x = images_at(at[0], core); of.a = {at[1], core[3]})
-STACKS(shift, 5, true, of.x = of.y = images_at(at[0], core); of.a = {at[1], core[3]}; of.p = {at[2], core[4]};
+STACKS(moments, 3, of.x = of.y = images_at(at[0], core); of.a = {at[1], core[3]}; of.p = {at[2], core[4]})
+STACKS(sums, 2, of.x = of.y = images_at(at[0], core); of.a = {at[1], core[3]})
+STACKS(dots, 3, of.x = images_at(at[0], core); of.y = images_at(at[1], core + 3); of.a = {at[2], core[6]})
+STACKS(shift, 5, of.x = of.y = images_at(at[0], core); of.a = {at[1], core[3]}; of.p = {at[2], core[4]};
        of.q = {at[3], core[5]}; of.r = of.q; of.out = images_at(at[4], core + 6))
-STACKS(mix, 6, true, of.x = images_at(at[0], core); of.p = {at[1], core[3]}; of.q = {at[2], core[4]};
+STACKS(mix, 6, of.x = images_at(at[0], core); of.p = {at[1], core[3]}; of.q = {at[2], core[4]};
        of.y = images_at(at[3], core + 5); of.r = {at[4], core[8]}; of.a = of.q; of.out = images_at(at[5], core + 9))
 
+#define SUMS(name, T) name<T, all_sums<T, name##_##T, name##_by_rows<T>>>
+#define NUMBERS(name, T) name<T, all_numbers<T, name##_##T, rows_##name##_##T>>
+#define BOTH(kind, name) {kind(name, float), kind(name, double)}
+
 const Kernel kernels[] = {
-    {"channel_moments", {moments<float, moments_float>, moments<double, moments_double>}, "TTT", 1, "(n,c,l)->(c),(c)"},
-    {"channel_dots", {dots<float, dots_float>, dots<double, dots_double>}, "TTT", 2, "(n,c,l),(n,c,l)->(c)"},
-    {"channel_sums", {sums<float, sums_float>, sums<double, sums_double>}, "TT", 1, "(n,c,l)->(c)"},
-    {"channel_shift", {shift<float, shift_float>, shift<double, shift_double>}, "TTTTT", 4, "(n,c,l),(c),(c),(c)->(n,c,l)"},
-    {"channel_mix", {mix<float, mix_float>, mix<double, mix_double>}, "TTTTTT", 5, "(n,c,l),(c),(c),(n,c,l),(c)->(n,c,l)"},
+    {"channel_moments", BOTH(SUMS, moments), "TTT", 1, "(n,c,l)->(c),(c)"},
+    {"channel_sums", BOTH(SUMS, sums), "TT", 1, "(n,c,l)->(c)"},
+    {"channel_dots", BOTH(SUMS, dots), "TTT", 2, "(n,c,l),(n,c,l)->(c)"},
+    {"channel_shift", BOTH(NUMBERS, shift), "TTTTT", 4, "(n,c,l),(c),(c),(c)->(n,c,l)"},
+    {"channel_mix", BOTH(NUMBERS, mix), "TTTTTT", 5, "(n,c,l),(c),(c),(n,c,l),(c)->(n,c,l)"},
 };
 
 }  // namespace
