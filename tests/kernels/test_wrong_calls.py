@@ -138,7 +138,7 @@ def changed(argument, change):
     try:
         with warnings.catch_warnings(action="ignore"):  # of what numbers lose in another dtype
             return change(argument)
-    except (ValueError, TypeError, IndexError):  # there is no such dimension or number
+    except (ValueError, TypeError, IndexError, OverflowError):  # there is no such dimension or number
         return argument
 
 
