@@ -12,7 +12,8 @@ def overwrite(name, written, others, numbers) -> bool:
     It does where all of them are arrays on the ground that it knows, nothing is recorded and no transform looks on;
     else nothing has happened.  Errors are those of a write in place.
     """
-    if current().level is not None or is_recorded(*written, *others):
+    state = current()
+    if state.level is not None or is_recorded(*written, *others):
         return False
     arrays = [t.value for t in written]
     read = [t.value for t in others]
@@ -21,9 +22,11 @@ def overwrite(name, written, others, numbers) -> bool:
         return False
     for t in written:
         check_write(name, t)
-    for t in written:
-        inherit_cut(t, *others)
-        announce(t)
+    cut = [t for t in others if t.tag is not None]  # there are none as a rule, nor who listens: optimizers wait here
+    if cut or state.on_write is not None:
+        for t in written:
+            inherit_cut(t, *cut)
+            announce(t)
     kernel(arrays[0], *read, *arrays[1:], *map(float, numbers), out=tuple(arrays))
     for t in written:
         touch(t)
