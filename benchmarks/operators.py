@@ -17,7 +17,8 @@ import numpy as np
 
 from retrograd.bench import Case, Row, Suite, Table, converter, library, main, measured, parser, subjects
 
-SIZE = 4_000_000
+SIDE = 2001  # odd, so that a median is one of the numbers: of two in the middle ours is the lower, NumPy's the mean
+SIZE = SIDE**2
 BUDGET_NUMPY = 1.1  # of NumPy's own time
 BUDGET_PYTORCH, BUDGET_CONVOLUTION = 1.3, 2.0  # of PyTorch's time
 
@@ -56,8 +57,8 @@ def elementwise(m: ModuleType, name: str) -> Callable[[], Any]:
 
 
 def reduction(m: ModuleType, name: str, dim: int | None) -> Callable[[], Any]:
-    """A call of one reduction, of all, or of a matrix of 2,000 rows along one dimension."""
-    array = vectors()[0].reshape(2000, -1)
+    """A call of one reduction, of all, or of a square matrix along one dimension."""
+    array = vectors()[0].reshape(SIDE, SIDE)
     if dim is None and name == "sort":
         array, dim = array.ravel(), 0
     if m is np and name == "sort":  # ours answers indices too

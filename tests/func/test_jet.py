@@ -16,7 +16,7 @@ from retrograd.core.tensor import make
 from retrograd.func import grad, hessian, jacfwd, jacrev, jet, jvp, vjp, vmap
 from retrograd.func.series import Known, Series
 from retrograd.levels import outputs, value_at
-from retrograd.testing import samples_of
+from retrograd.testing import assert_close, samples_of
 from retrograd.testing.calculus import closed, directions
 
 from ..tables import operators_on_arrays
@@ -96,6 +96,13 @@ def test_derivatives_to_order_8_are_the_closed_forms(name):
     found = along_line(f, X)
     for k, e in enumerate(expected):
         assert e is None or found[k] == pytest.approx(e, rel=1e-10), k
+
+
+@pytest.mark.parametrize("name", [name for name, op in registry.items() if op.definition.formula is not None])
+def test_an_operator_is_what_its_formula_says(name):
+    op, make = registry[name], rg.Generator().manual_seed(0)
+    inputs = [rg.rand(3, 4, dtype=rg.float64, generator=make) for _ in op.schema.inputs]
+    assert_close(op(*inputs), op.definition.formula(*inputs), rtol=1e-12, atol=1e-12)
 
 
 def test_polynomials_of_polynomials_follow_faa_di_bruno():
@@ -445,6 +452,8 @@ def test_the_operators_of_sin_and_exp_are_counted():
     """Two series, of sine and cosine, each with 1 + ... + 8 products, sums of these, and numbers."""
     assert operators(rg.sin, [f64(X)], 8) < 200
     assert operators(rg.exp, [f64(X)], 8) < 110
+    assert operators(rg.tanh, [f64(X)], 8) < 200
+    assert operators(rg.sigmoid, [f64(X)], 8) < 200
 
 
 # ------------------------------------------------------------------------------------------------------ errors

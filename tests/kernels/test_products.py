@@ -93,3 +93,12 @@ def test_operators_take_it_where_vectors_are_wide_and_matrices_are_not_small(wid
         backend.linear(a, b.T.copy())
         backend.rows_dot(a, np.ones((rows, 32), dtype))
     assert seen == ([(64, 64)] * 3 if wide else [])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, bool, np.complex64])
+def test_products_over_a_single_number_are_those_of_numpy(dtype):
+    a, b = (np.arange(12) % 3).astype(dtype).reshape(2, 6, 1), (np.arange(5) % 2).astype(dtype).reshape(1, 5)
+    np.testing.assert_array_equal(backend.product(a, b), np.matmul(a, b))
+    assert backend.product(a, b).dtype == dtype
+    with pytest.raises(ValueError, match="matmul"):
+        backend.product(a, np.ones((3, 5), dtype))

@@ -255,10 +255,12 @@ WORTH = 8, 1 << 17  # what each size of two matrices must be at least, and the m
 
 def product(a, b):
     """NumPy's matmul; where the processor has wide vectors, by a kernel: BLAS does not use them on all that do."""
-    arrays = kernels.vector_bytes == 64 and type(a) is type(b) is np.ndarray
-    if arrays and a.ndim > 1 < b.ndim and a.size >= WORTH[0] ** 2 <= b.size:
+    if type(a) is type(b) is np.ndarray and a.ndim > 1 < b.ndim:
         (m, k), n = a.shape[-2:], b.shape[-1]
-        if min(m, k, n) >= WORTH[0] and m * k * n >= WORTH[1] and a.dtype == b.dtype and a.dtype.char in "fd":
+        if k == 1 == b.shape[-2]:
+            return np.multiply(a, b)  # matmul has a loop of its own for that, which takes five times as long
+        wide = kernels.vector_bytes == 64 and min(m, k, n) >= WORTH[0] and m * k * n >= WORTH[1]
+        if wide and a.dtype == b.dtype and a.dtype.char in "fd":
             return kernels.multiply_matrices(a, b)
     return np.matmul(a, b)
 

@@ -77,6 +77,7 @@ class Definition:
     differentiable = True
     linear = ""  # the inputs that the operator is linear in, the others fixed; "a,b": jointly, "a b": each
     solves = ""  # the right side of the equations, linear in the result and in the others, that the operator solves
+    formula = None  # the same by products and sums, where those have simpler series than the operator's own rules
     of_matrices = False  # of a matrix of blocks that are series it has the blocks of the result: see `func.series`
     promotion = None  # how operands of different dtypes meet: None, "same" (must agree), "numeric", "float"
     fits = False  # cotangents must be fitted to the shape and dtype of the input

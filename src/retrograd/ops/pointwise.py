@@ -277,13 +277,15 @@ def _slope(schema, impl, doc, **rules):
 
 tanh_grad = _slope("tanh_grad(Tensor t, Tensor y) -> Tensor", xp.tanh_grad,
     "t times the derivative of `tanh` where that is y.",
-    vjp_t=lambda g, y: tanh_grad(g, y), vjp_y=lambda g, t, y: g * t * (-2 * y))  # fmt: skip
+    vjp_t=lambda g, y: tanh_grad(g, y), vjp_y=lambda g, t, y: g * t * (-2 * y),
+    formula=lambda t, y: t * (1 - y * y))  # fmt: skip
 relu_grad = _slope("relu_grad(Tensor t, Tensor y) -> Tensor", xp.relu_grad,
     "t where `relu`, which is y, is not 0.",
     vjp_t=lambda g, y: relu_grad(g, y), vjp_y=lambda g: g * 0)  # fmt: skip
 sigmoid_grad = _slope("sigmoid_grad(Tensor t, Tensor y) -> Tensor", xp.sigmoid_grad,
     "t times the derivative of `sigmoid` where that is y.",
-    vjp_t=lambda g, y: sigmoid_grad(g, y), vjp_y=lambda g, t, y: g * t * (1 - 2 * y))  # fmt: skip
+    vjp_t=lambda g, y: sigmoid_grad(g, y), vjp_y=lambda g, t, y: g * t * (1 - 2 * y),
+    formula=lambda t, y: t * (y - y * y))  # fmt: skip
 
 
 def _silu_curve(x, s):
