@@ -20,7 +20,7 @@ STAND_IN = """
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "native"};
 PyMODINIT_FUNC PyInit_native() { return PyModule_Create(&definition); }
 """
-HOT = ["arithmetic", "dispatch", "engine", "gradfn", "level", "op", "record", "schema", "tensor"]
+HOT = ["arithmetic", "dispatch", "engine", "gradfn", "level", "op", "record", "tensor"]
 
 
 def has_compiler():

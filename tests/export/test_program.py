@@ -95,7 +95,8 @@ def test_every_node_says_which_module_ran_it():
 
 
 def test_varying_shapes_are_written_at_the_nodes():
-    program = export(encoder(), (rg.randn(2, 3, 8),), dynamic_shapes=({0: Dim("batch"), 1: Dim("time")},))
+    module = nn.Sequential(encoder(), nn.Flatten(0, 1))
+    program = export(module, (rg.randn(2, 3, 8),), dynamic_shapes=({0: Dim("batch"), 1: Dim("time")},))
     shapes = {str(node.meta["shape"]) for node in program.graph.nodes if "shape" in node.meta}
     assert "(batch, time, 8)" in shapes
     assert "(batch*time, 8)" in shapes
