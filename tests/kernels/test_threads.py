@@ -63,6 +63,18 @@ def in_threads(work, count):
     return threads
 
 
+def all_kernels_in_threads(count):
+    """Threads that run all kernels a few times, and a list that gets an entry where their numbers differ."""
+    expected, wrong = list(all_kernels()), []
+
+    def run():
+        for _ in range(5):
+            if not same(expected, all_kernels()):
+                wrong.append(1)
+
+    return in_threads(run, count), wrong
+
+
 def test_the_numbers_do_not_depend_on_the_threads_in_any_digit():
     several = list(all_kernels())
     rg.set_num_threads(1)
@@ -70,27 +82,14 @@ def test_the_numbers_do_not_depend_on_the_threads_in_any_digit():
 
 
 def test_kernels_run_in_many_python_threads_at_a_time():
-    expected, wrong = list(all_kernels()), []
-
-    def run():
-        for _ in range(5):
-            if not same(expected, all_kernels()):
-                wrong.append(1)
-
-    for thread in in_threads(run, 6):
+    running, wrong = all_kernels_in_threads(6)
+    for thread in running:
         thread.join()
     assert not wrong
 
 
 def test_how_many_threads_there_are_may_change_while_kernels_run():
-    expected, wrong = list(all_kernels()), []
-
-    def run():
-        for _ in range(5):
-            if not same(expected, all_kernels()):
-                wrong.append(1)
-
-    running = in_threads(run, 3)
+    running, wrong = all_kernels_in_threads(3)
     for count in itertools.cycle((1, 5, 2, 7)):
         if not any(thread.is_alive() for thread in running):
             break
