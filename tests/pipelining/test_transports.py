@@ -8,13 +8,15 @@ import subprocess
 import sys
 import threading
 import weakref
+from unittest.mock import Mock
 
 import pytest
 
 import retrograd as rg
 from retrograd.cli.mpi import mpiexec
+from retrograd.pipelining import transports
 from retrograd.pipelining.actions import Message
-from retrograd.pipelining.transports import CHOSEN, PATIENCE, Threads, get_transport
+from retrograd.pipelining.transports import CHOSEN, PATIENCE, SIZES, Threads, get_transport
 from retrograd.pipelining.transports.failures import portable, restored
 from retrograd.pipelining.transports.wire import pack, unpack
 
@@ -73,6 +75,18 @@ def test_the_launcher_s_choices_are_taken_where_none_are_made(monkeypatch):
     assert isinstance(get_transport("threads"), Threads)
     assert get_transport("threads").timeout == 2.5
     assert get_transport("threads", timeout=4).timeout == 4
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_processes_that_a_launcher_of_mpi_has_started_are_its_ranks(monkeypatch, size):
+    for name in (CHOSEN, *SIZES):
+        monkeypatch.delenv(name, raising=False)
+    load = Mock()
+    monkeypatch.setattr(transports, "import_module", load)
+    for name, value, module in [(size, "1", "threads"), (size, "2", "mpi"), (CHOSEN, "ray", "ray")]:
+        monkeypatch.setenv(name, value)
+        get_transport()
+        assert load.call_args.args == (f"retrograd.pipelining.transports.{module}",)
 
 
 def test_an_unknown_transport_is_refused_with_a_list():

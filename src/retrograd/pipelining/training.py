@@ -58,7 +58,7 @@ class Pipeline:
     loss_fn: from the model's output and the target to the mean loss of a micro-batch, a 0-d tensor.  None where the
         model returns its loss, see `TrivialLossWrapper`.
     transport: "threads" of this process; "mpi" or "ray", whose ranks are processes that run the same script; "auto":
-        what `retrograd run` has started, else threads.
+        what `retrograd run` or `mpiexec` has started, else threads.
     timeout: seconds that a rank waits for a message before that is an error; None: forever.
     deterministic: add up gradients in the order of an unsplit step, micro-batch by micro-batch, to the last bit, under
         every schedule.  Costs memory where parameters are shared by stages.

@@ -10,10 +10,13 @@ from retrograd.pipelining.transports.threads import Threads
 TRANSPORTS = {"threads": "threads.Threads", "mpi": "mpi.MPI", "ray": "ray.Ray"}
 # The environment variables in which `retrograd run` tells what it was asked for.
 CHOSEN, PATIENCE = "RETROGRAD_TRANSPORT", "RETROGRAD_TIMEOUT"
+# Those in which an MPI's launcher tells how many processes it has started: MPICH's and Intel's, and Open MPI's.
+SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 
 
 def get_transport(name: str = "auto", timeout: float | None = None) -> Transport:
-    """A transport by name: "threads", "mpi" or "ray"; "auto" is what `retrograd run` has started, else threads.
+    """A transport by name: "threads", "mpi" or "ray"; "auto" is what `retrograd run` or `mpiexec` has started, else
+        threads.
 
     timeout: seconds that a rank waits for a message before that is an error; None: what `retrograd run` was told, else
         forever.
@@ -28,14 +31,20 @@ def get_transport(name: str = "auto", timeout: float | None = None) -> Transport
         timeout = float(os.environ[PATIENCE])
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout is {timeout!r}; it must be a number of seconds above 0, or None")
-    chosen = os.environ.get(CHOSEN, "threads") if name == "auto" else name
+    chosen = _started() if name == "auto" else name
     if chosen not in TRANSPORTS:
         raise ValueError(f"transport {chosen!r} is unknown; there are: auto, {', '.join(sorted(TRANSPORTS))}")
     module, _, kind = TRANSPORTS[chosen].partition(".")
     return getattr(import_module(f"{__name__}.{module}"), kind)(timeout)
 
 
+def _started() -> str:
+    """What this process is part of."""
+    several = any(os.environ.get(size, "1") != "1" for size in SIZES)
+    return os.environ.get(CHOSEN, "mpi" if several else "threads")
+
+
 __all__ = [
-    "CHOSEN", "PATIENCE", "TRANSPORTS", "Aborted", "Arrival", "Link", "PeerLost", "Threads", "Transport",
+    "CHOSEN", "PATIENCE", "SIZES", "TRANSPORTS", "Aborted", "Arrival", "Link", "PeerLost", "Threads", "Transport",
     "get_transport",
 ]  # fmt: skip
