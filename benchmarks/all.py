@@ -34,6 +34,7 @@ OPTIONS: dict[str, list[str]] = {
     "nested_encoder": ["--rounds", "1"],
     "transport": [],
     "pipelines": ["--rounds", "3"],
+    "planning": ["--rounds", "5"],
     "simulator": [],
 }
 

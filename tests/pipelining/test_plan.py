@@ -9,13 +9,15 @@ from hypothesis import strategies as st
 
 import retrograd as rg
 from retrograd import nn
-from retrograd.pipelining import pipeline
+from retrograd.pipelining import pipeline, planning
 from retrograd.pipelining.actions import Kind
+from retrograd.pipelining.microbatch import MicroBatch
 from retrograd.pipelining.planning import plan
+from retrograd.pipelining.planning.messages import MessageCost, Part, message_cost
 from retrograd.pipelining.planning.operators import Operator, operators, undisturbed
 from retrograd.pipelining.planning.report import Choice, recommended
 from retrograd.pipelining.planning.split import Memory, NothingFits, in_flight, split
-from retrograd.pipelining.planning.stages import measured, message_cost
+from retrograd.pipelining.planning.stages import measured
 from retrograd.pipelining.schedules import SCHEDULES, make_schedule
 from retrograd.pipelining.transports import get_transport
 
@@ -153,11 +155,12 @@ def test_bytes_are_those_of_parameters_and_of_what_backward_needs():
     assert [op.carried for op in found if op.carried] == [4 * 3 * 8, 4 * 3 * 8]
 
 
-def test_every_stage_is_measured_forward_backward_and_in_halves():
+@pytest.mark.parametrize("workers", [1, 2])
+def test_every_stage_is_measured_forward_backward_and_in_halves(workers):
     model, (args, _) = mlp(), batch()
     pipe = pipeline(model, args, split_policy=planned(model, schedules=["1f1b"]).split_policy)
     with undisturbed(model):
-        (costs,) = measured([pipe], args, {}, lambda made: made.sum(), 1, 2)
+        (costs,) = measured([pipe], MicroBatch(args, {}, 1.0), rg.sum, get_transport("threads"), workers, 1, 2)
     assert set(costs.seconds) == {(kind, stage.index) for kind in Kind if kind.is_compute for stage in pipe.stages}
     assert all(seconds > 0 for seconds in costs.seconds.values())
     assert costs.sizes == {(way, *ends): 8 * 8 * 4 for way, ends in [("F", (0, 1)), ("B", (1, 0))]}
@@ -189,8 +192,27 @@ def test_planning_leaves_gradients_buffers_and_random_numbers_alone():
 
 def test_messages_cost_time_over_threads():
     cost = message_cost(get_transport("threads"))
-    assert cost.latency > 0
-    assert cost.seconds(1000) == cost.latency + 1000 * cost.per_byte
+    assert min(cost.sending.fixed, cost.receiving.fixed) > 0
+    assert cost.seconds(1000) == sum(part.fixed + 1000 * part.per_byte for part in cost)
+
+
+def test_a_plan_counts_what_messages_take_of_both_ranks_and_on_their_way(monkeypatch):
+    told = MessageCost(Part(100.0), Part(1000.0, 1e9), Part(10000.0))
+    monkeypatch.setattr(planning, "message_cost", lambda transport: told)
+
+    def hops(**given):
+        """The seconds of a step of one micro-batch, which has two messages of 256 bytes, in those of one."""
+        free = {"latency": None, "bandwidth": None, "rounds": 1, "schedules": ["1f1b"]}
+        found = planned(micro_batches=1, **free | given)
+        assert found.timeline.span == found.recommended.step
+        sends = {round(event.end - event.start) for event in found.timeline.events if event.action.kind.is_send}
+        assert sends == ({0} if len(given) == 2 else {1000 + 256 * 10**9})
+        return int(found.recommended.step) // 2
+
+    assert hops() == 11100 + 256 * 10**9
+    assert hops(latency=5.0) == 11005 + 256 * 10**9
+    assert hops(bandwidth=0.5) == 11100 + 512 + 256 * 10**9
+    assert hops(latency=5.0, bandwidth=0.5) == 5 + 512
 
 
 # --------------------------------------------------------------------------------------------------------- choosing

@@ -7,7 +7,7 @@ import pytest
 from retrograd.pipelining.actions import Kind, parse_schedule
 from retrograd.pipelining.lowering import chain, lower
 from retrograd.pipelining.schedules import SCHEDULES, make_schedule, stage_ranks, stream_schedule
-from retrograd.pipelining.simulate import peak_activations, simulate, simulate_costs
+from retrograd.pipelining.simulate import free, peak_activations, simulate, simulate_costs
 
 
 def costs(**seconds):
@@ -37,6 +37,17 @@ def test_a_message_arrives_its_cost_later_while_the_sender_goes_on():
         "RECV_F1.0<0": (0, 1.5), "F1.0": (1.5, 2.5), "RECV_F1.1<0": (2.5, 2.5), "F1.1": (2.5, 3.5),
         "B1.0": (3.5, 5.5), "SEND_B1.0>0": (5.5, 5.5), "B1.1": (5.5, 7.5), "SEND_B1.1>0": (7.5, 7.5),
         "RECV_B0.0<1": (2, 5.75), "B0.0": (5.75, 7.75), "RECV_B0.1<1": (7.75, 7.75), "B0.1": (7.75, 9.75),
+    }  # fmt: skip
+
+
+def test_overhead_keeps_the_ranks_of_a_message_busy_before_it_leaves_and_once_it_is_there():
+    cost, overhead = costs(F=1.0, B=2.0, SEND_F=0.5, SEND_B=0.5), costs(SEND_F=0.25, RECV_F=0.125, RECV_B=1.0)
+    timeline = simulate(make_schedule("gpipe", 2, 2), chain(2), cost, overhead)
+    assert times(timeline) == {
+        "F0.0": (0, 1), "SEND_F0.0>1": (1, 1.25), "F0.1": (1.25, 2.25), "SEND_F0.1>1": (2.25, 2.5),
+        "RECV_F1.0<0": (0, 1.875), "F1.0": (1.875, 2.875), "RECV_F1.1<0": (2.875, 3.125), "F1.1": (3.125, 4.125),
+        "B1.0": (4.125, 6.125), "SEND_B1.0>0": (6.125, 6.125), "B1.1": (6.125, 8.125), "SEND_B1.1>0": (8.125, 8.125),
+        "RECV_B0.0<1": (2.5, 7.625), "B0.0": (7.625, 9.625), "RECV_B0.1<1": (9.625, 10.625), "B0.1": (10.625, 12.625),
     }  # fmt: skip
 
 
@@ -80,22 +91,23 @@ def uneven(action):
     return {"F": 1.0, "B": 2.5, "I": 1.25, "W": 0.75}.get(action.kind.value, 0.125) * (1 + action.stage % 3)
 
 
+@pytest.mark.parametrize("overhead", [free, costs(SEND_F=0.5, RECV_F=0.25, SEND_B=0.125, RECV_B=1.0)])
 @pytest.mark.parametrize("name", SCHEDULES)
-def test_the_summary_is_that_of_the_timeline(name):
+def test_the_summary_is_that_of_the_timeline(name, overhead):
     for edges in (chain(4), SKIP):
         schedule = make_schedule(name, 4, 6, ranks=2)
-        timeline = simulate(schedule, edges, uneven)
+        timeline = simulate(schedule, edges, uneven, overhead)
         streamed = stream_schedule(name, 4, 6, ranks=2)
         for summary in (
-            simulate_costs(schedule, edges, uneven),
-            simulate_costs(streamed, edges, uneven, placement=stage_ranks(name, 4, 2)),
+            simulate_costs(schedule, edges, uneven, overhead),
+            simulate_costs(streamed, edges, uneven, overhead, placement=stage_ranks(name, 4, 2)),
         ):
             assert summary.span == timeline.span
             assert summary.bubble == pytest.approx(timeline.bubble())
             for rank in range(2):
+                assert summary.end[rank] == max(e.end for e in timeline.events if e.rank == rank)
                 own = [e for e in timeline.events if e.rank == rank and e.action.kind.is_compute]
                 assert summary.start[rank] == min(event.start for event in own)
-                assert summary.end[rank] == max(event.end for event in own)
                 assert summary.busy[rank] == pytest.approx(sum(event.end - event.start for event in own))
 
 

@@ -21,13 +21,22 @@ def unit_cost(action: Action) -> float:
     return 2.0 if action.kind is Kind.B else float(action.kind.is_compute)
 
 
-def simulate(schedule: Schedule, edges: Edges, cost: Cost) -> Timeline:
+def free(action: Action) -> float:
+    """Nothing: what messages keep ranks busy with, as the papers on schedules count it."""
+    return 0.0
+
+
+def simulate(schedule: Schedule, edges: Edges, cost: Cost, overhead: Cost = free) -> Timeline:
     """When each rank would do what, if every action took as long as `cost` says.
 
     schedule: as `lower` returns it, or computations only, which are then lowered along `edges`.
-    cost: seconds of an action. A computation keeps its rank busy that long. A send takes its rank no time:
-    the message arrives so much later while the rank goes on. A receive lasts until its message is there; it
-    is not asked for a cost. Channels hold any number of messages.
+    cost: seconds of an action. A computation keeps its rank busy that long. A send's message arrives so much later
+    while the rank goes on. A receive lasts until its message is there; it is not asked for a cost. Channels hold any
+    number of messages.
+    overhead: seconds for which a send, or a receive whose message is there, keeps its rank busy.
+
+    Cost and overhead of messages are the latency and the overhead of D. Culler et al., "LogP: Towards a Realistic
+    Model of Parallel Computation" (1993).
 
     Takes time linear in the number of actions. Raises ValueError for a cost that is negative or not finite,
     and for a schedule that cannot run.
@@ -39,7 +48,7 @@ def simulate(schedule: Schedule, edges: Edges, cost: Cost) -> Timeline:
     """
     program = schedule if is_lowered(schedule) else lower(schedule, edges)
     events: list[Event] = []
-    if not _Clocks(program, StageGraph(ranks_of(program), edges), cost, events).run():
+    if not _Clocks(program, StageGraph(ranks_of(program), edges), cost, overhead, events).run():
         deque(execution_order(program), maxlen=0)  # raises, and says who waits for what from whom
     return Timeline(events, len(program))
 
@@ -47,7 +56,7 @@ def simulate(schedule: Schedule, edges: Edges, cost: Cost) -> Timeline:
 class Summary(NamedTuple):
     """What `simulate_costs` finds out: seconds per rank, without the events.
 
-    start, end: when each rank began its first computation and ended its last.  busy: how long it computed.
+    start, end: when each rank began its first computation, and ended its last action.  busy: how long it computed.
 
     >>> two = Summary(start=[0.0, 1.0], end=[4.0, 3.0], busy=[2.0, 2.0])
     >>> two.span, two.bubble, two.bubble_rate
@@ -86,13 +95,18 @@ class Summary(NamedTuple):
 
 
 def simulate_costs(
-    schedule: Sequence[Iterable[Action]], edges: Edges, cost: Cost, *, placement: Sequence[int] | None = None
+    schedule: Sequence[Iterable[Action]],
+    edges: Edges,
+    cost: Cost,
+    overhead: Cost = free,
+    *,
+    placement: Sequence[int] | None = None,
 ) -> Summary:
     """The times of `simulate` summed up per rank, for schedules of thousands of ranks: seconds for millions of actions.
 
-    schedule: computations only, from `make_schedule` or `stream_schedule`.  cost: as for `simulate`, but asked once
-    per kind, stage and peer, since all micro-batches are taken to be alike.  placement: the rank of each stage, as
-    `stage_ranks` says it; None: from the schedule, whose actions are put into lists for it.
+    schedule: computations only, from `make_schedule` or `stream_schedule`.  cost, overhead: as for `simulate`, but
+    asked once per kind, stage and peer, since all micro-batches are taken to be alike.  placement: the rank of each
+    stage, as `stage_ranks` says it; None: from the schedule, whose actions are put into lists for it.
 
     Raises ValueError as `simulate`.
 
@@ -106,7 +120,7 @@ def simulate_costs(
         schedule, rank_of = listed, ranks_of(listed)
     else:
         rank_of = dict(enumerate(placement))
-    clocks = _Clocks(schedule, StageGraph(rank_of, edges), cost)
+    clocks = _Clocks(schedule, StageGraph(rank_of, edges), cost, overhead)
     if not clocks.run():
         rank, action = min(clocks.held_up.items())
         raise ValueError(f"deadlock: {len(clocks.held_up)} ranks wait; rank {rank} for what {action} needs")
@@ -146,13 +160,13 @@ Box = dict[int, float]
 class _Step(NamedTuple):
     """What an action waits for, how long it takes, and what it passes on.
 
-    inputs: the channels of which it takes a message.  outputs: the channels into which it puts one, each with the
-    rank at its end and the seconds until the message arrives.
+    inputs: the channels of which it takes a message, each with the seconds for that.  outputs: the channels into which
+    it puts one, each with the rank at its end, the seconds for that, and those until the message arrives.
     """
 
     seconds: float
-    inputs: Sequence[Box] = ()
-    outputs: Sequence[tuple[Box, int, float]] = ()
+    inputs: Sequence[tuple[Box, float]] = ()
+    outputs: Sequence[tuple[Box, int, float, float]] = ()
 
 
 class _Clocks:
@@ -163,11 +177,17 @@ class _Clocks:
     """
 
     def __init__(
-        self, schedule: Sequence[Iterable[Action]], graph: StageGraph, cost: Cost, events: list[Event] | None = None
+        self,
+        schedule: Sequence[Iterable[Action]],
+        graph: StageGraph,
+        cost: Cost,
+        overhead: Cost,
+        events: list[Event] | None = None,
     ) -> None:
         ranks = len(schedule)
         self.graph = graph
         self.cost = cost
+        self.overhead = overhead
         self.events = events
         self.known: tuple[dict[int, _Step], ...] = ({}, {}, {}, {})
         self.starts: list[float | None] = [None] * ranks
@@ -196,7 +216,7 @@ class _Clocks:
             known = forward if kind is F else halves if kind is I else weights if kind is W else whole
             seconds, inputs, outputs = known[stage] if stage in known else self._step(action, known)
             start = now
-            for box in inputs:
+            for box, overhead in inputs:
                 if micro_batch not in box:
                     awaited[rank] = box
                     self.held_up[rank] = action
@@ -208,11 +228,13 @@ class _Clocks:
                 arrival = box.pop(micro_batch)
                 if arrival > now:
                     now = arrival
+                now += overhead
             if not busy and self.starts[rank] is None:
                 self.starts[rank] = now
             now += seconds
             busy += seconds
-            for box, target, delay in outputs:
+            for box, target, overhead, delay in outputs:
+                now += overhead
                 box[micro_batch] = now + delay
                 if awaited[target] is box:
                     awaited[target] = None
@@ -229,7 +251,7 @@ class _Clocks:
             return _Step(0.0, [self._entry(action)])
         if action.kind.is_send:
             return _Step(0.0, (), [self._exit(action)])
-        return _Step(self._seconds(action))
+        return _Step(_seconds(self.cost, action))
 
     def _whole(self, action: Action) -> _Step:
         """A computation with the receives before it and the sends after it."""
@@ -237,20 +259,22 @@ class _Clocks:
             raise ValueError(f"{action}: this schedule is lowered already")
         around = self.graph.surround(action)
         return _Step(
-            self._seconds(action),
+            _seconds(self.cost, action),
             [self._entry(step) for step in around if step.kind.is_receive],
             [self._exit(step) for step in around if step.kind.is_send],
         )
 
-    def _entry(self, receive: Action) -> Box:
-        return self.boxes[receive.message[1:3]]
+    def _entry(self, receive: Action) -> tuple[Box, float]:
+        return self.boxes[receive.message[1:3]], _seconds(self.overhead, receive)
 
-    def _exit(self, send: Action) -> tuple[Box, int, float]:
+    def _exit(self, send: Action) -> tuple[Box, int, float, float]:
         _, source, target, _ = send.message
-        return self.boxes[source, target], self.graph.rank_of[target], self._seconds(send)
+        rank = self.graph.rank_of[target]
+        return self.boxes[source, target], rank, _seconds(self.overhead, send), _seconds(self.cost, send)
 
-    def _seconds(self, action: Action) -> float:
-        seconds = self.cost(action)
-        if not 0 <= seconds < math.inf:
-            raise ValueError(f"the cost of {action} is {seconds!r}; it must be finite, in seconds, at least 0")
-        return seconds
+
+def _seconds(cost: Cost, action: Action) -> float:
+    seconds = cost(action)
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"the cost of {action} is {seconds!r}; it must be finite, in seconds, at least 0")
+    return seconds

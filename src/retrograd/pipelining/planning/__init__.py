@@ -8,9 +8,9 @@ from retrograd.core import Tensor, registry
 from retrograd.nn import Module
 from retrograd.pipelining.microbatch import Spec, TensorChunkSpec, split_args_kwargs_into_chunks, tensors_in
 from retrograd.pipelining.planning.choose import Planner, Settings
+from retrograd.pipelining.planning.messages import MessageCost, Part, message_cost
 from retrograd.pipelining.planning.operators import undisturbed
 from retrograd.pipelining.planning.report import Choice, Plan, SplitPolicy
-from retrograd.pipelining.planning.stages import MessageCost, agreed, message_cost
 from retrograd.pipelining.schedules import SCHEDULES, get_schedule
 from retrograd.pipelining.transports import Transport, get_transport
 
@@ -43,8 +43,8 @@ def plan(
     """Measure a model, split it, and compare the schedules: what to use on so many ranks.
 
     Every operator is timed forward and backward on the first micro-batch; dynamic programming finds the contiguous
-    stages with the shortest slowest one; these are timed as a rank runs them; and each schedule is simulated with
-    what was measured.  The model runs on one thread here, and its gradients, buffers and random numbers are
+    stages with the shortest slowest one; ranks run these, timed, over the transport; and each schedule is simulated
+    with what was measured.  The model runs on one thread here, and its gradients, buffers and random numbers are
     afterwards as they were.
 
     example_args, example_kwargs, target: a whole batch, as for `Pipeline.step`.
@@ -54,9 +54,9 @@ def plan(
     optimizer_copies: what the optimizer keeps, in bytes per byte of parameters: 2 for Adam, 0 for plain SGD.
     transport: messages are timed over it, unless `latency` (seconds) and `bandwidth` (bytes per second) are given.
     cores: how many the ranks share; None: one for each rank.
-    rounds: how often everything is timed, after a first time that does not count; the first quartile is taken.
-    alone: time stages one at a time.  Else as many threads as there will be time them at once, up to the number of
-        cores, since ranks slow each other down; where ranks are processes, all measure at once anyway.
+    rounds: how often everything is timed, after a first time that does not count; the medians are taken.
+    alone: time stages one at a time.  Else as many ranks as there will be run them, up to the number of cores, since
+        they slow each other down; where ranks are processes, all of them do so anyway.
     args_chunk_spec, kwargs_chunk_spec, target_chunk_spec: as for `Pipeline`.
 
     With several stages per rank, each may take its even part of the memory limit, which is stricter than need be.
@@ -99,8 +99,8 @@ def plan(
     def loss(made: Any) -> Any:
         return compare(made, wanted)
 
-    several = 1 if alone or link.world is not None else min(ranks, cores or ranks, os.cpu_count() or 1)
-    settings = Settings(ranks, micro_batches, memory_limit, 2 + optimizer_copies, cores, messages, rounds, several)
+    workers = link.world or (1 if alone else min(ranks, cores or ranks, os.cpu_count() or 1))
+    settings = Settings(ranks, micro_batches, memory_limit, 2 + optimizer_copies, cores, messages, rounds, workers)
     with undisturbed(model):
         return Planner(model, batch, loss, link, settings).plan(names, stages_per_rank)
 
@@ -111,8 +111,10 @@ def _summed(made: Any, target: Any) -> Any:
 
 
 def _message_cost(transport: Transport, latency: float | None, bandwidth: float | None) -> MessageCost:
-    if latency is None or bandwidth is None:
-        found = MessageCost(*agreed(transport, list(message_cost(transport))))
-    return MessageCost(
-        found.latency if latency is None else latency, found.per_byte if bandwidth is None else 1 / bandwidth
-    )
+    """As told, or as measured."""
+    if latency is not None and bandwidth is not None:
+        return MessageCost(Part(latency, 1 / bandwidth))
+    found = message_cost(transport)
+    fixed = found.latency.fixed if latency is None else latency
+    per_byte = found.latency.per_byte if bandwidth is None else 1 / bandwidth
+    return found._replace(latency=Part(fixed, per_byte))

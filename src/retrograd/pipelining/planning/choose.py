@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from statistics import median
 from typing import NamedTuple
 
 from retrograd.fx import GraphModule, Node
@@ -9,10 +10,11 @@ from retrograd.nn import Module
 from retrograd.pipelining.actions import Action, Kind
 from retrograd.pipelining.ir import Pipe, pipeline
 from retrograd.pipelining.microbatch import MicroBatch
+from retrograd.pipelining.planning.messages import MessageCost
 from retrograd.pipelining.planning.operators import Loss, Operator, operators
 from retrograd.pipelining.planning.report import Choice, Plan, SplitPolicy, Stage, name_of, operators_of, recommended
 from retrograd.pipelining.planning.split import Memory, NothingFits, in_flight, split
-from retrograd.pipelining.planning.stages import MessageCost, StageCosts, agreed, measured
+from retrograd.pipelining.planning.stages import StageCosts, measured
 from retrograd.pipelining.schedules import get_schedule, make_schedule, stage_ranks
 from retrograd.pipelining.simulate import Cost, peak_activations, simulate, simulate_costs
 from retrograd.pipelining.timeline import Timeline
@@ -20,7 +22,7 @@ from retrograd.pipelining.transports import Transport
 
 
 class Settings(NamedTuple):
-    """What a plan is for; see `plan`.  copies: how often a parameter's bytes count.  side_by_side: see `measured`."""
+    """What a plan is for; see `plan`.  copies: how often a parameter's bytes count.  workers: see `measured`."""
 
     ranks: int
     micro_batches: int
@@ -29,7 +31,7 @@ class Settings(NamedTuple):
     cores: int | None
     messages: MessageCost
     rounds: int
-    side_by_side: int
+    workers: int
 
 
 class Measured(NamedTuple):
@@ -118,7 +120,7 @@ class Planner:
 
     def _choice(self, name: str, ends: tuple[int, ...], fits: bool) -> Choice:
         found = self.splits[ends]
-        summary = simulate_costs(self._schedule(name, len(ends)), found.pipe.carried(), self._cost(found))
+        summary = simulate_costs(self._schedule(name, len(ends)), found.pipe.carried(), *self._costs(found))
         activations, memory = self._memory(name, ends)
         ranks = stage_ranks(name, len(ends), self.settings.ranks)
         shared = sum(summary.busy) / self.settings.cores if self.settings.cores else 0.0
@@ -128,24 +130,23 @@ class Planner:
     def _timeline(self, choice: Choice, ends: tuple[int, ...]) -> Timeline:
         """A step as it would be; slower by what the ranks wait for cores where they are short of them."""
         found = self.splits[ends]
-        schedule, edges, cost = self._schedule(choice.schedule, len(ends)), found.pipe.carried(), self._cost(found)
-        timeline = simulate(schedule, edges, cost)
+        schedule, edges = self._schedule(choice.schedule, len(ends)), found.pipe.carried()
+        timeline = simulate(schedule, edges, *self._costs(found))
         if choice.step <= timeline.span:
             return timeline
-        slower = choice.step / timeline.span
-        return simulate(schedule, edges, lambda action: slower * cost(action))
+        return simulate(schedule, edges, *self._costs(found, choice.step / timeline.span))
 
-    def _cost(self, found: Measured) -> Cost:
-        return lambda action: found.costs.of(action, self.settings.messages)
+    def _costs(self, found: Measured, times: float = 1.0) -> tuple[Cost, Cost]:
+        """So many times what actions cost, and what messages keep ranks busy with."""
+        costs, messages = found.costs, self.settings.messages
+        return lambda action: times * costs.cost(action, messages), lambda a: times * costs.overhead(a, messages)
 
     def _measure_stages(self, splits: Sequence[tuple[int, ...]]) -> None:
         args, kwargs = self.batch.args, self.batch.kwargs
         pipes = [pipeline(self.model, args, kwargs, split_policy=self._policy(ends)) for ends in splits]
         how = self.settings
-        found = measured(pipes, args, kwargs, self.loss, how.rounds, how.micro_batches, how.side_by_side)
+        found = measured(pipes, self.batch, self.loss, self.transport, how.workers, how.rounds, how.micro_batches)
         for ends, pipe, costs in zip(splits, pipes, found, strict=True):
-            seconds = agreed(self.transport, list(costs.seconds.values()))
-            costs = StageCosts(dict(zip(costs.seconds, seconds, strict=True)), costs.sizes)
             self.splits[ends] = Measured(pipe, costs)
 
     # ------------------------------------------------------------------------------------------------- the result
@@ -154,9 +155,8 @@ class Planner:
         best = recommended(list(choices))
         ends = choices[best]
         settings = self.settings._asdict()
-        messages = settings.pop("messages")
-        del settings["side_by_side"]
-        settings |= {"latency": messages.latency, "seconds_per_byte": messages.per_byte}
+        del settings["workers"]
+        settings["messages"] = {name: part._asdict() for name, part in settings["messages"]._asdict().items()}
         draw = partial(self._timeline, best, ends)
         return Plan(list(choices), self._stages(ends), draw, self._policy(ends), settings, skipped)
 
@@ -191,7 +191,10 @@ class Planner:
         return dict.fromkeys(nodes, 0)
 
     def _agreed_operators(self, found: Sequence[Operator]) -> list[Operator]:
-        seconds = iter(agreed(self.transport, [time for op in found for time in (op.forward, op.backward)]))
+        """With the medians over all processes: all of them plan, and must come to the same plan."""
+        mine = [time for op in found for time in (op.forward, op.backward)]
+        several = self.transport.launch(self.transport.world or 1, lambda _: mine)
+        seconds = iter([median(times) for times in zip(*several, strict=True)])
         return [op._replace(forward=next(seconds), backward=next(seconds)) for op in found]
 
 

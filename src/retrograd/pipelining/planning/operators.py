@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from statistics import median
 from typing import Any, NamedTuple
@@ -131,7 +131,7 @@ class _Timer(Interpreter):
     def seconds(self, node: Node) -> tuple[float, float]:
         """What is typical of an operator, without the first round."""
         forward, backward = zip(*self.samples[node][1:], strict=True)
-        return typical(forward), typical(backward)
+        return median(forward), median(backward)
 
 
 class _Keeper(Interpreter):
@@ -164,15 +164,6 @@ class _Keeper(Interpreter):
         """The bytes of an operator's parameters, by their memory."""
         used = [self.env[argument] for argument in node.all_input_nodes if argument.op == "get_attr"]
         return dict(_memory(value) for value in used if isinstance(value, Tensor) and value.requires_grad)
-
-
-def typical(samples: Sequence[float]) -> float:
-    """The first quartile: what else the machine does only ever adds, and to many samples at a time.
-
-    >>> typical([1.0, 1.1, 1.2, 9.0, 9.0])
-    1.1
-    """
-    return sorted(samples)[len(samples) // 4]
 
 
 def _start_up() -> float:

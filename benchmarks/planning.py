@@ -1,0 +1,125 @@
+"""How near a plan comes to the step that follows: predicted by `plan` and measured, over threads and over MPI.
+
+    python benchmarks/planning.py [--rounds 5] [--json FILE] [--check]
+
+Two ranks on two cores, 8 micro-batches, one BLAS thread for each rank: chains of linear layers and small transformers,
+whose steps take 15 to 100 ms.  In every round a model is planned anew and then run as planned, ten steps, of which the
+median counts: machines get quicker and slower from one second to the next, so only what is measured side by side can
+be compared.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from retrograd.bench import Row, Table, main, parser
+from retrograd.bench.subjects import limits
+
+RANKS, MICRO_BATCHES, STEPS = 2, 8, 10
+SCHEDULES = ("1f1b", "gpipe", "zb-h1", "interleaved1f1b")
+TRANSPORTS = ("threads", "mpi")
+OFF = 0.2  # the budget: how far the plan may be off, either way
+LENGTH, CLASSES, HEADS = 64, 64, 4
+
+
+def chain(width: int, examples: int = 1024) -> tuple[Any, tuple, Any, Callable]:
+    """Eight linear layers: a model, its arguments, a target and the loss."""
+    import retrograd as rg
+
+    nn = rg.nn
+    layers = [nn.Sequential(nn.Linear(width, width), nn.ReLU()) for _ in range(8)]
+    model = nn.Sequential(*layers, nn.Linear(width, 10))
+    return model, (rg.randn(examples, width),), rg.randint(10, (examples,)), nn.functional.cross_entropy
+
+
+def transformer(width: int, examples: int = 32) -> tuple[Any, tuple, Any, Callable]:
+    """Four encoder layers between an embedding and a classifier of every token."""
+    import retrograd as rg
+
+    nn = rg.nn
+    layers = [
+        nn.TransformerEncoderLayer(width, HEADS, 4 * width, 0.0, "gelu", batch_first=True, norm_first=True)
+        for _ in range(4)
+    ]
+    model = nn.Sequential(nn.Embedding(CLASSES, width), *layers, nn.Linear(width, CLASSES))
+
+    def loss(made: Any, wanted: Any) -> Any:
+        return nn.functional.cross_entropy(made.reshape(-1, CLASSES), wanted.reshape(-1))
+
+    tokens, wanted = (rg.randint(CLASSES, (examples, LENGTH)) for _ in range(2))
+    return model, (tokens,), wanted, loss
+
+
+MODELS: dict[str, Callable[[], tuple[Any, tuple, Any, Callable]]] = {
+    "chain, 256 wide": lambda: chain(256),
+    "chain, 512 wide": lambda: chain(512),
+    "transformer, 64 wide": lambda: transformer(64),
+    "transformer, 128 wide": lambda: transformer(128),
+}
+
+
+def measure(transport: str, rounds: int) -> dict[str, list[tuple[float, float]]]:
+    """By row, for each round the seconds of a step as planned and as measured."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for name, make in MODELS.items():
+        example = make()
+        for schedule in SCHEDULES:
+            found[f"{name}, {schedule}"] = [step(transport, schedule, *example) for _ in range(rounds)]
+    return found
+
+
+def step(transport: str, schedule: str, model: Any, args: tuple, target: Any, loss_fn: Callable) -> tuple[float, float]:
+    """The seconds of a step, as planned and as measured."""
+    from retrograd.pipelining import Pipeline, plan
+
+    told = {"loss_fn": loss_fn, "transport": transport}
+    planned = plan(model, args, RANKS, MICRO_BATCHES, target=target, schedules=[schedule], **told)
+    pipe = Pipeline(model, **planned.options, **told)
+    spans = []
+    for _ in range(STEPS + 1):
+        pipe.step(*args, target=target)
+        spans.append(pipe.timeline.span)
+    return planned.timeline.span, median(spans[1:])  # the first one captures, and fetches memory
+
+
+def started(transport: str, rounds: int) -> dict[str, list[tuple[float, float]]]:
+    """What the ranks of a transport have measured, in processes that each have a thread per rank of theirs."""
+    command = [sys.executable, __file__, "--worker", transport, "--rounds", str(rounds)]
+    launcher = [Path(sys.executable).with_name("mpiexec"), "-n", str(RANKS)] if transport == "mpi" else []
+    environment = {**os.environ, **limits(1 if transport == "mpi" else RANKS)}
+    done = subprocess.run([*launcher, *command], check=True, stdout=subprocess.PIPE, text=True, env=environment)
+    return json.loads(done.stdout)
+
+
+def report(options: argparse.Namespace) -> list[Table]:
+    """Planned beside measured, and how far off that is."""
+    steps, errors = [], []
+    for transport in TRANSPORTS:
+        for name, rounds in started(transport, options.rounds).items():
+            row = Row(
+                f"{transport}: {name}", dict(zip(("planned", "measured"), zip(*rounds, strict=True), strict=True))
+            )
+            ratio = row.ratio("planned", "measured")
+            steps.append(row)
+            errors.append(Row(row.name, {"off by": [abs(ratio.median - 1)] if ratio else []}, {"": OFF}))
+    return [
+        Table(f"A step on {RANKS} ranks, planned and measured", "ms", steps, ours="planned"),
+        Table("How far the plan is off", "", errors, ours="off by"),
+    ]
+
+
+if __name__ == "__main__":
+    arguments = parser(__doc__, rounds=5)
+    given = arguments.parse_args()
+    if given.worker:
+        seen = measure(given.worker, given.rounds)
+        if os.environ.get("PMI_RANK", "0") == "0":
+            print(json.dumps(seen))
+        sys.exit(0)
+    sys.exit(main(arguments, report))
