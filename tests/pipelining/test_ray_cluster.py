@@ -10,6 +10,7 @@ import pytest
 
 from retrograd.cli import main
 from retrograd.cli import ray as launcher
+from retrograd.pipelining.transports.ray_worker import Worker
 
 from . import conformance
 
@@ -95,6 +96,18 @@ def test_spread_ranks_are_on_all_nodes_and_all_output_is_shown_by_rank(run, capf
     assert len({line[4:] for line in lines if line}) == 3
 
 
+def test_ranks_are_spread_over_what_is_free_where_not_every_node_is(cluster, monkeypatch):
+    monkeypatch.setattr(launcher, "SETTLE", 0.1)
+    place = cluster.util.scheduling_strategies.NodeAffinitySchedulingStrategy(cluster.nodes()[0]["NodeID"], soft=False)
+    other = cluster.remote(num_cpus=2, scheduling_strategy=place)(Worker).remote(0, 1)
+    cluster.get(other.where.remote())
+    try:
+        with launcher._workers(cluster, 2, spread=True) as workers:
+            assert len(cluster.get([worker.where.remote() for worker in workers])) == 2
+    finally:
+        cluster.kill(other)
+
+
 def test_after_the_loss_of_a_rank_the_script_goes_on_from_its_checkpoint(run, capfd):
     text = """
 done = folder / "done"
@@ -134,7 +147,7 @@ transport.launch(2, work)
 """
     assert run(2, text, "--timeout", "0.2") == 75
     err = capfd.readouterr().err
-    assert "TimeoutError: rank 0 has waited 0.2 s for Message(" in err
+    assert "TimeoutError: rank 0 has waited 0.2 s for F1>0.5 from rank 1" in err
     assert "rank 1 does not end by itself, and is killed; it is at: plays 1" in err
 
 

@@ -16,6 +16,7 @@ from retrograd.pipelining.transports.ray_worker import STDERR, STDOUT, THREADS, 
 
 GRACE = 10.0  # seconds for the other ranks to end by themselves, once one has failed or there was a signal
 START = 60.0  # seconds for Ray to place and start the ranks
+SETTLE = 5.0  # seconds for Ray to notice that an earlier run's cores are free again
 LOOK = 0.5  # seconds between two looks at whether there was a signal
 ANSWER = 1.0  # seconds for a rank to say what it is at
 # What Ray is told where the user has not done so: to report nothing to its makers, and not to print among the script's
@@ -67,17 +68,36 @@ def _workers(ray: Any, ranks: int, spread: bool) -> Iterator[list[Any]]:
     cores = int(ray.cluster_resources().get("CPU", 0))
     if cores < ranks:
         raise UsageError(f"{ranks} ranks need {ranks} cores, and the Ray cluster has {cores}")
-    group = ray.util.placement_group([{"CPU": 1}] * ranks, strategy="SPREAD" if spread else "PACK")
     workers: list[Any] = []
-    try:
-        if not group.wait(START):
-            raise UsageError(f"the Ray cluster has had no {ranks} free cores for {START:g} s")
-        workers += [_worker(ray, group, rank, ranks) for rank in range(ranks)]
-        yield workers
-    finally:
-        for worker in workers:
-            ray.kill(worker)
-        ray.util.remove_placement_group(group)
+    with _placed(ray, ranks, spread) as group:
+        try:
+            workers += [_worker(ray, group, rank, ranks) for rank in range(ranks)]
+            yield workers
+        finally:
+            for worker in workers:
+                ray.kill(worker)
+
+
+@contextmanager
+def _placed(ray: Any, ranks: int, spread: bool) -> Iterator[Any]:
+    """A core per rank, all at once, for as long as entered: on few nodes, or spread over all.
+
+    Ray's SPREAD goes by what Ray believes to be free, which for seconds after an earlier run is less than there is, and
+    takes one node where it can't have several.  So where a node for each rank is possible, that is asked for first.
+    """
+    nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+    ways = {"SPREAD": START} if spread else {"PACK": START}
+    if spread and ranks <= len(nodes):
+        ways = {"STRICT_SPREAD": SETTLE, **ways}
+    for strategy, patience in ways.items():
+        group = ray.util.placement_group([{"CPU": 1}] * ranks, strategy=strategy)
+        try:
+            if group.wait(patience):
+                yield group
+                return
+        finally:
+            ray.util.remove_placement_group(group)
+    raise UsageError(f"the Ray cluster has had no {ranks} free cores for {START:g} s")
 
 
 def _worker(ray: Any, group: Any, rank: int, ranks: int) -> Any:
