@@ -205,10 +205,10 @@ def test_steps_of_optimizers_write_into_what_they_read(name, layout):
 
 CHANNELS = {
     "channel_moments": "x",
-    "channel_dots": "xx",
+    "channel_dots": "xxp",
     "channel_sums": "x",
     "channel_shift": "xppp",
-    "channel_mix": "xppxp",
+    "channel_mix": "xppxpp",
 }
 
 

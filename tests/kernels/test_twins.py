@@ -77,11 +77,11 @@ def test_rows_are_mixed_as_by_the_twin(dtype, apart):
     x, y = numbers(dtype, 5, 37), numbers(dtype, 5, 37)[::-1]
     if apart:
         x, y = x.T.copy().T, y[:, ::-1]
-    p, q, r = numbers(dtype, 3, 5)
+    p, q, r, a = numbers(dtype, 4, 5)
     x, y = x[None], y[None]
-    close(chosen.channel_mix(x, p, q, y, r), twins.channel_mix(x, p, q, y, r), scale=30)
+    close(chosen.channel_mix(x, p, q, y, r, a), twins.channel_mix(x, p, q, y, r, a), scale=30)
     zeros = np.zeros(5, dtype)
-    close(chosen.channel_mix(x, p, zeros, y, r), twins.channel_mix(x, p, zeros, y, r), scale=30)
+    close(chosen.channel_mix(x, p, zeros, y, r, zeros), twins.channel_mix(x, p, zeros, y, r, zeros), scale=30)
 
 
 @needs_compiled

@@ -86,3 +86,16 @@ def test_integers_are_refused_by_name():
 def test_local_response_norm_of_one_channel_is_its_own_neighbour():
     x = rg.tensor([[[2.0]]])
     assert F.local_response_norm(x, 1, alpha=1.0, beta=1.0, k=0.0).item() == 0.5
+
+
+def test_gradients_of_batch_norm_far_from_zero_keep_their_digits():
+    rg.manual_seed(0)
+    x, g = 100_000 + rg.randn(8, 3, 400), rg.randn(8, 3, 400)
+
+    def gradient(dtype):
+        leaf = x.to(dtype).requires_grad_()
+        F.batch_norm(leaf, None, None, training=True).backward(g.to(dtype))
+        return leaf.grad.numpy()
+
+    expected = gradient("float64")
+    assert np.abs(gradient("float32") - expected).max() < 1e-4 * np.abs(expected).max()

@@ -62,16 +62,17 @@ struct Operands {
         }                                                                                                          \
     }
 
-// The sums a of `expression` of x and y.
+// The sums a of `expression` of x and y, and of the channel's q.
 #define TOTALS(name, T, expression)                                                   \
     CHANNELS(name, T) {                                                               \
         const npy_intp l = of.sizes.l;                                                \
         Reader<T> first(of.x.step, l), second(of.y.step, l);                          \
         for (npy_intp c = begin; c < end; c++) {                                      \
             double total = 0;                                                         \
+            const T q = of.q.data ? of.q[c] : T(0);                                   \
             for (npy_intp i = 0; i < of.sizes.n; i++) {                               \
                 const T *x = first.at(of.x.plane(i, c)), *y = second.at(of.y.plane(i, c)); \
-                (void)y;                                                              \
+                (void)y, (void)q;                                                     \
                 total += summed<T>(l, [=](npy_intp k) { return expression; });        \
             }                                                                         \
             of.a[c] = T(total);                                                       \
@@ -138,12 +139,12 @@ struct Operands {
 #define ALL(T)                                                   \
     MOMENTS(T)                                                   \
     TOTALS(sums, T, x[k])                                        \
-    TOTALS(dots, T, x[k] * y[k])                                 \
+    TOTALS(dots, T, x[k] * (y[k] - q))                           \
     EACH(shift, T, (x[k] - a) * p + q)                           \
-    EACH(mix, T, x[k] * p + y[k] * r + q)                        \
+    EACH(mix, T, x[k] * p + (y[k] - a) * r + q)                  \
     SUM_OF_ROWS(values, T, x[k])                                 \
     SUM_OF_ROWS(squares, T, (x[k] - a[k]) * (x[k] - a[k]))       \
-    SUM_OF_ROWS(products, T, x[k] * y[k])
+    SUM_OF_ROWS(products, T, x[k] * (y[k] - a[k]))
 ALL(float)
 ALL(double)
 
@@ -179,7 +180,8 @@ void sums_by_rows(const Operands<T>& of) {
 
 template <class T>
 void dots_by_rows(const Operands<T>& of) {
-    const auto sums = over_rows<T>(of, nullptr, 1, products_of_rows);
+    Reader<T> read(of.q.step, of.sizes.c);
+    const auto sums = over_rows<T>(of, read.at(of.q.data), 1, products_of_rows);
     for (npy_intp k = 0; k < of.sizes.c; k++) of.a[k] = sums[k];
 }
 
@@ -222,11 +224,13 @@ void all_numbers(const Operands<T>& of) {
 
 STACKS(moments, 3, of.x = of.y = images_at(at[0], core); of.a = {at[1], core[3]}; of.p = {at[2], core[4]})
 STACKS(sums, 2, of.x = of.y = images_at(at[0], core); of.a = {at[1], core[3]})
-STACKS(dots, 3, of.x = images_at(at[0], core); of.y = images_at(at[1], core + 3); of.a = {at[2], core[6]})
+STACKS(dots, 4, of.x = images_at(at[0], core); of.y = images_at(at[1], core + 3); of.q = {at[2], core[6]};
+       of.a = {at[3], core[7]})
 STACKS(shift, 5, of.x = of.y = images_at(at[0], core); of.a = {at[1], core[3]}; of.p = {at[2], core[4]};
        of.q = {at[3], core[5]}; of.r = of.q; of.out = images_at(at[4], core + 6))
-STACKS(mix, 6, of.x = images_at(at[0], core); of.p = {at[1], core[3]}; of.q = {at[2], core[4]};
-       of.y = images_at(at[3], core + 5); of.r = {at[4], core[8]}; of.a = of.q; of.out = images_at(at[5], core + 9))
+STACKS(mix, 7, of.x = images_at(at[0], core); of.p = {at[1], core[3]}; of.q = {at[2], core[4]};
+       of.y = images_at(at[3], core + 5); of.r = {at[4], core[8]}; of.a = {at[5], core[9]};
+       of.out = images_at(at[6], core + 10))
 
 #define SUMS(name, T) name<T, all_sums<T, name##_##T, name##_by_rows<T>>>
 #define NUMBERS(name, T) name<T, all_numbers<T, name##_##T, rows_##name##_##T>>
@@ -235,9 +239,9 @@ STACKS(mix, 6, of.x = images_at(at[0], core); of.p = {at[1], core[3]}; of.q = {a
 const Kernel kernels[] = {
     {"channel_moments", BOTH(SUMS, moments), "TTT", 1, "(n,c,l)->(c),(c)"},
     {"channel_sums", BOTH(SUMS, sums), "TT", 1, "(n,c,l)->(c)"},
-    {"channel_dots", BOTH(SUMS, dots), "TTT", 2, "(n,c,l),(n,c,l)->(c)"},
+    {"channel_dots", BOTH(SUMS, dots), "TTTT", 3, "(n,c,l),(n,c,l),(c)->(c)"},
     {"channel_shift", BOTH(NUMBERS, shift), "TTTTT", 4, "(n,c,l),(c),(c),(c)->(n,c,l)"},
-    {"channel_mix", BOTH(NUMBERS, mix), "TTTTTT", 5, "(n,c,l),(c),(c),(n,c,l),(c)->(n,c,l)"},
+    {"channel_mix", BOTH(NUMBERS, mix), "TTTTTTT", 6, "(n,c,l),(c),(c),(n,c,l),(c),(c)->(n,c,l)"},
 };
 
 }  // namespace

@@ -210,8 +210,9 @@ def channel_moments(x):
     return mean, np.square(x - mean[:, None]).sum((0, 2)) / x.dtype.type(count)
 
 
-def channel_dots(x, y):
-    """The sums of x y over n and l, both (n, c, l)."""
+def channel_dots(x, y, a):
+    """The sums of x (y - a) over n and l, both (n, c, l), a a number of each channel."""
+    y = y - a[:, None] if a.any() else y
     if x.shape[2] < 16:  # vecdot is for long vectors
         return np.einsum("ncl,ncl->c", x, y)
     return np.add.reduce(np.vecdot(x, y), axis=0)
@@ -230,10 +231,10 @@ def channel_shift(x, a, p, q):
     return out
 
 
-def channel_mix(x, p, q, y, r):
-    """x p + y r + q, x and y (n, c, l) and the others numbers of the channels."""
+def channel_mix(x, p, q, y, r, a):
+    """x p + (y - a) r + q, x and y (n, c, l) and the others numbers of the channels."""
     out = x * p[:, None]
-    out += y * r[:, None]
+    out += (y - a[:, None] if a.any() else y) * r[:, None]
     out += q[:, None]
     return out
 

@@ -6,229 +6,15 @@ Every norm here is seen as one of x with shape (n, c, l) over n and l, each of t
 
 import math
 
-from retrograd.core import Aval, Definition, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.ops.batching import all_batched
+from retrograd.core import op, registry
+from retrograd.ops.channels import channel_dot, channel_mix, channel_standardize, norm_channels
 from retrograd.ops.family import Composite, Pointwise, broadcast_like, check_real, kernels_know, numel
 from retrograd.ops.mutate import copy_
 from retrograd.ops.norm_rows import normed
 from retrograd.ops.pointwise import detach, pow, rsqrt, square
 from retrograd.ops.reduce import mean
-from retrograd.ops.reduce import sum as sum_over
-from retrograd.ops.view import cat, expand, movedim, narrow, reshape
-
-# ------------------------------------------------------------------------------- of each channel by itself
-
-
-@op("channel_standardize(Tensor x, *, float eps, bool center=True) -> (Tensor out, Tensor mean, Tensor variance)")
-class channel_standardize(Definition):
-    """(x - mean) / sqrt(variance + eps), x (n, c, l), with the mean and the variance (over n * l) of each of the c.
-
-    center=False: the mean is taken to be 0, and the variance the mean of the squares.
-    With s = 1 / sqrt(variance + eps) and y the result, the Jacobian is s (1 - 1/N - y y^T / N): symmetric.
-    """
-
-    public = False
-    method = False
-
-    def impl(xp, x, *, eps, center):
-        _check_channels("channel_standardize", x)
-        if x.dtype != dtypes.float16:
-            return _standardized(xp, x, eps, center)
-        return tuple(a.astype(x.dtype) for a in _standardized(xp, x.astype(dtypes.float32), eps, center))
-
-    def shape(x, *, eps, center):
-        _check_channels("channel_standardize", x)
-        each = Aval(x.shape[1:2], x.dtype)
-        return x, each, each
-
-    def vjp_x(g, out, eps, center):
-        y, _, variance = out
-        g, of_mean, of_variance = g
-        count, scale = _count(y), rsqrt(variance + eps)
-        away = of_variance * (2 / count) / scale - scale * channel_dot(g, y) / count
-        level = (of_mean - scale * sum_over(g, (0, 2))) / count if center else None
-        return channel_mix(g, scale, level, y, away)
-
-    def jvp_x(t, out, eps, center):
-        y, _, variance = out
-        count, scale = _count(y), rsqrt(variance + eps)
-        along, shift = channel_dot(t, y) / count, mean(t, (0, 2))
-        moved = channel_mix(t, scale, -scale * shift if center else None, y, -scale * along)
-        return moved, shift if center else shift * 0, 2 * along / scale
-
-    def dependence(i, out, x, *, eps, center):
-        return {1: 1 if out.ndim == 3 else 0}
-
-    def batch(batched, n, x, *, eps, center):
-        out, average, variance = channel_standardize(_beside(x), eps=eps, center=center)
-        each = (n, x.shape[2])
-        return _apart(out, x.shape), reshape(average, each), reshape(variance, each)
-
-    def samples(r):
-        yield (r(3, 2, 4),), {"eps": 0.1}
-        yield (r(3, 2, 1),), {"eps": 1e-5}
-        yield (r(1, 2, 4),), {"eps": 0.1, "center": False}
-
-    def errors(r):
-        yield (r(3, 4),), {"eps": 0.1}, ValueError, r"channel_standardize: expected shape \(n, c, l\), got \(3, 4\)"
-
-
-def _beside(x):
-    """The channels of all examples, (examples, n, c, l), beside each other; so numbers for each, (examples, c)."""
-    if x is None or x.ndim == 2:
-        return x if x is None else reshape(x, (numel(x.shape),))
-    examples, n, c, size = x.shape
-    return reshape(movedim(x, 0, 1), (n, examples * c, size))
-
-
-def _apart(x, shape):
-    """`_beside` undone."""
-    examples, n, c, size = shape
-    return movedim(reshape(x, (n, examples, c, size)), 1, 0)
-
-
-def _standardized(xp, x, eps, center):
-    if center and x.shape[0] == 1:
-        out, average, variance = xp.standardize_rows(x[0], x.dtype.type(eps))
-        return out[None], average, variance
-    zero = xp.zeros(x.shape[1], x.dtype)
-    average, variance = xp.channel_moments(x) if center else (zero, xp.channel_dots(x, x) / _count(x))
-    return xp.channel_shift(x, average, 1 / xp.sqrt(variance + eps), zero), average, variance
-
-
-def _count(x):
-    """How many elements each channel has; 1 if none, so that nothing is divided by 0."""
-    return max(x.shape[0] * x.shape[2], 1)
-
-
-def _check_channels(name, x):
-    check_real(name, x)
-    if x.ndim != 3:
-        raise ValueError(f"{name}: expected shape (n, c, l), got {x.shape}")
-
-
-def _check_each(name, x, *each):
-    _check_channels(name, x)
-    for e in each:
-        if e is not None and e.shape != x.shape[1:2]:
-            raise ValueError(f"{name}: shape {e.shape} does not fit the channels of {x.shape}")
-
-
-@op("channel_dot(Tensor x, Tensor y) -> Tensor")
-class channel_dot(Definition, linear="x y"):
-    """The sums of x * y, both (n, c, l), over n and l."""
-
-    public = False
-    method = False
-
-    def impl(xp, x, y):
-        _check_pair("channel_dot", x, y)
-        return xp.einsum("ncl,ncl->c", x, y) if x.dtype == dtypes.float16 else xp.channel_dots(x, y)
-
-    def shape(x, y):
-        _check_pair("channel_dot", x, y)
-        return Aval(x.shape[1:2], x.dtype)
-
-    def vjp_x(g, y):
-        return channel_mix(y, g)
-
-    def vjp_y(g, x):
-        return channel_mix(x, g)
-
-    def dependence(i, out, x, y):
-        return {1: 0}
-
-    def batch(batched, n, x, y):
-        x, y = all_batched((x, y), batched, n)
-        return reshape(channel_dot(_beside(x), _beside(y)), (n, x.shape[2]))
-
-    def samples(r):
-        yield (r(3, 2, 4), r(3, 2, 4)), {}
-        yield (r(3, 2, 1), r(3, 2, 1)), {}
-
-
-def _check_pair(name, x, y):
-    _check_channels(name, x)
-    if x.shape != y.shape:
-        raise ValueError(f"{name}: shapes {x.shape} and {y.shape} differ")
-
-
-@op("channel_mix(Tensor x, Tensor p, Tensor? q=None, Tensor? y=None, Tensor? r=None) -> Tensor")
-class channel_mix(Definition):
-    """x * p + q + y * r: x and y (n, c, l), the others one number per channel, (c,)."""
-
-    public = False
-    method = False
-
-    def impl(xp, x, p, q, y, r):
-        _check_each("channel_mix", x, p, q, r)
-        if x.dtype != dtypes.float16:
-            zero = xp.zeros(x.shape[1], x.dtype)
-            q = zero if q is None else q
-            return xp.channel_shift(x, zero, p, q) if y is None else xp.channel_mix(x, p, q, y, r)
-        out = x * p[:, None]
-        if y is not None:
-            out += y * r[:, None]
-        if q is not None:
-            out += q[:, None]
-        return out
-
-    def shape(x, p, q, y, r):
-        _check_each("channel_mix", x, p, q, r)
-        if y is not None:
-            _check_pair("channel_mix", x, y)
-        return x
-
-    def vjp_x(g, p):
-        return channel_mix(g, p)
-
-    def vjp_p(g, x):
-        return channel_dot(g, x)
-
-    def vjp_q(g):
-        return sum_over(g, (0, 2))
-
-    def vjp_y(g, r):
-        return channel_mix(g, r)
-
-    def vjp_r(g, y):
-        return channel_dot(g, y)
-
-    def jvp_x(t, p):
-        return channel_mix(t, p)
-
-    def jvp_p(t, x):
-        return channel_mix(x, t)
-
-    def jvp_q(t, x):
-        return expand(reshape(t, (-1, 1)), x.shape) * 1
-
-    def jvp_y(t, r):
-        return channel_mix(t, r)
-
-    def jvp_r(t, y):
-        return channel_mix(y, t)
-
-    def dependence(i, out, x, p, q, y, r):
-        return {0: 0, 1: 1, 2: 2} if i in (0, 3) else {0: 1}
-
-    def batch(batched, n, x, p, q, y, r):
-        if not (batched[1] or batched[2] or batched[4]):  # the channels of all examples are treated alike
-            x, y = all_batched((x, y), (batched[0], batched[3]), n)
-            rows = [a if a is None else reshape(a, (n * a.shape[1], *a.shape[2:])) for a in (x, y)]
-            return reshape(channel_mix(rows[0], p, q, rows[1], r), x.shape)
-        args = all_batched((x, p, q, y, r), batched, n)
-        return _apart(channel_mix(*map(_beside, args)), args[0].shape)
-
-    def samples(r):
-        yield (r(3, 2, 4), r(2), None, None, None), {}
-        yield (r(3, 2, 4), r(2), r(2), None, None), {}
-        yield (r(3, 2, 1), r(2), r(2), r(3, 2, 1), r(2)), {}
-        yield (r(3, 2, 4), r(2), None, r(3, 2, 4), r(2)), {}
-
-    def errors(r):
-        yield (r(3, 2, 4), r(3), None, None, None), {}, ValueError, r"channel_mix: shape \(3,\) does not fit"
+from retrograd.ops.view import cat, narrow, reshape
 
 
 @op("affine(Tensor x, Tensor weight, Tensor bias) -> Tensor")
@@ -447,10 +233,12 @@ class batch_norm(Composite, home="nn.functional"):
         count = parts.shape[0] * parts.shape[2]
         if count == 1:
             raise ValueError(f"batch_norm: expected more than 1 value per channel when training, got shape {x.shape}")
-        out, mean, var = channel_standardize(parts, eps=eps)
+        weight = registry["ones"](parts.shape[1:2], dtype=x.dtype) if weight is None else weight
+        bias = registry["zeros"](parts.shape[1:2], dtype=x.dtype) if bias is None else bias
+        out, mean, var = norm_channels([parts, weight, bias], eps=eps)
         _keep_running(running_mean, mean, momentum)
         _keep_running(running_var, var * (count / max(count - 1, 1)), momentum)
-        return reshape(_mix(out, weight, bias), x.shape)
+        return reshape(out, x.shape)
 
     def samples(r):
         yield (r(4, 2, 3), None, None, r(2), r(2)), {"training": True}

@@ -21,8 +21,17 @@ def channel_standardize(x, eps, center):
     return (x - mean[:, None]) / np.sqrt(variance + eps)[:, None], mean, variance
 
 
-def channel_mix(x, p, q, y, r):
-    return x * p[:, None] + (0 if q is None else q[:, None]) + (0 if y is None else y * r[:, None])
+def away(y, a):
+    return y if a is None else y - a[:, None]
+
+
+def channel_mix(x, p, q, y, r, a):
+    return x * p[:, None] + (0 if q is None else q[:, None]) + (0 if y is None else away(y, a) * r[:, None])
+
+
+def norm_channels(x, weight, bias, eps):
+    out, mean, variance = channel_standardize(x, eps, True)
+    return weighed(out, weight, bias), mean, variance
 
 
 def with_running(x, running_mean, running_var, weight, bias, eps):
@@ -88,7 +97,8 @@ ORACLES = {
     "norm_rows": norm_rows,
     "norm_rows_grad": norm_rows_grad,
     "channel_standardize": channel_standardize,
-    "channel_dot": lambda x, y: (x * y).sum((0, 2)),
+    "norm_channels": norm_channels,
+    "channel_dot": lambda x, y, a: (x * away(y, a)).sum((0, 2)),
     "channel_mix": channel_mix,
     "affine": lambda x, weight, bias: x * weight + bias,
     "batch_norm": batch_norm,

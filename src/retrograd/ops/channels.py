@@ -1,0 +1,311 @@
+"""Images (n, c, l), each of the c channels by itself: normalized, summed over n and l, mixed with numbers."""
+
+from retrograd.core import Aval, Definition, op
+from retrograd.core import dtype as dtypes
+from retrograd.ops.batching import all_batched
+from retrograd.ops.family import check_real, numel
+from retrograd.ops.pointwise import rsqrt
+from retrograd.ops.reduce import mean
+from retrograd.ops.reduce import sum as sum_over
+from retrograd.ops.view import expand, movedim, reshape
+
+
+@op("channel_standardize(Tensor x, *, float eps, bool center=True) -> (Tensor out, Tensor mean, Tensor variance)")
+class channel_standardize(Definition):
+    """(x - mean) / sqrt(variance + eps), x (n, c, l), with the mean and the variance (over n * l) of each of the c.
+
+    center=False: the mean is taken to be 0, and the variance the mean of the squares.
+    With s = 1 / sqrt(variance + eps) and y the result, the Jacobian is s (1 - 1/N - y y^T / N): symmetric.
+    """
+
+    public = False
+    method = False
+
+    def impl(xp, x, *, eps, center):
+        _check_channels("channel_standardize", x)
+        if x.dtype != dtypes.float16:
+            return _standardized(xp, x, eps, center)
+        return tuple(a.astype(x.dtype) for a in _standardized(xp, x.astype(dtypes.float32), eps, center))
+
+    def shape(x, *, eps, center):
+        _check_channels("channel_standardize", x)
+        each = Aval(x.shape[1:2], x.dtype)
+        return x, each, each
+
+    def vjp_x(g, out, eps, center):
+        y, _, variance = out
+        g, of_mean, of_variance = g
+        count, scale = _count(y), rsqrt(variance + eps)
+        away = of_variance * (2 / count) / scale - scale * channel_dot(g, y) / count
+        level = (of_mean - scale * sum_over(g, (0, 2))) / count if center else None
+        return channel_mix(g, scale, level, y, away)
+
+    def jvp_x(t, out, eps, center):
+        y, _, variance = out
+        count, scale = _count(y), rsqrt(variance + eps)
+        along, shift = channel_dot(t, y) / count, mean(t, (0, 2))
+        moved = channel_mix(t, scale, -scale * shift if center else None, y, -scale * along)
+        return moved, shift if center else shift * 0, 2 * along / scale
+
+    def dependence(i, out, x, *, eps, center):
+        return {1: 1 if out.ndim == 3 else 0}
+
+    def batch(batched, n, x, *, eps, center):
+        out, average, variance = channel_standardize(_beside(x), eps=eps, center=center)
+        each = (n, x.shape[2])
+        return _apart(out, x.shape), reshape(average, each), reshape(variance, each)
+
+    def samples(r):
+        yield (r(3, 2, 4),), {"eps": 0.1}
+        yield (r(3, 2, 1),), {"eps": 1e-5}
+        yield (r(1, 2, 4),), {"eps": 0.1, "center": False}
+
+    def errors(r):
+        yield (r(3, 4),), {"eps": 0.1}, ValueError, r"channel_standardize: expected shape \(n, c, l\), got \(3, 4\)"
+
+
+def _beside(x):
+    """The channels of all examples, (examples, n, c, l), beside each other; so numbers for each, (examples, c)."""
+    if x is None or x.ndim == 2:
+        return x if x is None else reshape(x, (numel(x.shape),))
+    examples, n, c, size = x.shape
+    return reshape(movedim(x, 0, 1), (n, examples * c, size))
+
+
+def _apart(x, shape):
+    """`_beside` undone."""
+    examples, n, c, size = shape
+    return movedim(reshape(x, (n, examples, c, size)), 1, 0)
+
+
+def _standardized(xp, x, eps, center):
+    if center and x.shape[0] == 1:
+        out, average, variance = xp.standardize_rows(x[0], x.dtype.type(eps))
+        return out[None], average, variance
+    zero = xp.zeros(x.shape[1], x.dtype)
+    average, variance = xp.channel_moments(x) if center else (zero, xp.channel_dots(x, x, zero) / _count(x))
+    return xp.channel_shift(x, average, 1 / xp.sqrt(variance + eps), zero), average, variance
+
+
+def _count(x):
+    """How many elements each channel has; 1 if none, so that nothing is divided by 0."""
+    return max(x.shape[0] * x.shape[2], 1)
+
+
+def _check_channels(name, x):
+    check_real(name, x)
+    if x.ndim != 3:
+        raise ValueError(f"{name}: expected shape (n, c, l), got {x.shape}")
+
+
+def _check_each(name, x, *each):
+    _check_channels(name, x)
+    for e in each:
+        if e is not None and e.shape != x.shape[1:2]:
+            raise ValueError(f"{name}: shape {e.shape} does not fit the channels of {x.shape}")
+
+
+@op("channel_dot(Tensor x, Tensor y, Tensor? a=None) -> Tensor")
+class channel_dot(Definition):
+    """The sums of x * (y - a), x and y (n, c, l) and a one number per channel, (c,), over n and l."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, y, a):
+        _check_pair("channel_dot", x, y, a)
+        if x.dtype == dtypes.float16:
+            return xp.einsum("ncl,ncl->c", x, y if a is None else y - a[:, None])
+        return xp.channel_dots(x, y, xp.zeros(x.shape[1], x.dtype) if a is None else a)
+
+    def shape(x, y, a):
+        _check_pair("channel_dot", x, y, a)
+        return Aval(x.shape[1:2], x.dtype)
+
+    def vjp_x(g, y, a):
+        return channel_mix(y, g, None if a is None else -a * g)
+
+    def vjp_y(g, x):
+        return channel_mix(x, g)
+
+    def vjp_a(g, x):
+        return -g * sum_over(x, (0, 2))
+
+    def jvp_x(t, y, a):
+        return channel_dot(t, y, a)
+
+    def jvp_y(t, x):
+        return channel_dot(x, t)
+
+    def jvp_a(t, x):
+        return -t * sum_over(x, (0, 2))
+
+    def dependence(i, out, x, y, a):
+        return {1: 0} if i < 2 else {0: 0}
+
+    def batch(batched, n, *tensors):
+        x, y, a = all_batched(tensors, batched, n)
+        return reshape(channel_dot(*map(_beside, (x, y, a))), (n, x.shape[2]))
+
+    def samples(r):
+        yield (r(3, 2, 4), r(3, 2, 4), None), {}
+        yield (r(3, 2, 1), r(3, 2, 1), r(2)), {}
+
+    def errors(r):
+        yield (r(3, 2, 4), r(3, 2, 4), r(3)), {}, ValueError, r"channel_dot: shape \(3,\) does not fit"
+
+
+def _check_pair(name, x, y, *each):
+    _check_each(name, x, *each)
+    if x.shape != y.shape:
+        raise ValueError(f"{name}: shapes {x.shape} and {y.shape} differ")
+
+
+@op("channel_mix(Tensor x, Tensor p, Tensor? q=None, Tensor? y=None, Tensor? r=None, Tensor? a=None) -> Tensor")
+class channel_mix(Definition):
+    """x * p + q + (y - a) * r: x and y (n, c, l), the others one number per channel, (c,)."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, p, q, y, r, a):
+        _check_each("channel_mix", x, p, q, r, a)
+        if x.dtype != dtypes.float16:
+            zero = xp.zeros(x.shape[1], x.dtype)
+            q = zero if q is None else q
+            if y is None:
+                return xp.channel_shift(x, zero, p, q)
+            return xp.channel_mix(x, p, q, y, r, zero if a is None else a)
+        out = x * p[:, None]
+        if y is not None:
+            out += (y if a is None else y - a[:, None]) * r[:, None]
+        if q is not None:
+            out += q[:, None]
+        return out
+
+    def shape(x, p, q, y, r, a):
+        _check_each("channel_mix", x, p, q, r, a)
+        if y is not None:
+            _check_pair("channel_mix", x, y)
+        return x
+
+    def vjp_x(g, p):
+        return channel_mix(g, p)
+
+    def vjp_p(g, x):
+        return channel_dot(g, x)
+
+    def vjp_q(g):
+        return sum_over(g, (0, 2))
+
+    def vjp_y(g, r):
+        return channel_mix(g, r)
+
+    def vjp_r(g, y, a):
+        return channel_dot(g, y, a)
+
+    def vjp_a(g, r):
+        return -r * sum_over(g, (0, 2))
+
+    def jvp_x(t, p):
+        return channel_mix(t, p)
+
+    def jvp_p(t, x):
+        return channel_mix(x, t)
+
+    def jvp_q(t, x):
+        return expand(reshape(t, (-1, 1)), x.shape) * 1
+
+    def jvp_y(t, r):
+        return channel_mix(t, r)
+
+    def jvp_r(t, y, a):
+        return channel_mix(y, t, None if a is None else -a * t)
+
+    def jvp_a(t, x, r):
+        return expand(reshape(-t * r, (-1, 1)), x.shape) * 1
+
+    def dependence(i, out, x, p, q, y, r, a):
+        return {0: 0, 1: 1, 2: 2} if i in (0, 3) else {0: 1}
+
+    def batch(batched, n, x, p, q, y, r, a):
+        if not (batched[1] or batched[2] or batched[4] or batched[5]):  # the channels of all examples are alike
+            x, y = all_batched((x, y), (batched[0], batched[3]), n)
+            rows = [b if b is None else reshape(b, (n * b.shape[1], *b.shape[2:])) for b in (x, y)]
+            return reshape(channel_mix(rows[0], p, q, rows[1], r, a), x.shape)
+        args = all_batched((x, p, q, y, r, a), batched, n)
+        return _apart(channel_mix(*map(_beside, args)), args[0].shape)
+
+    def samples(r):
+        yield (r(3, 2, 4), r(2), None, None, None, None), {}
+        yield (r(3, 2, 4), r(2), r(2), None, None, None), {}
+        yield (r(3, 2, 1), r(2), r(2), r(3, 2, 1), r(2), None), {}
+        yield (r(3, 2, 4), r(2), None, r(3, 2, 4), r(2), r(2)), {}
+
+    def errors(r):
+        yield (r(3, 2, 4), r(3), None, None, None, None), {}, ValueError, r"channel_mix: shape \(3,\) does not fit"
+
+
+@op("norm_channels(Tensor[] tensors, *, float eps) -> (Tensor out, Tensor mean, Tensor variance)")
+class norm_channels(Definition):
+    """(x - mean) / sqrt(variance + eps) * weight + bias; tensors are x (n, c, l), the weight and the bias, (c,).
+
+    The mean and the variance (over n * l) are those of each channel.  With s = 1 / sqrt(variance + eps) and
+    d = x - mean, a cotangent g sends back s * weight * (g - sum(g) / N - d s^2 sum(g d) / N).
+    """
+
+    public = False
+    method = False
+
+    def impl(xp, x, weight, bias, *, eps):
+        _check_each("norm_channels", x, weight, bias)
+        wide = x.astype(dtypes.float32) if x.dtype == dtypes.float16 else x
+        average, variance = xp.channel_moments(wide)
+        scale = (weight / xp.sqrt(variance + eps)).astype(wide.dtype)
+        out = xp.channel_shift(wide, average, scale, bias.astype(wide.dtype))
+        return tuple(a.astype(x.dtype) for a in (out, average, variance)) if wide is not x else (out, average, variance)
+
+    def shape(x, weight, bias, *, eps):
+        _check_each("norm_channels", x, weight, bias)
+        each = Aval(x.shape[1:2], x.dtype)
+        return x, each, each
+
+    def vjp_tensors(g, tensors, out, eps):
+        (g, of_mean, of_variance), (x, weight, _), (_, average, variance) = g, tensors, out
+        count, s = _count(x), rsqrt(variance + eps)
+        total, along = sum_over(g, (0, 2)), channel_dot(g, x, average) * s
+        scale = s * weight
+        slope = (of_variance * 2 - scale * s * along) / count
+        return [channel_mix(g, scale, (of_mean - scale * total) / count, x, slope, average), along, total]
+
+    @classmethod
+    def jvp(cls, op, primals, tangents, out, params):
+        """By x as the cotangents, by the weight and the bias as they stand."""
+        (x, weight, bias), (t_x, t_weight, t_bias), (_, average, variance) = primals, tangents, out
+        t_weight, t_bias = (a * 0 if t is None else t for t, a in ((t_weight, weight), (t_bias, bias)))
+        s, count = rsqrt(variance + params["eps"]), _count(x)
+        if t_x is None:
+            return channel_mix(x, s * t_weight, t_bias - s * t_weight * average), average * 0, average * 0
+        shift, along = mean(t_x, (0, 2)), channel_dot(t_x, x, average) / count
+        scale = s * weight
+        slope = s * t_weight - scale * s * s * along
+        return channel_mix(t_x, scale, t_bias - scale * shift, x, slope, average), shift, 2 * along
+
+    def dependence(i, out, x, weight, bias, *, eps):
+        if i == 0:
+            return {1: 1 if out.ndim == 3 else 0}
+        return {0: 1} if out.ndim == 3 else {}
+
+    def batch(batched, n, *tensors, eps):
+        tensors = all_batched(tensors, batched, n)
+        out, average, variance = norm_channels([_beside(a) for a in tensors], eps=eps)
+        x = tensors[0]
+        each = (n, x.shape[2])
+        return _apart(out, x.shape), reshape(average, each), reshape(variance, each)
+
+    def samples(r):
+        yield (r(3, 2, 4), r(2), r(2)), {"eps": 0.1}
+        yield (r(3, 2, 1), r(2), r(2)), {"eps": 1e-5}
+
+    def errors(r):
+        yield (r(3, 2, 4), r(3), r(2)), {"eps": 0.1}, ValueError, r"norm_channels: shape \(3,\) does not fit"
