@@ -3,7 +3,7 @@
     python benchmarks/planning.py [--rounds 5] [--json FILE] [--check]
 
 Two ranks on two cores, 8 micro-batches, one BLAS thread for each rank: chains of linear layers and small transformers,
-whose steps take 15 to 100 ms.  In every round a model is planned anew and then run as planned, ten steps, of which the
+whose steps take 15 to 90 ms.  In every round a model is planned anew and then run as planned, ten steps, of which the
 median counts: machines get quicker and slower from one second to the next, so only what is measured side by side can
 be compared.
 """
@@ -102,9 +102,8 @@ def report(options: argparse.Namespace) -> list[Table]:
     steps, errors = [], []
     for transport in TRANSPORTS:
         for name, rounds in started(transport, options.rounds).items():
-            row = Row(
-                f"{transport}: {name}", dict(zip(("planned", "measured"), zip(*rounds, strict=True), strict=True))
-            )
+            planned, taken = zip(*rounds, strict=True)
+            row = Row(f"{transport}: {name}", {"planned": planned, "measured": taken})
             ratio = row.ratio("planned", "measured")
             steps.append(row)
             errors.append(Row(row.name, {"off by": [abs(ratio.median - 1)] if ratio else []}, {"": OFF}))
