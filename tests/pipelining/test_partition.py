@@ -14,7 +14,8 @@ from retrograd.pipelining.partition import carried, partition, smallest_largest
 def largest(costs, cuts, ends):
     starts = [0, *[end + 1 for end in ends[:-1]]]
     sums = [sum(costs[s : e + 1]) for s, e in zip(starts, ends, strict=True)]
-    return max(total + (cuts[e] if e < len(costs) - 1 else 0) for total, e in zip(sums, ends, strict=True))
+    after = [*(cuts[e] for e in ends[:-1]), 0]
+    return max(map(sum, zip(sums, after, [0, *after[:-1]], strict=True)))
 
 
 @given(st.data(), st.lists(st.integers(0, 20), min_size=1, max_size=8))

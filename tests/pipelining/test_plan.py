@@ -58,10 +58,10 @@ def pieces(ops, ends):
 
 
 def slowest(ops, ends):
-    last = [0] * len(ends)
-    last[:-1] = [2 * ops[end].carried for end in ends[:-1]]
+    cuts = [0, *[ops[end].carried for end in ends[:-1]], 0]
     return max(
-        sum(op.forward + op.backward for op in piece) + x for piece, x in zip(pieces(ops, ends), last, strict=True)
+        sum(op.forward + op.backward for op in piece) + before + after
+        for piece, before, after in zip(pieces(ops, ends), cuts, cuts[1:], strict=False)
     )
 
 

@@ -17,8 +17,8 @@ NEVER = 10**30  # with whole numbers, sums that it was part of are exact afterwa
 def partition(graph: Graph, stages: int) -> dict[Node, int]:
     """The stage of every operator: contiguous in the order of the graph, the costliest stage as cheap as possible.
 
-    Exact, by dynamic programming over the last operator of each stage; a cut adds what it carries to the stage
-    before it.  Raises ValueError for more stages than operators, TypeError for no integer.
+    Exact, by dynamic programming over the last operator of each stage; a cut adds what it carries to the stages
+    on both sides of it.  Raises ValueError for more stages than operators, TypeError for no integer.
 
     >>> import retrograd as rg
     >>> traced = rg.fx.trace(lambda x: x.sin().cos().exp(), rg.ones(3))
@@ -43,7 +43,7 @@ def smallest_largest(
 ) -> list[int]:
     """The last position of each of `stages` contiguous groups, such that the costliest is as cheap as possible.
 
-    costs: per position; cuts: what ending a group at that position adds to the group.
+    costs: per position; cuts: what ending a group at that position adds to it and to the group that follows.
     earliest: per group and last position, the first position that it may have (past the last: none); None: any.
 
     Raises ValueError where `earliest` leaves no way.
@@ -54,7 +54,7 @@ def smallest_largest(
     count = len(costs)
     limits = earliest or [[0] * count] * stages
     before = [0.0, *accumulate(costs)]
-    closing = [*cuts[: count - 1], 0.0]
+    opening, closing = [0.0, *cuts[: count - 1]], [*cuts[: count - 1], 0.0]
     best = [before[end + 1] + closing[end] if limits[0][end] == 0 else math.inf for end in range(count)]
     choices: list[list[int]] = []
     for group in range(1, stages):
@@ -64,8 +64,9 @@ def smallest_largest(
                 last = before[end + 1] - before[start] + closing[end]
                 if last >= now[end]:
                     break
-                if max(best[start - 1], last) < now[end]:
-                    now[end], choice[end] = max(best[start - 1], last), start
+                slowest = max(best[start - 1], last + opening[start])
+                if slowest < now[end]:
+                    now[end], choice[end] = slowest, start
         choices.append(choice)
         best = now
     if best[-1] == math.inf:

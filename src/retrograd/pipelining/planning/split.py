@@ -105,7 +105,8 @@ def split(
     """The last operator of each stage, such that the slowest stage is as quick as can be.
 
     in_flight: per stage, the micro-batches whose values it holds at a time.
-    message: seconds of a message of so many bytes; values go one way, gradients of theirs the other.
+    message: seconds of a message of so many bytes; values go one way, gradients of theirs the other, so each of the
+        stages at a cut counts one.
     copies: how often the bytes of a parameter count, see `Memory`.
     limit: bytes that a stage may take.
 
@@ -120,7 +121,7 @@ def split(
     if not 1 <= len(in_flight) <= count:
         raise ValueError(f"plan: a model of {count} operators can't make {len(in_flight)} stages")
     costs = [operator.forward + operator.backward for operator in operators]
-    cuts = [2 * message(operator.carried) for operator in operators]
+    cuts = [message(operator.carried) for operator in operators]
     earliest = None
     if limit is not None:
         memory = Memory(operators, copies)
