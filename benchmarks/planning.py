@@ -3,9 +3,9 @@
     python benchmarks/planning.py [--rounds 5] [--json FILE] [--check]
 
 Two ranks on two cores, 8 micro-batches, one BLAS thread for each rank: chains of linear layers and small transformers,
-whose steps take 15 to 90 ms.  In every round a model is planned anew and then run as planned, ten steps, of which the
-median counts: machines get quicker and slower from one second to the next, so only what is measured side by side can
-be compared.
+whose steps take some tens of milliseconds.  In every round a model is planned anew and then run as planned, ten steps,
+of which the median counts: machines get quicker and slower from one second to the next, so only what is measured side
+by side can be compared.
 """
 
 import argparse
