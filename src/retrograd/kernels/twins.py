@@ -212,7 +212,7 @@ def channel_moments(x):
 
 def channel_dots(x, y, a):
     """The sums of x (y - a) over n and l, both (n, c, l), a a number of each channel."""
-    y = y - a[:, None] if a.any() else y
+    y = _away(y, a)
     if x.shape[2] < 16:  # vecdot is for long vectors
         return np.einsum("ncl,ncl->c", x, y)
     return np.add.reduce(np.vecdot(x, y), axis=0)
@@ -231,10 +231,15 @@ def channel_shift(x, a, p, q):
     return out
 
 
+def _away(y, a):
+    """y - a, without a pass over y where that is y."""
+    return y - a[:, None] if a.any() else y
+
+
 def channel_mix(x, p, q, y, r, a):
     """x p + (y - a) r + q, x and y (n, c, l) and the others numbers of the channels."""
     out = x * p[:, None]
-    out += (y - a[:, None] if a.any() else y) * r[:, None]
+    out += _away(y, a) * r[:, None]
     out += q[:, None]
     return out
 

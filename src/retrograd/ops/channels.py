@@ -23,9 +23,7 @@ class channel_standardize(Definition):
 
     def impl(xp, x, *, eps, center):
         _check_channels("channel_standardize", x)
-        if x.dtype != dtypes.float16:
-            return _standardized(xp, x, eps, center)
-        return tuple(a.astype(x.dtype) for a in _standardized(xp, x.astype(dtypes.float32), eps, center))
+        return _in_single(x, lambda x: _standardized(xp, x, eps, center))
 
     def shape(x, *, eps, center):
         _check_channels("channel_standardize", x)
@@ -51,9 +49,7 @@ class channel_standardize(Definition):
         return {1: 1 if out.ndim == 3 else 0}
 
     def batch(batched, n, x, *, eps, center):
-        out, average, variance = channel_standardize(_beside(x), eps=eps, center=center)
-        each = (n, x.shape[2])
-        return _apart(out, x.shape), reshape(average, each), reshape(variance, each)
+        return _statistics_apart(channel_standardize(_beside(x), eps=eps, center=center), x.shape)
 
     def samples(r):
         yield (r(3, 2, 4),), {"eps": 0.1}
@@ -76,6 +72,19 @@ def _apart(x, shape):
     """`_beside` undone."""
     examples, n, c, size = shape
     return movedim(reshape(x, (n, examples, c, size)), 1, 0)
+
+
+def _statistics_apart(found, shape):
+    """Channels beside each other, their means and variances, by examples of this shape (examples, n, c, l)."""
+    out, *statistics = found
+    return _apart(out, shape), *[reshape(each, (shape[0], shape[2])) for each in statistics]
+
+
+def _in_single(x, work):
+    """The results of work(x); of float16 they are computed in float32."""
+    if x.dtype != dtypes.float16:
+        return work(x)
+    return tuple(a.astype(x.dtype) for a in work(x.astype(dtypes.float32)))
 
 
 def _standardized(xp, x, eps, center):
@@ -259,11 +268,13 @@ class norm_channels(Definition):
 
     def impl(xp, x, weight, bias, *, eps):
         _check_each("norm_channels", x, weight, bias)
-        wide = x.astype(dtypes.float32) if x.dtype == dtypes.float16 else x
-        average, variance = xp.channel_moments(wide)
-        scale = (weight / xp.sqrt(variance + eps)).astype(wide.dtype)
-        out = xp.channel_shift(wide, average, scale, bias.astype(wide.dtype))
-        return tuple(a.astype(x.dtype) for a in (out, average, variance)) if wide is not x else (out, average, variance)
+
+        def normed(x):
+            average, variance = xp.channel_moments(x)
+            scale = (weight / xp.sqrt(variance + eps)).astype(x.dtype)
+            return xp.channel_shift(x, average, scale, bias.astype(x.dtype)), average, variance
+
+        return _in_single(x, normed)
 
     def shape(x, weight, bias, *, eps):
         _check_each("norm_channels", x, weight, bias)
@@ -298,10 +309,7 @@ class norm_channels(Definition):
 
     def batch(batched, n, *tensors, eps):
         tensors = all_batched(tensors, batched, n)
-        out, average, variance = norm_channels([_beside(a) for a in tensors], eps=eps)
-        x = tensors[0]
-        each = (n, x.shape[2])
-        return _apart(out, x.shape), reshape(average, each), reshape(variance, each)
+        return _statistics_apart(norm_channels([_beside(a) for a in tensors], eps=eps), tensors[0].shape)
 
     def samples(r):
         yield (r(3, 2, 4), r(2), r(2)), {"eps": 0.1}

@@ -15,9 +15,9 @@ SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 
 
 def get_transport(name: str = "auto", timeout: float | None = None) -> Transport:
-    """A transport by name: "threads", "mpi" or "ray"; "auto" is what `retrograd run` or `mpiexec` has started, else
-        threads.
+    """A transport by name: "threads", "mpi", "ray", or "auto".
 
+    "auto" is what `retrograd run` or `mpiexec` has started, else threads.
     timeout: seconds that a rank waits for a message before that is an error; None: what `retrograd run` was told, else
         forever.
 
