@@ -21,7 +21,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from retrograd.bench import Row, Table, Worker, library, main, parser, present, seconds, subjects
@@ -208,7 +207,9 @@ def with_torch() -> Callable[[str], Any]:
 
 def mpi_group() -> None:
     """Become mpiexec, whose ranks run this script; rank 0 has this process's input and output."""
-    launcher = str(Path(sys.executable).with_name("mpiexec"))
+    from retrograd.cli.mpi import mpiexec  # not above: it brings in what a peer's process must not have
+
+    launcher = mpiexec()
     os.execv(launcher, [launcher, "-n", str(RANKS), sys.executable, __file__, "--worker", "MPI rank"])
 
 

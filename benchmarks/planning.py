@@ -14,12 +14,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 from retrograd.bench import Row, Table, main, parser
 from retrograd.bench.subjects import limits
+from retrograd.cli.mpi import mpiexec
 
 RANKS, MICRO_BATCHES, STEPS = 2, 8, 10
 SCHEDULES = ("1f1b", "gpipe", "zb-h1", "interleaved1f1b")
@@ -91,7 +91,7 @@ def step(transport: str, schedule: str, model: Any, args: tuple, target: Any, lo
 def started(transport: str, rounds: int) -> dict[str, list[tuple[float, float]]]:
     """What the ranks of a transport have measured, in processes that each have a thread per rank of theirs."""
     command = [sys.executable, __file__, "--worker", transport, "--rounds", str(rounds)]
-    launcher = [Path(sys.executable).with_name("mpiexec"), "-n", str(RANKS)] if transport == "mpi" else []
+    launcher = [mpiexec(), "-n", str(RANKS)] if transport == "mpi" else []
     environment = {**os.environ, **limits(1 if transport == "mpi" else RANKS)}
     done = subprocess.run([*launcher, *command], check=True, stdout=subprocess.PIPE, text=True, env=environment)
     return json.loads(done.stdout)

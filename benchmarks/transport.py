@@ -13,11 +13,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from retrograd.bench import Row, Table, main, parser
 from retrograd.bench.subjects import limits
+from retrograd.cli.mpi import mpiexec
 
 SENDS = 20  # in a sample
 BUDGETS: dict[tuple[str, int], float | None] = {
@@ -105,8 +105,7 @@ def measure(rounds: int) -> list[list[tuple[float, float]]]:
 
 def report(options: argparse.Namespace) -> list[Table]:
     """Start the two processes, which measure."""
-    launcher = Path(sys.executable).with_name("mpiexec")
-    command = [launcher, "-n", "2", sys.executable, __file__, "--worker", "mpi", "--rounds", str(options.rounds)]
+    command = [mpiexec(), "-n", "2", sys.executable, __file__, "--worker", "mpi", "--rounds", str(options.rounds)]
     environment = {**os.environ, **limits(1)}
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
     rows = [

@@ -151,10 +151,12 @@ ALL(double)
 template <class T>
 using Work = void (*)(const Operands<T>&, npy_intp, npy_intp);
 
+template <class T>
+using Add = void (*)(const Operands<T>&, const T*, npy_intp, npy_intp, double*);
+
 // The sums that `add` finds in rows, divided by `count`.
 template <class T>
-std::unique_ptr<T[]> over_rows(const Operands<T>& of, const T* a, double count,
-                               void (*add)(const Operands<T>&, const T*, npy_intp, npy_intp, double*)) {
+std::unique_ptr<T[]> over_rows(const Operands<T>& of, const T* a, double count, Add<T> add) {
     const npy_intp c = of.sizes.c;
     const auto totals = sums_of_blocks(of.sizes.n, c, c, [&](npy_intp begin, npy_intp end, double* to) {
         add(of, a, begin, end, to);
@@ -172,18 +174,17 @@ void moments_by_rows(const Operands<T>& of) {
     for (npy_intp k = 0; k < of.sizes.c; k++) of.a[k] = mean[k], of.p[k] = variance[k];
 }
 
-template <class T>
-void sums_by_rows(const Operands<T>& of) {
-    const auto sums = over_rows<T>(of, nullptr, 1, values_of_rows);
+// The sums a that `add` finds in rows, by way of the channels' numbers q where there are any.
+template <class T, Add<T> add>
+void totals_by_rows(const Operands<T>& of) {
+    Reader<T> read(of.q.data ? of.q.step : sizeof(T), of.sizes.c);
+    const auto sums = over_rows<T>(of, read.at(of.q.data), 1, add);
     for (npy_intp k = 0; k < of.sizes.c; k++) of.a[k] = sums[k];
 }
-
 template <class T>
-void dots_by_rows(const Operands<T>& of) {
-    Reader<T> read(of.q.step, of.sizes.c);
-    const auto sums = over_rows<T>(of, read.at(of.q.data), 1, products_of_rows);
-    for (npy_intp k = 0; k < of.sizes.c; k++) of.a[k] = sums[k];
-}
+constexpr auto sums_by_rows = totals_by_rows<T, values_of_rows>;
+template <class T>
+constexpr auto dots_by_rows = totals_by_rows<T, products_of_rows>;
 
 // Threads share channels, or, where every number is for itself, planes, or rows.
 template <class T>
