@@ -132,6 +132,13 @@ def test_a_header_has_no_numbers_of_tensors_and_a_buffer_is_their_own_memory():
     assert got["x"][0].item() == 7
 
 
+def test_parameters_are_packed_as_tensors_and_what_pickle_was_taught_stays_known():
+    header, buffers = pack([rg.nn.Parameter(rg.ones(3)), 1j])
+    (weight, number) = unpack(header, buffers)
+    assert [buffer.nbytes for buffer in buffers] == [12]
+    assert (weight.tolist(), weight.requires_grad, number) == ([1, 1, 1], True, 1j)
+
+
 def test_a_tensor_inside_a_transform_can_not_be_packed():
     with pytest.raises(TypeError, match="inside a function transform"):
         rg.func.vmap(pack)(rg.ones(3))

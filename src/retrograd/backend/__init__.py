@@ -42,6 +42,11 @@ def from_buffer(buffer, dtype, count, offset):
     return np.frombuffer(buffer, dtype, count, offset)
 
 
+def memory(size):
+    """So many bytes for others to write to; in huge pages if they are many, since NumPy asks the system for those."""
+    return memoryview(np.empty(size, np.uint8))
+
+
 def from_dlpack(obj, copy):
     """Another library's array as an array of the same memory, or of a copy."""
     return np.from_dlpack(obj, copy=copy)

@@ -1,22 +1,23 @@
 """Ranks as processes that MPI has started: those of one machine or of a cluster."""
 
 import atexit
-import struct
+import pickle
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+from retrograd.backend import memory
 from retrograd.pipelining.transports.interface import Link
-from retrograd.pipelining.transports.peers import Letter, Peers
+from retrograd.pipelining.transports.peers import Head, Letter, Peers
 from retrograd.pipelining.transports.spmd import launch
 
 LOST = 75  # the exit code where ranks were lost (EX_TEMPFAIL: trying again may help)
 LEAVING = 0.5  # seconds for the other ranks to see to their own end where some are lost
 WINDOW = 4  # letters that are received at a time: memory that a receiver has just let go of serves the next ones
-SMALL = 8192  # bytes of buffers that travel with their header
-_HEADER, _BUFFER = 1, 2  # tags
+SMALL = 8192  # bytes of a buffer that travels with its head
+_HEAD, _BUFFER = 1, 2  # tags
 
 
 class MPI:
@@ -80,60 +81,55 @@ def _leave(mpi: Any, peers: Peers) -> None:
 
 class _Incoming(NamedTuple):
     rank: int
-    header: bytearray
+    head: Head
     buffers: list[Any]
     requests: list[Any]
 
 
 class _Post:
-    """Letters as MPI messages: a header, in which the sizes of the buffers are, then the buffers."""
+    """Letters as MPI messages: one has the head, small buffers and the sizes of large ones, which come after it."""
 
     def __init__(self, mpi: Any, comm: Any) -> None:
         self.rank, self.size = comm.rank, comm.size
         self._comm = comm
         self._probe, self._status, self._any = comm.Improbe, mpi.Status(), mpi.ANY_SOURCE
-        self._byte, self._allocate, self._all_done = mpi.BYTE, mpi.buffer.allocate, mpi.Request.Testall
+        self._byte, self._all_done = mpi.BYTE, mpi.Request.Testall
         self._outgoing: deque[list[Any]] = deque()  # requests, each of which keeps what it sends
         self._incoming: deque[_Incoming] = deque()
+        self._moving = False
 
-    def send(self, rank: int, header: bytes, buffers: Sequence[Any]) -> None:
-        """Start to send: the header and each buffer, from where they lie; small ones join the header."""
-        sizes = [buffer.nbytes for buffer in buffers]
-        along = sum(sizes) <= SMALL
-        front = struct.pack(f"<{len(sizes) + 2}q", along, len(sizes), *sizes)
-        whole = b"".join((front, *buffers, header)) if along else front + header
-        requests = [self._comm.Isend([whole, self._byte], rank, _HEADER)]
-        if not along:
-            requests += [self._comm.Isend([buffer, self._byte], rank, _BUFFER) for buffer in buffers]
+    def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> None:
+        """Start to send: large buffers from where they lie."""
+        parts = [buffer.nbytes if buffer.nbytes > SMALL else bytearray(buffer) for buffer in buffers]
+        requests = [self._comm.Isend([pickle.dumps((head, parts), 5), self._byte], rank, _HEAD)]
+        requests += [self._comm.Isend([buffer, self._byte], rank, _BUFFER) for buffer in buffers if buffer.nbytes > SMALL]
         self._outgoing.append(requests)
 
     def poll(self) -> list[Letter]:
-        """Receive headers, start to receive the buffers they speak of, and hand over the letters that are there."""
-        while len(self._incoming) < WINDOW and (message := self._probe(self._any, _HEADER, self._status)) is not None:
+        """Receive heads, start to receive the buffers they speak of, and hand over the letters that are there."""
+        outgoing, incoming = self._outgoing, self._incoming
+        self._moving = False
+        while len(incoming) < WINDOW and (message := self._probe(self._any, _HEAD, self._status)) is not None:
             self._accept(message, self._status.source, self._status.count)
-        while self._outgoing and self._all_done(self._outgoing[0]):
-            self._outgoing.popleft()
-        return self._complete() if self._incoming else []
+        while outgoing and self._all_done(outgoing[0]):
+            outgoing.popleft()
+            self._moving = True
+        return self._complete() if incoming else []
 
     def moving(self) -> bool:
-        """Whether there are headers whose buffers have not arrived."""
-        return bool(self._incoming)
+        """Whether there are heads whose buffers have not arrived, or a letter was taken."""
+        return self._moving or bool(self._incoming)
 
     def _accept(self, message: Any, rank: int, size: int) -> None:
-        """Receive a header, which has arrived, and start to receive its buffers."""
-        data = bytearray(size)
+        """Receive a head, which has arrived, and start to receive its large buffers."""
+        data, requests = bytearray(size), []
         message.Recv([data, self._byte])
-        along, count = struct.unpack_from("<2q", data)
-        sizes, place = struct.unpack_from(f"<{count}q", data, 16), 16 + 8 * count
-        buffers, requests = [], []
-        for size in sizes:
-            if along:
-                buffers.append(data[place : place + size])
-                place += size
-            else:
-                buffers.append(self._allocate(size))
-                requests.append(self._comm.Irecv([buffers[-1], self._byte], rank, _BUFFER))
-        self._incoming.append(_Incoming(rank, data[place:], buffers, requests))
+        head, parts = pickle.loads(data)
+        for place, part in enumerate(parts):
+            if type(part) is int:
+                parts[place] = memory(part)
+                requests.append(self._comm.Irecv([parts[place], self._byte], rank, _BUFFER))
+        self._incoming.append(_Incoming(rank, head, parts, requests))
 
     def _complete(self) -> list[Letter]:
         """The letters that have arrived, those of each sender in order."""
@@ -141,9 +137,9 @@ class _Post:
         waiting: set[int] = set()
         kept: deque[_Incoming] = deque()
         for letter in self._incoming:
-            rank, header, buffers, requests = letter
+            rank, head, buffers, requests = letter
             if rank not in waiting and self._all_done(requests):
-                letters.append((rank, header, buffers))
+                letters.append((rank, head, buffers))
             else:
                 waiting.add(rank)
                 kept.append(letter)

@@ -6,16 +6,15 @@ next one starts clean, however this one went.
 """
 
 import os
-import pickle
 import time
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
-from retrograd.pipelining.actions import Message
-
-Letter = tuple[int, bytes | bytearray, Sequence[Any]]  # the sender's rank, a header, buffers
-Packed = tuple[bytes, Sequence[Any]]  # what `wire.pack` makes
+Packed = tuple[bytes, Sequence[Any]]  # what `wire.pack` makes: a header, buffers
+Head = tuple[int, Any, bytes]  # which `Kind` of letter it is, plain data, and the header of what is packed
+Subject = tuple[str, int, int, int]  # what mail is about: a `Message`, as a plain tuple, which equals it
+Letter = tuple[int, Head, Sequence[Any]]  # the sender's rank, a head, buffers
 NOTHING: Packed = (b"", ())
 
 
@@ -25,14 +24,14 @@ class Post(Protocol):
     rank: int
     size: int
 
-    def send(self, rank: int, header: bytes, buffers: Sequence[Any]) -> None:
+    def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> None:
         """Send without waiting; the post keeps the buffers until they are delivered."""
 
     def poll(self) -> list[Letter]:
         """Move everything on, without waiting, and hand over what has arrived."""
 
     def moving(self) -> bool:
-        """Whether a letter to this rank is on its way right now."""
+        """Whether the last look has found a letter on its way to this rank, or one of its own taken."""
 
 
 class Pause:
@@ -93,9 +92,9 @@ class Peers:
         self.lost: list[int] = []
         self.left: set[int] = set()
         self.doing: Callable[[], str] = _between
-        self.mail: dict[Message, Packed] = {}
+        self.mail: dict[Subject, Packed] = {}
         self._ends: dict[int, dict[int, End]] = {}  # by launch and rank
-        self._later: list[tuple[int, Message, Packed]] = []  # mail for launches to come
+        self._later: list[tuple[int, Subject, Packed]] = []  # mail for launches to come
         self._ended = [0] * post.size  # how many launches each rank has ended
         self._answers: dict[int, str] = {}
         self._take: dict[int, Callable[[int, Any, Packed], None]] = {
@@ -130,7 +129,7 @@ class Peers:
     def send(self, rank: int, kind: Kind, subject: Any, packed: Packed = NOTHING) -> None:
         """Send a letter to another rank."""
         header, buffers = packed
-        self.post.send(rank, pickle.dumps((int(kind), subject, header), 5), buffers)
+        self.post.send(rank, (int(kind), subject, header), buffers)
 
     def tell(self, kind: Kind, subject: Any, packed: Packed = NOTHING) -> None:
         """Send a letter to all others."""
@@ -141,8 +140,7 @@ class Peers:
     def poll(self) -> bool:
         """Take in what has arrived; whether that was anything."""
         letters = self.post.poll()
-        for rank, letter, buffers in letters:
-            kind, subject, header = pickle.loads(letter)
+        for rank, (kind, subject, header), buffers in letters:
             self._take[kind](rank, subject, (header, buffers))
         return bool(letters)
 
@@ -189,12 +187,12 @@ class Peers:
         self.tell(Kind.LEFT, None)
         return self.until(lambda: len(self.left) == self.size - 1, patience if self.lost else None)
 
-    def _take_mail(self, rank: int, subject: tuple[str, int, int, int], packed: Packed) -> None:
+    def _take_mail(self, rank: int, subject: Subject, packed: Packed) -> None:
         number = self._ended[rank]
         if number == self.launch:
-            self.mail[Message(*subject)] = packed
+            self.mail[subject] = packed
         elif number > self.launch:
-            self._later.append((number, Message(*subject), packed))
+            self._later.append((number, subject, packed))
 
     def _take_end(self, rank: int, subject: tuple[float, str], packed: Packed) -> None:
         self._ends.setdefault(self._ended[rank], {})[rank] = End(rank, *subject, packed)

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.pipelining.transports.interface import Link
-from retrograd.pipelining.transports.peers import Kind, Letter, Peers
+from retrograd.pipelining.transports.peers import Head, Kind, Letter, Peers
 from retrograd.pipelining.transports.spmd import launch
 
-Deliver = Callable[[int, int, bytes, Sequence[Any]], None]  # to another actor: sender, number, header, buffers
+Deliver = Callable[[int, int, Head, Sequence[Any]], None]  # to another actor: sender, number, head, buffers
 
 
 class Ray:
@@ -85,10 +85,10 @@ class Mailbox:
         self._next = [0] * size  # by sender, the number of the letter that is its turn
         self._early: dict[tuple[int, int], Letter] = {}  # by sender and number, those before their turn
 
-    def send(self, rank: int, header: bytes, buffers: Sequence[Any]) -> None:
+    def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> None:
         """Call the other actor, which copies the buffers, so that the caller may go on at once."""
         number, self._sent[rank] = self._sent[rank], self._sent[rank] + 1
-        self.others[rank](self.rank, number, header, [pickle.PickleBuffer(buffer) for buffer in buffers])
+        self.others[rank](self.rank, number, head, [pickle.PickleBuffer(buffer) for buffer in buffers])
 
     def poll(self) -> list[Letter]:
         """Hand over what has arrived."""
@@ -102,9 +102,9 @@ class Mailbox:
         """Whether there are letters that others have overtaken."""
         return bool(self._early)
 
-    def take(self, rank: int, number: int, header: bytes, buffers: Sequence[Any]) -> None:
+    def take(self, rank: int, number: int, head: Head, buffers: Sequence[Any]) -> None:
         """Take in a letter, and hand it over when it is its turn."""
-        letter = rank, header, [bytearray(buffer) for buffer in buffers]
+        letter = rank, head, [bytearray(buffer) for buffer in buffers]
         with self._lock:
             self._early[rank, number] = letter
             while (turn := (rank, self._next[rank])) in self._early:
@@ -114,4 +114,4 @@ class Mailbox:
     def take_loss(self, rank: int) -> None:
         """Learn that the process of a rank is gone: as if it had said itself that its script is over."""
         with self._lock:
-            self._arrived.append((rank, pickle.dumps((int(Kind.LEFT), None, b""), 5), ()))
+            self._arrived.append((rank, (Kind.LEFT, None, b""), ()))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from retrograd.pipelining.transports.peers import Kind, Peers
+from retrograd.pipelining.transports.peers import Head, Kind, Peers
 from retrograd.pipelining.transports.ray import Mailbox, join
 
 THREADS = 4  # for calls at the same time: the script, its output, mail
@@ -67,9 +67,9 @@ class Worker:
             self._peers.tell(Kind.LEFT, None)
             self._hang_up()
 
-    def deliver(self, rank: int, number: int, header: bytes, buffers: Sequence[Any]) -> None:
+    def deliver(self, rank: int, number: int, head: Head, buffers: Sequence[Any]) -> None:
         """Take in a letter."""
-        self._mailbox.take(rank, number, header, buffers)
+        self._mailbox.take(rank, number, head, buffers)
 
     def lost(self, rank: int) -> None:
         """Learn that the process of another rank is gone."""

@@ -112,38 +112,39 @@ class _End:
     def __init__(self, peers: Peers, timeout: float | None) -> None:
         self.rank = peers.rank
         self.doing = "starts"
-        self._waits = ""
+        self._awaited: tuple[Message, int] | None = None
         self._peers = peers
         self._timeout = timeout
 
     def state(self) -> str:
         """What the rank is at, and what it waits for."""
-        return self.doing + self._waits
+        return self.doing + (", waits for {} from rank {}".format(*self._awaited) if self._awaited else "")
 
     def expect(self, arrivals: Sequence[Arrival]) -> None:
         """Nothing to prepare: what arrives is received into fresh memory whenever this rank calls."""
 
     def send(self, rank: int, message: Message, payload: Any) -> None:
-        """Start to send, and move on what is on its way."""
-        self._peers.poll()
-        if self._peers.over:
+        """Start to send, then move on what is on its way, which nobody waits for."""
+        peers, packed = self._peers, pack(payload)
+        if peers.over:
             self._stop()
         if rank == self.rank:
-            self._peers.mail[message] = pack(payload)
+            peers.mail[message] = packed
         else:
-            self._peers.send(rank, Kind.MAIL, tuple(message), pack(payload))
+            peers.send(rank, Kind.MAIL, tuple(message), packed)
+        peers.poll()
 
     def receive(self, rank: int, message: Message) -> Any:
         """Wait for a message; whatever else arrives in the meantime is kept."""
         peers, mail = self._peers, self._peers.mail
-        self._waits = f", waits for {message} from rank {rank}"
+        self._awaited = (message, rank)
         if not peers.until(lambda: message in mail or peers.over, self._timeout):
             assert self._timeout is not None
             raise TimeoutError(
                 f"rank {self.rank} has waited {self._timeout:g} s for {message} from rank {rank}:\n"
                 f"{_report(peers, self._timeout)}"
             )
-        self._waits = ""
+        self._awaited = None
         if peers.over:
             self._stop()
         return unpack(*mail.pop(message))

@@ -1,5 +1,6 @@
 """A payload as what travels: a header of bytes, and the memory of its tensors beside it, as it lies."""
 
+import copyreg
 import pickle
 from collections.abc import Callable, Sequence
 from io import BytesIO
@@ -27,8 +28,11 @@ def pack(payload: Any) -> tuple[bytes, list[memoryview]]:
     >>> unpack(header, buffers)
     {'x': tensor([1., 1., 1.]), 'scale': 2.0}
     """
-    file, buffers = BytesIO(), list[memoryview]()
-    _Pickler(file, _kept_apart(buffers)).dump(payload)
+    file = BytesIO()
+    buffers: list[memoryview] = []
+    pickler = pickle.Pickler(file, 5, buffer_callback=_kept_apart(buffers))
+    pickler.dispatch_table = _REDUCERS
+    pickler.dump(payload)
     return file.getvalue(), buffers
 
 
@@ -50,23 +54,25 @@ def _kept_apart(buffers: list[memoryview]) -> Callable[[pickle.PickleBuffer], bo
     return keep
 
 
-class _Pickler(pickle.Pickler):
-    """Pickle, but for tensors: only values travel, and always beside the header."""
+def _reduced(x: Tensor) -> tuple[Any, ...]:
+    """How a tensor is rebuilt: only its values travel, and always beside the header."""
+    if x.level is not None:
+        raise TypeError("a tensor inside a function transform or trace can't be sent to another process")
+    dense, order = _dense(x)
+    value = dense.value
+    if value.dtype.kind in _PLAIN and value.size and not _is_ragged(x):
+        return _viewed, (pickle.PickleBuffer(value), value.dtype.str, value.shape, order, x.requires_grad)
+    return _rebuilt, (value, order, x.requires_grad)
 
-    def __init__(self, file: BytesIO, keep: Callable[[pickle.PickleBuffer], bool]) -> None:
-        super().__init__(file, 5, buffer_callback=keep)
 
-    def reducer_override(self, obj: Any) -> Any:
-        """How a tensor is rebuilt; pickle knows how anything else is."""
-        if not isinstance(obj, Tensor):
-            return NotImplemented
-        if obj.level is not None:
-            raise TypeError("a tensor inside a function transform or trace can't be sent to another process")
-        dense, order = _dense(obj)
-        value = dense.value
-        if _is_ragged(obj) or value.dtype.kind not in _PLAIN or not value.size:
-            return _rebuilt, (value, order, obj.requires_grad)
-        return _viewed, (pickle.PickleBuffer(value), value.dtype.str, value.shape, order, obj.requires_grad)
+class _Reducers(dict[type, Callable[[Any], Any]]):
+    """What pickle asks by an object's class: tensors are ours, and anything else is as it is everywhere."""
+
+    def __missing__(self, cls: type) -> Callable[[Any], Any]:
+        return _reduced if issubclass(cls, Tensor) else copyreg.dispatch_table[cls]
+
+
+_REDUCERS = _Reducers({Tensor: _reduced})  # a method of the pickler's, which it would ask first, takes longer
 
 
 def _dense(x: Tensor) -> tuple[Tensor, tuple[int, ...] | None]:
