@@ -12,11 +12,14 @@ from retrograd.backend import memory
 from retrograd.pipelining.transports.interface import Link
 from retrograd.pipelining.transports.peers import Head, Letter, Peers
 from retrograd.pipelining.transports.spmd import launch
+from retrograd.pipelining.transports.staging import Staging, huge_pages
 
 LOST = 75  # the exit code where ranks were lost (EX_TEMPFAIL: trying again may help)
 LEAVING = 0.5  # seconds for the other ranks to see to their own end where some are lost
 WINDOW = 4  # letters that are received at a time: memory that a receiver has just let go of serves the next ones
 SMALL = 8192  # bytes of a buffer that travels with its head
+LARGE = 4 << 20  # bytes from which on NumPy has arrays in huge pages
+STAGED = 16 << 20  # bytes for copies of what is smaller
 _HEAD, _BUFFER = 1, 2  # tags
 
 
@@ -79,6 +82,11 @@ def _leave(mpi: Any, peers: Peers) -> None:
         mpi.COMM_WORLD.Abort(LOST)
 
 
+class _Outgoing(NamedTuple):
+    requests: list[Any]  # each keeps what it sends
+    end: int  # of what is staged for them
+
+
 class _Incoming(NamedTuple):
     rank: int
     head: Head
@@ -94,7 +102,8 @@ class _Post:
         self._comm = comm
         self._probe, self._status, self._any = comm.Improbe, mpi.Status(), mpi.ANY_SOURCE
         self._byte, self._all_done = mpi.BYTE, mpi.Request.Testall
-        self._outgoing: deque[list[Any]] = deque()  # requests, each of which keeps what it sends
+        self._staging = Staging(huge_pages(STAGED))
+        self._outgoing: deque[_Outgoing] = deque()
         self._incoming: deque[_Incoming] = deque()
         self._moving = False
 
@@ -102,8 +111,11 @@ class _Post:
         """Start to send: large buffers from where they lie."""
         parts = [buffer.nbytes if buffer.nbytes > SMALL else bytearray(buffer) for buffer in buffers]
         requests = [self._comm.Isend([pickle.dumps((head, parts), 5), self._byte], rank, _HEAD)]
-        requests += [self._comm.Isend([buffer, self._byte], rank, _BUFFER) for buffer in buffers if buffer.nbytes > SMALL]
-        self._outgoing.append(requests)
+        for buffer in buffers:
+            if buffer.nbytes > SMALL:
+                source = self._staging.copied(buffer) if buffer.nbytes < LARGE else buffer
+                requests.append(self._comm.Isend([source, self._byte], rank, _BUFFER))
+        self._outgoing.append(_Outgoing(requests, self._staging.end))
 
     def poll(self) -> list[Letter]:
         """Receive heads, start to receive the buffers they speak of, and hand over the letters that are there."""
@@ -111,8 +123,8 @@ class _Post:
         self._moving = False
         while len(incoming) < WINDOW and (message := self._probe(self._any, _HEAD, self._status)) is not None:
             self._accept(message, self._status.source, self._status.count)
-        while outgoing and self._all_done(outgoing[0]):
-            outgoing.popleft()
+        while outgoing and self._all_done(outgoing[0].requests):
+            self._staging.release(outgoing.popleft().end)
             self._moving = True
         return self._complete() if incoming else []
 
