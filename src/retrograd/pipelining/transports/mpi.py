@@ -24,7 +24,7 @@ _HEAD, _BUFFER = 1, 2  # tags
 
 
 class MPI:
-    """Every process is one rank; the tensors' own memory is sent, and received into fresh memory.
+    """Every process is one rank; tensors are sent as they lie in memory, and received into fresh memory.
 
     All processes run the same script (`retrograd run -n 4 --transport mpi train.py` or `mpiexec -n 4 python train.py`),
     and launch alike.  Needs mpi4py and an MPI, which the extra "mpi" brings: `pip install "retrograd[mpi]"`.
@@ -95,7 +95,7 @@ class _Incoming(NamedTuple):
 
 
 class _Post:
-    """Letters as MPI messages: one has the head, small buffers and the sizes of large ones, which come after it."""
+    """Letters as MPI messages: one has the head, small buffers and the sizes of the others, which come after it."""
 
     def __init__(self, mpi: Any, comm: Any) -> None:
         self.rank, self.size = comm.rank, comm.size
@@ -108,7 +108,7 @@ class _Post:
         self._moving = False
 
     def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> None:
-        """Start to send: large buffers from where they lie."""
+        """Start to send; what doesn't lie in huge pages by itself is sent from a copy that does."""
         parts = [buffer.nbytes if buffer.nbytes > SMALL else bytearray(buffer) for buffer in buffers]
         requests = [self._comm.Isend([pickle.dumps((head, parts), 5), self._byte], rank, _HEAD)]
         for buffer in buffers:
@@ -133,7 +133,7 @@ class _Post:
         return self._moving or bool(self._incoming)
 
     def _accept(self, message: Any, rank: int, size: int) -> None:
-        """Receive a head, which has arrived, and start to receive its large buffers."""
+        """Receive a head, which has arrived, and start to receive the buffers that come after it."""
         data, requests = bytearray(size), []
         message.Recv([data, self._byte])
         head, parts = pickle.loads(data)
