@@ -12,6 +12,7 @@ from typing import Any
 
 PAGE = 2 << 20  # bytes
 _LINE = 64  # bytes at whose multiples copies start
+_NOTHING = memoryview(bytearray())
 
 
 def huge_pages(size: int) -> memoryview:
@@ -20,7 +21,7 @@ def huge_pages(size: int) -> memoryview:
     Huge pages on demand are described in https://docs.kernel.org/admin-guide/mm/transhuge.html.
     """
     if not hasattr(mmap, "MADV_HUGEPAGE"):
-        return memoryview(b"")
+        return _NOTHING
     area = mmap.mmap(-1, size + PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     start = -ctypes.addressof(ctypes.c_char.from_buffer(area)) % PAGE
     memory, before = memoryview(area)[start : start + size], _in_huge_pages()
@@ -28,10 +29,10 @@ def huge_pages(size: int) -> memoryview:
         area.madvise(mmap.MADV_HUGEPAGE)
         area.madvise(mmap.MADV_DONTFORK)  # pages shared with a child would be split by the next write
     except OSError:  # a kernel without them
-        return memoryview(b"")
+        return _NOTHING
     for place in range(0, size, PAGE):
         memory[place] = 0  # the first write to a page decides what it becomes
-    return memory if _in_huge_pages() - before >= size else memoryview(b"")
+    return memory if _in_huge_pages() - before >= size else _NOTHING
 
 
 def _in_huge_pages() -> int:
