@@ -9,19 +9,16 @@ by side can be compared.
 """
 
 import argparse
-import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from retrograd.bench import Row, Table, main, parser
-from retrograd.bench.subjects import limits
-from retrograd.cli.mpi import mpiexec
+from ranks import RANKS, hand_over, measured
 
-RANKS, MICRO_BATCHES, STEPS = 2, 8, 10
+from retrograd.bench import Row, Table, main, parser
+
+MICRO_BATCHES, STEPS = 8, 10
 SCHEDULES = ("1f1b", "gpipe", "zb-h1", "interleaved1f1b")
 TRANSPORTS = ("threads", "mpi")
 OFF = 0.2  # the budget: how far the plan may be off, either way
@@ -88,20 +85,11 @@ def step(transport: str, schedule: str, model: Any, args: tuple, target: Any, lo
     return planned.timeline.span, median(spans[1:])  # the first one captures, and fetches memory
 
 
-def started(transport: str, rounds: int) -> dict[str, list[tuple[float, float]]]:
-    """What the ranks of a transport have measured, in processes that each have a thread per rank of theirs."""
-    command = [sys.executable, __file__, "--worker", transport, "--rounds", str(rounds)]
-    launcher = [mpiexec(), "-n", str(RANKS)] if transport == "mpi" else []
-    environment = {**os.environ, **limits(1 if transport == "mpi" else RANKS)}
-    done = subprocess.run([*launcher, *command], check=True, stdout=subprocess.PIPE, text=True, env=environment)
-    return json.loads(done.stdout)
-
-
 def report(options: argparse.Namespace) -> list[Table]:
     """Planned beside measured, and how far off that is."""
     steps, errors = [], []
     for transport in TRANSPORTS:
-        for name, rounds in started(transport, options.rounds).items():
+        for name, rounds in measured(__file__, transport, options.rounds).items():
             planned, taken = zip(*rounds, strict=True)
             row = Row(f"{transport}: {name}", {"planned": planned, "measured": taken})
             ratio = row.ratio("planned", "measured")
@@ -117,8 +105,6 @@ if __name__ == "__main__":
     arguments = parser(__doc__, rounds=5)
     given = arguments.parse_args()
     if given.worker:
-        seen = measure(given.worker, given.rounds)
-        if os.environ.get("PMI_RANK", "0") == "0":
-            print(json.dumps(seen))
+        hand_over(measure(given.worker, given.rounds))
         sys.exit(0)
     sys.exit(main(arguments, report))

@@ -7,17 +7,14 @@ in a row, until the receiver says that it has them all.
 """
 
 import argparse
-import json
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
+from ranks import RANKS, hand_over, measured
+
 from retrograd.bench import Row, Table, main, parser
-from retrograd.bench.subjects import limits
-from retrograd.cli.mpi import mpiexec
 
 SENDS = 20  # in a sample
 BUDGETS: dict[tuple[str, int], float | None] = {
@@ -100,30 +97,27 @@ def measure(rounds: int) -> list[list[tuple[float, float]]]:
             found.append(taken[1:])  # the first round warms up
         return found
 
-    return get_transport("mpi").launch(2, work)[0]
+    return get_transport("mpi").launch(RANKS, work)[0]
 
 
 def report(options: argparse.Namespace) -> list[Table]:
     """Start the two processes, which measure."""
-    command = [mpiexec(), "-n", "2", sys.executable, __file__, "--worker", "mpi", "--rounds", str(options.rounds)]
-    environment = {**os.environ, **limits(1)}
-    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    found = measured(__file__, "mpi", options.rounds)
     rows = [
         Row(
             f"{size >> 10} KiB, {kind}",
             {"retrograd": [mine for mine, _ in rounds], "bare MPI": [its for _, its in rounds]},
             {"bare MPI": budget} if budget else {},
         )
-        for ((kind, size), budget), rounds in zip(BUDGETS.items(), json.loads(done.stdout), strict=True)
+        for ((kind, size), budget), rounds in zip(BUDGETS.items(), found, strict=True)
     ]
     return [Table("A send between processes", "us", rows, threads=1)]
 
 
 if __name__ == "__main__":
     arguments = parser(__doc__, rounds=41)
-    if "--worker" in sys.argv:
-        seen = measure(arguments.parse_args().rounds)
-        if os.environ.get("PMI_RANK", "0") == "0":
-            print(json.dumps(seen))
+    given = arguments.parse_args()
+    if given.worker:
+        hand_over(measure(given.rounds))
         sys.exit(0)
     sys.exit(main(arguments, report))

@@ -1,0 +1,26 @@
+"""What ranks measure: a benchmark's script, started again as the processes of a transport."""
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+from retrograd.bench.subjects import limits
+from retrograd.cli.mpi import mpiexec
+
+RANKS = 2
+
+
+def measured(script: str, transport: str, rounds: int) -> Any:
+    """What the script's processes hand over: one with a thread per rank over threads, one per rank over MPI."""
+    launcher = [mpiexec(), "-n", str(RANKS)] if transport == "mpi" else []
+    command = [*launcher, sys.executable, script, "--worker", transport, "--rounds", str(rounds)]
+    environment = {**os.environ, **limits(1 if transport == "mpi" else RANKS)}
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout)
+
+
+def hand_over(found: Any) -> None:
+    """Tell `measured` what this process has found; the first of several speaks for all."""
+    if os.environ.get("PMI_RANK", "0") == "0":
+        print(json.dumps(found))
