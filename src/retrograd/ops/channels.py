@@ -62,8 +62,10 @@ class channel_standardize(Definition):
 
 def _beside(x):
     """The channels of all examples, (examples, n, c, l), beside each other; so numbers for each, (examples, c)."""
-    if x is None or x.ndim == 2:
-        return x if x is None else reshape(x, (numel(x.shape),))
+    if x is None:
+        return None
+    if x.ndim == 2:
+        return reshape(x, (numel(x.shape),))
     examples, n, c, size = x.shape
     return reshape(movedim(x, 0, 1), (n, examples * c, size))
 
