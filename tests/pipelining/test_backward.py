@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pytest
 
 import retrograd as rg
-from retrograd.pipelining import stage_backward
+from retrograd.pipelining import stage_backward, stage_backward_input, stage_backward_weight
 
 
 class Pair(NamedTuple):
@@ -29,8 +29,8 @@ def test_gradients_of_inputs_come_back_and_parameters_accumulate():
 def test_outputs_nest_and_those_without_gradient_are_skipped():
     x = leaf(1.0)
     outputs = {"a": (x * 2, "note"), "b": [x.detach(), x * 5], "c": Pair(x * 3, None), "d": None}
-    grads = {"a": [rg.ones(1), None], "b": (rg.ones(1), None), "c": Pair(rg.ones(1), None), "d": None}
-    assert stage_backward(outputs, grads, [x, None, 3])[0].tolist() == [5.0]
+    grads = {"a": [rg.ones(1), None], "b": (rg.ones(1), rg.ones(1)), "c": Pair(rg.ones(1), None), "d": None}
+    assert stage_backward(outputs, grads, [x, None, 3])[0].tolist() == [10.0]
 
 
 def test_keys_pair_outputs_with_gradients_in_any_order():
@@ -45,16 +45,28 @@ def test_none_in_place_of_a_container_is_none_for_all_in_it():
     assert stage_backward([x * 2], None, [x]) == (None,)
 
 
-def test_a_single_tensor_without_gradient_is_a_loss():
+NESTS = {
+    "bare": (lambda y: y, lambda g: g, None),
+    "in a tuple": (lambda y: (y,), lambda g: (g,), None),
+    "in a list in a dict": (lambda y: {"a": [y]}, lambda g: {"a": [g]}, None),
+    "in a named tuple": (lambda y: Pair(y, 3), lambda g: Pair(g, None), None),
+    "next to a constant": (lambda y: (y.detach(), y), lambda g: (None, g), None),
+    "by its index": (lambda y: (y * 100, y), lambda g: (rg.ones(3), g), [1]),
+}
+
+
+@pytest.mark.parametrize("nest", NESTS)
+def test_none_is_1_for_a_loss_and_refused_for_several_elements(nest):
+    outputs, grads, chosen = NESTS[nest]
     x = leaf(1.0, 2.0)
-    assert stage_backward((x * x).sum(), None, [x])[0].tolist() == [2.0, 4.0]
+    assert stage_backward(outputs((x * x).sum()), grads(None), [x], chosen)[0].tolist() == [2.0, 4.0]
     with pytest.raises(RuntimeError, match="can be made up only for outputs of one element"):
-        stage_backward(x * 2, None, [x])
+        stage_backward(outputs(x * 2), grads(None), [x], chosen)
 
 
-def test_an_output_of_one_element_among_others_gets_no_gradient_made_up():
+def test_a_loss_counts_next_to_an_output_with_a_gradient():
     x = leaf(1.0)
-    assert stage_backward((x * 2, x.sum()), (rg.ones(1), None), [x])[0].tolist() == [2.0]
+    assert stage_backward((x * 2, x.sum()), (rg.ones(1), None), [x])[0].tolist() == [3.0]
 
 
 def test_the_same_output_twice_counts_twice():
@@ -92,16 +104,30 @@ def test_hooks_of_inputs_have_their_say():
     assert [g.tolist() for g in stage_backward(x * y, rg.ones(1), [x, y])] == [[30.0], [100.0]]
 
 
-@pytest.mark.parametrize("grads", [rg.ones(2), rg.ones(3)], ids=["works", "fails"])
-def test_grad_of_inputs_stays_as_it_was(grads):
+@pytest.mark.parametrize("kind", ["a leaf", "a result", "unused"])
+def test_an_earlier_grad_of_an_input_is_added_and_cleared(kind):
     x, y = leaf(1.0, 2.0), leaf(1.0, 2.0)
+    value = x * 1 if kind == "a result" else x
+    if kind == "a result":
+        value.retain_grad()
+    value.grad = rg.tensor([10.0, 20.0])
+    (g,) = stage_backward((y if kind == "unused" else value) * y, rg.ones(2), [value])
+    assert g.tolist() == ([10.0, 20.0] if kind == "unused" else [11.0, 22.0])
+    assert value.grad is None
+
+
+def test_an_earlier_grad_of_an_input_stays_where_the_pass_fails():
+    def hook(gradient):
+        raise ZeroDivisionError
+
+    x, y, z = leaf(1.0, 2.0), leaf(1.0, 2.0), leaf(1.0, 2.0) * 1
     x.grad = before = rg.ones(2)
-    try:
-        assert [g.tolist() for g in stage_backward(x * y, grads, [x, y])] == [[1.0, 2.0]] * 2
-    except RuntimeError:
-        assert grads.shape == (3,)
-    assert x.grad is before
-    assert (x.grad.tolist(), y.grad) == ([1.0, 1.0], None)
+    z.register_hook(hook)
+    for outputs, grads in ((x * y, rg.ones(3)), (x * y, None), ((z * y, x * y), (rg.ones(2), rg.ones(2)))):
+        with pytest.raises(RuntimeError, match="stage_backward failed"):
+            stage_backward(outputs, grads, [x, y])
+        assert x.grad is before
+        assert (x.grad.tolist(), y.grad) == ([1.0, 1.0], None)
 
 
 def test_a_failure_shows_outputs_gradients_and_inputs():
@@ -144,11 +170,21 @@ def test_whatever_fails_inside_shows_the_stage(error):
     assert e.value.__cause__ is error
 
 
-@pytest.mark.parametrize("values", [None, rg.ones(2), iter([rg.ones(2)])])
-def test_inputs_that_are_no_sequence_are_refused_before_anything_runs(values):
+@pytest.mark.parametrize("values", [None, rg.ones(2), {"x": rg.ones(2)}, "x"])
+def test_inputs_that_are_not_several_values_are_refused_before_anything_runs(values):
     x = rg.ones(2, requires_grad=True)
     y = (x * x).sum()
-    with pytest.raises(TypeError, match="stage_backward: input_values must be a tuple or list, got"):
+    with pytest.raises(TypeError, match="stage_backward: input_values must be a tuple, list or another iterable"):
         stage_backward(y, None, values)
     assert stage_backward(y, None, [x])[0].tolist() == [2.0, 2.0]
     assert x.grad is None
+
+
+@pytest.mark.parametrize("hold", [list, tuple, iter, lambda v: (x for x in v), lambda v: dict(enumerate(v)).values()])
+def test_inputs_may_be_any_iterable(hold):
+    x, w = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    found = stage_backward((x * x * w).sum(), None, hold([x, "text", w]))
+    assert [g if g is None else g.tolist() for g in found] == [[6.0, 16.0], None, [1.0, 4.0]]
+    gradients, groups = stage_backward_input([(x * w).sum()], [None], hold([x, "text"]), hold([w]))
+    assert [g if g is None else g.tolist() for g in gradients] == [[3.0, 4.0], None]
+    assert stage_backward_weight([w], groups)[0].tolist() == [1.0, 2.0]

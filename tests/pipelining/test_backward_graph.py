@@ -4,8 +4,16 @@ import pytest
 
 import retrograd as rg
 from retrograd import nn
+from retrograd.library import custom_op
 from retrograd.nn.functional import cross_entropy, mse_loss
-from retrograd.pipelining import DetachExecutor, MultiUseParameterConfig, TrivialLossWrapper, pipe_split, pipeline
+from retrograd.pipelining import (
+    DetachExecutor,
+    MultiUseParameterConfig,
+    Pipeline,
+    TrivialLossWrapper,
+    pipe_split,
+    pipeline,
+)
 
 
 class Skipping(nn.Module):
@@ -55,7 +63,31 @@ class Dead(nn.Module):
         return {"loss": mse_loss(out, y), "aside": aside}
 
 
+@custom_op("pipes::blind", mutates_args=())
+def blind(x: rg.Tensor) -> rg.Tensor:
+    """Twice x, whose derivative gives None."""
+    return x * 2
+
+
+blind.register_fake(lambda x: rg.empty_like(x))
+blind.register_autograd(lambda ctx, g: None)
+
+
+class Blind(nn.Module):
+    """Stage 0 makes a scalar to which no gradient comes back."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Parameter(rg.ones(3)), nn.Parameter(rg.ones(()))
+
+    def forward(self, x, y):
+        h = (x * self.first).sum()
+        pipe_split()
+        return {"loss": (blind(h) * self.last - y).sum()}
+
+
 MODELS = {
+    "blind": lambda: (Blind(), (rg.randn(2, 3), rg.randn(2))),
     "skipping": lambda: (TrivialLossWrapper(Skipping(), mse_loss), (rg.randn(5, 4), rg.randn(5, 4))),
     "tied": lambda: (TrivialLossWrapper(Tied(), cross_entropy), (rg.randint(7, (6,)), rg.randint(7, (6,)))),
     "dead": lambda: (Dead(), (rg.randn(6, 3), rg.randn(6, 2))),
@@ -160,3 +192,11 @@ def test_the_executor_cuts_values_between_stages_into_leaves():
     Watching(pipeline(model, args).split_gm).run(*args)
     assert len(seen) == 5
     assert all(value.is_leaf for value in seen)
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "zb1p"])
+def test_a_step_makes_up_no_gradient_where_none_comes_back(schedule):
+    model, (x, y) = MODELS["blind"]()
+    Pipeline(model, 2, schedule=schedule, loss_fn=lambda out, y: out["loss"]).step(x, y, target=y)
+    assert model.first.grad is None
+    assert model.last.grad is not None

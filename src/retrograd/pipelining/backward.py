@@ -1,6 +1,6 @@
 """The backward pass of one stage, from the gradients of its outputs to those of its inputs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,77 +13,102 @@ from retrograd.core import Tensor
 def stage_backward(
     stage_output: Any,
     output_grads: Any,
-    input_values: Sequence[Any],
+    input_values: Iterable[Any],
     outputs_with_grads_idxs: Sequence[int] | None = None,
 ) -> tuple[Tensor | None, ...]:
     """Run a stage backward: parameter gradients accumulate, the gradients of its inputs are returned.
 
     stage_output: what the stage returned, nested in tuples, lists and dicts.
-    output_grads: gradients nested alike; None where there is none, or in place of a container where there are none.
-        Outputs that are no tensors, or require no gradient, are skipped.  A single tensor without gradient is a loss:
-        its gradient is 1.
-    input_values: the stage's inputs, leaves or not.
-    outputs_with_grads_idxs: the places, in both, of the outputs that count; None: all of them.
+    output_grads: gradients nested alike.  None for a tensor, bare or nested, means 1: the tensor is a loss of one
+        element.  None for a container skips all that is in it.  Outputs that are no tensors, or require no gradient,
+        are skipped.
+    input_values: the stage's inputs, leaves or not, in a tuple, list or another iterable.
+    outputs_with_grads_idxs: the indices, in both, of the outputs that count; None: all of them.
 
-    Returns one gradient per input value, None for what is no tensor or got none; its `.grad` stays as it was.
+    Returns one gradient per input value, None for what is no tensor or got none.  A `.grad` that an input had before
+    is added, and its `.grad` is None afterwards.
 
     Raises RuntimeError that shows the shapes, dtypes and devices of outputs, gradients and inputs, with the cause
-    chained; TypeError for input_values that are no sequence.
+    chained, for instance where a tensor of several elements has None; then every input has the `.grad` that it had.
+    Raises TypeError for input_values that are a tensor, a dict or no iterable.
 
     >>> import retrograd as rg
     >>> x = rg.tensor([1.0, 2.0], requires_grad=True)
-    >>> stage_backward((x * 3, "a note"), (rg.ones(2), None), [x, 7])
-    (tensor([3., 3.]), None)
+    >>> stage_backward((x * 3, "a note", x.sum()), (rg.ones(2), None, None), [x, 7])
+    (tensor([4., 4.]), None)
     """
-    check_values("stage_backward", input_values)
+    values = listed("stage_backward", input_values)
     try:
         if outputs_with_grads_idxs is not None:
             stage_output = [stage_output[i] for i in outputs_with_grads_idxs]
             output_grads = [output_grads[i] for i in outputs_with_grads_idxs]
         pairs = paired(stage_output, output_grads)
-        with _caught(input_values) as found:
+        with _collected(values) as found:
             if pairs:
                 autograd.backward([out for out, _ in pairs], [g for _, g in pairs])
     except Exception as cause:
-        raise failure("stage_backward", cause, stage_output, output_grads, input_values) from cause
-    return tuple(found.get(id(value)) for value in input_values)
+        raise failure("stage_backward", cause, stage_output, output_grads, values) from cause
+    return tuple(found.get(id(value)) for value in values)
 
 
 @contextmanager
-def _caught(values: Sequence[Any]) -> Iterator[dict[int, Tensor]]:
-    """Inside, a backward pass brings the gradients of these values here, by their ids, and not to their `.grad`."""
+def _collected(values: Sequence[Any]) -> Iterator[dict[int, Tensor]]:
+    """Collect, by their ids, the gradients that a backward pass in the block gives to these values.
+
+    The dict is filled when the block ends.  Earlier `.grad`s are added and cleared; they come back if the block raises.
+    """
     found: dict[int, Tensor] = {}
-    tensors = {id(v): v for v in values if isinstance(v, Tensor) and v.requires_grad}
-    leaves = [(t, t.grad) for t in tensors.values() if t.is_leaf]
+    tensors = {id(v): v for v in values if isinstance(v, Tensor)}
+    holders = {key: t for key, t in tensors.items() if t.is_leaf or t.retains_grad}
+    earlier = {key: t.grad for key, t in holders.items()}
     handles = [
-        t.register_hook(lambda g, key=key: found.update({key: g})) for key, t in tensors.items() if not t.is_leaf
+        t.register_hook(lambda g, key=key: found.update({key: g})) for key, t in tensors.items() if key not in holders
     ]
     try:
-        for leaf, _ in leaves:
-            leaf.grad = None
+        for tensor in holders.values():
+            tensor.grad = None
         yield found
-        found.update({id(leaf): leaf.grad for leaf, _ in leaves if leaf.grad is not None})
+        for key, tensor in holders.items():
+            total = _sum(earlier[key], tensor.grad)
+            tensor.grad = None
+            if total is not None:
+                found[key] = total
+    except BaseException:
+        for key, tensor in holders.items():
+            tensor.grad = earlier[key]
+        raise
     finally:
-        for leaf, grad in leaves:
-            leaf.grad = grad
         for handle in handles:
             handle.remove()
 
 
-def paired(outputs: Any, gradients: Any) -> list[tuple[Tensor, Tensor | None]]:
-    """The outputs that get a gradient, each with its own; None stands for 1 where the only output is a loss.
+def _sum(a: Tensor | None, b: Tensor | None) -> Tensor | None:
+    """Return the sum of two gradients, of which either may be missing."""
+    if a is None or b is None:
+        return b if a is None else a
+    with autograd.no_grad():
+        return a + b
 
-    Raises ValueError where the two are not nested alike, TypeError for a gradient that is no tensor.
+
+def paired(outputs: Any, gradients: Any) -> list[tuple[Tensor, Tensor | None]]:
+    """Return the outputs that require grad, each with its gradient or None, which stands for 1.
+
+    None for a container skips its members.  Raises ValueError where the two are not nested alike, TypeError for a
+    gradient that is no tensor.
     """
-    if isinstance(outputs, Tensor) and gradients is None:
-        return [(outputs, None)] if outputs.requires_grad else []
     return list(_pairs(outputs, gradients))
 
 
-def _pairs(output: Any, gradient: Any) -> Iterator[tuple[Tensor, Tensor]]:
+def without_gaps(outputs: Iterable[Any], gradients: Iterable[Any]) -> tuple[list[Any], list[Any]]:
+    """Return the outputs that have a gradient, and the gradients: for those to whom None means that none came."""
+    pairs = [(output, g) for output, g in zip(outputs, gradients, strict=True) if g is not None]
+    return [output for output, _ in pairs], [g for _, g in pairs]
+
+
+def _pairs(output: Any, gradient: Any) -> Iterator[tuple[Tensor, Tensor | None]]:
     if isinstance(output, Tensor):
-        if output.requires_grad and gradient is not None:
-            if not isinstance(gradient, Tensor):
+        if output.requires_grad:
+            if gradient is not None and not isinstance(gradient, Tensor):
                 raise TypeError(f"expected a Tensor or None as gradient of a tensor, got {type(gradient).__name__}")
             yield output, gradient
     elif gradient is not None and not optree.tree_is_leaf(output, none_is_leaf=True):
@@ -105,10 +130,13 @@ def _members(container: Any) -> dict[Any, Any]:
     return dict(zip(entries, children, strict=True))
 
 
-def check_values(name: str, values: Any) -> None:
-    """A stage's inputs are several, whatever they are; a single tensor would be taken apart."""
-    if not isinstance(values, Sequence):
-        raise TypeError(f"{name}: input_values must be a tuple or list, got {type(values).__name__}")
+def listed(name: str, values: Any) -> list[Any]:
+    """Return a stage's inputs as a list.  TypeError for a single tensor or a dict, whose rows or keys they are not."""
+    if not isinstance(values, Iterable) or isinstance(values, (Tensor, Mapping, str)):
+        raise TypeError(
+            f"{name}: input_values must be a tuple, list or another iterable of the inputs, got {type(values).__name__}"
+        )
+    return list(values)
 
 
 def leaves(tree: Any) -> list[Any]:

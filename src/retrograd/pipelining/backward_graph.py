@@ -7,19 +7,22 @@ from retrograd.core import Aval, Op, op, operator_named, registry
 from retrograd.fx import Graph, GraphModule, Node, map_nodes
 from retrograd.fx.operators import PICK
 from retrograd.ops.family import Composite
-from retrograd.pipelining.backward import stage_backward
+from retrograd.pipelining.backward import stage_backward, without_gaps
 from retrograd.pipelining.stage import PipelineStage
 
 
 @op("stage_backward(*, any stage_output, any output_grads, any input_values) -> Tensor[]")
 class _stage_backward(Composite, impure=True):
-    """The backward pass of one stage: parameter gradients accumulate, those of its inputs are returned."""
+    """The backward pass of one stage: parameter gradients accumulate, those of its inputs are returned.
+
+    None among `output_grads` means that no gradient came: the stages behind do not depend on that output.
+    """
 
     public = False
     method = False
 
     def compose(*, stage_output: Any, output_grads: Any, input_values: Any) -> Any:
-        return stage_backward(stage_output, output_grads, input_values)
+        return stage_backward(*without_gaps(stage_output, output_grads), input_values)
 
     def samples(r: Any) -> Any:
         yield (), {"stage_output": (), "output_grads": (), "input_values": ()}

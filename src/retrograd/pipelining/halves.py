@@ -9,17 +9,18 @@ from typing import Any
 
 from retrograd.autograd.split_backward import ParamGroup, input_half, weight_half
 from retrograd.core import Tensor, registry
-from retrograd.pipelining.backward import check_values, failure, leaves, paired
+from retrograd.pipelining.backward import failure, leaves, listed, paired
 
 
 def stage_backward_input(
-    stage_outputs_or_loss: Any, output_grads: Any, input_values: Sequence[Any], weights: Iterable[Tensor]
+    stage_outputs_or_loss: Any, output_grads: Any, input_values: Iterable[Any], weights: Iterable[Tensor]
 ) -> tuple[tuple[Tensor | None, ...], list[ParamGroup]]:
     """The first half of a stage's backward: the gradients of its inputs, and what the second half needs.
 
     stage_outputs_or_loss: what the stage returned, nested in tuples, lists and dicts, or the loss.
-    output_grads: gradients nested alike, None where there is none; None instead of all of them: ones for each output.
-    input_values: the stage's inputs, leaves or not; None is returned for those that require no grad.
+    output_grads: gradients nested alike.  None for a tensor means 1: the tensor is a loss of one element.  None for a
+        container skips all that is in it; None instead of all gradients means ones for every output.
+    input_values: the stage's inputs, leaves or not, in an iterable; None is returned for those that require no grad.
     weights: the leaves that the second half is for.  Those that require no grad get nothing.
 
     No `.grad` changes, of inputs neither.  What the graph saved is freed, but for what the weights' gradients need;
@@ -36,19 +37,19 @@ def stage_backward_input(
     >>> stage_backward_weight([w], groups)
     (tensor([1., 2.]),)
     """
-    check_values("stage_backward_input", input_values)
+    values = listed("stage_backward_input", input_values)
     trained = _trained("stage_backward_input", weights)
     try:
         if output_grads is None:
             pairs = [(out, registry["ones_like"](out.detach())) for out in leaves(stage_outputs_or_loss) if _has(out)]
         else:
             pairs = paired(stage_outputs_or_loss, output_grads)
-        inputs = [value for value in input_values if _has(value)]
+        inputs = [value for value in values if _has(value)]
         found, groups = input_half([out for out, _ in pairs], [g for _, g in pairs], inputs, trained)
     except Exception as cause:
-        raise failure("stage_backward_input", cause, stage_outputs_or_loss, output_grads, input_values) from cause
+        raise failure("stage_backward_input", cause, stage_outputs_or_loss, output_grads, values) from cause
     gradients = iter(found)
-    return tuple(next(gradients) if _has(value) else None for value in input_values), groups
+    return tuple(next(gradients) if _has(value) else None for value in values), groups
 
 
 def stage_backward_weight(

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from retrograd import autograd
 from retrograd.core import Tensor
-from retrograd.pipelining.backward import stage_backward
+from retrograd.pipelining.backward import stage_backward, without_gaps
 from retrograd.pipelining.halves import stage_backward_input, stage_backward_weight
 
 
@@ -78,13 +78,13 @@ class PipelineStage:
     def backward(self, micro_batch: int, gradients: Mapping[str, Tensor | None]) -> dict[str, Tensor | None]:
         """Run a micro-batch backward: gradients by output name in, gradients by input name out."""
         run = self._running.pop(micro_batch)
-        grads = stage_backward(tuple(run.made.values()), tuple(gradients.get(n) for n in run.made), run.taken)
+        grads = stage_backward(*_seeded(run, gradients), run.taken)
         return self._named(grads)
 
     def backward_input(self, micro_batch: int, gradients: Mapping[str, Tensor | None]) -> dict[str, Tensor | None]:
         """The first half of `backward`, which leaves the gradients of the parameters to `backward_weight`."""
         run = self._running.pop(micro_batch)
-        outputs, seeds = tuple(run.made.values()), tuple(gradients.get(n) for n in run.made)
+        outputs, seeds = _seeded(run, gradients)
         grads, self._waiting[micro_batch] = stage_backward_input(outputs, seeds, run.taken, self.parameters())
         return self._named(grads)
 
@@ -104,6 +104,11 @@ class PipelineStage:
 class _Run(NamedTuple):
     taken: list[Any]
     made: dict[str, Any]
+
+
+def _seeded(run: _Run, gradients: Mapping[str, Tensor | None]) -> tuple[list[Any], list[Any]]:
+    """Return the outputs that a backward starts from, and their gradients."""
+    return without_gaps(run.made.values(), (gradients.get(name) for name in run.made))
 
 
 class Passed(NamedTuple):
