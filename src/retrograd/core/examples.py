@@ -1,6 +1,7 @@
 """Batches taken apart and put together again, for what can't run on all examples at once."""
 
 from retrograd.core.aval import Aval
+from retrograd.core.level import ReadError
 from retrograd.core.op import operator_named
 from retrograd.core.tensor import TensorBase
 
@@ -9,7 +10,7 @@ class PerformanceWarning(UserWarning):
     """Something runs as asked for, but slower than it could."""
 
 
-class NotBatchedError(RuntimeError):
+class NotBatchedError(ReadError):
     """A program, or an operator in it, can't run on all examples at once."""
 
 

@@ -8,6 +8,10 @@ from retrograd.core.source import described
 compiled = not __file__.endswith(".py")
 
 
+class ReadError(RuntimeError):
+    """A transform refuses to give the value of a tensor as a number or an array."""
+
+
 class State:
     """What one thread is doing: the level that interprets operators, and what is recorded."""
 
@@ -157,6 +161,7 @@ class Level:
     mode_below = None  # the grad mode of the levels below, where it is not the program's
     holds_functions = True  # a user's Function is an operator here as others are
     pushes = False  # forward mode: its tensors carry tangents
+    tracked = ""  # what a tag says of its tensor that arrays and numbers would lose, as errors put it
     wrote: Any = None  # of a level that keeps something beside tensors: what to tell of a write, `wrote(x, src)`
     function: Any = None  # what is transformed
     keeps_whole = False  # operators on compound arrays reach it as they are called: it computes nothing itself
@@ -168,12 +173,14 @@ class Level:
         state.level, state.grad_enabled = self, state.grad_enabled or self.own_mode
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, kind=None, error=None, traceback=None):
         state = current()
         state.level = self.parent
         if self.own_mode:
             state.grad_enabled = self.parent_grad_enabled
         self.active = False
+        if type(error) is ValueError and isinstance(error.__cause__, ReadError) and str(error).startswith("setting an"):
+            raise error.__cause__.with_traceback(traceback) from None  # `array[0] = x`: NumPy's own error hides it
 
     def below(self):
         """A block in which this level's rules run: the parent's level, and the grad mode that holds there."""
@@ -196,6 +203,10 @@ class Level:
     def read(self, tensor):
         """The parent's tensor to read a value from, where the user's code asks for one."""
         return tensor.value
+
+    def lost(self, tensor):
+        """What an array or a number of this level's tensor would lose, as errors put it; "" if nothing."""
+        return self.tracked if tensor.tag is not None else ""
 
     def escape(self, tensor):
         """The error for a tensor of this level that is used where the level is not at work."""

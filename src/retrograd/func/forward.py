@@ -75,7 +75,7 @@ def tangent_of(level: DualLevel, out: Any, strict: bool = False) -> Tensor:
 class TapeLevel(Level):
     """Writes down the operators that tangents will pass; a tensor's tag is its place on the tape, None is zero."""
 
-    own_mode, pushes = False, True
+    own_mode, pushes, tracked = False, True, "has a tangent"
 
     def __init__(self, function: Callable) -> None:
         self.function = function

@@ -24,7 +24,7 @@ class JetLevel(Level):
     derivative, are two series and not a tree.
     """
 
-    own_mode, pushes = False, True
+    own_mode, pushes, tracked = False, True, "has a tangent"
 
     def __init__(self, order: int, function: Callable | None = None) -> None:
         self.order = order

@@ -12,7 +12,7 @@ from retrograd.levels.lift import outputs, value_at
 class DualLevel(Level):
     """A tensor's tag is its tangent, a tensor of the parent level; None is zero."""
 
-    own_mode, pushes = False, True
+    own_mode, pushes, tracked = False, True, "has a tangent"
 
     def __init__(self, function: Callable | None = None) -> None:
         self.function = function

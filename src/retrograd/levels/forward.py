@@ -171,6 +171,10 @@ class ForwardLevel(Level):
         with self.below():
             return shown(found, chain)
 
+    def lost(self, x: Tensor) -> str:
+        """Whether x has a tangent, as errors put it."""
+        return "" if self.tangent(x) is None else "has a tangent"
+
     def storage(self, x: Tensor) -> object:
         """What the tangent of a tensor, or the one that it is a part of, belongs to."""
         return self._place(x)[0]

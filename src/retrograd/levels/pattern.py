@@ -34,6 +34,10 @@ class PatternLevel(Level):
             return sparse.as_pattern(out.tag)
         return sparse.on_nothing(out.numel(), self.unknowns)
 
+    def lost(self, tensor: Tensor) -> str:
+        """Whether the tensor's elements have derivatives, as errors put it."""
+        return "has a sparsity pattern" if tensor.tag is not None and tensor.tag.nnz else ""
+
     def process(self, op: Op, args: tuple, params: dict) -> Any:
         """The operator on the values, and what its results depend on."""
         values = tuple([value_at(self, a) for a in args])

@@ -15,7 +15,7 @@ from retrograd.ops.layout import (
     preserve_format,
     strided,
 )
-from retrograd.ops.methods import attribute, concrete, method
+from retrograd.ops.methods import attribute, concrete, lost, method
 
 
 @function()
@@ -165,8 +165,9 @@ def is_shared(x) -> bool:
 
 
 def _dlpack(x, *, stream=None, max_version=None, dl_device=None, copy=None):
-    if x.requires_grad:
-        raise BufferError("__dlpack__: this tensor requires grad; export x.detach()")
+    why = lost(x)
+    if why:
+        raise BufferError(f"__dlpack__: this tensor {why}; export x.detach()")
     array = backend.as_numpy(concrete(x))
     return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
@@ -181,21 +182,26 @@ Tensor.__dlpack__, Tensor.__dlpack_device__ = _dlpack, _dlpack_device
 @method
 def apply_(x, callable) -> Tensor:
     """Replace every element by what a Python function makes of it; slow, and for tensors outside graphs only."""
-    return _replace("apply_", x, [callable(v) for v in _numbers(x)])
+    _check_outside_graphs("apply_", x)
+    return _replace(x, [callable(v) for v in _numbers(x)])
 
 
 @method
 def map_(x, tensor, callable) -> Tensor:
     """Replace every element by what a Python function makes of it and of the other tensor's, which broadcasts."""
+    _check_outside_graphs("map_", x, tensor)
     pairs = zip(_numbers(x), _numbers(tensor.expand(x.shape)), strict=True)
-    return _replace("map_", x, [callable(a, b) for a, b in pairs])
+    return _replace(x, [callable(a, b) for a, b in pairs])
 
 
 def _numbers(x):
     return concrete(x).ravel().tolist()
 
 
-def _replace(name, x, numbers):
-    if x.requires_grad:
+def _check_outside_graphs(name, *tensors):
+    if any(lost(x) for x in tensors):
         raise RuntimeError(f"{name}: gradients can't pass through a Python function; use x.detach().{name}(...)")
+
+
+def _replace(x, numbers):
     return x.copy_(tensor(numbers, x.dtype).reshape(x.shape))

@@ -6,8 +6,10 @@ import operator
 import warnings
 
 from retrograd import backend
-from retrograd.core import Tensor, graph_level, registry
+from retrograd.core import Tensor, current, graph_level, registry
 from retrograd.core.dispatch import compound, cut, wants
+from retrograd.core.level import ReadError
+from retrograd.core.source import user_line
 from retrograd.core.tensor import make
 from retrograd.ops.functions import function
 from retrograd.ops.index import index
@@ -51,21 +53,43 @@ def numpy(x, *, force=False):
 
 def leaving(name, x):
     """The array below all levels, for those outside who know no derivatives; a RuntimeError refuses what has some."""
-    why = _derivative_of(x)
+    why = lost(x)
     if why:
-        raise RuntimeError(f"{name}: this tensor {why}; use x.detach() first, as in x.detach().numpy()")
+        raise ReadError(f"{name}: this tensor {why}; use x.detach() first, as in x.detach().numpy()")
     return concrete(x)
 
 
-def _derivative_of(x):
-    """Which derivative a tensor has that an array would lose, as an error says it; "" if none."""
-    return "requires grad" if x.requires_grad else "has a tangent" if _is_pushed(x) else ""
+def lost(x):
+    """What an array or a number of the tensor would lose, as an error says it; "" if nothing."""
+    return "requires grad" if x.requires_grad else _tagged(x) or _dual(x)
 
 
-def _is_pushed(x):
-    """Whether a function transform in forward mode has a tangent of x, which neither arrays nor numbers keep."""
+def _tagged(x):
+    """The same of function transforms that keep a tangent or a sparsity pattern with x."""
     while x.level is not None:
-        if x.level.pushes and x.tag is not None:
+        why = x.level.lost(x)
+        if why:
+            return why
+        x = x.value
+    return ""
+
+
+def _dual(x):
+    """The same of the `dual_level`s that the program is in."""
+    level = current().level
+    while level is not None:
+        if level.transparent and level.lost(x):
+            return level.lost(x)
+        level = level.parent
+    return ""
+
+
+def _is_transformed(x):
+    """Whether a function transform differentiates x, rather than the program around all transforms."""
+    if _tagged(x):
+        return True
+    while x.level is not None:
+        if wants(x):
             return True
         x = x.value
     return False
@@ -73,9 +97,9 @@ def _is_pushed(x):
 
 @method
 def __array__(x, dtype=None, copy=None):
-    why = _derivative_of(x)
+    why = lost(x)
     if why:
-        raise RuntimeError(
+        raise ReadError(
             f"this tensor {why}, and would lose it in an array: np.stack and retrograd.numpy keep the graph, "
             f"x.detach().numpy() leaves it"
         )
@@ -110,7 +134,7 @@ def __bool__(x) -> bool:
 
 @method
 def __float__(x) -> float:
-    _warn_of_cut(x)
+    _check_number("float()", x)
     return float(item(x))
 
 
@@ -121,20 +145,24 @@ def __int__(x) -> int:
 
 @method
 def __complex__(x) -> complex:
-    _warn_of_cut(x)
+    _check_number("complex()", x)
     return complex(item(x))
 
 
-def _warn_of_cut(x):
-    """A number has no gradient: `math.sin(x)` and `array[0] = x` lose it on the way."""
-    if wants(x) or _is_pushed(x):
-        why, lost = ("requires grad", "gradient") if wants(x) else ("has a tangent", "derivative")
-        warnings.warn(
-            f"a tensor that {why} became a Python number, which no {lost} flows through; use rg.sin(x) for "
-            f"math.sin(x), and x.item() or x.detach() where only the value is wanted",
-            UserWarning,
-            stacklevel=3,
-        )
+def _check_number(name, x):
+    """Refuse a number that a transform could not differentiate; warn of one that `backward()` will not see."""
+    why = lost(x)
+    if not why:
+        return
+    flow = "gradient" if why == "requires grad" else "derivative"
+    message = (
+        f"a tensor that {why} became a Python number, which no {flow} flows through; use rg.sin(x) for math.sin(x), "
+        f"rg.zeros() or retrograd.numpy.zeros() for an array whose elements are written, and x.item() or x.detach() "
+        f"where only the value is wanted"
+    )
+    if _is_transformed(x):
+        raise ReadError(f"{name} at {user_line()}: {message}")
+    warnings.warn(message, UserWarning, stacklevel=3)
 
 
 @method
