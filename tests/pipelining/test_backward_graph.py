@@ -1,9 +1,13 @@
 """A pipe's graph with its own backward part, and the executor that runs it."""
 
+from operator import getitem
+
 import pytest
 
 import retrograd as rg
 from retrograd import nn
+from retrograd.core import operator_named
+from retrograd.fx import Graph, GraphModule
 from retrograd.library import custom_op
 from retrograd.nn.functional import cross_entropy, mse_loss
 from retrograd.pipelining import (
@@ -14,6 +18,7 @@ from retrograd.pipelining import (
     pipe_split,
     pipeline,
 )
+from retrograd.pipelining.backward_graph import STAGE_BACKWARD
 
 
 class Skipping(nn.Module):
@@ -192,6 +197,60 @@ def test_the_executor_cuts_values_between_stages_into_leaves():
     Watching(pipeline(model, args).split_gm).run(*args)
     assert len(seen) == 5
     assert all(value.is_leaf for value in seen)
+
+
+class Halves(nn.Module):
+    """A stage that takes a pair by name and makes a pair, or a loss of it."""
+
+    def __init__(self, makes_loss):
+        super().__init__()
+        self.makes_loss, self.scale = makes_loss, nn.Parameter(rg.tensor([2.0, 3.0]))
+
+    def forward(self, pair, *, offset=0.0):
+        made = pair[0] * self.scale + offset, pair[1] * self.scale
+        return (made[0] * made[1]).sum() if self.makes_loss else made
+
+
+def test_stages_that_take_nested_values_by_name_are_cut_too():
+    graph = Graph()
+    x = graph.placeholder("x")
+    first = graph.call_module("first", (), {"pair": (x, x), "offset": 1.0})
+    halves = tuple(graph.call_function(getitem, (first, i)) for i in range(2))
+    loss = graph.call_module("last", (), {"pair": halves, "offset": halves[0]})
+    seed = graph.call_function(operator_named("ones_like"), (loss,))
+    back = graph.call_function(
+        STAGE_BACKWARD, (), {"stage_output": (loss,), "output_grads": (seed,), "input_values": halves}
+    )
+    seeds = tuple(graph.call_function(getitem, (back, i)) for i in range(2))
+    graph.call_function(STAGE_BACKWARD, (), {"stage_output": halves, "output_grads": seeds, "input_values": ()})
+    graph.output(loss)
+    seen = []
+
+    class Watching(DetachExecutor):
+        def call_module(self, target, args, kwargs):
+            seen.append(all(value.is_leaf for value in kwargs["pair"]))
+            return super().call_module(target, args, kwargs)
+
+    module = GraphModule({"first": Halves(False), "last": Halves(True)}, graph)
+    found = Watching(module).run(rg.tensor([1.0, -1.0]))
+    expected = Halves(True), Halves(False)
+    pair = expected[1]((rg.tensor([1.0, -1.0]),) * 2, offset=1.0)
+    plain = expected[0](pair, offset=pair[0])
+    plain.backward()
+    assert (found.item(), seen) == (plain.item(), [True, True])
+    assert [p.grad.tolist() for p in module.parameters()] == [m.scale.grad.tolist() for m in reversed(expected)]
+    loss.kwargs = {"pair": first, "offset": halves[0]}
+    assert Watching(module).run(rg.tensor([1.0, -1.0])).item() == plain.item()
+    assert seen == [True] * 4
+
+
+def test_a_backward_of_no_stage_is_an_error_that_says_so():
+    graph = Graph()
+    x = graph.placeholder("x")
+    kwargs = {"stage_output": (x,), "output_grads": (x,), "input_values": ()}
+    graph.output(graph.call_function(STAGE_BACKWARD, (), kwargs))
+    with pytest.raises(RuntimeError, match="stage_backward: its stage_output comes from no stage"):
+        DetachExecutor(GraphModule(nn.Module(), graph)).run(rg.ones(1))
 
 
 @pytest.mark.parametrize("schedule", ["1f1b", "zb1p"])

@@ -1,9 +1,14 @@
 """Running the graph of a pipe on one machine, its own backward pass included."""
 
+import operator
 from typing import Any
+
+import optree
 
 from retrograd.core import Tensor
 from retrograd.fx import GraphModule, Interpreter, Node, map_nodes
+from retrograd.fx.node import nodes_in
+from retrograd.fx.operators import PICK
 from retrograd.pipelining.backward_graph import STAGE_BACKWARD
 
 
@@ -37,14 +42,31 @@ class DetachExecutor(Interpreter):
         return super().run_node(node)
 
     def _run_stage(self, node: Node) -> Any:
-        taken = {a: self.env[a] if a.op == "placeholder" else _leaf(self.env[a]) for a in node.all_input_nodes}
+        taken = {a: self._taken_from(a) for a in node.all_input_nodes}
         self._taken[node] = taken
-        return self.call_module(node.target, map_nodes(node.args, taken.__getitem__), {})
+        args, kwargs = map_nodes((node.args, node.kwargs), taken.__getitem__)
+        return self.call_module(node.target, args, kwargs)
+
+    def _taken_from(self, source: Node) -> Any:
+        """Return a value as a stage takes it.  Inputs and parameters are leaves already, whose gradients accumulate."""
+        value = self.env[source]
+        return value if source.op in ("placeholder", "get_attr") else optree.tree_map(_leaf, value, none_is_leaf=True)
 
     def _run_stage_backward(self, node: Node) -> Any:
-        taken = self._taken.pop(node.kwargs["stage_output"])
+        taken = self._taken.pop(self._call_of(node))
         kwargs = map_nodes(node.kwargs, lambda used: taken.get(used, self.env[used]))
         return self.call_function(node.target, (), kwargs)
+
+    def _call_of(self, node: Node) -> Node:
+        """Return the call of the stage that a backward is for, whose results may be picked and nested in tuples."""
+        for used in nodes_in(node.kwargs["stage_output"]):
+            while used.target in (PICK, operator.getitem):
+                used = used.args[0]
+            if used in self._taken:
+                return used
+        raise RuntimeError(
+            f"{node.name}: its stage_output comes from no stage that has run, or whose backward has not run yet"
+        )
 
 
 def _leaf(value: Any) -> Any:
