@@ -127,7 +127,11 @@ class GraphModule(Module):
 
     def __reduce__(self) -> tuple:
         names = tensor_names(self)
-        return GraphModule, (extract(self, [*names, *_read_by(self._graph)]), self._graph, names)
+        others = {name: value for name, value in vars(self).items() if name not in (*self._kinds, *_MADE)}
+        return GraphModule, (extract(self, [*names, *_read_by(self._graph)]), self._graph, names), others
+
+
+_MADE = ("_kinds", "_graph", "_code", "_function", "__signature__")  # attributes that follow from root and graph
 
 
 def tensor_names(root: Module) -> list[str]:

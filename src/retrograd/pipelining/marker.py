@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from retrograd.core import Aval, Definition, current, op
 from retrograd.nn import Module
@@ -44,17 +43,17 @@ class SplitPoint(Enum):
 
 
 Spec = Mapping[str, SplitPoint]
-_annotations: WeakKeyDictionary[Module, Spec] = WeakKeyDictionary()
+ATTRIBUTE = "_split_point"  # of annotated submodules: it is copied and pickled with them
 
 
-def annotate_split_points(mod: Module, spec: Spec) -> None:
-    """Say where `pipeline` is to cut a module, or a model that contains it: submodule path -> SplitPoint.
+def annotate_split_points(mod: Module, spec: Mapping[str, SplitPoint | None]) -> None:
+    """Note where `pipeline` is to cut a module, or a model that contains it: submodule path -> SplitPoint.
 
-    The module itself is not changed, and runs as before.  A later call for the same module replaces what an
-    earlier one said; an empty spec takes it back.  A copy of the module is cut nowhere.
+    The submodules run as before.  Calls add up; for the same submodule the last one holds, and None takes its split
+    point back.  A copied, moved or unpickled submodule has its split point too.
 
     Raises AttributeError for a path that does not exist, ValueError for a kind that is no SplitPoint, and TypeError
-    for what is no such dict.
+    for what is no such dict; then nothing is noted.
 
     >>> import retrograd as rg
     >>> from retrograd.pipelining import pipeline
@@ -63,19 +62,20 @@ def annotate_split_points(mod: Module, spec: Spec) -> None:
     >>> pipeline(model, (rg.ones(3, 4),)).num_stages
     2
     """
-    _places(mod, spec)
-    _annotations[mod] = dict(spec)
+    for submodule, point in _submodules(mod, spec, (*SplitPoint, None)):
+        vars(submodule)[ATTRIBUTE] = point
+        if point is None:
+            del vars(submodule)[ATTRIBUTE]
 
 
 @contextmanager
 def marked(module: Module, split_spec: Spec) -> Iterator[None]:
     """Boundaries where a spec and annotations say, for as long as the block lasts."""
-    places = _places(module, split_spec)
-    for part in module.modules():
-        places += _places(part, _annotations.get(part, {}))
+    points = _submodules(module, split_spec, tuple(SplitPoint))
+    points += [(part, vars(part)[ATTRIBUTE]) for part in module.modules() if ATTRIBUTE in vars(part)]
     handles = []
     try:
-        for submodule, point in dict.fromkeys(places):
+        for submodule, point in dict.fromkeys(points):
             if point is SplitPoint.BEGINNING:
                 handles.append(submodule.register_forward_pre_hook(lambda module, args: pipe_split()))
             else:
@@ -86,12 +86,12 @@ def marked(module: Module, split_spec: Spec) -> Iterator[None]:
             handle.remove()
 
 
-def _places(module: Module, spec: Spec) -> list[tuple[Module, SplitPoint]]:
-    """The submodules that a spec names, with where to cut; errors for what it must not say."""
+def _submodules(module: Module, spec: Mapping[str, Any], kinds: tuple) -> list[tuple[Module, Any]]:
+    """Return the submodules that a spec names, with where to cut; errors for anything but these kinds."""
     if not isinstance(spec, Mapping) or not all(isinstance(path, str) for path in spec):
         raise TypeError(f"split_spec: expected a dict from submodule paths to SplitPoint, got {spec!r}")
     for path, point in spec.items():
-        if not isinstance(point, SplitPoint):
+        if not any(point is kind for kind in kinds):
             raise ValueError(f"split_spec[{path!r}]: expected SplitPoint.BEGINNING or SplitPoint.END, got {point!r}")
     return [(_submodule(module, path), point) for path, point in spec.items()]
 
