@@ -19,7 +19,7 @@ def answers(program, file, *engine):
 # Likelihoods are flat at their maximum: where an optimizer stops, the last digits of a gradient decide.
 @pytest.mark.parametrize(
     ("program", "tolerance", "count"),
-    [("gamma_slopes", 1e-12, 37), ("lifelines_fits", 1e-5, 48), ("pymanopt_solves", 1e-5, 34)],
+    [("gamma_slopes", 1e-12, 37), ("lifelines_fits", 1e-5, 64), ("pymanopt_solves", 1e-5, 34)],
 )
 def test_a_library_gives_the_same_answers_on_retrograd(program, tolerance, count, tmp_path):
     expected = answers(program, tmp_path / "autograd.npz")

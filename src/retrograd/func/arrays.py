@@ -15,6 +15,7 @@ from typing import Any
 import optree
 
 from retrograd.core import Tensor, registry
+from retrograd.core.dtype import promote
 from retrograd.core.engine import ones
 from retrograd.core.tensor import make
 from retrograd.func.plain import PlainRun, answer, answer_tree, differentiable, has_tensor, pushed
@@ -22,6 +23,7 @@ from retrograd.func.run import lowered
 from retrograd.levels import GradLevel
 from retrograd.levels.grad import pulled_back
 from retrograd.ops.create import as_tensor, zeros
+from retrograd.ops.family import cast_to
 
 Argnum = int | Sequence[int]
 
@@ -297,7 +299,8 @@ def tensor_jacobian_product(fun: Callable, argnum: Argnum = 0) -> Callable:
         def contracted(*inner: Any, **named: Any) -> Any:
             out = as_tensor(fun(*inner, **named))
             weights = as_tensor(vector, None if hasattr(vector, "dtype") else out.dtype)
-            return registry["tensordot"](weights, out, weights.ndim)
+            both = promote(weights.dtype, out.dtype)
+            return registry["tensordot"](cast_to(weights, both), cast_to(out, both), weights.ndim)
 
         return jacobian(contracted, argnum)(*point, **kwargs)
 

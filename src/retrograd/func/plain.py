@@ -16,6 +16,9 @@ from retrograd.levels.settle import settled
 from retrograd.ops.create import as_tensor
 
 
+NUMBERS = (int, float, complex)  # Python's; its booleans are integers
+
+
 def has_tensor(*trees: Any) -> bool:
     """Whether a tensor is among the leaves: then answers are tensors, and else arrays."""
     together: Any = trees
@@ -24,17 +27,19 @@ def has_tensor(*trees: Any) -> bool:
 
 
 def differentiable(name: str, x: Any) -> Tensor:
-    """A leaf of an argument as a tensor; Python's numbers are float64 or complex128, as in NumPy."""
-    if isinstance(x, (bool, int, str)) or not (hasattr(x, "dtype") or isinstance(x, (float, complex))):
+    """Return a leaf of an argument as a tensor that can require a gradient.
+
+    Python's numbers are float64 or complex128, as in NumPy.  Integers and booleans, numbers and arrays, count as
+    float64, as in HIPS autograd.
+    """
+    if hasattr(x, "dtype"):
+        return as_tensor(x, None if dtypes.is_differentiable(x.dtype) else dtypes.float64)
+    if not isinstance(x, NUMBERS):
         raise TypeError(
-            f"{name}: can't differentiate with respect to {x!r}, which is no floating number or array; convert with "
-            f"float(), or leave the argument out of argnum"
+            f"{name}: can't differentiate with respect to {x!r}, which is no number or array; leave the argument out of "
+            f"argnum"
         )
-    if not hasattr(x, "dtype"):
-        return as_tensor(x, dtypes.complex128 if isinstance(x, complex) else dtypes.float64)
-    if not dtypes.is_differentiable(x.dtype):
-        raise TypeError(f"{name}: can't differentiate with respect to {x.dtype} numbers; convert with .astype(float)")
-    return as_tensor(x)
+    return as_tensor(x, dtypes.complex128 if isinstance(x, complex) else dtypes.float64)
 
 
 def answer(tensors: Sequence[Tensor], plain: bool) -> list:
@@ -66,7 +71,7 @@ class PlainRun(Run):
 
     def one_output(self) -> Tensor:
         """The function's one result as a tensor, one level below."""
-        if len(self.outs) != 1 or not (hasattr(self.outs[0], "dtype") or isinstance(self.outs[0], (float, complex))):
+        if len(self.outs) != 1 or not (hasattr(self.outs[0], "dtype") or isinstance(self.outs[0], NUMBERS)):
             raise TypeError(f"{self.name}: the function must return one number or array, got {self.out!r}")
         return differentiable(self.name, value_at(self.level, self.outs[0]))
 

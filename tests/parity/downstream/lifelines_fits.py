@@ -1,6 +1,7 @@
 """lifelines: survival curves and regressions fitted by maximum likelihood, with the standard errors that it gives."""
 
 import lifelines
+import numpy as np
 from lifelines.datasets import load_rossi, load_waltons
 
 UNIVARIATE = [
@@ -34,6 +35,11 @@ def answers():
         found[f"{name} survival"] = fitter.survival_function_.to_numpy()
         found[f"{name} variance"] = fitter.variance_matrix_.to_numpy()
         found[f"{name} hazard"] = fitter.confidence_interval_hazard_.to_numpy()
+    for fitter in UNIVARIATE:  # derivatives at times that are integers
+        name = type(fitter).__name__
+        fitter.fit(rats["T"].astype(int), rats["E"], timeline=np.arange(1, 60))
+        found[f"{name} hazard at whole days"] = fitter.hazard_.to_numpy()
+        found[f"{name} density at whole days"] = fitter.density_.to_numpy()
     for name, fitter in REGRESSIONS.items():
         fitter.fit(convicts, "week", "arrest")
         found[f"{name} regression"] = fitter.summary.to_numpy().astype(float)
