@@ -13,7 +13,6 @@ import autograd.numpy as anp
 import numpy as np
 import pytest
 
-import autograd.differential_operators
 import retrograd as rg
 import retrograd.numpy as rnp
 from retrograd import hips
@@ -72,7 +71,7 @@ KINDS = {
         str(d): np.array([1, 2, 3], d)
         for d in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
     },
-    **{str(d): np.array([0.5, 2, 3], d) for d in ("float16", "float32", "float64")},
+    **{d: np.array([0.5, 2, 3], d) for d in ("float16", "float32", "float64")},
     "bool": np.array([True, False, True]),
     "rows": np.arange(6).reshape(2, 3),
     "strided": np.arange(9)[::-3],

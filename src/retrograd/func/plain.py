@@ -15,7 +15,6 @@ from retrograd.levels import DualLevel, value_at
 from retrograd.levels.settle import settled
 from retrograd.ops.create import as_tensor
 
-
 NUMBERS = (int, float, complex)  # Python's; its booleans are integers
 
 
@@ -36,8 +35,8 @@ def differentiable(name: str, x: Any) -> Tensor:
         return as_tensor(x, None if dtypes.is_differentiable(x.dtype) else dtypes.float64)
     if not isinstance(x, NUMBERS):
         raise TypeError(
-            f"{name}: can't differentiate with respect to {x!r}, which is no number or array; leave the argument out of "
-            f"argnum"
+            f"{name}: can't differentiate with respect to {x!r}, which is no number or array; leave the argument "
+            f"out of argnum"
         )
     return as_tensor(x, dtypes.complex128 if isinstance(x, complex) else dtypes.float64)
 
