@@ -62,6 +62,7 @@ from retrograd.ops import scatter as scatter
 from retrograd.ops import solve as solve
 from retrograd.ops import sort as sort
 from retrograd.ops import special as special
+from retrograd.ops import spectrogram as spectrogram
 from retrograd.ops import split as split
 from retrograd.ops import statistics as statistics
 from retrograd.ops import strides as strides
