@@ -201,6 +201,7 @@ def member_stub(name: str, member: object) -> str:
 
 HOMES = {
     "linalg": "linalg",
+    "masked": "masked",
     "signal.windows": "signal/windows",
     "fft": "fft",
     "special": "special",

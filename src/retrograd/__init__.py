@@ -74,8 +74,8 @@ __version__ = "0.1.0"
 globals().update(ops.public())  # every operator and public function, by its names
 
 _LATER = (
-    "cli", "export", "fft", "func", "fx", "hips", "interop", "library", "linalg", "nested", "nn", "numpy", "optim",
-    "pipelining", "random", "scipy", "signal", "sklearn", "special", "testing", "utils",
+    "cli", "export", "fft", "func", "fx", "hips", "interop", "library", "linalg", "masked", "nested", "nn", "numpy",
+    "optim", "pipelining", "random", "scipy", "signal", "sklearn", "special", "testing", "utils",
 )  # fmt: skip
 _OF_FUNC = ("vmap",)
 _OF_FILES = ("load", "save")

@@ -94,6 +94,7 @@ from retrograd.func.arrays import make_ggnvp as make_ggnvp
 from retrograd.func.arrays import make_hvp as make_hvp
 from retrograd.func.arrays import make_jvp as make_jvp
 from retrograd.func.arrays import make_vjp as make_vjp
+from retrograd import masked as masked
 from retrograd.func.arrays import multigrad_dict as multigrad_dict
 from retrograd import nested as nested
 from retrograd import random as random
@@ -951,6 +952,9 @@ def isposinf(x: _Operand) -> Tensor:
 def isreal(x: _Operand) -> Tensor:
     """Whether the imaginary part is 0; true for all real numbers, NaN included."""
 
+def istft(x: _Operand, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: _Operand | None = None, center: _bool = True, normalized: _bool = False, onesided: _bool | None = None, length: _int | None = None, return_complex: _bool = False) -> Tensor:
+    """Return the signals whose `stft` is closest to spectra x (..., frequencies, frames), by least squares."""
+
 def kaiser_window(window_length: Any, periodic: Any = True, beta: Any = 12.0, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """I0(beta sqrt(1 - t^2)) / I0(beta) for t from -1 to 1, where I0 is the modified Bessel function of order 0."""
 
@@ -1589,6 +1593,9 @@ def std(x: _Operand, dim: _Ints | None = None, unbiased: _bool | None = None, ke
 
 def std_mean(x: _Operand, dim: _Ints | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number = 1) -> tuple[Tensor, Tensor]:
     """`std` and `mean` over the same dimensions, as a named tuple (std, mean)."""
+
+def stft(x: _Operand, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: _Operand | None = None, center: _bool = True, pad_mode: _str = 'reflect', normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: _bool | None = None) -> Tensor:
+    """Return the short-time Fourier transform: the spectra of windows of signals (..., length), one or several."""
 
 def sub(a: _Operand, b: _Operand, *, alpha: _Number = 1) -> Tensor:
     """Elementwise difference a - b."""

@@ -61,7 +61,7 @@ def test_one_operator_goes_by_several_names():
     assert rg.ones(2).multiply(3.0).tolist() == [3.0, 3.0]
 
 
-@pytest.mark.parametrize("home", ["", "linalg", "fft", "special", "nn.functional", "signal.windows"])
+@pytest.mark.parametrize("home", ["", "linalg", "fft", "special", "masked", "nn.functional", "signal.windows"])
 def test_namespaces_hold_what_belongs_there(home):
     module = rg
     for part in filter(None, home.split(".")):

@@ -301,6 +301,11 @@ def test_a_truth_value_is_no_dimension():
         rg.var(rg.ones(3), False)
 
 
+def test_logsumexp_of_complex_numbers_is_the_principal_logarithm():
+    x = np.array([[1 + 3j, 2 - 3j, 0.5 + 9j], [7j, -20j, 1 + 1j]])
+    assert_close(rg.logsumexp(rg.tensor(x), 1).numpy(), np.log(np.exp(x).sum(1)))
+
+
 def test_logsumexp_takes_integers_for_floats():
     assert_close(rg.logsumexp(rg.tensor([0, 0]), 0).numpy(), np.float32(math.log(2)))
 

@@ -172,9 +172,12 @@ def norm_rows_grad(g, x, weight, eps, center):
 
 
 def logsumexp(x, dim, keepdim):
-    """log(sum(exp(x))) over dim, shifted by the maximum; an infinite maximum is not subtracted."""
-    top = np.max(x, axis=dim, keepdims=True, initial=-np.inf)
-    shift = np.where(np.isfinite(top), top, np.zeros((), x.dtype))
+    """Return log(sum(exp(x))) over dim, shifted by the largest real part unless that is infinite.
+
+    A complex shift would leave the principal branch of the logarithm.
+    """
+    top = np.max(x.real, axis=dim, keepdims=True, initial=-np.inf)
+    shift = np.where(np.isfinite(top), top, np.zeros((), top.dtype))
     with np.errstate(divide="ignore"):
         out = np.log(np.sum(np.exp(x - shift), axis=dim, keepdims=True)) + shift
     return out if keepdim else np.squeeze(out, axis=dim)

@@ -686,6 +686,8 @@ class Tensor:
         """Whether x is infinite and positive."""
     def isreal(self) -> Tensor:
         """Whether the imaginary part is 0; true for all real numbers, NaN included."""
+    def istft(self, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: _Operand | None = None, center: _bool = True, normalized: _bool = False, onesided: _bool | None = None, length: _int | None = None, return_complex: _bool = False) -> Tensor:
+        """Return the signals whose `stft` is closest to spectra x (..., frequencies, frames), by least squares."""
     def item(self) -> Any:
         """The one element of the tensor as a Python number."""
     @property
@@ -1114,6 +1116,8 @@ class Tensor:
         """Without the dimensions of size 1, or without those of them that `dim` names."""
     def std(self, dim: _Ints | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number = 1) -> Tensor:
         """The square root of `var`; where that is 0, the derivative is taken as 0."""
+    def stft(self, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: _Operand | None = None, center: _bool = True, pad_mode: _str = 'reflect', normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: _bool | None = None) -> Tensor:
+        """Return the short-time Fourier transform: the spectra of windows of signals (..., length), one or several."""
     def storage_offset(self) -> _int:
         """How many elements of the memory that the tensor is part of lie before its first one."""
     def stride(self, dim: Any = None) -> Any:

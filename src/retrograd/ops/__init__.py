@@ -39,6 +39,7 @@ from retrograd.ops import lstsq as lstsq
 from retrograd.ops import lu as lu
 from retrograd.ops import margins as margins
 from retrograd.ops import masked as masked
+from retrograd.ops import masked_reductions as masked_reductions
 from retrograd.ops import matrices as matrices
 from retrograd.ops import memory as memory
 from retrograd.ops import methods as methods

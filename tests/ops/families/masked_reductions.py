@@ -1,0 +1,79 @@
+"""Reductions under masks, by the elements that the masks leave, slice by slice."""
+
+import numpy as np
+from scipy import special
+
+
+def over(function, empty):
+    """A function of the elements left in a slice, for every slice along some dimensions; `empty` where none is left."""
+
+    def oracle(x, mask, dim=None, keepdim=False, dtype=None, **params):
+        mask = np.broadcast_to(True if mask is None else mask, x.shape)
+        dims = range(x.ndim) if dim is None else np.atleast_1d(dim) % x.ndim
+        kept = [d for d in range(x.ndim) if d not in dims]
+        rows, left = (np.transpose(a, (*kept, *dims)).reshape(*(x.shape[d] for d in kept), -1) for a in (x, mask))
+        out = np.empty(rows.shape[:-1])
+        for i in np.ndindex(out.shape):
+            there = rows[i][left[i]]
+            out[i] = function(there, **params) if there.size else empty
+        return np.expand_dims(out, tuple(int(d) for d in sorted(dims))) if keepdim else out
+
+    return oracle
+
+
+def position(function, worst):
+    """The index of an extreme among elements of which the masked ones are the worst."""
+
+    def oracle(x, mask, dim, keepdim, dtype):
+        return function(x if mask is None else np.where(mask, x, worst), dim, keepdims=keepdim)
+
+    return oracle
+
+
+def variance(x, unbiased=None, correction=None):
+    return np.var(x, ddof=(unbiased is not False) if correction is None else correction)
+
+
+def scan(function, identity):
+    def oracle(x, mask, dim, dtype):
+        return function(x if mask is None else np.where(mask, x, identity), dim)
+
+    return oracle
+
+
+def softmax(x, mask, dim, dtype=None, sign=1):
+    weights = np.exp(sign * x) * (1 if mask is None else mask)
+    return weights / weights.sum(dim, keepdims=True)
+
+
+def normalize(x, mask, ord, dim, eps, dtype):
+    x = x if mask is None else x * mask
+    return x / np.maximum(np.linalg.norm(x, ord, dim, keepdims=True), eps)
+
+
+def logaddexp(x, y, input_mask, other_mask, dtype):
+    x, y = (a if m is None else np.where(m, a, -np.inf) for a, m in ((x, input_mask), (y, other_mask)))
+    return np.logaddexp(x, y)
+
+
+ORACLES = {
+    "masked.sum": over(np.sum, 0),
+    "masked.prod": over(np.prod, 1),
+    "masked.amax": over(np.max, -np.inf),
+    "masked.amin": over(np.min, np.inf),
+    "masked.argmax": position(np.argmax, -np.inf),
+    "masked.argmin": position(np.argmin, np.inf),
+    "masked.mean": over(np.mean, np.nan),
+    "masked.median": over(lambda x: np.sort(x)[(x.size - 1) // 2], np.nan),
+    "masked.logsumexp": over(special.logsumexp, -np.inf),
+    "masked.norm": over(lambda x, ord: np.linalg.norm(x, ord), 0),
+    "masked.var": over(variance, np.nan),
+    "masked.std": over(lambda x, **params: np.sqrt(variance(x, **params)), np.nan),
+    "masked.cumsum": scan(np.cumsum, 0),
+    "masked.cumprod": scan(np.cumprod, 1),
+    "masked.softmax": softmax,
+    "masked.log_softmax": lambda x, mask, dim, dtype: np.log(softmax(x, mask, dim)),
+    "masked.softmin": lambda x, mask, dim, dtype: softmax(x, mask, dim, sign=-1),
+    "masked.normalize": normalize,
+    "masked.logaddexp": logaddexp,
+}
