@@ -15,6 +15,7 @@ import pytest
 
 import retrograd as rg
 import retrograd.numpy as rnp
+from autograd import differential_operators as their_operators
 from retrograd import hips
 
 W = np.array([0.5, -1.0, 2.0])
@@ -144,9 +145,9 @@ def as_hips_has_it(monkeypatch):
 def test_operators_take_what_hips_takes(operator, kind):
     x, wrong = KINDS[kind], []
     for function in FUNCTIONS:
-        theirs = attempt(theirs_are, anp, operator, function, as_floats(x) if kind in NARROW else x)
+        theirs = attempt(their_operators, anp, operator, function, as_floats(x) if kind in NARROW else x)
         if isinstance(theirs, Exception):
-            theirs = attempt(theirs_are, anp, operator, function, as_floats(x))
+            theirs = attempt(their_operators, anp, operator, function, as_floats(x))
         differs = difference(attempt(hips, rnp, operator, function, x), theirs, x)
         if differs and not ("HIPS refuses" in differs and (operator, kind) in REFUSED_THERE):
             wrong.append(f"{function}: {differs}")
