@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -65,6 +66,34 @@ class State:
         self.x = 1
 
 
+def doubled(times, first=b")"):
+    """Pickled: a tuple that holds itself so to say 2**times times, in a few bytes each."""
+    return first + b"q\1" + b"h\1\x86q\1" * times
+
+
+# What takes little room in a file, and much of memory or time if it is read without care.
+GREEDY = {
+    "a key that is hashed for ever": b"\x80\x02}" + doubled(60) + b"K\1s.",
+    "a key as deep as the stack": b"\x80\x02})" + b"\x85" * 20_000 + b"K\1s.",
+    "a member of a set that is hashed for ever": b"\x80\x04\x8f(" + doubled(60) + b"\x90.",
+    "a set by call": b"\x80\x02cbuiltins\nset\n](" + doubled(60) + b"e\x85R.",
+    "a frozen set": b"\x80\x04(" + doubled(60) + b"\x91.",
+    "a dict by call": b"\x80\x02ccollections\nOrderedDict\n](" + doubled(60) + b"K\1\x86e\x85R.",
+    "a device that is shown": b"\x80\x02ctorch\ndevice\n" + doubled(60) + b"\x85R.",
+    "a storage that is shown": b"\x80\x02" + doubled(60) + b"Q.",
+    "a call that is shown": b"\x80\x02" + doubled(60) + b")R.",
+    "a name that is shown": b"\x80\x04" + doubled(60) + b"h\1\x93.",
+    "a size that is shown": rebuilt(persistent())[:2] + b"ctorch._utils\n_rebuild_tensor_v2\n(" + persistent()
+    + b"K\0" + doubled(60) + b"h\1\x89NtR.",
+    "a text that is copied": b"\x80\x02c_codecs\nencode\nq\2X\0\0\1\0" + b"a" * 65536 + b"X\6\0\0\0latin1\x86q\3"
+    + b"](" + b"h\2h\3R" * 10_000 + b"e.",
+    "a text that is taken apart": b"\x80\x02ctorch\nSize\nq\2X\0\0\1\0" + b"a" * 65536 + b"\x85q\3"
+    + b"](" + b"h\2h\3R" * 10_000 + b"e.",
+    "a giant view that is written": b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n(" + persistent()
+    + pickle.dumps(0, 2)[2:-1] + pickle.dumps((2**40,), 2)[2:-1] + pickle.dumps((0,), 2)[2:-1]
+    + b"\x89N" + b"}(X\4\0\0\0conjK\1X\3\0\0\0negK\1utR.",
+}  # fmt: skip
+
 HOSTILE = {
     "system": pickle.dumps(Call(os.system, "touch ran"), 2),
     "system, by stack": pickle.dumps(Call(os.system, "touch ran"), 4),
@@ -121,6 +150,21 @@ def test_a_hostile_file_is_an_error_and_nothing_runs(name, mmap, file, monkeypat
     with pytest.raises((ValueError, TypeError), match=r"a\.pt"):
         load_file(file, mmap=mmap)
     assert os.listdir(file.parent) == ["a.pt"]
+
+
+@pytest.mark.parametrize("name", GREEDY)
+def test_a_greedy_file_takes_memory_and_time_by_its_own_size(name, file):
+    checkpoint(file, GREEDY[name])
+    tracemalloc.start()
+    try:
+        if name == "a giant view that is written":
+            assert load_file(file).shape == (2**40,)
+        else:
+            with pytest.raises(ValueError, match=r"a\.pt: .{,600}$"):
+                load_file(file)
+        assert tracemalloc.get_traced_memory()[1] < 64 * len(GREEDY[name]) + 2**20
+    finally:
+        tracemalloc.stop()
 
 
 ARCHIVES = {

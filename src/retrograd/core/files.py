@@ -1,10 +1,38 @@
 """Files that are replaced in one step."""
 
 import os
+import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
+
+
+def cut(message: str, longest: int = 500) -> str:
+    """Return a message that may quote from a file, shortened.
+
+    >>> cut("long" * 10, 9)
+    'longlo...'
+    """
+    return message if len(message) <= longest else message[: longest - 3] + "..."
+
+
+def opened(path: str | os.PathLike[str]) -> BinaryIO:
+    """Return the file of a path, open to be read.
+
+    Raises OSError where it can't be read, and ValueError for what is no file, such as a pipe, which might never end.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.txt").write_text("whole")
+    ...     with opened(f"{folder}/a.txt") as file:
+    ...         file.read()
+    b'whole'
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):  # of a folder, open() says what is wrong
+        raise ValueError(f"{os.fspath(path)} is no file")
+    return open(path, "rb")
 
 
 @contextmanager

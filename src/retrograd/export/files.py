@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from retrograd.core.files import replacing
+from retrograd.core.files import cut, replacing
 from retrograd.export.format import StorageError
 
 GRAPH, TENSORS = "graph.json", "tensors.safetensors"
@@ -113,7 +113,7 @@ def opened(path: Path) -> Iterator[Path]:
         except StorageError:
             raise
         except Exception as error:  # a damaged archive: zipfile has many ways to say so
-            raise StorageError(f"it is damaged or no zip: {error}") from error
+            raise StorageError(f"it is damaged or no zip: {cut(str(error))}") from error
         yield Path(unpacked)
 
 

@@ -5,10 +5,12 @@ has the operations that plain containers need, and no other.
 """
 
 import pickletools
-from collections.abc import Callable, Mapping
+import reprlib
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 MARK = object()
+LARGEST_KEY = 1000  # values in a key of a dict or member of a set, with those of tuples in it
 
 
 class RefusedError(TypeError):
@@ -31,10 +33,10 @@ def read(data: bytes, known: Mapping[str, Any], persistent: Callable[[Any], Any]
     says the name.
     persistent: from what a file keeps outside of the pickled data to the object.
 
-    Raises ValueError for data that is damaged, or asks for more than plain data does; what `known` and
-    `persistent` raise as RefusedError passes through.
+    Raises ValueError for data that is damaged, or asks for more than plain data does, be it memory beyond a multiple
+    of its length; what `known` and `persistent` raise as RefusedError passes through.
     """
-    machine = _Machine(known, persistent)
+    machine = _Machine(known, persistent, 4 * len(data) + 1000)
     try:
         for operation, argument, _ in pickletools.genops(data):
             machine.step(operation.name, argument)
@@ -59,9 +61,10 @@ _NOTHING = {"PROTO", "FRAME", "STOP"}
 class _Machine:
     """A stack of values, and those kept by number."""
 
-    def __init__(self, known: Mapping[str, Any], persistent: Callable[[Any], Any]) -> None:
+    def __init__(self, known: Mapping[str, Any], persistent: Callable[[Any], Any], budget: int) -> None:
         self._known = known
         self._persistent = persistent
+        self._budget = budget  # how many members the arguments of calls may have, each of which may copy them
         self._stack: list[Any] = []
         self._memo: dict[int, Any] = {}
 
@@ -131,10 +134,10 @@ class _Machine:
         self._stack.append(self._marked())
 
     def make_dict(self, _: Any) -> None:
-        self._stack.append(_pairs(self._marked()))
+        self._stack.append(paired(self._marked()))
 
     def make_frozenset(self, _: Any) -> None:
-        self._stack.append(frozenset(self._marked()))
+        self._stack.append(frozenset(members_of_set(self._marked())))
 
     def append(self, _: Any) -> None:
         value = self._pop()
@@ -146,15 +149,15 @@ class _Machine:
 
     def set_item(self, _: Any) -> None:
         value, key = self._pop(), self._pop()
-        self._top(dict)[key] = value
+        self._top(dict)[_key(key)] = value
 
     def set_items(self, _: Any) -> None:
         values = self._marked()
-        self._top(dict).update(_pairs(values))
+        self._top(dict).update(paired(values))
 
     def add_items(self, _: Any) -> None:
         values = self._marked()
-        self._top(set).update(values)
+        self._top(set).update(members_of_set(values))
 
     def _top(self, kind: type) -> Any:
         if type(self._stack[-1]) is not kind:
@@ -166,6 +169,8 @@ class _Machine:
 
     def find_on_stack(self, _: Any) -> None:
         name, module = self._pop(), self._pop()
+        if type(name) is not str or type(module) is not str:
+            raise TypeError("a name is missing")
         self._stack.append(self._named(f"{module}.{name}"))
 
     def _named(self, name: str) -> Any:
@@ -178,8 +183,12 @@ class _Machine:
     def reduce(self, _: Any) -> None:
         arguments, called = self._pop(), self._pop()
         if not isinstance(called, Known) or called.call is None or type(arguments) is not tuple:
-            raise ValueError(f"the pickled data calls {getattr(called, 'name', called)!r}, which is no function of it")
+            name = called.name if isinstance(called, Known) else called
+            raise ValueError(f"the pickled data calls {shown(name)}, which is no function of it")
         given = [part.value if isinstance(part, Known) else part for part in arguments]
+        self._budget -= sum(len(part) for part in given if isinstance(part, (str, bytes, tuple, list, dict, set)))
+        if self._budget < 0:
+            raise ValueError("the pickled data copies what it has over and over, which nothing that was saved does")
         self._stack.append(called.call(*given))
 
     def build(self, _: Any) -> None:
@@ -215,5 +224,33 @@ _OPERATIONS: dict[str, Callable[[_Machine, Any], None]] = {
 }
 
 
-def _pairs(values: list[Any]) -> dict[Any, Any]:
-    return dict(zip(values[::2], values[1::2], strict=True))
+def paired(values: list[Any]) -> dict[Any, Any]:
+    """Return the dict whose keys and values follow each other in a list."""
+    return {_key(key): value for key, value in zip(values[::2], values[1::2], strict=True)}
+
+
+def members_of_set(values: Iterable[Any] = ()) -> set[Any]:
+    """Return the set of values that can be members of one."""
+    return set(map(_key, values))
+
+
+def _key(value: Any) -> Any:
+    """Return a value that is to be hashed.  Python hashes tuples in tuples without a limit, and again each time."""
+    waiting, count = [value], 0
+    while waiting:
+        one = waiting.pop()
+        count += 1
+        if type(one) is tuple:
+            waiting += one
+        if count > LARGEST_KEY or len(waiting) > LARGEST_KEY:
+            raise ValueError(f"a key is made of more than {LARGEST_KEY} values")
+    return value
+
+
+def shown(value: Any) -> str:
+    """Return a value as text for messages, in a few hundred characters at most: it may hold itself many times."""
+    return _SHORT.repr(value)
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel, _SHORT.maxstring, _SHORT.maxother = 2, 100, 100

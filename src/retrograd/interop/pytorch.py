@@ -1,16 +1,19 @@
 """Checkpoints of PyTorch, read and written without PyTorch, and without running what a file says."""
 
+import errno
 import mmap as memory_map
 import os
 import struct
 import zipfile
+from contextlib import contextmanager, nullcontext
 from typing import BinaryIO
 
 import numpy as np
 
 import retrograd.ops  # noqa: F401  (tensors get their methods)
+from retrograd.core.files import cut, opened
 from retrograd.interop.bfloat16 import widened
-from retrograd.interop.plain_pickle import Known, RefusedError, read
+from retrograd.interop.plain_pickle import Known, RefusedError, members_of_set, paired, read, shown
 from retrograd.interop.pytorch_writing import save_file
 from retrograd.ops.create import from_numpy
 
@@ -38,36 +41,58 @@ def load_file(path: str | os.PathLike[str] | BinaryIO, *, mmap: bool = False):
     mmap: map the file into memory and read only what is used, for checkpoints larger than memory; what is written to
     tensors does not reach the file, which must not change meanwhile. Without it checksums are compared.
 
-    Nothing in the file is run: it may hold only what is named above. Raises FileNotFoundError where there is no file,
-    ValueError for a damaged one, one from before PyTorch 1.6, and one that asks for anything else, which the message
-    names, and TypeError for dtypes that NumPy lacks.
+    Nothing in the file is run: it may hold only what is named above, and what is read takes memory in proportion to
+    the file. Raises FileNotFoundError where there is no file, and other OSErrors where it can't be read; ValueError for
+    a damaged one, one from before PyTorch 1.6, and one that asks for anything else, which the message names; and
+    TypeError for dtypes that NumPy lacks. All of them name the file.
 
     >>> from retrograd.interop.pytorch import load_file
     >>> state = load_file("model.pt")  # doctest: +SKIP
     >>> model.load_state_dict(state)  # doctest: +SKIP
     """
+    if mmap and not _is_path(path):
+        raise TypeError("mmap=True needs the path of a file, not an open one")
+    with nullcontext(path) if hasattr(path, "read") else opened(path) as file, _named(path):
+        if not zipfile.is_zipfile(file):
+            raise ValueError(
+                "no checkpoint, or one of a PyTorch before 1.6; torch.save(torch.load(...), ...) renews it"
+            )
+        with zipfile.ZipFile(file) as archive:
+            return _Checkpoint(archive, file, mmap).read()
+
+
+def _is_path(path):
+    return isinstance(path, (str, os.PathLike))
+
+
+@contextmanager
+def _named(path):
+    """Name the file in every error, and turn the many ways in which zipfile finds an archive damaged into one."""
+    name = os.fspath(path) if _is_path(path) else repr(path)
     try:
-        with _open(path) as archive:
-            return _Checkpoint(archive, path, mmap).read()
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"{_called(path)} is damaged: {error}") from error
-    except (ValueError, TypeError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{_called(path)}: {error}") from error
+        yield
+    except MemoryError:
+        raise
+    except RefusedError as error:
+        raise TypeError(f"{name}: {error}") from error
+    except OSError as error:
+        if error.errno not in (None, errno.EINVAL):  # EINVAL: the archive asks for a place before its beginning
+            raise type(error)(error.errno, error.strerror, name) from error
+        raise ValueError(f"{name} is damaged: {error}") from error
+    except ValueError as error:
+        raise ValueError(f"{name}: {cut(str(error))}") from error
+    except Exception as error:
+        raise ValueError(f"{name} is damaged: {cut(str(error)) or type(error).__name__}") from error
 
 
-def _called(path):
-    """What messages call a file, which may be an open one."""
-    return os.fspath(path) if isinstance(path, (str, os.PathLike)) else repr(path)
-
-
-def _open(path):
-    if not zipfile.is_zipfile(path):
-        if isinstance(path, (str, os.PathLike)):
-            with open(path, "rb"):
-                pass  # says what is wrong if it can't be read at all
-        raise ValueError("no checkpoint, or one of a PyTorch before 1.6; torch.save(torch.load(...), ...) renews it")
-    return zipfile.ZipFile(path)
+def _entries(infos, length):
+    """The entries of an archive by name, without the folder that all are in, each once, and none beyond the file."""
+    entries = {info.filename.partition("/")[2]: info for info in infos}
+    if len(entries) != len(infos):
+        raise ValueError("damaged: a name is in the archive twice")
+    if sum(info.file_size for info in infos if info.compress_type == zipfile.ZIP_STORED) > length:
+        raise ValueError(f"damaged: its entries say that they are longer than the file, which has {length} bytes")
+    return entries
 
 
 class _Storage:
@@ -82,13 +107,10 @@ class _Storage:
 class _Checkpoint:
     """An open archive, and the storages that were read from it."""
 
-    def __init__(self, archive, path, mmap):
+    def __init__(self, archive, file, mmap):
         self._archive = archive
-        self._path = path
-        self._entries = {}
-        for info in archive.infolist():
-            self._entries[info.filename.partition("/")[2]] = info
-        self._mapped = _mapped(path) if mmap else None
+        self._entries = _entries(archive.infolist(), file.seek(0, os.SEEK_END))
+        self._mapped = _mapped(file) if mmap else None
         self._storages = {}
         self._order = self._byte_order()
 
@@ -113,6 +135,8 @@ class _Checkpoint:
         info = self._entries[name]
         if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
             raise ValueError(f"damaged: {name} is compressed, which torch.save never does")
+        if info.compress_size != info.file_size:
+            raise ValueError(f"damaged: {name} is of {info.file_size} bytes and of {info.compress_size}")
         return info
 
     # ---------------------------------------------------------------------------------------------- the names
@@ -125,8 +149,8 @@ class _Checkpoint:
             "torch._utils._rebuild_parameter": _parameter,
             "torch.Size": tuple,
             "torch.device": _device,
-            "collections.OrderedDict": dict,
-            **dict.fromkeys(("builtins.set", "__builtin__.set"), set),
+            "collections.OrderedDict": _ordered,
+            **dict.fromkeys(("builtins.set", "__builtin__.set"), members_of_set),
             **dict.fromkeys(("builtins.complex", "__builtin__.complex"), complex),
             "_codecs.encode": _encode,
         }
@@ -142,7 +166,7 @@ class _Checkpoint:
         """The storage that the pickled data refers to, read once."""
         kind, stored, key, _device, count = saved
         if kind != "storage" or not isinstance(stored, Known) or not isinstance(key, str) or not _is_size(count):
-            raise ValueError(f"damaged: a storage is {saved!r}")
+            raise ValueError(f"damaged: a storage is {shown(saved)}")
         if stored.value not in DTYPES:
             raise ValueError(f"damaged: a storage of {stored.name}")
         if key not in self._storages:
@@ -175,11 +199,10 @@ class _Checkpoint:
             raise RefusedError(f"a tensor of {dtype}, which NumPy does not have")
         array = self._numbers(storage, dtype)
         _check_view(array.size, offset, size, stride)
+        for name in [name for name, flag in (metadata or {}).items() if flag]:
+            array = _FLAGS[name](array)  # before the view, which may show one number very often
         strides = [step * array.itemsize for step in stride]
-        view = np.lib.stride_tricks.as_strided(array[offset:], size, strides)
-        for name in metadata or ():
-            view = _FLAGS[name](view)
-        return from_numpy(view)
+        return from_numpy(np.lib.stride_tricks.as_strided(array[offset:], size, strides))
 
     def _numbers(self, storage, dtype):
         """A storage as numbers; the same array for all views, where its bytes can be used as they are."""
@@ -214,21 +237,18 @@ def _check_view(count, offset, size, stride):
     """A view that reaches beyond its memory would show what lies behind."""
     shape = (type(size) is tuple) and (type(stride) is tuple) and len(size) == len(stride)
     if not shape or not all(map(_is_size, (offset, *size, *stride))):
-        raise ValueError(f"damaged: a tensor of size {size}, stride {stride}, offset {offset}")
+        raise ValueError(f"damaged: a tensor of size {shown(size)}, stride {shown(stride)}, offset {shown(offset)}")
     last = offset + sum((length - 1) * step for length, step in zip(size, stride, strict=True))
     if (0 not in size and last >= count) or offset > count:
-        raise ValueError(f"damaged: a tensor of size {size} reaches beyond its storage of {count} numbers")
+        raise ValueError(f"damaged: a tensor of size {shown(size)} reaches beyond its storage of {count} numbers")
 
 
 def _is_size(value):
     return type(value) is int and 0 <= value < 2**62
 
 
-def _mapped(path):
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError("mmap=True needs the path of a file, not an open one")
-    with open(path, "rb") as file:
-        return np.frombuffer(memory_map.mmap(file.fileno(), 0, access=memory_map.ACCESS_COPY), np.uint8)
+def _mapped(file):
+    return np.frombuffer(memory_map.mmap(file.fileno(), 0, access=memory_map.ACCESS_COPY), np.uint8)
 
 
 def _parameter(data, requires_grad=True, hooks=None):
@@ -241,7 +261,19 @@ def _dtype(name):
 
 
 def _device(kind, index=None):
-    return str(kind) if index is None else f"{kind}:{int(index)}"
+    if type(kind) is not str or type(index) not in (int, type(None)):
+        raise ValueError(f"damaged: a device {shown(kind)}, {shown(index)}")
+    return kind if index is None else f"{kind}:{index}"
+
+
+def _ordered(items=()):
+    """What OrderedDict makes of pairs."""
+    return paired([part for pair in items for part in _pair(pair)])
+
+
+def _pair(value):
+    key, member = value
+    return key, member
 
 
 def _encode(text, encoding="latin1"):

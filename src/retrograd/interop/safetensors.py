@@ -10,7 +10,7 @@ from safetensors.numpy import save
 
 import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.core import Tensor
-from retrograd.core.files import replacing
+from retrograd.core.files import cut, opened, replacing
 from retrograd.interop.bfloat16 import widened
 from retrograd.ops.create import from_numpy
 
@@ -67,11 +67,12 @@ def load_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def _read(path, take):
+    opened(path).close()  # says what is wrong where it can't be read, and does not wait for a pipe
     try:
         with safe_open(path, framework="np") as file:
             return take(file)
     except SafetensorError as error:
-        raise ValueError(f"{os.fspath(path)} is damaged or no safetensors file: {error}") from error
+        raise ValueError(f"{os.fspath(path)} is damaged or no safetensors file: {cut(str(error))}") from error
 
 
 def _arrays(file, path):
