@@ -49,8 +49,10 @@ def _names(model: Module) -> dict[int, str]:
     return {id(parameter): name for name, parameter in model.named_parameters()}
 
 
-def fitted(content: Content, model: Module, optimizer: Optimizer | None, scheduler: Scheduler | None) -> dict[str, Any]:
-    """The state for the optimizer's `load_state_dict`; a ValueError with all that does not fit."""
+def fitted(
+    where: str, content: Content, model: Module, optimizer: Optimizer | None, scheduler: Scheduler | None
+) -> dict[str, Any]:
+    """The state for the optimizer's `load_state_dict`; a ValueError with `where` it is and all that does not fit."""
     problems, groups = _of_model(content, model), list[Group]()
     if optimizer is not None:
         groups = groups_of(optimizer, model)
@@ -58,8 +60,22 @@ def fitted(content: Content, model: Module, optimizer: Optimizer | None, schedul
     if scheduler is not None:
         problems += _of_scheduler(content, scheduler)
     if problems:
-        raise ValueError("\n  ".join([f"restore: the checkpoint of step {content.step} does not fit:", *problems]))
+        raise ValueError("\n  ".join([f"restore: the checkpoint {where} does not fit:", *problems]))
     return _optimizer_state(content, groups)
+
+
+def take_over(content: Content, optimizer_state: dict[str, Any], optimizer: Any, scheduler: Any) -> None:
+    """Load the states of an optimizer and a scheduler, of which either may be None: both, or after an error none."""
+    before = [(one, one.state_dict()) for one in (optimizer, scheduler) if one is not None]
+    try:
+        if optimizer is not None:
+            optimizer.load_state_dict(optimizer_state)
+        if scheduler is not None:
+            scheduler.load_state_dict(content.scheduler)
+    except Exception:
+        for one, state in before:
+            one.load_state_dict(state)
+        raise
 
 
 def _of_model(content: Content, model: Module) -> list[str]:

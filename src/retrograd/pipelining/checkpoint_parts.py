@@ -221,7 +221,17 @@ _ANY = (type(None), bool, int, float, str, list, dict)
 
 
 def read(folder: Path) -> Content:
-    """A whole checkpoint; a StorageError if it is none.  Checksums are not looked at."""
+    """A whole checkpoint; a StorageError that names it if it is none.  Checksums of tensors are not looked at."""
+    with at_place(str(folder)):
+        try:
+            return _content(folder)
+        except StorageError:
+            raise
+        except (TypeError, ValueError, LookupError, OverflowError, OSError) as error:
+            raise StorageError(f"it is damaged: {error}") from error
+
+
+def _content(folder: Path) -> Content:
     manifest = read_manifest(folder)
     tensors: dict[str, Tensor] = {}
     for part in manifest["parts"]:
@@ -231,6 +241,7 @@ def read(folder: Path) -> Content:
         states: States = {}
         for row in [row for part in manifest["parts"] for row in part["states"]]:
             name, key, value = _row(row, 3)
+            expect(type(key) is str, "the name of a state", key)
             states.setdefault(name, {})[key] = _Beside(tensors).read(value)
         return Content(
             manifest["step"],

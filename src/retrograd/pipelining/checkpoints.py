@@ -14,7 +14,7 @@ from retrograd.export.format import StorageError
 from retrograd.nn import Module
 from retrograd.ops.generators import default_generator
 from retrograd.optim import Optimizer
-from retrograd.pipelining.checkpoint_fit import Scheduler, fitted, groups_of, states_of, stored_names
+from retrograd.pipelining.checkpoint_fit import Scheduler, fitted, groups_of, states_of, stored_names, take_over
 from retrograd.pipelining.checkpoint_parts import (
     Content,
     damage,
@@ -190,27 +190,28 @@ class Checkpoints:
 
         Raises ValueError, before anything has changed, where names or shapes of the model, or the groups and settings
         of the optimizer, are others, and lists them; FileNotFoundError where there is no checkpoint of `step`, and
-        StorageError where it is damaged, all are, or one is of a later release.
+        StorageError where it is damaged, all are, or one is of a later release. All of them name the checkpoint.
         """
         ranks = _ranks(pipeline)
         steps = ranks.on_ranks(_at_first(lambda: self._candidates(step)))
         found = self._undamaged(ranks, steps[0], len(steps))
         if found is None:
             return None
+        path = self.folder / _name(found)
         here: list[tuple[Content, Any]] = []
 
         def prepare(rank: int) -> None:
             if rank == ranks.rank:
-                content = read(self.folder / _name(found))
-                here.append((content, fitted(content, ranks.model, optimizer, scheduler)))
+                content = read(path)
+                here.append((content, fitted(str(path), content, ranks.model, optimizer, scheduler)))
 
         ranks.on_ranks(prepare)
         [(content, optimizer_state)] = here
+        try:
+            take_over(content, optimizer_state, optimizer, scheduler)
+        except Exception as error:
+            raise StorageError(f"restore: {path} has a state that can't be loaded: {error}") from error
         ranks.load_state_dict(content.model)
-        if optimizer is not None:
-            optimizer.load_state_dict(optimizer_state)
-        if scheduler is not None:
-            scheduler.load_state_dict(content.scheduler)
         default_generator.set_state(content.rng[ranks.rank if len(content.rng) == len(steps) else 0])
         self._at = found
         return Restored(found, content.extra)

@@ -1,11 +1,12 @@
 """Schedules as tables: a grid of time slots for the eye, and CSV files, in PyTorch's format too."""
 
 import csv
+import io
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from retrograd.core.files import replacing
+from retrograd.core.files import opened, replacing
 from retrograd.pipelining.actions import Action, Kind, Schedule, parse
 from retrograd.pipelining.lowering import Edges, chain, ranks_of
 from retrograd.pipelining.simulate import Cost, simulate, unit_cost
@@ -115,8 +116,8 @@ def read_csv(path: Path) -> list[list[Action]]:
     (0F3;1B2)OVERLAP_F_B is a forward and then a backward.
 
     Raises ValueError that names line and column, both from 1, for a cell that is no action, an action that comes
-    twice, and a stage that two ranks compute; and for a file without actions.  What is missing, or in an
-    impossible order, `validate` finds once the schedule is lowered.
+    twice, and a stage that two ranks compute; and for a damaged file and one without actions.  What is missing, or
+    in an impossible order, `validate` finds once the schedule is lowered.
 
     >>> import tempfile
     >>> path = tempfile.mktemp(suffix=".csv")
@@ -124,8 +125,7 @@ def read_csv(path: Path) -> list[list[Action]]:
     >>> [" ".join(map(str, actions)) for actions in read_csv(path)]
     ['F0.0 F0.1 B0.0 B0.1', 'F1.0 B1.0 F1.1 B1.1']
     """
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        rows = list(csv.reader(file))
+    rows = _rows(path)
     placed = _Places(path)
     schedule = [
         [action for column, cell in enumerate(row) for action in placed.read(rank, column, cell)]
@@ -133,7 +133,22 @@ def read_csv(path: Path) -> list[list[Action]]:
     ]
     if not placed.seen:
         raise ValueError(f"{os.fspath(path)}: there are no actions in this file")
+    for action, place in placed.seen.items():
+        if max(action.stage, action.micro_batch, action.peer or 0) >= len(placed.seen):
+            raise ValueError(
+                f"{os.fspath(path)}, {place}: {action} is of no schedule with {len(placed.seen)} actions: stages and "
+                f"micro-batches are numbered from 0 on"
+            )
     return schedule
+
+
+def _rows(path: Path) -> list[list[str]]:
+    """Return the cells of a CSV file."""
+    with opened(path) as file:
+        try:
+            return list(csv.reader(io.StringIO(file.read().decode("utf-8-sig"), newline="")))
+        except (UnicodeError, csv.Error) as error:
+            raise ValueError(f"{os.fspath(path)} is damaged or no CSV file: {error}") from error
 
 
 class _Places:

@@ -33,14 +33,24 @@ def save(path: Path, trainer: Trainer) -> None:
 def read(path: Path) -> dict[str, Any]:
     """What a checkpoint holds beside tensors; a UsageError if it is missing, damaged or of something else."""
     try:
-        state = json.loads(load_metadata(path).get("state", "{}"))
+        text = load_metadata(path).get("state", "{}")
     except FileNotFoundError as error:
         raise UsageError(f"--resume: there is no checkpoint {path}; run without --resume to begin") from error
     except (ValueError, OSError) as error:
         raise UsageError(f"--resume: {error}") from error
-    if state.get("format") != FORMAT:
+    try:
+        state = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--resume: {path} is damaged: {error}") from error
+    if type(state) is not dict or state.get("format") != FORMAT:
         raise UsageError(f"--resume: {path} is no checkpoint of this demo")
+    wrong = [name for name, kind in _KINDS.items() if type(state.get(name)) is not kind]
+    if wrong:
+        raise UsageError(f"--resume: {path} is damaged: it lacks {', '.join(wrong)}")
     return state
+
+
+_KINDS = {"seed": int, "epochs": int, "losses": list, "accuracies": list, "optimizer": dict, "random": dict}
 
 
 def restore(path: Path, state: dict[str, Any], trainer: Trainer) -> None:

@@ -57,7 +57,7 @@ def _resumed(settings: Settings, path: Path) -> Trainer:
         raise UsageError(f"--epochs {trainer.epochs}: the checkpoint has {done:g} epochs behind it; ask for more")
     try:
         checkpoint.restore(path, state, trainer)
-    except (KeyError, ValueError, RuntimeError) as error:
+    except (LookupError, ValueError, TypeError, RuntimeError, OverflowError) as error:
         raise UsageError(f"--resume: {path} does not fit this version of the demo: {error}") from error
     return trainer
 
