@@ -17,6 +17,8 @@ from retrograd import export, fx
 from retrograd.export import files
 from retrograd.export.storage import StorageError, load, save
 
+from ..files.damage import EVIL, mutated
+
 
 class Net(rg.nn.Module):
     def __init__(self):
@@ -264,7 +266,6 @@ def test_values_that_lie_too_deep_are_refused(stored):
 
 # -------------------------------------------------------------------------------------------- code in names
 
-EVIL = "(open('/tmp/evil', 'w'), 1)[1]"
 NAMES = [
     EVIL, "x\nimport os", "x; import os", "x=1", "x)", "a b", "", "X", "é", "self", "ops", "print", "lambda",
     "__import__('os')", "x\r", "x#", "1", "a.b", "x\0", "n" * 2000,
@@ -349,48 +350,6 @@ def test_a_signature_at_odds_with_the_graph_is_refused(stored):
 
 
 # --------------------------------------------------------------------------------------------------- fuzzing
-
-VALUES = [
-    None, True, -1, 0, 2**70, 1.5, "", "x", EVIL, [], {}, [[]], {"node": "x"}, {"tuple": []}, {"dict": [[1, 2]]},
-    {"slice": [None, "a", {}]}, {"float": "nan"}, {"bytes": "AA="}, {"aval": ["float32", [2]]},
-    {"structure": [[[1]], None]}, {"structure": [[[]], None]}, {"ragged size": [{"structure": [[[1]], [0]]}, 0, 0, 1]},
-    {"size": [1]}, {"slot": None},
-    {"dtype": "float8"}, {"complex": [1, 2]}, {"ellipsis": 0}, 10**400, {"float": "inf"}, "*", "float32",
-]  # fmt: skip
-
-
-def places(value, found=None, path=()):
-    """All paths into JSON."""
-    found = [] if found is None else found
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, member in items:
-        found.append((*path, key))
-        places(member, found, (*path, key))
-    return found
-
-
-def mutated(document, rng):
-    document = copy.deepcopy(document)
-    *way, last = rng.choice(places(document))
-    holder = document
-    for key in way:
-        holder = holder[key]
-    others = places(document)
-    action = rng.randrange(5)
-    if action == 0:
-        del holder[last]
-    elif action == 1 and isinstance(holder, list):
-        holder.insert(rng.randrange(len(holder) + 1), copy.deepcopy(holder[last]))
-    elif action == 2 and isinstance(holder, dict):
-        holder[rng.choice(["x", EVIL, "name", "args"])] = holder.pop(last)
-    elif action == 3:
-        value = document
-        for key in rng.choice(others):
-            value = value[key]
-        holder[last] = copy.deepcopy(value)
-    else:
-        holder[last] = copy.deepcopy(rng.choice(VALUES))
-    return document
 
 
 def loads_or_refuses(path):
