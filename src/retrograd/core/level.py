@@ -137,6 +137,14 @@ def graph_level():
     return level
 
 
+def graph_below(level):
+    """The level at which operators are recorded inside of which a level is; None is the ground."""
+    level = level.parent
+    while level is not None and level.transparent:
+        level = level.parent
+    return level
+
+
 def is_recording():
     """Whether operators are recorded now, if an operand requires it."""
     state = current()
@@ -164,6 +172,10 @@ class Level:
     tracked = ""  # what a tag says of its tensor that arrays and numbers would lose, as errors put it
     wrote: Any = None  # of a level that keeps something beside tensors: what to tell of a write, `wrote(x, src)`
     function: Any = None  # what is transformed
+    keeps_grads = False  # its program sees gradients of tensors from around by `outer_grads`
+    grads_differ = False  # and they are not those that the tensors have
+    outer_grads: Any = None  # see `outer_grads.py`
+    grad_starts: Any = None  # for several levels that share it: what these gradients were before the first
     keeps_whole = False  # operators on compound arrays reach it as they are called: it computes nothing itself
 
     def __enter__(self):
@@ -175,12 +187,28 @@ class Level:
 
     def __exit__(self, kind=None, error=None, traceback=None):
         state = current()
-        state.level = self.parent
-        if self.own_mode:
-            state.grad_enabled = self.parent_grad_enabled
-        self.active = False
+        changed = ()
+        try:
+            if self.outer_grads is not None and error is None:
+                changed = self.outer_grads.changed()
+        finally:
+            state.level = self.parent
+            if self.own_mode:
+                state.grad_enabled = self.parent_grad_enabled
+            self.active = False
+        self._hand_down(changed)
         if type(error) is ValueError and isinstance(error.__cause__, ReadError) and str(error).startswith("setting an"):
             raise error.__cause__.with_traceback(traceback) from None  # `array[0] = x`: NumPy's own error hides it
+
+    def _hand_down(self, changed):
+        """The program is over: gradients of tensors from around that it assigned, or wrote to, get what they are."""
+        self.outer_grads = None
+        for tensor, value, assigned in changed:
+            if assigned or tensor.grad is None:
+                tensor.grad = value
+            else:
+                with at(current().level, False):
+                    tensor.grad.copy_(value)
 
     def below(self):
         """A block in which this level's rules run: the parent's level, and the grad mode that holds there."""
@@ -220,6 +248,14 @@ class Level:
     def lowered(self, tensor, cotangent):
         """A tensor and its cotangent one level below, for a backward pass that goes on there."""
         return tensor.value, cotangent.value if cotangent.level is self else cotangent
+
+    def passes_below(self, pairs, apart):
+        """The passes that go on one level below, each as pairs of `lowered`; one for each example where hooks tell."""
+        return [[self.lowered(x, g) for x, g in pairs]]
+
+    def last_example(self, tensor):
+        """A tensor one level below as a loop over the examples would leave it; None stays."""
+        return tensor.value if tensor is not None and tensor.level is self else tensor
 
     def pulled_below(self, pull, roots, cotangents, inputs):
         """Per input that is in the graph of a level below its cotangent, by `pull(roots, cotangents, inputs)` there."""

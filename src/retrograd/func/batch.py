@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial, wraps
 from typing import Any
 
@@ -16,7 +17,7 @@ from retrograd.levels.batch import RANDOMNESS
 from retrograd.levels.settle import settled
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import canonical_dim
-from retrograd.ops.generators import get_rng_state, set_rng_state
+from retrograd.ops.generators import replayed
 
 __all__ = ["PerformanceWarning", "vmap"]
 
@@ -62,15 +63,15 @@ def vmap(
     @wraps(func, updated=())
     def batched(*args: Any, **kwargs: Any) -> Any:
         inputs = Inputs(func, in_dims, args)
-
-        run = partial(_run, func, inputs, kwargs, out_dims, randomness)
+        run = _BatchedRun(func, inputs, kwargs, out_dims, randomness)
         try:
-            return _in_chunks(run, inputs.size, chunk_size or inputs.size)
+            return run.in_chunks(chunk_size or inputs.size)
         except NotBatchedError as error:
+            run.undo()
             if fallback is None or not inputs.size:
                 raise
             warnings.warn(f"vmap: {described(func)} runs example by example: {error}", PerformanceWarning, stacklevel=2)
-            return _one_by_one(func, inputs, kwargs, out_dims, randomness)
+            return run.one_by_one()
 
     return batched
 
@@ -188,55 +189,75 @@ def _result(func: Callable, out: Any, d: int | None, whole: Callable[[Tensor], T
     return value_at(out.level, out) if isinstance(out.level, VmapLevel) and not out.level.active else out
 
 
-def _run(
-    func: Callable, inputs: Inputs, kwargs: dict, out_dims: Dims, randomness: str, examples: tuple[int, int]
-) -> Results:
-    """The examples from one to another, all at once."""
-    start, stop = examples
-    given: list[tuple[Tensor, Tensor]] = []
-    with VmapLevel(stop - start, randomness, func) as level:
+class _BatchedRun:
+    """One call of a batched function: all examples at once, in chunks, or one by one."""
 
-        def batch(x: Tensor) -> Tensor:
-            part = _part(x, start, stop)
-            given.append((part, make(part, level, "the argument")))
-            return given[-1][1]
+    def __init__(self, func: Callable, inputs: Inputs, kwargs: dict, out_dims: Dims, randomness: str) -> None:
+        self._func = func
+        self._inputs = inputs
+        self._kwargs = kwargs
+        self._out_dims = out_dims
+        self._randomness = randomness
+        self._drawn: dict = {}  # the states in which generators were when this call first drew from them
+        self._starts: dict = {}  # gradients of tensors from around, before this call added to them
+        self._grads: list[Any] = []  # what levels keep of these
+        self._written: list[tuple[Tensor, Tensor]] = []  # arguments, and what the function made of them
 
-        with level.below():
-            args = inputs.at(batch)
-        out = settled(func(*args, **kwargs))
-    for part, inside in given:
-        if inside._version:
-            part.copy_(inside.value)
-    return Results(func, out, out_dims, level.whole)
+    def in_chunks(self, chunk: int) -> Any:
+        """So many examples at a time, and the results one after the other."""
+        size = self._inputs.size
+        parts = [self._chunk(start, min(start + chunk, size)) for start in range(0, max(size, 1), max(chunk, 1))]
+        for argument, value in self._written:
+            argument.copy_(value)
+        first = parts[0]
+        for i, d in enumerate(first.dims):
+            if d is not None and len(parts) > 1:
+                first.leaves[i] = registry["cat"]([part.leaves[i] for part in parts])
+        return first.tree()
+
+    def _chunk(self, start: int, stop: int) -> Results:
+        """The examples from one to another, all at once."""
+        given: list[tuple[Tensor, Tensor]] = []
+        with self._draws(), VmapLevel(stop - start, self._randomness, self._func) as level:
+            level.grad_starts = self._starts
+
+            def batch(x: Tensor) -> Tensor:
+                part = _part(x, start, stop)
+                given.append((part, make(part, level, "the argument")))
+                return given[-1][1]
+
+            with level.below():
+                args = self._inputs.at(batch)
+            try:
+                out = settled(self._func(*args, **self._kwargs))
+            finally:
+                self._grads.append(level.outer_grads)
+        self._written += [(part, inside.value) for part, inside in given if inside._version]
+        return Results(self._func, out, self._out_dims, level.whole)
+
+    def _draws(self) -> AbstractContextManager:
+        """A block whose random numbers are those of the block before, if they are to be the same for all examples."""
+        return replayed(self._drawn) if self._randomness == "same" else nullcontext()
+
+    def undo(self) -> None:
+        """Take back the gradients that were added to tensors from around."""
+        for grads in reversed(self._grads):
+            if grads is not None:
+                grads.undo()
+
+    def one_by_one(self) -> Any:
+        """Each example by itself, and the results side by side."""
+        results = []
+        for i in range(self._inputs.size):
+            with self._draws():
+                out = self._func(*self._inputs.at(partial(registry["select"], dim=0, index=i)), **self._kwargs)
+            results.append(Results(self._func, out, self._out_dims, lambda example: example))
+        first = results[0]
+        for n, d in enumerate(first.dims):
+            if d is not None:
+                first.leaves[n] = together([result.leaves[n] for result in results], joins[0])
+        return first.tree()
 
 
 def _part(x: Tensor, start: int, stop: int) -> Tensor:
     return x if stop - start == x.shape[0] else registry["narrow"](x, 0, start, stop - start)
-
-
-def _in_chunks(run: Callable[[tuple[int, int]], Results], size: int, chunk: int) -> Any:
-    """So many examples at a time, and the results one after the other."""
-    if chunk >= size:
-        return run((0, size)).tree()
-    parts = [run((start, min(start + chunk, size))) for start in range(0, size, chunk)]
-    first = parts[0]
-    for i, d in enumerate(first.dims):
-        if d is not None:
-            first.leaves[i] = registry["cat"]([part.leaves[i] for part in parts])
-    return first.tree()
-
-
-def _one_by_one(func: Callable, inputs: Inputs, kwargs: dict, out_dims: Dims, randomness: str) -> Any:
-    """Each example by itself, and the results side by side."""
-    before = get_rng_state()
-    results = []
-    for i in range(inputs.size):
-        if randomness == "same":
-            set_rng_state(before)
-        out = func(*inputs.at(partial(registry["select"], dim=0, index=i)), **kwargs)
-        results.append(Results(func, out, out_dims, lambda example: example))
-    first = results[0]
-    for n, d in enumerate(first.dims):
-        if d is not None:
-            first.leaves[n] = together([result.leaves[n] for result in results], joins[0])
-    return first.tree()

@@ -120,6 +120,25 @@ def redirected(to):
         _redirection.to = before
 
 
+@contextmanager
+def replayed(states):
+    """Inside, in this thread, every generator draws what it drew in the block that first had this dict.
+
+    The generators are found as they draw; `states` gets from each what it was before.
+    """
+    for generator, state in states.values():
+        generator.set_state(state)
+    outer = _redirection.to
+
+    def remembered(generator):
+        if id(generator) not in states:
+            states[id(generator)] = generator, generator.get_state()
+        return generator if outer is None else outer(generator)
+
+    with redirected(remembered):
+        yield
+
+
 def chosen(generator):
     """What draws: the generator that is given, or the default one, unless draws are redirected."""
     generator = default_generator if generator is None else generator
