@@ -377,6 +377,15 @@ def test_a_retained_gradient_shares_no_memory_with_those_of_leaves():
     assert (a.grad.tolist(), b.grad.tolist()) == ([1.0], [1.0])
 
 
+def test_a_result_that_retains_its_gradient_gets_it_once_if_it_is_asked_for_too():
+    x = rg.tensor(2.0, requires_grad=True)
+    y = x * 3
+    y.retain_grad()
+    for total in (12.0, 24.0):
+        (y * y).backward(inputs=[x, y], retain_graph=True)
+        assert y.grad == total
+
+
 def test_retain_grad_is_nothing_to_a_leaf_and_an_error_without_gradient():
     x = leaf(1.0)
     x.retain_grad()

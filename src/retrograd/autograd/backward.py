@@ -5,18 +5,21 @@ Inside, cotangents are transposed linear maps; PyTorch's gradients of complex te
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
 from retrograd.autograd.graph import GradientEdge
+from retrograd.autograd.graph_around import GraphAround
 from retrograd.autograd.seeds import seeds_of, sequence
 from retrograd.core import AccumulateGrad, Level, Tensor, at, current, graph_level, registry
 from retrograd.core.dispatch import answer_of, compound, is_foreign, wants
 from retrograd.core.engine import accumulating, add_into, edge_of, laid_out, pullback
 from retrograd.core.hooks import conjugate
+from retrograd.core.outer_grads import grads_at
 from retrograd.core.tensor import make
-from retrograd.levels import VmapLevel
+from retrograd.levels import VmapLevel, value_at
 from retrograd.ops.mutate import keepers
 
 Inputs = Tensor | GradientEdge | Sequence[Tensor | GradientEdge]
@@ -81,13 +84,53 @@ def _accumulate_all(pairs: list, targets: list | None, create_graph: bool, retai
         with at(current().level, create_graph):
             for target, g in found.items():
                 tensor = _receiver(target, targets)
-                if tensor is not None and g is not None:
+                if tensor is not None and g is not None and not tensor.retains_grad:
                     accumulate(tensor, g, False)
     if level is not None:
-        with level.below():
-            lower = [level.lowered(_lifted(level, r), g) for r, g in pairs if isinstance(r, Tensor)]
-            if any(root.requires_grad for root, _ in lower):
-                _accumulate_all(lower, targets, create_graph, retain_graph)
+        around = [(_lifted(level, root), seed) for root, seed in pairs if isinstance(root, Tensor)]
+        if any(root.value.requires_grad for root, _ in around):
+            _accumulate_below(level, around, targets, create_graph, retain_graph)
+
+
+def _accumulate_below(
+    level: Level, pairs: list, targets: list | None, create_graph: bool, retain_graph: bool | None
+) -> None:
+    """Go on one level below; the program at this level sees what its own run, or example, has added to each `.grad`."""
+    roots, seeds = [root for root, _ in pairs], [seed for _, seed in pairs]
+    graph = GraphAround(level, roots, None if targets is None else [_end(t)[0] for t in targets])
+    leaves = [t for t in graph.leaves if targets is None or _is_among(t, targets)]
+    with _seen_inside(level, graph, [*leaves, *graph.shown], roots, seeds, create_graph), level.below():
+        passes = level.passes_below(pairs, graph.hooked)
+        for i, lower in enumerate(passes):
+            _accumulate_all(lower, targets, create_graph, True if i + 1 < len(passes) else retain_graph)
+
+
+@contextmanager
+def _seen_inside(
+    level: Level, graph: GraphAround, tensors: list, roots: list, seeds: list, create_graph: bool
+) -> Iterator[None]:
+    """A block that adds to `.grad` of tensors from around: the program at the level sees what is its own of that."""
+    in_both = create_graph and any(_is_in_graph(x, level) for x in (*roots, *seeds))
+    entries = grads_at(level).entries(tensors, in_both) if level.keeps_grads else []
+    yield
+    added = partial(_added_below, level, graph, roots, seeds, create_graph)
+    for entry in entries:
+        entry.add(added, create_graph)
+
+
+def _added_below(
+    level: Level, graph: GraphAround, roots: list, seeds: list, create_graph: bool, tensor: Tensor
+) -> Tensor | None:
+    """What a pass has added to `.grad` of a tensor from around, as the program at the level would see it."""
+    hooks = tensor._hooks
+    if hooks is not None and (hooks.before or hooks.accumulated or hooks.after):
+        raise RuntimeError(
+            f"grad: what .grad of this tensor, of shape {tensor.shape}, would be inside {type(level).__name__} is not "
+            f"known, because hooks run when it is accumulated; read it outside, or register a hook on the tensor itself"
+        )
+    with graph.again():
+        (g,) = _outer_cotangents(level, create_graph, roots, seeds, [tensor])
+    return None if g is None else conjugate(g)
 
 
 def _is_among(target: Any, targets: list) -> bool:
@@ -175,29 +218,55 @@ def _cotangents(
     level = graph_level()
     if level is not None and _are_around(level, (*roots, *targets)):
         pairs = list(zip(roots, seeds, strict=True))
-        return _picked(_pull(pairs, [_end(t) for t in targets], create_graph, retain_graph, None), targets)
+        with _shown_below(level, [_lifted(level, root) for root in roots], seeds, targets):
+            return _picked(_pull(pairs, [_end(t) for t in targets], create_graph, retain_graph, None), targets)
     own = [target for target in targets if level is None or _is_in_graph(target, level)]
     outer = [target for target in targets if not _is_among(target, own)]
     here = [(root, seed) for root, seed in zip(roots, seeds, strict=True) if _is_in_graph(root, level)]
     found = _pull(here, [_end(t) for t in own], create_graph, retain_graph, None) if here and own else {}
-    results, others = iter(_picked(found, own)), iter(())
+    results, others = iter(_picked(found, own)), iter(list[Tensor | None]())
     if level is not None and outer:
-        if create_graph and (here or any(_is_in_graph(seed, level) for seed in seeds)):
-            raise RuntimeError(
-                f"grad: an input of shape {outer[0].shape} is in the graph of an outer transform or of the program "
-                f"around, the outputs or their cotangents are in that of {type(level).__name__} too; with "
-                f"create_graph=True the result would lack its derivative there. Pass that input to the function as an "
-                f"argument."
-            )
-        if keepers():
-            raise NotImplementedError(
-                f"grad: an input of shape {outer[0].shape} is in the graph of an outer transform or of the program "
-                f"around, which the dual_level does not see; enter that outside of {type(level).__name__}"
-            )
-        pull = partial(_cotangents, create_graph, True)  # several passes may walk the graph
-        with level.below():
-            others = iter(level.pulled_below(pull, [_lifted(level, root) for root in roots], seeds, outer))
+        others = iter(_outer_cotangents(level, create_graph, roots, seeds, outer))
     return [next(results if _is_among(target, own) else others) for target in targets]
+
+
+def _outer_cotangents(level: Level, create_graph: bool, roots: list, seeds: list, targets: list) -> list[Tensor | None]:
+    """The cotangents of targets that are in graphs below the level."""
+    if create_graph and any(_is_in_graph(x, level) for x in (*roots, *seeds)):
+        raise RuntimeError(
+            f"grad: an input of shape {targets[0].shape} is in the graph of an outer transform or of the program "
+            f"around, the outputs or their cotangents are in that of {type(level).__name__} too; with "
+            f"create_graph=True the result would lack its derivative there. Pass that input to the function as an "
+            f"argument."
+        )
+    if keepers():
+        raise NotImplementedError(
+            f"grad: an input of shape {targets[0].shape} is in the graph of an outer transform or of the program "
+            f"around, which the dual_level does not see; enter that outside of {type(level).__name__}"
+        )
+    lifted = [_lifted(level, root) for root in roots]
+    pull = partial(_cotangents, create_graph, True)  # several passes may walk the graph
+    with _shown_below(level, lifted, seeds, targets) as graph, level.below():
+        if graph.hooked and level.pushes:
+            raise NotImplementedError(
+                f"grad: hooks on tensors from around {type(level).__name__} would not see the tangents of their "
+                f"gradients; register them inside, or take them away"
+            )
+        found: list = level.pulled_below(pull, lifted, seeds, targets)
+    return found
+
+
+@contextmanager
+def _shown_below(level: Level, roots: list, seeds: list, targets: list) -> Iterator[GraphAround]:
+    """A block that runs passes through graphs around the level: results there that retain their gradients get one."""
+    graph = GraphAround(level, roots, [_end(t)[0] for t in targets])
+    with graph.again():
+        yield graph
+    if graph.shown:
+        below = [value_at(level, target) for target in targets]
+        with _seen_inside(level, graph, graph.shown, roots, seeds, False), level.below():
+            for lower in level.passes_below(list(zip(roots, seeds, strict=True)), graph.hooked):
+                _cotangents(False, True, [root for root, _ in lower], [seed for _, seed in lower], below)
 
 
 def _batched(
@@ -256,15 +325,33 @@ def _edge(target: Any, index: int) -> tuple[Any, int]:
 def _pull(
     pairs: list, wanted: Any, create_graph: bool, retain_graph: bool | None, accumulate: Any
 ) -> dict[Any, Tensor]:
-    return pullback(
-        [_end(root) for root, _ in pairs],
-        [seed for _, seed in pairs],
-        level=current().level,
-        inputs=wanted,
-        create_graph=create_graph,
-        retain_graph=create_graph if retain_graph is None else retain_graph,
-        accumulate=accumulate,
-    )
+    level = current().level
+    with nullcontext() if create_graph or level is None else _constant_below(level):
+        return pullback(
+            [_end(root) for root, _ in pairs],
+            [seed for _, seed in pairs],
+            level=level,
+            inputs=wanted,
+            create_graph=create_graph,
+            retain_graph=create_graph if retain_graph is None else retain_graph,
+            accumulate=accumulate,
+        )
+
+
+@contextmanager
+def _constant_below(level: Level | None) -> Iterator[None]:
+    """A block in which levels of `grad` record nothing below them: a gradient without a graph is a constant for all."""
+    changed = []
+    while level is not None:
+        if level.own_mode:
+            changed.append((level, level.parent_grad_enabled))
+            level.parent_grad_enabled = False
+        level = level.parent
+    try:
+        yield
+    finally:
+        for known, mode in changed:
+            known.parent_grad_enabled = mode
 
 
 def _unused(index: int, target: Any, batch: tuple[int, ...], allowed: bool, materialize: bool) -> Tensor | None:

@@ -6,6 +6,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.arithmetic import Arithmetic
 from retrograd.core.dispatch import wants
 from retrograd.core.level import current, graph_level
+from retrograd.core.outer_grads import grad_inside, set_grad_inside
 from retrograd.core.record import stale
 from retrograd.core.tensor import count_of, set_tensor_class
 
@@ -84,24 +85,25 @@ class Tensor(Arithmetic):
     @property
     def grad(self):
         """The gradient that `backward()` accumulated, or None; results show one after `retain_grad()` only."""
-        if self._grad is None and self._grad_fn is not None and not self.retains_grad:
+        g = self._grad if current().level is None else grad_inside(graph_level(), self)
+        if g is None and self._grad_fn is not None and not self.retains_grad:
             warnings.warn(
                 f"grad: this tensor is no leaf but the result of {self._grad_fn.op.name}, so backward() leaves its "
                 f".grad None; call .retain_grad() on it before, or look at the leaf that you meant",
                 UserWarning,
                 stacklevel=2,
             )
-        return self._grad
+        return g
 
     @grad.setter
     def grad(self, value):
         if value is not None:
             self._check_grad(value)
-        self._grad = value
+        set_grad_inside(graph_level(), self, value)
 
     @grad.deleter
     def grad(self):
-        self._grad = None
+        set_grad_inside(graph_level(), self, None)
 
     def _check_grad(self, value):
         if not isinstance(value, Tensor):

@@ -76,6 +76,7 @@ class TapeLevel(Level):
     """Writes down the operators that tangents will pass; a tensor's tag is its place on the tape, None is zero."""
 
     own_mode, pushes, tracked = False, True, "has a tangent"
+    keeps_grads = grads_differ = True
 
     def __init__(self, function: Callable) -> None:
         self.function = function

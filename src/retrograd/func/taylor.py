@@ -25,6 +25,7 @@ class JetLevel(Level):
     """
 
     own_mode, pushes, tracked = False, True, "has a tangent"
+    keeps_grads = grads_differ = True
 
     def __init__(self, order: int, function: Callable | None = None) -> None:
         self.order = order

@@ -21,6 +21,7 @@ class VmapLevel(Level):
     """
 
     own_mode = False
+    keeps_grads = grads_differ = True
 
     def __init__(self, size: int, randomness: str = "error", function: Callable | None = None) -> None:
         self.size = size
@@ -105,20 +106,44 @@ class VmapLevel(Level):
             return tensor.value, self.whole(cotangent)
         return tensor.value, registry["sum"](self.whole(cotangent), dim=0)
 
+    def passes_below(self, pairs: list, apart: bool) -> list:
+        """One pass for the sum over the examples; or one for each, as hooks would see them in a loop."""
+        if not apart:
+            return [[self.lowered(x, g) for x, g in pairs]] if self.size else []
+        seeds = [self.whole(g) for _, g in pairs]
+        values = [value_at(self, x) for x, _ in pairs]
+        return [list(zip(values, self._only([x for x, _ in pairs], seeds, i), strict=True)) for i in range(self.size)]
+
+    def last_example(self, tensor: Tensor | None) -> Tensor | None:
+        """What the last example has."""
+        below: Tensor | None = value_at(self, tensor)
+        return below[-1] if below is not None and self.differs(tensor) else below
+
     def pulled_below(self, pull: Callable, roots: list, cotangents: list, inputs: list) -> list:
         """Per example the cotangents of inputs.  Those of what the examples share take a pass for each example."""
         seeds = [self.whole(g) for g in cotangents]
         shared = [not self.differs(x) for x in inputs]
         alone = [self._pulled_alone(pull, roots, seeds, inputs, i) for i in range(self.size)] if any(shared) else []
-        lowered = [self.lowered(r, g) for r, g in zip(roots, cotangents, strict=True)]
-        together = pull([r for r, _ in lowered], [g for _, g in lowered], [value_at(self, x) for x in inputs])
-        found = [_stacked([gs[k] for gs in alone]) if s else together[k] for k, s in enumerate(shared)]
+        together = [] if all(shared) else self._pulled_together(pull, roots, cotangents, inputs)
+        if not self.size:
+            together = [registry["zeros"]((0, *x.shape), dtype=x.dtype) for x in inputs]
+        found = [_stacked([gs[k] for gs in alone]) if s and alone else together[k] for k, s in enumerate(shared)]
         return [g if g is None else make(g, self, "the gradient") for g in found]
+
+    def _pulled_together(self, pull: Callable, roots: list, cotangents: list, inputs: list) -> list:
+        """The cotangents of what differs between the examples, in one pass."""
+        lowered = [self.lowered(r, g) for r, g in zip(roots, cotangents, strict=True)]
+        found: list = pull([r for r, _ in lowered], [g for _, g in lowered], [value_at(self, x) for x in inputs])
+        return found
 
     def _pulled_alone(self, pull: Callable, roots: list, seeds: list, inputs: list, i: int) -> list:
         """The cotangents for the i-th example."""
-        mine = [g[i] if r.tag is None else only(g, i) for r, g in zip(roots, seeds, strict=True)]
+        mine = self._only(roots, seeds, i)
         return pull([value_at(self, r) for r in roots], mine, [value_at(self, x) for x in inputs])
+
+    def _only(self, roots: list, seeds: list, i: int) -> list[Tensor]:
+        """The cotangents with those of the i-th example alone."""
+        return [g[i] if r.tag is None else only(g, i) for r, g in zip(roots, seeds, strict=True)]
 
 
 def _for_one_example(params: dict) -> bool:

@@ -13,6 +13,7 @@ class DualLevel(Level):
     """A tensor's tag is its tangent, a tensor of the parent level; None is zero."""
 
     own_mode, pushes, tracked = False, True, "has a tangent"
+    keeps_grads = grads_differ = True
 
     def __init__(self, function: Callable | None = None) -> None:
         self.function = function

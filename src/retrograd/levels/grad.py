@@ -12,6 +12,8 @@ from retrograd.levels.lift import outputs, value_at
 class GradLevel(Level):
     """The identity: it exists to own an autograd graph, so that no `create_graph` is needed below."""
 
+    keeps_grads = True
+
     def __init__(self, function: Callable | None = None) -> None:
         self.function = function
 

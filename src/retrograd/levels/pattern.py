@@ -18,6 +18,7 @@ class PatternLevel(Level):
     """
 
     own_mode = False
+    keeps_grads = grads_differ = True
 
     def __init__(self, function: Callable | None = None) -> None:
         self.function = function

@@ -36,6 +36,18 @@ def test_retain_grad_twice_does_not_count_twice(m):
 
 
 @parity
+def test_a_retained_gradient_that_is_asked_for_as_an_input_counts_once(m):
+    x = leaf(m, 2)
+    y = x * 3
+    y.retain_grad()
+    z = y * y
+    z.backward(inputs=[x, y], retain_graph=True)
+    first = y.grad.clone(), x.grad.clone()
+    z.backward(inputs=y)
+    return first, y.grad, x.grad
+
+
+@parity
 def test_retain_grad_on_a_leaf_does_nothing(m):
     x = leaf(m, 2)
     x.retain_grad()

@@ -1,0 +1,69 @@
+"""The graphs around a transform that a backward pass inside it goes through: their leaves, and what they have saved."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from retrograd.core import GradFn, Level, Tensor
+from retrograd.core.dispatch import wants
+from retrograd.core.engine import edge_of, needed_for, reachable_from
+from retrograd.core.hooks import Hooks
+from retrograd.core.level import graph_below
+
+
+class GraphAround:
+    """The nodes below a level through which a pass from some of its tensors goes, to some edges or to all leaves.
+
+    `leaves` get gradients, and so do `shown`, results that retain theirs; `hooked` says whether a user's functions see
+    gradients on the way.  What the nodes save is remembered, so that the pass can be repeated when it has freed that.
+    """
+
+    def __init__(self, level: Level, roots: list[Tensor], ends: list | None) -> None:
+        self.leaves: list[Tensor] = []
+        self.shown: list[Tensor] = []
+        self.hooked = False
+        self._saved: list[tuple[GradFn, Any]] = []
+        self._retaining: list[Hooks] = []
+        below: Level | None = level
+        while below is not None:
+            roots = [lower for root in roots for lower in _lower(below, root)]
+            below = graph_below(below)
+            starts = [edge_of(r)[0] for r in roots if r.level is below and wants(r)]
+            for node in reachable_from(starts) if ends is None else needed_for(starts, ends) & reachable_from(starts):
+                self._meet(node)
+
+    def _meet(self, node: Tensor | GradFn) -> None:
+        hooks = node._hooks
+        self.hooked = self.hooked or (hooks is not None and hooks.any())
+        if isinstance(node, Tensor):
+            self.leaves.append(node)
+            return
+        self._saved.append((node, node.saved))
+        if hooks is not None and hooks.retaining:
+            self._retaining.append(hooks)
+            found = [reference() for reference, _ in hooks.retaining.values()]
+            self.shown += [tensor for tensor in found if tensor is not None]
+
+    @contextmanager
+    def again(self) -> Iterator[None]:
+        """A block in which the nodes have what they saved, and a pass through them is not shown."""
+        freed = [(node, saved) for node, saved in self._saved if node.freed and saved is not None]
+        for node, saved in freed:
+            node.saved, node.freed = saved, False
+        retaining = [(hooks, hooks.retaining) for hooks in self._retaining]
+        for hooks in self._retaining:
+            hooks.retaining = {}
+        try:
+            yield
+        finally:
+            for node, _ in freed:
+                node.saved, node.freed = None, True
+            for hooks, known in retaining:
+                hooks.retaining = known
+
+
+def _lower(level: Level, x: Tensor) -> list[Tensor]:
+    """The tensors that a tensor is made of one level below."""
+    if x.level is not level:
+        return [x]
+    return [x.value, x.tag] if isinstance(x.tag, Tensor) else [x.value]

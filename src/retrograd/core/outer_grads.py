@@ -1,0 +1,229 @@
+"""`.grad` of tensors from around a transform, as the program inside sees it: that of a program run by itself.
+
+A backward pass inside adds to the tensor itself what a loop over the examples would add in all.  What each example sees
+is another thing: what there was before, and its own gradients.  It is computed when the program asks for it.
+"""
+
+from numpy import ndarray
+
+from retrograd.core.level import at, graph_below
+from retrograd.core.tensor import TensorBase, count_of, make
+
+UNKNOWN = object()  # a sum that nobody has asked for yet
+
+
+def grad_inside(level, tensor):
+    """Return what the program at a level, None for the ground, sees as `.grad` of a tensor."""
+    while level is not None and level is not tensor.level:
+        if level.keeps_grads:
+            return grads_at(level).read(tensor)
+        level = graph_below(level)
+    return tensor._grad
+
+
+def set_grad_inside(level, tensor, value):
+    """Set what the program at a level sees as `.grad` of a tensor."""
+    while level is not None and level is not tensor.level:
+        if level.keeps_grads:
+            grads_at(level).write(tensor, value)
+            return
+        level = graph_below(level)
+    tensor._grad = value
+
+
+def grads_at(level):
+    """Return the gradients that a level keeps, which its first user makes."""
+    if level.outer_grads is None:
+        level.outer_grads = OuterGrads(level)
+    return level.outer_grads
+
+
+class OuterGrads:
+    """What the program of one level sees as `.grad` of tensors from around, where that is not what they have."""
+
+    def __init__(self, level):
+        self._level = level
+        self._known = {}  # by the id of a tensor
+
+    def read(self, tensor):
+        """Return the gradient of a tensor, at this level; None if there is none."""
+        if id(tensor) in self._known or self._level.grads_differ:
+            return self._entry(tensor).read()
+        return grad_inside(graph_below(self._level), tensor)
+
+    def write(self, tensor, value):
+        """Assign a gradient, which the program around sees when the level is over."""
+        below = graph_below(self._level)
+        if not self._level.grads_differ and (value is None or value.level is not self._level):
+            self._known.pop(id(tensor), None)
+            set_grad_inside(below, tensor, value)
+            return
+        self._entry(tensor).assign(value)
+        set_grad_inside(below, tensor, None)  # passes shall not add to what was there: others may hold it
+
+    def entries(self, tensors, all_of_them):
+        """Return an entry for each tensor that a pass will add to, if what this level sees is not what they have."""
+        wanted = all_of_them or self._level.grads_differ
+        return [self._entry(t) for t in tensors if wanted or id(t) in self._known]
+
+    def _entry(self, tensor):
+        known = self._known.get(id(tensor))
+        if known is None:
+            known = self._known[id(tensor)] = _Entry(self._level, tensor)
+        return known
+
+    def changed(self):
+        """Return (tensor, gradient below, whether it was assigned) of those that the program assigned or wrote to."""
+        found = [(e, e.read()) for e in self._known.values() if e.is_changed()]
+        with self._level.below():
+            return [(e.tensor, self._level.last_example(g), e.assigned) for e, g in found]
+
+    def state(self, tensor):
+        """Return what `take_back` needs to forget all that happens to the gradient of a tensor from now on."""
+        known = self._known.get(id(tensor))
+        return self, tensor, None if known is None else known.state()
+
+    def take_back(self, tensor, state):
+        """Return to an earlier state."""
+        self._known.pop(id(tensor), None)
+        if state is not None:
+            self._entry(tensor).set_state(state)
+
+    def undo(self):
+        """Take back what passes of this level's program have added to tensors around it, and what it assigned."""
+        for known in self._known.values():
+            known.undo()
+
+
+class _Entry:
+    """`.grad` of one tensor inside a level: what it was at the beginning, and what was added since."""
+
+    def __init__(self, level, tensor):
+        self.tensor = tensor
+        self.assigned = False
+        self._level = level
+        self._before, self._start = _snapshot(graph_below(level), tensor)
+        if level.grad_starts is not None:  # what other chunks of the batch have added does not count
+            _, self._start = level.grad_starts.setdefault(id(tensor), (tensor, self._start))
+        self._terms = []
+        self._value = UNKNOWN  # or what the program has got
+        self._version = 0  # of that, where the program has not written to it
+        self._written = False
+
+    def read(self):
+        """Return the gradient as a tensor of the level; the same one until it is assigned."""
+        if self._value is UNKNOWN:
+            with at(self._level, any(recorded for _, recorded in self._terms)):
+                self._value = self._total()
+            self._version = 0 if self._value is None else count_of(self._value)
+        return self._value
+
+    def _total(self):
+        with self._level.below():
+            start = self._start()
+        total = None if start is None else make(start, self._level, None)
+        for term, _ in self._terms:
+            g = term(self.tensor)
+            if g is not None:
+                total = g if total is None else total + g
+        self._terms = []
+        return total
+
+    def add(self, term, recorded):
+        """Note that a pass has added `term(tensor)`, None for nothing; `recorded` says whether that has a graph."""
+        if isinstance(self._value, TensorBase):
+            self._note_write()
+            with at(self._level, recorded):
+                g = term(self.tensor)
+                if g is not None:
+                    self._add_to_value(g, recorded)
+            self._version = count_of(self._value)
+            return
+        if self._value is None:
+            self._value, self._start = UNKNOWN, _nothing
+        self._terms.append((term, recorded))
+
+    def _add_to_value(self, g, recorded):
+        if recorded or self.tensor._grad_fn is not None or self._value.level is not self._level:
+            self._value = self._value + g
+        else:
+            self._value.add_(g)
+
+    def _note_write(self):
+        if isinstance(self._value, TensorBase) and count_of(self._value) != self._version:
+            self._written = True
+
+    def assign(self, value):
+        """The program sets the gradient."""
+        self.assigned = True
+        self._value, self._terms = value, []
+        self._version = 0 if value is None else count_of(value)
+
+    def is_changed(self):
+        """Whether the program has assigned the gradient, or written to it."""
+        self._note_write()
+        return self.assigned or self._written
+
+    def snapshot(self):
+        """Return a function that gives the gradient as it is now."""
+        if isinstance(self._value, TensorBase):  # above the ground a value is never overwritten
+            value, tag = self._value.value, self._value.tag
+            return lambda: make(value, self._level, tag)
+        if self._value is None:
+            return _nothing
+        copy = _Entry.__new__(_Entry)
+        copy.tensor, copy._level, copy._start = self.tensor, self._level, self._start
+        copy._terms, copy._value = list(self._terms), UNKNOWN
+        return copy.read
+
+    def state(self):
+        """Return all that the program can change."""
+        return self.assigned, self._written, self._start, list(self._terms), self._value, self._version
+
+    def set_state(self, state):
+        """Return to an earlier state."""
+        self.assigned, self._written, self._start, self._terms, self._value, self._version = state
+
+    def undo(self):
+        """Take back what this level has done to the gradient below it."""
+        self._before()
+
+
+def _nothing():
+    return None
+
+
+def _snapshot(level, tensor):
+    """Return a function that puts back the gradient that the program at a level sees now, and one that reads it."""
+    if level is None or level is tensor.level:
+        return _snapshot_of_own(tensor)
+    put_back, read = _snapshot(graph_below(level), tensor)
+    if not level.keeps_grads:
+        return put_back, read
+    grads, _, state = grads_at(level).state(tensor)
+
+    def put_back_all():
+        put_back()
+        grads.take_back(tensor, state)
+
+    known = grads._known.get(id(tensor))
+    return put_back_all, read if known is None else known.snapshot()
+
+
+def _snapshot_of_own(tensor):
+    """Do so for what the tensor itself has: passes add to that in place."""
+    g = tensor._grad
+    if g is None or g.level is not None or g._requires_grad:
+
+        def put_back_the_same():
+            tensor._grad = g
+
+        return put_back_the_same, lambda: g
+    array = g.value.copy()
+
+    def put_back():
+        if type(array) is ndarray:
+            g.value[...] = array
+        tensor._grad = g if type(array) is ndarray else make(array, None, None)
+
+    return put_back, lambda: make(array, None, None)
