@@ -77,6 +77,39 @@ def test_the_same_numbers_are_those_of_a_loop_that_seeds_anew(name, points):
 
 
 @pytest.mark.parametrize("name", RANDOM)
+def test_the_same_numbers_are_drawn_in_every_chunk(name, points):
+    f = RANDOM[name]
+    rg.manual_seed(5)
+    together, after = vmap(f, randomness="same")(points), rg.rand(3)
+    for chunk in (1, 2):
+        rg.manual_seed(5)
+        assert_close(vmap(f, randomness="same", chunk_size=chunk)(points), together)
+        assert rg.rand(3).tolist() == after.tolist()
+
+
+def test_generators_of_the_program_draw_the_same_numbers_in_every_chunk_and_in_a_loop(points):
+    def draws(generator, x):
+        drawn = rg.rand(2, generator=generator) + rg.rand(2)
+        return drawn if x.shape == (5,) else None
+
+    def looped(x):
+        return draws(generators[-1], x) * (1 if x.sum() > -1e9 else 2)
+
+    generators = [rg.Generator().manual_seed(3) for _ in range(3)]
+    rg.manual_seed(1)
+    found = vmap(lambda x: draws(generators[0], x), randomness="same")(points)
+    rg.manual_seed(1)
+    assert_close(vmap(lambda x: draws(generators[1], x), randomness="same", chunk_size=1)(points), found)
+    rg.manual_seed(1)
+    with pytest.warns(rg.func.batch.PerformanceWarning):
+        again = vmap(looped, randomness="same", fallback="loop")(points)
+    assert len({row.numpy().tobytes() for row in again}) == 1
+    assert (
+        generators[0].get_state()["state"]["counter"].tolist() == generators[1].get_state()["state"]["counter"].tolist()
+    )
+
+
+@pytest.mark.parametrize("name", RANDOM)
 @pytest.mark.parametrize("outer", ["same", "different"])
 @pytest.mark.parametrize("inner", ["same", "different"])
 def test_each_of_two_batches_draws_as_it_says(name, outer, inner, points):
