@@ -319,3 +319,8 @@ def test_without_freedom_the_deviation_of_complex_numbers_is_real():
 def test_the_mean_without_nan_has_fractions():
     with pytest.raises(TypeError, match="nanmean: expected a floating or complex dtype, got int64"):
         rg.nanmean(rg.tensor([0.5, math.nan]), dtype=rg.int64)
+
+
+def test_large_matrices_add_up_in_the_dtype_that_is_asked_for():
+    out = rg.ones(5000, 2).sum((0,), dtype=rg.float64)
+    assert (out.dtype, out.tolist()) == ("float64", [5000.0, 5000.0])

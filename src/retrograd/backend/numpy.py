@@ -195,8 +195,14 @@ add_up = np.add.reduce  # (x, axis, dtype, out, keepdims)
 
 
 def sum(x, axis=None, dtype=None, keepdims=False):
-    """NumPy's sum; the rows of a large matrix, and the channels of images, are added up by a kernel."""
-    if type(axis) is tuple and x.size > 4096 and x.dtype.char in "fd" and dtype in (None, x.dtype):
+    """NumPy's sum; the rows of a large matrix, and the channels of images, are added up by a kernel.
+
+    Numbers of half precision add up in single.
+    """
+    own = dtype is None or dtype == x.dtype  # not `in`: NumPy takes float64 to be equal to None
+    if own and x.dtype.char == "e":
+        return np.add.reduce(x, axis=axis, dtype=np.float32, keepdims=keepdims).astype(x.dtype)
+    if type(axis) is tuple and x.size > 4096 and x.dtype.char in "fd" and own:
         kernel = _sum_kernel(x, axis)
         if kernel:
             kept = tuple(1 if d in axis else n for d, n in enumerate(x.shape) if keepdims or d not in axis)

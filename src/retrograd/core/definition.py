@@ -11,6 +11,7 @@ from retrograd.core.dispatch import Op, call
 from retrograd.core.examples import NotBatchedError
 from retrograd.core.gradfn import arguments
 from retrograd.core.op import operator_named, registry
+from retrograd.core.opmath import kernel_in_single, widen
 from retrograd.core.schema import REQUIRED, parse
 from retrograd.core.source import user_line
 
@@ -80,6 +81,7 @@ class Definition:
     formula = None  # the same by products and sums, where those have simpler series than the operator's own rules
     of_matrices = False  # of a matrix of blocks that are series it has the blocks of the result: see `func.series`
     promotion = None  # how operands of different dtypes meet: None, "same" (must agree), "numeric", "float"
+    opmath = ""  # the inputs with which it computes in float32 where they are float16, as PyTorch does: see `opmath.py`
     fits = False  # cotangents must be fitted to the shape and dtype of the input
     view = False  # the result shares the first input's memory
     in_place = False  # has a method `<name>_` that writes the result into the first input
@@ -112,10 +114,12 @@ class Definition:
     def bind(cls, namespace):
         """The kernel over one namespace."""
         if isinstance(cls.impl, Function):
-            return getattr(namespace, cls.impl.name)
-        if cls.impl is None:
+            kernel = getattr(namespace, cls.impl.name)
+        elif cls.impl is None:
             raise NotImplementedError(f"{cls.__name__}: no kernel for {namespace.__name__}")
-        return partial(cls.impl, namespace)
+        else:
+            kernel = partial(cls.impl, namespace)
+        return kernel_in_single(kernel) if cls.opmath else kernel
 
     @classmethod
     def work(cls, avals, out):
@@ -201,6 +205,8 @@ def op(schema):
             there = registry[parsed.name].definition.__module__
             raise ValueError(f"operator {parsed.name!r} is registered already, by {there}")
         cls.__name__ = parsed.name  # the families' errors say it
+        if cls.opmath:
+            widen(cls, parsed)
         registry[parsed.name] = Operator(parsed, cls)
         return registry[parsed.name]
 

@@ -37,7 +37,7 @@ class VjpRule:
 
 def arguments(fn):
     """The names of a rule's arguments after the first, `g` or `t`."""
-    code = fn.__code__
+    code = getattr(fn, "__wrapped__", fn).__code__
     return code.co_varnames[1 : code.co_argcount]
 
 

@@ -150,7 +150,7 @@ tanhshrink = pointwise("tanhshrink(Tensor x) -> Tensor", lambda xp, x: x - xp.ta
 
 
 @op("softsign(Tensor x) -> Tensor")
-class softsign(Composite, home="nn.functional"):
+class softsign(Composite, home="nn.functional", opmath="x"):
     """x / (1 + abs(x))."""
 
     def compose(x):

@@ -280,7 +280,7 @@ class nll_loss(Composite, aliases="nn.functional.nll_loss"):
     "cross_entropy(Tensor x, Tensor target, Tensor? weight=None, int ignore_index=-100, "
     "str reduction='mean', float label_smoothing=0.0) -> Tensor"
 )
-class cross_entropy(Composite, aliases="nn.functional.cross_entropy"):
+class cross_entropy(Composite, aliases="nn.functional.cross_entropy", opmath="x target weight"):
     """-sum(p * log softmax(x)) over the classes: x any numbers, p the wanted probabilities.
 
     x: (n, classes, ...) or (classes,).  target: class numbers (n, ...) or (), of which `ignore_index` does

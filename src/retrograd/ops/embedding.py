@@ -56,7 +56,7 @@ class lookup(Definition, linear="weight", moves=True):
 
 
 @op("sum_rows(Tensor src, Tensor ids, int size) -> Tensor")
-class sum_rows(Definition, linear="src", sums=True):
+class sum_rows(Definition, linear="src", sums=True, opmath="src"):
     """`size` rows: row i is the sum of the rows of src whose id is i.  The transpose of `lookup`."""
 
     public = False

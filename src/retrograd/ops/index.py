@@ -98,7 +98,7 @@ class basic_slice(View, linear="x"):
 
 
 @op("index_put_sum(Tensor src, Tensor[] ids, *, int[] shape, any spec) -> Tensor")
-class index_put_sum(Definition, linear="src", sums=True):
+class index_put_sum(Definition, linear="src", sums=True, opmath="src"):
     """Zeros of `shape` with src added at [spec]: the transpose of indexing.  A place named twice gets both."""
 
     public = False

@@ -246,7 +246,9 @@ class binary_cross_entropy(Composite, aliases="nn.functional.binary_cross_entrop
     "binary_cross_entropy_with_logits(Tensor x, Tensor target, Tensor? weight=None, str reduction='mean', "
     "Tensor? pos_weight=None) -> Tensor"
 )
-class binary_cross_entropy_with_logits(Composite, aliases="nn.functional.binary_cross_entropy_with_logits"):
+class binary_cross_entropy_with_logits(
+    Composite, aliases="nn.functional.binary_cross_entropy_with_logits", opmath="x target weight pos_weight"
+):
     """`binary_cross_entropy` of sigmoid(x), without overflow; pos_weight weighs the positive part.
 
     >>> import retrograd as rg
@@ -319,4 +321,4 @@ def _divergence(x, target):
 def _entropy(p):
     """p log p, 0 where p is 0, NaN where it is negative."""
     positive = p > 0
-    return where(positive, p * log(where(positive, p, 1)), where(p < 0, math.nan, 0))
+    return where(positive, p * log(where(positive, p, 1)), where(p == 0, p, math.nan))

@@ -6,7 +6,7 @@ from retrograd.core import Aval, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.attention import attended, can_attend, grouped
 from retrograd.ops.dropout import dropout
-from retrograd.ops.family import Composite, Rowwise, canonical_dim, cast_to, check_floating
+from retrograd.ops.family import Composite, Rowwise, broadcast_shapes, canonical_dim, cast_to, check_floating
 from retrograd.ops.linalg import matmul
 from retrograd.ops.norms import norm
 from retrograd.ops.pointwise import (
@@ -60,7 +60,7 @@ def _computing(name, x, dtype):
 
 
 @op("softmax(Tensor x, int dim, dtype? dtype=None) -> Tensor")
-class softmax(_Converting, aliases="nn.functional.softmax special.softmax"):
+class softmax(_Converting, aliases="nn.functional.softmax special.softmax", opmath="x"):
     """exp(x) / sum(exp(x)) along dim, shifted so that it cannot overflow; computed in `dtype`, None for that of x.
 
     >>> import retrograd as rg
@@ -82,7 +82,7 @@ class softmax(_Converting, aliases="nn.functional.softmax special.softmax"):
 
 
 @op("log_softmax(Tensor x, int dim, dtype? dtype=None) -> Tensor")
-class log_softmax(_Converting, aliases="nn.functional.log_softmax special.log_softmax"):
+class log_softmax(_Converting, aliases="nn.functional.log_softmax special.log_softmax", opmath="x"):
     """log(softmax(x)) along dim, exact where the softmax is small; computed in `dtype`, None for that of x.
 
     >>> import retrograd as rg
@@ -126,7 +126,7 @@ class _OfPair(Rowwise):
 
 
 @op("softmax_grad(Tensor t, Tensor y, *, int dim) -> Tensor")
-class softmax_grad(_OfPair):
+class softmax_grad(_OfPair, opmath="t y"):
     """The derivative of `softmax`, where that is y, times t: (diag(y) - y y^T) t."""
 
     def impl(xp, t, y, *, dim):
@@ -147,7 +147,7 @@ class softmax_grad(_OfPair):
 
 
 @op("log_softmax_grad(Tensor t, Tensor y, *, int dim) -> Tensor")
-class log_softmax_grad(_OfPair):
+class log_softmax_grad(_OfPair, opmath="t y"):
     """The derivative of `log_softmax`, where that is y, transposed, times t: t - exp(y) sum(t)."""
 
     def impl(xp, t, y, *, dim):
@@ -171,7 +171,7 @@ class log_softmax_grad(_OfPair):
 
 
 @op("normalize(Tensor x, number p=2, int[] dim=1, float eps=1e-12) -> Tensor")
-class normalize(Composite, aliases="nn.functional.normalize"):
+class normalize(Composite, aliases="nn.functional.normalize", opmath="x"):
     """x divided by its p-norm over dim, or by eps where the norm is less.
 
     >>> import retrograd as rg
@@ -191,7 +191,7 @@ class normalize(Composite, aliases="nn.functional.normalize"):
 
 
 @op("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor")
-class cosine_similarity(Composite, aliases="nn.functional.cosine_similarity"):
+class cosine_similarity(Composite, aliases="nn.functional.cosine_similarity", opmath="x1 x2"):
     """sum(x1 * x2) / (norm(x1) * norm(x2)) along dim, each norm at least eps; x1 and x2 broadcast.
 
     >>> import retrograd as rg
@@ -202,12 +202,16 @@ class cosine_similarity(Composite, aliases="nn.functional.cosine_similarity"):
     method = False
 
     def compose(x1, x2, *, dim, eps):
+        if x1.shape != x2.shape:  # an element that stands for several counts several times
+            shape = broadcast_shapes("cosine_similarity", [x1.shape, x2.shape])
+            x1, x2 = expand(x1, shape), expand(x2, shape)
         x1, x2 = (x / clamp(norm(x, 2, dim, keepdim=True), min=eps) for x in (x1, x2))
         return sum_over(x1 * x2, dim)
 
     def samples(r):
         yield (r(3, 4), r(3, 4)), {}
         yield (r(3, 4), r(4)), {"dim": -1}
+        yield (r(3, 1), r(4)), {"dim": 1}
 
 
 # --------------------------------------------------------------------------------------------- attention
@@ -217,7 +221,12 @@ class cosine_similarity(Composite, aliases="nn.functional.cosine_similarity"):
     "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
     "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor"
 )
-class scaled_dot_product_attention(Composite, method=False, aliases="nn.functional.scaled_dot_product_attention"):
+class scaled_dot_product_attention(
+    Composite,
+    method=False,
+    aliases="nn.functional.scaled_dot_product_attention",
+    opmath="query key value attn_mask",
+):
     """softmax(scale * query key^T + mask) value: (..., l, e), (..., s, e) and (..., s, d) to (..., l, d).
 
     attn_mask: booleans, true where a query may look, or numbers that are added; broadcasts to (..., l, s).

@@ -9,7 +9,7 @@ import math
 from retrograd.core import dtype as dtypes
 from retrograd.core import op, registry
 from retrograd.ops.channels import channel_dot, channel_mix, channel_standardize, norm_channels
-from retrograd.ops.family import Composite, Pointwise, broadcast_like, check_real, kernels_know, numel
+from retrograd.ops.family import Composite, Pointwise, broadcast_like, cast_to, check_real, kernels_know, numel
 from retrograd.ops.mutate import copy_
 from retrograd.ops.norm_rows import normed
 from retrograd.ops.pointwise import detach, pow, rsqrt, square
@@ -62,7 +62,7 @@ def _rows(x, ndim, eps, center=True):
 
 
 @op("standardize(Tensor x, int ndim=1, *, float eps=1e-05) -> Tensor")
-class standardize(Composite):
+class standardize(Composite, opmath="x"):
     """(x - mean) / sqrt(variance + eps) over the last `ndim` dimensions; the variance is that over n."""
 
     method = False
@@ -106,7 +106,7 @@ def _weighed(x, weight, bias):
     "layer_norm(Tensor x, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) "
     "-> Tensor"
 )
-class layer_norm(Composite, aliases="nn.functional.layer_norm"):
+class layer_norm(Composite, aliases="nn.functional.layer_norm", opmath="x weight bias"):
     """x with mean 0 and variance 1 over its last dimensions, `normalized_shape`; times weight, plus bias.
 
     weight and bias have the shape `normalized_shape`.  J. L. Ba, J. R. Kiros and G. E. Hinton, Layer
@@ -140,7 +140,7 @@ class layer_norm(Composite, aliases="nn.functional.layer_norm"):
 
 
 @op("rms_norm(Tensor x, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor")
-class rms_norm(Composite, aliases="nn.functional.rms_norm"):
+class rms_norm(Composite, aliases="nn.functional.rms_norm", opmath="x weight"):
     """x / sqrt(mean(x^2) + eps) over its last dimensions, `normalized_shape`; times weight.
 
     eps: None for the distance from 1 to the next number of the dtype.  B. Zhang and R. Sennrich, Root mean square
@@ -193,6 +193,7 @@ def _with_running(name, x, mean, var, weight, bias, eps):
     """(x - mean) / sqrt(var + eps) * weight + bias, in one step."""
     if mean is None or var is None:
         raise RuntimeError(f"{name}: running_mean and running_var are needed where the input's own are not used")
+    mean, var = cast_to(mean, x.dtype), cast_to(var, x.dtype)
     scale = rsqrt(var + eps) if weight is None else rsqrt(var + eps) * weight
     shift = -mean * scale if bias is None else bias - mean * scale
     return channel_mix(x, scale, shift)
@@ -208,7 +209,7 @@ def _keep_running(running, found, momentum):
     "batch_norm(Tensor x, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, Tensor? bias=None, "
     "bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor"
 )
-class batch_norm(Composite, home="nn.functional"):
+class batch_norm(Composite, home="nn.functional", opmath="x weight bias"):
     """(x - mean) / sqrt(variance + eps) * weight + bias for each channel: x (n, channels, ...), the others (channels,).
 
     training: mean and variance are those of x, over all dimensions but the channels, and the running ones move
@@ -258,7 +259,7 @@ class batch_norm(Composite, home="nn.functional"):
     "instance_norm(Tensor x, Tensor? running_mean=None, Tensor? running_var=None, Tensor? weight=None, "
     "Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor"
 )
-class instance_norm(Composite, home="nn.functional"):
+class instance_norm(Composite, home="nn.functional", opmath="x weight bias"):
     """`batch_norm` of each sample by itself; the running mean and variance move towards the means over the samples.
 
     D. Ulyanov, A. Vedaldi and V. Lempitsky, Instance normalization, arXiv 1607.08022.
@@ -292,7 +293,7 @@ class instance_norm(Composite, home="nn.functional"):
 @op(
     "group_norm(Tensor x, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor"
 )
-class group_norm(Composite, aliases="nn.functional.group_norm"):
+class group_norm(Composite, aliases="nn.functional.group_norm", opmath="x weight bias"):
     """Each sample with mean 0 and variance 1 in each of `num_groups` groups of its channels; times weight, plus bias.
 
     x (n, channels, ...), weight and bias (channels,).  Y. Wu and K. He, Group normalization, arXiv 1803.08494.
@@ -320,7 +321,7 @@ class group_norm(Composite, aliases="nn.functional.group_norm"):
 @op(
     "local_response_norm(Tensor x, int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> Tensor"
 )
-class local_response_norm(Composite, home="nn.functional"):
+class local_response_norm(Composite, home="nn.functional", opmath="x"):
     """x / (k + alpha * the mean of x^2 over `size` neighbouring channels) ^ beta; beyond the ends there are zeros.
 
     x (n, channels, ..., l).  A. Krizhevsky, I. Sutskever and G. E. Hinton, ImageNet classification with deep

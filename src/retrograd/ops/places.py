@@ -83,7 +83,7 @@ def check_slices(name, x, index, dim):
 
 
 @op("index_sum(Tensor src, Tensor index, *, int dim, int size) -> Tensor")
-class index_sum(Definition, linear="src", sums=True):
+class index_sum(Definition, linear="src", sums=True, opmath="src"):
     """Zeros of `size` slices along `dim`, each slice of src added where `index` says: index_select transposed."""
 
     public = False
@@ -190,7 +190,7 @@ def check_along(name, shape, index, dim):
 
 
 @op("scatter_sum(Tensor src, Tensor indices, *, int[] shape, int dim) -> Tensor")
-class scatter_sum(Definition, linear="src", sums=True):
+class scatter_sum(Definition, linear="src", sums=True, opmath="src"):
     """Zeros of `shape` with each element of src added at its place along `dim`: gather transposed."""
 
     public = False

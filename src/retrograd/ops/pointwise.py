@@ -505,7 +505,7 @@ trunc = pointwise("trunc(Tensor x) -> Tensor", xp.trunc,
 
 
 @op("round(Tensor x, *, int decimals=0) -> Tensor")
-class round(Pointwise, aliases="special.round"):
+class round(Pointwise, aliases="special.round", opmath="x"):
     """The nearest number of so many decimals, halves to even; negative decimals round to tens.  Its derivative is 0."""
 
     def impl(xp, x, *, decimals):

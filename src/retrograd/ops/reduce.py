@@ -115,7 +115,7 @@ class sum(Reduction, linear="x"):
     """
 
     def impl(xp, x, *, dim, keepdim, dtype):
-        if dim is None and dtype is None and x.dtype.kind == "f":  # most losses end so
+        if dim is None and dtype is None and x.dtype.char in "fd":  # most losses end so
             return xp.add_up(x, None, None, None, keepdim)
         x = in_dtype(xp, x, dtype)
         return xp.sum(x, axis=axes_of(x, dim), dtype=sum_dtype(x, dtype), keepdims=keepdim)
@@ -163,7 +163,7 @@ class mean(Reduction, linear="x"):
 
 
 @op("nansum(Tensor x, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor")
-class nansum(Reduction):
+class nansum(Reduction, opmath="x"):
     """The sum over `dim` (None or (): all) of what is not NaN; real numbers only.
 
     >>> import retrograd as rg
@@ -216,7 +216,7 @@ class nanmean(Composite):
 
 
 @op("variance(Tensor x, int[]? dim=None, bool keepdim=False, *, number correction=1) -> Tensor")
-class variance(Reduction):
+class variance(Reduction, opmath="x"):
     """The mean squared distance from the mean, over n - correction: real, also of complex numbers."""
 
     public = False
@@ -280,7 +280,7 @@ class var(Composite):
 
 
 @op("std" + _VAR)
-class std(Composite):
+class std(Composite, opmath="x"):
     """The square root of `var`; where that is 0, the derivative is taken as 0."""
 
     def compose(x, *, dim, unbiased, keepdim, correction):
@@ -320,7 +320,7 @@ class StdMean(NamedTuple):
 
 
 @op("std_mean" + _VAR.replace("-> Tensor", "-> (Tensor std, Tensor mean)"))
-class std_mean(Composite):
+class std_mean(Composite, opmath="x"):
     """`std` and `mean` over the same dimensions, as a named tuple (std, mean)."""
 
     method = False
@@ -348,7 +348,7 @@ def sqrt_or_zero(x):
 
 
 @op("prod(Tensor x, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor")
-class prod(Reduction):
+class prod(Reduction, opmath="x"):
     """The product over `dim` (None or (): all); derivatives of every order hold where factors are 0.
 
     >>> import retrograd as rg
@@ -458,7 +458,7 @@ class count_nonzero(Composite):
 
 
 @op("logsumexp(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
-class logsumexp(Reduction, aliases="special.logsumexp"):
+class logsumexp(Reduction, aliases="special.logsumexp", opmath="x"):
     """log(sum(exp(x))) over `dim` (None or (): all), without overflow; -inf where there is nothing.
 
     Of integers, as of the floats that they become.

@@ -33,7 +33,7 @@ def check_dimension(name, x, dim):
 
 
 @op("linear_recurrence(Tensor b, Tensor a, *, int dim) -> Tensor")
-class linear_recurrence(Along, linear="b", solves="b"):
+class linear_recurrence(Along, linear="b", solves="b", opmath="b a"):
     """h[i] = b[i] + a[i] h[i - 1] along `dim`: what products and exponentials that add up differentiate to."""
 
     public = False
@@ -82,7 +82,7 @@ def delayed(x, dim, first):
 
 
 @op("cumsum(Tensor x, int dim, *, dtype? dtype=None) -> Tensor")
-class cumsum(Along, linear="x", in_place=True):
+class cumsum(Along, linear="x", in_place=True, opmath="x"):
     """The sums of the elements up to each place along `dim`.  Integers and booleans add up in int64.
 
     >>> import retrograd as rg
@@ -107,7 +107,7 @@ class cumsum(Along, linear="x", in_place=True):
 
 
 @op("cumprod(Tensor x, int dim, *, dtype? dtype=None) -> Tensor")
-class cumprod(Along, in_place=True):
+class cumprod(Along, in_place=True, opmath="x"):
     """The products of the elements up to each place along `dim`; derivatives of every order hold where factors are 0.
 
     >>> import retrograd as rg
@@ -136,7 +136,7 @@ class cumprod(Along, in_place=True):
 
 
 @op("logcumsumexp(Tensor x, int dim) -> Tensor")
-class logcumsumexp(Rowwise):
+class logcumsumexp(Rowwise, opmath="x"):
     """log(cumsum(exp(x))) along `dim`, without overflow, in values and in derivatives.
 
     >>> import retrograd as rg

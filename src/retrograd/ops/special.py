@@ -11,7 +11,7 @@ from retrograd.ops.pointwise import POSITIVE, clamp, cos, eq, exp, log, log1p, l
 PROBABILITIES = (0.05, 0.95)
 
 
-class Special(Real, promotion="float"):
+class Special(Real, promotion="float", opmath="x"):
     """A special function of real numbers."""
 
 
@@ -157,7 +157,7 @@ class logit(Composite, in_place=True, aliases="special.logit"):
 
 
 @op("sinc(Tensor x) -> Tensor")
-class sinc(Pointwise, promotion="float", aliases="special.sinc"):
+class sinc(Pointwise, promotion="float", aliases="special.sinc", opmath="x"):
     """sin(pi x) / (pi x), and 1 at 0; derivatives of every order hold there too.
 
     >>> import retrograd as rg

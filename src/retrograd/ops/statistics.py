@@ -418,7 +418,7 @@ def _mixed(low, high, weight):
 
 
 @op("cov(Tensor x, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor")
-class cov(Composite):
+class cov(Composite, opmath="x fweights aweights"):
     """The covariances of variables, one per row of x, observed in its columns; of one row, the variance.
 
     fweights: how often each column was observed; aweights: how much it weighs.  The sums are divided by
@@ -488,7 +488,7 @@ def _checked_weights(name, rows, fweights, aweights):
 
 
 @op("corrcoef(Tensor x) -> Tensor")
-class corrcoef(Composite):
+class corrcoef(Composite, opmath="x"):
     """Pearson's coefficients of correlation of variables, one per row of x: their covariances, divided by the
     standard deviations.  NaN where one of these is 0.
 

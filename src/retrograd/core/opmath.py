@@ -1,0 +1,115 @@
+"""Half precision computed in single precision: what operators with the trait `opmath` do with float16 inputs.
+
+Squares of numbers from 256 on overflow float16, and sums of some thousand numbers lose their digits in it.  So PyTorch
+computes with float32, its "opmath type", and rounds the result; the derivatives too.
+"""
+
+from functools import wraps
+
+from retrograd.core.aval import Aval
+from retrograd.core.dtype import float16, float32
+from retrograd.core.op import operator_named
+from retrograd.core.tensor import TensorBase
+
+
+def widen(definition, schema):
+    """Make the rules of a definition, or its composition, compute with float32 in place of float16."""
+    if definition.inlined:
+        definition.compose = _composition(definition.compose, definition.opmath.split(), schema)
+    for kind in ("vjp_", "jvp_"):
+        for parameter in schema.inputs:
+            rule = getattr(definition, kind + parameter.name, None)
+            if rule is not None:
+                setattr(definition, kind + parameter.name, _rule(rule))
+
+
+def kernel_in_single(kernel):
+    """Return the kernel of arrays that computes with float32 where it is given float16, and answers in float16."""
+
+    def computed(*arrays, **params):
+        for a in arrays:
+            if getattr(a, "dtype", None) == float16:
+                return _run_in_single(kernel, arrays, params)
+        return kernel(*arrays, **params)
+
+    return computed
+
+
+def _run_in_single(kernel, arrays, params):
+    dtype = params.get("dtype")
+    if dtype is not None and dtype != float16:  # it says in what to compute
+        return kernel(*arrays, **params)
+    params = {**params, "dtype": None} if "dtype" in params else params
+    return _each(_narrow_array, kernel(*[_wide_array(a) for a in arrays], **params))
+
+
+def _rule(rule):
+    """Return the derivative rule that computes with float32 where its cotangent or tangent == float16."""
+
+    @wraps(rule)
+    def computed(g, *args, **named):
+        if not _is_half(g):
+            return rule(g, *args, **named)
+        args = [_each(_wide, a) for a in args]
+        return _each(_narrow, rule(_each(_wide, g), *args, **{k: _each(_wide, a) for k, a in named.items()}))
+
+    return computed
+
+
+def _composition(compose, names, schema):
+    """Return the composite that computes with float32 in place of those of its inputs `names` that are float16."""
+    inputs = [p.name for p in schema.inputs]
+    chosen = [name in names for name in inputs]
+
+    @wraps(compose)
+    def computed(*args, **params):
+        if not _all_half(args) or params.get("dtype") is not None:
+            return compose(*args, **params)
+        wide = [_wide(a) if chosen[min(i, len(chosen) - 1)] else a for i, a in enumerate(args)]
+        return _each(_narrow, compose(*wide, **params))
+
+    return computed
+
+
+def _all_half(args):
+    """Whether there are float16 tensors, and no others of a floating dtype: those would win in promotion."""
+    found = False
+    for a in args:
+        if isinstance(a, TensorBase):
+            dtype = a.dtype
+            if dtype == float16:
+                found = True
+            elif dtype.kind in "fc":
+                return False
+    return found
+
+
+def _is_half(g):
+    """Whether a cotangent == float16; of several, whether one is."""
+    return any(map(_is_half, g)) if isinstance(g, (tuple, list)) else isinstance(g, TensorBase) and g.dtype == float16
+
+
+def _each(change, value):
+    """A value changed, or each member of a tuple or list; named tuples stay such."""
+    if isinstance(value, (tuple, list)):
+        members = [_each(change, member) for member in value]
+        return type(value)(*members) if hasattr(value, "_fields") else type(value)(members)
+    return change(value)
+
+
+def _wide(value):
+    if isinstance(value, TensorBase) and value.dtype == float16:
+        return operator_named("to")(value, float32)
+    return Aval(value.shape, float32) if isinstance(value, Aval) and value.dtype == float16 else value
+
+
+def _narrow(value):
+    return operator_named("to")(value, float16) if isinstance(value, TensorBase) and value.dtype == float32 else value
+
+
+def _wide_array(a):
+    return a.astype(float32) if getattr(a, "dtype", None) == float16 else a
+
+
+def _narrow_array(a):
+    return a.astype(float16) if getattr(a, "dtype", None) == float32 else a

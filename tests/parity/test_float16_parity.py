@@ -1,0 +1,119 @@
+"""Half precision: no operator loses more digits than PyTorch does, which computes many of them in single precision."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+import retrograd as rg
+from retrograd.core import registry
+from retrograd.testing import run, samples_of
+
+from .test_ops_parity import NAMES, call_torch, differentiated, floats
+
+EPS = 2.0**-10
+SCALES = (1.0, 100.0, 1000.0)  # squares of the larger overflow
+DIGITS = 8  # how many units in the last digit of the largest entry are too many, if PyTorch has not as many
+
+# Operators: why they may be less exact than PyTorch.
+WORSE = {
+    "gradient": "coordinates in float32 make the slopes float32, by promotion; PyTorch rounds them to float16",
+}
+
+
+def scaled(args, scale, dtype):
+    """The floating tensors of a sample times a number, rounded to half precision, in another dtype."""
+    return tuple(
+        rg.tensor((a.numpy() * scale).astype("float16").astype(dtype))
+        if isinstance(a, rg.Tensor) and a.dtype.kind == "f"
+        else a
+        for a in args
+    )
+
+
+def cotangent(shape, dtype):
+    """The same numbers for every dtype: those of half precision."""
+    return np.random.default_rng(0).uniform(-1, 1, shape).astype("float16").astype(dtype)
+
+
+def ours(name, args, params):
+    """The results, and the gradients of their sum with weights."""
+    op, xs = registry[name], differentiated(name, args)
+    if op.differentiable or op.inlined:
+        for x in xs:
+            x.requires_grad_()
+    outs = run(op, args, params)
+    flowing = [o for o in floats(outs) if o.requires_grad]
+    weights = [rg.tensor(cotangent(o.shape, o.dtype)) for o in flowing]
+    return outs, rg.autograd.grad(flowing, xs, weights, allow_unused=True) if flowing else []
+
+
+def theirs(name, args, params):
+    """The same in PyTorch."""
+    xs = differentiated(name, args)
+    for x in xs:
+        x.requires_grad_()
+    outs = call_torch(name, args, params)
+    flowing = [o for o in floats(outs) if o.requires_grad]
+    weights = [torch.tensor(cotangent(tuple(o.shape), str(o.dtype).removeprefix("torch."))) for o in flowing]
+    return outs, torch.autograd.grad(flowing, xs, weights, allow_unused=True) if flowing else []
+
+
+def arrays(results):
+    """Values and gradients as arrays, in which None is no array."""
+    return [_array(t) for part in results for t in part if isinstance(t, (rg.Tensor, torch.Tensor)) or t is None]
+
+
+def _array(t):
+    if isinstance(t, torch.Tensor):
+        return t.numpy(force=True)
+    return None if t is None else t.detach().numpy()
+
+
+def error(found, exact):
+    """By how many units in the last digit of the largest entry; those that half precision can't hold do not count."""
+    if found is None or exact is None or exact.dtype.kind != "f" or found.shape != exact.shape:
+        return 0.0
+    held = np.abs(exact) < 60000
+    if not held.any():
+        return 0.0
+    largest = max(np.abs(exact[held]).max(), 1e-4)
+    distance = np.abs(found[held].astype("float64") - exact[held]).max() / largest / EPS
+    return np.inf if np.isnan(distance) else distance
+
+
+def errors(name, args, params, scale, to_torch):
+    """Per result and gradient the errors of both; none where one of the two refuses float16."""
+    try:
+        exact = ours(name, scaled(args, scale, "float64"), params)
+        mine = ours(name, scaled(args, scale, "float16"), params)
+        its = theirs(name, to_torch(scaled(args, scale, "float16")), {k: to_torch(v) for k, v in params.items()})
+    except (RuntimeError, TypeError, ValueError, NotImplementedError):
+        return []
+    return [
+        (error(m, e), error(i, e), getattr(m, "dtype", None) == getattr(i, "dtype", None) or m is None or i is None)
+        for m, i, e in zip(arrays(mine), arrays(its), arrays(exact), strict=False)
+    ]
+
+
+def losses(name, to_torch):
+    """The scale, the result, our error and PyTorch's, where ours is the larger; or the dtypes differ."""
+    for args, params in samples_of(registry[name]):
+        if not any(isinstance(a, rg.Tensor) and a.dtype.kind == "f" for a in args):
+            continue
+        for scale in SCALES:
+            for place, (mine, its, same) in enumerate(errors(name, args, params, scale, to_torch)):
+                if not same or mine > max(DIGITS, 2 * its):
+                    yield scale, place, mine, its
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_half_precision_is_as_exact_as_in_pytorch(name, to_torch):
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        found = list(losses(name, to_torch))
+    if name in WORSE:
+        assert found, f"{name}: delete it in WORSE"
+    else:
+        assert not found, f"{name}: (scale, result, our error, PyTorch's): {found[:5]}"
