@@ -18,7 +18,6 @@ __all__ = [
     "eigenvalues",
     "eigenvalues_hermitian",
     "factors_for_solving",
-    "euclidean_norm",
     "first_indefinite_minor",
     "invert",
     "invert_or_nan",
@@ -435,16 +434,3 @@ def matrix_exponential(a):
     if scipy_linalg() is None:
         raise ImportError("linalg.matrix_exp needs SciPy: pip install 'retrograd[scipy]'")
     return scipy_linalg().expm(a).astype(a.dtype, copy=False)
-
-
-def euclidean_norm(x, axis, keepdims):
-    """The square root of the sum of squared absolute values."""
-    if axis is None and x.dtype.char in "fdFD":
-        flat = x.reshape(-1)
-        out = np.sqrt(np.vdot(flat, flat).real)
-        return out.reshape((1,) * x.ndim) if keepdims else out
-    if axis in (-1, x.ndim - 1, (-1,), (x.ndim - 1,)) and x.dtype.char in "fdFD":
-        out = np.sqrt(np.vecdot(x, x).real)
-        return out[..., None] if keepdims else out
-    squares = np.square(x) if x.dtype.kind == "f" else np.square(x.real) + np.square(x.imag)
-    return np.sqrt(np.add.reduce(squares, axis=axis, keepdims=keepdims))

@@ -141,6 +141,15 @@ def segment_prod(x, structure, row):
     return _reduced(np.multiply, x, structure, row, np.int64 if x.dtype.kind in "biu" else x.dtype, 1)
 
 
+def segment_scale(x, structure, row, largest):
+    """Return the largest or smallest row of each component; 1 where that is 0 or infinite, or there is none."""
+    if largest and _known(x):
+        out = _by_kernel(kernels.segment_max, x, structure, row)
+    else:
+        out = _reduced(np.maximum if largest else np.minimum, x, structure, row, x.dtype, 1)
+    return np.where((out == 0) | np.isinf(out), np.ones((), x.dtype), out)
+
+
 def segment_logsumexp(x, structure, row):
     """log(sum(exp(x))) over the rows of each component; of one without rows, -inf."""
     if _known(x):

@@ -10,7 +10,7 @@ import numpy as np
 __all__ = [
     "count_into_bins", "count_into_boxes", "count_values", "distinct_values", "insertion_places", "is_among",
     "largest_places", "linear_recurrence", "lowest_middle", "middle_places", "modal_places", "nansum_over",
-    "order_statistics", "rank_places", "ranked_places", "row_distances", "run_starts", "running_extremes",
+    "order_statistics", "rank_places", "ranked_places", "run_starts", "running_extremes",
     "running_logsumexp", "sorted_run_starts", "sorted_values", "sorting_places",
 ]  # fmt: skip
 
@@ -357,40 +357,3 @@ def running_logsumexp(x, dim):
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         out = np.log(linear_recurrence(np.exp(rows - shift), decay, 0)) + shift
     return np.moveaxis(out, 0, dim).reshape(x.shape)
-
-
-# ------------------------------------------------------------------------------------------------- distances
-
-BLOCK = 2**22  # elements of a table of differences
-CANCELLED = 1 / 16  # of the squares' sum: below, their difference with the product has lost digits
-
-
-def row_distances(x, y):
-    """The Euclidean distance of each row of x from each row of y.
-
-    By |x|^2 + |y|^2 - 2 x.y, one matrix product; where that cancels, from the differences.
-    """
-    squares, close = _squared_by_products(*_centred(x, y))
-    lead = squares.shape[:-2]
-    x, y = np.broadcast_to(x, (*lead, *x.shape[-2:])), np.broadcast_to(y, (*lead, *y.shape[-2:]))
-    step = max(BLOCK // max(x.shape[-1], 1), 1)
-    for start in range(0, len(close[0]), step):
-        *batch, i, j = (places[start : start + step] for places in close)
-        difference = x[*batch, i] - y[*batch, j]
-        squares[*batch, i, j] = np.vecdot(difference, difference)
-    return np.sqrt(squares, out=squares)
-
-
-def _centred(x, y):
-    """Both without the mean row of x, so that less cancels."""
-    rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
-    centre = rows.mean(axis=0) if len(rows) else np.zeros(rows.shape[1], x.dtype)
-    return (x - centre, y - centre) if np.isfinite(centre).all() else (x, y)
-
-
-def _squared_by_products(x, y):
-    """The squared distances, and where they have lost digits."""
-    with np.errstate(invalid="ignore"):
-        size = np.vecdot(x, x)[..., :, None] + np.vecdot(y, y)[..., None, :]
-        squares = size - 2 * np.matmul(x, np.swapaxes(y, -1, -2))
-        return squares, np.nonzero(~(squares > CANCELLED * size))

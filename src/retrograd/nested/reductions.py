@@ -1,5 +1,6 @@
 """Reductions of nested tensors: over dimensions of the buffer, ragged ones, the components, several of them at once."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -17,12 +18,13 @@ from retrograd.nested.segments import (
     segment_chosen,
     segment_found,
     segment_logsumexp,
+    segment_scale,
     segment_sum,
 )
 from retrograd.nested.shapes import elements, over_same
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Reduction, canonical_dims, cast_to, reduced_shape
-from retrograd.ops.pointwise import conj, isnan, real_part, where
+from retrograd.ops.pointwise import abs, conj, detach, eq, isinf, isnan, logical_or, pow, real_part, where
 from retrograd.ops.reduce import Truth, sqrt_or_zero
 from retrograd.ops.view import movedim, reshape, unsqueeze
 
@@ -271,7 +273,26 @@ def _variance(x: Tensor, structure: Structure, row: int, params: dict) -> Tensor
 
 
 def _euclidean_norm(x: Tensor, structure: Structure, row: int, params: dict) -> Tensor:
-    return sqrt_or_zero(segment_sum(_squares(x), structure=structure, row=row))
+    """From rows divided by the largest of their component, so that no square leaves the range of the dtype."""
+    scaled, scale = _scaled(x, abs(x), structure, row, largest=True)
+    return scale * sqrt_or_zero(segment_sum(_squares(scaled), structure=structure, row=row))
+
+
+def _power_norm(x: Tensor, structure: Structure, row: int, params: dict) -> Tensor:
+    """From rows divided by the one with the largest power."""
+    p = params["p"]
+    scaled, scale = _scaled(x, x, structure, row, largest=p > 0)
+    zero = eq(scaled, 0)
+    powers = where(zero, 0 if p > 0 else math.inf, pow(where(zero, 1, scaled), p))
+    total = segment_sum(powers, structure=structure, row=row)
+    none = logical_or(eq(total, 0), isinf(total))
+    return scale * where(none, 0, pow(where(none, 1, total), 1 / p))
+
+
+def _scaled(x: Tensor, size: Tensor, structure: Structure, row: int, largest: bool) -> tuple[Tensor, Tensor]:
+    """Rows divided by the largest or smallest size of their component, and that, which is outside the graph."""
+    scale = segment_scale(detach(size), largest=largest, structure=structure, row=row)
+    return x / repeat_rows(scale, structure=structure, row=row), scale
 
 
 def _prod(x: Tensor, structure: Structure, row: int, params: dict) -> Tensor:
@@ -301,6 +322,7 @@ REDUCERS: dict[str, Reducer] = {
     "mean": _mean,
     "variance": _variance,
     "euclidean_norm": _euclidean_norm,
+    "power_norm": _power_norm,
     "prod": _prod,
     "logsumexp": _logsumexp,
     **{name: _by_kernel(name, segment_chosen) for name in ("amax", "amin", "middle")},

@@ -179,6 +179,19 @@ def _shares(x, out, structure, row):
     return chosen / each
 
 
+@op("nested.segment_scale(Tensor x, *, bool largest, any structure, int row) -> Tensor")
+class segment_scale(OfEach, differentiable=False):
+    """What a norm divides the rows of each component by: the largest or smallest one, 1 if that is no scale."""
+
+    def impl(xp, x, *, largest, structure, row):
+        check_floating("segment_scale", x)
+        return segments.segment_scale(x, structure, row, largest)
+
+    def samples(r):
+        yield (r(5, 2),), {"largest": True, "structure": sample_structure(), "row": 0}
+        yield (r(2, 5),), {"largest": False, "structure": sample_structure(2, 3), "row": 1}
+
+
 # ---------------------------------------------------------------------------------------------- logsumexp
 
 

@@ -1,10 +1,12 @@
 """Distances of points from one another."""
 
 from retrograd.core import op, registry
+from retrograd.ops.extremes import amax
 from retrograd.ops.family import Composite, Gufunc, check_real, numel
 from retrograd.ops.index import T, getitem, nonzero
 from retrograd.ops.linalg import matmul
-from retrograd.ops.pointwise import detach, eq, where
+from retrograd.ops.losses import share_grad
+from retrograd.ops.pointwise import abs, detach, eq, isinf, logical_or, maximum, where
 from retrograd.ops.reduce import mean
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import reshape, transpose, triu, unsqueeze
@@ -38,7 +40,7 @@ def _check_points(name, x1, x2):
 
 
 @op("row_distances(Tensor x1, Tensor x2) -> Tensor")
-class row_distances(Gufunc):
+class row_distances(Gufunc, opmath="x1 x2"):
     """The Euclidean distance of each row of x1 from each row of x2; its derivative at 0 is taken as 0."""
 
     public = False
@@ -55,23 +57,26 @@ class row_distances(Gufunc):
         _check_points("row_distances", *arrays)
         return super().promote(arrays)
 
-    # With weights w = g / out, the cotangents are sums of w (x1 - x2), in which x1 and x2 count from anywhere.
+    # With weights w = g / out, the cotangents are sums of w (x1 - x2), in which x1 and x2 count from anywhere.  They
+    # are divided by a scale, so that the weights and their derivatives stay in the range of the dtype.
 
     def vjp_x1(g, x1, x2, out):
-        w, (x1, x2) = _over(g, out), _from_mean(x1, x2)
+        x1, x2, scale = _scaled(x1, x2)
+        w = share_grad(g * scale, out)
         return x1 * sum_over(w, -1, keepdim=True) - matmul(w, x2)
 
     def vjp_x2(g, x1, x2, out):
-        w, (x1, x2) = transpose(_over(g, out), -1, -2), _from_mean(x1, x2)
+        x1, x2, scale = _scaled(x1, x2)
+        w = transpose(share_grad(g * scale, out), -1, -2)
         return x2 * sum_over(w, -1, keepdim=True) - matmul(w, x1)
 
     def jvp_x1(t, x1, x2, out):
-        x1, x2 = _from_mean(x1, x2)
-        return _over(sum_over(x1 * t, -1, keepdim=True) - matmul(t, transpose(x2, -1, -2)), out)
+        x1, x2, scale = _scaled(x1, x2)
+        return share_grad((sum_over(x1 * t, -1, keepdim=True) - matmul(t, transpose(x2, -1, -2))) * scale, out)
 
     def jvp_x2(t, x1, x2, out):
-        x1, x2 = _from_mean(x1, x2)
-        return _over(unsqueeze(sum_over(x2 * t, -1), -2) - matmul(x1, transpose(t, -1, -2)), out)
+        x1, x2, scale = _scaled(x1, x2)
+        return share_grad((unsqueeze(sum_over(x2 * t, -1), -2) - matmul(x1, transpose(t, -1, -2))) * scale, out)
 
     def samples(r):
         yield (r(3, 2), r(4, 2)), {}
@@ -81,15 +86,20 @@ class row_distances(Gufunc):
         yield (r(3, 2), r(3, 3)), {}, ValueError, "row_distances: the rows have 2 and 3"
 
 
-def _over(g, out):
-    """g / out, 0 where out is."""
-    zero = eq(out, 0)
-    return where(zero, 0, g / where(zero, 1, out))
+def _scaled(x1, x2):
+    """Both less a point among those of x2, so that less cancels, divided by their scale; and that scale."""
+    x1, x2 = _from_mean(x1, x2)
+    if not numel(x1.shape) or not numel(x2.shape):
+        return x1, x2, 1.0
+    largest = maximum(amax(abs(detach(x1))), amax(abs(detach(x2))))
+    scale = where(logical_or(eq(largest, 0), isinf(largest)), 1.0, largest)
+    return x1 / scale, x2 / scale, scale
 
 
 def _from_mean(x1, x2):
-    """Both less a point among those of x2, so that less cancels."""
-    centre = detach(mean(reshape(x2, (-1, x2.shape[-1])), 0)) if numel(x2.shape) else 0
+    """Both less a point among those of x2; the mean of smaller numbers does not overflow."""
+    points = reshape(detach(x2), (-1, x2.shape[-1])) if numel(x2.shape) else x2
+    centre = mean(points * 2.0**-15, 0) * 2.0**15 if numel(x2.shape) else 0
     return x1 - centre, x2 - centre
 
 

@@ -7,9 +7,18 @@ from retrograd.core import op, registry
 from retrograd.core.hooks import conjugate
 from retrograd.ops.eigen import linalg_eigvalsh
 from retrograd.ops.extremes import amax, amin, check_nonempty
-from retrograd.ops.family import Composite, Reduction, canonical_dims, cast_to, check_floating, kept, reduced_shape
+from retrograd.ops.family import (
+    Composite,
+    Reduction,
+    canonical_dims,
+    cast_to,
+    check_floating,
+    check_real,
+    kept,
+    reduced_shape,
+)
 from retrograd.ops.inverses import check_matrices, check_square, linalg_inv_ex, over_matrices, precision_of
-from retrograd.ops.pointwise import abs, detach, gt, isinf, logical_or, ne, pow, real_part, where
+from retrograd.ops.pointwise import POSITIVE, abs, detach, gt, logical_or, ne, pow, real_part, where
 from retrograd.ops.reduce import axes_of, reduction_samples
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.svd import linalg_svdvals
@@ -19,7 +28,7 @@ from retrograd.ops.view import movedim, reshape
 
 
 @op("euclidean_norm(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
-class euclidean_norm(Reduction, result="real"):
+class euclidean_norm(Reduction, result="real", opmath="x"):
     """The square root of the sum of squared absolute values over `dim`; the derivative at 0 is taken as 0."""
 
     public = False
@@ -56,7 +65,7 @@ def _vector_norm(name, x, p, dim, keepdim, dtype):
         check_nonempty(name, x, dim)
     if math.isinf(p):
         return (amax if p > 0 else amin)(abs(x), dim, keepdim)
-    return sum_over(abs(x), dim, keepdim) if p == 1 else _general_norm(abs(x), p, dim, keepdim)
+    return sum_over(abs(x), dim, keepdim) if p == 1 else power_norm(abs(x), p, dim, keepdim)
 
 
 def _in_dtype(name, x, dtype):
@@ -69,11 +78,35 @@ def _in_dtype(name, x, dtype):
     return x
 
 
-def _general_norm(size, p, dim, keepdim):
-    zero = size == 0
-    total = sum_over(where(zero, 0 if p > 0 else math.inf, pow(where(zero, 1, size), p)), dim, keepdim)
-    none = logical_or(total == 0, isinf(total))
-    return where(none, 0, pow(where(none, 1, total), 1 / p))
+@op("power_norm(Tensor x, number p, int[]? dim=None, bool keepdim=False) -> Tensor")
+class power_norm(Reduction, opmath="x"):
+    """sum(x^p)^(1/p) over `dim` of absolute values x, p neither 0 nor infinite; the derivative at 0 is taken as 0."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, *, p, dim, keepdim):
+        check_real("power_norm", x)
+        return xp.power_norm(x, p, axes_of(x, dim), keepdim)
+
+    def vjp_x(g, x, out, p, dim, keepdim):
+        return _power_slopes(x, out, p, dim, keepdim) * kept(g, x, dim, keepdim)
+
+    def jvp_x(t, x, out, p, dim, keepdim):
+        return sum_over(_power_slopes(x, out, p, dim, keepdim) * t, dim, keepdim)
+
+    def samples(r):
+        yield (r(3, 4, within=POSITIVE),), {"p": 3}
+        yield (r(2, 3, 4, within=POSITIVE),), {"p": 1.5, "dim": (0, -1), "keepdim": True}
+        yield (r(3, 4, within=POSITIVE),), {"p": -0.5, "dim": (1,)}
+
+
+def _power_slopes(x, out, p, dim, keepdim):
+    """(x / out)^(p - 1), in the form of which no part leaves the range of the dtype; 0 where x or out is 0."""
+    out = kept(out, x, dim, keepdim)
+    none = logical_or(x == 0, out == 0)
+    x, out = where(none, 1, x), where(none, 1, out)
+    return where(none, 0, pow(x, p - 1) / pow(out, p - 1) if 1 < p < 2 else pow(x / out, p - 1))
 
 
 @op("linalg.vector_norm(Tensor x, number ord=2, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor")
@@ -341,7 +374,7 @@ class linalg_matrix_rank(Composite):
 
 
 @op("renorm(Tensor x, number p, int dim, number maxnorm) -> Tensor")
-class renorm(Composite, in_place=True):
+class renorm(Composite, in_place=True, opmath="x"):
     """x with each slice at an index of `dim` shrunk to the p-norm maxnorm, where its own is larger.
 
     >>> import retrograd as rg

@@ -9,9 +9,10 @@ from retrograd.core import dtype as dtypes
 from retrograd.ops.batching import all_batched
 from retrograd.ops.conv import check_images, per_dim
 from retrograd.ops.create import as_tensor
+from retrograd.ops.extremes import amax
 from retrograd.ops.family import Composite, Stacked, check_real, from_behind, numel
 from retrograd.ops.places import take_along_dim
-from retrograd.ops.pointwise import abs, detach, pow, where
+from retrograd.ops.pointwise import abs, detach, isinf, logical_or, pow, where
 from retrograd.ops.reduce import mean
 from retrograd.ops.resize import resample
 from retrograd.ops.view import reshape
@@ -433,7 +434,9 @@ def _avg_pool(ndim):
         f"{name}(Tensor x, int[] kernel_size, int[]? stride=None, int[] padding=0, bool ceil_mode=False, "
         f"bool count_include_pad=True{divisor}) -> Tensor"
     )
-    class avg_pool(Composite, home="nn.functional", aliases=name if ndim == 1 else "", method=False):
+    class avg_pool(
+        Composite, home="nn.functional", aliases=name if ndim == 1 else "", method=False, opmath="x"
+    ):
         __doc__ = _AVERAGE.format(
             n=ndim,
             more=_AVERAGE_EXAMPLE if ndim == 1 else "divisor_override: what sums are divided by instead.",
@@ -476,7 +479,9 @@ def _adaptive_avg_pool(ndim):
     name = f"adaptive_avg_pool{ndim}d"
 
     @op(f"{name}(Tensor x, any output_size) -> Tensor")
-    class adaptive_avg_pool(Composite, home="nn.functional", aliases=name if ndim == 1 else "", method=False):
+    class adaptive_avg_pool(
+        Composite, home="nn.functional", aliases=name if ndim == 1 else "", method=False, opmath="x"
+    ):
         __doc__ = _ADAPTIVE_AVERAGE.format(n=ndim)
 
         def compose(x, *, output_size):
@@ -511,12 +516,18 @@ _LP = """The p-norm of each window, sum(x^p)^(1/p), p being norm_type, of images
     """
 
 
+def _largest_of_each(x, ndim):
+    """The largest absolute value of each channel of each image, outside the graph; 1 where it is no scale."""
+    top = amax(abs(detach(x)), tuple(range(-ndim, 0)), keepdim=True)
+    return where(logical_or(top == 0, isinf(top)), 1, top)
+
+
 def _lp_pool(ndim, averages, maxima):
     """lp_pool1d, lp_pool2d or lp_pool3d."""
     name = f"lp_pool{ndim}d"
 
     @op(f"{name}(Tensor x, number norm_type, int[] kernel_size, int[]? stride=None, bool ceil_mode=False) -> Tensor")
-    class lp_pool(Composite, home="nn.functional", method=False):
+    class lp_pool(Composite, home="nn.functional", method=False, opmath="x"):
         __doc__ = _LP.format(n=ndim)
 
         def compose(x, *, norm_type, kernel_size, stride, ceil_mode):
@@ -526,9 +537,10 @@ def _lp_pool(ndim, averages, maxima):
             if math.isinf(norm_type):
                 sign = math.copysign(1, norm_type)
                 return sign * maxima(sign * abs(x), kernel, stride, ceil_mode=ceil_mode)
-            total = averages(pow(x, norm_type), kernel, stride, ceil_mode=ceil_mode) * numel(kernel)
+            scale = _largest_of_each(x, ndim)
+            total = averages(pow(x / scale, norm_type), kernel, stride, ceil_mode=ceil_mode) * numel(kernel)
             zero = total == 0
-            return where(zero, detach(total), pow(where(zero, 1, total), 1 / norm_type))
+            return scale * where(zero, detach(total), pow(where(zero, 1, total), 1 / norm_type))
 
         def samples(r):
             x = r(2, 2, *(5, 4, 3)[:ndim], within=(0.3, 2.0))

@@ -63,5 +63,6 @@ ORACLES = {
     "norm": older_norm,
     "norm_except_dim": norm_except_dim,
     "nuclear_norm": lambda x, dim, keepdim: matrix_norm(x, "nuc", (0, 1), keepdim),
+    "power_norm": lambda x, p, dim, keepdim: vector_norm(x, p, dim, keepdim),
     "renorm": renorm,
 }

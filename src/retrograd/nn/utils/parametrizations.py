@@ -13,6 +13,7 @@ from retrograd.ops.create import empty, eye, zeros_like
 _cat = operator_named("cat")
 _householder = operator_named("linalg.householder_product")
 _matrix_exp = operator_named("linalg.matrix_exp")
+_norm_except_dim = operator_named("norm_except_dim")
 _qr = operator_named("linalg.qr")
 _solve = operator_named("linalg.solve")
 
@@ -32,10 +33,7 @@ class WeightNorm(Module):
         self.dim = -1 if dim is None else dim
 
     def _norm(self, x: Any) -> Any:
-        squares = x * x
-        if self.dim == -1:
-            return squares.sum().sqrt()
-        return squares.sum([d for d in range(x.ndim) if d != self.dim], keepdim=True).sqrt()
+        return _norm_except_dim(x, 2, self.dim)
 
     def forward(self, magnitude: Any, direction: Any) -> Any:
         """The weight."""

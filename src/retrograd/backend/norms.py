@@ -1,0 +1,112 @@
+"""Kernels of norms and distances, right over the whole range of a dtype.
+
+A sum of powers that overflows, or is so small that digits are lost, is computed again from scaled elements: the check
+is of the results, so that it costs no pass over the elements.
+"""
+
+import math
+
+import numpy as np
+
+__all__ = ["euclidean_norm", "power_norm", "row_distances"]
+
+# From which total on a sum of powers has all its digits, and up to which it is finite.
+_TOTALS = {d: (float(np.finfo(d).smallest_normal / np.finfo(d).eps), float(np.finfo(d).max)) for d in "fd"}
+_ROOTS = {d: (math.sqrt(low), high) for d, (low, high) in _TOTALS.items()}
+_REAL = {"F": "f", "D": "d"}
+
+
+def _all_within(x, bounds):
+    """Whether all elements are; NaN is not."""
+    low, high = bounds
+    if x.ndim == 0:
+        return low <= x <= high
+    return x.size == 0 or (low <= np.minimum.reduce(x, None) and np.maximum.reduce(x, None) <= high)
+
+
+def euclidean_norm(x, axis, keepdims):
+    """Return the square root of the sum of squared absolute values."""
+    with np.errstate(over="ignore", under="ignore"):
+        out = _root_of_squares(x, axis, keepdims)
+        if x.size == 0 or _all_within(out, _ROOTS[_REAL.get(x.dtype.char, x.dtype.char)]):
+            return out
+        return _root_of_scaled_squares(x, axis, keepdims)
+
+
+def _root_of_squares(x, axis, keepdims):
+    if axis is None and x.dtype.char in "fdFD":
+        flat = x.reshape(-1)
+        out = np.sqrt(np.vdot(flat, flat).real)
+        return out.reshape((1,) * x.ndim) if keepdims else out
+    if axis in (-1, x.ndim - 1, (-1,), (x.ndim - 1,)) and x.dtype.char in "fdFD":
+        out = np.sqrt(np.vecdot(x, x).real)
+        return out[..., None] if keepdims else out
+    squares = np.square(x) if x.dtype.kind == "f" else np.square(x.real) + np.square(x.imag)
+    return np.sqrt(np.add.reduce(squares, axis=axis, keepdims=keepdims))
+
+
+def _root_of_scaled_squares(x, axis, keepdims):
+    """By a power of 2, which rounds nothing: of vectors that need no scaling the result is the same."""
+    size = np.abs(x) if x.dtype.kind == "f" else np.maximum(np.abs(x.real), np.abs(x.imag))
+    exponent = np.frexp(np.max(size, axis=axis, keepdims=True))[1]
+    if x.dtype.kind == "f":
+        scaled = np.ldexp(x, -exponent)
+    else:
+        scaled = np.empty_like(x)
+        scaled.real, scaled.imag = np.ldexp(x.real, -exponent), np.ldexp(x.imag, -exponent)
+    out = np.ldexp(_root_of_squares(scaled, axis, True), exponent)
+    return out if keepdims else np.squeeze(out, axis)
+
+
+def power_norm(x, p, axis, keepdims):
+    """Return sum(x^p)^(1/p) of numbers that are not negative, for a p that is neither 0 nor infinite."""
+    with np.errstate(all="ignore"):
+        total = np.add.reduce(x**p, axis=axis, keepdims=keepdims)
+        if x.size == 0 or _all_within(total, _TOTALS[x.dtype.char]):
+            return total ** (1 / p)
+        return _of_scaled_powers(x, p, axis, keepdims)
+
+
+def _of_scaled_powers(x, p, axis, keepdims):
+    """By the element with the largest power: that of each vector becomes 1."""
+    top = (np.max if p > 0 else np.min)(x, axis=axis, keepdims=True)
+    scale = np.where((top == 0) | (top == np.inf), x.dtype.type(1), top)
+    out = scale * np.add.reduce((x / scale) ** p, axis=axis, keepdims=True) ** (1 / p)
+    return out if keepdims else np.squeeze(out, axis)
+
+
+# ------------------------------------------------------------------------------------------------- distances
+
+BLOCK = 2**22  # elements of a table of differences
+CANCELLED = 1 / 16  # of the squares' sum: below, their difference with the product has lost digits
+
+
+def row_distances(x, y):
+    """Return the Euclidean distance of each row of x from each row of y.
+
+    By |x|^2 + |y|^2 - 2 x.y, one matrix product; where that cancels or is out of range, from the differences.
+    """
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        squares, close = _squared_by_products(*_centred(x, y))
+        out = np.sqrt(squares, out=squares)
+        lead = out.shape[:-2]
+        x, y = np.broadcast_to(x, (*lead, *x.shape[-2:])), np.broadcast_to(y, (*lead, *y.shape[-2:]))
+        step = max(BLOCK // max(x.shape[-1], 1), 1)
+        for start in range(0, len(close[0]), step):
+            *batch, i, j = (indices[start : start + step] for indices in close)
+            out[*batch, i, j] = euclidean_norm(x[*batch, i] - y[*batch, j], -1, False)
+    return out
+
+
+def _centred(x, y):
+    """Both without the mean row of x, so that less cancels."""
+    rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+    centre = rows.mean(axis=0) if len(rows) else np.zeros(rows.shape[1], x.dtype)
+    return (x - centre, y - centre) if np.isfinite(centre).all() else (x, y)
+
+
+def _squared_by_products(x, y):
+    """The squared distances, and where they have lost digits or left the range."""
+    size = np.vecdot(x, x)[..., :, None] + np.vecdot(y, y)[..., None, :]
+    squares = size - 2 * np.matmul(x, np.swapaxes(y, -1, -2))
+    return squares, np.nonzero(~((squares > CANCELLED * size) & (size > _TOTALS[x.dtype.char][0])))
