@@ -790,6 +790,9 @@ def gelu(x: _Operand, *, approximate: _str = 'none') -> Tensor:
 def gelu_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`gelu`, written into the tensor; returns it."""
 
+def geqrf(x: _Operand) -> tuple[Tensor, Tensor]:
+    """Return the QR factorisation of matrices (..., m, n) as LAPACK stores it, for `ormqr` and `orgqr`."""
+
 def ger(a: _Operand, b: _Operand) -> Tensor:
     """Every product of an element of one vector and one of another: (m,) and (n,) to (m, n)."""
 
@@ -1266,6 +1269,9 @@ def ones_like(x: Tensor, *, dtype: Any = None, out: Any = None, device: Any = No
 
 def orgqr(A: _Operand, tau: _Operand) -> Tensor:
     """The first n columns of the product of reflections 1 - tau_i v_i v_i^H, v_i being below the diagonal in A."""
+
+def ormqr(x: _Operand, tau: _Operand, other: _Operand, left: _bool = True, transpose: _bool = False) -> Tensor:
+    """Return Q other, or, with left=False, other Q, where Q (m, m) is the product of reflections that `geqrf` gives."""
 
 def outer(a: _Operand, b: _Operand) -> Tensor:
     """Every product of an element of one vector and one of another: (m,) and (n,) to (m, n)."""

@@ -55,6 +55,15 @@ def inv(A: _Operand) -> Tensor:
 def inv_ex(A: _Operand, *, check_errors: _bool = False) -> tuple[Tensor, Tensor]:
     """`linalg.inv` and, in `info`, which pivot was 0, counted from 1, in int32; 0 means that A is not singular."""
 
+def ldl_factor(A: _Operand, *, hermitian: _bool = False) -> tuple[Tensor, Tensor]:
+    """Return A = L D L^T, with `hermitian` L D L^H, of symmetric matrices (..., n, n), read from the lower triangle."""
+
+def ldl_factor_ex(A: _Operand, *, hermitian: _bool = False, check_errors: _bool = False) -> tuple[Tensor, Tensor, Tensor]:
+    """Return `linalg.ldl_factor` and, in `info`, which block of D is 0, counted from 1; 0 if none is."""
+
+def ldl_solve(LD: _Operand, pivots: _Operand, B: _Operand, *, hermitian: _bool = False) -> Tensor:
+    """Return X with A X = B, of A's `linalg.ldl_factor`: LD (..., n, n) and pivots (..., n); B is (..., n, k)."""
+
 def lstsq(A: _Operand, B: _Operand, rcond: _Number | None = None, *, driver: _str | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The shortest X that minimises |A X - B|: A is (..., m, n), B (..., m, k), or (..., m) for vectors."""
 

@@ -298,7 +298,8 @@ def test_std_mean_names_its_results_and_takes_either_word_for_the_correction():
 
 def test_a_truth_value_is_no_dimension():
     with pytest.raises(TypeError, match="dim must be int"):
-        rg.var(rg.ones(3), False)
+        rg.sum(rg.ones(3), False)
+    assert rg.var(rg.arange(3.0), False).item() == rg.var(rg.arange(3.0), correction=0).item()
 
 
 def test_logsumexp_of_complex_numbers_is_the_principal_logarithm():

@@ -120,6 +120,14 @@ CALLS = [
     "m.renorm(m.ones(2, 2), 2, 0, 1)",
     "m.linalg.householder_product(m.ones(3, 2), m.zeros(0))",
     "m.cholesky_inverse(m.eye(2) * 2)",
+    "m.linalg.ldl_factor_ex(m.zeros(2, 2))",
+    "m.linalg.ldl_factor_ex(m.eye(3) - 1).pivots",
+    "m.linalg.ldl_factor(m.zeros(0, 0))",
+    "m.linalg.ldl_solve(m.eye(2), m.tensor([1, 2]), m.ones(2, 1))",
+    "m.geqrf(m.zeros(0, 3))",
+    "m.geqrf(m.eye(3))",
+    "m.geqrf(m.tensor([[1, 1j, 2], [3j, 4, 1j]]))",
+    "m.ormqr(m.zeros(3, 0), m.zeros(0), m.ones(3, 2))",
 ]
 
 
@@ -144,7 +152,21 @@ def test_answers_agree(expression, plain):
             assert mine == its
 
 
+@pytest.mark.parametrize("a", [GENERAL + GENERAL.T, COMPLEX + COMPLEX.T, HERMITIAN, np.diag([4.0, 4.0, 4.0], 1) * 1j])
+@pytest.mark.parametrize("hermitian", [False, True])
+def test_indefinite_systems_are_factored_and_solved_alike(a, hermitian, plain):
+    a, b, found = np.tril(a.T), (COMPLEX if np.iscomplexobj(a) else GENERAL)[:, :2], []
+    np.fill_diagonal(a, a.diagonal().real)
+    for m in (rg, torch):
+        LD, pivots = m.linalg.ldl_factor(m.tensor(a), hermitian=hermitian)
+        x = m.linalg.ldl_solve(LD, pivots, m.tensor(b), hermitian=hermitian)
+        found.append(plain((LD, pivots, x)))
+    for (kind, ours), (other, theirs) in zip(*found, strict=True):
+        assert kind == other
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
 def test_every_name_of_torch_linalg_is_here():
     missing = {n for n in dir(torch.linalg) if not n.startswith("_") and n not in ("common_notes", "torch", "Tensor")}
     missing -= set(dir(rg.linalg))
-    assert missing == {"ldl_factor", "ldl_factor_ex", "ldl_solve"}
+    assert missing == set()

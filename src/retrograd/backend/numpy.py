@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from retrograd import kernels
+from retrograd.backend.bunch_kaufman import *  # noqa: F403
 from retrograd.backend.conv import *  # noqa: F403
 from retrograd.backend.images import *  # noqa: F403
 from retrograd.backend.matrices import *  # noqa: F403

@@ -527,6 +527,8 @@ class Tensor:
         """`gelu`, written into the tensor; returns it."""
     def geometric_(self, p: Any, *, generator: Any = None) -> Tensor:
         """Write how often a coin is thrown until it first shows what it shows with probability p."""
+    def geqrf(self) -> tuple[Tensor, Tensor]:
+        """Return the QR factorisation of matrices (..., m, n) as LAPACK stores it, for `ormqr` and `orgqr`."""
     def ger(self, b: _Operand) -> Tensor:
         """Every product of an element of one vector and one of another: (m,) and (n,) to (m, n)."""
     def get_device(self) -> _int:
@@ -933,6 +935,8 @@ class Tensor:
         """Integer classes as rows of zeros with a single one, in a new last dimension of int64."""
     def orgqr(self, tau: _Operand) -> Tensor:
         """The first n columns of the product of reflections 1 - tau_i v_i v_i^H, v_i being below the diagonal in A."""
+    def ormqr(self, tau: _Operand, other: _Operand, left: _bool = True, transpose: _bool = False) -> Tensor:
+        """Return Q other, or, with left=False, other Q, where Q (m, m) is the product of reflections that `geqrf` gives."""
     def outer(self, b: _Operand) -> Tensor:
         """Every product of an element of one vector and one of another: (m,) and (n,) to (m, n)."""
     def permute(self, *dims: _Ints) -> Tensor:

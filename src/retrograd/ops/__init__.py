@@ -27,11 +27,13 @@ from retrograd.ops import functions as functions
 from retrograd.ops import gamma as gamma
 from retrograd.ops import generators as generators
 from retrograd.ops import histograms as histograms
+from retrograd.ops import householder as householder
 from retrograd.ops import index as index
 from retrograd.ops import inplace as inplace
 from retrograd.ops import inverses as inverses
 from retrograd.ops import join as join
 from retrograd.ops import layout as layout
+from retrograd.ops import ldl as ldl
 from retrograd.ops import legacy as legacy
 from retrograd.ops import linalg as linalg
 from retrograd.ops import losses as losses

@@ -1,4 +1,4 @@
-"""Factorisations of matrices: Cholesky, QR, products of reflections.
+"""Factorisations of matrices: Cholesky, QR.
 
 Sources: S. F. Walter and L. Lehmann, Algorithmic differentiation of linear algebra functions (2010); I. Murray,
 Differentiation of the Cholesky decomposition, arXiv 1602.07527.
@@ -14,7 +14,7 @@ from retrograd.ops.family import Composite, Gufunc, Stacked
 from retrograd.ops.inverses import check_matrices, check_square, dominant, turned
 from retrograd.ops.linalg import matmul
 from retrograd.ops.solve import check_info, triangular, triangular_right
-from retrograd.ops.view import cat, narrow, tril, triu, unsqueeze
+from retrograd.ops.view import cat, narrow, tril, triu
 
 
 def hermitian(A):
@@ -253,33 +253,3 @@ class qr(Composite):
 
     def samples(r):
         yield (r(4, 3),), {}
-
-
-@op("linalg.householder_product(Tensor A, Tensor tau) -> Tensor")
-class linalg_householder_product(Composite, aliases="orgqr"):
-    """The first n columns of the product of reflections 1 - tau_i v_i v_i^H, v_i being below the diagonal in A.
-
-    v_i is 0 above the diagonal and 1 on it; A is (..., m, n) with m >= n, tau (..., k) with k <= n.
-    """
-
-    def compose(A, tau):
-        check_matrices("linalg.householder_product", A)
-        *lead, m, n = A.shape
-        k = tau.shape[-1] if tau.ndim else -1
-        if m < n or not 0 <= k <= n or tau.shape[:-1] != tuple(lead):
-            raise ValueError(
-                f"linalg.householder_product: shapes {A.shape} and {tau.shape} do not fit: (m, n), m >= n, and (k,)"
-            )
-        vectors = tril(A, -1) + registry["eye"](m, n, dtype=A.dtype)
-        out = registry["eye"](m, n, dtype=A.dtype)
-        for i in reversed(range(k)):
-            v = narrow(vectors, -1, i, 1)
-            out = out - matmul(v * unsqueeze(narrow(tau, -1, i, 1), -1), matmul(adjoint(v), out))
-        return out if k else registry["expand"](out, A.shape).clone()
-
-    def samples(r):
-        yield (r(4, 3), r(3)), {}
-        yield (r(2, 3, 3), r(2, 2)), {}
-
-    def errors(r):
-        yield (r(2, 3), r(2)), {}, ValueError, r"linalg.householder_product: shapes \(2, 3\) and \(2,\) do not fit"

@@ -1,0 +1,75 @@
+"""Factorisations in LAPACK's packed forms, by LAPACK itself."""
+
+import numpy as np
+from scipy.linalg import lapack
+
+from .decompose import householder
+
+
+def each(function):
+    """A function of matrices that answers several arrays, for each of a stack."""
+
+    def oracle(*args, **params):
+        if args[0].ndim == 2:
+            return function(*args, **params)
+        return tuple(map(np.stack, zip(*(oracle(*one, **params) for one in zip(*args, strict=True)), strict=True)))
+
+    return oracle
+
+
+@each
+def factor(A, hermitian=False, check_errors=False):
+    LD, pivots, info = (lapack.dsytrf if not np.iscomplexobj(A) else lapack.zhetrf)(A, lower=1)
+    return np.tril(LD), np.where(pivots < 0, pivots, pivots + (pivots == 0)), info
+
+
+def swaps(pivots):
+    """The order of rows by swapping them, step by step; the source of elements the same way, column by column."""
+    if pivots.ndim > 1:
+        return tuple(map(np.stack, zip(*map(swaps, pivots), strict=True)))
+    n = len(pivots)
+    order, blocks, source = list(range(n)), np.zeros(n, bool), [list(range(n)) for _ in range(n)]
+    done = 0
+    while done < n:
+        two = pivots[done] < 0
+        a, b = done + two, abs(pivots[done]) - 1
+        blocks[done] = two
+        for rows in (order, *source[:done]):
+            rows[a], rows[b] = rows[b], rows[a]
+        done += 1 + two
+    return order, blocks, np.transpose(source)
+
+
+def solve(LD, pivots, B, hermitian):
+    lead = np.broadcast_shapes(LD.shape[:-2], B.shape[:-2])
+    out = np.broadcast_to(B, (*lead, *B.shape[-2:])).copy()
+    LD, pivots = np.broadcast_to(LD, (*lead, *LD.shape[-2:])), np.broadcast_to(pivots, (*lead, pivots.shape[-1]))
+    for i in np.ndindex(*lead):
+        out[i] = lapack.dsytrs(LD[i], pivots[i], out[i], lower=1)[0]
+    return out
+
+
+def ormqr(x, tau, other, left, transpose):
+    m = x.shape[-2]
+    wide = np.zeros((*x.shape[:-2], m, m))
+    wide[..., : tau.shape[-1]] = x[..., : tau.shape[-1]]
+    Q = householder(wide, tau)
+    Q = np.swapaxes(Q, -1, -2) if transpose else Q
+    return Q @ other if left else other @ Q
+
+
+def geqrf(x):
+    h, tau = np.linalg.qr(x, mode="raw")
+    return np.swapaxes(h, -1, -2), tau
+
+
+ORACLES = {
+    "geqrf": geqrf,
+    "ldl_of": lambda A, LD, blocks, hermitian: factor(A)[0],
+    "ldl_parts": factor,
+    "ldl_swaps": swaps,
+    "linalg.ldl_factor": lambda A, hermitian: factor(A)[:2],
+    "linalg.ldl_factor_ex": factor,
+    "linalg.ldl_solve": solve,
+    "ormqr": ormqr,
+}
