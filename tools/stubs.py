@@ -47,6 +47,7 @@ TYPES = {
     "str": "_str",
     "int[]": "_Ints",
     "int...": "_Ints",
+    "dims": "_Ints | _bool",
     "dtype": "DTypeLike",
     "any": "Any",
 }

@@ -1594,10 +1594,10 @@ def standard_gamma(alpha: _Operand, *, generator: Any = None) -> Tensor:
 def standardize(x: _Operand, ndim: _int = 1, *, eps: _float = 1e-05) -> Tensor:
     """(x - mean) / sqrt(variance + eps) over the last `ndim` dimensions; the variance is that over n."""
 
-def std(x: _Operand, dim: _Ints | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number = 1) -> Tensor:
+def std(x: _Operand, dim: _Ints | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number | None = None) -> Tensor:
     """The square root of `var`; where that is 0, the derivative is taken as 0."""
 
-def std_mean(x: _Operand, dim: _Ints | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number = 1) -> tuple[Tensor, Tensor]:
+def std_mean(x: _Operand, dim: _Ints | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number | None = None) -> tuple[Tensor, Tensor]:
     """`std` and `mean` over the same dimensions, as a named tuple (std, mean)."""
 
 def stft(x: _Operand, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: _Operand | None = None, center: _bool = True, pad_mode: _str = 'reflect', normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: _bool | None = None) -> Tensor:
@@ -1747,10 +1747,10 @@ def unsqueeze(x: _Operand, dim: _int) -> Tensor:
 def vander(x: _Operand, N: _int | None = None, increasing: _bool = False) -> Tensor:
     """Vandermonde's matrix: the powers of the elements of a vector, a row for each, from N - 1 (size - 1) down to 0."""
 
-def var(x: _Operand, dim: _Ints | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number = 1) -> Tensor:
+def var(x: _Operand, dim: _Ints | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number | None = None) -> Tensor:
     """sum((x - mean(x))^2) / (n - correction) over `dim` (None: all)."""
 
-def var_mean(x: _Operand, dim: _Ints | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number = 1) -> tuple[Tensor, Tensor]:
+def var_mean(x: _Operand, dim: _Ints | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number | None = None) -> tuple[Tensor, Tensor]:
     """`var` and `mean` over the same dimensions, as a named tuple (var, mean)."""
 
 def vdot(a: _Operand, b: _Operand) -> Tensor:

@@ -321,6 +321,15 @@ EXPRESSIONS = [
     "m.arange(6.0).reshape(2, 3).mean(0)", "m.arange(6.0).reshape(2, 3).mean(dim=1, keepdim=True)",
     "m.arange(6.0).sum(dtype=m.float64)", "m.arange(6.0).reshape(2, 3).max(dim=1)", "m.arange(6.0).argmax()",
     "m.arange(6.0).reshape(2, 3).argmin(1, keepdim=True)", "m.arange(6.0).std()", "m.arange(6.0).var(unbiased=False)",
+    *[
+        f"m.{name}(m.arange(6.0).reshape(2, 3)**2, {rest})"
+        for name in ("std", "var", "std_mean", "var_mean")
+        for rest in (
+            "True", "False", "correction=None", "1, correction=None", "1, True", "1, False, True", "None, True",
+            "1, correction=2, keepdim=True", "True, True", "unbiased=True, correction=1", "unbiased=True",
+        )
+    ],
+    "m.linalg.vander(m.tensor(2.0), N=3)", "m.linalg.vander(m.tensor([2.0, 3.0]))",
     "m.arange(6).split(4)", "m.arange(6).chunk(4)", "m.arange(7).split([3, 4])", "m.arange(3).unbind()",
     "m.cat([m.arange(2), m.arange(2.0)])", "m.stack([m.arange(2), m.arange(2.0)])",
     "m.where(m.arange(3) > 1, 1.0, 0)", "m.where(m.arange(3) > 1, m.arange(3), 0.5)", "m.arange(3).clamp(min=1)",

@@ -50,6 +50,11 @@ def _integers(value):
     return tuple([v if isinstance(v, SymbolicSize) else operator.index(v) for v in value])
 
 
+def _dims_or_flag(value):
+    """Return dimensions, or a bool that PyTorch takes in their position: `unbiased` of `std`."""
+    return bool(value) if isinstance(value, (bool, np.bool_)) else _integers(value)
+
+
 def _is_one(value):
     """Whether a size stands alone: an integer, or an array or a tensor without dimensions."""
     ndim = getattr(value, "ndim", None)
@@ -106,6 +111,7 @@ CONVERT = {
     "str": _string,
     "int[]": _integers,
     "int...": _integers,
+    "dims": _dims_or_flag,
     "dtype": _dtype,
     "any": _identity,
     "float[]": partial(_each, float),

@@ -1118,7 +1118,7 @@ class Tensor:
         """`square`, written into the tensor; returns it."""
     def squeeze(self, dim: _Ints | None = None) -> Tensor:
         """Without the dimensions of size 1, or without those of them that `dim` names."""
-    def std(self, dim: _Ints | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number = 1) -> Tensor:
+    def std(self, dim: _Ints | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number | None = None) -> Tensor:
         """The square root of `var`; where that is 0, the derivative is taken as 0."""
     def stft(self, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: _Operand | None = None, center: _bool = True, pad_mode: _str = 'reflect', normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: _bool | None = None) -> Tensor:
         """Return the short-time Fourier transform: the spectra of windows of signals (..., length), one or several."""
@@ -1216,7 +1216,7 @@ class Tensor:
         """`split_with_sizes` into views that may be written to one by one; here their histories stay right."""
     def unsqueeze(self, dim: _int) -> Tensor:
         """A new dimension of size 1 at `dim`."""
-    def var(self, dim: _Ints | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number = 1) -> Tensor:
+    def var(self, dim: _Ints | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number | None = None) -> Tensor:
         """sum((x - mean(x))^2) / (n - correction) over `dim` (None: all)."""
     def vdot(self, b: _Operand) -> Tensor:
         """The sum of the products of two vectors of one size, the first conjugated."""

@@ -387,14 +387,17 @@ class linalg_matrix_power(Composite, aliases="matrix_power"):
 class linalg_vander(Composite):
     """The powers 0 to N - 1 (N: the size of x) of each element of x, in a new last dimension.
 
+    A number, which needs N, gives shape (1, N).
+
     >>> import retrograd as rg
     >>> rg.linalg.vander(rg.tensor([2, 3]), N=4).tolist()
     [[1, 2, 4, 8], [1, 3, 9, 27]]
     """
 
     def compose(x, *, N):
-        if x.ndim == 0 or (N is not None and N < 0):
-            raise ValueError(f"linalg.vander: expected at least 1 dimension and N from 0, got shape {x.shape}, N {N}")
+        if (x.ndim == 0 and N is None) or (N is not None and N < 0):
+            raise ValueError(f"linalg.vander: expected N from 0, and N for a number, got shape {x.shape}, N {N}")
+        x = x if x.ndim else reshape(x, (1,))
         count = x.shape[-1] if N is None else N
         factors = expand(unsqueeze(x, -1), (*x.shape, max(count - 1, 0)))
         ones = registry["ones"]((*x.shape, min(count, 1)), dtype=x.dtype)
@@ -404,9 +407,10 @@ class linalg_vander(Composite):
         yield (r(3),), {}
         yield (r(2, 3),), {"N": 5}
         yield (r(2),), {"N": 2}
+        yield (r(),), {"N": 3}
 
     def errors(r):
-        yield (r(),), {}, ValueError, "linalg.vander: expected at least 1 dimension"
+        yield (r(),), {}, ValueError, "linalg.vander: expected N from 0, and N for a number"
 
 
 # ---------------------------------------------------------------------------------------- matrices of a stack

@@ -248,16 +248,25 @@ def _slope_of_variance(x, dim, correction):
     return conjugate(x - mean(x, dim, keepdim=True)) * (2 / freedom if freedom > 0 else math.nan)
 
 
-# PyTorch's older word: unbiased=True for correction=1, unbiased=False for correction=0.
+# PyTorch's older word: unbiased=True for correction=1, unbiased=False for correction=0.  As the second argument it
+# stands where `dim` does.
 _VAR = (
-    "(Tensor x, int[]? dim=None, bool? unbiased=None, bool keepdim=False, *, number correction=1) -> Tensor"
+    "(Tensor x, dims? dim=None, bool? unbiased=None, bool keepdim=False, *, number? correction=None) -> Tensor"
 )
 
 
 def _var(name, x, dim, unbiased, keepdim, correction):
+    """Return the variance, and the dimensions that it is over."""
+    if isinstance(dim, bool):
+        if unbiased is not None:
+            raise TypeError(f"{name}: dim must be integers, got {dim}, which stands for unbiased, and that is given")
+        dim, unbiased = None, dim
+    if unbiased is not None and correction is not None:
+        raise TypeError(f"{name}: unbiased={unbiased} and correction={correction} say the same; pass one of them")
     check_floating(name, x)
     canonical_dims(name, dim, x.ndim)
-    return variance(x, dim, keepdim, correction=correction if unbiased is None else int(unbiased))
+    correction = 1 if correction is None else correction
+    return variance(x, dim, keepdim, correction=correction if unbiased is None else int(unbiased)), dim
 
 
 @op("var" + _VAR)
@@ -270,13 +279,16 @@ class var(Composite):
     """
 
     def compose(x, *, dim, unbiased, keepdim, correction):
-        return _var("var", x, dim, unbiased, keepdim, correction)
+        return _var("var", x, dim, unbiased, keepdim, correction)[0]
 
     def samples(r):
         yield (r(3, 4),), {"dim": 1, "unbiased": False}
+        yield (r(3, 4),), {"dim": False}
 
     def errors(r):
         yield (r.ints(5, (3,)),), {}, TypeError, "got int64"
+        yield (r(3),), {"dim": True, "unbiased": True}, TypeError, "var: dim must be integers, got True"
+        yield (r(3),), {"unbiased": False, "correction": 1}, TypeError, "var: unbiased=False and correction=1"
 
 
 @op("std" + _VAR)
@@ -284,7 +296,7 @@ class std(Composite, opmath="x"):
     """The square root of `var`; where that is 0, the derivative is taken as 0."""
 
     def compose(x, *, dim, unbiased, keepdim, correction):
-        return sqrt_or_zero(_var("std", x, dim, unbiased, keepdim, correction))
+        return sqrt_or_zero(_var("std", x, dim, unbiased, keepdim, correction)[0])
 
     def samples(r):
         yield (r(3, 4),), {}
@@ -305,7 +317,8 @@ class var_mean(Composite):
     method = False
 
     def compose(x, *, dim, unbiased, keepdim, correction):
-        return VarMean(_var("var_mean", x, dim, unbiased, keepdim, correction), mean(x, dim, keepdim))
+        squared, dim = _var("var_mean", x, dim, unbiased, keepdim, correction)
+        return VarMean(squared, mean(x, dim, keepdim))
 
     def samples(r):
         yield (r(3, 4),), {"dim": 1}
@@ -326,12 +339,13 @@ class std_mean(Composite, opmath="x"):
     method = False
 
     def compose(x, *, dim, unbiased, keepdim, correction):
-        squared = _var("std_mean", x, dim, unbiased, keepdim, correction)
+        squared, dim = _var("std_mean", x, dim, unbiased, keepdim, correction)
         return StdMean(sqrt_or_zero(squared), mean(x, dim, keepdim))
 
     def samples(r):
         yield (r(3, 4),), {"dim": (0, 1)}
         yield (r(3, 4),), {"dim": 0, "correction": 0}
+        yield (r(3, 4),), {"dim": True}
 
     def errors(r):
         yield (r.ints(5, (3,)),), {}, TypeError, "std_mean: .*int64"

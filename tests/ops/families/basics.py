@@ -36,6 +36,8 @@ def reduction(function):
 
 def moments(x, dim, keepdim, correction, unbiased=None):
     """The variance, by its definition."""
+    dim, unbiased = (None, dim) if isinstance(dim, bool) else (dim, unbiased)
+    correction = 1 if correction is None else correction
     away = x - x.mean(axis=axis(dim), keepdims=True)
     n = x.size / max(away.sum(axis=axis(dim)).size, 1)
     freedom = n - (correction if unbiased is None else unbiased)

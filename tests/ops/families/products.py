@@ -21,6 +21,7 @@ def cross(x, other, dim):
 
 
 def vander(x, N):
+    x = np.atleast_1d(x)
     N = x.shape[-1] if N is None else N
     return x[..., None] ** np.arange(N)
 

@@ -10,6 +10,6 @@ ORACLES = {
     "aminmax": lambda x, dim, keepdim: (x.min(axis=dim, keepdims=keepdim), x.max(axis=dim, keepdims=keepdim)),
     "std_mean": lambda x, dim, unbiased, keepdim, correction: (
         np.sqrt(moments(x, dim, keepdim, correction, unbiased)),
-        x.mean(axis=dim, keepdims=keepdim),
+        x.mean(axis=None if isinstance(dim, bool) else dim, keepdims=keepdim),
     ),
 }

@@ -8,6 +8,8 @@ def _spread(function):
     """`var` and `std`, whose PyTorch signatures do not take `unbiased` and `correction` together."""
 
     def call(x, dim, unbiased, keepdim, correction):
+        if isinstance(dim, bool):
+            return function(x, dim)
         return function(x, dim, correction=correction if unbiased is None else int(unbiased), keepdim=keepdim)
 
     return call
