@@ -58,3 +58,4 @@ sum_rows, take_along, sum_along = chosen.sum_rows, chosen.take_along, chosen.sum
 attend, attend_grad = chosen.attend, chosen.attend_grad
 multiply_matrices, vector_bytes = chosen.multiply_matrices, chosen.vector_bytes
 get_num_threads, set_num_threads = chosen.get_num_threads, chosen.set_num_threads
+set_grain_size = chosen.set_grain_size

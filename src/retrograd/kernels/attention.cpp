@@ -224,8 +224,8 @@ PyObject* attend_grad_call(PyObject*, PyObject* args) {
 namespace {
 
 PyMethodDef methods[] = {
-    {"attend", attend_call, METH_VARARGS, "Attention of queries to keys and values."},
-    {"attend_grad", attend_grad_call, METH_VARARGS, "Its derivatives, times what comes back."},
+    {"attend", separate<attend_call, 2>, METH_VARARGS, "Attention of queries to keys and values."},
+    {"attend_grad", separate<attend_grad_call, 4>, METH_VARARGS, "Its derivatives, times what comes back."},
     {nullptr, nullptr, 0, nullptr},
 };
 

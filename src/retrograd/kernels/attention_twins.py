@@ -14,10 +14,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from retrograd.kernels.overlap import separate
+
 BLOCK = 1 << 18  # scores that are held at a time; of components with more keys, those of one query
 CAUSAL_QUERIES = 64  # in a block: each block looks only at keys up to its last query
 
 
+@separate(2)
 def attend(q, k, v, allowed, added, queries, keys, scale, causal, out, sums):
     """softmax(scale q k^T + added) v, and the logarithms of the sums of exponentials, into out and sums.
 
@@ -38,8 +41,11 @@ def attend(q, k, v, allowed, added, queries, keys, scale, causal, out, sums):
         sums[rows[:-1]] = top[..., 0] * np.any(scores, axis=-1)
 
 
+@separate(4)
 def attend_grad(g, of_sums, out, sums, q, k, v, allowed, added, queries, keys, scale, causal, dq, dk, dv, dscores):
     """What `attend` sends back, into arrays for q, k, v and the scores, or None: with the dimensions in front of q.
+
+    The array for the scores must hold zeros, which stay where no query looks.
 
     With P the weights and D = g v^T they are dS = P (D - sum(g out) + of_sums), scale dS k, scale dS^T q and P^T g.
     """

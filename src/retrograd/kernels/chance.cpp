@@ -87,7 +87,7 @@ PyObject* uniform(PyObject*, PyObject* args) {
 }
 
 PyMethodDef methods[] = {
-    {"uniform", uniform, METH_VARARGS, "The numbers in [0, 1) that Philox draws behind a counter."},
+    {"uniform", separate<uniform, 1>, METH_VARARGS, "The numbers in [0, 1) that Philox draws behind a counter."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -219,7 +219,7 @@ PyObject* sum_windows(PyObject*, PyObject* args) {
 }
 
 PyMethodDef methods[] = {
-    {"sum_windows", sum_windows, METH_VARARGS, "Sums over the windows of a convolution."},
+    {"sum_windows", separate<sum_windows, 1>, METH_VARARGS, "Sums over the windows of a convolution."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -154,7 +154,7 @@ PyObject* sum_places(PyObject*, PyObject* args) {
 }
 
 PyMethodDef methods[] = {
-    {"sum_places", sum_places, METH_VARARGS, "The gradient of a convolution by its weight."},
+    {"sum_places", separate<sum_places, 2>, METH_VARARGS, "The gradient of a convolution by its weight."},
     {nullptr, nullptr, 0, nullptr},
 };
 

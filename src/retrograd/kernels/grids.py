@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from retrograd.kernels.overlap import separate
+
 CACHE = 1 << 17  # elements that are worked on at a time
 WIDE = 256  # columns that make a matrix product efficient
 
@@ -203,6 +205,7 @@ def _grouped(y, groups, block):
 # ------------------------------------------------------------------------------------------------------ the kernels
 
 
+@separate(1)
 def sum_windows(plan, x, w, bias, out):
     """Fill the images `out` (n, o, *out) from x (n, c, *sizes) and w (groups, o of one, c of one, *kernel).
 
@@ -255,6 +258,7 @@ def _add_scaled_runs(plan, grid, taps, block, out):
             out += term
 
 
+@separate(2)
 def sum_places(plan, x, y, out, groups):
     """Fill the weight `out` (o, c / groups, *kernel) from images x (n, c, *sizes) and y (n, o, *out).
 

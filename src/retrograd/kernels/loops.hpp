@@ -13,6 +13,7 @@
 #include <numpy/ndarrayobject.h>
 #include <numpy/ufuncobject.h>
 
+#include <algorithm>
 #include <cfenv>
 #include <new>
 
@@ -64,10 +65,30 @@ bool released(F work) {
     return enough;
 }
 
+// Whether the result, the last operand, shares memory with another one other than element by element.  NumPy copies such
+// operands, except where reading stays ahead of writing in a loop from the first element to the last one.
+template <int operands>
+bool ahead(char** args, npy_intp n, const npy_intp* steps) {
+    constexpr int out = operands - 1;
+    const auto range = [=](int k) { return std::minmax(args[k], args[k] + (n - 1) * steps[k]); };
+    const auto [first, last] = range(out);
+    for (int k = 0; k < out; k++) {
+        if (args[k] == args[out] && steps[k] == steps[out]) continue;
+        const auto [begin, end] = range(k);
+        if (begin <= last && first <= end) return true;
+    }
+    return false;
+}
+
 // A loop whose outer dimension several threads share.  `of_rows`: each place of it has dimensions[1] numbers.
 template <PyUFuncGenericFunction serial, int operands, bool of_rows>
 void shared(char** args, const npy_intp* dimensions, const npy_intp* steps, void* data) {
     static_assert(operands <= MOST_OPERANDS, "a wider kernel needs a wider table");
+    if (!of_rows && ahead<operands>(args, dimensions[0], steps)) {
+        serial(args, dimensions, steps, data);
+        std::feclearexcept(FE_ALL_EXCEPT);
+        return;
+    }
     npy_intp each = of_rows && dimensions[1] > 0 ? dimensions[1] : 1;
     share(dimensions[0], ENOUGH / each, [=](npy_intp begin, npy_intp end) {
         char* there[operands];

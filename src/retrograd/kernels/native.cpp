@@ -25,6 +25,15 @@ void guarded(char** args, const npy_intp* dimensions, const npy_intp* steps, voi
 
 PyUFuncGenericFunction loops[2] = {guarded, guarded};
 
+// Lets NumPy copy operands of a generalised ufunc that share memory with a result.  By default it trusts that an operand
+// with exactly the memory of a result is read element by element, which is false where rows become numbers: NumPy's
+// matmul has these flags too.
+void copy_overlap(PyUFuncObject* ufunc) {
+    constexpr npy_uint32 of_results = NPY_ITER_WRITEONLY | NPY_ITER_UPDATEIFCOPY | NPY_ITER_ALIGNED | NPY_ITER_ALLOCATE |
+                                      NPY_ITER_NO_BROADCAST | NPY_ITER_NO_SUBTYPE;
+    for (int i = ufunc->nin; i < ufunc->nargs; i++) ufunc->op_flags[i] = of_results;
+}
+
 bool add(PyObject* module, const Kernel& k) {
     // NumPy keeps the pointers: types and loops live as long as the module.
     int operands = static_cast<int>(std::strlen(k.types));
@@ -40,6 +49,7 @@ bool add(PyObject* module, const Kernel& k) {
     PyObject* ufunc = PyUFunc_FromFuncAndDataAndSignature(
         loops, own, types, 2, k.inputs, operands - k.inputs, PyUFunc_None, k.name,
         "", 0, k.signature);
+    if (ufunc && k.signature) copy_overlap(reinterpret_cast<PyUFuncObject*>(ufunc));
     return ufunc && PyModule_AddObject(module, k.name, ufunc) == 0;
 }
 
@@ -58,9 +68,17 @@ PyObject* set_num_threads(PyObject*, PyObject* most) {
     Py_RETURN_NONE;
 }
 
+PyObject* set_grain(PyObject*, PyObject* least) {
+    Py_ssize_t size = PyLong_AsSsize_t(least);
+    if (size == -1 && PyErr_Occurred()) return nullptr;
+    set_grain_size(size);
+    Py_RETURN_NONE;
+}
+
 PyMethodDef methods[] = {
     {"get_num_threads", get_num_threads, METH_NOARGS, "How many threads work on one large array, at most."},
     {"set_num_threads", set_num_threads, METH_O, "Let at most so many threads work on one large array."},
+    {"set_grain_size", set_grain, METH_O, "Share work in pieces of at least this size, for tests; see pool.hpp."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -78,6 +96,80 @@ retrograd::Table retrograd::table_of(PyObject* plan) {
     if (PyArray_Check(table) && is(array, NPY_INT64, 1)) return {static_cast<npy_int64*>(PyArray_DATA(array)), PyArray_SIZE(array)};
     PyErr_SetString(PyExc_ValueError, "a plan with a table expected");
     return {nullptr, 0};
+}
+
+namespace {
+
+// The memory from the first to the last byte of an array.
+struct Extent {
+    const char *begin = nullptr, *end = nullptr;
+
+    explicit Extent(PyObject* given) {
+        if (!PyArray_Check(given)) return;
+        PyArrayObject* array = reinterpret_cast<PyArrayObject*>(given);
+        if (PyArray_SIZE(array) == 0) return;
+        begin = PyArray_BYTES(array), end = begin + PyArray_ITEMSIZE(array);
+        for (int d = 0; d < PyArray_NDIM(array); d++) {
+            const npy_intp reach = (PyArray_DIM(array, d) - 1) * PyArray_STRIDE(array, d);
+            (reach < 0 ? begin : end) += reach;
+        }
+    }
+    bool meets(const Extent& other) const { return begin < other.end && other.begin < end; }
+};
+
+// Whether two arrays have an element in common: 1 or 0, or -1 with an error. NumPy decides where their extents meet.
+int share_memory(PyObject* a, PyObject* b) {
+    if (!Extent(a).meets(Extent(b))) return 0;
+    PyObject* numpy = PyImport_ImportModule("numpy");
+    PyObject* answer = numpy ? PyObject_CallMethod(numpy, "shares_memory", "OO", a, b) : nullptr;
+    const int known = answer ? PyObject_IsTrue(answer) : -1;
+    Py_XDECREF(answer);
+    Py_XDECREF(numpy);
+    return known;
+}
+
+// Replaces an array in a tuple by a copy.
+bool copy_item(PyObject* items, Py_ssize_t k) {
+    PyObject* copy = PyArray_NewCopy(reinterpret_cast<PyArrayObject*>(PyTuple_GET_ITEM(items, k)), NPY_KEEPORDER);
+    return copy && PyTuple_SetItem(items, k, copy) == 0;
+}
+
+// Replaces operands in a tuple that share memory with results, the last items, by copies.
+bool copy_overlapping(PyObject* items, Py_ssize_t first) {
+    for (Py_ssize_t j = first; j < PyTuple_GET_SIZE(items); j++)
+        for (Py_ssize_t k = 0; k < j; k++) {
+            const int shared = share_memory(PyTuple_GET_ITEM(items, k), PyTuple_GET_ITEM(items, j));
+            if (shared == 1 && k >= first) PyErr_SetString(PyExc_ValueError, "the results share memory with each other");
+            if (shared < 0 || (shared == 1 && (k >= first || !copy_item(items, k)))) return false;
+        }
+    return true;
+}
+
+// Whether the extent of one of the results, the last items, meets that of an item before it.
+bool any_meet(PyObject* items, Py_ssize_t first) {
+    for (Py_ssize_t j = first; j < PyTuple_GET_SIZE(items); j++) {
+        const Extent result(PyTuple_GET_ITEM(items, j));
+        for (Py_ssize_t k = 0; result.begin && k < j; k++)
+            if (Extent(PyTuple_GET_ITEM(items, k)).meets(result)) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+PyObject* retrograd::without_overlap(PyObject* args, int results) {
+    const Py_ssize_t count = PyTuple_GET_SIZE(args), first = std::max<Py_ssize_t>(0, count - results);
+    Py_INCREF(args);
+    if (!any_meet(args, first)) return args;
+    PyObject* own = PyTuple_New(count);
+    for (Py_ssize_t k = 0; own && k < count; k++) {
+        Py_INCREF(PyTuple_GET_ITEM(args, k));
+        PyTuple_SET_ITEM(own, k, PyTuple_GET_ITEM(args, k));
+    }
+    Py_DECREF(args);
+    if (own && copy_overlapping(own, first)) return own;
+    Py_XDECREF(own);
+    return nullptr;
 }
 
 PyObject* retrograd::refused(const char* name) {

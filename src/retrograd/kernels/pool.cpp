@@ -139,6 +139,7 @@ private:
 
 std::atomic<Pool*> pool{nullptr};
 std::atomic<int> limit{0};  // 0: nobody has said
+std::atomic<std::ptrdiff_t> grain{0};  // 0: what each kernel asks for
 
 // After a fork the child has none of the threads, and locks in whatever state they were: it starts anew.
 #if !defined(_WIN32)
@@ -160,12 +161,21 @@ int usual() {
     return count > 0 ? count : static_cast<int>(std::thread::hardware_concurrency());
 }
 
+void backwards(std::ptrdiff_t n, std::ptrdiff_t size, Body body, void* context) {
+    for (std::ptrdiff_t begin = (n - 1) / size * size; begin >= 0; begin -= size)
+        body(context, begin, n - begin < size ? n : begin + size);
+}
+
 int within(int count) { return count < 1 ? 1 : count > MOST ? MOST : count; }
 
 }  // namespace
 
 void share(std::ptrdiff_t n, std::ptrdiff_t least, Body body, void* context) {
     if (n <= 0) return;
+    if (std::ptrdiff_t forced = grain.load(std::memory_order_relaxed)) {
+        if (forced < 0) return backwards(n, -forced, body, context);
+        least = forced;
+    }
     std::ptrdiff_t pieces = n / (least < 1 ? 1 : least), threads = pieces < 2 ? 1 : retrograd_get_num_threads();
     if (threads > pieces) threads = pieces;
     if (threads > 1) {
@@ -181,6 +191,8 @@ void share(std::ptrdiff_t n, std::ptrdiff_t least, Body body, void* context) {
     }
     body(context, 0, n);
 }
+
+void set_grain_size(std::ptrdiff_t least) { grain.store(least, std::memory_order_relaxed); }
 
 }  // namespace retrograd
 

@@ -23,3 +23,11 @@ void share(std::ptrdiff_t n, std::ptrdiff_t least, F work) {
 // At most so many threads work on one array, the caller's included; by these names threadpoolctl finds them.
 extern "C" int retrograd_get_num_threads();
 extern "C" void retrograd_set_num_threads(int most);
+
+namespace retrograd {
+
+// For tests: replaces every kernel's `least` by this grain size, so that threads share small arrays as well; 0 restores it.
+// Of a negative size, the caller does all pieces by itself from the last to the first: results must not depend on that.
+void set_grain_size(std::ptrdiff_t least);
+
+}  // namespace retrograd

@@ -259,11 +259,11 @@ PyObject* window_sums(PyObject*, PyObject* args) { return summed(args, false); }
 PyObject* window_sums_back(PyObject*, PyObject* args) { return summed(args, true); }
 
 PyMethodDef methods[] = {
-    {"window_maxima", window_maxima, METH_VARARGS, "The largest numbers in windows."},
-    {"window_places", window_places, METH_VARARGS, "Where the largest numbers in windows are."},
-    {"window_maxima_back", window_maxima_back, METH_VARARGS, "Numbers added where the largest in windows are."},
-    {"window_sums", window_sums, METH_VARARGS, "Sums over windows."},
-    {"window_sums_back", window_sums_back, METH_VARARGS, "Numbers added to all places of windows."},
+    {"window_maxima", separate<window_maxima, 1>, METH_VARARGS, "The largest numbers in windows."},
+    {"window_places", separate<window_places, 1>, METH_VARARGS, "Where the largest numbers in windows are."},
+    {"window_maxima_back", separate<window_maxima_back, 1>, METH_VARARGS, "Numbers added where the largest in windows are."},
+    {"window_sums", separate<window_sums, 1>, METH_VARARGS, "Sums over windows."},
+    {"window_sums_back", separate<window_sums_back, 1>, METH_VARARGS, "Numbers added to all places of windows."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -96,12 +96,6 @@ namespace {
 
 template <class T>
 void multiply_one(Product of) {
-    std::unique_ptr<T[]> own;
-    if (of.a.at == of.out.at) {  // NumPy copies what overlaps, but for an operand that is the result
-        own.reset(new T[of.m * of.k]);
-        copy_rows(of.a, of.m, of.k, T(1), own.get(), of.k, of.m);
-        of.a = {reinterpret_cast<char*>(own.get()), of.k * npy_intp(sizeof(T)), sizeof(T)};
-    }
     if (of.k == 0) {
         for (npy_intp i = 0; i < of.m; i++)
             for (npy_intp j = 0; j < of.n; j++) of.out.number<T>(i, j) = 0;

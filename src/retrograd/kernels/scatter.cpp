@@ -218,9 +218,9 @@ PyObject* sum_along(PyObject*, PyObject* args) {
 }
 
 PyMethodDef methods[] = {
-    {"sum_rows", sum_rows, METH_VARARGS, "Sums of the rows that go to one place."},
-    {"take_along", take_along, METH_VARARGS, "The elements at places along a dimension."},
-    {"sum_along", sum_along, METH_VARARGS, "Sums of the elements that go to one place along a dimension."},
+    {"sum_rows", separate<sum_rows, 1>, METH_VARARGS, "Sums of the rows that go to one place."},
+    {"take_along", separate<take_along, 1>, METH_VARARGS, "The elements at places along a dimension."},
+    {"sum_along", separate<sum_along, 1>, METH_VARARGS, "Sums of the elements that go to one place along a dimension."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -161,10 +161,10 @@ PyObject* method(PyObject*, PyObject* args) {
 }
 
 PyMethodDef methods[] = {
-    {"segment_sum", method<SUM>, METH_VARARGS, "Sums of the rows of each segment."},
-    {"segment_max", method<MAX>, METH_VARARGS, "The largest of the rows of each segment."},
-    {"segment_softmax", method<SOFTMAX>, METH_VARARGS, "Softmax over the rows of each segment."},
-    {"segment_log_softmax", method<LOG_SOFTMAX>, METH_VARARGS, "Its logarithm."},
+    {"segment_sum", separate<method<SUM>, 1>, METH_VARARGS, "Sums of the rows of each segment."},
+    {"segment_max", separate<method<MAX>, 1>, METH_VARARGS, "The largest of the rows of each segment."},
+    {"segment_softmax", separate<method<SOFTMAX>, 1>, METH_VARARGS, "Softmax over the rows of each segment."},
+    {"segment_log_softmax", separate<method<LOG_SOFTMAX>, 1>, METH_VARARGS, "Its logarithm."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -38,4 +38,17 @@ inline int type_of(PyArrayObject* a) { return PyArray_TYPE(a) == NPY_FLOAT ? NPY
 // Null, with the error that a method's arrays do not fit it.
 PyObject* refused(const char* name);
 
+// The arguments of a method, of which the last `results` are written to, with copies of operands that share memory with
+// those; a new reference. Null, with an error, where results share memory with each other.
+PyObject* without_overlap(PyObject* args, int results);
+
+// A method that may read its operands in any order while it writes to its last `results` arguments.
+template <PyCFunction method, int results>
+PyObject* separate(PyObject* module, PyObject* args) {
+    PyObject* given = without_overlap(args, results);
+    PyObject* out = given ? method(module, given) : nullptr;
+    Py_XDECREF(given);
+    return out;
+}
+
 }  // namespace retrograd

@@ -8,6 +8,7 @@ from retrograd.kernels.attention_twins import attend as attend
 from retrograd.kernels.attention_twins import attend_grad as attend_grad
 from retrograd.kernels.grids import sum_places as sum_places
 from retrograd.kernels.grids import sum_windows as sum_windows
+from retrograd.kernels.overlap import separate as _separate
 from retrograd.kernels.windows import window_maxima as window_maxima
 from retrograd.kernels.windows import window_maxima_back as window_maxima_back
 from retrograd.kernels.windows import window_places as window_places
@@ -260,8 +261,7 @@ def lstm_grad(gh, gc, xi, xf, xg, xo, hi, hf, hg, ho, before, out):
     top = np.tanh(f * before + i * g)
     gc = gc + gh * o * (1 - top * top)
     found = gc * g * (i * (1 - i)), gc * before * (f * (1 - f)), gc * i * (1 - g * g), gh * top * (o * (1 - o)), gc * f
-    for to, part in zip(out, found, strict=True):
-        to[...] = part
+    _write(out, *found)
     return out
 
 
@@ -281,8 +281,7 @@ def gru_grad(g, xr, xz, xn, hr, hz, hn, h, out):
     n = np.tanh(xn + r * hn)
     of_new = g * (1 - z) * (1 - n * n)
     found = of_new * hn * (r * (1 - r)), g * (h - n) * (z * (1 - z)), of_new, of_new * r, g * z
-    for to, part in zip(out, found, strict=True):
-        to[...] = part
+    _write(out, *found)
     return out
 
 
@@ -300,8 +299,9 @@ def momentum(p, g, b, sign, decay, kept, taken, far, further, out):
     b becomes kept b + taken d, and p goes back by far d + further b.
     """
     d = _downhill(p, g, sign, decay)
-    np.add(b * kept, d * taken, out=out[1])
-    np.subtract(p, _part(far, d) + further * out[1], out=out[0])
+    total = b * kept
+    total += d * taken
+    _write(out, p - (_part(far, d) + further * total), total)
 
 
 def adam(p, g, m, v, sign, decay, left, beta1, beta2, rest1, rest2, eps, step, out):
@@ -309,15 +309,15 @@ def adam(p, g, m, v, sign, decay, left, beta1, beta2, rest1, rest2, eps, step, o
 
     p becomes left p - step m / (sqrt(v) + eps); rest1 and rest2 are what the betas leave to d.
     """
-    _moments(_downhill(p, g, sign, decay), m, v, beta1, beta2, rest1, rest2, out)
-    _along(p, left, out[2], eps, step, out)
+    mean, square = _moments(_downhill(p, g, sign, decay), m, v, beta1, beta2, rest1, rest2)
+    _write(out, _along(p, left, mean, square, eps, step), mean, square)
 
 
 def amsgrad(p, g, m, v, largest, sign, decay, left, beta1, beta2, rest1, rest2, eps, step, out):
     """`adam` with the largest v so far as divisor, the fourth of out."""
-    _moments(_downhill(p, g, sign, decay), m, v, beta1, beta2, rest1, rest2, out)
-    np.maximum(largest, out[2], out=out[3])
-    _along(p, left, out[3], eps, step, out)
+    mean, square = _moments(_downhill(p, g, sign, decay), m, v, beta1, beta2, rest1, rest2)
+    most = np.maximum(largest, square)
+    _write(out, _along(p, left, mean, most, eps, step), mean, square, most)
 
 
 def _part(factor, x):
@@ -329,13 +329,22 @@ def _downhill(p, g, sign, decay):
     return sign * g + _part(decay, p)
 
 
-def _moments(d, m, v, beta1, beta2, rest1, rest2, out):
-    np.add(m * beta1, d * rest1, out=out[1])
-    np.add(v * beta2, d * d * rest2, out=out[2])
+def _moments(d, m, v, beta1, beta2, rest1, rest2):
+    mean = m * beta1
+    mean += d * rest1
+    square = v * beta2
+    square += d * d * rest2
+    return mean, square
 
 
-def _along(p, left, divisor, eps, step, out):
-    np.subtract(p * left, step * (out[1] / (np.sqrt(divisor) + eps)), out=out[0])
+def _along(p, left, mean, divisor, eps, step):
+    return p * left - step * (mean / (np.sqrt(divisor) + eps))
+
+
+def _write(out, *results):
+    """Write results when all operands have been read, since they may have the memory of any operand."""
+    for to, result in zip(out, results, strict=True):
+        to[...] = result
 
 
 # ------------------------------------------------------------------------------------------------------ of rows
@@ -439,6 +448,7 @@ _FEW_COLUMNS = 8  # are added one by one: that needs no places of single element
 _BLOCK = 1 << 16  # so many places of single elements at a time stay in the cache
 
 
+@_separate(1)
 def sum_rows(rows, ids, out):
     """out[b, i] becomes the sum of those rows[b, j] whose ids[j] is i; False where one names no row.
 
@@ -473,6 +483,7 @@ def take_along(x, index, out):
     return True
 
 
+@_separate(1)
 def sum_along(values, index, out):
     """out[b, i, c] becomes the sum of the values[b, j, c] with index[b, j, c] = i; False where one names no place."""
     if not _there(index, out.shape[1]):
@@ -492,11 +503,13 @@ def _there(ids, size):
 # ------------------------------------------------------------------------------------------------ of segments
 
 
+@_separate(1)
 def segment_sum(x, offsets, out):
     """out[b, k] becomes the sum of the rows of x[b] from offsets[k] up to offsets[k + 1]; 0 of none."""
     _reduced(np.add, x, offsets, 0, out)
 
 
+@_separate(1)
 def segment_max(x, offsets, out):
     """out[b, k] becomes the largest of the rows of x[b] from offsets[k] up to offsets[k + 1]; -inf of none."""
     _reduced(np.maximum, x, offsets, -np.inf, out)
@@ -509,12 +522,14 @@ def _reduced(ufunc, x, offsets, nothing, out):
         out[:, there] = ufunc.reduceat(x, offsets[:-1][there], axis=1)
 
 
+@_separate(1)
 def segment_softmax(x, offsets, out):
     """out becomes exp(x) / sum(exp(x)) over the rows of x[b] from one offset to the next."""
     np.exp(_shifted(x, offsets, out), out=out)
     out /= _each(np.add, out, offsets)
 
 
+@_separate(1)
 def segment_log_softmax(x, offsets, out):
     """out becomes the logarithm of `segment_softmax`."""
     _shifted(x, offsets, out)
@@ -542,3 +557,7 @@ def get_num_threads():
 
 def set_num_threads(most):
     """There is nothing to set."""
+
+
+def set_grain_size(least):
+    """Nothing is shared among threads."""

@@ -42,8 +42,9 @@ MOMENTUM(float)
 MOMENTUM(double)
 
 // What both kinds of Adam do with p, g, m, v and nine numbers: sign and decay of the gradient, what is left of p, both
-// betas and what they leave, eps, the step.  `DIVISOR` says what p's step is divided by, but for eps.
-#define MOMENTS(DIVISOR)                                                                                  \
+// betas and what they leave, eps, the step.  `DIVISOR` is the square that p's step is divided by; `WRITE_MORE` comes after
+// all operands are read, since any result may have the memory of any of them.
+#define MOMENTS(DIVISOR, WRITE_MORE)                                                                                  \
     const auto *p = given.in[0], *g = given.in[1], *m = given.in[2], *v = given.in[3], *set = given.set;  \
     const auto sign = set[0], decay = set[1], left = set[2], beta1 = set[3], beta2 = set[4];              \
     const auto rest1 = set[5], rest2 = set[6], eps = set[7], step = set[8];                               \
@@ -56,16 +57,17 @@ MOMENTUM(double)
         new_p[i] = p[i] * left - step * (mean / (std::sqrt(most) + eps));                                 \
         new_m[i] = mean;                                                                                  \
         new_v[i] = square;                                                                                \
+        WRITE_MORE;                                                                                       \
     }
 
-KERNEL(adam, float, 4, 9, 3) { MOMENTS(square) }
-KERNEL(adam, double, 4, 9, 3) { MOMENTS(square) }
+KERNEL(adam, float, 4, 9, 3) { MOMENTS(square, ) }
+KERNEL(adam, double, 4, 9, 3) { MOMENTS(square, ) }
 
 // Besides, the largest square so far, the fifth array and the fourth result; NaN is larger than all.
 #define LARGEST                                                            \
     const auto* old = given.in[4];                                         \
     auto* top = given.out[3];                                              \
-    MOMENTS((top[i] = square > old[i] || square != square ? square : old[i]))
+    MOMENTS((square > old[i] || square != square ? square : old[i]), top[i] = most)
 
 KERNEL(amsgrad, float, 5, 9, 4) { LARGEST }
 KERNEL(amsgrad, double, 5, 9, 4) { LARGEST }

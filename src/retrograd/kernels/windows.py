@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from retrograd.kernels.overlap import separate
+
 
 class Windows(NamedTuple):
     """Windows of the last dimensions of images of one size."""
@@ -60,6 +62,7 @@ def window_places(plan, x, out):
     out[...] = max_places(x, plan.windows)
 
 
+@separate(1)
 def window_maxima_back(plan, g, x, out):
     """Fill the images `out` with what each window is given, where its largest number is, added up."""
     places = max_places(x, plan.windows).reshape(len(x), -1)

@@ -1,0 +1,163 @@
+"""Results may share memory with operands: every kernel, every pair of the two, exhaustively for small arrays."""
+
+import functools
+import itertools
+import re
+
+import numpy as np
+import pytest
+
+from retrograd import kernels
+from retrograd.kernels import chosen, twins
+
+from .calls import EACH
+
+N = 2  # the size of every core dimension: operands and results of different dimensions then have equal shapes
+LONG = 35  # numbers of a ufunc without core dimensions: several vectors of each width, and a rest
+SHIFTS = (-2, -1, 0, 1, 2)  # from the first element of an operand to that of a result
+GUARD = 64  # bytes around them
+IGNORED = -100  # of classes
+VIEWS = ("contiguous", "operand reversed", "both reversed", "result transposed")
+RUNS = {  # threads, the grain size, and the dtype of ufuncs
+    "whole": (1, 0, "f"),
+    "whole double": (1, 0, "d"),
+    "by threads": (3, 1, "d"),
+    "backwards": (1, -1, "f"),
+}
+MODULES = [twins, chosen] if kernels.compiled else [twins]
+UFUNCS = [name for name, found in vars(chosen).items() if isinstance(found, np.ufunc)] if kernels.compiled else []
+PRESET = {("attend_grad", 3): "must hold zeros before the call, which stay where no query looks"}
+WRITING = [  # twins of ufuncs that take `out`: of so many arrays and numbers, with so many results
+    ("descent", 2, 3, 1),
+    ("momentum", 3, 6, 2),
+    ("adam", 4, 9, 3),
+    ("amsgrad", 5, 9, 4),
+    ("lstm_grad", 11, 0, 5),
+    ("gru_grad", 8, 0, 5),
+]
+
+
+@pytest.fixture(params=RUNS.values(), ids=RUNS, autouse=True)
+def dtype(request):
+    """Share work in pieces, by threads or by the caller alone from the last to the first."""
+    before = kernels.get_num_threads()
+    threads, grain_size, dtype = request.param
+    kernels.set_num_threads(threads)
+    kernels.set_grain_size(grain_size)
+    yield dtype
+    kernels.set_grain_size(0)
+    kernels.set_num_threads(before)
+
+
+class Kernel:
+    """Arrays for the operands and the results of a ufunc."""
+
+    def __init__(self, ufunc, types):
+        self.elementwise, self.inputs, self.types = ufunc.signature is None, ufunc.nin, types.replace("->", "")
+        dims = re.findall(r"\(([^)]*)\)", ufunc.signature or "()" * ufunc.nargs)
+        self.core = [(N,) * len(re.findall(r"\w+", each)) for each in dims]
+
+    def fronts(self):
+        """Loop dimensions of the results, of the operand that shares memory, and of the other operands."""
+        for front in [(LONG,), (N, N)] if self.elementwise else [(), (N,), (N, N)]:
+            for cut in range(len(front) + 1):
+                yield from ((front, front[cut:], others) for others in sorted({front, ()}))
+
+    def operand(self, k, front):
+        """Random numbers; integers are the classes of rows, or the class that is ignored."""
+        r, shape, type = np.random.default_rng(k), (*front, *self.core[k]), self.types[k]
+        if type == "l":
+            return np.full(shape, IGNORED) if k == 2 else r.integers(0, N, shape)
+        return r.uniform(-1, 1, shape) > 0 if type == "?" else r.uniform(0.1, 2, shape).astype(type)
+
+    def results(self, front):
+        pairs = zip(self.core[self.inputs :], self.types[self.inputs :], strict=True)
+        return [np.zeros((*front, *core), type) for core, type in pairs]
+
+    def calls(self):
+        """Operands and results, and which operand shares its memory."""
+        for k, (front, own, others) in itertools.product(range(self.inputs), self.fronts()):
+            operands = [self.operand(i, own if i == k else others) for i in range(self.inputs)]
+            yield k, operands, self.results(front)
+
+
+def together(operand, result, shift, views):
+    """An operand and a result like these in one memory, the result `shift` of its elements behind the operand."""
+    memory = np.full(2 * GUARD + operand.nbytes + result.nbytes, 1, np.uint8)
+    x = np.ndarray(operand.shape, operand.dtype, memory, GUARD)
+    shape = result.shape[::-1] if views == "result transposed" else result.shape
+    y = np.ndarray(shape, result.dtype, memory, GUARD + shift * result.itemsize)
+    x = x[..., ::-1] if "reversed" in views and x.ndim else x
+    y = y[..., ::-1] if views == "both reversed" and y.ndim else y
+    x[...] = operand
+    return x, y.T if views == "result transposed" else y
+
+
+def same(got, expected):
+    """Whether arrays agree; vectors and the rest behind them may round differently."""
+    tolerance = 1e-5 if expected.dtype == np.float32 else 1e-13
+    return (got == expected).all() or np.allclose(got, expected, tolerance, tolerance)
+
+
+def differing(call, k, operands, results, views=VIEWS, skipped=()):
+    """Each way of sharing the memory of operand k with a result after which some result differs."""
+    expected = [np.zeros_like(x) for x in results]
+    call(operands, expected)
+    for j, shift, view in itertools.product(set(range(len(results))).difference(skipped), SHIFTS, views):
+        given, out = list(operands), [np.zeros_like(x) for x in results]
+        given[k], out[j] = together(operands[k], results[j], shift, view)
+        call(given, out)
+        if not all(map(same, out, expected)):
+            yield f"result {j} {results[j].shape}, {shift} behind operand {k} {operands[k].shape}, {view}"
+
+
+@pytest.mark.parametrize("name", UFUNCS)
+def test_results_of_ufuncs_may_share_memory_with_operands(name, dtype):
+    ufunc = getattr(chosen, name)
+    kernel = Kernel(ufunc, next(types for types in ufunc.types if types[-1] == dtype))
+    for k, operands, results in kernel.calls():
+        assert list(differing(lambda given, out: ufunc(*given, out=tuple(out)), k, operands, results)) == []
+
+
+@pytest.mark.parametrize(("name", "arrays", "numbers", "results"), WRITING)
+def test_results_of_twins_may_share_memory_with_operands(name, arrays, numbers, results):
+    operands = list(np.random.default_rng(0).uniform(0.1, 2, (arrays, N, N)))
+    for k in range(arrays):
+        call = functools.partial(written_by_twin, getattr(twins, name), [0.5] * numbers)
+        assert list(differing(call, k, operands, [np.zeros((N, N))] * results)) == []
+
+
+def written_by_twin(twin, numbers, operands, out):
+    twin(*operands, *numbers, out=tuple(out))
+
+
+def arrays_of(arguments, written):
+    """The places of the operands and of the results among the arguments of a method."""
+    places = [k for k, argument in enumerate(arguments) if isinstance(argument, np.ndarray)]
+    first = len(arguments) - written
+    return [k for k in places if k < first], [k for k in places if k >= first]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+@pytest.mark.parametrize(("name", "arguments", "written"), EACH)
+def test_results_of_methods_may_share_memory_with_operands(module, name, arguments, written):
+    inputs, outputs = arrays_of(arguments, written)
+
+    def call(operands, out):
+        given = list(arguments)
+        for k, array in zip(inputs + outputs, [*operands, *out], strict=True):
+            given[k] = array
+        getattr(module, name)(*given)
+
+    operands, results = [arguments[k] for k in inputs], [arguments[k] for k in outputs]
+    skipped = [j for j in range(len(results)) if (name, j) in PRESET]
+    for k in range(len(operands)):
+        assert list(differing(call, k, operands, results, VIEWS[:1], skipped)) == []
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_results_that_share_memory_with_each_other_are_refused(module):
+    (arguments, _), *_ = (case for name, *case in EACH if name == "attend")
+    memory = np.zeros(100, np.float32)
+    with pytest.raises(ValueError, match="the results share memory with each other"):
+        module.attend(*arguments[:-2], memory[:30].reshape(2, 5, 3), memory[29:39].reshape(2, 5))
