@@ -17,7 +17,7 @@ from retrograd.core.gradfn import node
 from retrograd.core.hooks import conjugate
 from retrograd.core.level import is_recording
 from retrograd.core.record import kept, kept_output, packed
-from retrograd.core.tensor import View, alias, count_of, make, touch, version_of
+from retrograd.core.tensor import COPIED, View, alias, count_of, make, touch, version_of
 from retrograd.ops.family import cast_to, sum_to
 from retrograd.ops.mutate import adopt, check_history
 
@@ -433,7 +433,7 @@ def _output(ctx: FunctionCtx, args: tuple, result: Tensor) -> Tensor:
         return result
     if result._requires_grad or _is_among(result, args):
         return _shown(result)
-    if result._view is not None:
+    if result._view is not None and result._view.made != COPIED:
         result._view.made = IN_FUNCTION
     return result
 

@@ -178,6 +178,11 @@ class Structure:
             return np.arange(self.rows)
         return np.arange(self.rows) + np.repeat(self.starts - self.offsets[:-1], self.lengths)
 
+    def of(self, numbers):
+        """The structure of some components, in the same buffer."""
+        starts = self.offsets[:-1] if self.starts is None else self.starts
+        return Structure(self.sizes[numbers], starts[numbers])
+
     def components(self):
         """Of each row the number of its component."""
         return np.repeat(np.arange(len(self.sizes)), self.lengths)
@@ -300,7 +305,8 @@ class Ragged:
 
     def at(self, number):
         """What lies at a place along the first of the dimensions in front, of which there must be one."""
-        return Ragged(self.values[number], self.structure, self.axis, self.lead - 1)
+        values = self.values.at(number) if isinstance(self.values, Ragged) else self.values[number]
+        return Ragged(values, self.structure, self.axis, self.lead - 1)
 
     def item(self):
         """The one element of all components."""
@@ -371,13 +377,27 @@ def shape_over(shape, structure, axis, lead):
     row = lead + axis
     several = structure.sizes.shape[1]
     ragged = [RaggedSize(structure, column, axis, column + 1) for column in range(several)]
-    behind = [_numbered(size, several) if isinstance(size, RaggedSize) else size for size in shape[row + 1 :]]
+    behind = shape[row + 1 :] if structure.starts is None else _sizes_of_rows(shape[row + 1 :], structure.places())
+    behind = [_numbered(size, several) if isinstance(size, RaggedSize) else size for size in behind]
     return (*shape[:lead], len(structure), *shape[lead:row], *ragged, *behind)
 
 
 def _numbered(size, more):
     """A ragged size of the buffer's, behind more of them."""
     return RaggedSize(size.structure, size.column, size.axis, size.number + more)
+
+
+def _sizes_of_rows(sizes, rows):
+    """The sizes behind the rows of a buffer that is ragged itself, of some rows only: those in no hole."""
+    found, whole, part = [], None, None
+    for size in sizes:
+        if isinstance(size, RaggedSize):
+            if size.structure is not whole:
+                rows = rows if whole is None else part.places()
+                whole, part = size.structure, size.structure.of(rows)
+            size = RaggedSize(part.packed, size.column, size.axis, size.number)
+        found.append(size)
+    return found
 
 
 def structure_of(shapes):

@@ -12,11 +12,13 @@ from retrograd.core.op import Aside, OpBase, compounds, namespaces, registry
 from retrograd.core.record import record, record2
 from retrograd.core.source import PACKAGE, user_frame
 from retrograd.core.tensor import (
+    COPIED,
     INFERENCE,
     TensorBase,
     View,
     become_view,
     bottom,
+    copied_at,
     floating,
     make,
     plain,
@@ -128,9 +130,9 @@ def call2(op, a, b):
             t: TensorBase = known_tensor(a)  # noqa: F821
             if t.level is not None:
                 return call(op, (a, b), op.params)
-            x = t.value
             if t._view is not None:
                 follow(t)
+            x = t.value
             wanted = t._requires_grad
             if t.tag is not None:
                 cut = t.tag
@@ -138,9 +140,9 @@ def call2(op, a, b):
             u: TensorBase = known_tensor(b)  # noqa: F821
             if u.level is not None:
                 return call(op, (a, b), op.params)
-            y = u.value
             if u._view is not None:
                 follow(u)
+            y = u.value
             wanted = wanted or u._requires_grad
             if u.tag is not None:
                 cut = u.tag
@@ -254,7 +256,7 @@ def show(op, out, source, params, state):
     still follows the numbers.
     """
     if source.level is None or source.level is not out.level:
-        if op.differentiable:
+        if op.differentiable or (source._view is not None and source._view.made == COPIED):
             become_view(out, source, op, params, how_made(state))
         else:
             out.version = version_of(source)
@@ -264,7 +266,7 @@ def show(op, out, source, params, state):
 
 def would_show(op, view, params):
     """Whether an operator on a view of an array in row-major order would show that one's memory."""
-    if compound(view.base) is not None:
+    if view.made == COPIED or compound(view.base) is not None:
         return True
     array = empty(view.base.shape, view.base.dtype)
     for step, given in view.chain:
@@ -292,10 +294,27 @@ def follow(t):
     view: View = t._view
     if view.seen != t.version.rebased:
         base: TensorBase = view.base
-        if view.made and base._requires_grad:
+        if view.made == COPIED:
+            renew(t)
+        elif view.made and base._requires_grad:
             t._requires_grad = True  # but what records it refuses: see `record.stale`
         else:
             refresh(t)
+
+
+def renew(t):
+    """A copy of what its base shows is computed again if the memory of the base was written to since."""
+    view: View = t._view
+    base: TensorBase = view.base
+    seen = copied_at(t.version)
+    if view.seen == seen and seen != copied_at(INFERENCE):  # there, writes are not counted
+        return
+    view.seen = seen
+    with at(t.level, base._requires_grad):
+        now = remade(view)
+    t.value, t.tag = now.value, now.tag
+    if base._requires_grad and passes(view):
+        take(t, now)
 
 
 def refresh(t):

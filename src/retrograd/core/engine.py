@@ -11,7 +11,7 @@ from retrograd.core.aval import symbolic
 from retrograd.core.gradfn import GradFn
 from retrograd.core.hooks import of_leaves, run_after, run_before, run_tensor_hooks, some_leaf_is_watched
 from retrograd.core.level import at, current
-from retrograd.core.tensor import TensorBase, make, same_kind, touch
+from retrograd.core.tensor import COPIED, TensorBase, alias, make, same_kind, touch
 
 LARGE = 1 << 16  # bytes
 accumulating = threading.Lock()  # held while a .grad is added to: passes on several threads may share leaves
@@ -272,7 +272,7 @@ class Pass:
 
     def settle(self, leaf):
         """A leaf has had its last cotangent: its hooks run, and it is accumulated, or kept for the caller."""
-        g = self.arrived.pop(leaf)
+        g = unlinked(self.arrived.pop(leaf))
         hooks = leaf._hooks
         if hooks is not None:
             g = run_tensor_hooks(hooks, 0, g)
@@ -333,17 +333,26 @@ class Pass:
         """Keep the cotangent of a node that was asked for."""
         if fn.out_avals is None:
             if (fn, 0) in self.targets:
-                self.captured[fn, 0] = g
+                self.captured[fn, 0] = unlinked(g)
             return
         for number in range(len(g)):
             if (fn, number) in self.targets and g[number] is not None:
-                self.captured[fn, number] = g[number]
+                self.captured[fn, number] = unlinked(g[number])
+
+
+def unlinked(g):
+    """A gradient that is a copy of what another cotangent shows, without that link: it may be written to."""
+    if g._view is None or g._view.made != COPIED:
+        return g
+    out = alias(g, g._grad_fn)
+    out.version = None
+    return out
 
 
 def is_fresh(result, g):
     """Whether a rule's result is memory of its own.  The laws hold rules to: fresh memory, or a view of g."""
-    if result is g or type(g) is tuple or type(result.value) is not ndarray:
-        return False
+    if result is g or type(g) is tuple or type(result.value) is not ndarray or result._view is not None:
+        return False  # a copy that follows its base would be computed again
     return result.value is not g.value and result.value.base is None
 
 

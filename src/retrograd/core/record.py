@@ -4,6 +4,7 @@ from retrograd.core.dtype import is_differentiable
 from retrograd.core.gradfn import GradFn, Packed, VjpRule, node
 from retrograd.core.level import State, current
 from retrograd.core.tensor import (
+    COPIED,
     TensorBase,
     alias,
     count_of,
@@ -73,7 +74,7 @@ def edge_to(op, index, a):
 
 def stale(t):
     """Refuse a view of another's making whose base was written to since: it has no history that would be right."""
-    if t._view.seen != t.version.rebased:
+    if t._view.seen != t.version.rebased and t._view.made != COPIED:
         refuse_view(t._view.made, "this tensor is a view, and its base or another view of its base has been modified")
 
 

@@ -28,11 +28,16 @@ INFERENCE = Version()  # of all tensors made in inference mode: nothing is count
 INFERENCE.count = -1
 
 
+COPIED = "copied"  # `View.made` of a view that has a copy of the elements
+
+
 class View:
     """What a tensor that shows another's memory knows: the base, and the view operators that lead from it.
 
     `seen` is the `rebased` of the base whose history the view has.  `made` says why a recorded write is refused:
     "" (it is not), "no_grad", "inference", or the name of the function that returned several views at once.
+    COPIED is a view in name only: no array can show those elements, so the tensor has a copy of them.  It refuses
+    every write, and is computed again when the memory of its base has changed (`seen` then encodes the version).
     """
 
     __slots__ = ("base", "chain", "made", "seen")
@@ -190,7 +195,21 @@ def become_view(out, source, op, params, made):
     if known is None:
         out._view = View(source, step, made, out.version.rebased)
     else:
-        out._view = View(known.base, known.chain + step, known.made or made, out.version.rebased)
+        seen = known.seen if known.made == COPIED else out.version.rebased
+        out._view = View(known.base, known.chain + step, known.made or made, seen)
+
+
+def become_copy(out, source, op, params):
+    """The result of a view operator whose elements had to be copied: it follows its base, and refuses writes."""
+    out.version = version_of(source)
+    known: View = source._view
+    chain = ((op, params),) if known is None else (*known.chain, (op, params))
+    out._view = View(source if known is None else known.base, chain, COPIED, copied_at(out.version))
+
+
+def copied_at(version):
+    """The `View.seen` of a copy made at this version: negative, and so never a count of histories."""
+    return -2 - version.count
 
 
 def count_of(tensor):

@@ -12,6 +12,7 @@ from retrograd.backend.ragged import RaggedSizeError
 from retrograd.core import Definition, Op, registry
 from retrograd.core.dispatch import seen_whole
 from retrograd.nested.layout import is_nested
+from retrograd.nested.links import linked
 
 Rule = Callable[[Op, tuple, dict], Any]  # (op, args, params) -> result, or NotImplemented
 
@@ -104,7 +105,7 @@ def take_apart(op: Op, args: tuple, params: dict) -> Any:
                 raise
         else:
             if out is not NotImplemented:
-                return out
+                return linked(op, args[0], params, out)
     assert said is not None
     raise said
 

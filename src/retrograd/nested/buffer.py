@@ -4,11 +4,13 @@ They alone take ragged arrays.  Every other operator on a nested tensor is made 
 which are plain tensors and have all their rules already.
 """
 
+from typing import Any
+
 from retrograd.backend import ragged
 from retrograd.backend.ragged import Ragged, Structure
 from retrograd.backend.slicing import reach
 from retrograd.core import Aval, Tensor, call, namespaces, op, registry
-from retrograd.nested.layout import Layout, layout, layout_of
+from retrograd.nested.layout import Layout, is_nested, layout, layout_of
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import View
 
@@ -64,13 +66,23 @@ class from_values(View, linear="buffer", whole=True):
         rows = values(packed(g))
         if structure.starts is None:
             return rows
-        return registry["index_sum"](rows, as_tensor(structure.places()), dim=row, size=buffer_aval.shape[row])
+        return _added(rows, structure.places(), buffer_aval.shape, row)
 
     def stacked(whole, *, structure, axis, lead):
         return (("nested.from_values", {"structure": structure, "axis": axis, "lead": lead + 1}),)
 
     def samples(r):
         yield (r(5, 2),), {"structure": ragged.structure_of([(3, 2), (2, 2)])[0], "axis": 0, "lead": 0}
+
+
+def _added(rows: Tensor, places: Any, shape: tuple, row: int) -> Tensor:
+    """Return zeros of a buffer's shape with rows added at places; rows that are sets stay sets."""
+    if not is_nested(rows):
+        out: Tensor = registry["index_sum"](rows, as_tensor(places), dim=row, size=shape[row])
+        return out
+    known = layout_of(shape)
+    inner = _added(values(packed(rows)), known.structure.of(places).places(), buffer_shape(known, shape), known.row)
+    return like(known, inner)
 
 
 def buffer_shape(known: Layout, shape: tuple) -> tuple:

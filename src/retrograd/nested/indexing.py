@@ -118,6 +118,9 @@ def _some(x: Tensor, key: slice) -> Tensor:
         return x
     if step == 1:
         return batch_part(x, first, max(first, last))
+    if not known.several:  # rows are components: a strided slice of them leaves no holes
+        rows = registry["slice"](values(x), spec=(*(WHOLE,) * known.row, key))
+        return over(rows, slicing.some_components(known.structure, key).packed, known.axis, known.lead)
     return over(values(x), slicing.some_components(known.structure, key), known.axis, known.lead)
 
 

@@ -361,9 +361,9 @@ def _diagonal(op: Op, args: tuple, params: dict) -> Any:
     return over(call(op, (values(x),), params), known.structure, known.axis + lead - row, known.lead - lead)
 
 
-@composed("view_as_real")
-def _as_real(op: Op, args: tuple, params: dict) -> Any:
-    """The buffer's parts."""
+@composed("detach", "view_as_real")
+def _of_the_buffer(op: Op, args: tuple, params: dict) -> Any:
+    """The buffer outside the graph, or its parts."""
     return over_same(op, args[0], params)
 
 

@@ -7,6 +7,7 @@ from retrograd.core import Tensor, registry
 from retrograd.nested.buffer import like, packed, values
 from retrograd.nested.elementwise import beside, check_alike
 from retrograd.nested.layout import Layout, is_nested, layout
+from retrograd.nested.links import is_view_of
 from retrograd.ops.create import as_tensor
 from retrograd.ops.data import operand
 from retrograd.ops.family import broadcast_shapes
@@ -49,7 +50,7 @@ def refuse(name: str, x: Tensor, src: Any) -> None:
 
 def _between_holes(name: str, x: Tensor, buffer: Tensor, rows: Any, known: Layout) -> None:
     """Write rows to where the components lie in a buffer that has more; one node is recorded for all of them."""
-    shape = (*buffer.shape[: known.row], known.structure.rows, *buffer.shape[known.row + 1 :])
+    shape = (*buffer.shape[: known.row], known.structure.rows, *x.shape[known.ragged.stop :])
     if broadcast_shapes(name, [shape, rows.shape]) != shape:
         refuse(name, x, rows)
     set_item(buffer, (*(slice(None),) * known.row, as_tensor(known.structure.places())), rows)
@@ -68,18 +69,12 @@ def write_item(x: Tensor, key: Any, value: Any) -> None:
         return
     spec, ids = static_index(x, key if isinstance(key, tuple) else (key,))
     window = None if ids else indexed(x, ids, spec)
-    if window is not None and _shows(window, x):
+    if window is not None and is_view_of(window, x):
         _check_kind(window, value)
         write_into(ITEM, window, without_leading_ones(value, window.ndim))
         return
     check_write(ITEM, x, value)
     _into_places(x, indexed(_numbered(x), ids, spec), value)
-
-
-def _shows(window: Tensor, x: Tensor) -> bool:
-    """Whether a tensor is a view of what x is, or of what x is a view of."""
-    base = x if x._view is None else x._view.base
-    return window._view is not None and window._view.base is base
 
 
 def _check_kind(window: Tensor, value: Tensor) -> None:
@@ -108,7 +103,7 @@ def _into_places(x: Tensor, places: Tensor, value: Tensor) -> None:
     while is_nested(buffer):
         buffer = values(buffer)
     flat = reshape(buffer, (-1,))
-    if _shows(flat, x):
+    if is_view_of(flat, x):
         set_item(flat, places, value)
     else:
         write_into(ITEM, buffer, reshape(index_put(flat, value, [places], spec=(T,)), buffer.shape))

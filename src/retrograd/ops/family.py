@@ -21,6 +21,7 @@ from retrograd.core import (
     shape_of,
 )
 from retrograd.core import dtype as dtypes
+from retrograd.core.aval import symbolic
 from retrograd.core.gradfn import arguments
 from retrograd.ops.batching import aligned, all_batched, at_least_1d
 
@@ -33,8 +34,9 @@ def broadcast_shapes(name, shapes):
         sizes = {s[i] for s in shapes if len(s) >= -i} - {1}
         if len(sizes) > 1:
             listed = " and ".join(str(tuple(s)) for s in shapes)
+            several = sizes if symbolic(sizes) else sorted(sizes)
             raise ValueError(
-                f"{name}: shapes {listed} do not broadcast: dimension {i} is {' and '.join(map(str, sorted(sizes)))}"
+                f"{name}: shapes {listed} do not broadcast: dimension {i} is {' and '.join(map(str, several))}"
             )
         out.append(sizes.pop() if sizes else 1)
     return tuple(out)

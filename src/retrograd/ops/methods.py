@@ -42,6 +42,8 @@ def concrete(x):
     while x.level is not None:
         wants(x)  # a view whose base was written to takes over the new value
         x = x.level.read(x)
+    if x._view is not None:
+        wants(x)  # so does a copy
     return x.value
 
 

@@ -11,7 +11,7 @@ from retrograd.core.hooks import conjugate
 from retrograd.core.level import is_recording
 from retrograd.core.op import compounds
 from retrograd.core.record import kept, missing_rule, record, refuse_view
-from retrograd.core.tensor import Version, alias, make, plain, touch, version_of
+from retrograd.core.tensor import COPIED, Version, alias, make, plain, touch, version_of
 from retrograd.ops.batching import inserted, spread
 from retrograd.ops.create import as_tensor
 from retrograd.ops.data import operand
@@ -145,6 +145,8 @@ def write_into(name, x, src):
 def check_write(name, x, *operands):
     """Refuse a write that would go wrong, before anything has changed."""
     base = x if x._view is None else x._view.base
+    if x._view is not None and x._view.made == COPIED:
+        refuse_copy(name, x)
     if x.level is not graph_level() or base.level is not x.level:
         raise RuntimeError(
             f"{name}: a tensor from outside a function transform or trace can't be written to inside; clone it there"
@@ -164,6 +166,16 @@ def check_write(name, x, *operands):
             f"{name}: this tensor's memory is read-only: it comes from a read-only array, or it is expanded, so that "
             f"more than one element lies in one place. Clone it first."
         )
+
+
+def refuse_copy(name, x):
+    """Refuse a write to a view in name only, which would not reach its base."""
+    source = x._view.base.shape
+    raise RuntimeError(
+        f"{name}: this tensor of shape {x.shape} is a view in PyTorch, but here a copy, made by "
+        f"{x._view.chain[-1][0].name}, of elements of a tensor of shape {source}, which the write would not reach. "
+        f"Write to that tensor, e.g. by base[index] = value, or to a clone() of this one."
+    )
 
 
 def check_history(x):

@@ -1,0 +1,54 @@
+"""Views of nested tensors whose elements no array can show: copies that are linked to their base.
+
+The first rows of all components, for example, have no common stride in the buffer.  Such a result of a view operator
+is a copy that remembers how it was made: it follows writes to its base, and a write to it is refused.  So no program
+that takes it for PyTorch's view gets other numbers than there.
+"""
+
+from typing import Any
+
+from retrograd.core import Op, Tensor, call, op, registry
+from retrograd.core.tensor import COPIED, become_copy
+from retrograd.ops.family import Composite
+
+UNLINKED = {  # view operators whose results are not marked, and why
+    "reshape": "it copies in PyTorch too where it can't be a view",
+    "detach": "it always shows the memory, though outside the graph no view is remembered",
+}
+
+
+@op("nested.member(Tensor x, *, str name, any params, int number) -> Tensor")
+class member(Composite, whole=True):
+    """One of the results of an operator that returns several."""
+
+    public = False
+
+    def compose(x, *, name, params, number):
+        return call(registry[name], (x,), params)[number]
+
+    def samples(r):
+        yield (r(4, 3),), {"name": "unbind", "params": {"dim": 0}, "number": 2}
+
+
+def linked(op: Op, x: Any, params: dict, out: Any) -> Any:
+    """Return the result of an operator on a nested tensor; of a view operator, copies become linked to x."""
+    if op.view and op.name not in UNLINKED:
+        _link(op, x, params, out)
+    elif op.several_views or op.definition.parts:
+        for number, part in enumerate(out):
+            _link(registry["nested.member"], x, {"name": op.name, "params": params, "number": number}, part)
+    return out
+
+
+def _link(op: Op, x: Tensor, params: dict, out: Tensor) -> None:
+    if out is not x and not (out._view is not None and out._view.base is _base(x)):
+        become_copy(out, x, op, params)
+
+
+def is_view_of(out: Tensor, x: Tensor) -> bool:
+    """Whether a tensor is a view of what x is, or of what x is a view of, in the same memory."""
+    return out._view is not None and out._view.base is _base(x) and out._view.made != COPIED
+
+
+def _base(x: Tensor) -> Tensor:
+    return x if x._view is None else x._view.base
