@@ -185,7 +185,7 @@ def addr(x: _Operand, vec1: _Operand, vec2: _Operand, *, beta: _Number = 1, alph
     """beta * x + alpha * outer(vec1, vec2); x broadcasts."""
 
 def adjoint(x: _Operand) -> Tensor:
-    """The conjugate transpose of matrices, the last two dimensions; of real ones a view."""
+    """The conjugate transpose of matrices, the last two dimensions: of real ones a view, else a copy as of `conj`."""
 
 def all(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
     """Whether every element over `dim` (None: all, (): each on its own) is true (not zero)."""
@@ -475,11 +475,11 @@ def concat(tensors: Sequence[_Operand], dim: _int = 0) -> Tensor:
 def concatenate(tensors: Sequence[_Operand], dim: _int = 0) -> Tensor:
     """The tensors one after the other along an existing dimension; their other sizes agree."""
 
-def conj(x: _Operand) -> Tensor:
-    """The complex conjugate; of real numbers, a copy."""
+def conj(input: Any) -> Tensor:
+    """Return the complex conjugate, or a real tensor itself."""
 
 def conj_physical(x: _Operand) -> Tensor:
-    """`conj`, by PyTorch's name for the one that computes at once, as `conj` always does here."""
+    """The complex conjugate as a tensor of its own; a real tensor itself."""
 
 def conj_physical_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`conj_physical`, written into the tensor; returns it."""
@@ -1358,7 +1358,7 @@ def randperm(n: _int, *, generator: Any = None, dtype: Any = None, out: Any = No
     """The integers from 0 up to but not including n, in random order."""
 
 def ravel(x: _Operand) -> Tensor:
-    """The elements in row-major order as one dimension: a view where strides allow."""
+    """The elements in row-major order as one dimension: a view of a contiguous tensor, else a copy."""
 
 def real(x: _Operand) -> Tensor:
     """The real parts, as a view; a real tensor is its own."""

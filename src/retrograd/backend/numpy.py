@@ -34,7 +34,7 @@ def __getattr__(name):
 def cast(x, dtype):
     """x in another dtype; x itself if that is its own.  Complex to real drops the imaginary part, as asked."""
     if x.dtype.kind == "c" and dtype.kind != "c":
-        x = x.real
+        return x.real.astype(dtype)  # a copy: a write to it shall not reach the complex numbers
     return x.astype(dtype, copy=False)
 
 

@@ -121,7 +121,7 @@ def run_tensor_hooks(hooks, number, g):
 
 def conjugate(g):
     """From the engine's convention to that of users, and back."""
-    return g if g is None or g.dtype.kind != "c" else g.conj()
+    return g if g is None or g.dtype.kind != "c" else g.conj_physical()
 
 
 def check_replacement(function, result, g):

@@ -148,7 +148,7 @@ class Tensor:
     def addr_(self, vec1: _Operand, vec2: _Operand, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """`addr`, written into the tensor; returns it."""
     def adjoint(self) -> Tensor:
-        """The conjugate transpose of matrices, the last two dimensions; of real ones a view."""
+        """The conjugate transpose of matrices, the last two dimensions: of real ones a view, else a copy as of `conj`."""
     def all(self, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
         """Whether every element over `dim` (None: all, (): each on its own) is true (not zero)."""
     def allclose(self, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> _bool:
@@ -319,9 +319,9 @@ class Tensor:
     def clone(self, *, memory_format: Any = ...) -> Tensor:
         """A copy that gradients pass through; it keeps the order in memory unless a format is given."""
     def conj(self) -> Tensor:
-        """The complex conjugate; of real numbers, a copy."""
+        """Return the complex conjugate, or a real tensor itself."""
     def conj_physical(self) -> Tensor:
-        """`conj`, by PyTorch's name for the one that computes at once, as `conj` always does here."""
+        """The complex conjugate as a tensor of its own; a real tensor itself."""
     def conj_physical_(self) -> Tensor:
         """`conj_physical`, written into the tensor; returns it."""
     def conjugate(self) -> Tensor:
@@ -972,7 +972,7 @@ class Tensor:
     def random_(self, start: Any = None, to: Any = None, *, generator: Any = None) -> Tensor:
         """Write integers: `random_(to)` from 0 to below `to`, `random_(start, to)`, or all that the dtype holds exactly."""
     def ravel(self) -> Tensor:
-        """The elements in row-major order as one dimension: a view where strides allow."""
+        """The elements in row-major order as one dimension: a view of a contiguous tensor, else a copy."""
     @property
     def real(self) -> Tensor:
         """The real parts, as a view that may be assigned to; a real tensor is its own."""

@@ -10,10 +10,13 @@ import math
 from retrograd.core import Aval, Tensor, examples, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
+from retrograd.core.tensor import become_copy
 from retrograd.ops.family import Composite, View, pointwise
+from retrograd.ops.functions import function
 from retrograd.ops.index import select
 from retrograd.ops.linalg import dot
-from retrograd.ops.pointwise import abs, atan2, conj, cos, eq, sign, sin, where
+from retrograd.ops.methods import method
+from retrograd.ops.pointwise import abs, atan2, cos, eq, sign, sin, where
 from retrograd.ops.view import broadcast_tensors, stack, transpose
 
 
@@ -42,7 +45,7 @@ class view_as_real(View, linear="x", moves=False):
         return _pairs(x)
 
     def vjp_x(g):
-        return conj(view_as_complex(g.contiguous()))
+        return conjugate(view_as_complex(g.contiguous()))
 
     def dependence(i, out, x):
         return {d: d for d in range(x.ndim)}
@@ -92,7 +95,7 @@ class view_as_complex(View, linear="x", moves=False):
         return _whole(x)
 
     def vjp_x(g):
-        return view_as_real(conj(g))
+        return view_as_real(conjugate(g))
 
     def dependence(i, out, x):
         return {d: d for d in range(out.ndim)}
@@ -233,12 +236,31 @@ class sgn(Composite, in_place=True):
     samples = _samples
 
 
+@function()
+@method
+def conj(input) -> Tensor:
+    """Return the complex conjugate, or a real tensor itself.
+
+    PyTorch returns a view.  No NumPy array can be that, so this is a copy which follows the tensor: after a write to
+    `input` it has the new numbers, and a write to it raises RuntimeError.  `conj_physical` gives one to write to.
+
+    >>> import retrograd as rg
+    >>> rg.conj(rg.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    if input.dtype.kind != "c":
+        return input
+    out = conjugate(input)
+    become_copy(out, input, registry["conj"], {})
+    return out
+
+
 @op("conj_physical(Tensor x) -> Tensor")
 class conj_physical(Composite, in_place=True):
-    """`conj`, by PyTorch's name for the one that computes at once, as `conj` always does here."""
+    """The complex conjugate as a tensor of its own; a real tensor itself."""
 
     def compose(x):
-        return conj(x)
+        return registry["conj"](x) if x.dtype.kind == "c" else x
 
     samples = _samples
 
@@ -278,14 +300,19 @@ class vdot(Composite):
         yield (r(3), r(3)), {}
 
 
+def conjugate_transpose(x):
+    """Return `adjoint` of matrices as an intermediate result, which needs not follow x."""
+    return conjugate(transpose(x, -2, -1))
+
+
 @op("adjoint(Tensor x) -> Tensor")
 class adjoint(Composite):
-    """The conjugate transpose of matrices, the last two dimensions; of real ones a view."""
+    """The conjugate transpose of matrices, the last two dimensions: of real ones a view, else a copy as of `conj`."""
 
     def compose(x):
         if x.ndim < 2:
             raise RuntimeError(f"adjoint: expected at least 2 dimensions, got shape {x.shape}")
-        return conjugate(transpose(x, -2, -1))
+        return conj(transpose(x, -2, -1))
 
     def samples(r):
         yield (view_as_complex(r(2, 3, 4, 2)),), {}

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
-from retrograd.ops.complex import adjoint
+from retrograd.ops.complex import conjugate_transpose as adjoint
 from retrograd.ops.family import Composite, Gufunc, Stacked
 from retrograd.ops.inverses import check_matrices, check_square, dominant, turned
 from retrograd.ops.linalg import matmul

@@ -16,7 +16,7 @@ from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
 from retrograd.core.level import current, is_recording
-from retrograd.ops.complex import adjoint
+from retrograd.ops.complex import conjugate_transpose as adjoint
 from retrograd.ops.decompose import hermitian
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import Composite, Stacked, cast_to

@@ -7,7 +7,8 @@ from retrograd.core import Aval, Definition, Tensor, call, op, registry, xp
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
 from retrograd.ops.batching import all_batched
-from retrograd.ops.complex import adjoint, complex, imag
+from retrograd.ops.complex import complex, imag
+from retrograd.ops.complex import conjugate_transpose as adjoint
 from retrograd.ops.family import Composite, Gufunc, Stacked, check_floating, numel, same_dtype
 from retrograd.ops.linalg import matmul
 from retrograd.ops.pointwise import log, where

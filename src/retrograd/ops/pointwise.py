@@ -125,8 +125,8 @@ abs = pointwise("abs(Tensor x) -> Tensor", xp.absolute,
     vjp=lambda g, x: g * _towards(x), jvp=lambda t, x: real_part(t * _towards(x)),
     result="real", aliases="absolute")  # fmt: skip
 conj = pointwise("conj(Tensor x) -> Tensor", lambda xp, x: xp.conjugate(x) if x.dtype.kind == "c" else x.copy(),
-    "The complex conjugate; of real numbers, a copy.",
-    vjp=lambda g: conjugate(g), jvp=lambda t: conjugate(t), in_place=False)  # fmt: skip
+    "The complex conjugate, as a copy; of real numbers, a copy too.",
+    vjp=lambda g: conjugate(g), jvp=lambda t: conjugate(t), in_place=False, public=False, method=False)  # fmt: skip
 sign = pointwise("sign(Tensor x) -> Tensor", lambda xp, x: x.copy() if x.dtype.kind == "b" else xp.sign(x),
     "-1, 0 or 1; its derivative is 0.  Of complex numbers there is `sgn`.",
     vjp=lambda g: g * 0)  # fmt: skip

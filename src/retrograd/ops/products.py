@@ -8,6 +8,7 @@ from retrograd.core.hooks import conjugate
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import Composite, broadcast_shapes, canonical_dim, canonical_dims
 from retrograd.ops.linalg import bmm, contract, einsum, matmul, mm, mv, outer, plus_product
+from retrograd.ops.pointwise import clone
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.scan import cumprod
 from retrograd.ops.view import cat, expand, reshape, roll, transpose, unsqueeze
@@ -301,7 +302,7 @@ class chain_matmul(Composite):
     method = False
 
     def compose(*matrices):
-        return matrices[0] if len(matrices) == 1 else _chain("chain_matmul", matrices)
+        return clone(matrices[0]) if len(matrices) == 1 else _chain("chain_matmul", matrices)
 
     def samples(r):
         yield (r(2, 3), r(3, 4), r(4, 2)), {}
@@ -365,6 +366,8 @@ class linalg_matrix_power(Composite, aliases="matrix_power"):
             raise ValueError(f"linalg.matrix_power: expected square matrices, got shape {A.shape}")
         if n == 0:
             return expand(registry["eye"](A.shape[-1], dtype=A.dtype), A.shape).clone()
+        if n == 1:
+            return clone(A)
         A, n = (A, n) if n > 0 else (registry["linalg.inv"](A), -n)
         out = None
         while n:

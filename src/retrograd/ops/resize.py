@@ -11,7 +11,7 @@ from retrograd.ops.family import Along, Composite, canonical_dim, check_floating
 from retrograd.ops.index import T, getitem
 from retrograd.ops.linalg import matmul
 from retrograd.ops.places import index_select
-from retrograd.ops.pointwise import abs, clamp, detach, floor, remainder, round, to, where
+from retrograd.ops.pointwise import abs, clamp, detach, floor, remainder, round, row_major, to, where
 from retrograd.ops.view import cat, expand, permute, reshape, stack, transpose
 
 # --------------------------------------------------------------------------------- linear maps along a dimension
@@ -452,7 +452,7 @@ class pixel_shuffle(Composite, aliases="nn.functional.pixel_shuffle", method=Fal
         n = len(lead)
         parts = reshape(x, (*lead, c // (r * r), r, r, h, w))
         order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
-        return reshape(permute(parts, order), (*lead, c // (r * r), h * r, w * r))
+        return reshape(row_major(permute(parts, order)), (*lead, c // (r * r), h * r, w * r))
 
     def samples(r):
         yield (r(2, 8, 2, 3),), {"upscale_factor": 2}
@@ -476,7 +476,8 @@ class pixel_unshuffle(Composite, aliases="nn.functional.pixel_unshuffle", method
             raise ValueError(f"pixel_unshuffle: height {h} and width {w} must be multiples of {r}")
         n = len(lead)
         parts = reshape(x, (*lead, c, h // r, r, w // r, r))
-        return reshape(permute(parts, (*range(n), n, n + 2, n + 4, n + 1, n + 3)), (*lead, c * r * r, h // r, w // r))
+        parts = row_major(permute(parts, (*range(n), n, n + 2, n + 4, n + 1, n + 3)))
+        return reshape(parts, (*lead, c * r * r, h // r, w // r))
 
     def samples(r):
         yield (r(2, 2, 4, 6),), {"downscale_factor": 2}
@@ -498,7 +499,7 @@ class channel_shuffle(Composite, aliases="nn.functional.channel_shuffle", method
         n, c, *sizes = x.shape
         if c % groups:
             raise ValueError(f"channel_shuffle: {c} channels do not divide into {groups} groups")
-        return reshape(transpose(reshape(x, (n, groups, c // groups, *sizes)), 1, 2), x.shape)
+        return reshape(row_major(transpose(reshape(x, (n, groups, c // groups, *sizes)), 1, 2)), x.shape)
 
     def samples(r):
         yield (r(2, 6, 2, 1),), {"groups": 3}

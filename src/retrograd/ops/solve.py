@@ -9,7 +9,7 @@ from retrograd.backend.matrices import LinAlgError
 from retrograd.core import Aval, Definition, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.batching import aligned, all_batched
-from retrograd.ops.complex import adjoint
+from retrograd.ops.complex import conjugate_transpose as adjoint
 from retrograd.ops.family import Composite, Gufunc, Stacked, broadcast_shapes, numel
 from retrograd.ops.functions import function
 from retrograd.ops.inverses import check_matrices, check_square, dominant, turned

@@ -299,10 +299,10 @@ def view(x, *shape, dtype=None) -> Tensor:
 
 @op("ravel(Tensor x) -> Tensor")
 class ravel(Composite):
-    """The elements in row-major order as one dimension: a view where strides allow."""
+    """The elements in row-major order as one dimension: a view of a contiguous tensor, else a copy."""
 
     def compose(x):
-        return registry["reshape"](x, (-1,))
+        return registry["reshape"](x.contiguous(), (-1,))
 
     def samples(r):
         yield (r(2, 3),), {}

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
-from retrograd.ops.complex import adjoint, complex, imag
+from retrograd.ops.complex import complex, imag
+from retrograd.ops.complex import conjugate_transpose as adjoint
 from retrograd.ops.diagonal import diagonal, place_diagonal
 from retrograd.ops.eigen import across, diagonal_sample, down, needs_vectors, weighted
 from retrograd.ops.family import Composite, Stacked
