@@ -1126,6 +1126,9 @@ def max(x: _Operand, dim: Any = None, keepdim: _bool = False, *, other: _Operand
 def max_pool1d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
     """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with 1 spatial dimensions."""
 
+def max_pool1d_with_indices(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
+    """Return `max_pool1d` as a named tuple (values, indices)."""
+
 def max_pool2d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
     """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with 2 spatial dimensions."""
 

@@ -285,6 +285,21 @@ def test_adaptive_softmax_agrees(settings):
     close(one[0].output, one[1].output, "of a single sample")
 
 
+@pytest.mark.parametrize("given", [{"output_size": 3}, {"output_ratio": 0.6, "return_indices": True}])
+@pytest.mark.parametrize("ndim", [2, 3])
+def test_fractional_pooling_agrees(ndim, given):
+    x, u = numbers(2, 3, 6, 7, 8)[(...,) + (0,) * (3 - ndim)], numbers(2, 3, ndim, low=0, high=1)
+    if "output_ratio" in given:
+        given = {**given, "output_ratio": (given["output_ratio"],) * ndim}
+    found = [
+        getattr(m, f"FractionalMaxPool{ndim}d")(2, _random_samples=t.tensor(u), **given)(t.tensor(x))
+        for m, t in ((nn, rg), (T, torch))
+    ]
+    ours, theirs = (out if isinstance(out, tuple) else (out,) for out in found)
+    for mine, peer in zip(ours, theirs, strict=True):
+        assert mine.tolist() == peer.tolist()
+
+
 # -------------------------------------------------------------------------------------------------- beginnings
 
 BEGUN = {
@@ -314,7 +329,7 @@ def test_layers_start_with_the_same_distribution(name):
 
 
 # Left out on purpose; docs/nn.md says why.
-ABSENT = {"Container", "CrossMapLRN2d", "DataParallel", "SyncBatchNorm", "FractionalMaxPool2d", "FractionalMaxPool3d"}
+ABSENT = {"Container", "CrossMapLRN2d", "DataParallel", "SyncBatchNorm"}
 ABSENT |= {"LinearCrossEntropyLoss", "ParameterDict"}
 
 

@@ -117,6 +117,8 @@ from retrograd.nn.pooling import AdaptiveMaxPool3d as AdaptiveMaxPool3d
 from retrograd.nn.pooling import AvgPool1d as AvgPool1d
 from retrograd.nn.pooling import AvgPool2d as AvgPool2d
 from retrograd.nn.pooling import AvgPool3d as AvgPool3d
+from retrograd.nn.pooling import FractionalMaxPool2d as FractionalMaxPool2d
+from retrograd.nn.pooling import FractionalMaxPool3d as FractionalMaxPool3d
 from retrograd.nn.pooling import LPPool1d as LPPool1d
 from retrograd.nn.pooling import LPPool2d as LPPool2d
 from retrograd.nn.pooling import LPPool3d as LPPool3d

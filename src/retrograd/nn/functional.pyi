@@ -26,11 +26,20 @@ def adaptive_avg_pool3d(x: _Operand, output_size: Any) -> Tensor:
 def adaptive_max_pool1d(x: _Operand, output_size: Any, return_indices: _bool = False) -> Tensor:
     """The largest element of each of `output_size` windows that cover images with 1 spatial dimensions."""
 
+def adaptive_max_pool1d_with_indices(x: Tensor, output_size: Any, return_indices: _bool = False) -> Any:
+    """Return `adaptive_max_pool1d` as a named tuple (values, indices)."""
+
 def adaptive_max_pool2d(x: _Operand, output_size: Any, return_indices: _bool = False) -> Tensor:
     """The largest element of each of `output_size` windows that cover images with 2 spatial dimensions."""
 
+def adaptive_max_pool2d_with_indices(x: Tensor, output_size: Any, return_indices: _bool = False) -> Any:
+    """Return `adaptive_max_pool2d` as a named tuple (values, indices)."""
+
 def adaptive_max_pool3d(x: _Operand, output_size: Any, return_indices: _bool = False) -> Tensor:
     """The largest element of each of `output_size` windows that cover images with 3 spatial dimensions."""
+
+def adaptive_max_pool3d_with_indices(x: Tensor, output_size: Any, return_indices: _bool = False) -> Any:
+    """Return `adaptive_max_pool3d` as a named tuple (values, indices)."""
 
 def affine_grid(theta: _Operand, size: _Ints, align_corners: _bool | None = None) -> Tensor:
     """The grid for `grid_sample` of an affine map: theta (n, d, d + 1) to (n, *out, d), size being (n, c, *out)."""
@@ -128,6 +137,18 @@ def feature_alpha_dropout(x: _Operand, p: _float = 0.5, training: _bool = False,
 def fold(x: _Operand, output_size: _Ints, kernel_size: _Ints, dilation: _Ints = 1, padding: _Ints = 0, stride: _Ints = 1) -> Tensor:
     """Columns (n, c * kernel_h * kernel_w, places) to images (n, c, *output_size), adding where windows overlap."""
 
+def fractional_max_pool2d(x: _Operand, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: _Operand | None = None) -> Tensor:
+    """Return the largest element of each of `output_size` windows of images (n, channels, h, w), or without n."""
+
+def fractional_max_pool2d_with_indices(x: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Any = None) -> Any:
+    """Return `fractional_max_pool2d` as a named tuple (values, indices)."""
+
+def fractional_max_pool3d(x: _Operand, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: _Operand | None = None) -> Tensor:
+    """Return the largest element of each of `output_size` windows of images (n, channels, d, h, w), or without n."""
+
+def fractional_max_pool3d_with_indices(x: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Any = None) -> Any:
+    """Return `fractional_max_pool3d` as a named tuple (values, indices)."""
+
 def gaussian_nll_loss(x: _Operand, target: _Operand, var: _Operand, full: _bool = False, eps: _float = 1e-06, reduction: _str = 'mean') -> Tensor:
     """(log(var) + (x - target)^2 / var) / 2: x is the mean, var the variance of a normal distribution."""
 
@@ -215,11 +236,20 @@ def margin_ranking_loss(input1: _Operand, input2: _Operand, target: _Operand, ma
 def max_pool1d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
     """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with 1 spatial dimensions."""
 
+def max_pool1d_with_indices(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
+    """Return `max_pool1d` as a named tuple (values, indices)."""
+
 def max_pool2d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
     """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with 2 spatial dimensions."""
 
+def max_pool2d_with_indices(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
+    """Return `max_pool2d` as a named tuple (values, indices)."""
+
 def max_pool3d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
     """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with 3 spatial dimensions."""
+
+def max_pool3d_with_indices(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
+    """Return `max_pool3d` as a named tuple (values, indices)."""
 
 def max_unpool1d(x: _Operand, indices: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, output_size: _Ints | None = None) -> Tensor:
     """`max_pool1d` undone as far as it can be: the values at the places `indices` of larger images of zeros."""

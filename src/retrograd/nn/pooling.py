@@ -19,6 +19,7 @@ class _Pool(Settings):
     """What pooling shares: an operator that takes the settings by name."""
 
     pool: Callable[..., Any]
+    ndim: int
 
     def forward(self, input: Tensor) -> Any:
         """Images to smaller images."""
@@ -185,6 +186,63 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
     """
 
     pool = F.adaptive_max_pool3d
+
+
+class _FractionalMaxPool(_Pool):
+    def __init__(
+        self,
+        kernel_size: Sizes,
+        output_size: Sizes | None = None,
+        output_ratio: float | Sequence[float] | None = None,
+        return_indices: bool = False,
+        _random_samples: Any = None,
+    ) -> None:
+        name, ndim = type(self).__name__, self.ndim
+        if (output_size is None) == (output_ratio is None):
+            raise ValueError(
+                f"{name}: expected either an output_size or an output_ratio, got {output_size} and {output_ratio}"
+            )
+        ratios = output_ratio if isinstance(output_ratio, Sequence) else (output_ratio,) * ndim
+        if output_ratio is not None and not all(0 < ratio < 1 for ratio in ratios):
+            raise ValueError(f"{name}: output_ratio must be between 0 and 1, got {output_ratio}")
+        super().__init__(
+            kernel_size=kernel_size, output_size=output_size, output_ratio=output_ratio, return_indices=return_indices
+        )
+        self.register_buffer("_random_samples", _random_samples)
+
+    def forward(self, input: Tensor) -> Any:
+        """Images to smaller images."""
+        settings = {name: getattr(self, name) for name in self._settings}
+        return type(self).pool(input, _random_samples=self._random_samples, **settings)
+
+
+class FractionalMaxPool2d(_FractionalMaxPool):
+    """The largest element of each of windows at random distances in images (n, channels, h, w).
+
+    `output_size` says how many windows there are, or `output_ratio`, between 0 and 1, which part of the sizes that is:
+    B. Graham, arXiv 1412.6071. `_random_samples` (n, channels, 2) takes the place of random numbers.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.FractionalMaxPool2d(2, output_size=3)(rg.ones(1, 1, 5, 6)).shape
+    (1, 1, 3, 3)
+    """
+
+    pool = F.fractional_max_pool2d
+    ndim = 2
+
+
+class FractionalMaxPool3d(_FractionalMaxPool):
+    """`FractionalMaxPool2d` of images (n, channels, d, h, w).
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.FractionalMaxPool3d(2, output_ratio=0.5)(rg.ones(1, 1, 4, 5, 6)).shape
+    (1, 1, 2, 2, 3)
+    """
+
+    pool = F.fractional_max_pool3d
+    ndim = 3
 
 
 # ------------------------------------------------------------------------------------------------------ the mean

@@ -23,6 +23,7 @@ from retrograd.ops import embedding as embedding
 from retrograd.ops import equations as equations
 from retrograd.ops import fft as fft
 from retrograd.ops import floats as floats
+from retrograd.ops import fractional_pool as fractional_pool
 from retrograd.ops import functions as functions
 from retrograd.ops import gamma as gamma
 from retrograd.ops import generators as generators
@@ -54,6 +55,7 @@ from retrograd.ops import places as places
 from retrograd.ops import pointwise as pointwise
 from retrograd.ops import polynomials as polynomials
 from retrograd.ops import pool as pool
+from retrograd.ops import pool_indices as pool_indices
 from retrograd.ops import printing as printing
 from retrograd.ops import products as products
 from retrograd.ops import random as random

@@ -124,7 +124,7 @@ class pooled_max(Pooling):
         return pooled_max_back(g, x, windows=windows)
 
     def jvp_x(t, x, windows):
-        return _pick(t, max_places(x, windows=windows), len(windows))
+        return pick(t, max_places(x, windows=windows), len(windows))
 
     def samples(r):
         yield (r(2, 4, 5),), {"windows": ((2, 2, 0, 1, 2), (3, 1, 1, 2, 3))}
@@ -149,7 +149,7 @@ class pooled_max_back(Pooling, linear="y"):
         return pooled_max_back(y, x, windows=windows)
 
     def vjp_y(g, x, windows):
-        return _pick(g, max_places(x, windows=windows), len(windows))
+        return pick(g, max_places(x, windows=windows), len(windows))
 
     def vjp_x(g, x_aval):
         return registry["zeros"](x_aval.shape, dtype=x_aval.dtype)
@@ -168,7 +168,7 @@ def _check_given(y, x, windows):
         raise ValueError(f"pooled_max_back: expected numbers of shape {_pooled_shape(x, windows)}, got {y.shape}")
 
 
-def _pick(x, places, ndim):
+def pick(x, places, ndim):
     """The elements of images at places of the flattened images."""
     lead = x.shape[: x.ndim - ndim]
     flat = reshape(x, (*lead, numel(x.shape[len(lead) :])))
@@ -238,7 +238,7 @@ def _largest(x, windows, return_indices):
     if not return_indices:
         return pooled_max(x, windows=windows)
     indices = max_places(x, windows=windows)
-    return Pooled(_pick(x, indices, len(windows)), indices)
+    return Pooled(pick(x, indices, len(windows)), indices)
 
 
 _MAX = """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with {n} spatial dimensions.

@@ -1,0 +1,38 @@
+"""Second names of the pools by the largest element, under which they return where these are, too."""
+
+import inspect
+
+from retrograd.core import call
+from retrograd.ops.fractional_pool import fractional_max_pool2d, fractional_max_pool3d
+from retrograd.ops.functions import function
+from retrograd.ops.pool import (
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+)
+
+
+def _with_indices(pool, *more):
+    """Return the pool as a function that returns (values, indices), whatever `return_indices` says."""
+
+    def pooled(*args, **params):
+        inputs, given = pool.schema.bind(args, params)
+        return call(pool, inputs, {**given, "return_indices": True})
+
+    pooled.__name__ = pooled.__qualname__ = f"{pool.name}_with_indices"
+    pooled.__doc__ = f"Return `{pool.name}` as a named tuple (values, indices)."
+    pooled.__signature__ = inspect.signature(pool)
+    return function(f"nn.functional.{pooled.__name__}", *more)(pooled)
+
+
+max_pool1d_with_indices = _with_indices(max_pool1d, "max_pool1d_with_indices")
+max_pool2d_with_indices = _with_indices(max_pool2d)
+max_pool3d_with_indices = _with_indices(max_pool3d)
+adaptive_max_pool1d_with_indices = _with_indices(adaptive_max_pool1d)
+adaptive_max_pool2d_with_indices = _with_indices(adaptive_max_pool2d)
+adaptive_max_pool3d_with_indices = _with_indices(adaptive_max_pool3d)
+fractional_max_pool2d_with_indices = _with_indices(fractional_max_pool2d)
+fractional_max_pool3d_with_indices = _with_indices(fractional_max_pool3d)
