@@ -33,6 +33,24 @@ def test_steps_with_a_cache_equal_the_pass_over_all_positions(cuts, settings):
     same(grow(lambda piece, cache: encoder(piece, is_causal=True, cache=cache), x, cuts), encoder(x, is_causal=True))
 
 
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("settings", [{}, {"add_bias_kv": True, "add_zero_attn": True}, {"kdim": 3, "vdim": 5}])
+def test_the_function_of_attention_is_the_layer(settings, need_weights):
+    layer, mask = nn.MultiheadAttention(8, 2, **settings), rg.ones(4, 6, dtype=rg.bool).triu(2)
+    query, key, value = rg.randn(4, 3, 8), rg.randn(6, 3, layer.kdim), rg.randn(6, 3, layer.vdim)
+    weights = {f"{name}_proj_weight": getattr(layer, f"{name}_proj_weight", None) for name in "qkv"}
+    found = nn.functional.multi_head_attention_forward(
+        query, key, value, 8, 2, layer.in_proj_weight, layer.in_proj_bias, layer.bias_k, layer.bias_v,
+        layer.add_zero_attn, 0.0, layer.out_proj.weight, layer.out_proj.bias, attn_mask=mask,
+        need_weights=need_weights, use_separate_proj_weight="kdim" in settings, **weights,
+    )  # fmt: skip
+    expected = layer(query, key, value, attn_mask=mask, need_weights=need_weights)
+    same(found[0], expected[0])
+    assert (found[1] is None) == (expected[1] is None) == (not need_weights)
+    if need_weights:
+        same(found[1], expected[1])
+
+
 @pytest.mark.parametrize("settings", [{"add_bias_kv": True}, {"add_zero_attn": True}])
 def test_additional_keys_come_behind_those_of_the_cache(settings):
     attention, x = nn.MultiheadAttention(8, 2, batch_first=True, **settings), rg.randn(2, 5, 8)

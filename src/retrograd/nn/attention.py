@@ -1,20 +1,14 @@
 """Multi-head attention."""
 
-import math
-from functools import reduce
 from typing import Any
 
-from retrograd.core import operator_named
 from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.linear import Linear
 from retrograd.nn.module import Module
 from retrograd.nn.settings import unfilled
-from retrograd.ops.create import ones, ones_like, zeros
-from retrograd.ops.nn import attention_weights
-from retrograd.ops.pointwise import logical_and, logical_not, logical_or
-
-_cat = operator_named("cat")
+from retrograd.ops.create import ones, zeros
+from retrograd.ops.multihead_attention import attend_heads, per_head, per_key, with_one_more
 
 
 class MultiheadAttention(Module):
@@ -117,7 +111,7 @@ class MultiheadAttention(Module):
         """
         self._check(query, key, value)
         batched = query.ndim == 3
-        masks: tuple[Any, ...] = (_per_head(attn_mask, self.num_heads), _per_key(key_padding_mask, batched))
+        masks: tuple[Any, ...] = (per_head(attn_mask, self.num_heads), per_key(key_padding_mask, batched))
         causal = is_causal and attn_mask is None
         q, k, v = self._project(query, key, value, cache)
         whole = k
@@ -125,7 +119,7 @@ class MultiheadAttention(Module):
         if causal and (cache is not None or k is not whole):
             masks, causal = (*masks, _future(q, whole, k, cache is not None)), False
         dropout = self.dropout if self.training else 0.0
-        out, weights = _attend(q, k, v, masks, causal, dropout, need_weights)
+        out, weights = attend_heads(q, k, v, masks, causal, dropout, need_weights)
         out = self._leave(self.out_proj(out.transpose(1, 2).flatten(2)), batched)
         if weights is None:
             return out, None
@@ -140,8 +134,7 @@ class MultiheadAttention(Module):
         if self.add_zero_attn:
             pairs.append((zeros(1, dtype=k.dtype), zeros(1, dtype=v.dtype)))
         for more_k, more_v in pairs:
-            k, v = (_cat([x, more.expand(*x.shape[:-2], 1, x.shape[-1])], -2) for x, more in ((k, more_k), (v, more_v)))
-            masks = tuple(mask if mask is None else F.pad(mask, (0, 1), value=0) for mask in masks)
+            k, v, masks = with_one_more(k, v, masks, more_k, more_v)
         return k, v, masks
 
     def _check(self, query: Any, key: Any, value: Any) -> None:
@@ -203,43 +196,3 @@ def _future(queries: Any, seen: Any, keys: Any, last: bool) -> Any:
         return None
     future = ones(count, positions, dtype="bool").triu((positions - count if last else 0) + 1)
     return F.pad(future, (0, keys.shape[-2] - positions), value=False)
-
-
-def _attend(
-    q: Any, k: Any, v: Any, masks: tuple[Any, ...], causal: bool, dropout: float, need_weights: bool
-) -> tuple[Any, Any]:
-    """The values that the queries find, and the weights; None for these where one operator does without them."""
-    allowed, added = _allowed(masks), _added(masks)
-    given = [mask for mask in (allowed, added) if mask is not None]
-    if not need_weights and len(given) + causal < 2:
-        return F.scaled_dot_product_attention(q, k, v, given[0] if given else None, dropout, causal), None
-    scale = 1 / math.sqrt(q.shape[-1])
-    if causal:
-        past = ones_like(q @ k.transpose(-2, -1), dtype="bool").tril()
-        allowed = past if allowed is None else logical_and(allowed, past)
-    weights = F.dropout(attention_weights(q, k, allowed, added, scale=scale), dropout)
-    return weights @ v, weights if need_weights else None
-
-
-def _per_head(mask: Any, heads: int) -> Any:
-    """An attention mask that broadcasts against (N, heads, L, S)."""
-    return mask.unflatten(0, (-1, heads)) if mask is not None and mask.ndim == 3 else mask
-
-
-def _per_key(mask: Any, batched: bool) -> Any:
-    """A padding mask that broadcasts against (N, heads, L, S)."""
-    if mask is None:
-        return None
-    return (mask if batched else mask.unsqueeze(0)).unsqueeze(1).unsqueeze(1)
-
-
-def _allowed(masks: tuple[Any, ...]) -> Any:
-    """Where none of the boolean masks, True where attention is forbidden, forbids it; None without such masks."""
-    forbidden = [mask for mask in masks if mask is not None and mask.dtype.kind == "b"]
-    return logical_not(reduce(logical_or, forbidden)) if forbidden else None
-
-
-def _added(masks: tuple[Any, ...]) -> Any:
-    """The sum of the masks that are numbers, or None."""
-    numbers = [mask for mask in masks if mask is not None and mask.dtype.kind != "b"]
-    return sum(numbers[1:], numbers[0]) if numbers else None

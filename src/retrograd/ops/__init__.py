@@ -46,6 +46,7 @@ from retrograd.ops import masked_reductions as masked_reductions
 from retrograd.ops import matrices as matrices
 from retrograd.ops import memory as memory
 from retrograd.ops import methods as methods
+from retrograd.ops import multihead_attention as multihead_attention
 from retrograd.ops import mutate as mutate
 from retrograd.ops import nn as nn
 from retrograd.ops import normalize as normalize

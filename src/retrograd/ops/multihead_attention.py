@@ -1,0 +1,206 @@
+"""Multi-head attention as a function: projections, masks, heads, and what is learned beside the keys.
+
+A. Vaswani et al., Attention is all you need, NeurIPS 2017.
+"""
+
+import math
+from functools import reduce
+
+from retrograd.core import registry
+from retrograd.ops.dropout import dropout
+from retrograd.ops.functions import function
+from retrograd.ops.linalg import linear
+from retrograd.ops.nn import attention_weights, scaled_dot_product_attention
+from retrograd.ops.pad import constant_pad_nd
+from retrograd.ops.pointwise import logical_and, logical_not, logical_or
+from retrograd.ops.split import chunk
+from retrograd.ops.view import cat, expand, flatten, reshape, squeeze, transpose, tril, unflatten, unsqueeze
+
+
+def attend_heads(q, k, v, masks, causal, dropout_p, need_weights):
+    """Return what the queries find among the values, and the weights; None for these if one operator does without.
+
+    q, k and v are (n, heads, positions, head size).  Masks are booleans, True where attention is forbidden, or numbers
+    to be added to the scores, or None.
+    """
+    allowed, added = _allowed(masks), _added(masks)
+    given = [mask for mask in (allowed, added) if mask is not None]
+    if not need_weights and len(given) + causal < 2:
+        return scaled_dot_product_attention(q, k, v, given[0] if given else None, dropout_p, causal), None
+    scale = 1 / math.sqrt(q.shape[-1])
+    if causal:
+        past = tril(registry["ones_like"](q @ transpose(k, -2, -1), dtype="bool"))
+        allowed = past if allowed is None else logical_and(allowed, past)
+    weights = dropout(attention_weights(q, k, allowed, added, scale=scale), dropout_p)
+    return weights @ v, weights if need_weights else None
+
+
+def _allowed(masks):
+    """Return where none of the boolean masks forbids attention; None without such masks."""
+    forbidden = [mask for mask in masks if mask is not None and mask.dtype.kind == "b"]
+    return logical_not(reduce(logical_or, forbidden)) if forbidden else None
+
+
+def _added(masks):
+    """Return the sum of the masks that are numbers, or None."""
+    numbers = [mask for mask in masks if mask is not None and mask.dtype.kind != "b"]
+    return sum(numbers[1:], numbers[0]) if numbers else None
+
+
+def per_head(mask, heads):
+    """Return an attention mask that broadcasts against (n, heads, queries, keys)."""
+    return unflatten(mask, 0, (-1, heads)) if mask is not None and mask.ndim == 3 else mask
+
+
+def per_key(mask, batched):
+    """Return a padding mask that broadcasts against (n, heads, queries, keys)."""
+    if mask is None:
+        return None
+    return unsqueeze(unsqueeze(mask if batched else unsqueeze(mask, 0), 1), 1)
+
+
+def with_one_more(k, v, masks, more_k, more_v):
+    """Return keys and values with one more behind the others, in all of the batch, which no mask forbids."""
+    k, v = (
+        cat([x, expand(more, (*x.shape[:-2], 1, x.shape[-1]))], -2) for x, more in ((k, more_k), (v, more_v))
+    )
+    return k, v, tuple([mask if mask is None else constant_pad_nd(mask, (0, 1), 0) for mask in masks])
+
+
+# ------------------------------------------------------------------------------------------------ the function
+
+
+@function("nn.functional.multi_head_attention_forward")
+def multi_head_attention_forward(
+    query,
+    key,
+    value,
+    embed_dim_to_check,
+    num_heads,
+    in_proj_weight,
+    in_proj_bias,
+    bias_k,
+    bias_v,
+    add_zero_attn,
+    dropout_p,
+    out_proj_weight,
+    out_proj_bias,
+    training=True,
+    key_padding_mask=None,
+    need_weights=True,
+    attn_mask=None,
+    use_separate_proj_weight=False,
+    q_proj_weight=None,
+    k_proj_weight=None,
+    v_proj_weight=None,
+    static_k=None,
+    static_v=None,
+    average_attn_weights=True,
+    is_causal=False,
+):
+    """Return the output of multi-head attention and its weights, None unless `need_weights`.
+
+    query is (L, N, E), key and value are (S, N, ...), or all come without N; E must be `embed_dim_to_check`.
+    `in_proj_weight` (3 E, E), or with use_separate_proj_weight the three others, make queries, keys and values of
+    `num_heads` heads; static_k and static_v (N * num_heads, S, E / num_heads) take the place of the latter.  bias_k and
+    bias_v, of E elements, are one more key and value, add_zero_attn is one of zeros.  key_padding_mask (N, S) and
+    attn_mask (L, S) or (N * num_heads, L, S) are True where attention is forbidden, or numbers to be added to the
+    scores; is_causal says that attn_mask, which must be given, is the causal one.  Queries that may look nowhere get 0, where
+    PyTorch gives NaN if weights are needed.  The weights are (N, L, S), the mean over heads, or (N, num_heads, L, S).
+
+    >>> import retrograd as rg
+    >>> x, w = rg.ones(3, 1, 4), rg.eye(4)
+    >>> attend = rg.nn.functional.multi_head_attention_forward
+    >>> out, weights = attend(x, x, x, 4, 2, rg.cat([w, w, w]), None, None, None, False, 0.0, w, None)
+    >>> out.shape, weights.shape
+    ((3, 1, 4), (1, 3, 3))
+    """
+    batched = _is_batched(query, key, value, key_padding_mask, attn_mask)
+    _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
+    if is_causal and attn_mask is None:
+        raise RuntimeError(f"{_NAME}: is_causal only says what attn_mask is; pass that too")
+    parts = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else (in_proj_weight,)
+    inputs = [x if batched else unsqueeze(x, 1) for x in (query, key, value)]
+    q, k, v = _heads(inputs, parts, in_proj_bias, num_heads)
+    k, v = (_static(own, static, q) for own, static in ((k, static_k), (v, static_v)))
+    _check_masks(attn_mask, key_padding_mask, q, k)
+    causal = is_causal and key_padding_mask is None and not need_weights
+    masks = (None if causal else per_head(attn_mask, num_heads), per_key(key_padding_mask, batched))
+    for more_k, more_v in _additions(bias_k, bias_v, add_zero_attn, static_k, static_v, k, num_heads):
+        k, v, masks = with_one_more(k, v, masks, more_k, more_v)
+    out, weights = attend_heads(q, k, v, masks, causal, dropout_p if training else 0.0, need_weights)
+    out = linear(transpose(flatten(transpose(out, 1, 2), 2), 0, 1), out_proj_weight, out_proj_bias)
+    out = out if batched else squeeze(out, 1)
+    if weights is None:
+        return out, None
+    weights = weights.mean(1) if average_attn_weights else weights
+    return out, weights if batched else squeeze(weights, 0)
+
+
+_NAME = "multi_head_attention_forward"
+
+
+def _is_batched(query, key, value, key_padding_mask, attn_mask):
+    if query.ndim not in (2, 3) or not query.ndim == key.ndim == value.ndim:
+        shapes = f"{query.shape}, {key.shape} and {value.shape}"
+        raise ValueError(f"{_NAME}: query, key and value must have 3 dimensions, or 2 without a batch, got {shapes}")
+    if key_padding_mask is not None and key_padding_mask.ndim != query.ndim - 1:
+        shape = key_padding_mask.shape
+        raise ValueError(f"{_NAME}: key_padding_mask must be (N, S), or (S,) without a batch, got {shape}")
+    if attn_mask is not None and attn_mask.ndim not in (2, 3):
+        raise ValueError(f"{_NAME}: attn_mask must be (L, S) or (N * num_heads, L, S), got {attn_mask.shape}")
+    for mask in (key_padding_mask, attn_mask):
+        if mask is not None and mask.dtype.kind not in "bf":
+            raise TypeError(f"{_NAME}: masks must be boolean or floating, got {mask.dtype}")
+    return query.ndim == 3
+
+
+def _check_sizes(query, key, value, embed_dim, num_heads, separate):
+    if query.shape[-1] != embed_dim:
+        raise ValueError(f"{_NAME}: expected queries of size {embed_dim}, got shape {query.shape}")
+    if embed_dim % num_heads:
+        raise ValueError(f"{_NAME}: {num_heads} heads do not divide the size {embed_dim}")
+    if (key.shape[:-1] != value.shape[:-1]) if separate else (key.shape != value.shape):
+        raise ValueError(f"{_NAME}: key and value do not fit: their shapes are {key.shape} and {value.shape}")
+
+
+def _heads(inputs, weights, bias, num_heads):
+    """Return queries, keys and values as (n, heads, positions, head size)."""
+    if any(weight is None for weight in weights):
+        raise ValueError(f"{_NAME}: expected in_proj_weight, or with use_separate_proj_weight all three others")
+    weights = weights if len(weights) == 3 else chunk(weights[0], 3)
+    biases = (None,) * 3 if bias is None else chunk(bias, 3)
+    projected = [linear(x, w, b) for x, w, b in zip(inputs, weights, biases, strict=True)]
+    return [transpose(unflatten(transpose(x, 0, 1), -1, (num_heads, -1)), 1, 2) for x in projected]
+
+
+def _static(own, static, q):
+    """Return given keys or values in the shape of heads, if there are some, else the projected ones."""
+    if static is None:
+        return own
+    n, heads, _, size = q.shape
+    if static.ndim != 3 or static.shape[0] != n * heads or static.shape[2] != size:
+        raise ValueError(f"{_NAME}: static_k and static_v must be ({n * heads}, S, {size}), got {static.shape}")
+    return reshape(static, (n, heads, static.shape[1], size))
+
+
+def _check_masks(attn_mask, key_padding_mask, q, k):
+    n, heads, queries, _ = q.shape
+    shape = (queries, k.shape[2])
+    if attn_mask is not None and attn_mask.shape not in (shape, (n * heads, *shape)):
+        raise ValueError(f"{_NAME}: attn_mask must be {shape} or {(n * heads, *shape)}, got {attn_mask.shape}")
+    if key_padding_mask is not None and key_padding_mask.shape not in ((n, shape[1]), (shape[1],)):
+        raise ValueError(f"{_NAME}: key_padding_mask must be {(n, shape[1])}, got {key_padding_mask.shape}")
+
+
+def _additions(bias_k, bias_v, add_zero_attn, static_k, static_v, k, num_heads):
+    """Yield the keys and values that come behind the others."""
+    if (bias_k is None) != (bias_v is None):
+        raise ValueError(f"{_NAME}: expected both bias_k and bias_v, or neither")
+    if bias_k is not None:
+        if static_k is not None or static_v is not None:
+            raise ValueError(f"{_NAME}: bias_k and bias_v can't be added to static keys and values")
+        yield tuple([reshape(bias, (1, num_heads, 1, -1)) for bias in (bias_k, bias_v)])
+    if add_zero_attn:
+        zero = registry["zeros"]((1,), dtype=k.dtype)
+        yield zero, zero
