@@ -79,6 +79,7 @@ def run(kind: str, march: str, arguments: list[str]) -> int:
         "PYTHONPATH": str(built(kind, march)),
         "OMP_NUM_THREADS": "1",  # of matrix products; the tests ask for threads of kernels themselves
         "RETROGRAD_KEEP_MEMORY": "0",
+        "RETROGRAD_TEST_MEMORY": "0",  # sanitizers reserve terabytes
     }
     # A sanitizer that ends the process reports to the terminal, not to pytest.
     options = ["-q", "-p", "no:cacheprovider", "--capture=sys"]
