@@ -115,6 +115,6 @@ $(COMPILED): setup.py $(HOT_SOURCES) | $(VENV)/build.stamp
 	@if ls $(CORE)/*.so >/dev/null 2>&1; then touch $@; fi
 
 clean:
-	rm -rf build dist src/*.egg-info $(VENV) $(PEERS) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build dist src/*.egg-info $(VENV) $(PEERS) .mypy_cache .ruff_cache .pytest_cache .hypothesis .venv-demo .venv-docs
 	rm -f $(CORE)/*.so src/retrograd/kernels/*.so
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

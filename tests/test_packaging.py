@@ -164,3 +164,23 @@ def test_every_dependency_has_its_reason():
     names = {re.match(r"[\w-]+", entry)[0] for entry in listed} - {"retrograd"}
     reasons = (PROJECT / "docs/decisions/0003-dependencies.md").read_text()
     assert sorted(name for name in names if f"| `{name}` |" not in reasons) == []
+
+
+# Targets with packages of their own that .ci/run leaves out, and why they can't lack a package there.
+NOT_IN_CI = {
+    "env": "it installs what lint needs, and runs nothing",
+    "format": "it writes what lint checks, with the same program",
+    "sanitize": "it takes an hour; its script needs NumPy only",
+    "mutations": "it takes hours; test_mutations.py imports it with the packages of make test",
+    "damage": "it takes minutes; test_damage.py imports it with the packages of make test",
+    "recovery": "it takes minutes; test_recovery.py imports it with the packages of make test",
+}
+
+
+def test_every_target_with_packages_is_run_before_a_change_is_merged():
+    rules = re.findall(r"^([\w%-]+):.*\)/\w+\.stamp", (PROJECT / "Makefile").read_text(), re.MULTILINE)
+    script = (PROJECT / ".ci/run").read_text()
+    words = " ".join(re.findall(r"^(?:run|for target in) (.*)$", script, re.MULTILINE))
+    run = [rule for rule in rules if re.search(rf"(?<!\S){rule.replace('%', '[a-z]+')}(?![^ ;])", words)]
+    assert {"demo", "docs", "test", "lint", "bench-%"} <= set(run)
+    assert sorted({*rules} - {*run}) == sorted(NOT_IN_CI)

@@ -19,7 +19,7 @@ MODULES = {
     "Arrays": ["linalg", "fft", "special", "masked", "random", "signal.windows", "nested", "numpy", "scipy", "hips"],
     "Networks": [
         "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "nn.utils.parametrize",
-        "nn.utils.parametrizations", "optim", "optim.lr_scheduler", "optim.swa_utils",
+        "nn.utils.parametrizations", "optim", "optim.lr_scheduler", "optim.swa_utils", "sklearn",
     ],
     "Programs": [
         "library", "fx", "export", "pipelining", "pipelining.planning", "pipelining.schedules",
