@@ -8,6 +8,7 @@ import pytest
 import retrograd as rg
 from retrograd.autograd import Function, NestedIOFunction
 from retrograd.autograd.function import once_differentiable
+from retrograd.testing import assert_close
 
 
 def leaf(*values):
@@ -82,6 +83,87 @@ def test_forward_and_setup_context_may_be_two_functions():
     x = leaf(2.0)
     mine.apply(x, 5.0).sum().backward()
     assert x.grad.tolist() == [25.0]
+
+
+class Power(Function):
+    """x ** n * scale, with defaults."""
+
+    @staticmethod
+    def forward(x, n=2, scale=3.0):
+        return x**n * scale
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.n, ctx.scale = inputs
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        assert ctx.needs_input_grad == (True, False, False)
+        (x,) = ctx.saved_tensors
+        return g * ctx.n * x ** (ctx.n - 1) * ctx.scale, None, None
+
+    @staticmethod
+    def jvp(ctx, t, *others):
+        assert others == (None, None)
+        (x,) = ctx.saved_tensors
+        return t * ctx.n * x ** (ctx.n - 1) * ctx.scale
+
+    generate_vmap_rule = True
+
+
+@pytest.mark.parametrize(
+    ("call", "factor", "n"),
+    [
+        (lambda x: Power.apply(x), 3, 2),
+        (lambda x: Power.apply(x, 3), 3, 3),
+        (lambda x: Power.apply(x, scale=5.0), 5, 2),
+        (lambda x: Power.apply(x=x, n=4), 3, 4),
+    ],
+)
+def test_setup_context_gets_defaults_and_arguments_by_name(call, factor, n):
+    x = rg.tensor([2.0, 3.0], dtype=rg.float64)
+    slope = factor * n * x ** (n - 1)
+    leaf = x.clone().requires_grad_()
+    call(leaf).sum().backward()
+    assert_close(leaf.grad, slope)
+    assert_close(rg.func.grad(lambda x: call(x).sum())(x), slope)
+    assert_close(rg.func.jvp(call, (x,), (rg.ones_like(x),))[1], slope)
+    assert_close(rg.func.vmap(rg.func.grad(call))(x), slope)
+
+
+def test_arguments_that_do_not_fit_are_errors():
+    class Named(Power):
+        @staticmethod
+        def forward(x, *, n=2):
+            return x**n
+
+    x = rg.ones(2, requires_grad=True)
+    with pytest.raises(TypeError, match=r"Power\.forward: .*'m'"):
+        Power.apply(x, m=3)
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        Power.apply()
+    with pytest.raises(TypeError, match="Named: forward takes n by name only"):
+        Named.apply(x, n=3)
+
+
+def test_a_forward_with_ctx_takes_values_by_name_but_no_tensors():
+    class Scaled(Function):
+        @staticmethod
+        def forward(ctx, x, n=2):
+            ctx.n = n
+            return x * n
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.n
+
+    x = rg.ones(2, requires_grad=True)
+    Scaled.apply(x, n=5).sum().backward()
+    assert x.grad.tolist() == [5.0, 5.0]
+    with pytest.raises(TypeError, match="Scaled: apply takes tensors by position only, but x was given by name"):
+        Scaled.apply(x=x)
 
 
 def test_vjp_is_another_name_of_backward_and_both_together_are_refused():

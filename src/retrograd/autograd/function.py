@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from retrograd.autograd.function_arguments import check_keywords, with_defaults
 from retrograd.autograd.function_batch import VmapInfo, examples_in_front, generated
 from retrograd.autograd.function_tangents import forward_levels, push, unseen
 from retrograd.core import Aval, GradFn, Op, Tensor, at, current, graph_level, registry
@@ -328,8 +329,16 @@ class Function:
         )
 
     @classmethod
-    def apply(cls, *args: Any) -> Any:
-        """Run forward, and make its outputs one node's."""
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Run forward, and make its outputs one node's.
+
+        Where there is `setup_context`, arguments given by name and defaults of forward become positional: it, backward
+        and `needs_input_grad` have them too.  A forward with ctx gets values by name as they are, but no tensors.
+        """
+        if cls.setup_context is not Function.setup_context:
+            args, kwargs = with_defaults(cls, args, kwargs), {}
+        elif kwargs:
+            check_keywords(cls, kwargs)
         state = current()
         levels = [] if state.level is None else forward_levels()
         if state.level is not None:
@@ -340,7 +349,7 @@ class Function:
         fn = _node(cls, ctx, args) if recorded else None  # of the inputs as they are: forward may write to them
         with at(None, False) if state.level is None else unseen(levels):
             if cls.setup_context is Function.setup_context:
-                result = cls.forward(ctx, *args)
+                result = cls.forward(ctx, *args, **kwargs)
             else:
                 result = _forward(cls, args)
                 cls.setup_context(ctx, args, result)

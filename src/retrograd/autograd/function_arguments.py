@@ -1,0 +1,64 @@
+"""The arguments of a user's Function: given by name, or left to the defaults of its forward."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from retrograd.core import Tensor
+
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class _Known(NamedTuple):
+    """The signature of a forward; how many arguments by position it has, and whether some have defaults."""
+
+    forward: Callable
+    signature: inspect.Signature
+    positional: int
+    has_defaults: bool
+
+
+def with_defaults(cls: Any, args: tuple, kwargs: dict[str, Any]) -> tuple:
+    """Return all arguments of `cls.forward` by position, those that are left to their defaults among them.
+
+    Raises TypeError for names that do not fit, and for arguments that forward takes by name only.
+    """
+    known = _known(cls)
+    if not kwargs and (known is None or not known.has_defaults or known.positional == len(args)):
+        return args
+    if known is None:
+        raise TypeError(f"{cls.__name__}: forward has no signature, so its arguments must be given by position")
+    try:
+        bound = known.signature.bind(*args, **kwargs)
+    except TypeError as error:
+        if not kwargs:
+            return args  # forward itself says what does not fit
+        raise TypeError(f"{cls.__name__}.forward: {error}") from None
+    bound.apply_defaults()
+    by_name = [name for name in bound.kwargs if name in kwargs]
+    if by_name:
+        raise TypeError(
+            f"{cls.__name__}: forward takes {', '.join(by_name)} by name only, which setup_context and backward would "
+            f"not get; make it an argument by position"
+        )
+    return bound.args
+
+
+def _known(cls: Any) -> _Known | None:
+    """What is known of the class's forward, found out once; None if Python does not tell its signature."""
+    known: _Known | None = cls.__dict__.get("_known_forward")
+    if known is None or known.forward is not cls.forward:
+        try:
+            signature = inspect.signature(cls.forward)
+        except ValueError:
+            return None
+        defaults = [p.default is not p.empty for p in signature.parameters.values() if p.kind in POSITIONAL]
+        known = cls._known_forward = _Known(cls.forward, signature, len(defaults), any(defaults))
+    return known
+
+
+def check_keywords(cls: Any, kwargs: dict[str, Any]) -> None:
+    """Raise TypeError for tensors that a forward with ctx would get by name: they would have no gradient."""
+    for name, value in kwargs.items():
+        if isinstance(value, Tensor):
+            raise TypeError(f"{cls.__name__}: apply takes tensors by position only, but {name} was given by name")
