@@ -400,3 +400,102 @@ def test_outside_the_context_writes_are_noticed_again():
     w.add_(1)
     with pytest.raises(RuntimeError, match="inplace"):
         y.backward()
+
+
+@pytest.mark.parametrize("action", ["enter", "leave"])
+def test_a_context_that_its_own_unpack_hook_enters_or_leaves_stays_inside_the_pass(action):
+    packed, others = [], []
+
+    def unpack(t):
+        if action == "leave":
+            hooks.__exit__(None, None, None)
+        else:
+            others.append(rg.autograd.graph.saved_tensors_hooks(lambda t: 1 / 0, lambda t: t))
+            others[-1].__enter__()
+        return t
+
+    hooks = rg.autograd.graph.saved_tensors_hooks(lambda t: packed.append(1) or t, unpack)
+    x = leaf(2.0)
+    with hooks:
+        x.exp().backward()
+        x.exp()
+    assert len(packed) == 2
+    x.exp()
+    for other in others:
+        other.__exit__(None, None, None)
+    x.exp()
+    assert len(packed) == 2
+    assert rg.core.current().saving is None
+
+
+MODES = {
+    "saved_tensors_hooks": lambda: rg.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t),
+    "disable_saved_tensors_hooks": lambda: rg.autograd.graph.disable_saved_tensors_hooks("no"),
+    "inference_mode": lambda: rg.inference_mode(),
+    "no_grad": lambda: rg.no_grad(),
+    "enable_grad": lambda: rg.enable_grad(),
+    "set_multithreading_enabled": lambda: rg.autograd.set_multithreading_enabled(False),
+    "dual_level": lambda: rg.autograd.forward_ad.dual_level(),
+}
+
+
+def state():
+    known = rg.core.current()
+    return (
+        known.level,
+        known.grad_enabled,
+        known.inference,
+        known.saving,
+        known.saving_refused,
+        known.multithreading,
+        known.on_write,
+        known.watchers,
+        known.running,
+        known.depth,
+    )
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_a_mode_that_a_hook_enters_is_over_with_the_pass(name):
+    before, x, entered = state(), leaf(2.0), []
+
+    def enter(g):
+        entered.append(MODES[name]())
+        entered[-1].__enter__()
+
+    x.register_hook(enter)
+    (x * x).backward()
+    assert state() == before
+
+
+@pytest.mark.parametrize("name", ["saved_tensors_hooks", "disable_saved_tensors_hooks", "set_multithreading_enabled"])
+def test_a_mode_that_a_hook_leaves_holds_on_after_the_pass_until_its_block_ends(name):
+    before, x, mode = state(), leaf(2.0), MODES[name]()
+    x.register_hook(lambda g: mode.__exit__(None, None, None))
+    y = x * x
+    with mode:
+        inside = state()
+        y.backward()
+        assert state() == inside
+    assert state() == before
+
+
+def test_a_context_that_was_never_entered_can_not_be_left():
+    with pytest.raises(RuntimeError, match="no_grad: left without having been entered"):
+        rg.no_grad().__exit__(None, None, None)
+
+
+def test_hooks_whose_blocks_end_in_another_order_end_by_themselves():
+    packed = []
+    first, second = (
+        rg.autograd.graph.saved_tensors_hooks(lambda t, name=name: packed.append(name) or t, lambda t: t)
+        for name in ("first", "second")
+    )
+    x = leaf(2.0)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    x.exp()
+    second.__exit__(None, None, None)
+    x.exp()
+    assert packed == ["second"]

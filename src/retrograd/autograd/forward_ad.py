@@ -1,6 +1,5 @@
 """Forward mode as part of the program: dual tensors, which have a tangent beside their value."""
 
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from retrograd.autograd.grad_mode import Mode
@@ -60,6 +59,20 @@ def exit_dual_level(*, level: int | None = None) -> None:
     levels[-1].__exit__()
 
 
+class _LevelBlock:
+    """A level while it is entered."""
+
+    def __init__(self) -> None:
+        self._number = -1
+
+    def __enter__(self) -> int:
+        self._number = enter_dual_level()
+        return self._number
+
+    def __exit__(self, *exception: Any) -> None:
+        exit_dual_level(level=self._number)
+
+
 class dual_level(Mode):
     """A level, in which tensors may have tangents: a context manager, whose value is its number, and a decorator.
 
@@ -74,13 +87,8 @@ class dual_level(Mode):
     tensor([3., 0.])
     """
 
-    @contextmanager
-    def _block(self) -> Any:
-        number = enter_dual_level()
-        try:
-            yield number
-        finally:
-            exit_dual_level(level=number)
+    def _block(self) -> _LevelBlock:
+        return _LevelBlock()
 
     def __enter__(self) -> int:  # type: ignore[override]
         block = self._block()

@@ -4,10 +4,11 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 
 from retrograd.core import Tensor, current, using
+from retrograd.core.level import thread_values
 from retrograd.core.tensor import count_of, version_of
 
 
@@ -20,6 +21,7 @@ class Mode:
 
     def __init__(self, at_once: Any = None) -> None:
         self._entered: list[Any] = []
+        self._left: Any = None  # the block that was left last
         self._at_once = at_once
         if at_once is not None:
             at_once.__enter__()
@@ -39,7 +41,11 @@ class Mode:
         self._entered.append(block)
 
     def __exit__(self, *exception: Any) -> None:
-        self._entered.pop().__exit__(*exception)
+        if self._entered:
+            self._left = self._entered.pop()
+        elif self._left is None:
+            raise RuntimeError(f"{type(self).__name__}: left without having been entered")
+        self._left.__exit__(*exception)  # once more if a callback left it: the backward pass has put it back
 
     def __call__(self, function: Callable) -> Callable:
         """The function, run in this mode; of a class, its constructor.  The code around it is not concerned."""
@@ -139,6 +145,7 @@ class _InForce(threading.local):
 
 
 _in_force = _InForce()
+thread_values.append(_in_force)
 
 
 class _GradBlock:
@@ -227,6 +234,22 @@ class set_grad_enabled(_GradMode):
         super().__init__(bool(mode), using("grad_enabled", bool(mode)))
 
 
+class _InferenceBlock(_GradBlock):
+    """Inference mode while it is on or off; it decides on recording too."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__(not mode)
+        self._inference = using("inference", mode)
+
+    def __enter__(self) -> None:
+        self._inference.__enter__()
+        super().__enter__()
+
+    def __exit__(self, *exception: Any) -> None:
+        super().__exit__(*exception)
+        self._inference.__exit__(*exception)
+
+
 class inference_mode(Mode):
     """Nothing is recorded inside, and what is made there can never take part in a graph.
 
@@ -247,10 +270,8 @@ class inference_mode(Mode):
         """`@inference_mode` without parentheses is fine too."""
         return super().__new__(cls) if isinstance(mode, bool) else cls()(mode)
 
-    @contextmanager
-    def _block(self) -> Any:
-        with using("inference", self._mode), _GradBlock(not self._mode):
-            yield
+    def _block(self) -> "_InferenceBlock":
+        return _InferenceBlock(self._mode)
 
 
 class set_multithreading_enabled(Mode):

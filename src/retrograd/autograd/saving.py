@@ -2,18 +2,35 @@
 
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from retrograd.autograd.grad_mode import Mode
 from retrograd.core import Tensor, current, registry, using
 from retrograd.core.tensor import count_of
 
 
-class Pair(NamedTuple):
-    """A pack hook and its unpack hook."""
+class _HookBlock:
+    """A pair of hooks while it is in use, which ends by itself alone, in whatever order blocks are left."""
 
-    pack: Callable[[Tensor], Any]
-    unpack: Callable[[Any], Tensor]
+    def __init__(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> None:
+        self.pack = pack
+        self.unpack = unpack
+        self.outer: Any = None
+
+    def __enter__(self) -> None:
+        state = current()
+        self.outer, state.saving = state.saving, self
+
+    def __exit__(self, *exception: Any) -> None:
+        state = current()
+        if state.saving is self:
+            state.saving = self.outer
+            return
+        inner = state.saving
+        while inner is not None and getattr(inner, "outer", None) is not self:
+            inner = getattr(inner, "outer", None)
+        if inner is not None:  # else a backward pass has ended in which it was entered, and has left it
+            inner.outer = self.outer
 
 
 class saved_tensors_hooks(Mode):
@@ -37,10 +54,10 @@ class saved_tensors_hooks(Mode):
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
 
-    def _block(self) -> using:
+    def _block(self) -> _HookBlock:
         if current().saving_refused is not None:
             raise RuntimeError(current().saving_refused)
-        return using("saving", Pair(self.pack_hook, self.unpack_hook))
+        return _HookBlock(self.pack_hook, self.unpack_hook)
 
 
 class save_on_cpu(saved_tensors_hooks):

@@ -11,6 +11,7 @@ from retrograd.core.aval import symbolic
 from retrograd.core.gradfn import GradFn
 from retrograd.core.hooks import of_leaves, run_after, run_before, run_tensor_hooks, some_leaf_is_watched
 from retrograd.core.level import at, current
+from retrograd.core.nested_passes import DEPTH, on_another_thread
 from retrograd.core.tensor import COPIED, TensorBase, alias, make, same_kind, touch
 
 LARGE = 1 << 16  # bytes
@@ -140,7 +141,9 @@ class Pass:
     def between(self, roots, cotangents):
         """The whole pass: from the cotangents of the roots to what was asked for."""
         state = current()
-        outer, state.running = state.running, self
+        modes = modes_of(state)
+        state.running = self
+        state.depth += 1
         try:
             for (edge, number), g in zip(roots, cotangents, strict=True):
                 self.deliver(edge, number, g)
@@ -150,7 +153,8 @@ class Pass:
             while self.callbacks:
                 self.callbacks.pop(0)()
         finally:
-            state.running = outer
+            set_modes(state, modes)
+            state.depth -= 1
         return self.captured
 
     def run(self):
@@ -349,6 +353,30 @@ def unlinked(g):
     return out
 
 
+def modes_of(state):
+    """Return the modes of a thread, without level and grad mode, that callbacks may change while a pass runs."""
+    return (
+        state.running,
+        state.saving,
+        state.saving_refused,
+        state.inference,
+        state.multithreading,
+        state.on_write,
+    )
+
+
+def set_modes(state, modes):
+    """Set the modes back: callbacks may have entered blocks without leaving them, or left those around the pass."""
+    (
+        state.running,
+        state.saving,
+        state.saving_refused,
+        state.inference,
+        state.multithreading,
+        state.on_write,
+    ) = modes
+
+
 def is_fresh(result, g):
     """Whether a rule's result is memory of its own.  The laws hold rules to: fresh memory, or a view of g."""
     if result is g or type(g) is tuple or type(result.value) is not ndarray or result._view is not None:
@@ -473,7 +501,13 @@ def pullback(roots, cotangents, *, level, inputs=None, create_graph=False, retai
     if inputs is not None:
         needed = needed_for(ends, [edge for edge, _ in inputs])
         targets = {pair for pair in inputs if not isinstance(pair[0], TensorBase)}
-    # An infinite slope is no accident of the user's.
-    with at(level, create_graph), errstate(all="ignore"):
-        run = Pass(ends, retain_graph, level is None and not create_graph, needed, targets, accumulate)
+    run = Pass(ends, retain_graph, level is None and not create_graph, needed, targets, accumulate)
+    if current().depth % DEPTH == DEPTH - 1:
+        return on_another_thread(partial(run_at, run, level, create_graph, roots, cotangents))
+    return run_at(run, level, create_graph, roots, cotangents)
+
+
+def run_at(run, level, create_graph, roots, cotangents):
+    """The whole pass, at a level."""
+    with at(level, create_graph), errstate(all="ignore"):  # an infinite slope is no accident of the user's
         return run.between(roots, cotangents)

@@ -29,6 +29,7 @@ cdef class State:
     cdef public bint grad_enabled, inference, multithreading
     cdef public object saving, saving_refused, running, on_write
     cdef public tuple watchers
+    cdef public int depth
 
 @cython.locals(state=State)
 cpdef State current()

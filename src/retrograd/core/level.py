@@ -25,6 +25,7 @@ class State:
         "running",
         "on_write",
         "multithreading",
+        "depth",
     )
 
     def __init__(self):
@@ -35,6 +36,7 @@ class State:
         self.saving_refused = None  # why no such hooks may be entered
         self.watchers = None  # a tuple of `Watcher`s
         self.running = None  # the engine's pass that runs now
+        self.depth = 0  # how many passes run, each inside the one before
         self.multithreading = True  # what was asked for; passes run on the thread that starts them
         self.on_write = None  # told of every in-place write before it happens
 
@@ -48,6 +50,7 @@ class _Thread(threading.local):
 
 
 _thread = _Thread()
+thread_values = []  # the other objects of `threading.local`, whose values a pass takes along to another thread
 
 
 def current():

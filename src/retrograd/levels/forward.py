@@ -7,6 +7,7 @@ from typing import Any
 from retrograd.core import Definition, Level, Op, Tensor, call, current, registry, using
 from retrograd.core.definition import Operator
 from retrograd.core.dtype import is_differentiable
+from retrograd.core.level import thread_values
 from retrograd.core.schema import parse
 from retrograd.ops.batching import all_batched
 from retrograd.ops.family import shown
@@ -20,6 +21,7 @@ class _Switch(threading.local):
 
 
 switch = _Switch()
+thread_values.append(switch)
 
 
 class Beside:

@@ -5,12 +5,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
+from retrograd.core.level import thread_values
+
 
 class _Running(threading.local):
     name = ""
 
 
 _operator = _Running()
+thread_values.append(_operator)
 
 
 class AbstractContext:

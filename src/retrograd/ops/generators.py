@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from retrograd.backend import streams
 from retrograd.core import dtype as dtypes
+from retrograd.core.level import thread_values
 from retrograd.ops.functions import function
 from retrograd.ops.layout import CPU, check_device, is_device
 
@@ -108,6 +109,7 @@ class _Redirection(threading.local):
 
 
 _redirection = _Redirection()
+thread_values.append(_redirection)
 
 
 @contextmanager

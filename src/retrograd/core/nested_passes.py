@@ -1,0 +1,66 @@
+"""Backward passes that start inside of others: every so many of them move to a new thread, with a stack of its own."""
+
+import contextvars
+import threading
+
+from retrograd.core.level import State, current, thread_values
+
+DEPTH = 25  # passes on one thread; each takes some 15 frames of Python's, of which there are 1000
+LIMIT = 10_000  # passes in each other
+CARRIED = tuple([name for name in State.__slots__ if not name.startswith("_")])
+
+
+def on_another_thread(function):
+    """Call a function on a new thread with the state of this one, which waits; returns or raises what it does."""
+    if current().depth >= LIMIT:
+        raise RecursionError(
+            f"backward: {LIMIT} passes have started inside of each other; a hook or a Function's backward calls "
+            f"backward() or grad() on a graph that leads to itself"
+        )
+    call = _Call(function)
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(call,), name="retrograd-nested-pass")
+    thread.start()
+    interrupt = _wait(thread)
+    if interrupt is not None:
+        raise interrupt
+    return call.answer()
+
+
+def _wait(thread):
+    """Wait for the end of a thread; an interrupt that comes meanwhile is returned, since nothing else can stop it."""
+    interrupt = None
+    while thread.is_alive():
+        try:
+            thread.join()
+        except BaseException as error:
+            interrupt = error
+    return interrupt
+
+
+class _Call:
+    """A call with the state of the thread that made this object."""
+
+    def __init__(self, function):
+        self._function = function
+        state = current()
+        self._state = [(name, getattr(state, name)) for name in CARRIED]
+        self._values = [(values, dict(vars(values))) for values in thread_values]
+        self.result = self.error = None
+
+    def answer(self):
+        """Return or raise what the function did."""
+        error, self.error = self.error, None  # which holds the frames that hold this object
+        if error is not None:
+            raise error
+        return self.result
+
+    def __call__(self):
+        state = current()
+        for name, value in self._state:
+            setattr(state, name, value)
+        for values, known in self._values:
+            vars(values).update(known)
+        try:
+            self.result = self._function()
+        except BaseException as error:
+            self.error = error
