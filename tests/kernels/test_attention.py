@@ -140,7 +140,6 @@ def test_tiny_and_huge_numbers(size, dtype):
 
 @needs_compiled
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # of NumPy's products
 def test_infinities_and_nan_go_where_they_do_in_the_twin(dtype):
     for value in (np.inf, -np.inf, np.nan):
         for which in range(3):

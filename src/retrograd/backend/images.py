@@ -254,9 +254,9 @@ def mapped_places(how, transposed=False):
 def _mapped(x, dim, size, how, transposed):
     rows = _rows(how, transposed)
     copies = all(row.weights is None for row in rows)
-    if not copies and x.dtype.char in "fdFD" and np.isfinite(x).all():
-        return _by_blocks(x, dim, size, _blocks(how, transposed, x.dtype))
-    with np.errstate(invalid="ignore"):  # NaN where infinities of both signs meet
+    with np.errstate(invalid="ignore"):  # NaN where infinities of both signs meet; FALSE_ALARM in numpy.py
+        if not copies and x.dtype.char in "fdFD" and np.isfinite(x).all():
+            return _by_blocks(x, dim, size, _blocks(how, transposed, x.dtype))
         return _by_rows(x, dim, size, rows)
 
 

@@ -264,6 +264,11 @@ def matmul(a, b):
 WORTH = 8, 1 << 17  # what each size of two matrices must be at least, and the multiplications
 
 
+# The columns of a matrix whose float32 product with a vector OpenBLAS 0.3.31 computes, on processors with AVX-512, with
+# numbers from its stack that nobody wrote.  They change no result, but a signaling NaN among them makes NumPy warn.
+FALSE_ALARM = (5,)
+
+
 def product(a, b):
     """NumPy's matmul; where the processor has wide vectors, by a kernel: BLAS does not use them on all that do."""
     if type(a) is type(b) is np.ndarray and a.ndim > 1 < b.ndim:
@@ -273,6 +278,9 @@ def product(a, b):
         wide = kernels.vector_bytes == 64 and min(m, k, n) >= WORTH[0] and m * k * n >= WORTH[1]
         if wide and a.dtype == b.dtype and a.dtype.char in "fd":
             return kernels.multiply_matrices(a, b)
+    if a.shape[-1:] == FALSE_ALARM and a.dtype.char == "f":
+        with np.errstate(invalid="ignore"):
+            return np.matmul(a, b)
     return np.matmul(a, b)
 
 

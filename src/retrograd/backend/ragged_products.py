@@ -89,8 +89,9 @@ class Parts(NamedTuple):
 def multiply_each(a, b, parts):
     """The products of the matrices of each component of two buffers, as a buffer."""
     out = np.empty(product_shape(a.shape, b.shape, parts), a.dtype)
-    for x, y, z in zip(parts.a.pieces(a), parts.b.pieces(b), parts.out.pieces(out), strict=True):
-        np.matmul(x, y, out=z)
+    with np.errstate(invalid="ignore"):  # a false alarm of OpenBLAS: see FALSE_ALARM in numpy.py
+        for x, y, z in zip(parts.a.pieces(a), parts.b.pieces(b), parts.out.pieces(out), strict=True):
+            np.matmul(x, y, out=z)
     return out
 
 

@@ -21,6 +21,7 @@ CAUSAL_QUERIES = 64  # in a block: each block looks only at keys up to its last 
 
 
 @separate(2)
+@np.errstate(invalid="ignore")  # as in C++, no product warns
 def attend(q, k, v, allowed, added, queries, keys, scale, causal, out, sums):
     """softmax(scale q k^T + added) v, and the logarithms of the sums of exponentials, into out and sums.
 
@@ -42,6 +43,7 @@ def attend(q, k, v, allowed, added, queries, keys, scale, causal, out, sums):
 
 
 @separate(4)
+@np.errstate(invalid="ignore")
 def attend_grad(g, of_sums, out, sums, q, k, v, allowed, added, queries, keys, scale, causal, dq, dk, dv, dscores):
     """What `attend` sends back, into arrays for q, k, v and the scores, or None: with the dimensions in front of q.
 

@@ -206,6 +206,7 @@ def _grouped(y, groups, block):
 
 
 @separate(1)
+@np.errstate(invalid="ignore")  # as in C++, no product warns
 def sum_windows(plan, x, w, bias, out):
     """Fill the images `out` (n, o, *out) from x (n, c, *sizes) and w (groups, o of one, c of one, *kernel).
 
@@ -259,6 +260,7 @@ def _add_scaled_runs(plan, grid, taps, block, out):
 
 
 @separate(2)
+@np.errstate(invalid="ignore")
 def sum_places(plan, x, y, out, groups):
     """Fill the weight `out` (o, c / groups, *kernel) from images x (n, c, *sizes) and y (n, o, *out).
 
