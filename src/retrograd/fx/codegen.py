@@ -23,12 +23,16 @@ INFIX = {
     "lshift": "<<", "rshift": ">>", "and_": "&", "or_": "|", "xor": "^",
     "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
 }  # fmt: skip
+COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 PREFIX = {"neg": "-", "pos": "+", "invert": "~"}
 SPELLED = {
     **{getattr(operator, name): f"{{0}} {sign} {{1}}" for name, sign in INFIX.items()},
     **{getattr(operator, name): f"{sign}{{0}}" for name, sign in PREFIX.items()},
     operator.getitem: "{0}[{1}]",
 }
+
+# Those that write to their first operand; that is another value from then on, if it is one that can't be written to.
+WRITTEN = {getattr(operator, f"i{name.rstrip('_')}"): sign for name, sign in INFIX.items() if sign not in COMPARISONS}
 
 DType = type(dtypes.float32).__mro__[1]  # NumPy's dtype
 
@@ -112,6 +116,8 @@ class _Writer:
             self._lines.append(f"    # {_one_line(', '.join(shapes))}")
         for node in self._nodes:
             self._write(node)
+        if not any(node.op in (*CALLS, "output") for node in self._nodes):
+            self._lines.append("    pass")
         return Code("\n".join([*self._lines, ""]), self._objects, self._made_at, self._made_in)
 
     def _write(self, node: Node) -> None:
@@ -120,7 +126,7 @@ class _Writer:
             dying = self._dying.get(node, [])
             ending = f";  del {', '.join(n.name for n in dying)}" if dying else ""
             shape = f"  # {_one_line(node.meta['val'])}" if "val" in node.meta else ""
-            self._lines.append(f"    {node.name} = {self._call(node)}{ending}{shape}")
+            self._lines.append(f"    {self._statement(node)}{ending}{shape}")
             self._made_at[len(self._lines)] = node.meta.get("stack_trace", "")
             self._made_in[len(self._lines)] = node.meta.get("nn_module_stack", {})
         elif node.op == "output":
@@ -146,6 +152,22 @@ class _Writer:
             self._lines.append(f"    # {_one_line(PurePath(place).name)}")
             self._shown = place
 
+    def _statement(self, node: Node) -> str:
+        """The assignment of a node's result; of Python's operators that write, their statement first."""
+        first = node.args[0] if node.op == "call_function" and node.args and not node.kwargs else None
+        if not isinstance(first, Node) or not is_hashable(node.target):
+            return f"{node.name} = {self._call(node)}"
+        if node.target is operator.setitem and len(node.args) == 3:
+            owner, key, value = map(self._value, node.args)
+            return f"{owner}[{key}] = {value};  {node.name} = {owner}"
+        sign = WRITTEN.get(node.target)
+        if sign is None or len(node.args) != 2:
+            return f"{node.name} = {self._call(node)}"
+        other = self._value(node.args[1])
+        if first.op == "get_attr":  # an attribute of the module stays what it is
+            return f"{node.name} = {self._value(first)};  {node.name} {sign}= {other}"
+        return f"{first.name} {sign}= {other};  {node.name} = {first.name}"
+
     def _call(self, node: Node) -> str:
         arguments = [self._value(a) for a in node.args]
         named = [f"{k}={self._value(v)}" for k, v in node.kwargs.items()]
@@ -170,6 +192,8 @@ class _Writer:
             return _WRITERS[type(value)](self, value)
         if isinstance(value, DType):
             return repr(str(value))
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return f"{self._global(type(value), type(value).__name__)}({self._members(value)})"
         return self._global(value)
 
     def _members(self, values: Any) -> str:
@@ -216,15 +240,17 @@ def _spelled(node: Node, arguments: list[str]) -> str:
     target, args = node.target, node.args
     if target is getattr and len(args) == 2 and isinstance(args[1], str) and args[1].isidentifier():
         return "" if keyword.iskeyword(args[1]) else f"{_owner(args[0], arguments[0])}.{args[1]}"
-    try:
-        form = SPELLED.get(target, "")
-    except TypeError:  # no hash
-        return ""
+    form = SPELLED.get(target, "") if is_hashable(target) else ""
     if form.count("{") != len(args):
         return ""
     if target is operator.getitem:
         return form.format(_owner(args[0], arguments[0]), arguments[1])
     return form.format(*map(_atom, args, arguments))
+
+
+def is_hashable(target: Any) -> bool:
+    """Whether a target can be looked up in a table."""
+    return getattr(type(target), "__hash__", None) is not None
 
 
 def _one_line(note: Any) -> str:

@@ -1,7 +1,8 @@
 """A module that runs a graph."""
 
 import inspect
-from collections.abc import Iterable, Mapping
+import keyword
+from collections.abc import Callable, Iterable, Mapping
 from types import MethodType, TracebackType
 from typing import Any
 
@@ -63,12 +64,25 @@ class GraphModule(Module):
         """Make the code anew from the graph."""
         self._code = self._graph.python_code()
         self._function = self._code.compile()
+        self._given_as = _given_as(self._graph)
         self.__signature__ = self._parameters()  # what inspect.signature(module) answers
 
     def _parameters(self) -> inspect.Signature:
         if self._graph.signature is not None:
             return self._graph.signature.parameters
-        return inspect.signature(MethodType(self._function, self))
+        return self.flat_signature
+
+    @property
+    def flat_signature(self) -> inspect.Signature:
+        """The parameters of `flat_forward`, by the names that the traced code has for them."""
+        names = {name: target for target, name in self._given_as.items()}
+        found = inspect.signature(self.flat_forward).parameters.values()
+        return inspect.Signature([p.replace(name=names.get(p.name, p.name)) for p in found])
+
+    @property
+    def flat_forward(self) -> Callable:
+        """The function that runs, which takes a value for each placeholder."""
+        return MethodType(self._function, self)
 
     def add_submodule(self, target: str, m: Module) -> bool:
         """Put a module under a qualified name; False if what is on the way to it is no module."""
@@ -118,7 +132,8 @@ class GraphModule(Module):
 
     def _run(self, args: Iterable, kwargs: dict[str, Any]) -> Any:
         try:
-            return self._function(self, *args, **kwargs)
+            named = {self._given_as.get(name, name): value for name, value in kwargs.items()}
+            return self._function(self, *args, **named)
         except Exception as error:
             place = _user_line(error.__traceback__)
             if place:
@@ -131,7 +146,22 @@ class GraphModule(Module):
         return GraphModule, (extract(self, [*names, *_read_by(self._graph)]), self._graph, names), others
 
 
-_MADE = ("_kinds", "_graph", "_code", "_function", "__signature__")  # attributes that follow from root and graph
+_MADE = (
+    "_kinds",
+    "_graph",
+    "_code",
+    "_function",
+    "_given_as",
+    "__signature__",
+)  # attributes that follow from root and graph
+
+
+def _given_as(graph: Graph) -> dict[str, str]:
+    """The names in the code of the inputs that go by other names there, by those that callers use."""
+    inputs = [(str(n.target).lstrip("*"), n.name) for n in graph.find_nodes(op="placeholder")]
+    targets = [target for target, _ in inputs]
+    plain = {t for t in targets if t.isidentifier() and not keyword.iskeyword(t) and targets.count(t) == 1}
+    return {target: name for target, name in inputs if target != name and target in plain - {"self"}}
 
 
 def tensor_names(root: Module) -> list[str]:

@@ -67,10 +67,11 @@ class Interpreter:
         nodes = list(self.graph.nodes)
         self.env, self.args_iter = dict(initial_env or {}), iter(args)
         remaining = {node: len(node.users) for node in nodes}
+        result = None
         for node in nodes:
             if node not in self.env:
                 self.env[node] = self._noting(node)
-            result = self.env[node]
+            result = self.env[node] if node.op == "output" else None
             if self.garbage_collect_values:
                 self._forget(node, remaining)
         return result

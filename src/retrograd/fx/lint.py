@@ -33,7 +33,7 @@ def _order(graph: "Graph") -> Iterator[str]:
                 yield f"{node.name} uses {used.name}, which does not come before it"
         seen[node] = None
     kinds = [node.op for node in graph.nodes]
-    if kinds.count("output") != 1 or kinds[-1] != "output":
+    if kinds and (kinds.count("output") != 1 or kinds[-1] != "output"):
         yield f"expected one output, as the last node, got {kinds.count('output')}"
     if any(a != "placeholder" and b == "placeholder" for a, b in pairwise(kinds)):
         yield "a placeholder comes after another node"

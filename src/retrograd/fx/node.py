@@ -1,6 +1,7 @@
 """One step of a graph, and the values that steps hold: nodes within tuples, lists, dicts and slices."""
 
 import builtins
+import dataclasses
 import operator
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,7 +18,7 @@ CALLS = ("call_function", "call_module", "call_method")
 IN_PLACE = ("add", "and", "floordiv", "lshift", "matmul", "mod", "mul", "or", "pow", "rshift", "sub", "truediv", "xor")
 # Python functions that do more than compute their result: see `has_side_effect`.
 SIDE_EFFECTS: set[Callable] = {getattr(operator, f"i{name}") for name in IN_PLACE}
-SIDE_EFFECTS |= {operator.setitem, operator.delitem, setattr, delattr, print}
+SIDE_EFFECTS |= {operator.iconcat, operator.setitem, operator.delitem, setattr, delattr, print}
 
 F = TypeVar("F", bound=Callable)
 
@@ -268,7 +269,17 @@ def frozen(value: Any) -> Any:
         return immutable_dict({k: frozen(v) for k, v in value.items()})
     if isinstance(value, slice):
         return slice(*[frozen(v) for v in (value.start, value.stop, value.step)])
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        _check_holds_none(value)
     return value
+
+
+def _check_holds_none(value: Any) -> None:
+    """Refuse an object of a dataclass with nodes inside, which nobody would compute."""
+    held = list(nodes_in([getattr(value, f.name, None) for f in dataclasses.fields(value)]))
+    if held:
+        name = type(value).__name__
+        raise TypeError(f"a {name} among the arguments holds the node {held[0].name}; add call_function({name}, ...)")
 
 
 def map_leaves(value: Any, function: Callable[[Any], Any]) -> Any:
@@ -287,6 +298,13 @@ def map_leaves(value: Any, function: Callable[[Any], Any]) -> Any:
     if isinstance(value, slice):
         return slice(*[map_leaves(v, function) for v in (value.start, value.stop, value.step)])
     return function(value)
+
+
+def is_record(value: Any) -> bool:
+    """Whether a value is a named tuple or an object of a dataclass, which a call of its class makes."""
+    if isinstance(value, tuple):
+        return hasattr(value, "_fields")
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
 
 def map_nodes(value: Any, function: Callable[[Node], Any]) -> Any:

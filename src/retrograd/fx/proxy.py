@@ -1,17 +1,18 @@
 """Stand-ins for values that are not there yet: what is done with one is written into a graph."""
 
-import functools
 import math
 import operator
-import sys
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
 from dis import get_instructions
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from retrograd.core import Op
+from retrograd.core import Op, Tensor
 from retrograd.core.source import user_frame, user_line
 from retrograd.fx.calls import as_written
 from retrograd.fx.node import IN_PLACE, Node, map_leaves
+from retrograd.nn.module import Module
 
 if TYPE_CHECKING:
     from retrograd.fx.symbolic import Tracer
@@ -107,6 +108,15 @@ class Attribute(Proxy):
         return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
 
 
+class SizedProxy(Proxy):
+    """The proxy of a parameter whose sizes are known, and numbers."""
+
+    def __init__(self, node: Node, tracer: "Tracer", tensor: Tensor) -> None:
+        super().__init__(node, tracer)
+        self.shape, self.ndim = tensor.shape, tensor.ndim
+        self.size, self.numel, self.nelement, self.dim = tensor.size, tensor.numel, tensor.numel, tensor.dim
+
+
 def _refuse(proxy: Proxy, what: str, instead: str = "", kind: type[Exception] = TraceError) -> NoReturn:
     """Say what can't be done with a proxy, at which line, and what can."""
     instead = instead or "give an argument that decides it in concrete_args, mark the function with fx.wrap, or use "
@@ -157,60 +167,38 @@ def refuse_bool(proxy: Proxy) -> NoReturn:
     _refuse(proxy, "its truth, on which a branch depends, is not known")
 
 
-def wrap(fn_or_name: Any) -> Any:
-    """Let calls of a function on proxies be nodes of their own, which tracing does not look into.
-
-    As a decorator it returns the function with that ability.  A name, as in `fx.wrap("len")`, stands for a global or
-    built-in function of the calling module, whose global of that name from then on has the ability.  Raises TypeError
-    for anything else, and NameError for a name that means nothing there.
-
-    >>> from retrograd import fx
-    >>> @fx.wrap
-    ... def clipped(x, limit):
-    ...     return x.clip(-limit, limit) if limit else x
-    >>> print(fx.symbolic_trace(lambda x: clipped(x, 1) + 1).graph)
-    graph():
-        %x : [num_users=1] = placeholder[target=x]
-        %clipped : [num_users=1] = call_function[target=retrograd.fx.proxy.clipped](args = (%x, 1), kwargs = {})
-        %add : [num_users=1] = call_function[target=operator.add](args = (%clipped, 1), kwargs = {})
-        return add
-    """
-    if callable(fn_or_name):
-        return _wrapped(fn_or_name)
-    if not isinstance(fn_or_name, str):
-        raise TypeError(f"wrap: expected a function or the name of one, got {type(fn_or_name).__name__}")
-    frame = sys._getframe(1)
-    found = frame.f_globals.get(fn_or_name, frame.f_builtins.get(fn_or_name))
-    if not callable(found):
-        raise NameError(f"wrap: {frame.f_globals.get('__name__')} has no function {fn_or_name!r}")
-    if not hasattr(found, "__wrapped_for_fx__"):
-        own = getattr(found, "__module__", "") == frame.f_globals.get("__name__")  # the name then means the new one
-        frame.f_globals[fn_or_name] = _wrapped(found, target=None if own else found)
-    return fn_or_name
+HOLDERS = (set, frozenset, deque, KeysView, ValuesView, ItemsView)
 
 
-def _wrapped(function: Callable, target: Callable | None = None) -> Callable:
-    """The function, which on proxies makes a node that calls `target`: by default what is returned here."""
-
-    @functools.wraps(function)
-    def either(*args: Any, **kwargs: Any) -> Any:
-        proxies = _proxies((args, kwargs))
-        if not proxies:
-            return function(*args, **kwargs)
-        return proxies[0].tracer.create_proxy("call_function", target or either, args, kwargs)
-
-    either.__wrapped_for_fx__ = True  # type: ignore[attr-defined]
-    return either
+def refuse_hidden(value: Any) -> None:
+    """Refuse an object with proxies inside, which no node would know of; a TraceError names its class."""
+    members = _members(value)
+    if members and proxies_in(members):
+        raise TraceError(
+            f"symbolic_trace: a {type(value).__name__} holds {proxies_in(members)[0]!r}, which stands for a value that "
+            f"is not there yet, and graphs can't make such objects; use a tuple, list, dict, NamedTuple or dataclass, "
+            f"or make it in a function marked with fx.wrap"
+        )
 
 
-def _proxies(values: Any) -> list[Proxy]:
+def _members(value: Any) -> list:
+    """What a set or an object of a user's class holds; nothing of modules, classes and functions."""
+    if isinstance(value, HOLDERS):
+        return list(value)
+    if isinstance(value, Module | type | ModuleType) or callable(value):
+        return []
+    return list(getattr(value, "__dict__", {}).values())
+
+
+def proxies_in(values: Any) -> list[Proxy]:
+    """The proxies in nested containers."""
     found: list[Proxy] = []
     map_leaves(values, lambda leaf: found.append(leaf) if isinstance(leaf, Proxy) else None)
     return found
 
 
 def _tracer_among(values: Any) -> "Tracer":
-    tracers = list({id(p.tracer): p.tracer for p in _proxies(values)}.values())
+    tracers = list({id(p.tracer): p.tracer for p in proxies_in(values)}.values())
     if len(tracers) != 1:
         raise TraceError(f"expected proxies of one trace, got those of {len(tracers)}")
     return tracers[0]

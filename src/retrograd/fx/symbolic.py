@@ -1,23 +1,28 @@
 """Tracing without examples: code runs on proxies, and modules, methods and functions stay calls."""
 
+import dataclasses
 import inspect
+import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from itertools import count
-from types import CodeType, FunctionType, MethodType
-from typing import Any
+from types import ModuleType
+from typing import Any, cast
 
 import optree
 
 from retrograd.core import Tensor
 from retrograd.core.source import user_line
+from retrograd.fx.callee import STARS, Callee
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule, extract, tensors_and_modules
-from retrograd.fx.node import Node, has_side_effect, map_leaves
-from retrograd.fx.proxy import Proxy, refuse_bool, unpacked
+from retrograd.fx.mutations import tensors_written
+from retrograd.fx.node import Node, has_side_effect, is_record, map_leaves
+from retrograd.fx.proxy import Proxy, SizedProxy, refuse_bool, refuse_hidden, unpacked
+from retrograd.fx.wrapping import wrapped_calls
 from retrograd.nn import Sequential
 from retrograd.nn.module import Module
+from retrograd.nn.parameter import Parameter
 
 
 def symbolic_trace(root: Module | Callable, concrete_args: dict[str, Any] | None = None) -> GraphModule:
@@ -48,22 +53,16 @@ def symbolic_trace(root: Module | Callable, concrete_args: dict[str, Any] | None
     return GraphModule(tracer.root, graph)
 
 
-# The kinds of parameters in the order that they have among a function's local names, and how they are written.
-LOCALS = (
-    inspect.Parameter.POSITIONAL_ONLY,
-    inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    inspect.Parameter.KEYWORD_ONLY,
-    inspect.Parameter.VAR_POSITIONAL,
-    inspect.Parameter.VAR_KEYWORD,
-)
-STARS: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
-
-
 class Tracer:
     """What `symbolic_trace` does, with every decision open to change.
 
     Subclasses override `is_leaf_module`, which modules to look into; `create_arg`, what values become; `to_bool`,
-    `iter`, what a proxy answers.  `trace` returns the graph, and leaves in `root` what a `GraphModule` of it needs.
+    `iter`, what a proxy answers; `traced_func_name`, which method of a module is traced.  `trace` returns the graph,
+    and leaves in `root` what a `GraphModule` of it needs.
+
+    Functions of the modules in `autowrap_modules`, and `autowrap_functions` where the traced function's module calls
+    them by name, are one node each when they are called with proxies.  With `param_shapes_constant` the shapes of
+    parameters are numbers, not nodes.
 
     >>> from retrograd import fx, nn
     >>> class Fine(fx.Tracer):
@@ -73,9 +72,18 @@ class Tracer:
     ['placeholder', 'get_attr', 'get_attr', 'call_function', 'output']
     """
 
-    def __init__(self) -> None:
+    traced_func_name = "forward"
+
+    def __init__(
+        self,
+        autowrap_modules: tuple[ModuleType, ...] = (math,),
+        autowrap_functions: tuple[Callable, ...] = (),
+        param_shapes_constant: bool = False,
+    ) -> None:
         self.graph = Graph()
         self.root: Module = Module()
+        self.param_shapes_constant = param_shapes_constant
+        self._autowrapped = autowrap_modules, autowrap_functions
         self._paths: dict[int, str] = {}  # id of a module, parameter, buffer or constant -> its qualified name
         self._constants: dict[str, Tensor] = {}
         self._attributes: dict[str, Proxy] = {}
@@ -86,13 +94,31 @@ class Tracer:
         module = root if isinstance(root, Module) else Module()
         if not callable(root):
             raise TypeError(f"symbolic_trace: expected a function or a module, got {type(root).__name__}")
+        callee = self._callee(root)
         self.begin(module)
-        function = root.forward if isinstance(root, Module) else root
-        args = self._arguments(function, dict(concrete_args or {}))
-        with _watched(module, self):
-            result = _plain(function)(*args)
+        args = self._arguments(callee, dict(concrete_args or {}))
+        with _watched(module, self), wrapped_calls(callee.function, *self._autowrapped):
+            result = callee.call(args, concrete_args or {})
+        if self._is_flat(root):
+            self.graph.signature = cast(GraphModule, root).graph.signature
         self.end(result, module)
         return self.graph
+
+    def _is_flat(self, root: Any) -> bool:
+        """Whether the function of a graph module's graph is traced, which its signature belongs to."""
+        return self.traced_func_name == "forward" and getattr(type(root), "forward", None) is GraphModule.forward
+
+    def _callee(self, root: Module | Callable) -> Callee:
+        """The function, or the method of a module, that is traced; of a graph module the function of the graph."""
+        if not isinstance(root, Module):
+            return Callee(root)
+        if self._is_flat(root):
+            module = cast(GraphModule, root)
+            return Callee(module.flat_forward, module.flat_signature)
+        found = getattr(root, self.traced_func_name, None)
+        if not callable(found):
+            raise ValueError(f"symbolic_trace: {type(root).__name__} has no method {self.traced_func_name!r} to trace")
+        return Callee(found)
 
     def begin(self, module: Module) -> None:
         """Start an empty graph, whose code belongs to a module."""
@@ -103,7 +129,7 @@ class Tracer:
     def end(self, result: Any, module: Module) -> None:
         """End the graph with what the code returned."""
         self.create_node("output", "output", (self.create_arg(result),), {})
-        self.root = self.home(module)
+        self.root = self.home(module, tensors_written(self.graph.signature))
 
     def home(self, module: Module, keep: Iterable[str] = ()) -> Module:
         """A bare module with what the graph reads and calls, and what `module` has under further names."""
@@ -113,14 +139,13 @@ class Tracer:
             setattr(home, name, tensor)
         return home
 
-    def _arguments(self, function: Callable, concrete: dict[str, Any]) -> list:
+    def _arguments(self, callee: Callee, concrete: dict[str, Any]) -> list:
         """Proxies and concrete values for the parameters, in their order as locals, the former with placeholders."""
-        parameters = inspect.signature(function).parameters
-        unknown = concrete.keys() - parameters.keys()
+        unknown = concrete.keys() - {p.name for p in callee.parameters}
         if unknown:
             raise ValueError(f"symbolic_trace: concrete_args has {sorted(unknown)}, which are no arguments of the code")
         concrete = {name: value for name, value in concrete.items() if value is not PH}
-        ordered = sorted(parameters.values(), key=lambda p: LOCALS.index(p.kind))
+        ordered = callee.parameters
         proxies = [self._input(p, concrete, ordered[i + 1 :]) for i, p in enumerate(ordered)]
         return [
             self._specialized(p.name, proxy, concrete[p.name]) if p.name in concrete else proxy
@@ -164,7 +189,18 @@ class Tracer:
         return self._paths[id(mod)]
 
     def create_arg(self, a: Any) -> Any:
-        """What stands for a value in the graph: nodes for proxies and tensors, in nested containers too."""
+        """What stands for a value in the graph: nodes for proxies and tensors, in nested containers too.
+
+        A named tuple or dataclass that has some becomes a node that makes it.
+        """
+        if is_record(a):
+            return self._made(a)
+        if isinstance(a, tuple):
+            return tuple([self.create_arg(member) for member in a])
+        if isinstance(a, list):
+            return [self.create_arg(member) for member in a]
+        if isinstance(a, dict):
+            return {key: self.create_arg(value) for key, value in a.items()}
         return map_leaves(a, self._leaf)
 
     def to_bool(self, obj: Proxy) -> bool:
@@ -203,7 +239,15 @@ class Tracer:
             return leaf.node
         if isinstance(leaf, Tensor):
             return self.attribute(leaf).node
+        refuse_hidden(leaf)
         return leaf
+
+    def _made(self, record: Any) -> Any:
+        """The node that makes a named tuple or dataclass of what it holds."""
+        if isinstance(record, tuple):
+            return self.create_node("call_function", type(record), self.create_arg(tuple(record)), {})
+        fields = {f.name: getattr(record, f.name) for f in dataclasses.fields(record) if f.init}
+        return self.create_node("call_function", type(record), (), self.create_arg(fields))
 
     def attribute(self, tensor: Tensor) -> Proxy:
         """The proxy of a parameter, a buffer, or a tensor that the code has from elsewhere."""
@@ -214,7 +258,9 @@ class Tracer:
             self._constants[name] = tensor
         name = self._paths[id(tensor)]
         if name not in self._attributes:
-            self._attributes[name] = self.create_proxy("get_attr", name, (), {})
+            read = self.create_proxy("get_attr", name, (), {})
+            sized = self.param_shapes_constant and isinstance(tensor, Parameter)
+            self._attributes[name] = SizedProxy(read.node, self, tensor) if sized else read
         return self._attributes[name]
 
     @contextmanager
@@ -226,24 +272,6 @@ class Tracer:
             yield
         finally:
             del self._stack[path]
-
-
-def _plain(function: Callable) -> Callable:
-    """The function with all its parameters as positional ones, so that one proxy each stands for *args and **kwargs."""
-    if isinstance(function, MethodType):
-        return partial(_plain(function.__func__), function.__self__)
-    code: CodeType | None = getattr(function, "__code__", None)
-    if code is None:
-        return function
-    starred = [flag for flag in (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS) if code.co_flags & flag]
-    if not starred and not code.co_kwonlyargcount:
-        return function
-    plain = code.replace(
-        co_argcount=code.co_argcount + code.co_kwonlyargcount + len(starred),
-        co_kwonlyargcount=0,
-        co_flags=code.co_flags - sum(starred),
-    )
-    return FunctionType(plain, function.__globals__, function.__name__, None, function.__closure__)
 
 
 @contextmanager

@@ -1,0 +1,95 @@
+"""How the code that is traced gets its arguments: as a caller would give them, or all as local names."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+# The kinds of parameters in the order that they have among a function's local names, and how they are written.
+LOCALS = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    inspect.Parameter.KEYWORD_ONLY,
+    inspect.Parameter.VAR_POSITIONAL,
+    inspect.Parameter.VAR_KEYWORD,
+)
+STARS: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+
+
+class Callee:
+    """A function that is traced, and its parameters in the order that they have among the local names.
+
+    Inside a Python function one proxy stands for all of `*args` and one for `**kwargs`.  A wrapper shows the parameters
+    of what it wraps, and a partial some of them, so that is called as any caller would.
+
+    >>> Callee(lambda x, *rest: (x, rest)).call([1, 2], {})
+    (1, 2)
+    """
+
+    def __init__(self, function: Callable, signature: inspect.Signature | None = None) -> None:
+        self.function = _underlying(function)
+        found = (signature or inspect.signature(self.function)).parameters.values()
+        self.parameters = sorted(found, key=lambda p: LOCALS.index(p.kind))
+
+    def call(self, args: list, known: Mapping[str, Any]) -> Any:
+        """What the function returns for proxies and values in the order of `parameters`."""
+        plain = None if _shows_another(self.function) else _plain(self.function)
+        if plain is not None:
+            return plain(*args)
+        given: list = []
+        named: dict[str, Any] = {}
+        for parameter, value in zip(self.parameters, args, strict=True):
+            self._give(parameter, value, given, named, parameter.name in known)
+        return self.function(*given, **named)
+
+    def _give(self, parameter: inspect.Parameter, value: Any, given: list, named: dict, known: bool) -> None:
+        """Put a value among the arguments by position or by name."""
+        if parameter.kind in STARS and not known:
+            raise ValueError(
+                f"symbolic_trace: {STARS[parameter.kind]}{parameter.name} reaches the code by way of a wrapper or "
+                f"partial, so what is in it can't be known; give it in concrete_args, or trace the wrapped function"
+            )
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            given.extend(value)
+        elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            named.update(value)
+        elif parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            named[parameter.name] = value
+        else:
+            given.append(value)
+
+
+def _underlying(function: Callable) -> Callable:
+    """The method of an object that is called as a function, if it is one of Python's; else what was given."""
+    own = inspect.getattr_static(type(function), "__call__", None)
+    return MethodType(own, function) if isinstance(own, FunctionType) else function
+
+
+def _shows_another(function: Callable) -> bool:
+    """Whether the signature of a function is another's, or is stated."""
+    inner = function.__func__ if isinstance(function, MethodType) else function
+    return hasattr(inner, "__wrapped__") or hasattr(inner, "__signature__")
+
+
+def _plain(function: Callable) -> Callable | None:
+    """The function with all its parameters as positional ones, so that one proxy each stands for *args and **kwargs.
+
+    None of a function that has no Python code.
+    """
+    if isinstance(function, MethodType):
+        inner = _plain(function.__func__)
+        return None if inner is None else partial(inner, function.__self__)
+    code: CodeType | None = getattr(function, "__code__", None)
+    if code is None:
+        return None
+    starred = [flag for flag in (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS) if code.co_flags & flag]
+    if not starred and not code.co_kwonlyargcount:
+        return function
+    plain = code.replace(
+        co_argcount=code.co_argcount + code.co_kwonlyargcount + len(starred),
+        co_kwonlyargcount=0,
+        co_flags=code.co_flags - sum(starred),
+    )
+    closure = function.__closure__
+    return FunctionType(plain, function.__globals__, function.__name__, None, closure)
