@@ -8,7 +8,7 @@ import retrograd.numpy as rnp
 from retrograd.autograd.differences import GradcheckError
 from retrograd.hips.misc import flatten, optimizers
 from retrograd.hips.misc.flatten import flatten_func
-from retrograd.hips.test_util import check_grads
+from retrograd.hips.test_util import check_grads, combo_check
 
 TREE = {"b": [np.arange(4.0).reshape(2, 2), 7.0], "a": (np.array([5.0]), {})}
 
@@ -60,18 +60,57 @@ def test_descent_reaches_the_minimum_of_a_tree(descent):
     assert seen[-1] == (399, ["x", "y"], ["x", "y"])
 
 
-def test_checks_pass_right_derivatives_and_refuse_wrong_ones():
-    check_grads(lambda x, y: rnp.sin(x) * y, (0, 1))(np.array([0.5, 1.0]), 2.0)
+def power_with_slopes(*factors):
+    """x**4 as a primitive whose k-th derivative is wrong by the k-th factor, in both modes."""
 
-    @hips.primitive
-    def wrong(x):
-        return x**2
+    def primitive_of(k, coefficient, exponent):
+        @hips.primitive
+        def power(x):
+            return coefficient * x**exponent
 
-    hips.extend.defvjp(wrong, lambda ans, x: lambda g: g * x)
+        if k < 4:
+            slope = primitive_of(k + 1, coefficient * exponent * (factors[k] if k < len(factors) else 1), exponent - 1)
+            hips.extend.defvjp(power, lambda ans, x: lambda g: g * slope(x))
+            hips.extend.defjvp(power, lambda g, ans, x: g * slope(x))
+        return power
+
+    return primitive_of(0, 1.0, 4)
+
+
+@pytest.mark.parametrize("modes", [["fwd"], ["rev"], ["fwd", "rev"]])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_checks_find_derivatives_that_are_wrong_by_half_a_thousandth(order, modes):
+    wrong = power_with_slopes(*[1] * (order - 1), 1.0005)
+    x = np.array([0.5, 1.0])
+    if order > 1:
+        check_grads(wrong, modes=modes, order=order - 1)(x)
     with pytest.raises(GradcheckError):
-        check_grads(wrong, modes=["rev"])(np.array([0.5]))
-    with pytest.raises(ValueError, match="check_grads: modes are 'fwd' and 'rev'"):
-        check_grads(wrong, modes=["both"])
+        check_grads(wrong, modes=modes, order=order)(x)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_checks_pass_right_derivatives(order):
+    check_grads(lambda x, y: rnp.sin(x) * y, (0, 1), order=order)(np.array([0.5, 1.0]), 2.0)
+    check_grads(lambda tree: tree["x"] ** 3 / tree["y"][0], order=order)({"x": np.ones(2), "y": [np.array(3.0)]})
+    check_grads(lambda z: rnp.abs(z * z), order=order, modes=["rev"])(0.5 + 1j)
+    check_grads(lambda k, x: (rnp.sum(x**k), x[0]), -1, order=order)(3, np.array([0.5, -1.0]))
+
+
+def test_checks_of_combinations_take_every_one():
+    seen = []
+
+    def scaled(x, k, axis):
+        seen.append((k, axis))
+        return rnp.sum(x * k, axis=axis)
+
+    combo_check(scaled, modes=["rev"], order=1)([np.ones((1, 2))], [1, 2], axis=[0, None])
+    assert {*seen} == {(1, 0), (1, None), (2, 0), (2, None)}
+
+
+@pytest.mark.parametrize("options", [{"modes": ["both"]}, {"order": 0}, {"order": 1.5}])
+def test_checks_refuse_modes_and_orders_that_are_none(options):
+    with pytest.raises(ValueError, match="check_grads: modes are 'fwd' and 'rev', order is a number from 1 on"):
+        check_grads(np.sin, **options)
 
 
 def test_checkpointed_functions_compute_again_on_the_way_back():
