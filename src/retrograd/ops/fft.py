@@ -323,6 +323,8 @@ ihfftn = _transform("ihfftn", _MANY, _real_to_half, True, "The inverse of `hfftn
 
 
 def _rolled(name, x, dim, way):
+    if dim == ():  # no dimension, where reductions would take all
+        return registry["clone"](x)
     for d in canonical_dims(name, dim, x.ndim):
         x = roll(x, way * (x.shape[d] // 2), d)
     return x
@@ -331,6 +333,7 @@ def _rolled(name, x, dim, way):
 def _shift_samples(r):
     yield (r(5),), {}
     yield (r(3, 4),), {"dim": (1,)}
+    yield (r(3, 4),), {"dim": ()}
     yield (r(3, 4),), {}
 
 

@@ -345,10 +345,10 @@ class diff(Composite):
         at = check_dimension("diff", x, dim)
         if n < 0:
             raise ValueError(f"diff: n must not be negative, got {n}")
+        if n == 0:  # nor is x lengthened, in NumPy and PyTorch
+            return registry["clone"](x)
         parts = [part for part in (prepend, x, append) if part is not None]
         x = cat(parts, dim=at) if len(parts) > 1 else x
-        if n == 0:
-            return registry["clone"](x)
         for _ in range(min(n, x.shape[at])):
             x = _differences(x, at)
         return x
@@ -357,6 +357,7 @@ class diff(Composite):
         yield (r(5), None, None), {}
         yield (r(3, 5), None, None), {"n": 2, "dim": 0}
         yield (r(3, 5), r(3, 1), r(3, 2)), {}
+        yield (r(3), None, None), {"n": 0}
 
     def errors(r):
         yield (r(3), None, None), {"n": -1}, ValueError, "diff: n must not be negative"

@@ -28,6 +28,9 @@ KINDS = {
 }
 
 
+_FAMILIES = {"b": "boolean", "i": "integral", "u": "integral", "f": "floating", "c": "floating"}
+
+
 class FloatInfo(NamedTuple):
     """What a floating dtype holds; of a complex one, its parts."""
 
@@ -58,9 +61,12 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> T
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Whether promotion leads from one dtype (an array's, or a dtype) to the other."""
+    """Return whether the standard's rules of promotion lead from one dtype (an array's, or a dtype) to the other."""
+    own, wanted = dtype_of(from_), np.dtype(to)
+    if _FAMILIES[own.kind] != _FAMILIES[wanted.kind]:  # they have no rules for booleans, integers and floats together
+        return False
     try:
-        return dtypes.promote(dtype_of(from_), np.dtype(to)) == np.dtype(to)
+        return dtypes.promote(own, wanted) == wanted
     except TypeError:  # of uint64 with signed integers, which no integer dtype holds both
         return False
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from retrograd.core import Tensor, operator_named
 from retrograd.interop.array_api.promotion import promoted
 from retrograd.interop.array_api.reductions import sum as _sum
+from retrograd.interop.numpy_protocol.linalg import pinv_of_each
 from retrograd.ops.family import broadcast_shapes, cast_to
 
 _op = operator_named
@@ -90,8 +91,12 @@ def matrix_power(x: Any, n: int, /) -> Tensor:
 
 
 def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
-    """How many singular values are larger than rtol times the largest."""
-    return _op("linalg.matrix_rank")(x, rtol=rtol)
+    """Return how many singular values are larger than rtol, a number or one for each matrix, times the largest."""
+    if not isinstance(rtol, Tensor):
+        return _op("linalg.matrix_rank")(x, rtol=rtol)
+    values = svdvals(x)
+    least = _op("amax")(values, -1, True) * rtol[..., None]
+    return _sum(values > least, axis=-1)
 
 
 def matrix_transpose(x: Any, /) -> Tensor:
@@ -105,8 +110,13 @@ def outer(x1: Any, x2: Any, /) -> Tensor:
 
 
 def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
-    """The pseudo-inverse."""
-    return _op("linalg.pinv")(x, rtol=rtol)
+    """Return the pseudo-inverse.
+
+    Singular values up to rtol, a number or one for each matrix, times the largest count as 0.
+    """
+    if not isinstance(rtol, Tensor):
+        return _op("linalg.pinv")(x, rtol=rtol)
+    return pinv_of_each(x, rtol)
 
 
 def qr(x: Any, /, *, mode: str = "reduced") -> QR:
@@ -122,10 +132,10 @@ def slogdet(x: Any, /) -> Slogdet:
 def solve(x1: Any, x2: Any, /) -> Tensor:
     """The solution of x1 @ x = x2; x2 is a vector only if it has one axis, else matrices."""
     x1, x2 = promoted(x1, x2)
-    if x2.ndim == 1:
-        return _op("squeeze")(_op("linalg.solve")(x1, x2[:, None]), -1)
-    lead = broadcast_shapes("solve", [x1.shape[:-2], x2.shape[:-2]])
-    return _op("linalg.solve")(x1, _op("expand")(x2, (*lead, *x2.shape[-2:])))
+    columns = x2[:, None] if x2.ndim == 1 else x2
+    lead = broadcast_shapes("solve", [x1.shape[:-2], columns.shape[:-2]])
+    found = _op("linalg.solve")(x1, _op("expand")(columns, (*lead, *columns.shape[-2:])))
+    return _op("squeeze")(found, -1) if x2.ndim == 1 else found
 
 
 def svd(x: Any, /, *, full_matrices: bool = True) -> SVD:
@@ -150,7 +160,8 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """The sum of products along an axis, the first factor conjugated."""
-    return _op("linalg.vecdot")(*promoted(x1, x2), dim=axis)
+    x1, x2 = promoted(x1, x2)
+    return cast_to(_op("linalg.vecdot")(x1, x2, dim=axis), x1.dtype)
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Tensor:

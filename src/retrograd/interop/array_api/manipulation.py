@@ -3,9 +3,10 @@
 from typing import Any
 
 from retrograd.core import Tensor, operator_named
+from retrograd.core.dtype import int64
 from retrograd.interop.array_api.promotion import result_type
 from retrograd.ops.family import broadcast_shapes as _broadcast
-from retrograd.ops.family import cast_to
+from retrograd.ops.family import canonical_dim, cast_to
 
 _op = operator_named
 
@@ -86,6 +87,8 @@ def reshape(x: Any, /, shape: tuple[int, ...], *, copy: bool | None = None) -> T
 
 def roll(x: Any, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Tensor:
     """The elements shifted along axes (None: of the flattened array), those pushed out coming in at the front."""
+    if isinstance(shift, int) and isinstance(axis, tuple):
+        shift = (shift,) * len(axis)
     return _op("roll")(x, shift, axis)
 
 
@@ -95,10 +98,16 @@ def tile(x: Any, repetitions: tuple[int, ...], /) -> Tensor:
 
 
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
-    """The slices along an axis that a vector of integers names; axis may be left out for a vector."""
+    """Return the slices along an axis at a vector of indices, counted from either end.
+
+    axis may be left out for a vector x.  Raises IndexError for indices out of range.
+    """
     if axis is None and x.ndim != 1:
         raise ValueError(f"take: axis is needed for an array of {x.ndim} axes")
-    return _op("index_select")(x, axis or 0, indices)
+    if indices.ndim != 1 or indices.dtype.kind not in "iu":
+        raise ValueError(f"take: indices must be a vector of integers, got {indices.dtype} of shape {indices.shape}")
+    at = canonical_dim("take", axis or 0, x.ndim)
+    return x[(*(slice(None),) * at, cast_to(indices, int64))]
 
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:

@@ -82,7 +82,7 @@ def _along(name: str, x: Any, axis: int | None, dtype: Any, include_initial: boo
     if axis is None and x.ndim != 1:
         raise ValueError(f"cumulative_{name}: axis is needed for an array of {x.ndim} axes")
     axis, dtype = axis or 0, _sum_dtype(x, dtype)
-    out = _op(f"cum{name}")(cast_to(x, dtype), axis)
+    out = _op(f"cum{name}")(cast_to(x, dtype), axis, dtype=dtype)
     if not include_initial:
         return out
     first = [1 if i == axis % x.ndim else s for i, s in enumerate(x.shape)]

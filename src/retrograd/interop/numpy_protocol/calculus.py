@@ -122,6 +122,8 @@ def diff(a, n=1, axis=-1, prepend=_NONE, append=_NONE):
     x = tensor(a)
     if n < 0:
         raise ValueError(f"np.diff: n must not be negative, got {n}")
+    if n == 0:
+        return x
     (axis,) = axes(axis, x.ndim)
     ends = [None if end is _NONE else _end(end, x, axis) for end in (prepend, append)]
     parts = [part for part in (ends[0], x, ends[1]) if part is not None]

@@ -7,7 +7,17 @@ import numpy as np
 from retrograd.core import Tensor
 from retrograd.interop.numpy_protocol.products import dot
 from retrograd.interop.numpy_protocol.reductions import squared
-from retrograd.interop.numpy_protocol.table import O, agreeing, axes, floating, implements, only_default, refuse, tensor
+from retrograd.interop.numpy_protocol.table import (
+    O,
+    agreeing,
+    axes,
+    floating,
+    implements,
+    only_default,
+    refuse,
+    tensor,
+    values,
+)
 
 _NONE = np._NoValue
 
@@ -136,7 +146,19 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=_NONE):
     x = floating(a)
     share = rcond if rtol is _NONE else rtol
     share = 1e-15 if share is None and rtol is _NONE else share
-    return O.linalg.pinv(x, rtol=float(share)) if share is not None else O.linalg.pinv(x)
+    return O.linalg.pinv(x) if share is None else pinv_of_each(x, share)
+
+
+def pinv_of_each(x, rtol):
+    """Return pseudo-inverses; rtol is a number, or an array of one for each matrix."""
+    shares = np.asarray(values(rtol))
+    if not shares.ndim:
+        return O.linalg.pinv(x, rtol=float(shares))
+    shares = np.broadcast_to(shares, np.broadcast_shapes(shares.shape, x.shape[:-2]))
+    stack = O.broadcast_to(x, (*shares.shape, *x.shape[-2:]))
+    inverses = [O.linalg.pinv(stack[at], rtol=float(share)) for at, share in np.ndenumerate(shares)]
+    shape = (*shares.shape, x.shape[-1], x.shape[-2])
+    return O.reshape(O.stack(inverses), shape) if inverses else O.zeros(shape, dtype=x.dtype)
 
 
 @linalg()
