@@ -10,7 +10,7 @@ COMPILED := build/compiled
 # Whoever wants no bytecode gets it all the same here: without it each of many processes compiles every module again.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -m pytest -n 2 --dist worksteal
 
-.PHONY: help demo first-run test build env lint format types docs bench parity sanitize mutations recovery damage cluster stubs clean
+.PHONY: help demo first-run test build env lint format types docs bench parity array-api sanitize mutations recovery damage cluster stubs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -19,7 +19,7 @@ help:
 	@echo "make bench   all benchmarks beside the peers, into docs/; bench-steps, -kernels and others run one"
 	@echo "make cluster | recovery    pipelines on a Ray cluster; workers killed and restarted"
 	@echo "make docs    the documentation as a site, into build/site"
-	@echo "make lint | format | types | parity | sanitize | mutations | stubs | build | env | clean"
+	@echo "make lint | format | types | parity | array-api | sanitize | mutations | stubs | build | env | clean"
 
 demo: $(VENV)/demo.stamp $(COMPILED)
 	$(VENV)/bin/retrograd demo $(ARGS)
@@ -56,6 +56,10 @@ bench-%: $(PEERS)/peers.stamp $(COMPILED)
 
 parity: $(PEERS)/peers.stamp $(COMPILED)
 	OMP_NUM_THREADS=1 $(PEERS)/bin/python -m pytest tests/parity $(ARGS)
+
+# The array API standard: 200 random calls of each function.
+array-api: $(VENV)/test.stamp $(COMPILED)
+	ARRAY_API_EXAMPLES=200 $(PYTEST) tests/interop/test_array_api_random.py $(ARGS)
 
 # The kernels' tests under sanitizers, on Linux with GCC.
 sanitize: $(VENV)/test.stamp
