@@ -1396,6 +1396,9 @@ def repeat_interleave(x: _Operand, repeats: _Operand | None = None, dim: _int | 
 def reshape(x: _Operand, *shape: _Ints) -> Tensor:
     """The same elements in row-major order in another shape; one size may be -1.  A view where strides allow."""
 
+def resize_as_(input: Any, the_template: Any, *, memory_format: Any = ...) -> Tensor:
+    """Give this tensor the shape of another one, by `resize_`."""
+
 def resolve_conj(x: _Operand) -> Tensor:
     """x itself: here no conjugate is ever pending, as it may be in PyTorch."""
 

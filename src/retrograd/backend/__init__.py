@@ -1,5 +1,7 @@
 """Kinds of arrays: each has a namespace of functions, registered by the array's type."""
 
+import math
+
 import numpy as np
 
 from retrograd.backend import numpy as numpy_namespace
@@ -63,6 +65,27 @@ def distance(array):
     while isinstance(whole.base, np.ndarray):
         whole = whole.base
     return address(array) - np.lib.array_utils.byte_bounds(whole)[0]
+
+
+def resized(array, shape):
+    """Return the memory from the first element on in another shape, in row-major order.
+
+    Where it ends too early, the result is a copy, with zeros behind what was there.
+    """
+    if type(array) is not np.ndarray:
+        raise RuntimeError(f"resize_: the memory of arrays of {type(array).__name__} can't be resized")
+    whole = array
+    while isinstance(whole.base, np.ndarray):
+        whole = whole.base
+    if not whole.flags.forc:  # memory of others, with gaps
+        array = whole = np.ascontiguousarray(array)
+    memory = whole.ravel(order="K").view(np.uint8)[address(array) - np.lib.array_utils.byte_bounds(whole)[0] :]
+    needed = math.prod(shape) * array.itemsize
+    if needed > memory.size:
+        grown = np.zeros(needed, np.uint8)
+        grown[: memory.size] = memory
+        memory = grown
+    return memory[:needed].view(array.dtype).reshape(shape)
 
 
 def read_only(array):

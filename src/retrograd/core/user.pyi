@@ -1013,6 +1013,10 @@ class Tensor:
         """The same elements in row-major order in another shape; one size may be -1.  A view where strides allow."""
     def reshape_as(self, other: Any) -> Tensor:
         """Reshaped as the other tensor."""
+    def resize_(self, *shape: Any, memory_format: Any = ...) -> Tensor:
+        """Give this tensor another shape over its memory, from its first element on, in row-major order; returns it."""
+    def resize_as_(self, the_template: Any, *, memory_format: Any = ...) -> Tensor:
+        """Give this tensor the shape of another one, by `resize_`."""
     def resolve_conj(self) -> Tensor:
         """x itself: here no conjugate is ever pending, as it may be in PyTorch."""
     def resolve_neg(self) -> Tensor:

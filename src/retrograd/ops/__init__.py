@@ -63,6 +63,7 @@ from retrograd.ops import random as random
 from retrograd.ops import recurrent as recurrent
 from retrograd.ops import reduce as reduce
 from retrograd.ops import resize as resize
+from retrograd.ops import resize_memory as resize_memory
 from retrograd.ops import scan as scan
 from retrograd.ops import scatter as scatter
 from retrograd.ops import solve as solve

@@ -105,8 +105,9 @@ def multi_head_attention_forward(
     `num_heads` heads; static_k and static_v (N * num_heads, S, E / num_heads) take the place of the latter.  bias_k and
     bias_v, of E elements, are one more key and value, add_zero_attn is one of zeros.  key_padding_mask (N, S) and
     attn_mask (L, S) or (N * num_heads, L, S) are True where attention is forbidden, or numbers to be added to the
-    scores; is_causal says that attn_mask, which must be given, is the causal one.  Queries that may look nowhere get 0, where
-    PyTorch gives NaN if weights are needed.  The weights are (N, L, S), the mean over heads, or (N, num_heads, L, S).
+    scores; is_causal says that attn_mask, which must be given, is the causal one.  Queries that may look nowhere get
+    0, where PyTorch gives NaN if weights are needed.  The weights are (N, L, S), the mean over heads, or (N, num_heads,
+    L, S).
 
     >>> import retrograd as rg
     >>> x, w = rg.ones(3, 1, 4), rg.eye(4)

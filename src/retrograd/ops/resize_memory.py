@@ -1,0 +1,65 @@
+"""Resizing tensors in place: another shape over the same memory, or over more."""
+
+from retrograd import backend
+from retrograd.core import Tensor
+from retrograd.core.dispatch import compound, wants
+from retrograd.core.tensor import touch
+from retrograd.ops.functions import function
+from retrograd.ops.layout import contiguous_format
+from retrograd.ops.methods import method
+from retrograd.ops.mutate import announce
+
+
+@method
+def resize_(x, *shape, memory_format=contiguous_format) -> Tensor:
+    """Give this tensor another shape over its memory, from its first element on, in row-major order; returns it.
+
+    The elements between and behind the old ones are those of the memory.  If there are too few, the tensor gets memory
+    of its own with zeros at the end, while its views, and what it is a view of, keep the old one; in PyTorch they move
+    along.  Tensors that require a gradient are refused: use `reshape`, `narrow` or `nn.functional.pad`.
+
+    >>> import retrograd as rg
+    >>> x = rg.arange(6)
+    >>> x.resize_(2, 2)
+    tensor([[0, 1],
+            [2, 3]])
+    >>> x.resize_(7)
+    tensor([0, 1, 2, 3, 4, 5, 0])
+    """
+    shape = _sizes(shape)
+    _check(x, memory_format)
+    if shape == x.shape:
+        return x
+    array = backend.resized(x.value, shape)
+    announce(x)
+    x.value, x._view = array, None
+    touch(x)
+    return x
+
+
+@function()
+@method
+def resize_as_(input, the_template, *, memory_format=contiguous_format) -> Tensor:
+    """Give this tensor the shape of another one, by `resize_`."""
+    return resize_(input, the_template.shape, memory_format=memory_format)
+
+
+def _sizes(shape):
+    """Return the sizes, given one by one or as a sequence."""
+    if not shape:
+        raise TypeError("resize_: expected sizes")
+    shape = tuple(shape[0]) if len(shape) == 1 and hasattr(shape[0], "__iter__") else shape
+    if not all(isinstance(n, int) and n >= 0 for n in shape):
+        raise TypeError(f"resize_: expected sizes from 0 on, got {shape}")
+    return shape
+
+
+def _check(x, memory_format):
+    if memory_format is not contiguous_format:
+        raise RuntimeError(f"resize_: expected contiguous_format, got {memory_format}; use .contiguous() afterwards")
+    if wants(x):
+        raise RuntimeError("resize_: tensors that require grad can't be resized; use reshape, narrow or pad")
+    if x.level is not None or compound(x) is not None:
+        raise RuntimeError(
+            "resize_: only plain tensors outside of function transforms and traces can be resized; use reshape or pad"
+        )

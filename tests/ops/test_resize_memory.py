@@ -1,0 +1,65 @@
+"""resize_: another shape over the same memory; what it refuses."""
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+
+
+def test_the_memory_stays_and_shows_again():
+    x = rg.arange(6)
+    address = x.data_ptr()
+    assert x.resize_(2, 2) is x
+    assert x.tolist() == [[0, 1], [2, 3]]
+    assert x.resize_((3, 2)).tolist() == [[0, 1], [2, 3], [4, 5]]
+    assert (x.data_ptr(), x._version) == (address, 2)
+
+
+def test_a_view_is_resized_from_its_first_element_on():
+    base = rg.arange(8)
+    view = base[2:4]
+    view.resize_(2, 2)
+    view[1, 1] = 50
+    assert (base.tolist(), view.storage_offset()) == ([0, 1, 2, 3, 4, 50, 6, 7], 2)
+
+
+def test_memory_grows_with_zeros():
+    x = rg.arange(4.0)[1:]
+    assert x.resize_(5).tolist() == [1, 2, 3, 0, 0]
+    assert rg.zeros(0).resize_(2, 1).tolist() == [[0], [0]]
+    assert rg.resize_as_(rg.ones(1), rg.zeros(1, 2)).tolist() == [[1, 0]]
+
+
+def test_gaps_in_memory_of_others_do_not_show():
+    class Owner:
+        def __init__(self, array):
+            self.array, self.__array_interface__ = array, array.__array_interface__
+
+    array = np.asarray(Owner(np.arange(10.0)[::3]))
+    assert rg.from_numpy(array).resize_(3).tolist() == [0, 3, 6]
+
+
+def test_a_saved_value_that_is_resized_is_noticed():
+    x, w = rg.ones(3), rg.ones(3, requires_grad=True)
+    y = (x * w).sum()
+    x.resize_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()
+
+
+def test_what_is_part_of_a_graph_is_refused():
+    w = rg.ones(3, requires_grad=True)
+    for x in (w, w * 2, w.reshape(3, 1)):
+        with pytest.raises(RuntimeError, match="require grad can't be resized"):
+            x.resize_(2)
+    with pytest.raises(RuntimeError, match="outside of function transforms"):
+        rg.vmap(lambda x: x.resize_(1))(rg.ones(2, 2))
+    assert w.shape == (3,)
+
+
+@pytest.mark.parametrize("sizes", [(), (-1,), (2.0,), ((1, -2),)])
+def test_sizes_are_checked(sizes):
+    with pytest.raises(TypeError, match="resize_: expected sizes"):
+        rg.ones(3).resize_(*sizes)
+    with pytest.raises(RuntimeError, match="expected contiguous_format"):
+        rg.ones(3).resize_(2, memory_format=rg.preserve_format)
