@@ -1282,6 +1282,9 @@ def outer(a: _Operand, b: _Operand) -> Tensor:
 def pairwise_distance(x1: _Operand, x2: _Operand, p: _float = 2.0, eps: _float = 1e-06, keepdim: _bool = False) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last dimension; the two broadcast."""
 
+def pca_lowrank(A: _Operand, q: _int | None = None, center: _bool = True, niter: _int = 2) -> tuple[Tensor, Tensor, Tensor]:
+    """Return `svd_lowrank` of samples A (..., m, n), m of them with n features, less their mean if `center`."""
+
 def pdist(x: _Operand, p: _float = 2.0) -> Tensor:
     """The p-norm distance of each row of a matrix from each later one: the upper triangle of `cdist`, row by row."""
 
@@ -1623,6 +1626,9 @@ def sum_to_size(x: _Operand, *shape: _Ints) -> Tensor:
 
 def svd(x: _Operand, some: _bool = True, compute_uv: _bool = True) -> tuple[Tensor, Tensor, Tensor]:
     """x = U diag(S) V^H, as `linalg.svd`, with V in place of its conjugate transpose; without compute_uv zeros."""
+
+def svd_lowrank(A: _Operand, q: _int | None = 6, niter: _int | None = 2, M: _Operand | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """Return U, S, V with A - M about U diag(S) V^H, of rank q: matrices (..., m, n), of which M (None: 0) is a mean."""
 
 def swapaxes(x: _Operand, axis0: _int, axis1: _int) -> Tensor:
     """`transpose`, by NumPy's name."""

@@ -38,6 +38,7 @@ from retrograd.ops import ldl as ldl
 from retrograd.ops import legacy as legacy
 from retrograd.ops import linalg as linalg
 from retrograd.ops import losses as losses
+from retrograd.ops import lowrank as lowrank
 from retrograd.ops import lstsq as lstsq
 from retrograd.ops import lu as lu
 from retrograd.ops import margins as margins
