@@ -1,6 +1,7 @@
 """The demo writes what it promises, stops when asked, and goes on as if it had never stopped."""
 
 import json
+import shutil
 import signal
 import sys
 
@@ -33,13 +34,13 @@ def metrics(folder):
     return json.loads((folder / "metrics.json").read_text())
 
 
-def interrupt(monkeypatch, at, times=1):
-    """Press Ctrl-C as often while the step `at` runs."""
+def interrupt(monkeypatch, at, times=1, number=signal.SIGINT):
+    """Press Ctrl-C as often while the step `at` runs, or send another signal."""
     step = Trainer.step
 
     def interrupted(trainer):
         for _ in range(times if trainer.done == at else 0):
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(number)
         return step(trainer)
 
     monkeypatch.setattr(Trainer, "step", interrupted)
@@ -70,11 +71,14 @@ def test_every_parameter_belongs_to_one_stage(whole):
     assert metrics(whole)["bubble"]["theory"] == pytest.approx(3 / 11)
 
 
-def test_ctrl_c_saves_after_the_step_and_a_resumed_run_ends_like_an_uninterrupted_one(
-    whole, tmp_path, monkeypatch, capsys
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_saves_after_the_step_and_a_resumed_run_ends_like_an_uninterrupted_one(
+    number, code, whole, tmp_path, monkeypatch, capsys
 ):
-    interrupt(monkeypatch, at=2)
-    assert demo(tmp_path) == 130
+    handlers = [signal.getsignal(known) for known in (signal.SIGINT, signal.SIGTERM)]
+    interrupt(monkeypatch, at=2, number=number)
+    assert demo(tmp_path) == code
+    assert [signal.getsignal(known) for known in (signal.SIGINT, signal.SIGTERM)] == handlers
     assert f"Stopped after step 3; --resume goes on from {tmp_path}/checkpoint.safetensors" in capsys.readouterr().out
     monkeypatch.undo()
     assert main(["demo", "--quiet", "--output", str(tmp_path), "--resume"]) == 0
@@ -92,6 +96,18 @@ def test_a_second_ctrl_c_stops_within_the_step_and_leaves_the_old_checkpoint(who
     assert "nothing was saved" in capsys.readouterr().out
     assert (tmp_path / "checkpoint.safetensors").read_bytes() == before
     assert signal.getsignal(signal.SIGINT) is handler
+
+
+@pytest.mark.parametrize("name", ["checkpoint.safetensors", "metrics.json"])
+def test_what_can_not_be_written_is_said_in_one_line_and_nothing_is_torn(name, whole, tmp_path, capsys):
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    (tmp_path / name).unlink()
+    (tmp_path / name / "full").mkdir(parents=True)  # which no file takes the place of
+    assert demo(tmp_path, *(["--resume"] if name == "metrics.json" else [])) == 2
+    error = capsys.readouterr().err
+    assert f"--output: can't write {tmp_path / name}: " in error
+    assert len(error.splitlines()) == 1
+    assert {path.name for path in tmp_path.iterdir()} == set(FILES)
 
 
 def test_a_finished_run_resumes_with_other_stages_and_more_epochs(whole, tmp_path, capsys):

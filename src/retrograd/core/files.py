@@ -4,7 +4,7 @@ import os
 import stat
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -43,7 +43,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     raises, the old file stays as it is and the new one is removed. A link stays a link: the file that it leads to
     is replaced.
 
-    Raises OSError where the file can't be written.
+    Raises OSError that names `path` where the file can't be written.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -54,12 +54,41 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     target = Path(os.path.realpath(path))
     unfinished = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.tmp")
+    with naming(target):
+        try:
+            yield unfinished
+            _wait_for_disk(unfinished)
+            os.replace(unfinished, target)
+        finally:
+            with suppress(OSError):  # which would hide what went wrong
+                unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def naming(target: Path) -> Iterator[None]:
+    """Name `target` in an OSError from the block that names no file, or a temporary one that `target` is made of.
+
+    The name of such a file, or of the folder that it is in, begins with a dot, the target's name and another dot.
+
+    >>> with naming(Path("/data/a.txt")):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+        ...
+    OSError: [Errno 28] No space left on device: '/data/a.txt'
+    """
     try:
-        yield unfinished
-        _wait_for_disk(unfinished)
-        os.replace(unfinished, target)
-    finally:
-        unfinished.unlink(missing_ok=True)
+        yield
+    except OSError as error:
+        named = error.filename
+        temporary = isinstance(named, (str, os.PathLike)) and os.fspath(named).startswith(
+            str(target.with_name(f".{target.name}."))
+        )
+        if error.errno is None or (named is not None and not temporary):
+            raise
+        found = OSError(error.errno, error.strerror, str(target))
+        for note in getattr(error, "__notes__", ()):
+            found.add_note(note)
+        raise found from error
 
 
 def _wait_for_disk(path: Path) -> None:

@@ -1,5 +1,6 @@
 """A stored program as files: a folder of two, or a zip of the same two, written in one step and read with suspicion."""
 
+import ctypes
 import json
 import os
 import shutil
@@ -11,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from retrograd.core.files import cut, replacing
+from retrograd.core.files import cut, naming, replacing
 from retrograd.export.format import StorageError
 
 GRAPH, TENSORS = "graph.json", "tensors.safetensors"
@@ -31,15 +32,18 @@ def write(path: Path, fill: Callable[[Path], None]) -> None:
     """
     target = Path(os.path.realpath(path))
     _check_replaceable(target)
-    with TemporaryDirectory(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent) as aside:
-        made = Path(aside, "new")
+    with (
+        naming(target),
+        TemporaryDirectory(".tmp", f".{target.name}.", target.parent, ignore_cleanup_errors=True) as unfinished,
+    ):
+        made = Path(unfinished, "new")
         made.mkdir()
         fill(made)
         if target.suffix == ".zip":
-            with replacing(target) as unfinished:
-                _pack(made, unfinished)
+            with replacing(target) as packed:
+                _pack(made, packed)
         else:
-            _exchange(made, target, Path(aside, "old"))
+            _exchange(made, target, Path(f"{unfinished}.old"))
 
 
 def _check_replaceable(target: Path) -> None:
@@ -73,7 +77,10 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 
 def _exchange(made: Path, target: Path, old: Path) -> None:
-    """Put a folder in the place of another, which goes back if that fails."""
+    """Put a folder in the place of another, at once; or else the other goes away first, and back if that fails.
+
+    Where it can't go back, it stays under the name `old`, outside of what is cleaned up.
+    """
     made.chmod(0o777 & ~_umask())
     for name in NAMES:
         with open(made / name, "rb+") as file:
@@ -81,12 +88,28 @@ def _exchange(made: Path, target: Path, old: Path) -> None:
     if not target.exists():
         os.replace(made, target)
         return
+    if _swapped(made, target):  # what was there is in the folder that is cleaned up now
+        return
     os.replace(target, old)
     try:
         os.replace(made, target)
-    except BaseException:
-        os.replace(old, target)
+    except BaseException as error:
+        try:
+            os.replace(old, target)
+        except OSError:
+            error.add_note(f"what was there before is in {old}")
         raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _swapped(a: Path, b: Path) -> bool:
+    """Exchange two folders in one step, where the system can; Python has no function for that."""
+    try:
+        exchange = ctypes.CDLL(None).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    here, flag = -100, 2  # AT_FDCWD and RENAME_EXCHANGE, see renameat2(2)
+    return bool(exchange(here, os.fsencode(a), here, os.fsencode(b), flag) == 0)
 
 
 def _umask() -> int:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from retrograd.core import Aval, Op, parse, registry
+from retrograd.core.files import cut
 from retrograd.core.schema import REQUIRED, Schema
 from retrograd.export.format import Codec, StorageError, expect, fields, text
 from retrograd.export.signatures import read_signature, write_signature
@@ -18,6 +19,7 @@ from retrograd.fx.node import map_leaves
 KINDS = ("placeholder", "get_attr", "call_function", "output")
 MOST_NODES = 5_000_000
 LONGEST_SCHEMA = 4_000
+LONGEST_MESSAGE = 1_500  # with what it quotes from a file
 _PLACEHOLDER = re.compile(r"\*{0,2}[^\W\d]\w*")
 
 
@@ -27,7 +29,7 @@ def at_place(place: str) -> Iterator[None]:
     try:
         yield
     except StorageError as error:
-        raise StorageError(f"{place}: {error}") from error.__cause__
+        raise StorageError(cut(f"{place}: {error}", LONGEST_MESSAGE)) from error.__cause__
 
 
 # ------------------------------------------------------------------------------------------------- writing

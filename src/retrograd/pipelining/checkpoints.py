@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from retrograd.core.files import naming
 from retrograd.export.format import StorageError
 from retrograd.nn import Module
 from retrograd.ops.generators import default_generator
@@ -105,8 +106,8 @@ class Checkpoints:
         restored, later checkpoints go with the first `save`: they belong to what was given up.
 
         Raises FileExistsError if there is a checkpoint of this step or a later one otherwise, ValueError for parameters
-        of the optimizer that the model lacks, TypeError or StorageError for what can't be stored, and OSError where the
-        folder can't be written.
+        of the optimizer that the model lacks, TypeError or StorageError for what can't be stored, and OSError that
+        names the checkpoint where it can't be written.
         """
         if type(step) is not int or step < 0:
             raise ValueError(f"save: step must be an integer of at least 0, got {step!r}")
@@ -117,20 +118,22 @@ class Checkpoints:
         tensors, homes = ranks.model.state_dict(), ranks.homes()
         states = {} if optimizer is None else states_of(optimizer, ranks.model)
         begun = ranks.on_ranks(_at_first(lambda: self._begin(step)))
-        unfinished = self.folder / begun[0]
+        unfinished, target = self.folder / begun[0], self.folder / _name(step)
 
         def write(rank: int) -> dict[str, Any]:
             # The remainder: a process that has all ranks may count fewer than there will be.
             mine = {name for name, home in homes.items() if home % len(begun) == rank}
-            return write_part(
-                unfinished,
-                rank,
-                {name: tensor for name, tensor in tensors.items() if name in mine and stored[name] == name},
-                {name: state for name, state in states.items() if name in mine},
-            )
+            own = {name: tensor for name, tensor in tensors.items() if name in mine and stored[name] == name}
+            with naming(target):
+                return write_part(unfinished, rank, own, {name: states[name] for name in states if name in mine})
 
-        parts = ranks.on_ranks(write)
-        ranks.on_ranks(_at_first(lambda: self._finish(unfinished, step, parts, common)))
+        try:
+            parts = ranks.on_ranks(write)
+            ranks.on_ranks(_at_first(lambda: self._finish(unfinished, step, parts, common)))
+        except Exception:
+            if ranks.rank == 0:  # a full disk has no room for what can't be finished
+                shutil.rmtree(unfinished, ignore_errors=True)
+            raise
         self._at = step
 
     def _begin(self, step: int) -> str:
@@ -145,17 +148,19 @@ class Checkpoints:
         for torn in self.folder.glob(_UNFINISHED):
             shutil.rmtree(torn, ignore_errors=True)
         unfinished = self.folder / _hidden(_name(step))
-        unfinished.mkdir()
+        with naming(self.folder / _name(step)):
+            unfinished.mkdir()
         return unfinished.name
 
     def _finish(self, unfinished: Path, step: int, parts: list[Any], common: dict[str, Any]) -> None:
         """Make what was written a checkpoint, and delete others that are no longer wanted."""
-        write_manifest(unfinished, step, parts, common)
         target = self.folder / _name(step)
-        if target.exists():
-            self._delete(step)
-        os.replace(unfinished, target)
-        sync_folder(self.folder)
+        with naming(target):
+            write_manifest(unfinished, step, parts, common)
+            if target.exists():
+                self._delete(step)
+            os.replace(unfinished, target)
+            sync_folder(self.folder)
         steps = self.steps()
         earlier = [one for one in steps if one <= step]
         kept = earlier if self.keep is None else earlier[-self.keep :]

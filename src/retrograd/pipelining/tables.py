@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from retrograd.core.files import opened, replacing
+from retrograd.core.files import cut, opened, replacing
 from retrograd.pipelining.actions import Action, Kind, Schedule, parse
 from retrograd.pipelining.lowering import Edges, chain, ranks_of
 from retrograd.pipelining.simulate import Cost, simulate, unit_cost
@@ -148,7 +148,7 @@ def _rows(path: Path) -> list[list[str]]:
         try:
             return list(csv.reader(io.StringIO(file.read().decode("utf-8-sig"), newline="")))
         except (UnicodeError, csv.Error) as error:
-            raise ValueError(f"{os.fspath(path)} is damaged or no CSV file: {error}") from error
+            raise ValueError(f"{os.fspath(path)} is damaged or no CSV file: {cut(str(error))}") from error
 
 
 class _Places:
@@ -166,7 +166,7 @@ class _Places:
             for action in actions:
                 self._place(action, rank, place)
         except ValueError as error:
-            raise ValueError(f"{self.path}, {place}: {error}") from None
+            raise ValueError(f"{self.path}, {place}: {cut(str(error))}") from None
         return actions
 
     def _place(self, action: Action, rank: int, place: str) -> None:

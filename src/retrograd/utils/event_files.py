@@ -9,37 +9,73 @@ import socket
 import struct
 import threading
 import time
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
 _files = count()
+MOST_WAITING = 2**16  # bytes that wait to be written
 
 
 class EventFile:
-    """A new event file in a folder; what is added reaches the disk by `flush`, and at the latest by `close`."""
+    """A new event file in a folder; what is added reaches the disk by `flush`, and at the latest by `close`.
+
+    The file always ends with a whole record.  Raises OSError that names it where it can't be written; then what was
+    added waits for the next attempt.
+    """
 
     def __init__(self, folder: Path, suffix: str = "") -> None:
         folder.mkdir(parents=True, exist_ok=True)
         name = f"events.out.tfevents.{int(time.time())}.{socket.gethostname()}.{os.getpid()}.{next(_files)}{suffix}"
         self.path = folder / name
-        self._file: BinaryIO = open(self.path, "xb")  # noqa: SIM115 (closed by `close`)
+        self._file: BinaryIO = open(self.path, "xb", buffering=0)  # noqa: SIM115 (closed by `close`)
         self._lock = threading.Lock()
+        self._written = 0
+        self._waiting = bytearray()
         self.add(double(1, time.time()) + message(3, b"brain.Event:2"))
         self.flush()
 
     def add(self, event: bytes) -> None:
         """Write an event as a record."""
         with self._lock:
-            self._file.write(record(event))
+            if self._file.closed:
+                raise ValueError(f"{self.path} is closed")
+            self._waiting += record(event)
+            if len(self._waiting) >= MOST_WAITING:
+                self._write()
 
     def flush(self) -> None:
         """Hand what was added to the operating system."""
-        self._file.flush()
+        with self._lock:
+            self._write()
 
     def close(self) -> None:
         """Write all, and end the file."""
-        self._file.close()
+        with self._lock:
+            try:
+                if not self._file.closed:
+                    self._write()
+            finally:
+                self._file.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_lock"):  # made whole
+            self.close()
+
+    def _write(self) -> None:
+        """Write what waits, all of it or nothing: what follows half a record could not be read."""
+        left = memoryview(bytes(self._waiting))
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            with suppress(OSError):
+                self._file.truncate(self._written)
+                self._file.seek(self._written)
+            raise OSError(error.errno, error.strerror, str(self.path)) from error
+        self._written += len(self._waiting)
+        self._waiting.clear()
 
 
 def record(data: bytes) -> bytes:

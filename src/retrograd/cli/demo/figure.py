@@ -5,6 +5,7 @@ from typing import Any
 
 from retrograd.cli.demo.training import Trainer
 from retrograd.cli.errors import needs_extra
+from retrograd.core.files import replacing
 from retrograd.pipelining.timeline_pictures import FAINT, FONTS, INK
 
 LOSS, ACCURACY, GRID = "#2f6fde", "#0c8f82", "#e4e8ee"
@@ -30,7 +31,8 @@ def draw(path: Path, trainer: Trainer) -> None:
         left, right = figure.subplots(1, 2)
         _draw_losses(left, trainer)
         _draw_accuracies(right, trainer)
-        figure.savefig(path, dpi=200)
+        with replacing(path) as unfinished:
+            figure.savefig(unfinished, format="png", dpi=200)
 
 
 def _draw_losses(axes: Any, trainer: Trainer) -> None:

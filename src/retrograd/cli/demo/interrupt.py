@@ -1,28 +1,33 @@
-"""Ctrl-C that lets the running step end."""
+"""Ctrl-C, or the SIGTERM that stops a container, which lets the running step end."""
 
 import signal
 import threading
 from types import FrameType, TracebackType
+from typing import Any
+
+HANDLERS: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
 
 
 class Interruption:
-    """While it is entered, the first Ctrl-C only sets `asked`; a second one stops at once, as usual."""
+    """While it is entered, the first signal only sets `asked`, to its number; a second one stops at once, as usual."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.asked = 0
 
     def __enter__(self) -> "Interruption":
         self._in_charge = threading.current_thread() is threading.main_thread()  # others can't handle signals
         if self._in_charge:
-            self._before = signal.signal(signal.SIGINT, self._note)
+            self._before = {number: signal.signal(number, self._note) for number in HANDLERS}
         return self
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self.asked = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.asked = number
+        for known, handler in HANDLERS.items():
+            signal.signal(known, handler)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._in_charge:
-            signal.signal(signal.SIGINT, self._before)
+            for number, handler in self._before.items():
+                signal.signal(number, handler)

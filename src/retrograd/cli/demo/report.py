@@ -10,6 +10,7 @@ from rich.table import Table
 from retrograd.cli.demo.figure import draw
 from retrograd.cli.demo.measure import LARGEST_DIFFERENCE, Measured, as_json
 from retrograd.cli.demo.training import Trainer
+from retrograd.core.files import replacing
 from retrograd.pipelining import write_html, write_perfetto, write_png
 
 FILES = {
@@ -31,7 +32,8 @@ def write(folder: Path, trainer: Trainer, measured: Measured) -> None:
     write_html(folder / "timeline.html", timelines, title=title)
     write_png(folder / "timeline.png", timelines, title=title)
     write_perfetto(folder / "timeline.json", timelines)
-    (folder / "metrics.json").write_text(json.dumps(as_json(trainer, measured), indent=2) + "\n")
+    with replacing(folder / "metrics.json") as unfinished:
+        unfinished.write_text(json.dumps(as_json(trainer, measured), indent=2) + "\n")
 
 
 def _cores() -> str:

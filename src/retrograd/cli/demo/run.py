@@ -1,6 +1,8 @@
 """The demo from beginning to end."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
@@ -18,7 +20,7 @@ INTERRUPTED, UNSOUND = 130, 1
 
 
 def run(settings: Settings) -> int:
-    """Train, report, and return the exit code: 0, 130 after Ctrl-C, or 1 if the pipeline's gradients are wrong.
+    """Train, report, and return the exit code: 0, 130 after Ctrl-C, 143 after SIGTERM, or 1 for wrong gradients.
 
     Raises UsageError, before anything is written, for what can't be done.
     """
@@ -33,12 +35,14 @@ def run(settings: Settings) -> int:
     except KeyboardInterrupt:
         console.print("Stopped within a step; nothing was saved")
         return INTERRUPTED
-    checkpoint.save(path, trainer)
+    with _writing():
+        checkpoint.save(path, trainer)
     if stopped:
         console.print(f"Stopped after step {trainer.done}; --resume goes on from {path}")
-        return INTERRUPTED
+        return 128 + stopped
     measured = measure(trainer, training)
-    report.write(settings.output, trainer, measured)
+    with _writing():
+        report.write(settings.output, trainer, measured)
     report.show(console, settings.output, measured)
     return 0 if measured.sound else UNSOUND
 
@@ -69,6 +73,15 @@ def _make_folder(folder: Path) -> None:
         raise UsageError(f"--output: can't make the folder {folder}: {error.strerror}") from error
 
 
+@contextmanager
+def _writing() -> Iterator[None]:
+    """Say in one line what could not be written."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"--output: can't write {error.filename}: {error.strerror}") from error
+
+
 def _introduce(console: Console, trainer: Trainer) -> None:
     data, count = trainer.digits, sum(p.numel() for p in trainer.model.parameters())
     console.print(
@@ -81,8 +94,8 @@ def _introduce(console: Console, trainer: Trainer) -> None:
         console.print(f"All {trainer.epochs} epochs are done; --epochs {2 * trainer.epochs} would go on.")
 
 
-def _train(trainer: Trainer, quiet: bool) -> tuple[Training, bool]:
-    """Train to the end, or until Ctrl-C; says which."""
+def _train(trainer: Trainer, quiet: bool) -> tuple[Training, int]:
+    """Train to the end, or until a signal; returns its number, or 0."""
     start, examples = time.perf_counter(), 0
     with Interruption() as interruption, progress(trainer.remaining, "training", quiet=quiet) as bar:
         while trainer.remaining and not interruption.asked:
