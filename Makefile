@@ -10,7 +10,7 @@ COMPILED := build/compiled
 # Whoever wants no bytecode gets it all the same here: without it each of many processes compiles every module again.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -m pytest -n 2 --dist worksteal
 
-.PHONY: help demo first-run test build env lint format types docs bench parity array-api sanitize mutations recovery damage cluster stubs clean
+.PHONY: help demo first-run test build env lint format types docs bench parity array-api sanitize mutations recovery killing damage cluster stubs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -75,6 +75,10 @@ mutations: $(VENV)/test.stamp
 # Workers of training runs are killed, over and over; the losses must be those of an undisturbed run.
 recovery: $(VENV)/test.stamp $(COMPILED)
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.pipelining.recovery $(ARGS)
+
+# The demo is killed at random moments, as often as ARGS says, and resumed.
+killing: $(VENV)/test.stamp $(COMPILED)
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.files.killing $(ARGS)
 
 # Damaged files, as many as ARGS says for each loader: each loads or is refused by name, in little time and memory.
 damage: $(VENV)/test.stamp $(COMPILED)
