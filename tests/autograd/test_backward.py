@@ -404,3 +404,43 @@ def test_hooks_and_user_functions_see_the_batch_as_one_cotangent():
     y.register_hook(lambda g: shapes.append(g.shape))
     (found,) = grad(y, x, rg.eye(2), is_grads_batched=True)
     assert (found.tolist(), shapes) == ((2 * rg.eye(2)).tolist(), [(2,)])
+
+
+F = rg.nn.functional
+PIECEWISE_LINEAR = {
+    "leaky_relu": F.leaky_relu,
+    "hardtanh": F.hardtanh,
+    "relu": F.relu,
+    "relu6": F.relu6,
+    "softshrink": F.softshrink,
+    "hardshrink": F.hardshrink,
+    "hardsigmoid": F.hardsigmoid,
+    "threshold": lambda x: F.threshold(x, 0.1, 2.0),
+    "prelu": lambda x: F.prelu(x, rg.tensor([0.2])),
+    "rrelu": F.rrelu,
+    "rrelu, training": lambda x: F.rrelu(x, training=True),
+    "abs": rg.abs,
+    "clamp": lambda x: rg.clamp(x, -0.5, 0.5),
+    "max": lambda x: x.max(),
+}
+
+
+@pytest.mark.parametrize("name", PIECEWISE_LINEAR)
+def test_second_derivatives_of_piecewise_linear_functions_are_zeros(name):
+    x = rg.tensor([-7.0, -1.0, 0.2, 3.0, 8.0], requires_grad=True)
+    (g,) = grad(PIECEWISE_LINEAR[name](x * 1).sum(), x, create_graph=True)
+    assert grad(g.sum(), x)[0].tolist() == [0.0] * 5
+
+
+def test_a_penalty_on_gradients_through_a_piecewise_linear_network_reaches_its_weights():
+    x = rg.tensor([0.5, -1.0], requires_grad=True)
+    w = rg.tensor([[1.0, 2.0], [-3.0, 0.5]], requires_grad=True)
+    (g,) = grad(F.leaky_relu(x @ w, 0.5).sum(), x, create_graph=True)  # x @ w is positive, so g = w.sum(1)
+    of_x, of_w = grad((g * g).sum(), [x, w])
+    assert of_x.tolist() == [0.0, 0.0]
+    assert of_w.tolist() == [[6.0, 6.0], [-5.0, -5.0]]
+
+
+def test_without_create_graph_a_gradient_depends_on_nothing():
+    x = rg.ones(2, requires_grad=True)
+    assert not grad(F.leaky_relu(x).sum(), x)[0].requires_grad

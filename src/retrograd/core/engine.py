@@ -5,12 +5,10 @@ from functools import partial
 from heapq import heappop, heappush
 
 from numpy import add, empty, empty_like, errstate, ndarray
-from numpy import zeros as zero_array
 
-from retrograd.core.aval import symbolic
-from retrograd.core.gradfn import GradFn
+from retrograd.core.gradfn import GradFn, zeros
 from retrograd.core.hooks import of_leaves, run_after, run_before, run_tensor_hooks, some_leaf_is_watched
-from retrograd.core.level import at, current
+from retrograd.core.level import at, current, modes_of, set_modes
 from retrograd.core.nested_passes import DEPTH, on_another_thread
 from retrograd.core.tensor import COPIED, TensorBase, alias, make, same_kind, touch
 
@@ -353,30 +351,6 @@ def unlinked(g):
     return out
 
 
-def modes_of(state):
-    """Return the modes of a thread, without level and grad mode, that callbacks may change while a pass runs."""
-    return (
-        state.running,
-        state.saving,
-        state.saving_refused,
-        state.inference,
-        state.multithreading,
-        state.on_write,
-    )
-
-
-def set_modes(state, modes):
-    """Set the modes back: callbacks may have entered blocks without leaving them, or left those around the pass."""
-    (
-        state.running,
-        state.saving,
-        state.saving_refused,
-        state.inference,
-        state.multithreading,
-        state.on_write,
-    ) = modes
-
-
 def is_fresh(result, g):
     """Whether a rule's result is memory of its own.  The laws hold rules to: fresh memory, or a view of g."""
     if result is g or type(g) is tuple or type(result.value) is not ndarray or result._view is not None:
@@ -429,13 +403,6 @@ def ones(shape, dtype):
     array = empty(shape, dtype)
     array.fill(1)
     return make(array, None, None)
-
-
-def zeros(aval):
-    """A zero cotangent on the ground; levels above treat it as a constant."""
-    zero = partial(zero_array, dtype=aval.dtype)
-    size = symbolic(aval.shape)
-    return make(zero(aval.shape) if size is None else size.made(zero, aval.shape), None, None)
 
 
 def edge_of(tensor):

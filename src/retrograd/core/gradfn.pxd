@@ -39,5 +39,8 @@ cdef class GradFn:
     cpdef object output(self)
     cpdef object release(self)
 
+@cython.locals(out=TensorBase, made=GradFn)
+cpdef object depending(TensorBase g, GradFn fn, int index)
+
 @cython.locals(fn=GradFn)
 cpdef GradFn node(object op, tuple rules, dict params, tuple edges, bint listed)

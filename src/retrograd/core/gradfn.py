@@ -1,8 +1,12 @@
 """How a tensor was made: the nodes of the autograd graph and the rules that they run."""
 
 import weakref
+from functools import partial
 from itertools import count
 
+from numpy import zeros as zero_array
+
+from retrograd.core.aval import symbolic
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.hooks import RemovableHandle, hooks_of
 from retrograd.core.level import at, current
@@ -113,6 +117,39 @@ class _PassOn:
 PASS_ON = _PassOn()
 
 
+def zeros(aval):
+    """A zero cotangent on the ground; levels above treat it as a constant."""
+    zero = partial(zero_array, dtype=aval.dtype)
+    size = symbolic(aval.shape)
+    return make(zero(aval.shape) if size is None else size.made(zero, aval.shape), None, None)
+
+
+class _ZeroSlope:
+    """A function that is constant wherever it has a derivative, as the operator of a node."""
+
+    name = "zero_slope"
+    fits = False
+    rules = (VjpRule(lambda g: zeros(g.aval), ["x"], [], "zero_slope"),)
+
+
+ZERO_SLOPE = _ZeroSlope()
+
+
+def depending(g, fn, index):
+    """The cotangent of an input, from a rule that has read it: at the least its derivative by that input is zero.
+
+    The cotangent of a piecewise linear function is made of comparisons, which have no derivative.
+    """
+    if g._requires_grad or fn.listed or fn.edges[index] is None:
+        return g
+    made = node(ZERO_SLOPE, ZERO_SLOPE.rules, {}, (fn.edges[index],), False)
+    if fn.numbers is not None:
+        made.numbers = (fn.numbers[index],)
+    out = alias(g, None)
+    out._grad_fn, out._requires_grad = made, True
+    return out
+
+
 class GradFn:
     """A node of the graph: operator, edges to what made its inputs, and the values that its rules need.
 
@@ -170,9 +207,11 @@ class GradFn:
             for i in range(rule.count):
                 args.append(self.fetch(rule.kinds[i], rule.keys[i]))
             result = rule.fn(*args)
-        if self.avals is None or self.avals[index] is None or not self.op.fits:
-            return result
-        return self.op.definition.fit(result, self.avals[index])
+        if self.avals is not None and self.avals[index] is not None and self.op.fits:
+            result = self.op.definition.fit(result, self.avals[index])
+        if rule.needs_values & (1 << index) and current().grad_enabled and isinstance(result, TensorBase):
+            return depending(result, self, index)
+        return result
 
     def fetch(self, kind, key):
         """One argument of a rule."""

@@ -64,6 +64,30 @@ def current():
     return _thread.state
 
 
+def modes_of(state):
+    """Return the modes of a thread, without level and grad mode, that callbacks may change while a pass runs."""
+    return (
+        state.running,
+        state.saving,
+        state.saving_refused,
+        state.inference,
+        state.multithreading,
+        state.on_write,
+    )
+
+
+def set_modes(state, modes):
+    """Set the modes back: callbacks may have entered blocks without leaving them, or left those around the pass."""
+    (
+        state.running,
+        state.saving,
+        state.saving_refused,
+        state.inference,
+        state.multithreading,
+        state.on_write,
+    ) = modes
+
+
 class at:
     """Run a block at a level, with a grad mode: the only way in which either changes."""
 
