@@ -10,7 +10,7 @@ COMPILED := build/compiled
 # Whoever wants no bytecode gets it all the same here: without it each of many processes compiles every module again.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -m pytest -n 2 --dist worksteal
 
-.PHONY: help demo first-run test build env lint format types docs bench parity array-api sanitize mutations recovery killing damage cluster stubs clean
+.PHONY: help demo first-run test build env lint format types docs bench parity array-api sanitize vectors mutations recovery killing damage cluster stubs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -19,7 +19,7 @@ help:
 	@echo "make bench   all benchmarks beside the peers, into docs/; bench-steps, -kernels and others run one"
 	@echo "make cluster | recovery    pipelines on a Ray cluster; workers killed and restarted"
 	@echo "make docs    the documentation as a site, into build/site"
-	@echo "make lint | format | types | parity | array-api | sanitize | mutations | stubs | build | env | clean"
+	@echo "make lint | format | types | parity | array-api | sanitize | vectors | mutations | stubs | build | env | clean"
 
 demo: $(VENV)/demo.stamp $(COMPILED)
 	$(VENV)/bin/retrograd demo $(ARGS)
@@ -64,6 +64,12 @@ array-api: $(VENV)/test.stamp $(COMPILED)
 # The kernels' tests under sanitizers, on Linux with GCC.
 sanitize: $(VENV)/test.stamp
 	$(VENV)/bin/python tools/sanitize.py $(ARGS)
+
+# The kernels' tests with the vectors of older processors, of 32 and of 16 bytes, on Linux with GCC for x86-64.
+vectors: $(VENV)/test.stamp
+	for march in x86-64-v3 x86-64; do \
+	  $(VENV)/bin/python tools/sanitize.py --kind none --march $$march tests/kernels -n 2 $(ARGS) || exit 1; \
+	done
 
 # From clone to trained model: seconds and megabytes.
 first-run:

@@ -1,5 +1,7 @@
 """Runs tests that go through the kernels under AddressSanitizer with UBSan, and under ThreadSanitizer: `make sanitize`.
 
+`make vectors` runs the kernels' own tests without a sanitizer (--kind none), with the vectors of older processors.
+
 The kernels are built anew, beside a copy of the sources in build/sanitize, whose core is plain Python.  Needs GCC on
 Linux.  Sanitizers must be loaded before Python, and their calls must not come as early as the choice among clones for
 processors: there is one build, for this machine's processor or for that of --march, x86-64-v3 for vectors of 32 bytes.
@@ -16,11 +18,12 @@ from pathlib import Path
 import numpy as np  # noqa: TID251 (where its headers are)
 
 ROOT = Path(__file__).parents[1]
-FLAGS = ["-std=c++17", "-O1", "-g", "-fno-omit-frame-pointer", "-fno-math-errno", "-fno-trapping-math", "-fPIC"]
+FLAGS = ["-std=c++17", "-g", "-fno-omit-frame-pointer", "-fno-math-errno", "-fno-trapping-math", "-fPIC"]
 FLAGS += ["-shared", "-DRETROGRAD_NO_CLONES", "-D_GLIBCXX_ASSERTIONS", "-pthread", "-fno-sanitize-recover=all"]
 KINDS = {  # by name: what the compiler is told, and what the library is
-    "address": (["-fsanitize=address,undefined,float-cast-overflow"], {"ASAN_OPTIONS": "detect_leaks=0"}),
-    "thread": (["-fsanitize=thread"], {"TSAN_OPTIONS": "halt_on_error=1 die_after_fork=0"}),
+    "address": (["-O1", "-fsanitize=address,undefined,float-cast-overflow"], {"ASAN_OPTIONS": "detect_leaks=0"}),
+    "thread": (["-O1", "-fsanitize=thread"], {"TSAN_OPTIONS": "halt_on_error=1 die_after_fork=0"}),
+    "none": (["-O3", "-g0"], {}),
 }
 LIBRARY = {"address": "libasan.so", "thread": "libtsan.so"}
 
@@ -62,6 +65,13 @@ def built(kind: str, march: str) -> Path:
     return tree
 
 
+def preloaded(kind: str) -> dict[str, str]:
+    """The variable by which the libraries of a sanitizer are loaded before Python."""
+    if kind not in LIBRARY:
+        return {}
+    return {"LD_PRELOAD": f"{located(LIBRARY[kind])} {located('libstdc++.so.6')}"}
+
+
 def located(library: str) -> str:
     """Where the compiler has a library."""
     return subprocess.run(
@@ -71,11 +81,11 @@ def located(library: str) -> str:
 
 def run(kind: str, march: str, arguments: list[str]) -> int:
     """The exit status of the tests under one sanitizer."""
-    print(f"== tests of kernels, {kind} sanitizer, {march}", flush=True)
+    print(f"== tests of kernels, sanitizer: {kind}, {march}", flush=True)
     environment = {
         **os.environ,
         **KINDS[kind][1],
-        "LD_PRELOAD": f"{located(LIBRARY[kind])} {located('libstdc++.so.6')}",
+        **preloaded(kind),
         "PYTHONPATH": str(built(kind, march)),
         "OMP_NUM_THREADS": "1",  # of matrix products; the tests ask for threads of kernels themselves
         "RETROGRAD_KEEP_MEMORY": "0",
@@ -92,7 +102,7 @@ def main() -> int:
     parser.add_argument("--march", default="native", help="the processor that the compiler is told")
     parser.add_argument("tests", nargs="*", default=TESTS, help="in place of those that go through kernels hard")
     chosen, options = parser.parse_known_args()
-    return max([run(kind, chosen.march, [*chosen.tests, *options]) for kind in chosen.kind or KINDS])
+    return max([run(kind, chosen.march, [*chosen.tests, *options]) for kind in chosen.kind or LIBRARY])
 
 
 if __name__ == "__main__":
