@@ -1018,6 +1018,9 @@ def linear(x: _Operand, weight: _Operand, bias: _Operand | None = None) -> Tenso
 def linspace(start: Any, end: Any, steps: _int, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """`steps` numbers at equal distances from start to end, both included; integers are cut off towards 0."""
 
+def lobpcg(A: Any, k: Any = None, B: Any = None, X: Any = None, n: Any = None, iK: Any = None, niter: Any = None, tol: Any = None, largest: Any = None, method: Any = None, tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None) -> Any:
+    """Return the k largest eigenvalues e of A x = e B x, (..., k), and their vectors x, (..., m, k), by LOBPCG."""
+
 def log(x: _Operand) -> Tensor:
     """The natural logarithm."""
 

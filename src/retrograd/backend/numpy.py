@@ -8,6 +8,7 @@ from retrograd import kernels
 from retrograd.backend.bunch_kaufman import *  # noqa: F403
 from retrograd.backend.conv import *  # noqa: F403
 from retrograd.backend.images import *  # noqa: F403
+from retrograd.backend.lobpcg import *  # noqa: F403
 from retrograd.backend.matrices import *  # noqa: F403
 from retrograd.backend.norms import *  # noqa: F403
 from retrograd.backend.places import *  # noqa: F403

@@ -37,6 +37,7 @@ from retrograd.ops import layout as layout
 from retrograd.ops import ldl as ldl
 from retrograd.ops import legacy as legacy
 from retrograd.ops import linalg as linalg
+from retrograd.ops import lobpcg as lobpcg
 from retrograd.ops import losses as losses
 from retrograd.ops import lowrank as lowrank
 from retrograd.ops import lstsq as lstsq
