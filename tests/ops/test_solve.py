@@ -174,6 +174,21 @@ def test_least_squares_of_deficient_rank_is_the_shortest():
     assert_close(found.solution.numpy(), np.linalg.pinv(A) @ np.ones(4), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("driver", ["gels", "gelsy", "gelsd", "gelss"])
+def test_least_squares_of_a_batch_are_those_of_each_example(driver):
+    rng = np.random.default_rng(0)
+    A, B = tensor(rng.normal(size=(3, 5, 2))), tensor(rng.normal(size=(3, 5, 2)))
+    found = rg.func.vmap(lambda a, b: tuple(rg.linalg.lstsq(a, b, driver=driver)))(A, B)
+    for i in range(3):
+        for part, alone in zip(found, rg.linalg.lstsq(A[i], B[i], driver=driver), strict=True):
+            assert_close(part[i], alone)
+    A[1] = 1.0  # of rank 1
+    found = rg.func.vmap(lambda a, b: tuple(rg.linalg.lstsq(a, b, driver=driver)))(A, B)
+    assert_close(found[0][1], rg.linalg.lstsq(A[1], B[1], driver=driver).solution)
+    if driver != "gelsy":
+        assert_close(found[1][1], ((A[1] @ found[0][1] - B[1]) ** 2).sum(0))
+
+
 def test_pseudo_inverses_drop_what_is_below_the_bound():
     A = tensor(np.diag([1.0, 1e-3, 0.0]))
     for params, expected in (({}, 1e3), ({"atol": 0.01}, 0.0), ({"rtol": 0.01}, 0.0), ({"rcond": 0.01}, 0.0)):

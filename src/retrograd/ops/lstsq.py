@@ -5,7 +5,7 @@ G. H. Golub and V. Pereyra, The differentiation of pseudo-inverses, SIAM J. Nume
 
 from typing import NamedTuple
 
-from retrograd.core import Aval, Tensor, op, registry
+from retrograd.core import Aval, NotBatchedError, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.family import Composite
 from retrograd.ops.inverses import Mapped, check_matrices, linalg_pinv, pinv_pullback, precision_of, turned
@@ -91,7 +91,8 @@ class linalg_lstsq(Composite):
     Singular values below rcond times the largest (None: the precision times max(m, n)) count as 0.  All is computed
     by singular values, but what is told of it depends on the driver as in PyTorch: residuals, the squared distances,
     if m > n ("gels"), and every rank is n ("gelsd", "gelss"), the rank (all but "gels"), the singular values ("gelsd",
-    "gelss"); the rest is empty.  The derivative holds where the rank does not change.
+    "gelss"); the rest is empty.  Examples of `vmap` all get the residuals, whatever their ranks.  The derivative holds
+    where the rank does not change.
 
     >>> import retrograd as rg
     >>> A = rg.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
@@ -131,11 +132,19 @@ def _both_sides(A, B):
     return broadcast_stacks("linalg.lstsq", A, B)
 
 
+def _is_full(rank, n):
+    """Whether every rank is n; yes, where that differs between the examples of a batch, which get one shape."""
+    try:
+        return all_of(eq(rank, n)).item()
+    except NotBatchedError:
+        return True
+
+
 def _residuals(A, B, X, rank, driver):
     """|A X - B|^2 for each column, where the driver tells and PyTorch does."""
     if A.shape[-2] <= A.shape[-1] or driver in (None, "gelsy"):
         return None
-    if driver != "gels" and not all_of(eq(rank, A.shape[-1])).item():
+    if driver != "gels" and not _is_full(rank, A.shape[-1]):
         return None
     away = matmul(A, X) - B
     return sum_over(real_part(away * conj(away)), -2)
