@@ -1015,7 +1015,7 @@ def lgamma_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 def linear(x: _Operand, weight: _Operand, bias: _Operand | None = None) -> Tensor:
     """x @ weight.T + bias: x (..., in), weight (out, in), bias (out,) to (..., out), as one matrix product."""
 
-def linspace(start: Any, end: Any, steps: _int, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
+def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """`steps` numbers at equal distances from start to end, both included; integers are cut off towards 0."""
 
 def lobpcg(A: Any, k: Any = None, B: Any = None, X: Any = None, n: Any = None, iK: Any = None, niter: Any = None, tol: Any = None, largest: Any = None, method: Any = None, tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None) -> Any:
@@ -1081,7 +1081,7 @@ def logit(x: _Operand, eps: _float | None = None) -> Tensor:
 def logit_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`logit`, written into the tensor; returns it."""
 
-def logspace(start: Any, end: Any, steps: _int, base: Any = 10.0, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
+def logspace(start: Any, end: Any, steps: Any, base: Any = 10.0, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """`steps` powers of the base, whose exponents are at equal distances from start to end."""
 
 def logsumexp(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.testing import assert_close
 
 MAKERS = {
     "zeros": lambda **k: rg.zeros(2, 3, **k),
@@ -199,3 +200,39 @@ def test_the_default_device_is_the_cpu_and_stays_it():
 def test_what_does_not_know_dlpack_is_refused():
     with pytest.raises(TypeError, match="from_dlpack: expected an array that knows DLPack, got int"):
         rg.from_dlpack(3)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda a, b: rg.linspace(a, b, 5),
+        lambda a, b: rg.linspace(a, 2, 4, dtype=rg.float64),
+        lambda a, b: rg.linspace(-1.0, b, 1),
+        lambda a, b: rg.linspace(a, b, 0),
+        lambda a, b: rg.logspace(a, b, 3),
+        lambda a, b: rg.logspace(0, 1, 3, base=2 + a * a),
+    ],
+)
+def test_steps_between_tensors_are_those_between_numbers_with_derivatives_and_in_batches(f):
+    rows = rg.tensor([[0.5, 1.5], [-1.0, 2.0], [0.0, 0.0]], dtype=rg.float64)
+    alone = rg.stack([f(*row.tolist()) for row in rows])
+    assert_close(rg.func.vmap(f)(*rows.unbind(1)), alone)
+    a, b = (x.detach().requires_grad_() for x in rows[0])
+    assert f(a, b).dtype == alone.dtype
+    assert_close(f(a, b), alone[0])
+    if alone.dtype == rg.float64 and alone.numel():
+        assert rg.autograd.gradcheck(f, (a, b))
+
+
+def test_ends_of_steps_have_no_dimensions():
+    with pytest.raises(RuntimeError, match=r"linspace: end must be a number or a tensor.*, got shape \(1,\)"):
+        rg.linspace(0, rg.ones(1), 3)
+    with pytest.raises(RuntimeError, match="logspace: base must be a number"):
+        rg.logspace(0, 1, 3, base=rg.ones(2))
+
+
+def test_tangents_flow_through_steps():
+    with rg.autograd.forward_ad.dual_level():
+        end = rg.autograd.forward_ad.make_dual(rg.tensor(2.0), rg.tensor(1.0))
+        out = rg.autograd.forward_ad.unpack_dual(rg.linspace(0, end, 3))
+    assert out.tangent.tolist() == [0.0, 0.5, 1.0]

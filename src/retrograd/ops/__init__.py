@@ -70,6 +70,7 @@ from retrograd.ops import scan as scan
 from retrograd.ops import scatter as scatter
 from retrograd.ops import solve as solve
 from retrograd.ops import sort as sort
+from retrograd.ops import spaced as spaced
 from retrograd.ops import special as special
 from retrograd.ops import spectrogram as spectrogram
 from retrograd.ops import split as split

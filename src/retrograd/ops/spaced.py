@@ -1,0 +1,73 @@
+"""Numbers at equal distances, between ends that may be tensors through which derivatives flow."""
+
+from retrograd.core import Tensor, registry
+from retrograd.core import dtype as dtypes
+from retrograd.ops.create import as_tensor, factory
+from retrograd.ops.methods import lost
+from retrograd.ops.pointwise import pow as power
+from retrograd.ops.pointwise import to
+
+_linspace, _logspace = registry["linspace"], registry["logspace"]
+
+
+def linspace(start, end, steps, *, dtype=None) -> Tensor:
+    """`steps` numbers at equal distances from start to end, both included; integers are cut off towards 0.
+
+    start and end are numbers, or tensors without dimensions, which may differ between examples and get derivatives.
+    Raises RuntimeError for tensors that have dimensions, ValueError for negative steps.
+
+    >>> import retrograd as rg
+    >>> rg.linspace(0, 1, 3)
+    tensor([0. , 0.5, 1. ])
+    >>> rg.func.vmap(lambda end: rg.linspace(0, end, 3))(rg.tensor([1.0, 4.0]))
+    tensor([[0. , 0.5, 1. ],
+            [0. , 2. , 4. ]])
+    """
+    if not _are_followed("linspace", start=start, end=end):
+        return _linspace(start, end, steps, dtype=dtype)
+    return to(_between(start, end, steps), _dtype(dtype, start, end))
+
+
+def logspace(start, end, steps, base=10.0, *, dtype=None) -> Tensor:
+    """`steps` powers of the base, whose exponents are at equal distances from start to end.
+
+    start, end and base are numbers, or tensors without dimensions, which may differ between examples and get
+    derivatives.  Raises RuntimeError for tensors that have dimensions, ValueError for negative steps.
+
+    >>> import retrograd as rg
+    >>> rg.logspace(0, 2, 3)
+    tensor([  1.,  10., 100.])
+    """
+    if not _are_followed("logspace", start=start, end=end, base=base):
+        return _logspace(start, end, steps, base, dtype=dtype)
+    return to(power(_wide(base), _between(start, end, steps)), _dtype(dtype, start, end, base))
+
+
+def _are_followed(name, **ends):
+    """Whether an end is a tensor of which a number would lose something."""
+    for which, x in ends.items():
+        if isinstance(x, Tensor) and x.ndim:
+            raise RuntimeError(f"{name}: {which} must be a number or a tensor without dimensions, got shape {x.shape}")
+    return any(isinstance(x, Tensor) and (x.level is not None or lost(x)) for x in ends.values())
+
+
+def _between(start, end, steps):
+    """The numbers, in double precision, both ends exact."""
+    share = _linspace(0, 1, steps, dtype=dtypes.float64)
+    start, end = _wide(start), _wide(end)
+    return start * (1 - share) + end * share
+
+
+def _wide(x):
+    x = as_tensor(x)
+    return to(x, dtypes.complex128 if x.dtype.kind == "c" else dtypes.float64)
+
+
+def _dtype(dtype, *ends):
+    if dtype is not None:
+        return dtype
+    default = dtypes.get_default_dtype()
+    return dtypes.complex_of(default) if any(as_tensor(x).dtype.kind == "c" for x in ends) else default
+
+
+linspace, logspace = factory(linspace), factory(logspace)
