@@ -63,3 +63,23 @@ def test_sizes_are_checked(sizes):
         rg.ones(3).resize_(*sizes)
     with pytest.raises(RuntimeError, match="expected contiguous_format"):
         rg.ones(3).resize_(2, memory_format=rg.preserve_format)
+
+
+def test_gradients_reach_the_base_of_a_resized_view():
+    base, w = rg.zeros(6), rg.ones(2, 2, requires_grad=True)
+    view = base[1:3]
+    view.resize_(2, 2)
+    view.copy_(w * 3)
+    (base * rg.arange(6.0)).sum().backward()
+    assert base.tolist() == [0, 3, 3, 3, 3, 0]
+    assert w.grad.tolist() == [[3, 6], [9, 12]]
+
+
+def test_recorded_writes_to_views_of_what_was_resized_are_refused():
+    base, w = rg.zeros(6), rg.ones(2, requires_grad=True)
+    view = base[:2]
+    base.resize_(2, 3)
+    with pytest.raises(RuntimeError, match="a view of a tensor that was resized in place"):
+        view.copy_(w)
+    view.copy_(w.detach())
+    assert base.tolist() == [[1, 1, 0], [0, 0, 0]]

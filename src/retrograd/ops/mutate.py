@@ -183,6 +183,12 @@ def check_history(x):
     if x._view is not None:
         if x._view.made:
             refuse_view(x._view.made, "this tensor is a view and is being modified")
+        base = x._view.base
+        if base._view is not None or base.version is not x.version:
+            raise RuntimeError(
+                "in-place write to a view of a tensor that was resized in place: what it shows there is unknown; write "
+                "under no_grad(), or to a clone"
+            )
         if _of_a_leaf(x):
             raise RuntimeError(
                 "in-place write to a view of a leaf Variable that requires grad; write under no_grad(), or to a clone"

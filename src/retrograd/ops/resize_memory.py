@@ -1,9 +1,9 @@
 """Resizing tensors in place: another shape over the same memory, or over more."""
 
 from retrograd import backend
-from retrograd.core import Tensor
+from retrograd.core import Tensor, registry
 from retrograd.core.dispatch import compound, wants
-from retrograd.core.tensor import touch
+from retrograd.core.tensor import Version, View, make, touch, version_of
 from retrograd.ops.functions import function
 from retrograd.ops.layout import contiguous_format
 from retrograd.ops.methods import method
@@ -32,9 +32,32 @@ def resize_(x, *shape, memory_format=contiguous_format) -> Tensor:
         return x
     array = backend.resized(x.value, shape)
     announce(x)
-    x.value, x._view = array, None
+    if backend.shares_memory(x.value, array):
+        _show_part(x, array)
+    else:
+        x.value, x._view, x.version = array, None, _newer(x)
     touch(x)
     return x
+
+
+def _show_part(x, array):
+    """Make x a view of what it was, or of its base, so that recorded writes reach that, and older views notice."""
+    if x._view is None:
+        base = make(x.value, None, x.tag)
+        base.version = version_of(x)
+        made, seen = "", base.version.rebased
+    else:
+        base, made, seen = x._view.base, x._view.made, x._view.seen
+    steps = [step // x.itemsize for step in array.strides]
+    chain = registry["as_strided"](base, array.shape, steps, x.storage_offset())._view.chain
+    x.value, x._view = array, View(base, chain, made, seen)
+
+
+def _newer(x):
+    """Return a version for memory of its own, later than that of the old memory."""
+    version = Version()
+    version.count = version_of(x).count
+    return version
 
 
 @function()
