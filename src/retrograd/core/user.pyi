@@ -203,6 +203,8 @@ class Tensor:
         """The places of the elements that are not zero, as one (n, ndim) tensor or as one tensor per dimension."""
     def as_strided(self, size: _Ints, stride: _Ints, storage_offset: _int | None = None) -> Tensor:
         """The memory of x in another shape and other strides, counted in elements, from an offset on: a view."""
+    def as_strided_(self, size: Any, stride: Any, storage_offset: Any = None) -> Tensor:
+        """Give this tensor another shape and other strides over the same memory; returns it."""
     def as_strided_scatter(self, src: _Operand, size: _Ints, stride: _Ints, storage_offset: _int | None = None) -> Tensor:
         """x with src in the place of x.as_strided(size, stride, storage_offset)."""
     def asin(self) -> Tensor:
@@ -1122,6 +1124,8 @@ class Tensor:
         """`square`, written into the tensor; returns it."""
     def squeeze(self, dim: _Ints | None = None) -> Tensor:
         """Without the dimensions of size 1, or without those of them that `dim` names."""
+    def squeeze_(self, dim: Any = None) -> Tensor:
+        """Take dimensions of size 1 away from this tensor: all, or those of `dim`; returns it."""
     def std(self, dim: _Ints | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number | None = None) -> Tensor:
         """The square root of `var`; where that is 0, the derivative is taken as 0."""
     def stft(self, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: _Operand | None = None, center: _bool = True, pad_mode: _str = 'reflect', normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: _bool | None = None) -> Tensor:
@@ -1146,10 +1150,16 @@ class Tensor:
         """x = U diag(S) V^H, as `linalg.svd`, with V in place of its conjugate transpose; without compute_uv zeros."""
     def swapaxes(self, axis0: _int, axis1: _int) -> Tensor:
         """`transpose`, by NumPy's name."""
+    def swapaxes_(self, axis0: Any, axis1: Any) -> Tensor:
+        """Swap two dimensions of this tensor; returns it."""
     def swapdims(self, dim0: _int, dim1: _int) -> Tensor:
         """Two dimensions swapped."""
+    def swapdims_(self, dim0: Any, dim1: Any) -> Tensor:
+        """Swap two dimensions of this tensor; returns it."""
     def t(self) -> Tensor:
         """A matrix transposed, a view; vectors and tensors without dimensions as they are."""
+    def t_(self) -> Tensor:
+        """Transpose this tensor of at most 2 dimensions; returns it."""
     def take(self, index: _Operand) -> Tensor:
         """The elements at the places that `index` names in x as one row, in the shape of index; -1 is the last."""
     def take_along_dim(self, indices: _Operand, dim: _int | None = None) -> Tensor:
@@ -1178,6 +1188,8 @@ class Tensor:
         """The sum of the diagonal of a matrix."""
     def transpose(self, dim0: _int, dim1: _int) -> Tensor:
         """Two dimensions swapped."""
+    def transpose_(self, dim0: Any, dim1: Any) -> Tensor:
+        """Swap two dimensions of this tensor; returns it."""
     def tril(self, diagonal: _int = 0) -> Tensor:
         """The lower triangle of the last two dimensions, zeros above the given diagonal."""
     def tril_(self, diagonal: _int = 0) -> Tensor:
@@ -1220,6 +1232,8 @@ class Tensor:
         """`split_with_sizes` into views that may be written to one by one; here their histories stay right."""
     def unsqueeze(self, dim: _int) -> Tensor:
         """A new dimension of size 1 at `dim`."""
+    def unsqueeze_(self, dim: Any) -> Tensor:
+        """Give this tensor a dimension of size 1 more, at `dim`; returns it."""
     def var(self, dim: _Ints | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number | None = None) -> Tensor:
         """sum((x - mean(x))^2) / (n - correction) over `dim` (None: all)."""
     def vdot(self, b: _Operand) -> Tensor:

@@ -31,6 +31,7 @@ from retrograd.ops import histograms as histograms
 from retrograd.ops import householder as householder
 from retrograd.ops import index as index
 from retrograd.ops import inplace as inplace
+from retrograd.ops import inplace_views as inplace_views
 from retrograd.ops import inverses as inverses
 from retrograd.ops import join as join
 from retrograd.ops import layout as layout

@@ -186,7 +186,7 @@ def check_history(x):
         base = x._view.base
         if base._view is not None or base.version is not x.version:
             raise RuntimeError(
-                "in-place write to a view of a tensor that was resized in place: what it shows there is unknown; write "
+                "in-place write to a view of a tensor that was resized in place since: what it shows is unknown; write "
                 "under no_grad(), or to a clone"
             )
         if _of_a_leaf(x):

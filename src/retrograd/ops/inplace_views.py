@@ -1,0 +1,81 @@
+"""Views in place: a tensor becomes a view of what it was, `x.unsqueeze_(0)`."""
+
+from retrograd.core import Tensor, registry
+from retrograd.core.dispatch import compound, take, wants
+from retrograd.core.level import is_recording
+from retrograd.core.tensor import alias, touch, version_of
+from retrograd.ops.methods import method
+from retrograd.ops.mutate import announce
+
+
+def _become(name, x, show):
+    """Make x the view that `show` gives of it; returns x."""
+    _check(name, x)
+    source = x
+    if x._view is None:
+        version_of(x)
+        source = alias(x, x._grad_fn)
+    new = show(source)
+    if new is not source:
+        announce(x)
+        x.value, x.tag, x._view = new.value, new.tag, new._view
+        take(x, new)
+        touch(x)
+    return x
+
+
+def _check(name, x):
+    if x.level is not None or compound(x) is not None:
+        raise RuntimeError(
+            f"{name}: only plain tensors outside of function transforms and traces become views in place; use "
+            f"x = x.{name.rstrip('_')}(...)"
+        )
+    if wants(x) and (x._grad_fn is None or not is_recording()):
+        raise RuntimeError(
+            f"{name}: a leaf Variable that requires grad can't become a view in place, nor a tensor of a graph under "
+            f"no_grad(); use x = x.{name.rstrip('_')}(...)"
+        )
+
+
+@method
+def squeeze_(x, dim=None) -> Tensor:
+    """Take dimensions of size 1 away from this tensor: all, or those of `dim`; returns it.
+
+    >>> import retrograd as rg
+    >>> rg.ones(1, 2, 1).squeeze_().shape
+    (2,)
+    """
+    return _become("squeeze_", x, lambda x: registry["squeeze"](x, dim))
+
+
+@method
+def unsqueeze_(x, dim) -> Tensor:
+    """Give this tensor a dimension of size 1 more, at `dim`; returns it."""
+    return _become("unsqueeze_", x, lambda x: registry["unsqueeze"](x, dim))
+
+
+@method
+def transpose_(x, dim0, dim1) -> Tensor:
+    """Swap two dimensions of this tensor; returns it."""
+    return _become("transpose_", x, lambda x: registry["transpose"](x, dim0, dim1))
+
+
+Tensor.swapdims_ = transpose_
+
+
+@method
+def swapaxes_(x, axis0, axis1) -> Tensor:
+    """Swap two dimensions of this tensor; returns it."""
+    return _become("swapaxes_", x, lambda x: registry["transpose"](x, axis0, axis1))
+
+
+@method
+def t_(x) -> Tensor:
+    """Transpose this tensor of at most 2 dimensions; returns it."""
+    return _become("t_", x, Tensor.t)
+
+
+@method
+def as_strided_(x, size, stride, storage_offset=None) -> Tensor:
+    """Give this tensor another shape and other strides over the same memory; returns it."""
+    return _become("as_strided_", x, lambda x: registry["as_strided"](x, size, stride, storage_offset))

@@ -1,0 +1,50 @@
+"""Views in place: what they do to memory, graphs and other views, and what they refuse."""
+
+import pytest
+
+import retrograd as rg
+
+
+def test_the_tensor_stays_and_shows_the_same_memory():
+    x = rg.arange(6).reshape(2, 3).clone()
+    address = x.data_ptr()
+    assert x.t_().unsqueeze_(0).squeeze_(0).transpose_(0, 1) is x
+    assert (x.shape, x.data_ptr()) == ((2, 3), address)
+
+
+def test_gradients_pass_through_and_reach_bases():
+    w, base = rg.ones(2, 1, requires_grad=True), rg.zeros(3)
+    view = base[1:]
+    view.unsqueeze_(1)
+    view.copy_(w * 3)
+    y = w * rg.tensor([[1.0], [2.0]])
+    y.squeeze_()
+    ((base * rg.arange(3.0)).sum() + (y * y).sum()).backward()
+    assert w.grad.tolist() == [[3 + 2], [6 + 8]]
+
+
+def test_recorded_writes_to_older_views_are_refused():
+    base, w = rg.zeros(3), rg.ones(2, requires_grad=True)
+    view = base[1:]
+    base.unsqueeze_(0)
+    with pytest.raises(RuntimeError, match="a view of a tensor that was resized"):
+        view.copy_(w)
+
+
+def test_leaves_and_transforms_are_refused():
+    w = rg.ones(3, requires_grad=True)
+    y = w * 2
+    for x, refusal in ((w, "a leaf Variable that requires grad"), (y, "under no_grad")):
+        with rg.no_grad(), pytest.raises(RuntimeError, match=refusal):
+            x.unsqueeze_(0)
+    with pytest.raises(RuntimeError, match=r"use x = x.unsqueeze\(...\)"):
+        rg.vmap(lambda x: x.unsqueeze_(0))(rg.ones(2, 3))
+    assert (w.shape, y.shape) == ((3,), (3,))
+
+
+def test_a_saved_value_is_noticed():
+    x, w = rg.ones(3), rg.ones(3, requires_grad=True)
+    y = (x * w).sum()
+    x.unsqueeze_(0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()
