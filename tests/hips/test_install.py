@@ -28,7 +28,7 @@ def test_every_module_that_libraries_import_is_there():
         import autograd.scipy.stats.norm as norm
         from autograd import elementwise_grad as egrad, grad, make_vjp
         from autograd.builtins import DictBox, dict, isinstance, tuple
-        from autograd.core import primitive as one
+        from autograd.core import make_jvp, make_vjp as vjp_at, primitive as one
         from autograd.differential_operators import make_jvp_reversemode
         from autograd.extend import defvjp, primitive as two
         from autograd.misc import flatten
@@ -40,11 +40,14 @@ def test_every_module_that_libraries_import_is_there():
         from autograd.scipy.special import gammaln
         from autograd.test_util import check_grads
         from autograd.tracer import getval, isbox
+        from autograd.wrap_util import unary_to_nary
         assert one is two and autograd.numpy is rg.numpy and norm is stats.norm
         seen = []
         def square(x):
             seen.append((isbox(x), type(getval(x)), isinstance(x, ArrayBox)))
             return x**2
+        assert vjp_at(onp.square, 3.0)[0](2.0) == 12.0 and make_jvp(onp.square, 3.0)(2.0) == (9.0, 12.0)
+        assert unary_to_nary(lambda f, x: vjp_at(f, x)[0](1.0))(onp.multiply, 1)(3.0, 4.0) == 3.0
         assert grad(square)(3.0) == 6.0 and seen == [(True, onp.ndarray, True)]
         """
     )

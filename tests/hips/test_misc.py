@@ -8,7 +8,7 @@ import retrograd.numpy as rnp
 from retrograd.autograd.differences import GradcheckError
 from retrograd.hips.misc import flatten, optimizers
 from retrograd.hips.misc.flatten import flatten_func
-from retrograd.hips.test_util import check_grads, combo_check
+from retrograd.hips.test_util import check_equivalent, check_grads, combo_check
 
 TREE = {"b": [np.arange(4.0).reshape(2, 2), 7.0], "a": (np.array([5.0]), {})}
 
@@ -122,3 +122,37 @@ def test_checkpointed_functions_compute_again_on_the_way_back():
 
     assert hips.grad(hips.checkpoint(cube))(2.0) == 12.0
     assert len(calls) == 2
+
+
+def test_errors_of_checks_name_the_mode_and_the_function_and_are_those_of_both_worlds():
+    wrong = power_with_slopes(1, 1.1)
+    with pytest.raises(AssertionError, match=r"\(VJP\) check of vjp_power failed: Jacobian mismatch"):
+        check_grads(wrong, modes=["rev"])(0.5)
+
+
+def test_what_does_not_depend_on_its_argument_passes_checks():
+    check_grads(lambda x: np.ones(2), order=3)(1.0)
+    check_grads(lambda x: rnp.floor(x) * 2.0)(np.array([0.5]))
+
+
+@pytest.mark.parametrize(
+    "other", [{"a": [1.1], "b": 2}, {"a": [1.0]}, {"a": [np.ones(1)], "b": 2}, {"a": [1.0 + 0j], "b": 2}]
+)
+def test_trees_are_equivalent_where_structure_shapes_kinds_and_values_are_the_same(other):
+    tree = {"a": [1.0], "b": 2}
+    check_equivalent(tree, {"a": [1.0 + 1e-9], "b": 2.0})
+    with pytest.raises(AssertionError, match=r"differ|only one is complex"):
+        check_equivalent(tree, other)
+
+
+def test_classes_are_asked_of_values():
+    seen = []
+
+    def look(x, y):
+        seen.append((hips.isinstance(x, np.ndarray), hips.isinstance(y, float), hips.type(x) is np.ndarray))
+        return rnp.sum(x) * y
+
+    hips.grad(look, (0, 1))(np.ones(2), 2.0)
+    assert hips.isinstance([], (list, tuple))
+    assert not hips.isinstance([], np.ndarray)
+    assert seen == [(True, True, True)]

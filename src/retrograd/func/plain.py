@@ -62,6 +62,13 @@ def answer_tree(tree: Any, plain: bool) -> Any:
     return optree.tree_map(lambda x: answer([x], plain)[0] if isinstance(x, Tensor) else x, tree)
 
 
+def _may_depend(out: Any) -> bool:
+    """Whether a result is a floating number, or an array; numbers that are integers or booleans have no slope."""
+    if hasattr(out, "dtype"):
+        return bool(out.shape) or dtypes.is_differentiable(out.dtype)
+    return isinstance(out, (float, complex))
+
+
 class PlainRun(Run):
     """The same of a plain function of plain arrays."""
 
@@ -70,8 +77,8 @@ class PlainRun(Run):
 
     def one_output(self) -> Tensor:
         """The function's one result as a tensor, one level below."""
-        if len(self.outs) != 1 or not (hasattr(self.outs[0], "dtype") or isinstance(self.outs[0], NUMBERS)):
-            raise TypeError(f"{self.name}: the function must return one number or array, got {self.out!r}")
+        if len(self.outs) != 1 or not _may_depend(self.outs[0]):
+            raise TypeError(f"{self.name}: the function must return one floating number or one array, got {self.out!r}")
         return differentiable(self.name, value_at(self.level, self.outs[0]))
 
 

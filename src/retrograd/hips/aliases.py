@@ -17,10 +17,11 @@ _HOMES = {"numpy": "retrograd.numpy", "scipy": "retrograd.scipy", "misc": "retro
 _OTHERS = {
     "": "retrograd.hips",
     "builtins": "retrograd.hips.builtins",
-    "core": "retrograd.hips.extend",
+    "core": "retrograd.hips.core",
     "differential_operators": "retrograd.hips",
     "extend": "retrograd.hips.extend",
     "test_util": "retrograd.hips.test_util",
+    "wrap_util": "retrograd.hips.wrap_util",
 }
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import optree
 
-from retrograd.autograd.differences import precision_of
+from retrograd import numpy as np
+from retrograd.autograd.differences import GradcheckError, precision_of
 from retrograd.autograd.gradcheck_backward import random_like
 from retrograd.autograd.gradcheck_jacobians import DOUBLE
 from retrograd.autograd.gradchecks import gradcheck
@@ -14,6 +15,7 @@ from retrograd.core import Tensor
 from retrograd.core.dtype import is_differentiable
 from retrograd.func import jvp, vjp
 from retrograd.func.plain import differentiable
+from retrograd.interop.numpy_protocol.table import values
 from retrograd.ops.random import Generator
 
 MODES = ("fwd", "rev")
@@ -27,7 +29,7 @@ def check_grads(
     modes: Sequence[str] = MODES,
     order: int = 2,
 ) -> Callable:
-    """Return the function of arguments that raises GradcheckError where derivatives differ from those of differences.
+    """Return the function of arguments that raises DerivativeError where derivatives differ from those of differences.
 
     `modes` are "fwd", forward, and "rev", reverse.  `order` counts derivatives: those of the k-th order are differences
     of those of the order before, in every sequence of modes.  In double precision derivatives that are wrong by 2e-6,
@@ -51,7 +53,8 @@ def check_grads(
                 filled[i] = value
             return _differentiable(fun(*filled, **kwargs))
 
-        _check(of_leaves, tuple([_leaf_of(leaf) for leaf in leaves]), tuple(modes), order)
+        name = getattr(fun, "__name__", "the function")
+        _check(name, of_leaves, tuple([_leaf_of(leaf) for leaf in leaves]), tuple(modes), order)
 
     return check
 
@@ -66,10 +69,28 @@ def combo_check(fun: Callable, *check_args: Any, **check_kwargs: Any) -> Callabl
 
     def check_all(*choices: Any, **named: Any) -> None:
         for args in product(*choices):
-            for values in product(*named.values()):
-                check(*args, **dict(zip(named, values, strict=True)))
+            for chosen in product(*named.values()):
+                check(*args, **dict(zip(named, chosen, strict=True)))
 
     return check_all
+
+
+def scalar_close(a: float, b: float) -> bool:
+    """Whether two numbers differ by less than 1e-6, or by that share of their sum."""
+    return bool(abs(a - b) < 1e-6 or abs(a - b) / abs(a + b) < 1e-6)
+
+
+def check_equivalent(x: Any, y: Any) -> None:
+    """Raise AssertionError unless two trees of arrays have one structure, the same shapes and kinds, and values close.
+
+    >>> check_equivalent({"a": [1.0]}, {"a": [1.0 + 1e-9]})
+    """
+    (ours, spec), (theirs, other) = optree.tree_flatten(x), optree.tree_flatten(y)
+    assert spec == other, f"structures differ: {spec} and {other}"
+    for a, b in zip(map(values, ours), map(values, theirs), strict=True):
+        assert np.shape(a) == np.shape(b), f"shapes differ: {np.shape(a)} and {np.shape(b)}"
+        assert np.iscomplexobj(a) == np.iscomplexobj(b), f"only one is complex: {a} and {b}"
+        assert np.allclose(a, b, rtol=2e-6, atol=1e-6), f"values differ: {a} and {b}"
 
 
 def _leaf_of(value: Any) -> Tensor:
@@ -83,14 +104,32 @@ def _differentiable(out: Any) -> tuple[Tensor, ...]:
     return tuple([leaf for leaf in leaves if isinstance(leaf, Tensor) and is_differentiable(leaf.dtype)])
 
 
-def _check(fun: Callable, leaves: tuple[Tensor, ...], modes: tuple[str, ...], order: int) -> None:
+class DerivativeError(GradcheckError, AssertionError):
+    """What `check_grads` raises, the error of `rg.autograd.gradcheck` and that of HIPS autograd."""
+
+
+def _check(name: str, fun: Callable, leaves: tuple[Tensor, ...], modes: tuple[str, ...], order: int) -> None:
     """Check the derivatives of a function of tensors, up to an order, in all sequences of the modes."""
-    tolerances = DOUBLE_PRECISION if precision_of(leaves) == DOUBLE else {}
-    gradcheck(fun, leaves, check_forward_ad="fwd" in modes, check_backward_ad="rev" in modes, **tolerances)
-    if order > 1:
-        for mode in modes:
+    if not any(out.requires_grad for out in fun(*leaves)):
+        return  # it depends on none of them
+    for mode in modes:
+        _check_first(name, fun, leaves, mode)
+        if order > 1:
             derivative, along = _DERIVATIVES[mode](fun, leaves)
-            _check(derivative, leaves + along, modes, order - 1)
+            _check(f"{_WORDS[mode].lower()}_{name}", derivative, leaves + along, modes, order - 1)
+
+
+def _check_first(name: str, fun: Callable, leaves: tuple[Tensor, ...], mode: str) -> None:
+    """Check first derivatives in one mode: random projections, and entry by entry where these differ."""
+    tolerances = DOUBLE_PRECISION if precision_of(leaves) == DOUBLE else {}
+    forward = mode == "fwd"
+    try:
+        gradcheck(fun, leaves, check_forward_ad=forward, check_backward_ad=not forward, fast_mode=True, **tolerances)
+    except GradcheckError as error:
+        raise DerivativeError(f"Derivative ({_WORDS[mode]}) check of {name} failed: {error}") from None
+
+
+_WORDS = {"fwd": "JVP", "rev": "VJP"}
 
 
 def _tangent_of(fun: Callable, leaves: tuple[Tensor, ...]) -> tuple[Callable, tuple[Tensor, ...]]:
