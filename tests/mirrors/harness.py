@@ -35,9 +35,8 @@ def weighted(out, namespace):
     size = int(np.prod(shape, dtype=int))
     weights = np.cos(np.arange(1.0, size + 1)).reshape(shape)
     if np.dtype(out.dtype).kind == "c":
-        return namespace.sum(namespace.real(out) * weights) + namespace.sum(
-            namespace.imag(out) * weights[..., ::-1] * 2
-        )
+        others = 2 * (weights[..., ::-1] if shape else weights)
+        return namespace.sum(namespace.real(out) * weights) + namespace.sum(namespace.imag(out) * others)
     return namespace.sum(out * weights)
 
 

@@ -15,7 +15,7 @@ from retrograd.func import arrays
 
 from ..mirrors import test_scipy as scipys
 from ..mirrors.cases import CASES, INPUTS
-from ..mirrors.harness import scalar_function
+from ..mirrors.harness import evaluate, scalar_function
 from ..mirrors.test_functions import ONLY_MIRROR
 
 # What HIPS autograd 1.9 has no reverse derivative for, though NumPy has the function.
@@ -102,6 +102,19 @@ def test_the_listed_differences_are_there(expression):
         assert expression in RAISES
     else:
         assert any(np.shape(a) != np.shape(b) or not np.allclose(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+# What HIPS has beyond NumPy, or spells in more ways.
+BEYOND_NUMPY = [
+    "np.where(condition=b, x=v, y=w)", "np.where(b, x=v, y=w)", "np.make_diagonal(v, 0, -1, -2)",
+    "np.make_diagonal(m, axis1=-1, axis2=-2)", "m[:, np.int64(v)]",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", BEYOND_NUMPY)
+def test_what_hips_has_beyond_numpy_is_there(expression):
+    agree(gradients(rnp, expression, arrays.grad), hips_gradients(expression))
+    np.testing.assert_array_equal(evaluate(expression, rnp), evaluate(expression, anp))
 
 
 def test_everything_that_hips_differentiates_is_compared():

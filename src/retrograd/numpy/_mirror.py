@@ -10,7 +10,7 @@ import numpy as np
 
 from retrograd.core import current
 from retrograd.interop.numpy_protocol import functions
-from retrograd.interop.numpy_protocol.table import dotted_name, holds_tensor
+from retrograd.interop.numpy_protocol.table import O, dotted_name, holds_tensor, tensor, values
 
 _MODULES = ("fft", "linalg", "random")
 # What has no protocol of its own in NumPy, or makes what is to be written to.
@@ -39,8 +39,8 @@ def reflected(module: ModuleType, name: str) -> Any:
     """A member of a module of NumPy's, which takes tensors if these have a counterpart."""
     if module is np and name in _MODULES:
         return importlib.import_module(f"retrograd.numpy.{name}")
-    if module is np and name in _INDEX_TRICKS:
-        return _INDEX_TRICKS[name]
+    if module is np and name in _OF_HIPS:
+        return _OF_HIPS[name]
     member = getattr(module, name)
     if not callable(member) or isinstance(member, (type, np.ufunc)):
         return member  # ufuncs ask their operands themselves
@@ -97,4 +97,47 @@ def _as_columns(parts: list) -> Any:
     return functions()["column_stack"](parts)
 
 
-_INDEX_TRICKS = {"r_": _Concatenator(np.r_, _in_a_row), "c_": _Concatenator(np.c_, _as_columns)}
+def where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    """Return `numpy.where`, whose arguments may be given by name here."""
+    chosen = () if x is None and y is None else (x, y)
+    return (functions()["where"] if holds_tensor((condition, x, y)) else np.where)(condition, *chosen)
+
+
+def make_diagonal(D: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """Return matrices with the elements along the last axis of D on a diagonal, and zeros elsewhere.
+
+    The matrices are in `axis1` and `axis2` of the result, as `numpy.diagonal` reads them.
+
+    >>> make_diagonal(np.array([1.0, 2.0]), offset=1)
+    array([[0., 1., 0.],
+           [0., 0., 2.],
+           [0., 0., 0.]])
+    """
+    made = O.diag_embed(tensor(D), offset, axis1, axis2)
+    return made if holds_tensor(D) else made.numpy()
+
+
+class _Counting(type):
+    """The class of NumPy's integers that take tensors: their instances are NumPy's own."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, cls.__base__)
+
+
+def _integer_type(member: type) -> type:
+    """Return a dtype's class that makes integers of tensors, whose result has no derivative."""
+
+    def made(cls: type, x: Any = 0, *args: Any) -> Any:
+        return member(values(x), *args)
+
+    return _Counting(member.__name__, (member,), {"__new__": made, "__module__": "retrograd.numpy"})
+
+
+# What HIPS autograd's NumPy has, or has otherwise.
+_OF_HIPS = {
+    "r_": _Concatenator(np.r_, _in_a_row),
+    "c_": _Concatenator(np.c_, _as_columns),
+    "make_diagonal": make_diagonal,
+    "where": where,
+    **{name: _integer_type(getattr(np, name)) for name in ("int8", "int16", "int32", "int64")},
+}

@@ -106,13 +106,22 @@ def qr(a, mode="reduced"):
 @linalg()
 def eigh(a, UPLO="L"):
     """Eigenvalues and eigenvectors of Hermitian matrices, of which one triangle is read."""
-    return EighResult(*O.linalg.eigh(floating(a), UPLO))
+    return EighResult(*O.linalg.eigh(_from_triangle(floating(a), UPLO)))
 
 
 @linalg()
 def eigvalsh(a, UPLO="L"):
     """Eigenvalues of Hermitian matrices."""
-    return O.linalg.eigvalsh(floating(a), UPLO)
+    return O.linalg.eigvalsh(_from_triangle(floating(a), UPLO))
+
+
+def _from_triangle(x, UPLO):
+    """Return the Hermitian matrices that one triangle says: what is read alone has a gradient."""
+    if str(UPLO).upper() not in ("L", "U"):
+        raise ValueError(f"np.linalg: UPLO must be 'L' or 'U', got {UPLO!r}")
+    strict = O.tril(x, -1) if str(UPLO).upper() == "L" else O.triu(x, 1)
+    diagonal = O.diagonal(O.real(x) if x.dtype.kind == "c" else x, 0, -2, -1)
+    return strict + O.conj(strict.mT) + O.diag_embed(diagonal)
 
 
 @linalg()

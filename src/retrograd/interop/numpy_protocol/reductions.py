@@ -1,5 +1,7 @@
 """Reductions along axes: sums, products, extremes, moments, truth, and running ones."""
 
+import math
+
 import numpy as np
 
 from retrograd.interop.numpy_protocol.table import O, cast, floating, implements, operand, refuse, tensor
@@ -65,8 +67,24 @@ def _extreme(name, operator, pairwise, a, axis, keepdims, initial, where):
         if initial is _NONE:
             raise ValueError(f"np.{name}: where= needs initial=, the result where nothing is chosen")
         x = O.where(tensor(where), x, operand(initial))
-    found = _over(operator, x, axis, given(keepdims, False))
+    found = _over(_first_in_order(operator) if x.dtype.kind == "c" else operator, x, axis, given(keepdims, False))
     return found if initial is _NONE else pairwise(found, cast(tensor(initial), found.dtype))
+
+
+def _first_in_order(operator):
+    """Return an extreme of complex numbers, which NumPy orders by the real and then by the imaginary part."""
+    farthest = -math.inf if operator is O.amax else math.inf
+
+    def extreme(x, dims=None, keepdims=False):
+        constant = O.detach(x)
+        real, imag = O.real(constant), O.imag(constant)
+        among = O.eq(real, operator(real, dims, True))
+        imag = O.where(among, imag, farthest)
+        chosen = O.eq(imag, operator(imag, dims, True)) & among
+        share = cast(chosen, x.dtype) / O.sum(chosen, dims, True)
+        return O.sum(O.where(chosen, x, 0) * share, dims, keepdims)
+
+    return extreme
 
 
 @implements()
