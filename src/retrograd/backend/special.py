@@ -10,6 +10,7 @@ from retrograd.kernels import twins
 __all__ = [
     "entr",
     "erf",
+    "erfc",
     "floor_divide",
     "fmod",
     "gelu",
@@ -82,15 +83,6 @@ def _of_floats(name, kernel):
     return function
 
 
-_SINGLE, _DOUBLE = np.dtype(np.float32).num, np.dtype(np.float64).num
-
-erf = _of_floats("erf", kernels.erf)
-gelu = _of_floats("gelu", kernels.gelu)
-gelu_grad = _of_floats("gelu_grad", kernels.gelu_grad)
-gelu_tanh, gelu_tanh_grad = _of_floats("gelu", kernels.gelu_tanh), _of_floats("gelu_tanh_grad", kernels.gelu_tanh_grad)
-softplus, softplus_grad = _of_floats("softplus", kernels.softplus), _of_floats("softplus_grad", kernels.softplus_grad)
-
-
 def _or_complex(name, kernel, formula):
     """`_of_floats`, with a formula for complex numbers."""
     of_floats = _of_floats(name, kernel)
@@ -99,6 +91,16 @@ def _or_complex(name, kernel, formula):
         return formula(x, *others) if np.asarray(x).dtype.kind == "c" else of_floats(x, *others)
 
     return function
+
+
+_SINGLE, _DOUBLE = np.dtype(np.float32).num, np.dtype(np.float64).num
+
+erf = _or_complex("erf", kernels.erf, lambda z: scipy_special().erf(z))
+erfc = _or_complex("erfc", lambda x: scipy_special().erfc(x), lambda z: scipy_special().erfc(z))
+gelu = _of_floats("gelu", kernels.gelu)
+gelu_grad = _of_floats("gelu_grad", kernels.gelu_grad)
+gelu_tanh, gelu_tanh_grad = _of_floats("gelu", kernels.gelu_tanh), _of_floats("gelu_tanh_grad", kernels.gelu_tanh_grad)
+softplus, softplus_grad = _of_floats("softplus", kernels.softplus), _of_floats("softplus_grad", kernels.softplus_grad)
 
 
 def _complex_sigmoid(x):

@@ -22,9 +22,10 @@ def special(schema, impl, doc, **rules):
 
 # ------------------------------------------------------------------------- error functions, normal distribution
 
-erfc = special("erfc(Tensor x) -> Tensor", xp.erfc,
+erfc = pointwise("erfc(Tensor x) -> Tensor", xp.erfc,
     "1 - erf(x), exact where erf(x) is near 1.",
-    vjp=lambda g, x: g * (-2 / math.sqrt(math.pi) * exp(-x * x)), aliases="special.erfc")  # fmt: skip
+    vjp=lambda g, x: g * (-2 / math.sqrt(math.pi) * exp(-x * x)),
+    promotion="float", opmath="x", aliases="special.erfc")  # fmt: skip
 erfcx = special("special.erfcx(Tensor x) -> Tensor", xp.erfcx,
     "exp(x^2) erfc(x), which falls like 1 / x.",
     vjp=lambda g, x, out: g * (2 * x * out - 2 / math.sqrt(math.pi)))  # fmt: skip

@@ -1,9 +1,11 @@
 """`scipy.linalg`: what of it takes tensors; the rest is SciPy's own."""
 
 from retrograd.core import registry
+from retrograd.core.dtype import complex_of
+from retrograd.core.level import ReadError
 from retrograd.interop.numpy_protocol import functions
-from retrograd.interop.numpy_protocol.table import O, agreeing, floating, only_default, refuse, tensor
-from retrograd.scipy._mirror import on_tensors, rest_of
+from retrograd.interop.numpy_protocol.table import O, agreeing, cast, floating, only_default, refuse, tensor, values
+from retrograd.scipy._mirror import on_tensors, rest_of, scipy_member
 
 _linalg = on_tensors("scipy.linalg")
 
@@ -16,9 +18,18 @@ def _defaults(name, check_finite=True, **given):
 
 @_linalg
 def sqrtm(A, **kwargs):
-    """The principal square root of a matrix."""
+    """Return the principal square root of a matrix, which is complex if no real one is."""
     _defaults("sqrtm", **kwargs)
-    return registry["sqrtm"](floating(A))
+    x = floating(A)
+    return registry["sqrtm"](cast(x, complex_of(x.dtype)) if _has_complex_root(x) else x)
+
+
+def _has_complex_root(x):
+    """Whether a real matrix has none but complex roots; under vmap, where there is no one matrix, it must not."""
+    try:
+        return x.dtype.kind == "f" and scipy_member("scipy.linalg").sqrtm(values(x)).dtype.kind == "c"
+    except ReadError:
+        return False
 
 
 @_linalg

@@ -32,8 +32,10 @@ def _convolve(in1, in2, mode, axes, dot_axes):
     (a, own_a, sizes_a), (b, own_b, sizes_b) = (
         _arranged(x, at, dot) for x, at, dot in zip((a, b), axes, dot_axes, strict=True)
     )
-    if len(sizes_a) not in _CONVOLUTIONS or len(sizes_a) != len(sizes_b):
-        raise ValueError("signal.convolve: one to three axes are convolved, as many of each array")
+    if len(sizes_a) > 3 or len(sizes_a) != len(sizes_b):
+        raise ValueError("signal.convolve: up to three axes are convolved, as many of each array")
+    if not sizes_a:  # only sums over pairs of axes
+        return O.reshape(a @ b.mT, (*own_a, *own_b))
     made = _modes(mode)(a, b, sizes_a, sizes_b)
     return O.reshape(made, (*own_a, *own_b, *made.shape[2:]))
 
