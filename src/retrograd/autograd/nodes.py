@@ -8,6 +8,7 @@ from typing import Any
 
 from retrograd.core import AccumulateGrad, Tensor
 from retrograd.core.engine import edge_of
+from retrograd.core.gradfn import Snapshot
 
 
 def origin(output: Any) -> Any:
@@ -62,5 +63,6 @@ def saved_values(node: Any) -> Iterator[tuple[str, Any]]:
     names = [*(entry.name for entry in schema.inputs), "out"] if schema else ["a tensor"] * len(node.saved or ())
     for name, value in zip(names, node.saved or (), strict=False):
         for member in value if isinstance(value, tuple) else (value,):
-            if isinstance(member, Tensor):
-                yield name, member
+            shown = member.unpack() if isinstance(member, Snapshot) else member
+            if isinstance(shown, Tensor):
+                yield name, shown

@@ -15,7 +15,7 @@ from retrograd.autograd.graph import GradientEdge
 from retrograd.autograd.seeds import seeds_of
 from retrograd.core import GradFn, Tensor, current, graph_level
 from retrograd.core.engine import edge_of, needed_for, pullback, reachable_from
-from retrograd.core.gradfn import INPUT, OUT, as_node, node
+from retrograd.core.gradfn import INPUT, as_node, node
 from retrograd.core.hooks import Hooks, conjugate
 from retrograd.core.tensor import count_of
 
@@ -124,7 +124,7 @@ def _read_by(fn: GradFn, edges: Sequence[Any]) -> tuple:
         if edge is not None:
             rule = fn.rules[min(index, last)]
             read |= {key for kind, key in zip(rule.kinds, rule.keys, strict=True) if kind == INPUT}
-            read |= {len(fn.saved) - 1} if OUT in rule.kinds else set()
+            read |= {len(fn.saved) - 1} if rule.needs_out else set()
     return tuple([value if index in read else None for index, value in enumerate(fn.saved)])
 
 

@@ -86,6 +86,7 @@ class Definition:
     view = False  # the result shares the first input's memory
     in_place = False  # has a method `<name>_` that writes the result into the first input
     inplace = False  # its function in `nn.functional` has the argument of that name
+    snapshots = ""  # saved inputs, and "out", that later writes may change: these copy what the graph saved first
     several_views = False  # returns views together, each of which then refuses recorded in-place writes
     parts = False  # returns a tuple of views of its first input, each of which may be written to by itself
     inlined = False  # defined by other operators: nothing is recorded or interpreted
@@ -160,7 +161,7 @@ class Definition:
         rule = getattr(cls, "jvp_" + name, None)
         if rule is None:
             return cls.derived_jvp(op, index, t, primals, out, params)
-        known = {**op.schema.named(primals, params), "out": out}
+        known = {**op.schema.named_outputs(out), **op.schema.named(primals, params), "out": out}
         return rule(t, **{n: known[n] for n in arguments(rule)})
 
     @classmethod

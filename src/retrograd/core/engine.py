@@ -10,7 +10,7 @@ from retrograd.core.gradfn import GradFn, zeros
 from retrograd.core.hooks import of_leaves, run_after, run_before, run_tensor_hooks, some_leaf_is_watched
 from retrograd.core.level import at, current, modes_of, set_modes
 from retrograd.core.nested_passes import DEPTH, on_another_thread
-from retrograd.core.tensor import COPIED, TensorBase, alias, make, same_kind, touch
+from retrograd.core.tensor import COPIED, TensorBase, alias, make, preserve_snapshots, same_kind, touch
 
 LARGE = 1 << 16  # bytes
 accumulating = threading.Lock()  # held while a .grad is added to: passes on several threads may share leaves
@@ -377,6 +377,7 @@ def add_into(total, term):
     """Add to a tensor's memory, if both are plain arrays of one kind; whether that was done."""
     if total.level is not None or not same_kind(total.value, term.value):
         return False
+    preserve_snapshots(total)
     try:
         add(total.value, term.value, total.value)
     except ValueError:  # read-only memory, which only the user can have put there

@@ -1,6 +1,6 @@
 cimport cython
 from retrograd.core.level cimport State, at, current
-from retrograd.core.tensor cimport TensorBase, alias, count_of, make, version_of
+from retrograd.core.tensor cimport TensorBase, Version, alias, count_of, make, version_of
 
 @cython.final
 cdef class VjpRule:
@@ -8,7 +8,7 @@ cdef class VjpRule:
     cdef public int count
     cdef public tuple kinds, keys
     cdef public unsigned long long needs_values, needs_avals
-    cdef public bint needs_out
+    cdef public long long needs_out
 
 @cython.final
 cdef class Counter:
@@ -16,6 +16,24 @@ cdef class Counter:
 
 cdef bint compiled
 cdef Counter counter
+
+@cython.final
+@cython.freelist(64)
+cdef class Snapshot:
+    cdef public object value, level, tag, edge
+    cdef public int number
+    cdef public Py_ssize_t count
+    cdef public Version version
+    cdef object __weakref__
+
+    cpdef object preserve(self)
+    cpdef bint changed(self) except -1
+    cpdef TensorBase unpack(self)
+
+@cython.locals(new=Snapshot, version=Version, references=list)
+cpdef Snapshot snapshot_of(TensorBase tensor)
+cpdef object history_of(TensorBase tensor)
+cpdef TensorBase attached(TensorBase tensor, object edge, int number)
 
 @cython.final
 @cython.freelist(4096)

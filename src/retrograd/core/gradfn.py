@@ -15,28 +15,29 @@ from retrograd.core.tensor import TensorBase, alias, count_of, make, version_of
 compiled = not __file__.endswith(".py")
 
 # Where a rule's argument comes from.
-INPUT, OUT, AVAL, PARAM = 0, 1, 2, 3
+INPUT, OUT, AVAL, PARAM, ONE_OUT = 0, 1, 2, 3, 4
 
 
 class VjpRule:
     """A vjp rule of one input: its parameter names say what to keep of the call.
 
     `g` is the cotangent; `out` the output; an input's name its value; `<input>_aval` its shape and dtype
-    only; a parameter's name the parameter.
+    only; a parameter's name the parameter; of several outputs, the name of one is that alone.
     """
 
     __slots__ = ("count", "fn", "keys", "kinds", "needs_avals", "needs_out", "needs_values")
 
-    def __init__(self, fn, inputs, params, owner):
+    def __init__(self, fn, inputs, params, owner, outputs=()):
         self.fn = fn
         names = arguments(fn)
-        sources = [_source(name, inputs, params, owner) for name in names]
+        sources = [_source(name, inputs, params, owner, outputs) for name in names]
         self.kinds = tuple(kind for kind, _ in sources)
         self.keys = tuple(key for _, key in sources)
         self.count = len(sources)
         self.needs_values = sum({1 << key for kind, key in sources if kind == INPUT})
         self.needs_avals = sum({1 << key for kind, key in sources if kind == AVAL})
-        self.needs_out = OUT in self.kinds
+        members = sum({1 << key for kind, key in sources if kind == ONE_OUT})
+        self.needs_out = -1 if OUT in self.kinds else members  # as bits, one for each output
 
 
 def arguments(fn):
@@ -45,7 +46,7 @@ def arguments(fn):
     return code.co_varnames[1 : code.co_argcount]
 
 
-def _source(name, inputs, params, owner):
+def _source(name, inputs, params, owner, outputs):
     if name == "out":
         return OUT, 0
     if name in inputs:
@@ -54,7 +55,9 @@ def _source(name, inputs, params, owner):
         return AVAL, inputs.index(name[:-5])
     if name in params:
         return PARAM, name
-    raise TypeError(f"{owner}: a rule asks for {name!r}, which is no input or parameter of the operator")
+    if name in outputs:
+        return ONE_OUT, outputs.index(name)
+    raise TypeError(f"{owner}: a rule asks for {name!r}, which is no input, output or parameter of the operator")
 
 
 class Counter:
@@ -87,7 +90,7 @@ class Packed:
                 f"that the graph needs as it is; write to a copy, tensor.clone()"
             )
         self.hooks = hooks
-        self.edge = tensor if tensor._grad_fn is None and tensor._requires_grad else tensor._grad_fn
+        self.edge = history_of(tensor)
         self.number = tensor.output_nr
 
     def unpack(self):
@@ -95,15 +98,73 @@ class Packed:
         tensor = self.hooks.unpack(self.packed)
         if not isinstance(tensor, TensorBase):
             raise TypeError(f"saved_tensors_hooks: unpack_hook must return a Tensor, got {type(tensor).__name__}")
-        if self.edge is None:
-            return tensor if not tensor._requires_grad else make(tensor.value, tensor.level, tensor.tag)
-        out = make(tensor.value, tensor.level, tensor.tag)
-        out._requires_grad = True
-        if isinstance(self.edge, TensorBase):  # a leaf: the value is another tensor's, the gradient goes to the leaf
-            out._grad_fn = node(PASS_ON, PASS_ON.rules, {}, (self.edge,), False)
-        else:
-            out._grad_fn, out.output_nr = self.edge, self.number
-        return out
+        if self.edge is None and not tensor._requires_grad:
+            return tensor
+        return attached(make(tensor.value, tensor.level, tensor.tag), self.edge, self.number)
+
+
+class Snapshot:
+    """A saved tensor that may be written to after: the content is copied before the first write, if there is one.
+
+    PyTorch saves a value of its own in such a case, which takes a copy each time.
+    """
+
+    __slots__ = ("__weakref__", "count", "edge", "level", "number", "tag", "value", "version")
+
+    def preserve(self):
+        """Copy the content: the storage is about to be written to."""
+        self.value = self.value.copy()
+        self.version = None
+
+    def changed(self):
+        """Whether the storage was written to by somebody who did not say so before."""
+        return self.version is not None and self.version.count != self.count
+
+    def unpack(self):
+        """The tensor as it was saved, with its position in the graph: a level below may record what is done to it."""
+        if isinstance(self.edge, TensorBase) and self.edge.value is self.value and self.version is not None:
+            return self.edge  # a leaf that was not written to
+        return attached(make(self.value, self.level, self.tag), self.edge, self.number)
+
+
+def snapshot_of(tensor):
+    """Return a snapshot of a tensor; on the ground the writes to its storage know of it."""
+    new: Snapshot = Snapshot.__new__(Snapshot)
+    new.value = tensor.value
+    new.level = tensor.level
+    new.tag = tensor.tag
+    new.edge = history_of(tensor)
+    new.number = tensor.output_nr
+    new.version = None
+    new.count = 0
+    if tensor.level is None:  # above the ground no value is ever overwritten
+        version = version_of(tensor)
+        new.version = version
+        new.count = version.count
+        references = version.snapshots
+        if references is None:
+            version.snapshots = references = []
+        elif len(references) % 64 == 0:  # as graphs go, so do their snapshots
+            references[:] = [r for r in references if r() is not None]
+        references.append(weakref.ref(new))
+    return new
+
+
+def history_of(tensor):
+    """The edge to a tensor: the node that made it, itself if it is a leaf that requires grad, else None."""
+    return tensor if tensor._grad_fn is None and tensor._requires_grad else tensor._grad_fn
+
+
+def attached(tensor, edge, number):
+    """Attach a fresh tensor to an edge of the graph, unless that is None, and return it."""
+    if edge is None:
+        return tensor
+    tensor._requires_grad = True
+    if isinstance(edge, TensorBase):  # a leaf: the value is another tensor's, the gradient goes to the leaf
+        tensor._grad_fn = node(PASS_ON, PASS_ON.rules, {}, (edge,), False)
+    else:
+        tensor._grad_fn, tensor.output_nr = edge, number
+    return tensor
 
 
 class _PassOn:
@@ -219,6 +280,8 @@ class GradFn:
             return self.value(key)
         if kind == OUT:
             return self.output()
+        if kind == ONE_OUT:
+            return self.output()[key]
         if kind == AVAL:
             return self.avals[key]
         return self.params[key]
@@ -247,6 +310,12 @@ class GradFn:
         """One saved value: unpacked, or checked to be what it was."""
         if type(saved) is Packed:
             return saved.unpack()
+        if type(saved) is Snapshot:
+            tensor = saved.unpack()
+            if saved.changed():
+                tensor.version = saved.version
+                self.check(tensor, saved.count)
+            return tensor
         if isinstance(saved, TensorBase):
             self.check(saved, version)
         return saved
@@ -282,8 +351,8 @@ class GradFn:
         return alias(saved, self)
 
     def output_again(self, member, number):
-        """One of several outputs, back in the graph as that; integers never were in it."""
-        if not is_differentiable(member.dtype):
+        """One of several outputs, back in the graph as that; integers never were in it.  None stays None."""
+        if member is None or not is_differentiable(member.dtype):
             return member
         out = alias(member, self)
         out.output_nr = number

@@ -5,4 +5,5 @@ cdef class OpBase:
     cdef public dict params, kernels, exact
     cdef public tuple rules, positional
     cdef public int last, simple, leading, required
+    cdef public unsigned long long snapshots
     cdef public bint promotes, to_float, differentiable, fits, view, inlined, variadic, several_views

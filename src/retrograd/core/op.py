@@ -66,6 +66,7 @@ class OpBase:
         "schema",
         "several_views",
         "simple",
+        "snapshots",
         "to_float",
         "variadic",
         "view",
@@ -91,6 +92,7 @@ class OpBase:
         self.inlined = definition.inlined
         self.several_views = definition.several_views
         self.rules = _vjp_rules(schema, definition)
+        self.snapshots = _snapshot_mask(schema, definition)
         self.kernels = {}
         self.kernel = None
 
@@ -123,5 +125,15 @@ def _vjp_rules(schema, definition):
     rules = []
     for name in inputs:
         fn = getattr(definition, "vjp_" + name, None)
-        rules.append(None if fn is None else VjpRule(fn, inputs, params, schema.name))
+        rules.append(None if fn is None else VjpRule(fn, inputs, params, schema.name, schema.outputs))
     return tuple(rules)
+
+
+def _snapshot_mask(schema, definition):
+    """Which saved inputs are snapshots, as bits; the bit after the last input is that of the outputs."""
+    names = [*(p.name for p in schema.inputs), "out"]
+    wanted = definition.snapshots.split()
+    unknown = set(wanted) - set(names)
+    if unknown:
+        raise TypeError(f"{schema.name}: snapshots of {', '.join(sorted(unknown))}, which are no inputs, nor out")
+    return sum(1 << names.index(name) for name in wanted)

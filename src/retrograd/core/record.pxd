@@ -1,5 +1,5 @@
 cimport cython
-from retrograd.core.gradfn cimport GradFn, VjpRule, node
+from retrograd.core.gradfn cimport GradFn, VjpRule, node, snapshot_of
 from retrograd.core.op cimport OpBase
 from retrograd.core.level cimport State, current
 from retrograd.core.tensor cimport (
@@ -24,17 +24,21 @@ cpdef Py_ssize_t kept(object op, object a) except -1
 
 @cython.locals(
     single=cython.bint, edges=list, i=cython.int, values=cython.ulonglong, avals=cython.ulonglong,
-    keeps_out=cython.bint, rule=VjpRule, fn=GradFn, t=TensorBase, u=TensorBase, state=State,
+    outs=cython.longlong, rule=VjpRule, fn=GradFn, t=TensorBase, u=TensorBase, state=State,
 )
 cpdef object record(OpBase op, tuple args, dict params, object out, object level)
 
 @cython.locals(i=cython.int, last=cython.int, saved=list, versions=list)
-cpdef object save(GradFn fn, OpBase op, tuple args, object out, unsigned long long wanted, bint keeps_out)
+cpdef object save(GradFn fn, OpBase op, tuple args, object out, unsigned long long wanted, long long outs)
 
 @cython.locals(i=cython.int, needed=cython.bint, avals=list)
 cpdef object keep_avals(GradFn fn, OpBase op, tuple args, object out, unsigned long long wanted)
 
 cpdef object tell(tuple watchers, GradFn fn)
+@cython.locals(i=cython.Py_ssize_t, values=list)
+cpdef tuple with_snapshots(tuple saved, unsigned long long which)
+cpdef object snapped(object saved)
+
 cpdef object kept_output(object out)
 cpdef object aval_of(object a)
 cpdef bint agrees(TensorBase a, TensorBase out) except -1

@@ -1,7 +1,7 @@
 """Recording: what a result in a graph gets, its node, with edges, and what the node's rules will need."""
 
 from retrograd.core.dtype import is_differentiable
-from retrograd.core.gradfn import GradFn, Packed, VjpRule, node
+from retrograd.core.gradfn import GradFn, Packed, VjpRule, node, snapshot_of
 from retrograd.core.level import State, current
 from retrograd.core.tensor import (
     COPIED,
@@ -20,7 +20,7 @@ if not compiled:  # compiled, this is a cast without a check: see tensor.pxd
 
 def record2(op, a, b, out, state):
     """`record` for two inputs and one output on the ground, where it matters most how long it takes."""
-    if state.saving is not None:
+    if state.saving is not None or op.snapshots:
         return record(op, (a, b), op.params, out, None)
     left = edge_to(op, 0, a)
     right = edge_to(op, 1, b)
@@ -29,14 +29,14 @@ def record2(op, a, b, out, state):
     keeps_out = False
     if left is not None:
         rule: VjpRule = op.rules[0]
-        values, avals, keeps_out = rule.needs_values, rule.needs_avals, rule.needs_out
+        values, avals, keeps_out = rule.needs_values, rule.needs_avals, rule.needs_out != 0
         if a.output_nr:
             return record(op, (a, b), op.params, out, None)
     if right is not None:
         rule = op.rules[1]
         values |= rule.needs_values
         avals |= rule.needs_avals
-        keeps_out = keeps_out or rule.needs_out
+        keeps_out = keeps_out or rule.needs_out != 0
         if b.output_nr:
             return record(op, (a, b), op.params, out, None)
     fn: GradFn = node(op, op.rules, op.params, (left, right), False)
@@ -122,7 +122,7 @@ def record(op, args, params, out, level):
     numbers = None
     values = 0
     avals = 0
-    keeps_out = False
+    outs = 0
     for i, a in enumerate(args):
         edge = None
         if isinstance(a, TensorBase):
@@ -138,16 +138,18 @@ def record(op, args, params, out, level):
                     missing_rule(op, i)
                 values |= rule.needs_values
                 avals |= rule.needs_avals
-                keeps_out = keeps_out or rule.needs_out
+                outs |= rule.needs_out
         edges.append(edge)
     fn: GradFn = node(op, op.rules, params, tuple(edges), op.variadic)
     state: State = current()
     if numbers:
         fn.numbers = tuple([a.output_nr if isinstance(a, TensorBase) else 0 for a in args])
-    if values or keeps_out:
-        save(fn, op, args, out, values, keeps_out)
+    if values or outs:
+        save(fn, op, args, out, values, outs)
         if state.saving is not None:
             fn.saved = tuple([packed(state.saving, saved) for saved in fn.saved])
+        elif op.snapshots:
+            fn.saved = with_snapshots(fn.saved, op.snapshots)
     if avals or op.fits:
         keep_avals(fn, op, args, out, avals)
     if single:
@@ -174,8 +176,8 @@ def mark_outputs(fn, outs):
             out._grad_fn, out.output_nr, out._requires_grad = fn, i, True
 
 
-def save(fn, op, args, out, wanted, keeps_out):
-    """Keep the inputs that some rule reads, and the output if one asks for it, with their versions."""
+def save(fn, op, args, out, wanted, outs):
+    """Keep the inputs that some rule reads, and the outputs that one asks for, with their versions."""
     last = op.last
     saved = []
     versions = []
@@ -191,8 +193,8 @@ def save(fn, op, args, out, wanted, keeps_out):
                 version = kept(op, keep)
         saved.append(keep)
         versions.append(version)
-    saved.append(kept_output(out) if keeps_out else None)
-    versions.append(versions_of(out) if keeps_out else 0)
+    saved.append(kept_outputs(out, outs) if outs else None)
+    versions.append(versions_of(out) if outs else 0)
     fn.saved = tuple(saved)
     if any(versions):
         fn.versions = tuple(versions)
@@ -203,13 +205,34 @@ def versions_of(out):
     return tuple([count_of(o) for o in out]) if type(out) is tuple else count_of(out)
 
 
+def kept_outputs(out, outs):
+    """The output; of several those whose bits are set, and None for the others."""
+    if type(out) is not tuple:
+        return kept_output(out)
+    return tuple([kept_output(o) if outs >> i & 1 else None for i, o in enumerate(out)])
+
+
 def kept_output(out):
     """The output outside the graph, so that its node does not hold itself."""
-    if type(out) is tuple:
-        return tuple([kept_output(o) for o in out])
     out.version = version_of(out)
     out.version.saved = True
     return alias(out, None)
+
+
+def with_snapshots(saved, which):
+    """Saved values with those as snapshots whose bits are set."""
+    values = list(saved)
+    for i in range(len(values)):
+        if which >> i & 1 and values[i] is not None:
+            values[i] = snapped(values[i])
+    return tuple(values)
+
+
+def snapped(saved):
+    """A saved value as a snapshot, which a later write to it leaves as it is; numbers and arrays stay."""
+    if type(saved) is tuple:
+        return tuple([snapped(member) for member in saved])
+    return snapshot_of(saved) if isinstance(saved, TensorBase) else saved
 
 
 def packed(hooks, saved):

@@ -156,6 +156,7 @@ class Schema:
         self.name = name
         self.parameters = parameters
         self.returns = returns
+        self.outputs = _output_names(returns)
         self.inputs = tuple([p for p in parameters if p.type.startswith("Tensor")])
         self.params = tuple([p for p in parameters if not p.type.startswith("Tensor")])
         self.variadic = bool(self.inputs) and self.inputs[-1].type == "Tensor[]"
@@ -276,6 +277,15 @@ class Schema:
     def named(self, args, params):
         """All arguments of a call by name: flat inputs, grouped, and params."""
         return {**self.group(args), **params}
+
+    def named_outputs(self, out):
+        """Several outputs by name; nothing of a single one."""
+        return dict(zip(self.outputs, out, strict=True)) if self.outputs else {}
+
+
+def _output_names(returns):
+    """The names of several outputs, () of a single one: "(Tensor Q, Tensor R)" -> ("Q", "R")."""
+    return tuple(re.findall(r"Tensor (\w+)", returns)) if returns.startswith("(") else ()
 
 
 _HEAD = re.compile(r"\s*([\w.:]+)\s*\((.*)\)\s*->\s*(.+?)\s*$", re.DOTALL)

@@ -53,7 +53,7 @@ cdef extern from *:
 cdef class Version:
     cdef public Py_ssize_t count, rebased
     cdef public bint saved
-    cdef public object where
+    cdef public object snapshots, where
 
 @cython.final
 @cython.freelist(64)
@@ -89,6 +89,9 @@ cpdef Py_ssize_t count_of(TensorBase tensor) except -2
 
 @cython.locals(version=Version)
 cpdef object touch(TensorBase tensor)
+
+@cython.locals(version=Version)
+cpdef object preserve_snapshots(TensorBase tensor)
 
 @cython.locals(a=ndarray, b=ndarray)
 cpdef bint shows(object array, object source) except -1

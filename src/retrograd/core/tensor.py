@@ -12,16 +12,17 @@ class Version:
     """How often a storage was written to; a base and its views share one.
 
     `rebased` counts the writes that gave the base a new history, which its views then take over; `saved` says
-    that a node of some graph has saved the present content, `where` which line wrote over such content.
+    that a node of some graph has saved the present content, `where` which line wrote over such content.  `snapshots`
+    lists weak references to the snapshots of the present content that graphs hold, or is None.
     """
 
-    __slots__ = ("count", "rebased", "saved", "where")
+    __slots__ = ("count", "rebased", "saved", "snapshots", "where")
 
     def __init__(self):
         if not compiled:
             self.count = self.rebased = 0
             self.saved = False
-            self.where = None
+            self.snapshots = self.where = None
 
 
 INFERENCE = Version()  # of all tensors made in inference mode: nothing is counted for them
@@ -161,6 +162,17 @@ def touch(tensor):
         if version.saved:
             version.saved = False
             version.where = user_line()
+
+
+def preserve_snapshots(tensor):
+    """Copy the content that graphs hold snapshots of: the tensor's storage is about to be written to."""
+    version = tensor.version
+    if version is not None and version.snapshots is not None:
+        for reference in version.snapshots:
+            snapshot = reference()
+            if snapshot is not None:
+                snapshot.preserve()
+        version.snapshots = None
 
 
 def shows(array, source):

@@ -300,6 +300,7 @@ def _reads(op: Op, names: list[str], index: int) -> set[int]:
     if names[index] in definition.linear.split():
         return everything - {index}
     rule = getattr(definition, f"jvp_{names[index]}", None) or getattr(op.rules[min(index, op.last)], "fn", None)
-    if rule is None or "out" in arguments(rule):
+    results = {"out", *op.schema.outputs}.difference(names)
+    if rule is None or not results.isdisjoint(arguments(rule)):
         return everything
     return {i for i, name in enumerate(names) if name in arguments(rule)}

@@ -11,7 +11,7 @@ from retrograd import backend
 from retrograd.core import Operator, Tensor, call, current
 from retrograd.core.dispatch import answer_of, is_foreign, mark_inference, wants
 from retrograd.core.schema import Parameter
-from retrograd.core.tensor import make, touch
+from retrograd.core.tensor import make, preserve_snapshots, touch
 from retrograd.library import gradient, sanitizer
 from retrograd.library.calls import arguments, copying, value_of
 from retrograd.library.definition import CustomDefinition
@@ -171,6 +171,8 @@ class CustomOperator(Operator, Registrations):
         for x in targets:
             check_write(self.name, x, *operands)
         if current().level is None and not (current().grad_enabled and _wanted(inputs)):
+            for x in targets:
+                preserve_snapshots(x)
             try:
                 return self._result(call(self, inputs, params))
             finally:

@@ -11,7 +11,7 @@ from retrograd.core.hooks import conjugate
 from retrograd.core.level import is_recording
 from retrograd.core.op import compounds
 from retrograd.core.record import kept, missing_rule, record, refuse_view
-from retrograd.core.tensor import COPIED, Version, alias, make, plain, touch, version_of
+from retrograd.core.tensor import COPIED, Version, alias, make, plain, preserve_snapshots, touch, version_of
 from retrograd.ops.batching import inserted, spread
 from retrograd.ops.create import as_tensor
 from retrograd.ops.data import operand
@@ -234,6 +234,8 @@ def _numbers(src, dtype):
 
 
 def announce(x):
+    """Tell those who keep the content of x that a write to its memory follows."""
+    preserve_snapshots(x)
     listener = current().on_write
     if listener is not None:
         listener(x)

@@ -2,7 +2,7 @@
 
 from retrograd.backend.updates import update_kernel
 from retrograd.core import current
-from retrograd.core.tensor import touch
+from retrograd.core.tensor import preserve_snapshots, touch
 from retrograd.ops.mutate import announce, check_write, inherit_cut, is_recorded
 
 
@@ -27,6 +27,8 @@ def overwrite(name, written, others, numbers) -> bool:
         for t in written:
             inherit_cut(t, *cut)
             announce(t)
+    for t in written:
+        preserve_snapshots(t)
     kernel(arrays[0], *read, *arrays[1:], *map(float, numbers), out=tuple(arrays))
     for t in written:
         touch(t)
