@@ -25,7 +25,6 @@ from retrograd.ops.pointwise import (
     relu,
     sigmoid,
     softplus,
-    square,
     tanh,
     where,
 )
@@ -48,7 +47,7 @@ def _bent(xp, name, x, alpha, scale=1.0, steep=1.0):
 
 
 @op("elu(Tensor x, float alpha=1.0) -> Tensor")
-class elu(Pointwise, promotion="float", inplace=True, home="nn.functional"):
+class elu(Pointwise, promotion="float", snapshots="out", inplace=True, home="nn.functional"):
     """x where positive, alpha * expm1(x) elsewhere; the derivative at 0 is alpha.
 
     D.-A. Clevert, T. Unterthiner and S. Hochreiter, Fast and accurate deep network learning by exponential linear
@@ -71,7 +70,7 @@ class elu(Pointwise, promotion="float", inplace=True, home="nn.functional"):
 
 
 @op("selu(Tensor x) -> Tensor")
-class selu(Pointwise, promotion="float", inplace=True, method=False, aliases="nn.functional.selu"):
+class selu(Pointwise, promotion="float", snapshots="out", inplace=True, method=False, aliases="nn.functional.selu"):
     """1.0507 * elu(x, 1.6733): layers of it keep mean 0 and variance 1.
 
     G. Klambauer et al., Self-normalizing neural networks, arXiv 1706.02515, with the constants of its code.
@@ -88,7 +87,7 @@ class selu(Pointwise, promotion="float", inplace=True, method=False, aliases="nn
 
 
 @op("celu(Tensor x, float alpha=1.0) -> Tensor")
-class celu(Pointwise, promotion="float", inplace=True, method=False, aliases="nn.functional.celu"):
+class celu(Pointwise, promotion="float", snapshots="out", inplace=True, method=False, aliases="nn.functional.celu"):
     """x where positive, alpha * expm1(x / alpha) elsewhere: `elu` with slope 1 at 0 for every alpha but 0.
 
     J. T. Barron, Continuously differentiable exponential linear units, arXiv 1704.07483.
@@ -144,9 +143,18 @@ def _logsigmoid(xp, x):
 logsigmoid = pointwise("logsigmoid(Tensor x) -> Tensor", _logsigmoid,
     "log(1 / (1 + exp(-x))), without overflow.",
     vjp=lambda g, x: g * sigmoid(-x), promotion="float", home="nn.functional")  # fmt: skip
-tanhshrink = pointwise("tanhshrink(Tensor x) -> Tensor", lambda xp, x: x - xp.tanh(x),
-    "x - tanh(x).",
-    vjp=lambda g, x: g * square(tanh(x)), promotion="float", home="nn.functional", in_place=False)  # fmt: skip
+
+
+@op("tanhshrink(Tensor x) -> Tensor")
+class tanhshrink(Composite, home="nn.functional"):
+    """x - tanh(x)."""
+
+    def compose(x):
+        return x - tanh(x)
+
+    def samples(r):
+        yield (r(3, 2),), {}
+        yield (r(),), {}
 
 
 @op("softsign(Tensor x) -> Tensor")

@@ -103,7 +103,7 @@ def _times(a, b):
 
 
 @op("attend(Tensor? allowed, Tensor[] tensors, *, float scale, bool causal) -> (Tensor out, Tensor sums)")
-class attend(Definition):
+class attend(Definition, snapshots="allowed tensors out"):
     """softmax(scale q k^T + added) v, and the logarithms of the sums of exponentials.
 
     tensors: q (..., l, e), k (..., s, e), v (..., s, d) and, if anything is, what is added, which broadcasts to

@@ -5,7 +5,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.ops.batching import all_batched
 from retrograd.ops.family import check_real, numel
 from retrograd.ops.pointwise import rsqrt
-from retrograd.ops.reduce import mean
+from retrograd.ops.reduce import mean as mean_over
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import expand, movedim, reshape
 
@@ -30,18 +30,17 @@ class channel_standardize(Definition):
         each = Aval(x.shape[1:2], x.dtype)
         return x, each, each
 
-    def vjp_x(g, out, eps, center):
-        y, _, variance = out
+    def vjp_x(g, x, mean, variance, eps, center):  # not of the result, which an activation may overwrite
         g, of_mean, of_variance = g
-        count, scale = _count(y), rsqrt(variance + eps)
-        away = of_variance * (2 / count) / scale - scale * channel_dot(g, y) / count
+        count, scale, middle = _count(x), rsqrt(variance + eps), mean if center else None
+        slope = (of_variance * 2 - scale * scale * scale * channel_dot(g, x, middle)) / count
         level = (of_mean - scale * sum_over(g, (0, 2))) / count if center else None
-        return channel_mix(g, scale, level, y, away)
+        return channel_mix(g, scale, level, x, slope, middle)
 
     def jvp_x(t, out, eps, center):
         y, _, variance = out
         count, scale = _count(y), rsqrt(variance + eps)
-        along, shift = channel_dot(t, y) / count, mean(t, (0, 2))
+        along, shift = channel_dot(t, y) / count, mean_over(t, (0, 2))
         moved = channel_mix(t, scale, -scale * shift if center else None, y, -scale * along)
         return moved, shift if center else shift * 0, 2 * along / scale
 
@@ -173,7 +172,7 @@ def _check_pair(name, x, y, *each):
 
 
 @op("channel_mix(Tensor x, Tensor p, Tensor? q=None, Tensor? y=None, Tensor? r=None, Tensor? a=None) -> Tensor")
-class channel_mix(Definition):
+class channel_mix(Definition, snapshots="p r"):
     """x * p + q + (y - a) * r: x and y (n, c, l), the others one number per channel, (c,)."""
 
     public = False
@@ -258,7 +257,7 @@ class channel_mix(Definition):
 
 
 @op("norm_channels(Tensor[] tensors, *, float eps) -> (Tensor out, Tensor mean, Tensor variance)")
-class norm_channels(Definition):
+class norm_channels(Definition, snapshots="tensors"):
     """(x - mean) / sqrt(variance + eps) * weight + bias; tensors are x (n, c, l), the weight and the bias, (c,).
 
     The mean and the variance (over n * l) are those of each channel.  With s = 1 / sqrt(variance + eps) and
@@ -283,13 +282,13 @@ class norm_channels(Definition):
         each = Aval(x.shape[1:2], x.dtype)
         return x, each, each
 
-    def vjp_tensors(g, tensors, out, eps):
-        (g, of_mean, of_variance), (x, weight, _), (_, average, variance) = g, tensors, out
+    def vjp_tensors(g, tensors, mean, variance, eps):
+        (g, of_mean, of_variance), (x, weight, _) = g, tensors
         count, s = _count(x), rsqrt(variance + eps)
-        total, along = sum_over(g, (0, 2)), channel_dot(g, x, average) * s
+        total, along = sum_over(g, (0, 2)), channel_dot(g, x, mean) * s
         scale = s * weight
         slope = (of_variance * 2 - scale * s * along) / count
-        return [channel_mix(g, scale, (of_mean - scale * total) / count, x, slope, average), along, total]
+        return [channel_mix(g, scale, (of_mean - scale * total) / count, x, slope, mean), along, total]
 
     @classmethod
     def jvp(cls, op, primals, tangents, out, params):
@@ -299,7 +298,7 @@ class norm_channels(Definition):
         s, count = rsqrt(variance + params["eps"]), _count(x)
         if t_x is None:
             return channel_mix(x, s * t_weight, t_bias - s * t_weight * average), average * 0, average * 0
-        shift, along = mean(t_x, (0, 2)), channel_dot(t_x, x, average) / count
+        shift, along = mean_over(t_x, (0, 2)), channel_dot(t_x, x, average) / count
         scale = s * weight
         slope = s * t_weight - scale * s * s * along
         return channel_mix(t_x, scale, t_bias - scale * shift, x, slope, average), shift, 2 * along

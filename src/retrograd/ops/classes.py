@@ -28,7 +28,7 @@ class OfClasses(Definition):
 
 
 @op("class_loss(Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
-class class_loss(OfClasses):
+class class_loss(OfClasses, snapshots="x"):
     """-log softmax(x) at the target: x (..., classes), integers (...) to (...); 0 for ignore_index."""
 
     public = False

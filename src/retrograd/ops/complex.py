@@ -16,7 +16,7 @@ from retrograd.ops.functions import function
 from retrograd.ops.index import select
 from retrograd.ops.linalg import dot
 from retrograd.ops.methods import method
-from retrograd.ops.pointwise import abs, atan2, cos, eq, sign, sin, where
+from retrograd.ops.pointwise import abs, atan2, clone, cos, eq, sign, sin, where
 from retrograd.ops.view import broadcast_tensors, stack, transpose
 
 
@@ -193,6 +193,7 @@ class polar(Composite):
 
     def compose(abs, angle):
         _check_parts("polar", abs, angle)
+        abs, angle = clone(abs), clone(angle)  # so that both may be written to after
         return complex(abs * cos(angle), abs * sin(angle))
 
     def samples(r):

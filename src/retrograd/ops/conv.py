@@ -103,7 +103,7 @@ def _images_out(x, weight, size, groups):
     "convolution(Tensor x, Tensor weight, Tensor? bias, int[] size, int[] stride, int[] before, "
     "int[] dilation, int groups) -> Tensor"
 )
-class convolution(Convolution, parts=("nc", "oc", "no")):
+class convolution(Convolution, parts=("nc", "oc", "no"), snapshots="x"):
     """Images (n, c, *sizes) and a weight (o, c / groups, *kernel) to images (n, o, *size), plus a bias per channel.
 
     Place p of the result sees the places p * stride + t * dilation - before for all taps t; outside there are zeros.

@@ -13,6 +13,7 @@ from retrograd.ops.complex import conjugate_transpose as adjoint
 from retrograd.ops.family import Composite, Gufunc, Stacked
 from retrograd.ops.inverses import check_matrices, check_square, dominant, turned
 from retrograd.ops.linalg import matmul
+from retrograd.ops.pointwise import clone
 from retrograd.ops.solve import check_info, triangular, triangular_right
 from retrograd.ops.view import cat, narrow, tril, triu
 
@@ -209,7 +210,8 @@ def _qr(A, mode):
     if m >= n:
         return QR(*qr_factors(A, mode=mode))
     Q, R = qr_factors(narrow(A, -1, 0, m), mode="reduced")
-    return QR(Q, cat([R, matmul(adjoint(Q), narrow(A, -1, m, n - m))], dim=-1))
+    rest = clone(narrow(A, -1, m, n - m))  # so that A may be written to after
+    return QR(Q, cat([R, matmul(adjoint(Q), rest)], dim=-1))
 
 
 @op("linalg.qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)")

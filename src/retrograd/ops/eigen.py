@@ -90,7 +90,7 @@ class eigenvalues_hermitian(Stacked, differentiable=False):
         yield (_symmetric(r, 3, 2),), {"UPLO": "U"}
 
 
-class OfHermitian(Mapped):
+class OfHermitian(Mapped, snapshots="A"):
     """One result of the eigendecomposition of Hermitian matrices A, whose factors are known."""
 
     public = False
@@ -270,7 +270,7 @@ class eigenvalues_general(Stacked, differentiable=False):
         yield (r(2, 3, 3),), {}
 
 
-class OfGeneral(Mapped):
+class OfGeneral(Mapped, snapshots="A"):
     """One result of the eigendecomposition of square matrices A, whose factors are known."""
 
     public = False

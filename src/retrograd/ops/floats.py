@@ -12,6 +12,7 @@ from retrograd.ops.pointwise import (
     POSITIVE,
     add,
     clamp,
+    clone,
     div,
     eq,
     exp2,
@@ -237,7 +238,7 @@ class ldexp(Composite, in_place=True):
     def compose(x, exponent):
         if dtype_of(exponent).kind in "iu" and dtype_of(x).kind != "c":
             return moved_by_bits(x, exponent)
-        return x * exp2(exponent)
+        return clone(x) * exp2(exponent)  # so that x may be written to after
 
     def samples(r):
         yield (r(3), r.ints(5, (3,)) - 2), {}
@@ -297,7 +298,7 @@ class frexp_exponent(Pointwise, differentiable=False, public=False):
 
 
 @op("frexp_mantissa(Tensor x) -> Tensor")
-class frexp_mantissa(Pointwise, public=False):
+class frexp_mantissa(Pointwise, public=False, snapshots="x"):
     """The mantissa that `frexp` gives; its derivative is 2 to the power -exponent."""
 
     def impl(xp, x):
@@ -337,7 +338,8 @@ class frexp(Composite):
 
 copysign = pointwise("copysign(Tensor a, Tensor b) -> Tensor", xp.copysign,
     "|a| with the sign of b, that of -0.0 too; its derivative by a is 0 where a is 0, that by b is 0.",
-    vjp_a=lambda g, a, b: g * (sign(a) * copysign(1.0, b)), vjp_b=lambda g: g * 0, promotion="float")  # fmt: skip
+    vjp_a=lambda g, a, b: g * (sign(a) * copysign(1.0, b)), vjp_b=lambda g: g * 0, snapshots="b",
+    promotion="float")  # fmt: skip
 nextafter = pointwise("nextafter(Tensor a, Tensor b) -> Tensor", xp.nextafter,
     "The number next to a in the direction of b; b where they are equal: there the derivative is 0, and by b always.",
     vjp_a=lambda g, a, b: where(eq(a, b), 0, g), vjp_b=lambda g: g * 0,

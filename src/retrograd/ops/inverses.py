@@ -297,10 +297,10 @@ class log_determinant(Stacked):
         check_square("linalg.slogdet", A)
         return Aval(A.shape[:-2], A.dtype), Aval(A.shape[:-2], dtypes.real_of(A.dtype))
 
-    def vjp_A(g, A, out):
+    def vjp_A(g, A, sign):
         g_sign, g_size = g
         if A.dtype.kind == "c":
-            g_size = complex(g_size, imag(out[0] * g_sign))
+            g_size = complex(g_size, imag(sign * g_sign))
         return over_matrices(g_size) * turned(linalg_inv(A))
 
     def jvp_A(t, A, out):

@@ -64,7 +64,7 @@ class margin_ranking_loss(Composite, method=False, aliases="nn.functional.margin
                 f"margin_ranking_loss: the inputs and the target must have as many dimensions, got shapes "
                 f"{input1.shape}, {input2.shape} and {target.shape}"
             )
-        return finish(clamp(margin - target * (input1 - input2), min=0))
+        return finish(clamp(margin + -target * (input1 - input2), min=0))  # saves -target: the target may change
 
     def samples(r):
         yield (r(3), r(3), _signs(r, 3)), {}

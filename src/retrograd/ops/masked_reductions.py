@@ -13,7 +13,7 @@ from retrograd.ops.create import tensor
 from retrograd.ops.extremes import amax, amin, argmax, argmin
 from retrograd.ops.family import Composite, canonical_dims, cast_to, check_floating
 from retrograd.ops.norms import linalg_vector_norm
-from retrograd.ops.pointwise import conj, isnan, logaddexp, logical_and, maximum, real_part, sqrt
+from retrograd.ops.pointwise import clone, conj, isnan, logaddexp, logical_and, maximum, real_part, sqrt
 from retrograd.ops.pointwise import where as choose
 from retrograd.ops.reduce import any as any_of
 from retrograd.ops.reduce import count_over, logsumexp, prod
@@ -28,10 +28,10 @@ class Masked(Composite, method=False):
 
 
 def _mask(name, x, mask):
-    """Return the mask as booleans in the shape of x."""
+    """Return the mask as booleans in the shape of x: a copy, so that the mask may be written to after."""
     if mask.ndim > x.ndim:
         raise IndexError(f"{name}: the mask of shape {mask.shape} has more dimensions than the input of {x.shape}")
-    return cast_to(broadcast_to(mask, x.shape), dtypes.bool_)
+    return cast_to(broadcast_to(clone(mask), x.shape), dtypes.bool_)
 
 
 def _filled(name, x, mask, identity):

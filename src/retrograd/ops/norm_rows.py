@@ -67,7 +67,7 @@ def _added(a, b):
 
 
 @op("norm_rows(Tensor[] tensors, *, float eps, bool center=True) -> Tensor")
-class norm_rows(Definition):
+class norm_rows(Definition, snapshots="tensors"):
     """(x - mean) / sqrt(variance + eps) * weight + bias; tensors are x (..., m, n), the weight and the bias."""
 
     public = False

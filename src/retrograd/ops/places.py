@@ -126,7 +126,7 @@ def _one_each(name, src, index, dim):
 
 
 @op("gather(Tensor x, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor")
-class gather(Definition, linear="x", moves=True):
+class gather(Definition, linear="x", moves=True, snapshots="index"):
     """Per position of `index`, the element of x at that place along `dim`; places count from 0.
 
     The index has as many dimensions as x, and is no larger but along `dim`.  Gradients are never sparse.

@@ -107,7 +107,7 @@ class cumsum(Along, linear="x", in_place=True, opmath="x"):
 
 
 @op("cumprod(Tensor x, int dim, *, dtype? dtype=None) -> Tensor")
-class cumprod(Along, in_place=True, opmath="x"):
+class cumprod(Along, in_place=True, opmath="x", snapshots="out"):
     """The products of the elements up to each place along `dim`; derivatives of every order hold where factors are 0.
 
     >>> import retrograd as rg
@@ -199,8 +199,8 @@ class running_extremes(Rowwise):
         canonical_dim("cummax" if largest else "cummin", dim, x.ndim)
         return x, Aval(x.shape, dtypes.int64)
 
-    def vjp_x(g, out, x_aval, dim):
-        return scatter_sum(g[0], detach(out[1]), shape=x_aval.shape, dim=dim) if x_aval.ndim else g[0]
+    def vjp_x(g, indices, x_aval, dim):
+        return scatter_sum(g[0], detach(indices), shape=x_aval.shape, dim=dim) if x_aval.ndim else g[0]
 
     def jvp_x(t, out, dim):
         return take_along_dim(t, detach(out[1]), dim) if t.ndim else t, None

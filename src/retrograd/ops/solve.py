@@ -78,7 +78,7 @@ class lu_parts(Stacked, differentiable=False):
 
 
 @op("solved(Tensor[] operands, *, bool transposed) -> Tensor")
-class solved(Definition):
+class solved(Definition, snapshots="operands"):
     """X with A X = B, or A^T X = B, of operands A, B, LU, swaps: as many matrices A as B, and A's factors."""
 
     public = False

@@ -73,7 +73,7 @@ class sort(Composite):
 
 
 @op("sorted_values(Tensor x, *, int dim, bool descending=False) -> Tensor")
-class sorted_values(Rowwise):
+class sorted_values(Rowwise, snapshots="x"):
     """The elements in order along `dim`; where they come from is found out when derivatives are asked for."""
 
     public = False

@@ -31,14 +31,14 @@ erfcx = special("special.erfcx(Tensor x) -> Tensor", xp.erfcx,
     vjp=lambda g, x, out: g * (2 * x * out - 2 / math.sqrt(math.pi)))  # fmt: skip
 erfinv = special("erfinv(Tensor x) -> Tensor", xp.erfinv,
     "The inverse of erf, from (-1, 1): infinite at the ends, NaN beyond.",
-    vjp=lambda g, out: g * (math.sqrt(math.pi) / 2 * exp(out * out)), aliases="special.erfinv",
+    vjp=lambda g, out: g * (math.sqrt(math.pi) / 2 * exp(out * out)), aliases="special.erfinv", snapshots="out",
     domain=(-0.9, 0.9))  # fmt: skip
 erfcinv = special("special.erfcinv(Tensor x) -> Tensor", xp.erfcinv,
     "The inverse of erfc, from (0, 2): infinite at the ends, NaN beyond.",
     vjp=lambda g, out: g * (-math.sqrt(math.pi) / 2 * exp(out * out)), domain=(0.1, 1.9))  # fmt: skip
 ndtr = special("special.ndtr(Tensor x) -> Tensor", xp.ndtr,
     "The normal distribution function: the probability that a standard normal number is less than x.",
-    vjp=lambda g, x: g * (exp(-x * x / 2) / math.sqrt(2 * math.pi)))  # fmt: skip
+    vjp=lambda g, x: g * (exp(-x * x / 2) / math.sqrt(2 * math.pi)), snapshots="x")  # fmt: skip
 ndtri = special("special.ndtri(Tensor x) -> Tensor", xp.ndtri,
     "The inverse of `ndtr`, from (0, 1): infinite at the ends, NaN beyond.",
     vjp=lambda g, out: g * (math.sqrt(2 * math.pi) * exp(out * out / 2)), domain=PROBABILITIES)  # fmt: skip

@@ -237,7 +237,7 @@ class mode(Composite):
 
 
 @op("order_statistics(Tensor x, Tensor ranks, *, int dim) -> Tensor")
-class order_statistics(Definition):
+class order_statistics(Definition, snapshots="x"):
     """The elements at `ranks` (from 0) of x sorted along `dim`; all NaN where one is."""
 
     public = False

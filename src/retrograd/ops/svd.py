@@ -61,7 +61,7 @@ class singular_values_alone(Stacked, differentiable=False):
         yield (r(2, 4, 3),), {}
 
 
-class OfSVD(Mapped):
+class OfSVD(Mapped, snapshots="A"):
     """Some result of the singular value decomposition of matrices A, whose factors are known."""
 
     public = False
