@@ -1640,7 +1640,7 @@ def swapdims(x: _Operand, dim0: _int, dim1: _int) -> Tensor:
     """Two dimensions swapped."""
 
 def t(x: _Operand) -> Tensor:
-    """A matrix transposed, a view; vectors and tensors without dimensions as they are."""
+    """A matrix transposed, a view; of vectors and tensors without dimensions a view as they are."""
 
 def take(x: _Operand, index: _Operand) -> Tensor:
     """The elements at the places that `index` names in x as one row, in the shape of index; -1 is the last."""

@@ -39,6 +39,12 @@ def cast(x, dtype):
     return x.astype(dtype, copy=False)
 
 
+def converted(x, dtype):
+    """`cast` to memory of its own, also where x has that dtype."""
+    out = cast(x, dtype)
+    return out.copy() if out is x else out
+
+
 def real_only(name, x):
     """Refuse complex numbers by name, where the formula would quietly give something else."""
     if x.dtype.kind == "c":

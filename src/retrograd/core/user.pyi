@@ -1157,7 +1157,7 @@ class Tensor:
     def swapdims_(self, dim0: Any, dim1: Any) -> Tensor:
         """Swap two dimensions of this tensor; returns it."""
     def t(self) -> Tensor:
-        """A matrix transposed, a view; vectors and tensors without dimensions as they are."""
+        """A matrix transposed, a view; of vectors and tensors without dimensions a view as they are."""
     def t_(self) -> Tensor:
         """Transpose this tensor of at most 2 dimensions; returns it."""
     def take(self, index: _Operand) -> Tensor:

@@ -21,7 +21,7 @@ def tensor(data, dtype=None, requires_grad=False, *, device=None, pin_memory=Fal
     check_keywords(device, pin_memory=pin_memory)
     if isinstance(data, Tensor):
         copy = registry["clone"](data.detach())
-        out = copy if dtype is None else registry["to"](copy, dtype)
+        out = copy if dtype is None or copy.dtype == dtype else registry["to"](copy, dtype)
     else:
         out = _constant(_array_of("tensor", data, dtype))
     if requires_grad:

@@ -221,7 +221,8 @@ def _repeated(name, x, sizes):
     if all(1 in pair for pair in pairs):  # a view could show that, and a copy is promised
         return registry["row_major"](expand(x, repeated))
     spread = expand(reshape(x, tuple(n for _, s in pairs for n in (1, s))), tuple(n for pair in pairs for n in pair))
-    return reshape(spread, repeated)
+    out = reshape(spread, repeated)
+    return registry["clone"](out) if out._view is not None else out  # of an expanded tensor it is a view
 
 
 @op("tile(Tensor x, int... dims) -> Tensor")

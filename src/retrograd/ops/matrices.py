@@ -18,12 +18,12 @@ def _check_dims(name, x, ndim):
 
 @op("t(Tensor x) -> Tensor")
 class t(Composite):
-    """A matrix transposed, a view; vectors and tensors without dimensions as they are."""
+    """A matrix transposed, a view; of vectors and tensors without dimensions a view as they are."""
 
     def compose(x):
         if x.ndim > 2:
             raise ValueError(f"t: expected a matrix or a vector, got shape {x.shape}; for a stack of them there is mT")
-        return transpose(x, 0, 1) if x.ndim == 2 else x
+        return transpose(x, 0, 1) if x.ndim == 2 else reshape(x, x.shape)
 
     def samples(r):
         yield (r(2, 3),), {}

@@ -1,6 +1,6 @@
 """Padding: with a constant, or with what is there already."""
 
-from retrograd.core import Aval, op
+from retrograd.core import Aval, op, registry
 from retrograd.ops.family import Composite, Stacked
 from retrograd.ops.resize import resample
 
@@ -77,7 +77,10 @@ class pad(Composite, home="nn.functional", method=False):
         if any(p < 0 for p in pad):
             margins("pad", pad, x.shape)
             x, pad = constant_pad_nd(x, tuple(min(p, 0) for p in pad)), tuple(max(p, 0) for p in pad)
-        for dim, (before, after) in enumerate(margins("pad", pad, x.shape)):
+        pairs = margins("pad", pad, x.shape)
+        if not any(map(any, pairs)):
+            return registry["clone"](x)
+        for dim, (before, after) in enumerate(pairs):
             if before or after:
                 x = _extended(x, dim, before, after, mode)
         return x

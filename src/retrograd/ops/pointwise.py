@@ -555,7 +555,7 @@ class to(Pointwise, linear="x", promotion=None, in_place=False, public=False):
     """x in another dtype; from complex to real, its real part."""
 
     def impl(xp, x, *, dtype):
-        return xp.cast(x, dtype)
+        return xp.converted(x, dtype)
 
     def shape(x, *, dtype):
         return type(x)(x.shape, dtype)

@@ -203,6 +203,8 @@ class flatten(Composite):
         first, last = (canonical_dim("flatten", d, x.ndim) for d in (start_dim, end_dim))
         if first > last:
             raise ValueError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
+        if x.ndim and first == last:
+            return x
         merged = x.shape[first : last + 1]
         size = -1 if any(isinstance(s, SymbolicSize) for s in merged) else numel(merged)
         return reshape(x, (*x.shape[:first], size, *x.shape[last + 1 :]))
@@ -552,7 +554,7 @@ class broadcast_tensors(Composite):
 
     def compose(*tensors):
         shape = broadcast_shapes("broadcast_tensors", [t.shape for t in tensors])
-        return tuple(expand(t, shape) for t in tensors)
+        return tuple(t if t.shape == shape else expand(t, shape) for t in tensors)
 
     def samples(r):
         yield (r(3, 1), r(2)), {}
