@@ -32,6 +32,7 @@ from retrograd.testing.calculus import (
 )
 from retrograd.testing.closeness import assert_close
 from retrograd.testing.nested_law import law_nested
+from retrograd.testing.writes_law import law_views, law_writes
 
 
 def shape_rule(op: Op, args: tuple, params: dict) -> tuple[Aval, ...]:
@@ -405,7 +406,7 @@ def law_complex(op: Op, args: tuple, params: dict) -> None:
     if refusal:
         assert op.inlined or op.name in refusal, f"{op.name}: the refusal of complex numbers says only: {refusal}"
         return
-    for law in (law_shape, law_jvp, law_vjp, law_reverse_over_reverse, law_float32):
+    for law in (law_shape, law_jvp, law_vjp, law_reverse_over_reverse, law_float32, law_views):
         law(op, args, params)
 
 
@@ -435,4 +436,5 @@ def law_integers(op: Op, args: tuple, params: dict) -> None:
             law_shape(op, other, params)
 
 
-LAWS = {name[4:]: law for name, law in list(globals().items()) if name.startswith("law_")} | {"nested": law_nested}
+LAWS = {name[4:]: law for name, law in list(globals().items()) if name.startswith("law_")}
+LAWS |= {"nested": law_nested, "views": law_views, "writes": law_writes}

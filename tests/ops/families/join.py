@@ -57,4 +57,9 @@ ORACLES = {
 EXEMPT = {
     ("repeat_places", law): "how many there are depends on the values, so there is no shape rule"
     for law in ("shape", "float32", "integers", "empty", "vmap", "nested")
-} | {("repeat_interleave", "vmap"): "without output_size the size of the result depends on the values"}
+} | {
+    ("repeat_interleave", "vmap"): "without output_size the size of the result depends on the values",
+    **{
+        ("split_views", law): "`split` and its like make views of its results" for law in ("views", "writes", "complex")
+    },
+}
