@@ -17,7 +17,12 @@ from retrograd.cli.demo.checkpoint import read
 from retrograd.interop.safetensors import load_file
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
-COMMAND = [sys.executable, "-c", "import sys; from retrograd.cli import main; sys.exit(main())", "demo", "--quiet"]
+# A process that a shell has put into the background ignores SIGINT, and so would the runs that it starts.
+PROGRAM = (
+    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from retrograd.cli import main; sys.exit(main())"
+)
+COMMAND = [sys.executable, "-c", PROGRAM, "demo", "--quiet"]
 
 
 class Run:
@@ -59,7 +64,7 @@ def kill(run: Run, number: int, seconds: float) -> int:
     time.sleep(seconds)
     process.send_signal(number)
     said = process.communicate()[0]
-    assert "Segmentation" not in said, said
+    assert process.returncode in (0, -number, 128 + number), said
     return process.returncode
 
 
@@ -68,7 +73,7 @@ def leftovers(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.glob(".*.tmp"))
 
 
-def soak(count: int, epochs: int = 2) -> str:
+def soak(count: int, epochs: int = 6) -> str:
     """Kill a training so often and let it end: the losses are those of a run that nobody disturbs; how it went."""
     source, codes, begun = random.Random(count), Counter[str](), time.monotonic()
     with tempfile.TemporaryDirectory() as space:
@@ -77,7 +82,7 @@ def soak(count: int, epochs: int = 2) -> str:
         expected, done = whole.losses(), 0
         for turn in range(count):
             number = SIGNALS[turn % len(SIGNALS)]
-            code = kill(run, number, source.uniform(0.1, 1.05) * length)
+            code = kill(run, number, source.uniform(0.05, 0.95) * length)
             found = run.losses()
             assert found == expected[: len(found)], f"after {number!r}: other losses than those of a run without kills"
             assert len(found) >= done, f"after {number!r}: {len(found)} steps, and {done} before"
