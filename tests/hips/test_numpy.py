@@ -66,3 +66,34 @@ def test_roots_of_real_matrices_may_be_complex():
 def test_convolutions_over_no_axes_are_sums_of_products():
     found = rscipy.signal.convolve(rg.tensor(M), rg.tensor(M[:, :2]), axes=([], []), dot_axes=([0], [0]))
     np.testing.assert_allclose(found.numpy(), np.tensordot(M, M[:, :2], ([0], [0])))
+
+
+# Two numbers with one real part, equal ones, and NaN in either part and on either side.
+Z = np.array([1 + 1j, np.nan, 2 - 1j, complex(2, np.nan), 2 + 3j, 0])
+W = np.array([1 + 2j, 1, 2 - 1j, 0, np.nan, 3 - 1j])
+
+
+@pytest.mark.parametrize(
+    "name", ["maximum", "minimum", "fmax", "fmin", "greater", "greater_equal", "less", "less_equal"]
+)
+def test_complex_numbers_have_numpys_order(name):
+    found = getattr(rnp, name)(rg.tensor(Z), W).numpy()
+    with np.errstate(invalid="ignore"):
+        expected = getattr(np, name)(Z, W)
+    assert found.dtype == expected.dtype
+    assert np.array_equal(found, expected, equal_nan=found.dtype.kind == "c")
+
+
+@pytest.mark.parametrize("name", ["max", "min", "argmax", "argmin"])
+@pytest.mark.parametrize("places", [[0, 1, 4], [0, 2, 4, 4], [4, 2, 0, 0], [5]])
+def test_extremes_of_complex_numbers_are_numpys(name, places):
+    found, expected = getattr(rnp, name)(rg.tensor(Z[places])).item(), getattr(np, name)(Z[places])
+    assert found == expected or (np.isnan(found) and np.isnan(expected))
+
+
+def test_derivatives_of_extremes_of_complex_numbers_are_those_of_differences():
+    z, w = np.array([1 + 1j, 2.5 - 1j, 2 + 3j, 0]), np.array([1.5 + 2j, 3 - 1j, 0, 1])
+    for function in (rnp.maximum, rnp.minimum, rnp.fmax, rnp.fmin):
+        check_grads(function, (0, 1))(z, w)
+    check_grads(lambda z: rnp.clip(z, 0.5, 1.5 + 1j))(z)
+    assert hips.grad(lambda z: rnp.real(rnp.max(z)))(np.array([2j, 2j, 1j])).tolist() == [0.5, 0.5, 0.0]

@@ -15,7 +15,8 @@ from retrograd.func import arrays
 
 from ..mirrors import test_scipy as scipys
 from ..mirrors.cases import CASES, INPUTS
-from ..mirrors.harness import evaluate, scalar_function
+from ..mirrors.harness import evaluate, scalar_function, weighted
+from ..mirrors.test_dtypes import KINDS
 from ..mirrors.test_functions import ONLY_MIRROR
 
 # What HIPS autograd 1.9 has no reverse derivative for, though NumPy has the function.
@@ -102,6 +103,48 @@ def test_the_listed_differences_are_there(expression):
         assert expression in RAISES
     else:
         assert any(np.shape(a) != np.shape(b) or not np.allclose(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+# For complex numbers it transposes where it should take adjoints, or divides by 0.
+WRONG_FOR_COMPLEX = {
+    "np.linalg.cholesky((p + p.T) / 2)", "np.linalg.pinv(m)", "np.linalg.norm(m, np.inf, axis=0)", "np.full_like(m, t)",
+}  # fmt: skip
+# Operators and methods of tensors are PyTorch's, which knows no order of complex numbers.
+REFUSED_FOR_COMPLEX = {"np.where(m > 0.5, m, 0.0)", "np.select([m < 0.4, m < 0.7], [m, n], 0.0)", "m.clip(0.3, 0.7)"}
+
+
+@pytest.mark.parametrize("kind", ["float32", "complex128", "empty"])
+def test_gradients_of_other_dtypes_are_those_of_hips(kind):
+    compared = 0
+    rounding = 1e-4 if kind == "float32" else 1e-7
+    for expression in {e for _, e in PAIRS} - WRONG - WRONG_FOR_COMPLEX - REFUSED_FOR_COMPLEX:
+        theirs = gradients_of(kind, expression, anp, autograd.grad)
+        if theirs is not None:
+            ours = gradients_of(kind, expression, rnp, arrays.grad)
+            for a, b in zip(ours, theirs, strict=True):
+                assert np.shape(a) == np.shape(b), expression
+                assert np.allclose(a, b, rtol=rounding, atol=rounding, equal_nan=True), expression
+            compared += 1
+    assert compared > 200
+
+
+def gradients_of(kind, expression, namespace, grad):
+    """Gradients at inputs of a kind; None where HIPS refuses these, with whatever error or warning."""
+    names, _ = scalar_function(expression, namespace)
+    points = [np.asarray(KINDS[kind](INPUTS[n])) for n in names]
+
+    def function(*values):
+        return weighted(evaluate(expression, namespace, **dict(zip(names, values, strict=True))), namespace)
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            found = grad(function, tuple(range(len(names))))(*points)
+        except Exception:
+            if namespace is not anp:
+                raise
+            return None
+    return None if any(np.asarray(g).dtype == object for g in found) else found
 
 
 # What HIPS has beyond NumPy, or spells in more ways.

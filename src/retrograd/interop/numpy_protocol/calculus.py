@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from retrograd.interop.numpy_protocol import complex_order
+from retrograd.interop.numpy_protocol.complex_order import by_order
 from retrograd.interop.numpy_protocol.joins import concatenate
 from retrograd.interop.numpy_protocol.shapes import atleast_1d
 from retrograd.interop.numpy_protocol.table import (
@@ -28,10 +30,10 @@ def clip(a, a_min=_NONE, a_max=_NONE, out=None, *, min=_NONE, max=_NONE, **kwarg
     bounds = (min if a_min is _NONE else a_min, max if a_max is _NONE else a_max)
     low, high = (None if b is _NONE else b for b in bounds)
     x = tensor(a)
-    if all(b is None or isinstance(b, (int, float, np.generic)) for b in (low, high)):
+    if x.dtype.kind != "c" and all(b is None or isinstance(b, (int, float, np.generic)) for b in (low, high)):
         return x if low is high is None else O.clamp(x, low, high)
-    x = x if low is None else O.maximum(x, operand(low))
-    return x if high is None else O.minimum(x, operand(high))
+    x = x if low is None else by_order(O.maximum, complex_order.maximum)(x, operand(low))
+    return x if high is None else by_order(O.minimum, complex_order.minimum)(x, operand(high))
 
 
 @implements("round", "around")

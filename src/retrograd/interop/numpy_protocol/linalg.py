@@ -173,7 +173,7 @@ def pinv_of_each(x, rtol):
 @linalg()
 def matrix_power(a, n):
     """The n-th power of square matrices; below 0, of the inverse."""
-    return O.linalg.matrix_power(tensor(a), n)
+    return O.linalg.matrix_power(floating(a) if n < 0 else tensor(a), n)
 
 
 @linalg()
@@ -251,8 +251,10 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
         return O.any(x != 0).long()
     sizes = svdvals(x)
     share = max(x.shape[-2:]) * np.finfo(sizes.dtype).eps if rtol is None else rtol
-    limit = sizes.amax(-1, keepdim=True) * share if tol is None else tensor(tol)
-    return O.sum(sizes > limit, -1)
+    if not sizes.shape[-1]:
+        return O.zeros(sizes.shape[:-1], dtype=np.int64)
+    limit = O.amax(sizes, -1) * tensor(share) if tol is None else tensor(tol)
+    return O.sum(sizes > O.unsqueeze(limit, -1), -1)
 
 
 @linalg()

@@ -76,7 +76,9 @@ def nanvar(
 ):  # fmt: skip
     """The variance of the numbers."""
     x, rest = floating(a), {"mean": mean, "correction": correction}
-    return reductions.var(_without(x, 0), axis, dtype, None, ddof, keepdims, where=_known(x, where), **rest)
+    there, lost = _known(x, where), given(correction, ddof)
+    found = reductions.var(_without(x, 0), axis, dtype, None, ddof, keepdims, where=there, **rest)
+    return O.where(reductions.sum(there, axis, keepdims=keepdims) > lost, found, np.nan)
 
 
 @implements()
@@ -85,7 +87,9 @@ def nanstd(
 ):  # fmt: skip
     """The standard deviation of the numbers."""
     x, rest = floating(a), {"mean": mean, "correction": correction}
-    return reductions.std(_without(x, 0), axis, dtype, None, ddof, keepdims, where=_known(x, where), **rest)
+    there, lost = _known(x, where), given(correction, ddof)
+    found = reductions.std(_without(x, 0), axis, dtype, None, ddof, keepdims, where=there, **rest)
+    return O.where(reductions.sum(there, axis, keepdims=keepdims) > lost, found, np.nan)
 
 
 # ----------------------------------------------------------------------------------------------------- quantiles
@@ -97,13 +101,21 @@ def nanquantile(
 ):  # fmt: skip
     """The quantiles of the numbers."""
     only_default("nanquantile", weights=(weights, None))
-    x, keepdims = floating(a), given(keepdims, False)
+    x = floating(a)
+    if x.dtype.kind == "c":
+        raise TypeError("np.nanquantile: expected real numbers; complex ones have no shares between them")
+    return _shares_of_numbers(x, q, axis, method, given(keepdims, False))
+
+
+def _shares_of_numbers(x, q, axis, method, keepdims):
+    """Return the quantiles of the numbers along axes; NaN where there is none."""
     over = axes(axis, x.ndim)
     rows = O.movedim(x, over, tuple(range(-len(over), 0)))
-    flat = O.reshape(rows, (int(np.prod(rows.shape[: x.ndim - len(over)], dtype=int)), -1))
-    found = [ordering.quantile(_numbers(row), q, method=method) for row in flat]
+    sizes = rows.shape[: x.ndim - len(over)], rows.shape[x.ndim - len(over) :]
+    flat = O.reshape(rows, tuple(int(np.prod(part, dtype=int)) for part in sizes))
+    found = [ordering.shares_of(_numbers(row), q, None, method) for row in flat]
     shape = tuple(1 if i in over else n for i, n in enumerate(x.shape) if keepdims or i not in over)
-    made = O.stack(found, -1)
+    made = O.stack(found, -1) if found else O.zeros((*np.shape(values(q)), 0), dtype=x.dtype)
     return O.reshape(made, (*made.shape[:-1], *shape))
 
 
@@ -124,4 +136,4 @@ def nanpercentile(
 @implements()
 def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=_NONE):
     """The median of the numbers."""
-    return nanquantile(a, 0.5, axis, keepdims=keepdims)
+    return _shares_of_numbers(floating(a), 0.5, axis, "linear", given(keepdims, False))

@@ -72,16 +72,32 @@ def quantile(
 ):  # fmt: skip
     """The value below which the share q of the elements lies; several shares stand along a new first axis."""
     only_default("quantile", weights=(weights, None))
+    x = floating(a)
+    if x.dtype.kind == "c":
+        raise TypeError("np.quantile: expected real numbers; complex ones have no shares between them")
+    if not _size(x, axes(axis, x.ndim)):
+        raise ValueError(f"np.quantile: expected at least one number, got shape {x.shape}")
+    return shares_of(x, q, axis, method, keepdims)
+
+
+def shares_of(x, q, axis, method="linear", keepdims=False):
+    """Return the quantiles along axes; NaN where there is nothing."""
     if method not in _METHODS:
         refuse("quantile", f"method {method!r} is not supported for tensors; there are {', '.join(_METHODS)}")
-    x, shares = floating(a), np.asarray(values(q), float)
+    shares = np.asarray(values(q), float)
     if np.any((shares < 0) | (shares > 1)):
         raise ValueError("Quantiles must be in the range [0, 1]")
     over = axes(axis, x.ndim)
-    rows = O.reshape(O.movedim(x, over, tuple(range(-len(over), 0))), (*_left(x, over), -1)) if x.ndim else x.reshape(1)
+    rows = O.reshape(O.movedim(x, over, tuple(range(-len(over), 0))), (*_left(x, over), _size(x, over)))
+    if not rows.shape[-1]:
+        rows = O.full((*rows.shape[:-1], 1), np.nan, dtype=x.dtype)
     found = _between(sort(rows), shares.ravel() * (rows.shape[-1] - 1), method)
     shape = tuple(1 if i in over else n for i, n in enumerate(x.shape)) if keepdims else _left(x, over)
     return O.reshape(O.movedim(found, -1, 0), (*shares.shape, *shape))
+
+
+def _size(x, over):
+    return int(np.prod([x.shape[i] for i in over], dtype=int))
 
 
 def _left(x, over):
@@ -115,7 +131,7 @@ def percentile(
 @implements()
 def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
     """The middle element, or the mean of the two in the middle."""
-    return quantile(a, 0.5, axis, keepdims=keepdims)
+    return shares_of(floating(a), 0.5, axis, keepdims=keepdims)
 
 
 # ------------------------------------------------------------------------------------------------------- sets

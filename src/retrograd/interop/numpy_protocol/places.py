@@ -245,7 +245,10 @@ def fill_diagonal(a, val, wrap=False):
 def apply_along_axis(func1d, axis, arr, *args, **kwargs):
     """A function of vectors, on each vector along an axis."""
     x = O.movedim(tensor(arr), axis, -1)
-    rows = [func1d(row, *args, **kwargs) for row in O.reshape(x, (-1, x.shape[-1]))]
+    lead = int(np.prod(x.shape[:-1], dtype=int))
+    if not lead:
+        raise ValueError("np.apply_along_axis: there is no vector to apply the function to")
+    rows = [func1d(row, *args, **kwargs) for row in O.reshape(x, (lead, x.shape[-1]))]
     made = O.stack([tensor(row) for row in rows], 0)
     return _back_along(O.reshape(made, (*x.shape[:-1], *made.shape[1:])), x.ndim - 1, axis)
 

@@ -1,9 +1,9 @@
 """Reductions along axes: sums, products, extremes, moments, truth, and running ones."""
 
-import math
-
 import numpy as np
 
+from retrograd.interop.numpy_protocol import complex_order
+from retrograd.interop.numpy_protocol.complex_order import arg_extreme, by_order, extreme
 from retrograd.interop.numpy_protocol.table import O, cast, floating, implements, operand, refuse, tensor
 
 _NONE = np._NoValue  # what NumPy's signatures have where None means something else
@@ -52,13 +52,13 @@ def _over(operator, x, axis, keepdims, dtype=None):
 @implements("max", "amax")
 def max(a, axis=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
     """The largest element; those that share it share the gradient."""
-    return _extreme("max", O.amax, O.maximum, a, axis, keepdims, initial, where)
+    return _extreme("max", O.amax, by_order(O.maximum, complex_order.maximum), a, axis, keepdims, initial, where)
 
 
 @implements("min", "amin")
 def min(a, axis=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
     """The smallest element; those that share it share the gradient."""
-    return _extreme("min", O.amin, O.minimum, a, axis, keepdims, initial, where)
+    return _extreme("min", O.amin, by_order(O.minimum, complex_order.minimum), a, axis, keepdims, initial, where)
 
 
 def _extreme(name, operator, pairwise, a, axis, keepdims, initial, where):
@@ -67,24 +67,8 @@ def _extreme(name, operator, pairwise, a, axis, keepdims, initial, where):
         if initial is _NONE:
             raise ValueError(f"np.{name}: where= needs initial=, the result where nothing is chosen")
         x = O.where(tensor(where), x, operand(initial))
-    found = _over(_first_in_order(operator) if x.dtype.kind == "c" else operator, x, axis, given(keepdims, False))
+    found = _over(extreme(operator) if x.dtype.kind == "c" else operator, x, axis, given(keepdims, False))
     return found if initial is _NONE else pairwise(found, cast(tensor(initial), found.dtype))
-
-
-def _first_in_order(operator):
-    """Return an extreme of complex numbers, which NumPy orders by the real and then by the imaginary part."""
-    farthest = -math.inf if operator is O.amax else math.inf
-
-    def extreme(x, dims=None, keepdims=False):
-        constant = O.detach(x)
-        real, imag = O.real(constant), O.imag(constant)
-        among = O.eq(real, operator(real, dims, True))
-        imag = O.where(among, imag, farthest)
-        chosen = O.eq(imag, operator(imag, dims, True)) & among
-        share = cast(chosen, x.dtype) / O.sum(chosen, dims, True)
-        return O.sum(O.where(chosen, x, 0) * share, dims, keepdims)
-
-    return extreme
 
 
 @implements()
@@ -153,7 +137,7 @@ def _variance(a, axis, dtype, ddof, keepdims, where, known_mean, correction):
         return O.var(x, axis, keepdim=given(keepdims, False), correction=ddof)
     middle = mean(x, axis, keepdims=True, where=where) if known_mean is _NONE else tensor(known_mean)
     distance = masked(x - middle, where, 0)
-    size = _counted(x, axis, keepdims, where) - ddof
+    size = O.clamp(_counted(x, axis, keepdims, where) - ddof, 0)
     return _over(O.sum, squared(distance), axis, given(keepdims, False)) / size
 
 
@@ -185,13 +169,18 @@ def _spread_weights(w, x, axis):
 @implements()
 def argmax(a, axis=None, out=None, *, keepdims=_NONE):
     """The place of the largest element, the first of several."""
-    return O.argmax(tensor(a), axis, given(keepdims, False))
+    return _where_extreme(O.argmax, O.amax, a, axis, keepdims)
 
 
 @implements()
 def argmin(a, axis=None, out=None, *, keepdims=_NONE):
     """The place of the smallest element, the first of several."""
-    return O.argmin(tensor(a), axis, given(keepdims, False))
+    return _where_extreme(O.argmin, O.amin, a, axis, keepdims)
+
+
+def _where_extreme(operator, extreme, a, axis, keepdims):
+    x, keepdims = tensor(a), given(keepdims, False)
+    return arg_extreme(extreme, x, axis, keepdims) if x.dtype.kind == "c" else operator(x, axis, keepdims)
 
 
 def _running(operator, a, axis, dtype):
@@ -231,5 +220,6 @@ def _cumulative(name, operator, x, axis, dtype, include_initial, first):
     made = _running(operator, x, axis or 0, dtype)
     if not include_initial:
         return made
-    front = O.full_like(made.narrow(axis or 0, 0, 1), first)
+    shape = tuple(1 if i == (axis or 0) % x.ndim else n for i, n in enumerate(made.shape))
+    front = O.full(shape, first, dtype=made.dtype)
     return O.cat([front, made], axis or 0)

@@ -183,7 +183,8 @@ def repeat(a, repeats, axis=None):
 @implements()
 def resize(a, new_shape):
     """In another shape, filled with the elements again and again."""
-    return rearranged(np.resize, tensor(a), new_shape)
+    x = tensor(a)
+    return rearranged(np.resize, x, new_shape) if x.numel() else O.zeros(new_shape, dtype=x.dtype)
 
 
 @implements()

@@ -31,7 +31,9 @@ def cov(
     mean, total = average(x, 1, weights, returned=True)
     total, centred = total[0], x - O.unsqueeze(mean, 1)
     lost = ddof if aweights is None or not ddof else ddof * O.sum(weights * operand(aweights)) / total
-    made = O.matmul(centred if weights is None else centred * weights, O.conj(centred).T) / (total - lost)
+    made = O.matmul(centred if weights is None else centred * weights, O.conj(centred).T)
+    size = total - lost
+    made = made / O.clamp(O.real(size) if size.dtype.kind == "c" else size, 0)
     return O.squeeze(made)
 
 

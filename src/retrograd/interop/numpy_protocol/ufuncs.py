@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from retrograd.core import Operator, Tensor, registry
-from retrograd.interop.numpy_protocol import asked_for
+from retrograd.interop.numpy_protocol import asked_for, complex_order
+from retrograd.interop.numpy_protocol.complex_order import by_order
 from retrograd.interop.numpy_protocol.products import matmul, matvec, vecdot, vecmat
 from retrograd.interop.numpy_protocol.table import (
     DIRECT,
@@ -14,6 +15,7 @@ from retrograd.interop.numpy_protocol.table import (
     O,
     cast,
     cast_safely,
+    floating,
     functions,
     operand,
     refuse,
@@ -77,6 +79,25 @@ def _ufunc(function: Callable) -> Callable:
 
 
 add_operators(_SAME)
+for _name in ("fmax", "fmin", "greater", "greater_equal", "less", "less_equal", "maximum", "minimum"):
+    ufuncs[_name] = by_order(ufuncs[_name], getattr(complex_order, _name))
+
+
+def _on_floats(name):
+    """Let a function make floats of integers and booleans, as NumPy's does."""
+    of_floats = ufuncs[name]
+
+    def function(*inputs: Any) -> Any:
+        known = [x for x in inputs if hasattr(x, "dtype")]
+        if any(x.dtype.kind in "fc" for x in known):
+            return of_floats(*inputs)
+        return of_floats(*[floating(x) if hasattr(x, "dtype") else x for x in inputs])
+
+    ufuncs[name] = function
+
+
+for _name in ("fabs", "frexp", "heaviside", "rint"):
+    _on_floats(_name)
 
 
 @_ufunc
@@ -88,6 +109,7 @@ def divmod(a, b):
 @_ufunc
 def modf(x):
     """The fraction and the whole part of x, both with its sign."""
+    x = floating(x)
     whole = O.trunc(x)
     return x - whole, whole
 
