@@ -15,10 +15,7 @@ LINEAR = "it is linear in this input, which no rule reads; PyTorch's formula nam
 BIAS = "the gradient of a bias is a sum of cotangents; PyTorch computes it together with the others"
 # (operator, number of the input) -> why its gradient depends on the input in PyTorch alone.
 KNOWN = {
-    **{(f"{kind}{n}d", 0): LINEAR for n in (1, 2, 3) for kind in ("adaptive_avg_pool", "adaptive_max_pool")},
-    **{(f"{kind}{n}d", 0): LINEAR for n in (1, 2, 3) for kind in ("avg_pool", "max_pool")},
-    **{(f"fractional_max_pool{n}d", 0): LINEAR for n in (2, 3)},
-    **{(name, 0): LINEAR for name in ("grid_sample", "interpolate", "nll_loss", "pad", "stft")},
+    ("grid_sample", 0): LINEAR,
     **{(f"{kind}{n}d", 2): BIAS for n in (1, 2, 3) for kind in ("conv", "conv_transpose")},
     **{(name, 2): BIAS for name in ("batch_norm", "instance_norm")},
     **{(name, 0): LINEAR for name in ("batch_norm", "instance_norm")},  # with statistics that are given

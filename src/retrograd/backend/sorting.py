@@ -75,8 +75,8 @@ def _places_in_low_half(keys, places):
 
 
 def _placed(places, x, dim):
-    """Places along the last dimension as places in x along `dim`."""
-    return np.moveaxis(places, -1, dim) if x.ndim else places.reshape(())
+    """Places along the last dimension as places in x along `dim`, in row-major order, as results of operators are."""
+    return np.ascontiguousarray(np.moveaxis(places, -1, dim)) if x.ndim else places.reshape(())
 
 
 def sorting_places(x, dim, descending):
@@ -356,4 +356,4 @@ def running_logsumexp(x, dim):
     decay[1:] = np.exp(np.minimum(shift[:-1] - shift[1:], 0))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         out = np.log(linear_recurrence(np.exp(rows - shift), decay, 0)) + shift
-    return np.moveaxis(out, 0, dim).reshape(x.shape)
+    return np.ascontiguousarray(np.moveaxis(out, 0, dim)).reshape(x.shape)

@@ -84,6 +84,8 @@ class Definition:
     opmath = ""  # the inputs with which it computes in float32 where they are float16, as PyTorch does: see `opmath.py`
     fits = False  # cotangents must be fitted to the shape and dtype of the input
     view = False  # the result shares the first input's memory
+    row_major = False  # results are contiguous, whatever the order of the operands, where NumPy's function keeps that
+    saves_input = False  # in PyTorch, so that the gradient of a linear operator has a derivative: zero
     in_place = False  # has a method `<name>_` that writes the result into the first input
     inplace = False  # its function in `nn.functional` has the argument of that name
     snapshots = ""  # saved inputs, and "out", that later writes may change: these copy what the graph saved first

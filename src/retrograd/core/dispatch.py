@@ -3,7 +3,7 @@
 from functools import partial
 from sys import _getframe, exc_info
 
-from numpy import asarray, empty, generic, ndarray
+from numpy import asarray, ascontiguousarray, empty, generic, ndarray
 
 from retrograd.core.dtype import category
 from retrograd.core.hooks import move_retained
@@ -237,6 +237,8 @@ def ground(op, args, params):
     except (ValueError, TypeError, IndexError):
         explain(op, args, params)
         raise
+    if op.row_major:
+        out = in_row_major(out)
     cut = None
     for a in args:
         if isinstance(a, TensorBase) and a.tag is not None:
@@ -247,6 +249,13 @@ def ground(op, args, params):
     if op.view and isinstance(args[0], TensorBase) and shows(result.value, args[0].value):
         show(op, result, args[0], params, current())
     return result
+
+
+def in_row_major(out):
+    """A kernel's result, or each of several, contiguous: so `.view(-1)` works on it, as it does in PyTorch."""
+    if type(out) is tuple:
+        return tuple([in_row_major(r) for r in out])
+    return out if type(out) is not ndarray or out.flags.c_contiguous else ascontiguousarray(out)
 
 
 def show(op, out, source, params, state):

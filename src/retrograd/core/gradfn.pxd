@@ -9,6 +9,7 @@ cdef class VjpRule:
     cdef public tuple kinds, keys
     cdef public unsigned long long needs_values, needs_avals
     cdef public long long needs_out
+    cdef public bint depends
 
 @cython.final
 cdef class Counter:

@@ -25,7 +25,7 @@ class VjpRule:
     only; a parameter's name the parameter; of several outputs, the name of one is that alone.
     """
 
-    __slots__ = ("count", "fn", "keys", "kinds", "needs_avals", "needs_out", "needs_values")
+    __slots__ = ("count", "depends", "fn", "keys", "kinds", "needs_avals", "needs_out", "needs_values")
 
     def __init__(self, fn, inputs, params, owner, outputs=()):
         self.fn = fn
@@ -38,6 +38,7 @@ class VjpRule:
         self.needs_avals = sum({1 << key for kind, key in sources if kind == AVAL})
         members = sum({1 << key for kind, key in sources if kind == ONE_OUT})
         self.needs_out = -1 if OUT in self.kinds else members  # as bits, one for each output
+        self.depends = False  # whether the cotangent requires grad for the input's sake: set by the operator
 
 
 def arguments(fn):
@@ -270,7 +271,7 @@ class GradFn:
             result = rule.fn(*args)
         if self.avals is not None and self.avals[index] is not None and self.op.fits:
             result = self.op.definition.fit(result, self.avals[index])
-        if rule.needs_values & (1 << index) and current().grad_enabled and isinstance(result, TensorBase):
+        if rule.depends and current().grad_enabled and isinstance(result, TensorBase):
             return depending(result, self, index)
         return result
 

@@ -64,6 +64,7 @@ class OpBase:
         "required",
         "rules",
         "schema",
+        "row_major",
         "several_views",
         "simple",
         "snapshots",
@@ -91,6 +92,7 @@ class OpBase:
         self.view = definition.view
         self.inlined = definition.inlined
         self.several_views = definition.several_views
+        self.row_major = definition.row_major
         self.rules = _vjp_rules(schema, definition)
         self.snapshots = _snapshot_mask(schema, definition)
         self.kernels = {}
@@ -123,9 +125,11 @@ def _vjp_rules(schema, definition):
     inputs = [p.name for p in schema.inputs]
     params = [p.name for p in schema.params]
     rules = []
-    for name in inputs:
+    for i, name in enumerate(inputs):
         fn = getattr(definition, "vjp_" + name, None)
         rules.append(None if fn is None else VjpRule(fn, inputs, params, schema.name, schema.outputs))
+        if fn is not None:
+            rules[i].depends = definition.saves_input or bool(rules[i].needs_values >> i & 1)
     return tuple(rules)
 
 

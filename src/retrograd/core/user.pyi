@@ -487,12 +487,14 @@ class Tensor:
         """The tensor in float32; itself if it is so already."""
     def float_power(self, exponent: _Operand) -> Tensor:
         """x to the power exponent in double precision, whatever the operands' dtypes."""
+    def float_power_(self, exponent: _Operand) -> Tensor:
+        """`float_power`, written into the tensor; returns it."""
     def floor(self) -> Tensor:
         """The largest integer not above x; its derivative is 0."""
     def floor_(self) -> Tensor:
         """`floor`, written into the tensor; returns it."""
     def floor_divide(self, b: _Operand) -> Tensor:
-        """The quotient rounded down; it has no derivative.  ZeroDivisionError if an integer is divided by 0."""
+        """The quotient rounded down; its derivative is 0.  ZeroDivisionError if an integer is divided by 0."""
     def floor_divide_(self, b: _Operand) -> Tensor:
         """`floor_divide`, written into the tensor; returns it."""
     def fmax(self, b: _Operand) -> Tensor:
@@ -949,6 +951,8 @@ class Tensor:
         """`linalg.pinv`, under its older name."""
     def polygamma(self, n: Any) -> Tensor:
         """The derivative of digamma of order n: `polygamma(n, x)`."""
+    def polygamma_(self, n: Any) -> Tensor:
+        """Write the derivative of digamma of order n into the tensor, and return it."""
     def positive(self) -> Tensor:
         """x itself; TypeError for booleans, which have no sign."""
     def pow(self, exponent: _Operand) -> Tensor:

@@ -10,6 +10,7 @@ from retrograd.ops import bits as bits
 from retrograd.ops import classes as classes
 from retrograd.ops import columns as columns
 from retrograd.ops import complex as complex
+from retrograd.ops import constants as constants
 from retrograd.ops import conv as conv
 from retrograd.ops import convert as convert
 from retrograd.ops import create as create

@@ -141,7 +141,7 @@ def _softmax_slope(g, x, target, ignore_index):
 
 
 @op("pick_class(Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
-class pick_class(OfClasses, linear="x", moves=True):
+class pick_class(OfClasses, linear="x", moves=True, saves_input=True):
     """x at the target: x (..., classes), integers (...) to (...); 0 where the target is ignore_index."""
 
     public = False

@@ -183,6 +183,7 @@ class Along(Definition):
     """Acts along the dimensions that its params `dims` name, of all inputs alike, and maps over the rest."""
 
     dims = "dim"
+    row_major = True
 
     @classmethod
     def batch(cls, batched, n, /, *args, **params):
@@ -227,6 +228,7 @@ class Reduction(Definition):
     """Reduces the dimensions `dim` (None: all) with or without keeping them as size 1."""
 
     result = "same"  # "same" dtype, "integral" (integers add up in int64), "real", "bool" or "int64"
+    row_major = True
 
     @classmethod
     def shape(cls, x, *, dim=None, keepdim=False, **params):

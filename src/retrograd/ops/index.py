@@ -41,7 +41,7 @@ class getitem(Definition, linear="x", moves=True):
     method = False
 
     def impl(xp, x, *ids, spec):
-        return x[fill(spec, ids)]
+        return xp.asarray(x[fill(spec, ids)], order="C")  # NumPy may leave another order than that of the dimensions
 
     def shape(x, *ids, spec):
         return Aval(indexed_shape(x, ids, spec), x.dtype)
@@ -136,7 +136,7 @@ class Places:
             raise NotBatchedError("index: how many elements a mask selects depends on its values; use where()")
         advanced = [n for n, s in enumerate(spec) if s is T or isinstance(s, (int, bool))]
         self.spec, self.ids, self.batched = spec, ids, batched
-        self.apart = any(n not in advanced for n in range(advanced[0], advanced[-1])) if ids else False
+        self.apart = _apart(spec) if ids else False
         self.before = _dims_of(spec[: advanced[0]], ndim - sum(map(_covered, spec))) if ids else 0
         self.rank = max([i.ndim - b for i, b in zip(ids, batched, strict=True)], default=0)
 
@@ -188,18 +188,54 @@ def indexed_shape(x, ids, spec):
 
 
 def index(x, key):
-    """x[key], for everything that NumPy takes as a key, with tensors among the indices.
+    """x[key], for everything that PyTorch takes as a key, with tensors among the indices.
 
-    The order of dimensions is NumPy's too: where integers and index tensors stand apart, as in x[0, :, [1, 2]], theirs
-    comes first; in PyTorch integers do not count for that.
+    Integers select before index tensors do, as in PyTorch: the result of x[0, :, [1, 2]] is that of x[0][:, [1, 2]].
+    In NumPy the dimensions of an integer and an index array that a slice separates come first.
     """
     try:
-        spec, ids = static_index(x, key if isinstance(key, tuple) else (key,))
+        spec, ids = static_index(x, as_tuple(key))
+        if separated(spec):
+            selection, spec = integers_first(spec)
+            x = basic_slice(x, spec=selection)
         return indexed(x, ids, spec)
     except TypeError:
         if foreign := _foreign_in(key):
             return answer_of(operator.getitem, foreign, (x, key), {})
         raise
+
+
+def as_tuple(key):
+    """Return a key as a tuple; a list that holds more than numbers counts as one, as in PyTorch."""
+    if isinstance(key, tuple):
+        return key
+    if isinstance(key, list) and len(key) < 32 and any(_is_key(k) for k in key):
+        return tuple(key)
+    return (key,)
+
+
+def _is_key(k):
+    return k is None or k is Ellipsis or isinstance(k, (Tensor, list, tuple, slice)) or getattr(k, "ndim", 0) > 0
+
+
+def separated(spec):
+    """Whether slices separate integers from index tensors, so that NumPy and PyTorch order dimensions differently."""
+    kinds = [bool if s is T else type(s) for s in spec]
+    return int in kinds and bool in kinds and _apart(spec)
+
+
+def _apart(spec):
+    """Whether something else is between the integers, booleans and index tensors of a key."""
+    advanced = [n for n, s in enumerate(spec) if s is T or isinstance(s, (int, bool))]
+    return advanced[-1] - advanced[0] >= len(advanced)
+
+
+def integers_first(spec):
+    """Return a key in two steps: integers and slices, then index tensors among whole dimensions."""
+    first = tuple(slice(None) if s is T else s for s in spec if not isinstance(s, bool))
+    kept = [s for s in spec if type(s) is not int]
+    then = tuple(s if s is T or s is Ellipsis or isinstance(s, bool) else slice(None) for s in kept)
+    return first, then
 
 
 def _foreign_in(key):
@@ -230,6 +266,9 @@ def static_index(x, key):
         else:
             ids += [k] if isinstance(k, Tensor) else []
             spec.append(T if isinstance(k, Tensor) else k)
+    if ids and Ellipsis in spec:  # for NumPy one that stands for no dimension would separate others all the same
+        n = spec.index(Ellipsis)
+        spec[n : n + 1] = [slice(None)] * (x.ndim - sum(map(_covered, key)))
     return tuple(spec), ids
 
 
@@ -251,6 +290,8 @@ def _index_tensor(k):
         i = to(i, dtypes.int64)
     if i.dtype.kind not in "iub":
         raise IndexError(f"index: tensors used as indices must be integer or boolean, got {i.dtype}")
+    if i.dtype == dtypes.uint8 and i.ndim:
+        i = to(i, dtypes.bool_)  # a mask in PyTorch, which had no booleans once
     if i.ndim == 0 and (i.dtype == dtypes.bool_ or not isinstance(k, Tensor) or graph_level() is None):
         return i.item()
     return i

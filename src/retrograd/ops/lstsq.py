@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from retrograd.core import Aval, NotBatchedError, Tensor, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.ops.constants import constant_in
 from retrograd.ops.family import Composite
 from retrograd.ops.inverses import Mapped, check_matrices, linalg_pinv, pinv_pullback, precision_of, turned
 from retrograd.ops.linalg import matmul
@@ -112,7 +113,8 @@ class linalg_lstsq(Composite):
         nothing = registry["zeros"](0, dtype=dtypes.real_of(A.dtype))
         rank = registry["zeros"](0, dtype=dtypes.int64) if driver == "gels" else rank
         values = registry["linalg.svdvals"](A) if driver in ("gelsd", "gelss") else nothing
-        return LeastSquares(squeeze(X, -1) if vector else X, nothing if residuals is None else residuals, rank, values)
+        residuals = constant_in(nothing, X) if residuals is None else residuals
+        return LeastSquares(squeeze(X, -1) if vector else X, residuals, rank, values)
 
     def samples(r):
         yield (r(4, 3), r(4, 2)), {}

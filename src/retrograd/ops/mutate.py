@@ -16,7 +16,18 @@ from retrograd.ops.batching import inserted, spread
 from retrograd.ops.create import as_tensor
 from retrograd.ops.data import operand
 from retrograd.ops.family import broadcast_shapes, cast_to, sum_to
-from retrograd.ops.index import Places, T, check_mask, fill, indexed, indexed_shape, static_index
+from retrograd.ops.index import (
+    Places,
+    T,
+    as_tuple,
+    check_mask,
+    fill,
+    indexed,
+    indexed_shape,
+    integers_first,
+    separated,
+    static_index,
+)
 from retrograd.ops.pointwise import where
 
 
@@ -76,7 +87,7 @@ def _shown(array, chain):
 
 
 @op("index_put(Tensor x, Tensor values, Tensor[] ids, *, any spec) -> Tensor")
-class index_put(Definition, linear="x,values", moves=True):
+class index_put(Definition, linear="x,values", moves=True, row_major=True):
     """x with values at [spec], where each T in spec stands for the next index tensor; a place named twice has one."""
 
     public = False
@@ -522,7 +533,11 @@ def set_item(x, key, value) -> None:
     if x.level is not None and is_mask(key) and not getattr(value, "ndim", 0):
         write_into(name, x, where(in_front_of(key, x), value, x))  # which elements are chosen need not be known
         return
-    spec, ids = static_index(x, key if isinstance(key, tuple) else (key,))
+    spec, ids = static_index(x, as_tuple(key))
+    if separated(spec):
+        selection, spec = integers_first(spec)
+        set_item(indexed(x, (), selection), fill(spec, ids), value)
+        return
     value = operand(name, value, x.dtype)
     if not ids and not any(isinstance(s, bool) for s in spec):
         window = indexed(x, ids, spec)

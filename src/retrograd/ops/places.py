@@ -42,17 +42,25 @@ class index_select(Definition, linear="x", moves=True):
     """
 
     def impl(xp, x, index, *, dim):
-        return xp.index_select(x, index, check_slices("index_select", x, index, dim))
+        at = check_slices("index_select", x, index, dim)
+        return xp.index_select(x, index, at) if x.ndim else xp.index_select(x.reshape(1), index, at).reshape(())
 
     def shape(x, index, *, dim):
         at = check_slices("index_select", x, index, dim)
+        if x.ndim == 0:
+            return x
         return Aval((*x.shape[:at], numel(index.shape), *x.shape[at + 1 :]), x.dtype)
 
     def vjp_x(g, x_aval, index, dim):
+        if x_aval.ndim == 0:
+            return reshape(index_sum(reshape(g, (1,)), index, dim=dim, size=1), ())
         return index_sum(g, index, dim=dim, size=x_aval.shape[dim])
 
     def batch(batched, n, x, index, *, dim):
         at = check_slices("index_select", *examples.avals(batched, (x, index)), dim)
+        if x.ndim == batched[0]:  # each example is one slice
+            rows = reshape(x, (n, 1) if batched[0] else (1,))
+            return reshape(index_select.definition.batch(batched, n, rows, index, dim=0), (n,))
         if not batched[1]:
             return index_select(x, at + 1, index)
         if batched[0]:
@@ -65,8 +73,10 @@ class index_select(Definition, linear="x", moves=True):
     def samples(r):
         yield (r(2, 3, 4), r.ints(3, (5,))), {"dim": 1}
         yield (r(3), r.ints(3, ())), {"dim": -1}
+        yield (r(), r.ints(1, (1,))), {"dim": 0}
 
     def errors(r):
+        yield (r(), r.ints(1, (2,))), {"dim": 0}, ValueError, "index_select: a tensor without dimensions is one slice"
         yield (r(3, 4), r.ints(3, (2, 2))), {"dim": 0}, ValueError, r"index_select: .* 1-d, got shape \(2, 2\)"
         yield (r(3, 4), r.booleans(3)), {"dim": 0}, TypeError, "index_select: .* integers, got bool"
         yield (r(3), r.ints(1, (2,)) - 1), {"dim": 0}, IndexError, "index_select: -1 to -1 are named"
@@ -77,9 +87,14 @@ def check_slices(name, x, index, dim):
     check_places(name, index)
     if index.ndim > 1:
         raise ValueError(f"{name}: index must be 1-d, got shape {index.shape}; reshape it with .flatten()")
-    if x.ndim == 0:
-        raise ValueError(f"{name}: a tensor without dimensions has no slices")
+    if x.ndim == 0 and numel(index.shape) != 1:
+        raise ValueError(f"{name}: a tensor without dimensions is one slice, but index has shape {index.shape}")
     return canonical_dim(name, dim, x.ndim)
+
+
+def one_slice(x):
+    """Return a tensor without dimensions as one slice, others as they are."""
+    return x if x.ndim else reshape(x, (1,))
 
 
 @op("index_sum(Tensor src, Tensor index, *, int dim, int size) -> Tensor")
@@ -126,7 +141,7 @@ def _one_each(name, src, index, dim):
 
 
 @op("gather(Tensor x, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor")
-class gather(Definition, linear="x", moves=True, snapshots="index"):
+class gather(Definition, linear="x", moves=True, saves_input=True, row_major=True, snapshots="index"):
     """Per position of `index`, the element of x at that place along `dim`; places count from 0.
 
     The index has as many dimensions as x, and is no larger but along `dim`.  Gradients are never sparse.
@@ -178,6 +193,8 @@ def check_along(name, shape, index, dim):
     at = canonical_dim(name, dim, len(shape))
     check_places(name, index)
     if max(index.ndim, 1) != max(len(shape), 1):
+        if numel(index.shape) == 0:  # PyTorch takes an index that names nothing in any shape
+            return at
         raise ValueError(
             f"{name}: index of shape {index.shape} must have as many dimensions as the tensor of shape {tuple(shape)}"
         )

@@ -42,7 +42,7 @@ def _pooled_shape(x, windows):
 
 
 @op("pooled_sum(Tensor x, *, any windows) -> Tensor")
-class pooled_sum(Pooling, linear="x"):
+class pooled_sum(Pooling, linear="x", saves_input=True):
     """The sum over each window, zeros outside."""
 
     def impl(xp, x, *, windows):
@@ -393,17 +393,23 @@ def _unpooled_sizes(name, x, ndim, kernel_size, stride, padding, output_size):
 
 def _means(name, x, windows, count_include_pad, divisor):
     """The sum over each window divided by how many places it has, or by `divisor`."""
-    check_real(name, x)
+    if x.dtype.kind not in "iu":
+        check_real(name, x)
     total = pooled_sum(x, windows=windows)
     if divisor is not None:
-        return total / divisor
+        return _quotient(total, divisor)
     for d, (window, size) in enumerate(zip(windows, x.shape[x.ndim - len(windows) :], strict=True)):
         counts = _counts(size, *window, count_include_pad)
         if len(set(counts)) == 1:
-            total = total / counts[0] if counts[0] != 1 else total
+            total = _quotient(total, counts[0]) if counts[0] != 1 else total
         else:
-            total = total / reshape(as_tensor(counts), (-1, *(1,) * (len(windows) - 1 - d)))
+            total = _quotient(total, reshape(as_tensor(counts), (-1, *(1,) * (len(windows) - 1 - d))))
     return total
+
+
+def _quotient(total, count):
+    """The sum divided; of integers cut off towards 0."""
+    return total / count if total.dtype.kind == "f" else registry["div"](total, count, rounding_mode="trunc")
 
 
 def _counts(size, kernel, stride, before, _, out, padded):
@@ -460,7 +466,7 @@ def _avg_pool(ndim):
             x = _images(r, ndim, 2, 2)
             yield (r(3),), {"kernel_size": 2}, ValueError, f"{name}: expected images"
             yield (x,), {"kernel_size": 2, "padding": 2}, ValueError, f"{name}: padding 2 must be at most half"
-            yield (r.ints(3, x.shape),), {"kernel_size": 2}, TypeError, f"{name}: expected a real floating dtype"
+            yield (r.booleans(*x.shape),), {"kernel_size": 2}, TypeError, f"{name}: expected a real floating dtype"
             if ndim > 1:
                 yield (x,), {"kernel_size": 2, "divisor_override": 0}, ValueError, "divisor_override must not be 0"
 

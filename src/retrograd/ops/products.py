@@ -5,6 +5,7 @@ import string
 
 from retrograd.core import op, registry
 from retrograd.core.hooks import conjugate
+from retrograd.ops.constants import constant_in
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import Composite, broadcast_shapes, canonical_dim, canonical_dims
 from retrograd.ops.linalg import bmm, contract, einsum, matmul, mm, mv, outer, plus_product
@@ -33,6 +34,10 @@ class tensordot(Composite, aliases="linalg.tensordot"):
 
     def compose(a, b, *, dims):
         left, right = _contracted(a, b, dims)
+        for i, j in zip(left, right, strict=True):  # a size of 1 goes with every number of the other
+            if a.shape[i] != b.shape[j]:
+                a = a if a.shape[i] == 1 else sum_over(a, i, keepdim=True)
+                b = b if b.shape[j] == 1 else sum_over(b, j, keepdim=True)
         first, second = string.ascii_lowercase[: a.ndim], list(string.ascii_uppercase[: b.ndim])
         for i, j in zip(left, right, strict=True):
             second[j] = first[i]
@@ -44,6 +49,7 @@ class tensordot(Composite, aliases="linalg.tensordot"):
         yield (r(2, 3, 4), r(3, 4, 5)), {}
         yield (r(2, 3), r(4, 2, 3)), {"dims": ((0, 1), (1, 2))}
         yield (r(2), r(3)), {"dims": 0}
+        yield (r(2, 1, 4), r(4, 3, 2)), {"dims": ((1, 2), (1, 0))}
 
     def errors(r):
         yield (r(2, 3), r(2, 3)), {"dims": 1}, ValueError, r"tensordot: .* \(2, 3\) and \(2, 3\) .* 3 and 2"
@@ -64,7 +70,7 @@ def _contracted(a, b, dims):
     if len(left) != len(right):
         raise ValueError(f"tensordot: dims {dims} names {len(left)} of the first and {len(right)} of the second")
     for i, j in zip(left, right, strict=True):
-        if a.shape[i] != b.shape[j]:
+        if a.shape[i] != b.shape[j] and 1 not in (a.shape[i], b.shape[j]):
             raise ValueError(
                 f"tensordot: shapes {a.shape} and {b.shape} do not fit: {a.shape[i]} and {b.shape[j]} are paired"
             )
@@ -183,7 +189,7 @@ class bilinear(Composite, home="nn.functional", opmath="input1 input2 weight bia
 
     def compose(input1, input2, weight, bias):
         _check_bilinear(input1.shape, input2.shape, weight.shape, bias)
-        out = einsum("...m,kmn,...n->...k", [input1, weight, input2])
+        out = einsum("...m,kmn,...n->...k", [input1, weight, input2]).contiguous()
         return out if bias is None else out + bias
 
     def samples(r):
@@ -365,7 +371,7 @@ class linalg_matrix_power(Composite, aliases="matrix_power"):
         if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
             raise ValueError(f"linalg.matrix_power: expected square matrices, got shape {A.shape}")
         if n == 0:
-            return expand(registry["eye"](A.shape[-1], dtype=A.dtype), A.shape).clone()
+            return constant_in(expand(registry["eye"](A.shape[-1], dtype=A.dtype), A.shape).contiguous(), A)
         if n == 1:
             return clone(A)
         A, n = (A, n) if n > 0 else (registry["linalg.inv"](A), -n)

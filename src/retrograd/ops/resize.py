@@ -29,7 +29,7 @@ def _check_sizes(name, x, dim, size):
 
 
 @op("resample(Tensor x, *, int dim, any how) -> Tensor")
-class resample(Resampling, linear="x"):
+class resample(Resampling, linear="x", saves_input=True):
     """x mapped along one dimension: padded, interpolated or averaged."""
 
     def impl(xp, x, *, dim, how):
@@ -330,7 +330,7 @@ class grid_sample(Composite, home="nn.functional", method=False):
             for _, weight in choice:
                 term = term if weight is None else term * registry["unsqueeze"](weight, -1)
             total = term if total is None else total + term
-        return permute(total, (0, ndim + 1, *range(1, ndim + 1)))
+        return permute(total, (0, ndim + 1, *range(1, ndim + 1))).contiguous()
 
     def samples(r):
         for sizes, lead, params in (

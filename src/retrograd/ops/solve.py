@@ -385,7 +385,7 @@ class linalg_lu_solve(Composite):
     def compose(LU, pivots, B, *, left, adjoint):
         check_sides("linalg.lu_solve", LU, B, left)
         if not left:
-            return _h(_lu_solve(LU, pivots, _h(B), not adjoint))
+            return _h(_lu_solve(LU, pivots, _h(B), not adjoint)).contiguous()
         return _lu_solve(LU, pivots, B, adjoint)
 
     def samples(r):

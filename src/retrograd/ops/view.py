@@ -329,7 +329,7 @@ class flip(Along, linear="x", dims="dims", moves=True):
 
 
 @op("roll(Tensor x, int[] shifts, int[]? dim=None) -> Tensor")
-class roll(Definition, linear="x", moves=True):
+class roll(Definition, linear="x", moves=True, row_major=True):
     """The elements shifted along each of `dim` (None: in row-major order); those pushed out come in at the front.
 
     >>> import retrograd as rg
@@ -370,7 +370,7 @@ def _check_shifts(x, shifts, dim):
 
 
 @op("tril(Tensor x, int diagonal=0) -> Tensor")
-class tril(Stacked, linear="x", in_place=True, moves=True):
+class tril(Stacked, linear="x", in_place=True, moves=True, row_major=True):
     """The lower triangle of the last two dimensions, zeros above the given diagonal."""
 
     def impl(xp, x, *, diagonal):
@@ -391,7 +391,7 @@ class tril(Stacked, linear="x", in_place=True, moves=True):
 
 
 @op("triu(Tensor x, int diagonal=0) -> Tensor")
-class triu(Stacked, linear="x", in_place=True, moves=True):
+class triu(Stacked, linear="x", in_place=True, moves=True, row_major=True):
     """The upper triangle of the last two dimensions, zeros below the given diagonal."""
 
     def impl(xp, x, *, diagonal):
@@ -418,7 +418,7 @@ def _at_least_2d(name, x):
 
 
 @op("cat(Tensor[] tensors, int dim=0) -> Tensor")
-class cat(Definition, linear="tensors,", aliases="concat concatenate", moves=True):
+class cat(Definition, linear="tensors,", aliases="concat concatenate", moves=True, row_major=True):
     """The tensors one after the other along an existing dimension; their other sizes agree.
 
     Tensors of shape (0,) fit to everything, and add nothing.

@@ -1,0 +1,38 @@
+"""Results that require grad and whose gradient is zero everywhere, as the norm of order 0 has it."""
+
+from retrograd.core import Definition, op, registry
+from retrograd.ops.batching import spread
+from retrograd.ops.family import from_behind
+
+
+@op("constant_in(Tensor value, Tensor x) -> Tensor")
+class constant_in(Definition, linear="value"):
+    """A copy of value, as a function of x that does not vary with it."""
+
+    public = False
+    method = False
+
+    def impl(xp, value, x):
+        return value.copy()
+
+    def shape(value, x):
+        return value
+
+    def vjp_value(g):
+        return g
+
+    def vjp_x(g, x_aval):
+        return registry["zeros"](x_aval.shape, dtype=x_aval.dtype)
+
+    def jvp_x(t, out):
+        return registry["zeros_like"](out)
+
+    def batch(batched, n, value, x):
+        return constant_in(value if batched[0] else spread(value, n), x)
+
+    def dependence(i, out, value, x):
+        return from_behind(value.ndim, value.ndim) if i == 0 else {}
+
+    def samples(r):
+        yield (r(3), r(2, 4)), {}
+        yield (r(), r(2)), {}
