@@ -703,6 +703,9 @@ def feature_dropout(x: _Operand, p: _float, train: _bool) -> Tensor:
 def feature_dropout_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`feature_dropout`, written into the tensor; returns it."""
 
+def fill(x: _Operand, value: _Operand) -> Tensor:
+    """A number, or a tensor without dimensions, in the shape and dtype of x."""
+
 def fill_(x: Any, value: Any) -> Tensor:
     """Write one value everywhere; returns x."""
 
@@ -734,7 +737,7 @@ def floor_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`floor`, written into the tensor; returns it."""
 
 def floor_divide(a: _Operand, b: _Operand) -> Tensor:
-    """The quotient rounded down; it has no derivative.  ZeroDivisionError if an integer is divided by 0."""
+    """The quotient rounded down; its derivative is 0.  ZeroDivisionError if an integer is divided by 0."""
 
 def fmax(a: _Operand, b: _Operand) -> Tensor:
     """The larger of the two, the other where one is NaN; of equals, a has the gradient."""

@@ -1,6 +1,7 @@
 """Making tensors: of one value, in steps, like others."""
 
 import inspect
+import math
 
 from retrograd.core import Aval, Definition, Tensor, call, op, registry
 from retrograd.core import dtype as dtypes
@@ -160,11 +161,11 @@ class _arange(Factory):
     """Numbers from start, up to but not including end, in steps."""
 
     def impl(xp, *, start, end, step, dtype):
-        _check_steps(start, end, step)
+        start, end, step = _steps(start, end, step, dtype)
         return xp.arange(start, end, step, _step_dtype((start, end, step), dtype))
 
     def shape(*, start, end, step, dtype):
-        _check_steps(start, end, step)
+        start, end, step = _steps(start, end, step, dtype)
         return Aval((max(0, -int(-(end - start) // step)),), _step_dtype((start, end, step), dtype))
 
     def samples(r):
@@ -173,11 +174,21 @@ class _arange(Factory):
 
     def errors(r):
         yield (), {"start": 0, "end": 5, "step": -1}, ValueError, "no steps"
+        yield (), {"start": 0, "end": 5, "step": 0.5, "dtype": "int64"}, ValueError, "no steps of 0"
 
 
-def _check_steps(start, end, step):
+def _steps(start, end, step, dtype):
+    """Return start, end and step in the kind of dtype; a ValueError unless the steps lead to the end."""
+    start, end, step = _whole(dtype, start, end, step)
     if step == 0 or (end - start) / step < 0:
         raise ValueError(f"arange: no steps of {step} lead from {start} to {end}")
+    return start, end, step
+
+
+def _whole(dtype, *numbers):
+    """Return numbers cut off towards 0 if the dtype is an integer one, as PyTorch does before it counts steps."""
+    whole = dtype is not None and dtype.kind in "iu"
+    return tuple([math.trunc(n) if whole and isinstance(n, float) else n for n in numbers])
 
 
 def _step_dtype(numbers, dtype):
@@ -189,7 +200,7 @@ class _linspace(Factory):
     """`steps` numbers at equal distances from start to end, both included; integers are cut off towards 0."""
 
     def impl(xp, *, start, end, steps, dtype):
-        return xp.linspace(start, end, steps).astype(_float(dtype, start, end))
+        return xp.linspace(*_whole(dtype, start, end), steps).astype(_float(dtype, start, end))
 
     def shape(*, start, end, steps, dtype):
         return _steps_aval("linspace", steps, _float(dtype, start, end))
@@ -197,6 +208,7 @@ class _linspace(Factory):
     def samples(r):
         yield (), {"start": -1, "end": 1, "steps": 5}
         yield (), {"start": 0, "end": -10, "steps": 4, "dtype": "int64"}
+        yield (), {"start": 4.3, "end": -3, "steps": 9, "dtype": "int64"}
 
     def errors(r):
         yield (), {"start": 0, "end": 1, "steps": -1}, ValueError, "linspace: steps must not be negative, got -1"
@@ -207,7 +219,8 @@ class _logspace(Factory):
     """`steps` powers of the base, whose exponents are at equal distances from start to end."""
 
     def impl(xp, *, start, end, steps, base, dtype):
-        return xp.power(base, xp.linspace(start, end, steps)).astype(_float(dtype, start, end, base))
+        exponents = xp.linspace(*_whole(dtype, start, end), steps)
+        return xp.power(base, exponents).astype(_float(dtype, start, end, base))
 
     def shape(*, start, end, steps, base, dtype):
         return _steps_aval("logspace", steps, _float(dtype, start, end, base))

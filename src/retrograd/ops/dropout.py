@@ -91,7 +91,8 @@ class feature_dropout(Composite, in_place=True, method=False):
     """Each channel of x (n, channels, ...) 0 with probability p, else divided by 1 - p; x itself when not training."""
 
     def compose(x, *, p, train):
-        return _dropped("feature_dropout", x, p, train, _features("feature_dropout", x))
+        shape = _features("feature_dropout", x) if train and 0 < p < 1 else x.shape
+        return _dropped("feature_dropout", x, p, train, shape)
 
     samples = _sure("train", 3, 4, 2)
 
@@ -193,7 +194,7 @@ class feature_alpha_dropout(
     """`alpha_dropout` of whole channels of x (n, channels, ...)."""
 
     def compose(x, *, p, training):
-        shape = _features("feature_alpha_dropout", x)
+        shape = _features("feature_alpha_dropout", x) if training and 0 < p < 1 else x.shape
         return _alpha_dropped("feature_alpha_dropout", x, p, training, shape)
 
     samples = _sure("training", 3, 4, 2)

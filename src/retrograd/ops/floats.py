@@ -189,7 +189,7 @@ class lerp(Pointwise):
 
 
 @op("float_power(Tensor x, Tensor exponent) -> Tensor")
-class float_power(Composite):
+class float_power(Composite, in_place=True):
     """x to the power exponent in double precision, whatever the operands' dtypes."""
 
     def compose(x, exponent):

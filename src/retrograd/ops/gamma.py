@@ -5,6 +5,7 @@ import math
 from retrograd.core import Tensor, op, xp
 from retrograd.ops.create import arange
 from retrograd.ops.family import Composite
+from retrograd.ops.mutate import written
 from retrograd.ops.pointwise import POSITIVE, exp, log1p
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.special import PROBABILITIES, Special, special, xlogy
@@ -62,7 +63,12 @@ def _polygamma(x, n) -> Tensor:
     return polygamma(n, x)
 
 
-Tensor.polygamma = _polygamma
+def _polygamma_in_place(x, n) -> Tensor:
+    """Write the derivative of digamma of order n into the tensor, and return it."""
+    return written(polygamma, x, (), {"n": n})
+
+
+Tensor.polygamma, Tensor.polygamma_ = _polygamma, _polygamma_in_place
 
 
 @op("mvlgamma(Tensor x, int p) -> Tensor")

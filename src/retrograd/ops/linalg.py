@@ -355,7 +355,12 @@ class outer(Composite, aliases="ger linalg.outer"):
 
 
 def plus_product(x, product, beta, alpha):
-    """beta * x + alpha * product; with beta 0 x does not matter, even where it is NaN."""
+    """beta * x + alpha * product; with beta 0 x does not matter, even where it is NaN.
+
+    The dtype stays: of integers, beta and alpha count without their fractions, as in PyTorch.
+    """
+    if x.dtype.kind in "iu" and product.dtype.kind in "iu":
+        beta, alpha = math.trunc(beta), math.trunc(alpha)
     product = product if alpha == 1 else alpha * product
     if beta == 0:
         return product

@@ -6,10 +6,11 @@ import warnings
 from retrograd.core import op, xp
 from retrograd.core.source import user_frame
 from retrograd.ops.activation import logsigmoid
-from retrograd.ops.family import Composite, Pointwise, pointwise
+from retrograd.ops.family import Composite, Pointwise, broadcast_shapes, pointwise
 from retrograd.ops.pointwise import abs, clamp, exp, isinf, log, logical_and, lt, square, to, where
 from retrograd.ops.reduce import mean
 from retrograd.ops.reduce import sum as sum_over
+from retrograd.ops.view import expand
 
 
 def _itself(loss):
@@ -24,6 +25,18 @@ def reduction_named(name, reduction):
     if reduction not in REDUCTIONS:
         raise ValueError(f"{name}: reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
     return REDUCTIONS[reduction]
+
+
+def broadcast_pair(name, x, target):
+    """Return input and target in one shape; a warning if they had different ones.
+
+    An expanded tensor without dimensions takes part in promotion as any other.
+    """
+    warn_of_broadcast(name, x, target)
+    if not hasattr(target, "shape") or x.shape == target.shape:
+        return x, target
+    shape = broadcast_shapes(name, (x.shape, target.shape))
+    return expand(x, shape), expand(target, shape)
 
 
 def warn_of_broadcast(name, x, target):
@@ -83,7 +96,7 @@ share_grad = pointwise("share_grad(Tensor t, Tensor weight) -> Tensor", xp.quoti
 def _of_differences(name, loss, x, target, weight, reduction):
     """loss(x - target), times weight, reduced; the mean is a weighted one."""
     finish = reduction_named(name, reduction)
-    warn_of_broadcast(name, x, target)
+    x, target = broadcast_pair(name, x, target)
     out = _weighed(name, loss(x - target), weight, x)
     return finish(out) if weight is None or reduction != "mean" else weighted_mean(out, weight)
 
@@ -144,7 +157,7 @@ class smooth_l1_loss(Composite, aliases="nn.functional.smooth_l1_loss"):
         finish = reduction_named("smooth_l1_loss", reduction)
         if beta < 0:
             raise ValueError(f"smooth_l1_loss: beta must be at least 0, got {beta}")
-        warn_of_broadcast("smooth_l1_loss", x, target)
+        x, target = broadcast_pair("smooth_l1_loss", x, target)
         difference = x - target
         d = abs(difference)
         return finish(d if beta == 0 else where(lt(d, beta), square(difference) * (0.5 / beta), d - 0.5 * beta))
@@ -172,7 +185,7 @@ class huber_loss(Composite, aliases="nn.functional.huber_loss"):
         finish = reduction_named("huber_loss", reduction)
         if delta <= 0:
             raise ValueError(f"huber_loss: delta must be more than 0, got {delta}")
-        warn_of_broadcast("huber_loss", x, target)
+        x, target = broadcast_pair("huber_loss", x, target)
         difference = x - target
         d = abs(difference)
         loss = where(lt(d, delta), 0.5 * square(difference), delta * (d - 0.5 * delta))

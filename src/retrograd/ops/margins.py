@@ -8,7 +8,7 @@ from retrograd.core import op, registry
 from retrograd.ops.activation import logsigmoid
 from retrograd.ops.create import tensor
 from retrograd.ops.embedding import lookup
-from retrograd.ops.family import Composite, Pointwise
+from retrograd.ops.family import Composite, Pointwise, numel
 from retrograd.ops.index import T, getitem, select
 from retrograd.ops.losses import reduction_named
 from retrograd.ops.nn import log_softmax
@@ -145,6 +145,8 @@ class multi_margin_loss(Composite, home="nn.functional"):
 
     def compose(x, target, weight, *, p, margin, reduction):
         finish = reduction_named("multi_margin_loss", reduction)
+        if x.ndim < 2 and numel(target.shape) == 1:  # one sample; without dimensions, of one class
+            x, target = reshape(x, (-1,)), reshape(target, ())
         _check_multi_margin(x, target, weight, p)
         classes = x.shape[-1]
         chosen = eq(one_hot(target, classes), 1)
@@ -185,6 +187,8 @@ class multilabel_margin_loss(Composite, home="nn.functional"):
 
     def compose(x, target, *, reduction):
         finish = reduction_named("multilabel_margin_loss", reduction)
+        if x.ndim == 0 and target.ndim == 0:
+            x, target = reshape(x, (1,)), reshape(target, (1,))
         if x.ndim not in (1, 2) or target.shape != x.shape:
             raise ValueError(
                 f"multilabel_margin_loss: input {x.shape} and target {target.shape} must agree, with 1 or 2 dimensions"

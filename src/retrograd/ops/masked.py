@@ -35,6 +35,26 @@ def scalar_like(name, value, x):
     return cast_to(value, x.dtype)
 
 
+@op("fill(Tensor x, Tensor value) -> Tensor")
+class fill(Composite, method=False):
+    """A number, or a tensor without dimensions, in the shape and dtype of x.
+
+    >>> import retrograd as rg
+    >>> rg.fill(rg.zeros(3), 2.5).tolist()
+    [2.5, 2.5, 2.5]
+    """
+
+    def compose(x, value):
+        return choose(registry["ones_like"](x, dtype=dtypes.bool_), scalar_like("fill", value, x), x)
+
+    def samples(r):
+        yield (r(3, 4), 2.5), {}
+        yield (r(3), r()), {}
+
+    def errors(r):
+        yield (r(3), r(2)), {}, ValueError, r"fill: the value must be a number"
+
+
 @op("masked_fill(Tensor x, Tensor mask, Tensor value) -> Tensor")
 class masked_fill(Composite, in_place=True):
     """`value`, a number or a tensor without dimensions, where the mask is true, x elsewhere; the two broadcast.

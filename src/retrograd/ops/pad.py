@@ -74,7 +74,7 @@ class pad(Composite, home="nn.functional", method=False):
             margins("pad", pad, x.shape)
             return constant_pad_nd(x, pad, 0 if value is None else value)
         _check_mode(mode, value)
-        if any(p < 0 for p in pad):
+        if any(p < 0 for p in pad) and mode != "replicate":  # which repeats the last element even if that is cut off
             margins("pad", pad, x.shape)
             x, pad = constant_pad_nd(x, tuple(min(p, 0) for p in pad)), tuple(max(p, 0) for p in pad)
         pairs = margins("pad", pad, x.shape)
@@ -90,6 +90,7 @@ class pad(Composite, home="nn.functional", method=False):
         yield (r(2, 3),), {"pad": (1, -1, 0, 2), "value": 1.5}
         yield (r(1, 2, 3, 4),), {"pad": (2, 1, 1, 2), "mode": "reflect"}
         yield (r(2, 3, 4),), {"pad": (1, 3), "mode": "replicate"}
+        yield (r(2, 3, 4),), {"pad": (-4, 6, 2, -1), "mode": "replicate"}
         yield (r(1, 2, 3, 4),), {"pad": (1, -1, 3, 0), "mode": "circular"}
 
     def errors(r):

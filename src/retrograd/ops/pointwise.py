@@ -64,8 +64,9 @@ neg = pointwise("neg(Tensor x) -> Tensor", xp.negative,
     "Elementwise negation.",
     vjp=lambda g: -g, linear="x", aliases="negative")  # fmt: skip
 floor_divide = pointwise("floor_divide(Tensor a, Tensor b) -> Tensor", xp.floor_divide,
-    "The quotient rounded down; it has no derivative.  ZeroDivisionError if an integer is divided by 0.",
-    differentiable=False, domain=(0.5, 5.0))  # fmt: skip
+    "The quotient rounded down; its derivative is 0.  ZeroDivisionError if an integer is divided by 0.",
+    vjp_a=lambda g: g * 0, vjp_b=lambda g: g * 0,
+    domain=(0.5, 5.0))  # fmt: skip
 remainder = pointwise("remainder(Tensor a, Tensor b) -> Tensor", xp.remainder,
     "a - floor(a / b) * b: what is left, with the sign of b.  ZeroDivisionError if an integer is divided by 0.",
     vjp_a=lambda g: g, vjp_b=lambda g, a, b: -g * floor_divide(a, b),

@@ -383,6 +383,7 @@ class gradient(Composite):
         dims = canonical_dims("gradient", dim, x.ndim)
         if edge_order not in (1, 2):
             raise ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order}")
+        spacing = 1 if spacing is None else spacing
         if isinstance(spacing, Tensor) or not isinstance(spacing, (list, tuple)):
             spacing = [spacing] * len(dims)
         if len(spacing) != len(dims):
@@ -393,6 +394,7 @@ class gradient(Composite):
         yield (r(5),), {"spacing": 0.5}
         yield (r(3, 4),), {"edge_order": 2}
         yield (r(3, 4),), {"spacing": [2.0], "dim": 1}
+        yield (r(3, 4),), {"spacing": None}
         yield (r(4, 3),), {"spacing": [tensor([0.0, 1.0, 3.0, 3.5])], "dim": 0, "edge_order": 2}
 
     def errors(r):

@@ -15,7 +15,7 @@ from retrograd.ops.functions import function
 from retrograd.ops.index import T, check_places, index_put_sum, indexed_shape, static_index
 from retrograd.ops.masked import scalar_like
 from retrograd.ops.mutate import index_put, write_into
-from retrograd.ops.places import check_along, check_slices, gather, index_sum, scatter_sum
+from retrograd.ops.places import check_along, check_slices, gather, index_sum, one_slice, scatter_sum
 from retrograd.ops.pointwise import eq, isnan, logical_or, where
 from retrograd.ops.view import cat, expand, flip, narrow, reshape
 
@@ -358,13 +358,16 @@ class index_add(Composite, in_place=True):
     """
 
     def compose(x, index, source, *, dim, alpha):
-        at = _check_source("index_add", x, index, source, dim)
+        slices, source = one_slice(x), one_slice(source)
+        at = _check_source("index_add", slices, index, source, dim)
         source = source if alpha == 1 else cast_to(source * alpha, x.dtype)
-        return x + index_sum(source, index, dim=at, size=x.shape[at])
+        added = index_sum(source, index, dim=at, size=slices.shape[at])
+        return x + (added if x.ndim else reshape(added, ()))
 
     def samples(r):
         yield (r(3, 4), r.ints(4, (2,)), r(3, 2)), {"dim": 1}
         yield (r(3, 4), r.ints(3, (5,)), r(5, 4)), {"dim": 0, "alpha": -0.5}
+        yield (r(), as_tensor([0]), r()), {"dim": 0}
 
     def errors(r):
         yield (r(3, 4), r.ints(3, (2,)), r(2, 1)), {"dim": 0}, ValueError, r"index_add: source must have shape \(2, 4\)"
@@ -376,10 +379,13 @@ class index_copy(Composite, in_place=True):
     """x with the slices of source in the places along `dim` that a 1-d integer tensor names, each once."""
 
     def compose(x, index, source, *, dim):
-        at = _check_source("index_copy", x, index, source, dim)
-        return index_put(x, source, [reshape(index, (-1,))], spec=(*(slice(None),) * at, T))
+        slices, source = one_slice(x), one_slice(source)
+        at = _check_source("index_copy", slices, index, source, dim)
+        out = index_put(slices, source, [reshape(index, (-1,))], spec=(*(slice(None),) * at, T))
+        return out if x.ndim else reshape(out, ())
 
     def samples(r):
+        yield (r(), as_tensor([0]), r()), {"dim": 0}
         yield (r(3, 4), as_tensor([3, 0]), r(3, 2)), {"dim": 1}
         yield (r(3), as_tensor([1]), r(1)), {"dim": 0}
 
@@ -417,12 +423,15 @@ class index_reduce(Composite, in_place=True):
     """
 
     def compose(x, index, source, *, dim, reduce, include_self):
-        at = _check_source("index_reduce", x, index, source, dim)
-        index = expand(reshape(index, (-1, *(1,) * (x.ndim - at - 1))), source.shape)
+        slices, source = one_slice(x), one_slice(source)
+        at = _check_source("index_reduce", slices, index, source, dim)
+        index = expand(reshape(index, (-1, *(1,) * (slices.ndim - at - 1))), source.shape)
         known = {word: merge for word, merge in _MERGING.items() if word != "sum"}
-        return _among(known, "index_reduce", reduce)(x, index, source, at, include_self)
+        out = _among(known, "index_reduce", reduce)(slices, index, source, at, include_self)
+        return out if x.ndim else reshape(out, ())
 
     def samples(r):
+        yield (r(), as_tensor([0]), r()), {"dim": 0, "reduce": "prod"}
         for reduce in ("prod", "mean", "amax", "amin"):
             yield (r(3, 4), r.ints(3, (5,)), r(5, 4)), {"dim": 0, "reduce": reduce}
         yield (r(2, 4), as_tensor([1, 1, 0]), r(2, 3)), {"dim": -1, "reduce": "amax", "include_self": False}

@@ -449,6 +449,8 @@ def _covariances(name, x, fweights, aweights, correction):
     if x.ndim > 2:
         raise ValueError(f"{name}: expected at most 2 dimensions, got {x.ndim}")
     rows = cast_to(x if x.ndim == 2 else reshape(x, (1, -1)), dtypes.float_of(x.dtype))
+    if aweights is not None:
+        rows = cast_to(rows, dtypes.promote(rows.dtype, dtypes.float_of(aweights.dtype)))
     fweights, aweights = _checked_weights(name, rows, fweights, aweights)
     weights = fweights if aweights is None else aweights if fweights is None else fweights * aweights
     if weights is None:

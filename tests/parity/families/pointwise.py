@@ -30,3 +30,6 @@ KNOWN = {
         "special",
     ): "PyTorch divides first, which overflows for the smallest divisors; the remainder does not",
 }
+
+# PyTorch has no derivative, and refuses backward.
+NO_GRADIENT = {"floor_divide": ("a", "b")}
