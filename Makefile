@@ -10,7 +10,7 @@ COMPILED := build/compiled
 # Whoever wants no bytecode gets it all the same here: without it each of many processes compiles every module again.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -m pytest -n 2 --dist worksteal
 
-.PHONY: help demo first-run test build env lint format types docs bench parity array-api sanitize vectors mutations recovery killing damage cluster stubs clean
+.PHONY: help demo first-run test build env lint format types docs bench parity fuzz array-api sanitize vectors mutations recovery killing damage cluster stubs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -55,7 +55,11 @@ bench-%: $(PEERS)/peers.stamp $(COMPILED)
 	$(PEERS)/bin/python benchmarks/$*.py $(ARGS)
 
 parity: $(PEERS)/peers.stamp $(COMPILED)
-	OMP_NUM_THREADS=1 $(PEERS)/bin/python -m pytest tests/parity $(ARGS)
+	OMP_NUM_THREADS=1 $(PEERS)/bin/python -m pytest -n 2 --dist worksteal tests/parity $(ARGS)
+
+# Random programs in both libraries; ARGS="--seconds 3600 --seed 7" for longer, and for programs of one's own.
+fuzz: $(PEERS)/peers.stamp $(COMPILED)
+	OMP_NUM_THREADS=1 $(PEERS)/bin/python -m tests.parity.fuzz $(ARGS)
 
 # The array API standard: 200 random calls of each function.
 array-api: $(VENV)/test.stamp $(COMPILED)

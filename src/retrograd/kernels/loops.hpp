@@ -70,7 +70,7 @@ bool released(F work) {
 template <int operands>
 bool ahead(char** args, npy_intp n, const npy_intp* steps) {
     constexpr int out = operands - 1;
-    const auto range = [=](int k) { return std::minmax(args[k], args[k] + (n - 1) * steps[k]); };
+    const auto range = [=](int k) { return std::minmax({args[k], args[k] + (n - 1) * steps[k]}); };
     const auto [first, last] = range(out);
     for (int k = 0; k < out; k++) {
         if (args[k] == args[out] && steps[k] == steps[out]) continue;

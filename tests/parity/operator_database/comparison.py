@@ -1,0 +1,327 @@
+"""One sample input through both libraries: in which aspects the results differ."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+import retrograd as rg
+
+from .conversion import UNAVAILABLE_DTYPES, Converter, UnavailableError, member, rebind
+from .entries import DTYPES, FREE_SIGNS, RANDOM, counterpart, entries
+from .sides import (
+    Side,
+    array,
+    attempt,
+    batch,
+    difference_quotients,
+    flat,
+    gradients,
+    in_place,
+    inner_products,
+    into,
+    name_of,
+    only_tensors,
+    tangents,
+    unchanged,
+    widened,
+)
+
+ASPECTS = (
+    "error", "value", "dtype", "shape", "contiguity", "aliasing", "requires_grad", "gradient", "second gradient",
+    "jvp", "vmap", "inplace", "out",
+)  # fmt: skip
+REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, OverflowError)
+SLOPE = 1e-6  # of a difference quotient in double precision
+TOLERANCE = {"float64": 1e-9, "complex128": 1e-9, "float32": 1e-4, "complex64": 1e-4, "float16": 1e-2}
+
+
+@dataclass
+class Report:
+    """What a sample showed: the aspects that were compared, and what differs in which of them.
+
+    `closer` has the aspects in which PyTorch's numbers, of half or single precision, are further than ours from what
+    PyTorch computes in double precision.
+    """
+
+    tried: list[str] = field(default_factory=list)
+    closer: list[str] = field(default_factory=list)
+    differences: dict[str, str] = field(default_factory=dict)
+
+    def check(self, aspect: str, compare: Callable[[], str | None]) -> None:
+        """Note whether an aspect differs; an exception is a difference too."""
+        self.tried.append(aspect)
+        try:
+            message = compare()
+        except Exception as error:
+            message = f"{type(error).__name__}: {error}"
+        if message is not None:
+            self.differences[aspect] = message[:300]
+
+
+class Comparison:
+    """One sample of one entry in both libraries, and in PyTorch in double precision."""
+
+    def __init__(self, name: str, entry: Any, sample: Any) -> None:
+        wrapper, process = entry.gradcheck_wrapper, sample.output_process_fn_grad or unchanged
+        self.name, self.entry, self.report = name, entry, Report()
+        self.random = name in RANDOM or sample.kwargs.get("dropout_p", 0.0) > 0.0
+        self.theirs = Side(torch, entry.op, sample, wrapper, process, unchanged)
+        self.ours = Side(rg, counterpart(entry), sample, rebind(wrapper), rebind(process), Converter().convert)
+        self.wide = lambda: Side(torch, entry.op, sample, wrapper, process, widened)
+        self.tolerance = max([TOLERANCE.get(name_of(t.dtype), 0.0) for t in self.theirs.tensors], default=0.0)
+
+    def run(self) -> Report:
+        """Compare every aspect that applies."""
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            self.results()
+            if self.report.tried != ["error"] and not self.report.differences.keys() & {"value", "shape"}:
+                self.derivatives()
+                self.batches()
+                self.writes()
+        return self.report
+
+    def numbers(self, aspect: str, theirs: list, ours: Callable[[], list], again: Callable[[Side], list]) -> None:
+        """Compare tensors; what differs in low precision is compared with PyTorch's result in double precision."""
+
+        def compare() -> str | None:
+            found = ours()
+            tolerance = self.tolerance * (10 if aspect in ("gradient", "second gradient", "jvp") else 1)
+            message = far_apart(theirs, found, tolerance)
+            if message is None or not self.low_precision(theirs):
+                return message
+            truth, refused = attempt(lambda: again(self.wide()))
+            if refused is not None or far_apart(truth, found, tolerance, overflow=True):
+                return message
+            self.report.closer.append(aspect)
+            return None
+
+        self.report.check(aspect, compare)
+
+    def slopes(self, aspect: str, theirs: list, ours: Callable[[], list], again: Callable, along: Callable) -> None:
+        """Compare derivatives; those that differ are compared with difference quotients of PyTorch's function."""
+        self.numbers(aspect, theirs, ours, again)
+        if aspect in self.report.differences:
+            wide = self.wide()
+            truth, refused = attempt(lambda: along(wide, difference_quotients(wide)))
+            own, refusal = attempt(lambda: along(self.ours, ours()))
+            if refused or refusal:
+                return
+            allowed = max(SLOPE, 10 * self.tolerance)
+            if not far_apart(truth, own, allowed) and far_apart(truth, along(wide, theirs), allowed):
+                del self.report.differences[aspect]
+                self.report.closer.append(aspect)
+
+    def low_precision(self, theirs: list) -> bool:
+        """Whether an operand or a result has less than double precision."""
+        tensors = [*self.theirs.tensors, *(t for t in theirs if t is not None)]
+        return any(name_of(t.dtype) in ("float16", "float32", "complex64") for t in tensors)
+
+    # ------------------------------------------------------------------------------------------------ results
+
+    def results(self) -> None:
+        """Compare errors, values and what else is known of the results."""
+        expected, refused = attempt(self.theirs)
+        if any(isinstance(v, torch.Tensor) and v.dtype in UNAVAILABLE_DTYPES for v in flat(expected)):
+            raise UnavailableError("a result of a dtype that NumPy lacks")
+        found, refusal = attempt(self.ours)
+        self.report.check("error", lambda: differing_errors(refused, refusal))
+        if refused or refusal:
+            return
+        theirs, ours = flat(expected), flat(found)
+        self.report.check("shape", lambda: differing_kinds(theirs, ours))
+        if "shape" in self.report.differences:
+            return
+        pairs = [(a, b) for a, b in zip(theirs, ours, strict=True) if isinstance(a, torch.Tensor)]
+        self.report.check("shape", lambda: first_difference(pairs, lambda t: tuple(t.shape)))
+        self.report.check("dtype", lambda: first_difference(pairs, lambda t: name_of(t.dtype)))
+        self.report.check("requires_grad", lambda: first_difference(pairs, lambda t: bool(t.requires_grad)))
+        self.report.check("aliasing", lambda: different_aliasing(pairs, self.theirs.tensors, self.ours.tensors))
+        if "shape" not in self.report.differences:
+            self.report.check("contiguity", lambda: lost_contiguity(pairs))
+            self.values(expected, found)
+
+    def values(self, expected: Any, found: Any) -> None:
+        """Compare the values, where they are defined."""
+        if self.random:
+            return
+        if self.name in FREE_SIGNS:
+            theirs = self.theirs.defined(expected)
+            self.numbers("value", theirs, lambda: self.ours.defined(found), lambda side: side.defined(side()))
+            return
+        pairs = zip(flat(expected), flat(found), strict=True)
+        others = [(a, b) for a, b in pairs if not isinstance(a, torch.Tensor) and not equal(a, b)]
+        if others:
+            self.report.check("value", lambda: f"{others[0][0]!r}, ours {others[0][1]!r}")
+            return
+        theirs = list(only_tensors(expected))
+        self.numbers("value", theirs, lambda: list(only_tensors(found)), lambda side: list(only_tensors(side())))
+
+    # -------------------------------------------------------------------------------------------- derivatives
+
+    def derivatives(self) -> None:
+        """Compare first and second gradients and the derivative along a direction."""
+        if self.random or not self.theirs.leaves:
+            return
+        (first, second), refused = _pair(attempt(lambda: gradients(self.theirs)))
+        if refused is None and any(g is not None for g in first):
+            (own_first, own_second), refusal = _pair(attempt(lambda: gradients(self.ours)))
+            if refusal is not None:
+                self.report.check("gradient", lambda: f"ours raises {type(refusal).__name__}: {refusal}")
+            else:
+                again = lambda side: gradients(side)[0]  # noqa: E731
+                self.slopes("gradient", first, lambda: own_first, again, inner_products)
+                if second is not None and any(g is not None and g.numel() for g in second):
+                    self.numbers(
+                        "second gradient", second, lambda: present(own_second), lambda side: present(gradients(side)[1])
+                    )
+        along, refused = attempt(lambda: tangents(self.theirs))
+        if refused is None:
+            self.slopes("jvp", along, lambda: tangents(self.ours), tangents, lambda side, found: found)
+
+    # ------------------------------------------------------------------------------------- batches and writes
+
+    def batches(self) -> None:
+        """Compare `vmap` over two equal examples, stacked along the first dimension, with PyTorch's."""
+        tensors = self.theirs.tensors
+        chosen = [i for i, t in enumerate(tensors) if t.is_floating_point() or t.is_complex()] or range(len(tensors))
+        if chosen and not self.random:
+            expected, refused = attempt(lambda: batch(self.theirs, list(chosen)))
+            if refused is None:
+                self.numbers(
+                    "vmap", expected, lambda: batch(self.ours, list(chosen)), lambda side: batch(side, list(chosen))
+                )
+
+    def writes(self) -> None:
+        """Compare the in-place variant and `out=`."""
+        theirs, ours, entry = self.theirs, self.ours, self.entry
+        if entry.inplace_variant is not None and theirs.tensors and theirs.args[0] is theirs.tensors[0]:
+            name = getattr(entry.inplace_variant, "__name__", None)
+            function = member(rg.Tensor, name) if name in dir(torch.Tensor) else rebind(entry.inplace_variant)
+            wanted, refused = attempt(lambda: in_place(theirs, entry.inplace_variant))
+            found, refusal = attempt(lambda: in_place(ours, function))
+            self.report.check("inplace", lambda: differing_errors(refused, refusal))
+            if refused is None and refusal is None and not self.random:
+                self.numbers("inplace", wanted, lambda: found, lambda side: in_place(side, entry.inplace_variant))
+        like, _ = attempt(theirs)
+        if entry.supports_out and isinstance(like, torch.Tensor) and not self.random:
+            wanted, refused = attempt(lambda: into(theirs, like))
+            if refused is None:
+                self.numbers("out", wanted, lambda: into(ours, like), lambda side: into(side, widened(like)))
+
+
+def _pair(outcome: tuple[Any, Exception | None]) -> tuple[tuple, Exception | None]:
+    found, refused = outcome
+    return (found or ([], None)), refused
+
+
+def present(gradients: list | None) -> list:
+    """Return the second gradients; an error if the first ones do not require grad."""
+    assert gradients is not None, "the first gradients do not require grad"
+    return gradients
+
+
+# ---------------------------------------------------------------------------------------------- what differs
+
+
+def differing_errors(theirs: Exception | None, ours: Exception | None) -> str | None:
+    """Say whether only one of both refuses, or ours does so with an internal error."""
+    if theirs is None and ours is not None:
+        return f"ours raises {type(ours).__name__}: {ours}"
+    if theirs is not None and ours is None:
+        return f"PyTorch raises {type(theirs).__name__}: {theirs}"
+    if ours is not None and not isinstance(ours, REFUSALS):
+        return f"an internal error, {type(ours).__name__}: {ours}"
+    return None
+
+
+def differing_kinds(theirs: list, ours: list) -> str | None:
+    """Say whether the results differ in number, or in which of them are tensors."""
+    kinds = [isinstance(v, torch.Tensor) for v in theirs], [isinstance(v, rg.Tensor) for v in ours]
+    return None if kinds[0] == kinds[1] else f"{len(theirs)} results {kinds[0]}, ours {len(ours)} {kinds[1]}"
+
+
+def equal(theirs: Any, ours: Any) -> bool:
+    """Whether two results that are not tensors mean the same."""
+    if isinstance(theirs, torch.dtype):
+        return name_of(theirs) == name_of(ours)
+    if isinstance(theirs, (float, complex)) and isinstance(ours, (float, complex)):
+        return bool(np.isclose(theirs, ours, rtol=1e-4, equal_nan=True))
+    return type(theirs) is type(ours) and theirs == ours
+
+
+def first_difference(pairs: list, of: Callable) -> str | None:
+    """Say the first pair of tensors of which something differs."""
+    return next((f"{of(a)}, ours {of(b)}" for a, b in pairs if of(a) != of(b)), None)
+
+
+def lost_contiguity(pairs: list) -> str | None:
+    """Say which result is contiguous in PyTorch only, so that `.view(-1)` works there and fails here."""
+    for theirs, ours in pairs:
+        if theirs.is_contiguous() and not ours.is_contiguous():
+            return f"shape {tuple(ours.shape)}: strides {theirs.stride()}, ours {ours.stride()}"
+    return None
+
+
+def different_aliasing(pairs: list, their_inputs: list, our_inputs: list) -> str | None:
+    """Say which result shares memory with an input in one library only."""
+    for i, (theirs, ours) in enumerate(pairs):
+        a = any(_shares(theirs, x) for x in their_inputs)
+        b = any(np.shares_memory(array(ours), array(x)) for x in our_inputs)
+        if theirs.numel() and a != b:
+            return f"result {i} {'shares' if a else 'does not share'} the memory of an input"
+    return None
+
+
+def _shares(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return b.numel() > 0 and a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+
+
+def far_apart(theirs: list, ours: list, tolerance: float, overflow: bool = False) -> str | None:
+    """Say the first pair of tensors whose values differ, relative to the largest value; None counts as zeros."""
+    if len(theirs) != len(ours):
+        return f"{len(theirs)} tensors, ours {len(ours)}"
+    for expected, found in zip(theirs, ours, strict=True):
+        if expected is None and found is None:
+            continue
+        a = array(expected) if expected is not None else np.zeros(tuple(found.shape))
+        b = array(found) if found is not None else np.zeros(a.shape)
+        if a.shape != b.shape:
+            return f"shape {a.shape}, ours {b.shape}"
+        if overflow and b.dtype.kind in "fc":
+            a = a.astype(b.dtype)
+        allowed = max(tolerance, TOLERANCE.get(str(a.dtype), 0.0))
+        if message := differing_values(a, b, allowed):
+            return message
+    return None
+
+
+def differing_values(a: np.ndarray, b: np.ndarray, tolerance: float) -> str | None:
+    """Say where two arrays differ by more than the tolerance; NaN equals NaN, infinities themselves."""
+    if a.dtype.kind not in "fc" and b.dtype.kind not in "fc":
+        same = a == b
+    else:
+        wide = complex if "c" in (a.dtype.kind, b.dtype.kind) else float
+        a, b = a.astype(wide), b.astype(wide)
+        finite = np.isfinite(a)
+        scale = max(1.0, float(np.abs(a[finite]).max(initial=0.0)))
+        same = (a == b) | (np.isnan(a) & np.isnan(b)) | (finite & (np.abs(a - b) <= tolerance * scale))
+    if np.all(same):
+        return None
+    index = tuple(int(i[0]) for i in np.nonzero(~np.atleast_1d(same)))
+    return f"at {index} of {a.shape}: {np.atleast_1d(a)[index]}, ours {np.atleast_1d(b)[index]}"
+
+
+def compare_samples(name: str, dtype: str) -> Iterator[tuple[int, Report]]:
+    """Yield the number and the report of every sample of an entry whose values NumPy's arrays can hold."""
+    entry = entries()[name]
+    theirs = DTYPES[dtype]
+    recorded = entry.supports_autograd and theirs in entry.supported_backward_dtypes("cpu")
+    for number, sample in enumerate(entry.sample_inputs("cpu", theirs, requires_grad=recorded)):
+        with suppress(UnavailableError):
+            yield number, Comparison(name, entry, sample).run()

@@ -1,0 +1,121 @@
+"""Conversion of PyTorch's sample inputs to ours: tensors with their strides, dtypes, containers, functions."""
+
+import types
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+import retrograd as rg
+
+UNAVAILABLE_DTYPES = (torch.bfloat16, torch.complex32)
+
+
+class UnavailableError(Exception):
+    """A value that NumPy's arrays cannot hold: bfloat16, a sparse or quantized tensor."""
+
+
+class Converter:
+    """Converts values; tensors over one storage become tensors over one array."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[int, np.ndarray] = {}
+        self._tensors: dict[int, rg.Tensor] = {}
+        self._alive: list[Any] = []  # ids stay unique while the objects live
+
+    def convert(self, value: Any) -> Any:
+        """Return our counterpart of a value."""
+        if isinstance(value, torch.Tensor):
+            return self._tensor(value)
+        if isinstance(value, torch.dtype):
+            return self._dtype(value)
+        if isinstance(value, torch.Size):
+            return tuple(value)
+        if isinstance(value, (tuple, list)) and type(value) in (tuple, list):
+            return type(value)(self.convert(v) for v in value)
+        if isinstance(value, dict):
+            return {k: self.convert(v) for k, v in value.items()}
+        if isinstance(value, slice):
+            return slice(*map(self.convert, (value.start, value.stop, value.step)))
+        if isinstance(value, torch.memory_format | torch.layout | torch.device):
+            return self._option(value)
+        if isinstance(value, types.FunctionType):
+            return rebind(value)
+        if isinstance(value, torch.nn.Module):
+            return getattr(rg.nn, type(value).__name__)()
+        if isinstance(value, torch.Generator):
+            return rg.Generator()
+        return value
+
+    def _option(self, value: Any) -> Any:
+        if isinstance(value, torch.device):
+            return rg.device(str(value))
+        found = getattr(rg, str(value).removeprefix("torch."), None)
+        if found is None:
+            raise UnavailableError(f"{value}")
+        return found
+
+    def _dtype(self, dtype: torch.dtype) -> np.dtype:
+        if dtype in UNAVAILABLE_DTYPES or not hasattr(np, str(dtype).removeprefix("torch.").replace("bool", "bool_")):
+            raise UnavailableError(f"{dtype}")
+        return np.dtype(str(dtype).removeprefix("torch."))
+
+    def _tensor(self, tensor: torch.Tensor) -> rg.Tensor:
+        if id(tensor) not in self._tensors:
+            self._alive.append(tensor)
+            if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_nested:
+                raise UnavailableError(f"{tensor.layout}")
+            made = rg.from_numpy(self._array(tensor.detach().resolve_conj().resolve_neg()))
+            self._tensors[id(tensor)] = made.requires_grad_() if tensor.requires_grad else made
+        return self._tensors[id(tensor)]
+
+    def _array(self, tensor: torch.Tensor) -> np.ndarray:
+        """Return a view, with the tensor's strides, of a copy of its storage."""
+        dtype, storage = self._dtype(tensor.dtype), tensor.untyped_storage()
+        self._alive.append(storage)
+        key = storage.data_ptr()
+        if key == 0 or tensor.numel() == 0:
+            return np.empty(tuple(tensor.shape), dtype)
+        if key not in self._arrays:
+            whole = torch.empty(0, dtype=torch.uint8).set_(storage)
+            self._arrays[key] = whole.numpy().copy()
+        elements = self._arrays[key][: self._arrays[key].size // dtype.itemsize * dtype.itemsize].view(dtype)
+        strides = [s * dtype.itemsize for s in tensor.stride()]
+        return np.lib.stride_tricks.as_strided(elements[tensor.storage_offset() :], tuple(tensor.shape), strides)
+
+
+def rebind(function: Callable) -> Callable:
+    """Return a Python function of PyTorch's tests with the name `torch` bound to retrograd."""
+    if isinstance(function, partial):
+        return partial(_same_path(function.func), *function.args, **function.keywords)
+    if not isinstance(function, types.FunctionType) or not function.__module__.startswith("torch.testing"):
+        return function
+    made = types.FunctionType(
+        function.__code__,
+        {**function.__globals__, "torch": rg},
+        function.__name__,
+        function.__defaults__,
+        tuple(types.CellType(_rebound(cell.cell_contents)) for cell in function.__closure__ or ()) or None,
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+def _rebound(value: Any) -> Any:
+    """Return what a closure holds, with functions rebound."""
+    return _same_path(value) if callable(value) and hasattr(value, "__qualname__") else value
+
+
+def _same_path(function: Callable) -> Callable:
+    """Return our function of the same path as one of PyTorch's; one of PyTorch's tests rebound."""
+    path = f"{function.__module__}.{function.__qualname__}".removeprefix("torch.")
+    return member(rg, path) or rebind(function)
+
+
+def member(root: Any, path: str) -> Any:
+    """Return the object at a dotted path below `root`; None without one."""
+    for name in path.split("."):
+        root = getattr(root, name, None)
+    return root

@@ -1,0 +1,85 @@
+"""The entries of PyTorch's operator database that have a counterpart here, and how both are called."""
+
+import dis
+import types
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+
+import retrograd as rg
+
+from .conversion import member, rebind
+
+DTYPES = {
+    "float64": torch.float64,
+    "float32": torch.float32,
+    "float16": torch.float16,
+    "complex128": torch.complex128,
+    "int64": torch.int64,
+}
+
+# Entries whose values are random numbers or memory as it was found: everything but values is compared.
+RANDOM = {
+    "bernoulli", "cauchy", "empty", "empty_like", "empty_strided", "exponential", "geometric", "log_normal",
+    "multinomial", "new_empty", "new_empty_strided", "nn.functional.alpha_dropout", "nn.functional.dropout",
+    "nn.functional.dropout2d", "nn.functional.dropout3d", "nn.functional.feature_alpha_dropout.with_train",
+    "nn.functional.rrelu", "normal", "normal.in_place", "normal.number_mean", "rand_like", "randint", "randint_like",
+    "randn", "randn_like", "resize_", "resize_as_", "uniform",
+}  # fmt: skip
+# Decompositions whose vectors are defined up to a sign or a phase: compared as PyTorch's gradient tests take them.
+FREE_SIGNS = {"linalg.eig", "linalg.eigh", "linalg.svd", "pca_lowrank", "svd", "svd_lowrank"}
+
+
+@cache
+def entries() -> dict[str, Any]:
+    """Return all entries of the database by their full name: `linalg.norm.subgradients_at_zero`."""
+    found: dict[str, Any] = {}
+    for entry in op_db:
+        name = entry.name + (f".{entry.variant_test_name}" if entry.variant_test_name else "")
+        while name in found:
+            name += "_"
+        found[name] = entry
+    return found
+
+
+def counterpart(entry: Any) -> Callable | None:
+    """Return our function for an entry; None if the one that PyTorch's entry calls does not exist here."""
+    if isinstance(entry.op, types.FunctionType) and entry.op.__module__.startswith("torch.testing"):
+        return rebind(entry.op) if _exists(entry) else None
+    paths = (entry.name, f"Tensor.{entry.name}", *(alias.name for alias in entry.aliases))
+    path = next((path for path in paths if callable(member(torch, path))), entry.name)
+    found = member(rg, path)
+    return found if callable(found) else None
+
+
+def _exists(entry: Any) -> bool:
+    """Whether the functions of `torch` that a function of PyTorch's tests calls exist here."""
+    return all(
+        member(rg, path) is not None for path in _paths(entry.op) if path != "ops" and member(torch, path) is not None
+    ) and (member(torch, entry.name) is None or member(rg, entry.name) is not None)
+
+
+def _paths(function: types.FunctionType) -> set[str]:
+    """Return the attributes that a function asks `torch` for: {"nn", "nn.functional", "nn.functional.relu"}."""
+    found, path = set(), None
+    for instruction in dis.get_instructions(function):
+        if instruction.opname == "LOAD_GLOBAL" and instruction.argval == "torch":
+            path = ""
+        elif path is not None and instruction.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            path = f"{path}.{instruction.argval}".lstrip(".")
+            found.add(path)
+        else:
+            path = None
+    return found
+
+
+def runs() -> Iterator[tuple[str, str]]:
+    """Yield every entry that has a counterpart with every dtype that PyTorch takes it in."""
+    for name, entry in entries().items():
+        if counterpart(entry) is not None:
+            for dtype, theirs in DTYPES.items():
+                if theirs in entry.dtypes:
+                    yield name, dtype
