@@ -189,3 +189,19 @@ def test_a_view_shares_memory_and_version_with_its_base():
     y.add_(1.0)
     with pytest.raises(RuntimeError, match="inplace operation"):
         z.sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda x: rg.atleast_1d(x, 3), "atleast_1d: expected a Tensor for 'tensors', got int"),
+        (lambda x: x.take("a"), "take: expected a Tensor for 'index', got str"),
+        (lambda x: rg.add(x, (1.0, 2.0)), "add: expected a Tensor, an array or a number, got tuple"),
+        (lambda x: rg.maximum(x, None), "maximum: expected a Tensor for 'b', got NoneType"),
+        (lambda x: x.reshape_as(2), "reshape_as: expected a Tensor, got int"),
+        (lambda x: rg.poisson(x, 3), "generator: expected a rg.Generator, got int"),
+    ],
+)
+def test_operands_that_are_no_tensors_are_named(call, said):
+    with pytest.raises(TypeError, match=said):
+        call(rg.ones(2))

@@ -8,6 +8,8 @@ import zipfile
 import numpy as np
 import pytest
 
+import retrograd as rg
+from retrograd.interop import pytorch_nested
 from retrograd.interop.plain_pickle import read
 from retrograd.interop.pytorch import load_file
 
@@ -196,6 +198,78 @@ def test_a_changed_or_cut_file_is_damaged(file):
         file.write_bytes(whole[:size])
         with pytest.raises(ValueError, match=r"a\.pt"):
             load_file(file)
+
+
+MARKED = {"retrograd.nested": 1, "values": rg.arange(3.0), "sizes": rg.tensor([[2], [1]]), "axis": 0, "lead": 0}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"values": 3},
+        {"sizes": [[2], [1]]},
+        {"sizes": rg.tensor([2, 1])},
+        {"sizes": rg.tensor([[2.0], [1.0]])},
+        {"sizes": rg.tensor([[2], [2]])},
+        {"sizes": rg.tensor([[-1], [4]])},
+        {"sizes": rg.tensor([[2**32, 2**32]])},
+        {"axis": 1},
+        {"axis": -1},
+        {"lead": 2},
+        {"lead": "0"},
+        {"more": 1},
+    ],
+    ids=str,
+)
+def test_a_nested_tensor_that_fits_nothing_is_damaged(wrong, file, monkeypatch):
+    monkeypatch.setattr(pytorch_nested, "_marked", lambda array: _call({**MARKED, **wrong}))
+    rg.save(rg.nested.nested_tensor([1.0, 2.0]), file)
+    with pytest.raises(ValueError, match="damaged"):
+        load_file(file)
+
+
+def _call(fields):
+    return "collections OrderedDict", (list(map(list, fields.items())),)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"offsets": rg.tensor([0, 9])},
+        {"offsets": rg.tensor([2, 0, 3])},
+        {"offsets": None},
+        {"lengths": rg.tensor([9, 9])},
+        {"_ragged_idx": 7},
+        {"_ragged_idx": "x"},
+        {"values": [1]},
+    ],
+    ids=str,
+)
+def test_a_jagged_tensor_that_fits_nothing_is_damaged(wrong, file, monkeypatch):
+    x = rg.nested.nested_tensor([[1.0, 2.0], [3.0]])
+    name, (made, kind, (fields,), state) = pytorch_nested.written(x)
+    monkeypatch.setattr(pytorch_nested, "_jagged", lambda array, _: (name, (made, kind, ({**fields, **wrong},), state)))
+    rg.save(x, file)
+    with pytest.raises(ValueError, match=r"a\.pt"):
+        load_file(file)
+
+
+def test_components_that_reach_beyond_the_buffer_are_damaged(file, monkeypatch):
+    x = rg.nested.nested_tensor([rg.ones(2, 3), rg.ones(1, 4)])
+    name, (flat, sizes, strides, offsets) = pytorch_nested.written(x)
+    for wrong in (
+        (flat, sizes * 2, strides, offsets),
+        (flat, sizes, strides * 3, offsets),
+        (flat, sizes, strides, offsets + 5),
+        (flat, sizes, strides, offsets - 1),
+        (flat, sizes * 2**20, strides * 0, offsets),
+        (flat, sizes[:1], strides, offsets),
+    ):
+        monkeypatch.setattr(pytorch_nested, "_strided", lambda parts, wrong=wrong: (name, wrong))
+        rg.save(x, file)
+        with pytest.raises(ValueError, match="damaged"):
+            load_file(file)
+        monkeypatch.undo()
 
 
 def test_a_file_that_is_not_there_is_said(file):

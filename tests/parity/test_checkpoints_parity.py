@@ -148,3 +148,46 @@ def test_bfloat16_of_safetensors_has_pytorchs_values(tmp_path):
     x = torch.randn(3, 5).to(torch.bfloat16)
     safetensors.save_file({"x": x}, tmp_path / "a.safetensors")
     assert np.array_equal(rg.load(tmp_path / "a.safetensors")["x"], x.float().numpy())
+
+
+# ---------------------------------------------------------------------------------------------------- nested tensors
+
+
+def components(m):
+    return [m.arange(6.0).reshape(2, 3), m.arange(3.0).reshape(1, 3)]
+
+
+NESTED = {
+    "jagged": lambda m: m.nested.nested_tensor(components(m), layout=m.jagged),
+    "transposed": lambda m: m.nested.nested_tensor(components(m), layout=m.jagged).transpose(1, 2),
+    "strided": lambda m: m.nested.nested_tensor([m.ones(2, 3), m.ones(1, 4)]),
+    "one ragged dimension of several": lambda m: m.nested.nested_tensor(components(m)),
+    "holes": lambda m: m.nested.narrow(
+        m.arange(12.0).reshape(2, 6), 1, m.tensor([0, 2]), m.tensor([2, 3]), layout=m.jagged
+    ),
+    "leaf": lambda m: m.nested.nested_tensor(components(m), layout=m.jagged, requires_grad=True),
+}
+
+
+def parts(x):
+    return [part.detach().tolist() for part in x.unbind()]
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("name", NESTED)
+def test_nested_tensors_go_both_ways(name, tmp_path):
+    for write, read, m in ((torch.save, rg.load, torch), (rg.save, torch.load, rg)):
+        x = NESTED[name](m)
+        write({"x": x, "again": [x]}, tmp_path / "a.pt")
+        y = read(tmp_path / "a.pt")
+        assert y["again"][0] is y["x"]
+        assert y["x"].is_nested
+        assert parts(y["x"]) == parts(x)
+
+
+def test_sets_of_sets_are_a_mapping_there(tmp_path):
+    x = rg.nested.nested_tensor([rg.nested.nested_tensor([[1.0, 2.0], [3.0]]), rg.nested.nested_tensor([[4.0]])])
+    rg.save(x, tmp_path / "a.pt")
+    found = torch.load(tmp_path / "a.pt")
+    assert list(found) == ["retrograd.nested", "values", "sizes", "axis", "lead"]
+    assert parts(found["values"]) == [[1.0, 2.0], [3.0], [4.0]]

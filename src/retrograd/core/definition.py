@@ -90,7 +90,7 @@ class Definition:
     inplace = False  # its function in `nn.functional` has the argument of that name
     snapshots = ""  # saved inputs, and "out", that later writes may change: these copy what the graph saved first
     several_views = False  # returns views together, each of which then refuses recorded in-place writes
-    parts = False  # returns a tuple of views of its first input, each of which may be written to by itself
+    part_views = False  # returns a tuple of views of its first input, each of which may be written to by itself
     inlined = False  # defined by other operators: nothing is recorded or interpreted
     impure = False  # does more than compute its result (checks, marks): stays in a graph without users
     random = False  # draws random numbers; stays in a graph without users too

@@ -101,7 +101,7 @@ def call1(op, a):
             wanted = wants(t)
             try:
                 r = op.kernel(t.value)
-            except (ValueError, TypeError, IndexError):
+            except (ValueError, TypeError, IndexError, AttributeError):
                 explain(op, (a,), op.params)
                 raise
             out = make(r if type(r) is ndarray else asarray(r), None, t.tag)
@@ -149,7 +149,7 @@ def call2(op, a, b):
         if op.kernel is not None and plain(x, y) and (not op.to_float or floating(x) or floating(y)):
             try:
                 r = op.kernel(x, y)
-            except (ValueError, TypeError, IndexError):
+            except (ValueError, TypeError, IndexError, AttributeError):
                 explain(op, (a, b), op.params)
                 raise
             out = make(r if type(r) is ndarray else asarray(r), None, cut)
@@ -178,7 +178,7 @@ def call(op, args, params):
         if out is not NotImplemented:
             return out
     if op.inlined and not (parts is not None and seen_whole()):
-        out = op.definition.compose(*args, **params)
+        out = composed(op, args, params)
         if op.several_views:
             mark_several(out, op.name)
         return out
@@ -215,6 +215,15 @@ def call(op, args, params):
     return out
 
 
+def composed(op, args, params):
+    """What an operator that is made of others gives."""
+    try:
+        return op.definition.compose(*args, **params)
+    except AttributeError:
+        check_operands(op, args)
+        raise
+
+
 def compound(t):
     """What takes apart the operators on a tensor whose array consists of several; None of other arrays."""
     return compounds.get(type(bottom(t)))
@@ -234,7 +243,7 @@ def ground(op, args, params):
     kernel = op.kernel_for(arrays)
     try:
         out = kernel(*arrays, **params)
-    except (ValueError, TypeError, IndexError):
+    except (ValueError, TypeError, IndexError, AttributeError):
         explain(op, args, params)
         raise
     if op.row_major:
@@ -415,11 +424,26 @@ def explain(op, args, params):
     """A kernel failed: let the shape rule say it better, by raising; or say which dtypes NumPy has nothing for."""
     if op.rules is None:  # a user's, whose kernel speaks for itself
         return
+    check_operands(op, args)
     op.definition.shape(*[a.aval if isinstance(a, TensorBase) else a for a in args], **params)
     error = exc_info()[1]
     if isinstance(error, TypeError) and str(error).startswith("ufunc"):
         listed = ", ".join([str(a.dtype) for a in args if isinstance(a, TensorBase)])
         raise TypeError(f"{op.name}: not defined for {listed}") from error
+
+
+def check_operands(op, args):
+    """A call failed: say so, if that is for an operand that is no tensor where no number can stand for one either."""
+    error = exc_info()[1]
+    inputs = op.schema.inputs
+    for i, a in enumerate(args):
+        expected = inputs[min(i, len(inputs) - 1)]
+        fits = isinstance(a, (TensorBase, ndarray, generic)) or type(a) in namespaces
+        if not fits and isinstance(a, (bool, int, float, complex)):
+            fits = not isinstance(error, AttributeError)
+        if not fits and not (a is None and expected.type.endswith("?")):
+            text = f"{op.name}: expected a Tensor for {expected.name!r}, got {type(a).__name__}; see rg.tensor"
+            raise TypeError(text) from error
 
 
 # ------------------------------------------------------------------------------------------- other classes, out=

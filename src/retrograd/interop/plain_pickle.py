@@ -26,6 +26,12 @@ class Known:
         self.value = value
 
 
+class Ignored:
+    """An object that stands for one of a class that nobody here reads: its attributes are dropped."""
+
+    __slots__ = ()
+
+
 def read(data: bytes, known: Mapping[str, Any], persistent: Callable[[Any], Any]) -> Any:
     """What pickled data holds.
 
@@ -194,7 +200,8 @@ class _Machine:
     def build(self, _: Any) -> None:
         """Attributes of a dict, such as the versions that PyTorch gives states: nobody here reads them."""
         self._pop()
-        self._top(dict)
+        if type(self._stack[-1]) is not Ignored:
+            self._top(dict)
 
     def load_persistent(self, _: Any) -> None:
         self._stack.append(self._persistent(self._pop()))
@@ -218,7 +225,7 @@ _OPERATIONS: dict[str, Callable[[_Machine, Any], None]] = {
     "ADDITEMS": _Machine.add_items,
     "GLOBAL": _Machine.find,
     "STACK_GLOBAL": _Machine.find_on_stack,
-    "REDUCE": _Machine.reduce,
+    **dict.fromkeys(("REDUCE", "NEWOBJ"), _Machine.reduce),
     "BUILD": _Machine.build,
     "BINPERSID": _Machine.load_persistent,
 }

@@ -13,7 +13,8 @@ import numpy as np
 import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.core.files import cut, opened
 from retrograd.interop.bfloat16 import widened
-from retrograd.interop.plain_pickle import Known, RefusedError, members_of_set, paired, read, shown
+from retrograd.interop.plain_pickle import Ignored, Known, RefusedError, members_of_set, paired, read, shown
+from retrograd.interop.pytorch_nested import JAGGED, JAGGED_CLASS, MARKER, from_jagged, from_marked, from_strided
 from retrograd.interop.pytorch_writing import save_file
 from retrograd.ops.create import from_numpy
 
@@ -147,6 +148,9 @@ class _Checkpoint:
             "torch._utils._rebuild_tensor_v2": self._tensor,
             "torch._utils._rebuild_tensor_v3": self._tensor_of_dtype,
             "torch._utils._rebuild_parameter": _parameter,
+            "torch._utils._rebuild_nested_tensor": self._nested,
+            "torch._tensor._rebuild_from_type_v2": self._of_class,
+            "torch._dynamo.decorators._DimRange": Ignored,
             "torch.Size": tuple,
             "torch.device": _device,
             "collections.OrderedDict": _ordered,
@@ -155,6 +159,9 @@ class _Checkpoint:
             "_codecs.encode": _encode,
         }
         known = {name: Known(name, call) for name, call in calls.items()}
+        for name in (JAGGED, JAGGED_CLASS, "torch Tensor", "torch._utils _rebuild_tensor_v2"):
+            dotted = name.replace(" ", ".")
+            known[dotted] = Known(dotted, calls.get(dotted), value=name)
         for storage, dtype in STORAGES.items():
             known[f"torch.{storage}Storage"] = Known(storage, value=dtype)
         known["torch.storage.UntypedStorage"] = Known("UntypedStorage", value="uint8")
@@ -204,6 +211,17 @@ class _Checkpoint:
         strides = [step * array.itemsize for step in stride]
         return from_numpy(np.lib.stride_tricks.as_strided(array[offset:], size, strides))
 
+    def _of_class(self, func, kind, arguments, state):
+        """A tensor of a class: a jagged one, or a plain one with attributes, which nobody here reads."""
+        if func == JAGGED and kind == JAGGED_CLASS and len(arguments) == 1 and isinstance(arguments[0], dict):
+            return from_jagged(**arguments[0])
+        if func == "torch._utils _rebuild_tensor_v2" and kind == "torch Tensor":
+            return self._tensor(*arguments)
+        raise ValueError(f"it makes a {shown(kind)} by {shown(func)}, which is no tensor here")
+
+    def _nested(self, buffer, sizes, strides, offsets):
+        return from_strided(_component, buffer, sizes, strides, offsets)
+
     def _numbers(self, storage, dtype):
         """A storage as numbers; the same array for all views, where its bytes can be used as they are."""
         if not isinstance(storage.array, dict):
@@ -214,6 +232,13 @@ class _Checkpoint:
         if dtype == storage.dtype and made[dtype].size < storage.count:
             raise ValueError(f"damaged: a storage has {made[dtype].size} numbers, not {storage.count}")
         return made[dtype]
+
+
+def _component(flat, offset, size, stride):
+    """A component of a nested tensor, in the buffer of all."""
+    _check_view(flat.size, offset, size, stride)
+    strides = [step * flat.itemsize for step in stride]
+    return from_numpy(np.lib.stride_tricks.as_strided(flat[offset:], size, strides))
 
 
 _FLAGS = {"conj": np.conj, "neg": np.negative}
@@ -267,8 +292,9 @@ def _device(kind, index=None):
 
 
 def _ordered(items=()):
-    """What OrderedDict makes of pairs."""
-    return paired([part for pair in items for part in _pair(pair)])
+    """What OrderedDict makes of pairs; a nested tensor, where they are those of one."""
+    made = paired([part for pair in items for part in _pair(pair)])
+    return from_marked(made) if MARKER in made else made
 
 
 def _pair(value):

@@ -12,6 +12,7 @@ import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.core import Tensor
 from retrograd.core.files import replacing
 from retrograd.interop.plain_pickle_writer import Kept, Name, Writer
+from retrograd.interop.pytorch_nested import written
 
 STORAGES = {
     "float64": "Double", "float32": "Float", "float16": "Half", "int64": "Long", "int32": "Int", "int16": "Short",
@@ -72,6 +73,7 @@ class _Checkpoint:
     def __init__(self, obj: Any) -> None:
         self._storages: dict[tuple, _Storage] = {}
         self._shown: dict[int, tuple[Tensor, np.ndarray, _Storage]] = {}
+        self._nested: dict[int, tuple[Tensor, str, tuple]] = {}  # with the calls that make them again
         Writer(_others(self._noted)).put(obj, "the object")  # which storages there are, and how large
         writer = Writer(_others(self._tensor))
         writer.put(obj, "the object")
@@ -89,6 +91,8 @@ class _Checkpoint:
             _add(archive, "version", b"3\n")
 
     def _noted(self, writer: Writer, tensor: Tensor, where: str) -> None:
+        if self._is_nested(writer, tensor, where):
+            return
         array = _array(tensor, where)
         key = (id(_root(array)), array.dtype, _address(array) % array.itemsize)
         storage = self._storages.setdefault(key, _Storage(len(self._storages)))
@@ -96,7 +100,21 @@ class _Checkpoint:
         self._shown[id(tensor)] = (tensor, array, storage)
         writer.keep(tensor)
 
+    def _is_nested(self, writer: Writer, tensor: Tensor, where: str) -> bool:
+        """Whether a tensor is nested; then it is written as a call that makes it of others."""
+        if id(tensor) not in self._nested:
+            made = written(tensor)
+            if made is None:
+                return False
+            self._nested[id(tensor)] = (tensor, *made)
+        _, name, arguments = self._nested[id(tensor)]
+        writer.call(name, arguments, where)
+        writer.keep(tensor)
+        return True
+
     def _tensor(self, writer: Writer, tensor: Tensor, where: str) -> None:
+        if self._is_nested(writer, tensor, where):
+            return
         _, array, storage = self._shown[id(tensor)]
         name, (low, high) = array.dtype.name, storage.bounds()
         kind = "torch.storage UntypedStorage" if name in UNTYPED else f"torch {STORAGES[name]}Storage"

@@ -10,7 +10,7 @@ from typing import Any
 
 from retrograd.backend.ragged import RaggedSizeError
 from retrograd.core import Definition, Op, registry
-from retrograd.core.dispatch import seen_whole
+from retrograd.core.dispatch import check_operands, seen_whole
 from retrograd.nested.layout import is_nested
 from retrograd.nested.links import linked
 
@@ -100,6 +100,9 @@ def take_apart(op: Op, args: tuple, params: dict) -> Any:
             if rule in _final:
                 raise
             said = error if said is None or isinstance(said, TypeError | NoBatchError) else said
+        except AttributeError:
+            check_operands(op, args)
+            raise
         except AcrossError:
             if said is None or isinstance(said, TypeError | NoBatchError) or rule is not rules[-1]:
                 raise

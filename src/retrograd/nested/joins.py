@@ -118,7 +118,9 @@ def _bounds(name: str, x: Tensor, d: int, params: dict) -> list[tuple[int, int]]
 
 def _sizes(name: str, d: int, total: int, params: dict) -> Sequence[int]:
     """The sizes of the parts that are asked for, of which there may be but one."""
-    (size,) = [params[p] for p in ("split_size_or_sections", "split_sizes", "split_size") if p in params]
+    size = next((params[p] for p in ("split_size_or_sections", "split_sizes", "split_size") if p in params), None)
+    if size is None:
+        raise TypeError(f"{name}: expected a number of sections or the places between them, got None")
     sizes: Sequence[int] = equal_sizes(name, total, size) if isinstance(size, int) else size
     if sum(sizes) != total or any(s < 0 for s in sizes):
         raise ValueError(f"{name}: sizes {list(sizes)} add up to {sum(sizes)}, but dimension {d} has {total}")

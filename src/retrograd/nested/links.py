@@ -34,7 +34,7 @@ def linked(op: Op, x: Any, params: dict, out: Any) -> Any:
     """Return the result of an operator on a nested tensor; of a view operator, copies become linked to x."""
     if op.view and op.name not in UNLINKED:
         _link(op, x, params, out)
-    elif op.several_views or op.definition.parts:
+    elif op.several_views or op.definition.part_views:
         for number, part in enumerate(out):
             _link(registry["nested.member"], x, {"name": op.name, "params": params, "number": number}, part)
     return out

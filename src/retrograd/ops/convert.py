@@ -3,7 +3,7 @@
 from retrograd.core import Tensor, call
 from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import answer_of, is_foreign
-from retrograd.ops.functions import function
+from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.layout import arranged, check_device, copied, is_device, preserve_format
 from retrograd.ops.methods import method
 from retrograd.ops.pointwise import to as to_dtype
@@ -78,7 +78,8 @@ for _name, _dtype in {
 @method
 def type_as(x, other) -> Tensor:
     """The tensor in the dtype of the other."""
-    return x if x.dtype == other.dtype else cast(x, other.dtype)
+    dtype = check_tensor("type_as", other).dtype
+    return x if x.dtype == dtype else cast(x, dtype)
 
 
 # ------------------------------------------------------------------------------------------------- dtypes

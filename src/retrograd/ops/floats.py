@@ -7,7 +7,7 @@ from retrograd.core import Aval, Tensor, dtype_of, op, xp
 from retrograd.core import dtype as dtypes
 from retrograd.ops.batching import aligned
 from retrograd.ops.family import Comparison, Composite, Pointwise, cast_to, check_real, pointwise
-from retrograd.ops.functions import function
+from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.pointwise import (
     POSITIVE,
     add,
@@ -470,7 +470,7 @@ def equal(input, other) -> bool:
     >>> rg.equal(rg.ones(2), rg.ones(3))
     False
     """
-    return input.shape == other.shape and bool(every(eq(input, other)))
+    return input.shape == check_tensor("equal", other).shape and bool(every(eq(input, other)))
 
 
 Tensor.allclose, Tensor.equal = allclose, equal

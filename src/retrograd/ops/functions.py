@@ -1,5 +1,8 @@
 """Public functions that are no operators: they answer no tensors, or only call operators."""
 
+from retrograd.core import Tensor
+from retrograd.core.dispatch import is_foreign
+
 functions = {}  # dotted name below `rg.` -> function
 
 
@@ -21,3 +24,17 @@ def function(*names):
         return member
 
     return register
+
+
+def check_tensor(name, value):
+    """Return an argument that must be a tensor; a TypeError of the function of that name refuses others."""
+    if isinstance(value, Tensor) or is_foreign(value):
+        return value
+    raise TypeError(f"{name}: expected a Tensor, got {type(value).__name__}; see rg.tensor")
+
+
+def check_callable(name, value):
+    """Return an argument that must be a function; a TypeError of the function of that name refuses others."""
+    if callable(value) and not isinstance(value, Tensor):
+        return value
+    raise TypeError(f"{name}: expected a function of numbers, got {type(value).__name__}")

@@ -144,6 +144,8 @@ def replayed(states):
 def chosen(generator):
     """What draws: the generator that is given, or the default one, unless draws are redirected."""
     generator = default_generator if generator is None else generator
+    if not isinstance(generator, Generator):
+        raise TypeError(f"generator: expected a rg.Generator, got {type(generator).__name__}")
     return generator if _redirection.to is None else _redirection.to(generator)
 
 

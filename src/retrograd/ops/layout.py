@@ -4,6 +4,7 @@ import math
 import operator
 
 from retrograd.core import registry
+from retrograd.core.dispatch import compound
 from retrograd.ops.functions import function
 
 _KINDS = "cpu cuda mps xpu xla meta hpu mtia"  # of devices that programs may name, to find out that they are not there
@@ -191,8 +192,12 @@ def lies_in(x, kept):
     """Whether the elements of x lie in memory as the format says; above the ground nobody knows: no."""
     if x.level is not None:
         return False
-    array = x.value if kept is contiguous_format else x.value.transpose(order_of(kept, x.ndim))
-    return bool(array.flags.c_contiguous)
+    order = order_of(kept, x.ndim)
+    if kept is contiguous_format:
+        return bool(x.value.flags.c_contiguous)
+    if compound(x) is not None:
+        raise RuntimeError(f"memory_format: a tensor of shape {x.shape} has components, which {kept!r} can't order")
+    return bool(x.value.transpose(order).flags.c_contiguous)
 
 
 def arranged(x, kept):

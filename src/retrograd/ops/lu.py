@@ -5,6 +5,7 @@ from typing import NamedTuple
 from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.family import Composite, cast_to
+from retrograd.ops.functions import check_tensor
 from retrograd.ops.inverses import Mapped, check_matrices, dominant, first_columns, first_rows, turned
 from retrograd.ops.linalg import matmul
 from retrograd.ops.pointwise import eq
@@ -203,7 +204,7 @@ class lu_unpack(Composite):
 
     def compose(LU_data, LU_pivots, *, unpack_data, unpack_pivots):
         empty = registry["zeros"](0, dtype=LU_data.dtype)
-        order = order_of_rows(LU_pivots - 1, rows=LU_data.shape[-2], back=False)
+        order = order_of_rows(check_tensor("lu_unpack", LU_pivots) - 1, rows=LU_data.shape[-2], back=False)
         P = _permutation(order, LU_data.dtype) if unpack_pivots else empty
         return LU(P, *(_triangles(LU_data) if unpack_data else (empty, empty)))
 

@@ -431,6 +431,8 @@ class ctc_loss(Composite, method=False, aliases="nn.functional.ctc_loss"):
         alone = log_probs.ndim == 2
         if alone:
             log_probs, targets = unsqueeze(log_probs, 1), reshape(targets, (1, -1))
+        if log_probs.ndim != 3:
+            raise ValueError(f"ctc_loss: expected log_probs (steps, n, classes), got shape {log_probs.shape}")
         total, n, classes = log_probs.shape
         if not 0 <= blank < classes:
             raise IndexError(f"ctc_loss: blank must be from 0 to {classes - 1}, got {blank}")

@@ -5,7 +5,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.ops.batching import all_batched
 from retrograd.ops.create import as_tensor, full
 from retrograd.ops.family import Composite, cast_to, numel
-from retrograd.ops.functions import function
+from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.index import index, nonzero
 from retrograd.ops.places import gather
 from retrograd.ops.pointwise import ne
@@ -17,7 +17,7 @@ from retrograd.ops.view import broadcast_tensors, cat, narrow, reshape, stack, u
 
 def check_mask(name, mask):
     """Refuse a mask of numbers."""
-    if mask.dtype != dtypes.bool_:
+    if check_tensor(name, mask).dtype != dtypes.bool_:
         raise TypeError(f"{name}: the mask must be boolean, got {mask.dtype}; convert with .bool()")
 
 

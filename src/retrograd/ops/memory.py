@@ -2,8 +2,9 @@
 
 from retrograd import backend
 from retrograd.core import Tensor
+from retrograd.core.dispatch import compound
 from retrograd.ops.data import tensor
-from retrograd.ops.functions import function
+from retrograd.ops.functions import check_callable, check_tensor, function
 from retrograd.ops.layout import (
     CPU,
     arranged,
@@ -183,19 +184,22 @@ Tensor.__dlpack__, Tensor.__dlpack_device__ = _dlpack, _dlpack_device
 def apply_(x, callable) -> Tensor:
     """Replace every element by what a Python function makes of it; slow, and for tensors outside graphs only."""
     _check_outside_graphs("apply_", x)
+    check_callable("apply_", callable)
     return _replace(x, [callable(v) for v in _numbers(x)])
 
 
 @method
 def map_(x, tensor, callable) -> Tensor:
     """Replace every element by what a Python function makes of it and of the other tensor's, which broadcasts."""
-    _check_outside_graphs("map_", x, tensor)
+    _check_outside_graphs("map_", x, check_tensor("map_", tensor))
+    check_callable("map_", callable)
     pairs = zip(_numbers(x), _numbers(tensor.expand(x.shape)), strict=True)
     return _replace(x, [callable(a, b) for a, b in pairs])
 
 
 def _numbers(x):
-    return concrete(x).ravel().tolist()
+    whole = compound(x)
+    return concrete(x if whole is None else whole.plain(x)[0]).ravel().tolist()
 
 
 def _check_outside_graphs(name, *tensors):
@@ -204,4 +208,8 @@ def _check_outside_graphs(name, *tensors):
 
 
 def _replace(x, numbers):
-    return x.copy_(tensor(numbers, x.dtype).reshape(x.shape))
+    whole = compound(x)
+    if whole is None:
+        return x.copy_(tensor(numbers, x.dtype).reshape(x.shape))
+    plain, rebuilt = whole.plain(x)
+    return x.copy_(rebuilt(tensor(numbers, x.dtype).reshape(plain.shape), 0))

@@ -11,7 +11,7 @@ from retrograd.core.dispatch import compound, cut, wants
 from retrograd.core.level import ReadError
 from retrograd.core.source import user_line
 from retrograd.core.tensor import make
-from retrograd.ops.functions import function
+from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.index import index
 
 
@@ -448,7 +448,7 @@ def is_nonzero(input) -> bool:
 @method
 def is_same_size(input, other) -> bool:
     """Whether two tensors have one shape."""
-    return input.shape == other.shape
+    return input.shape == check_tensor("is_same_size", other).shape
 
 
 @function()
@@ -488,10 +488,10 @@ def requires_grad_(x, requires_grad=True) -> Tensor:
 @method
 def reshape_as(x, other) -> Tensor:
     """Reshaped as the other tensor."""
-    return registry["reshape"](x, other.shape)
+    return registry["reshape"](x, check_tensor("reshape_as", other).shape)
 
 
 @method
 def expand_as(x, other) -> Tensor:
     """Expanded to the shape of the other tensor."""
-    return registry["expand"](x, other.shape)
+    return registry["expand"](x, check_tensor("expand_as", other).shape)

@@ -64,6 +64,8 @@ def _contracted(a, b, dims):
             raise ValueError(f"tensordot: dims {dims} for tensors of {a.ndim} and {b.ndim} dimensions")
         left, right = range(a.ndim - dims, a.ndim), range(dims)
     else:
+        if not isinstance(dims, (tuple, list)) or len(dims) != 2:
+            raise ValueError(f"tensordot: dims must be a number, or the dimensions of each of the two, got {dims!r}")
         left, right = ([d] if isinstance(d, int) else d for d in dims)
         left = canonical_dims("tensordot", tuple(left), a.ndim) if left else ()
         right = canonical_dims("tensordot", tuple(right), b.ndim) if right else ()

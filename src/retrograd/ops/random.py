@@ -2,6 +2,8 @@
 
 from retrograd.core import Aval, Tensor, op, shape_of
 from retrograd.core import dtype as dtypes
+from retrograd.core.aval import symbolic
+from retrograd.core.dispatch import compound
 from retrograd.ops.create import Factory, Filled, factory, made
 from retrograd.ops.family import Pointwise, broadcast_shapes, check_real
 from retrograd.ops.generators import Generator as Generator
@@ -263,14 +265,23 @@ def normal(mean=0.0, std=1.0, size=None, *, generator=None, dtype=None) -> Tenso
     return _randn(size, generator=generator, dtype=dtype) * std + mean
 
 
+def _alike(x, draw):
+    """What a function draws for the shape of a tensor; of components that all have no dimensions, as such."""
+    whole = compound(x) if symbolic(x.shape) is None else None  # shapes tell of others that they are ragged
+    if whole is None:
+        return draw(x.shape)
+    plain, rebuilt = whole.plain(x)
+    return rebuilt(draw(plain.shape), 0)
+
+
 def rand_like(input, *, generator=None, dtype=None) -> Tensor:
     """`rand` in the shape of the input, and in its dtype unless another is given."""
-    return _rand(input.shape, generator=generator, dtype=input.dtype if dtype is None else dtype)
+    return _alike(input, lambda size: _rand(size, generator=generator, dtype=input.dtype if dtype is None else dtype))
 
 
 def randn_like(input, *, generator=None, dtype=None) -> Tensor:
     """`randn` in the shape of the input, and in its dtype unless another is given."""
-    return _randn(input.shape, generator=generator, dtype=input.dtype if dtype is None else dtype)
+    return _alike(input, lambda size: _randn(size, generator=generator, dtype=input.dtype if dtype is None else dtype))
 
 
 def randint_like(input, low, high=None, *, generator=None, dtype=None) -> Tensor:
@@ -281,7 +292,8 @@ def randint_like(input, low, high=None, *, generator=None, dtype=None) -> Tensor
     tensor([0., 0.])
     """
     low, high = (0, low) if high is None else (low, high)
-    return _randint(low, high, input.shape, generator=generator, dtype=input.dtype if dtype is None else dtype)
+    kind = input.dtype if dtype is None else dtype
+    return _alike(input, lambda size: _randint(low, high, size, generator=generator, dtype=kind))
 
 
 rand, randn, randperm = factory(_rand), factory(_randn), factory(_randperm)

@@ -169,7 +169,7 @@ class chunk(Composite, several_views=True):
 
 
 @op("unsafe_split(Tensor x, int split_size, int dim=0) -> Tensor[]")
-class unsafe_split(Composite, parts=True):
+class unsafe_split(Composite, part_views=True):
     """`split` into views of one size that may be written to one by one; here their histories stay right."""
 
     def compose(x, *, split_size, dim):
@@ -180,7 +180,7 @@ class unsafe_split(Composite, parts=True):
 
 
 @op("unsafe_split_with_sizes(Tensor x, int[] split_sizes, int dim=0) -> Tensor[]")
-class unsafe_split_with_sizes(Composite, parts=True):
+class unsafe_split_with_sizes(Composite, part_views=True):
     """`split_with_sizes` into views that may be written to one by one; here their histories stay right."""
 
     def compose(x, *, split_sizes, dim):
@@ -191,7 +191,7 @@ class unsafe_split_with_sizes(Composite, parts=True):
 
 
 @op("unsafe_chunk(Tensor x, int chunks, int dim=0) -> Tensor[]")
-class unsafe_chunk(Composite, parts=True):
+class unsafe_chunk(Composite, part_views=True):
     """`chunk` into views that may be written to one by one; here their histories stay right."""
 
     def compose(x, *, chunks, dim):
@@ -201,7 +201,7 @@ class unsafe_chunk(Composite, parts=True):
 
 
 @op("tensor_split(Tensor x, any indices_or_sections, int dim=0) -> Tensor[]")
-class tensor_split(Composite, parts=True):
+class tensor_split(Composite, part_views=True):
     """A tuple of views along `dim`: so many, of nearly equal size, or those between the places listed, as slices go.
 
     >>> import retrograd as rg
@@ -241,7 +241,7 @@ def _equal_sections(name, x, places, dim, ndim):
 
 
 @op("hsplit(Tensor x, any indices_or_sections) -> Tensor[]")
-class hsplit(Composite, parts=True):
+class hsplit(Composite, part_views=True):
     """`tensor_split` along the second dimension, or the only one; a number must divide it."""
 
     def compose(x, *, indices_or_sections):
@@ -256,7 +256,7 @@ class hsplit(Composite, parts=True):
 
 
 @op("vsplit(Tensor x, any indices_or_sections) -> Tensor[]")
-class vsplit(Composite, parts=True):
+class vsplit(Composite, part_views=True):
     """`tensor_split` along the first of two dimensions or more; a number must divide it."""
 
     def compose(x, *, indices_or_sections):
@@ -270,7 +270,7 @@ class vsplit(Composite, parts=True):
 
 
 @op("dsplit(Tensor x, any indices_or_sections) -> Tensor[]")
-class dsplit(Composite, parts=True):
+class dsplit(Composite, part_views=True):
     """`tensor_split` along the third of three dimensions or more; a number must divide it."""
 
     def compose(x, *, indices_or_sections):
