@@ -103,6 +103,39 @@ def test_values_are_those_of_scipy(module, name, args):
     np.testing.assert_array_equal(plain, expected)
 
 
+KINDS = {
+    "int64": lambda a: np.round(3 * a).astype(np.int64), "float32": lambda a: a.astype(np.float32),
+    "empty": lambda a: a[..., :0],
+}  # fmt: skip
+# Of integers: no shares of a whole.  Of nothing: what SciPy has no answer to, and what are no matrices.
+REFUSED = {"int64": "dirichlet", "float32": "-", "empty": "softmax log_softmax dirichlet convolve solve_sylvester"}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_for_other_dtypes_are_those_of_scipy(kind):
+    for module, name, args in CASES:
+        given = [KINDS[kind](a) if isinstance(a, np.ndarray) and a.dtype.kind == "f" else a for a in args]
+        if not name.startswith(tuple(REFUSED[kind].split())) and any(isinstance(a, np.ndarray) for a in given):
+            assert same_answers(given, module, name), (module, name, given)
+
+
+def same_answers(args, module, name):
+    """Whether ours and SciPy's functions answer the same numbers, or both refuse."""
+    answers = []
+    for package, given in (("scipy", args), ("retrograd.scipy", on_tensors(args))):
+        with np.errstate(all="ignore"):
+            try:
+                answers.append(np.asarray(function(package, module, name)(*given)))
+            except Exception:
+                answers.append(None)
+    theirs, ours = answers
+    if theirs is None or ours is None:
+        return theirs is ours
+    rounding = 1e-3 if any(getattr(a, "dtype", None) == np.float32 for a in args) else 1e-8
+    return ours.shape == theirs.shape and np.allclose(ours, theirs, rtol=rounding, atol=rounding, equal_nan=True)
+
+
 def allowed(name, example, value):
     """The value as the function's domain has it: symmetric, or shares of a whole."""
     if name.startswith(("cholesky", "multivariate_normal")) and example is POSITIVE:
@@ -236,6 +269,43 @@ def test_convolution_along_some_axes_sums_over_others():
         grad(lambda x: retrograd.scipy.signal.convolve(x, y, axes=([2], [2]), dot_axes=([1], [1])).sum())(x).shape
         == x.shape
     )
+
+
+def test_normal_densities_of_singular_covariances_are_those_of_scipy():
+    def own(x, mean, cov):
+        return retrograd.scipy.stats.multivariate_normal.logpdf(x, mean, cov, allow_singular=True)
+
+    plane = np.diag([1.0, 2.0, 0.0])
+    points = np.array([[0.3, 0.5, 0.0], [0.3, 0.5, 1.0]])
+    for cov in (plane, POSITIVE, plane[:, [2, 0, 1]][[2, 0, 1]]):
+        expected = scipy.stats.multivariate_normal.logpdf(points, np.zeros(3), cov, allow_singular=True)
+        np.testing.assert_allclose(own(rg.tensor(points), np.zeros(3), cov).numpy(), expected)
+    inside = lambda x, m: own(np.concatenate([x, points[0, 2:]]), np.concatenate([m, points[0, 2:]]), plane)  # noqa: E731
+    slopes = grad(inside, (0, 1))(points[0, :2], np.zeros(2))
+    np.testing.assert_allclose(slopes, [[-0.3, -0.25], [0.3, 0.25]])
+    np.testing.assert_allclose(
+        grad(own, 2)(X, A, POSITIVE), grad(retrograd.scipy.stats.multivariate_normal.logpdf, 2)(X, A, POSITIVE)
+    )
+    with pytest.raises(ValueError, match="positive semidefinite"):
+        own(rg.tensor(X), A, -POSITIVE)
+
+
+@pytest.mark.parametrize("x", [[0.5, 0.6, 0.1], [1.2, -0.1, -0.1], [0.7, 0.7]])
+def test_what_is_no_share_of_a_whole_has_no_density(x):
+    for package in (scipy, retrograd.scipy):
+        with pytest.raises(ValueError, match=r"stats.dirichlet: x must|'x'"):
+            package.stats.dirichlet.logpdf(rg.tensor(x) if package is not scipy else x, A)
+
+
+def test_convolutions_with_nothing_are_refused():
+    with pytest.raises(ValueError, match="neither array may be empty"):
+        retrograd.scipy.signal.convolve(rg.tensor(X), rg.tensor(X[:0]))
+
+
+def test_weighted_sums_of_exponentials_may_be_complex():
+    z = SQUARE + 1j * POSITIVE
+    found = retrograd.scipy.special.logsumexp(rg.tensor(z), 1, X)
+    np.testing.assert_allclose(found.numpy(), scipy.special.logsumexp(z, 1, X))
 
 
 def test_a_root_of_a_real_matrix_may_be_complex():

@@ -32,6 +32,8 @@ def _convolve(in1, in2, mode, axes, dot_axes):
     (a, own_a, sizes_a), (b, own_b, sizes_b) = (
         _arranged(x, at, dot) for x, at, dot in zip((a, b), axes, dot_axes, strict=True)
     )
+    if 0 in (*a.shape, *b.shape):
+        raise ValueError("signal.convolve: neither array may be empty")
     if len(sizes_a) > 3 or len(sizes_a) != len(sizes_b):
         raise ValueError("signal.convolve: up to three axes are convolved, as many of each array")
     if not sizes_a:  # only sums over pairs of axes

@@ -16,7 +16,7 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
     x = floating(a)
     if b is None:
         return O.logsumexp(x, axis, keepdims)
-    top = O.amax(x, axis, True).detach()
+    top = O.amax(O.real(x) if x.dtype.kind == "c" else x, axis, True).detach()
     top = O.where(O.isfinite(top), top, 0)
     total = O.sum(tensor(b) * O.exp(x - top), axis, True)
     found = O.log(total) + top

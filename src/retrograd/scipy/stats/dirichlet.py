@@ -1,6 +1,7 @@
 """`scipy.stats.dirichlet`, the Dirichlet distribution."""
 
-from retrograd.interop.numpy_protocol.table import O, agreeing, floating
+from retrograd.core.level import ReadError
+from retrograd.interop.numpy_protocol.table import O, agreeing, floating, values
 from retrograd.scipy._mirror import on_tensors, rest_of
 
 _dirichlet = on_tensors("scipy.stats.dirichlet")
@@ -12,9 +13,20 @@ def logpdf(x, alpha):
     x, alpha = agreeing(floating(x), floating(alpha))
     if x.shape[0] == alpha.shape[0] - 1:
         x = O.cat([x, 1 - O.sum(x, 0, True)], 0)
+    _check_shares(x)
     powers = O.reshape(alpha - 1, (-1,) + (1,) * (x.ndim - 1))
     size = O.sum(O.special.gammaln(alpha)) - O.special.gammaln(O.sum(alpha))
     return O.sum(O.special.xlogy(powers, x), 0) - size
+
+
+def _check_shares(x):
+    """Refuse what is no share of a whole; under vmap, where no one array can be looked at, nothing is."""
+    try:
+        shares = values(x)
+    except ReadError:
+        return
+    if ((shares < 0) | (shares > 1)).any() or (abs(shares.sum(0) - 1) > 1e-9).any():
+        raise ValueError("stats.dirichlet: x must have components from 0 to 1, which add up to 1")
 
 
 @_dirichlet

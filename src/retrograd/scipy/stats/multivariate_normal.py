@@ -2,7 +2,8 @@
 
 import math
 
-from retrograd.interop.numpy_protocol.table import O, agreeing, floating, only_default
+from retrograd.core.dtype import finfo
+from retrograd.interop.numpy_protocol.table import O, agreeing, floating
 from retrograd.scipy._mirror import on_tensors, rest_of
 
 _normal = on_tensors("scipy.stats.multivariate_normal")
@@ -27,14 +28,31 @@ def _points(x, size):
 @_normal
 def logpdf(x, mean=None, cov=1, allow_singular=False):
     """The logarithm of the density at x, whose last axis has the components."""
-    only_default("stats.multivariate_normal.logpdf", allow_singular=(allow_singular, False))
     mean, cov = _parameters(mean, cov)
     size = mean.shape[0]
     x, mean, cov = agreeing(_points(x, size), mean, cov)
+    if allow_singular:
+        return O.reshape(_on_support(O.reshape(x - mean, (-1, size)), cov), x.shape[:-1])
     factor = O.linalg.cholesky(cov)
     solved = O.linalg.solve_triangular(factor, O.reshape(x - mean, (-1, size)).T, upper=False)
     distance = O.reshape(O.sum(solved * solved, 0), x.shape[:-1])
     return -(distance + size * math.log(2 * math.pi)) / 2 - O.sum(O.log(O.diagonal(factor)))
+
+
+def _on_support(deviations, cov):
+    """The logarithm of the density within the support of a covariance that may be singular; -inf beside it.
+
+    Eigenvalues count as 0 where SciPy takes them for it.
+    """
+    sizes = O.linalg.eigvalsh(cov)
+    least = (1e3 if sizes.dtype.itemsize == 4 else 1e6) * finfo(sizes.dtype).eps * abs(sizes.detach()).max().item()
+    if (sizes < -least).any():
+        raise ValueError("stats.multivariate_normal: cov must be symmetric positive semidefinite")
+    kept, inverse = sizes > least, O.linalg.pinv(cov, atol=least, hermitian=True)
+    spread = O.sum(O.where(kept, O.log(O.where(kept, sizes, 1)), 0)) + O.sum(kept) * math.log(2 * math.pi)
+    found = -(O.sum(deviations @ inverse * deviations, -1) + spread) / 2
+    outside = deviations.detach() - deviations.detach() @ (inverse @ cov).detach()
+    return O.where(O.linalg.vector_norm(outside, dim=-1) < 1e3 * least, found, -math.inf)
 
 
 @_normal
