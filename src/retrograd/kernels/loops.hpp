@@ -84,12 +84,12 @@ bool ahead(char** args, npy_intp n, const npy_intp* steps) {
 template <PyUFuncGenericFunction serial, int operands, bool of_rows>
 void shared(char** args, const npy_intp* dimensions, const npy_intp* steps, void* data) {
     static_assert(operands <= MOST_OPERANDS, "a wider kernel needs a wider table");
-    if (!of_rows && ahead<operands>(args, dimensions[0], steps)) {
+    npy_intp each = of_rows && dimensions[1] > 0 ? dimensions[1] : 1;
+    if (!of_rows && may_cut(dimensions[0], ENOUGH / each) && ahead<operands>(args, dimensions[0], steps)) {
         serial(args, dimensions, steps, data);
         std::feclearexcept(FE_ALL_EXCEPT);
         return;
     }
-    npy_intp each = of_rows && dimensions[1] > 0 ? dimensions[1] : 1;
     share(dimensions[0], ENOUGH / each, [=](npy_intp begin, npy_intp end) {
         char* there[operands];
         npy_intp sizes[2] = {end - begin, of_rows ? dimensions[1] : 0};

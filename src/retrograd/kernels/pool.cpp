@@ -192,6 +192,8 @@ void share(std::ptrdiff_t n, std::ptrdiff_t least, Body body, void* context) {
     body(context, 0, n);
 }
 
+bool may_cut(std::ptrdiff_t n, std::ptrdiff_t least) { return n >= 2 * least || grain.load(std::memory_order_relaxed); }
+
 void set_grain_size(std::ptrdiff_t least) { grain.store(least, std::memory_order_relaxed); }
 
 }  // namespace retrograd

@@ -13,6 +13,9 @@ using Body = void (*)(void* context, std::ptrdiff_t begin, std::ptrdiff_t end);
 // memory for what it needs, on whichever thread, others are left out and std::bad_alloc comes to the caller.
 void share(std::ptrdiff_t n, std::ptrdiff_t least, Body body, void* context);
 
+// Whether `share` may cut n places into pieces.
+bool may_cut(std::ptrdiff_t n, std::ptrdiff_t least);
+
 template <class F>
 void share(std::ptrdiff_t n, std::ptrdiff_t least, F work) {
     share(n, least, [](void* f, std::ptrdiff_t begin, std::ptrdiff_t end) { (*static_cast<F*>(f))(begin, end); }, &work);
