@@ -45,7 +45,8 @@ def check_grads(
     chosen = [argnum] if isinstance(argnum, int) else [*argnum]
 
     def check(*args: Any, **kwargs: Any) -> None:
-        leaves, spec = optree.tree_flatten([args[i] for i in chosen])
+        chosen_args: Any = [args[i] for i in chosen]
+        leaves, spec = optree.tree_flatten(chosen_args)
 
         def of_leaves(*values: Tensor) -> tuple[Tensor, ...]:
             filled = list(args)
@@ -121,7 +122,7 @@ def _check(name: str, fun: Callable, leaves: tuple[Tensor, ...], modes: tuple[st
 
 def _check_first(name: str, fun: Callable, leaves: tuple[Tensor, ...], mode: str) -> None:
     """Check first derivatives in one mode: random projections, and entry by entry where these differ."""
-    tolerances = DOUBLE_PRECISION if precision_of(leaves) == DOUBLE else {}
+    tolerances: dict[str, Any] = DOUBLE_PRECISION if precision_of(leaves) == DOUBLE else {}
     forward = mode == "fwd"
     try:
         gradcheck(fun, leaves, check_forward_ad=forward, check_backward_ad=not forward, fast_mode=True, **tolerances)

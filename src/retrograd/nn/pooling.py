@@ -197,13 +197,13 @@ class _FractionalMaxPool(_Pool):
         return_indices: bool = False,
         _random_samples: Any = None,
     ) -> None:
-        name, ndim = type(self).__name__, self.ndim
+        name = type(self).__name__
         if (output_size is None) == (output_ratio is None):
             raise ValueError(
                 f"{name}: expected either an output_size or an output_ratio, got {output_size} and {output_ratio}"
             )
-        ratios = output_ratio if isinstance(output_ratio, Sequence) else (output_ratio,) * ndim
-        if output_ratio is not None and not all(0 < ratio < 1 for ratio in ratios):
+        ratios = (output_ratio,) if isinstance(output_ratio, (int, float)) else output_ratio or ()
+        if not all(0 < ratio < 1 for ratio in ratios):
             raise ValueError(f"{name}: output_ratio must be between 0 and 1, got {output_ratio}")
         super().__init__(
             kernel_size=kernel_size, output_size=output_size, output_ratio=output_ratio, return_indices=return_indices

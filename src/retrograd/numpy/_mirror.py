@@ -121,7 +121,7 @@ class _Counting(type):
     """The class of NumPy's integers that take tensors: their instances are NumPy's own."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, cls.__base__)
+        return isinstance(instance, cls.__bases__)
 
 
 def _integer_type(member: type) -> type:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,7 +30,8 @@ def law_writes(op: Op, args: tuple, params: dict) -> None:
 
 def law_views(op: Op, args: tuple, params: dict) -> None:
     """An output in the memory of an input, or of another output, shares its version, so that writes are noticed."""
-    for order in "CF":
+    orders: tuple[Literal["C", "F"], ...] = ("C", "F")
+    for order in orders:
         inputs = tuple(Tensor(np.array(a.value, order=order)) if isinstance(a, Tensor) else a for a in args)
         try:
             outs = run(op, inputs, params)
