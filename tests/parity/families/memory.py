@@ -19,6 +19,10 @@ WRITES = {
         "refuses",
     ): "PyTorch multiplies copies of stacks that broadcast, and does not save what is written to",
     ("unfold_dim", "refuses"): "windows overlap: a write would go to one element several times",
+    **{
+        (f"logical_{what}_", "differs"): "PyTorch passes the gradient on as if nothing had been written"
+        for what in ("and", "not", "or", "xor")
+    },
     ("unsafe_chunk", "differs"): _UNTRACKED,
     ("unsafe_split", "differs"): _UNTRACKED,
     ("unsafe_split_with_sizes", "differs"): _UNTRACKED,
