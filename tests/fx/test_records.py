@@ -14,7 +14,7 @@ import typing
 import pytest
 
 import retrograd as rg
-from retrograd import fx, nn
+from retrograd import export, fx, nn
 
 X = rg.tensor([1.0, 2.0])
 
@@ -99,6 +99,48 @@ def test_records_among_the_arguments_of_nodes():
     assert plain(fx.GraphModule({}, graph)(X)) == plain(Pair(X, [X]))
     with pytest.raises(TypeError, match=r"a Record among the arguments holds the node x; add call_function\(Record"):
         graph.call_function(print, (Record(x),))
+
+
+def test_records_of_traces_on_examples():
+    x = X.clone()
+    for f in (lambda x: Record(x * 2, [Pair(x)]), lambda x: {"k": [Record(Record(x))]}, Net()):
+        module = fx.trace(f, x)
+        for run in (module, copy.deepcopy(module), pickle.loads(pickle.dumps(module)), fx.Interpreter(module).run):
+            assert plain(run(X + 1)) == plain(f(X + 1))
+    module = fx.trace(lambda r: r.a * r.b[0], Record(x, [x]))
+    assert module(Record(X, [X + 1])).tolist() == (X * (X + 1)).tolist()
+    with pytest.raises(ValueError, match="traced with the structure"):
+        module(Record(X, [X, X]))
+
+
+@pytest.mark.parametrize("make", [lambda x: {x}, Holder, lambda x: collections.deque([[x]], 1) and {(x,)}])
+def test_objects_that_hide_a_traced_tensor_are_refused(make):
+    with pytest.raises(
+        TypeError, match=r"returns a (set|Holder) with a traced tensor inside; return tensors in tuples"
+    ):
+        fx.trace(lambda x: [make(x * 2)], X)
+
+
+def test_programs_that_return_dataclasses_are_not_stored(tmp_path):
+    module = fx.trace(lambda x: Record(x * 2), X)
+    with pytest.raises(export.StorageError, match="a Record can't be stored: its class is not registered with optree"):
+        export.save(module, tmp_path / "a.rg")
+
+
+def test_graph_modules_that_check_shapes_are_calls():
+    inner = fx.trace(lambda x: x * 2, X)
+
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = inner
+
+        def forward(self, x):
+            return self.inner(x) + 1
+
+    module = fx.symbolic_trace(Outer())
+    assert [n.op for n in module.graph.nodes] == ["placeholder", "call_module", "call_function", "output"]
+    assert module(X).tolist() == (X * 2 + 1).tolist()
 
 
 # ------------------------------------------------------------------------------------------------- what is traced

@@ -7,6 +7,7 @@ from typing import Any
 import optree
 
 from retrograd.export.format import DEEPEST, Codec, StorageError, expect, members, text
+from retrograd.fx.records import is_dataclass
 
 LEAF = type("Leaf", (), {"__repr__": lambda self: "*"})()
 FACTORIES = {kind.__name__: kind for kind in (list, dict, set, tuple, int, float, str, bool)}  # of a defaultdict
@@ -34,6 +35,8 @@ def _write(value: Any, depth: int) -> Any:
         return "*"
     if depth > DEEPEST:
         raise StorageError(f"containers lie more than {DEEPEST} deep in each other")
+    if is_dataclass(value):
+        raise StorageError(f"a {type(value).__name__} can't be stored: its class is not registered with optree")
     children, metadata, _, _ = optree.tree_flatten_one_level(value)
     parts = [_write(child, depth + 1) for child in children]
     if type(value) in _WRITTEN:

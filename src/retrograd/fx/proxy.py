@@ -2,17 +2,15 @@
 
 import math
 import operator
-from collections import deque
-from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
+from collections.abc import Callable, Iterator
 from dis import get_instructions
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from retrograd.core import Op, Tensor
 from retrograd.core.source import user_frame, user_line
 from retrograd.fx.calls import as_written
 from retrograd.fx.node import IN_PLACE, Node, map_leaves
-from retrograd.nn.module import Module
+from retrograd.fx.records import members
 
 if TYPE_CHECKING:
     from retrograd.fx.symbolic import Tracer
@@ -167,27 +165,15 @@ def refuse_bool(proxy: Proxy) -> NoReturn:
     _refuse(proxy, "its truth, on which a branch depends, is not known")
 
 
-HOLDERS = (set, frozenset, deque, KeysView, ValuesView, ItemsView)
-
-
 def refuse_hidden(value: Any) -> None:
     """Refuse an object with proxies inside, which no node would know of; a TraceError names its class."""
-    members = _members(value)
-    if members and proxies_in(members):
+    held = members(value)
+    if held and proxies_in(held):
         raise TraceError(
-            f"symbolic_trace: a {type(value).__name__} holds {proxies_in(members)[0]!r}, which stands for a value that "
+            f"symbolic_trace: a {type(value).__name__} holds {proxies_in(held)[0]!r}, which stands for a value that "
             f"is not there yet, and graphs can't make such objects; use a tuple, list, dict, NamedTuple or dataclass, "
             f"or make it in a function marked with fx.wrap"
         )
-
-
-def _members(value: Any) -> list:
-    """What a set or an object of a user's class holds; nothing of modules, classes and functions."""
-    if isinstance(value, HOLDERS):
-        return list(value)
-    if isinstance(value, Module | type | ModuleType) or callable(value):
-        return []
-    return list(getattr(value, "__dict__", {}).values())
 
 
 def proxies_in(values: Any) -> list[Proxy]:

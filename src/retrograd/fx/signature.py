@@ -13,6 +13,7 @@ from retrograd.core import Aval, Tensor
 from retrograd.core.aval import SymbolicSize, differing
 from retrograd.core.tensor import bottom
 from retrograd.fx.mutations import USER_INPUT, Mutation, write_back
+from retrograd.fx.records import check_hides_none, with_fields
 
 
 class Input(NamedTuple):
@@ -67,7 +68,7 @@ class Signature:
         """Take these arguments as the example that all others are to be like; returns their tensors."""
         found = []
         for name, value in self._bind(args, kwargs).arguments.items():
-            paths, leaves, self._specs[name] = optree.tree_flatten_with_path(value)
+            paths, leaves, self._specs[name] = optree.tree_flatten_with_path(with_fields(value))
             for path, leaf in zip(paths, leaves, strict=True):
                 self._leaves.append(_described("_".join(map(str, (name, *path))), leaf))
                 found.append(leaf)
@@ -87,7 +88,7 @@ class Signature:
         """The tensors among arguments like the example; a ValueError names the first that is not like it."""
         found = []
         for name, value in self._bind(args, kwargs).arguments.items():
-            leaves, spec = optree.tree_flatten(value)
+            leaves, spec = optree.tree_flatten(with_fields(value))
             if spec != self._specs[name]:
                 raise ValueError(f"{name}: traced with the structure {self._specs[name]}, got {spec}")
             found += leaves
@@ -115,7 +116,9 @@ class Signature:
 
     def learn_result(self, result: Any) -> list:
         """Take this result's structure for that of all results; returns its leaves."""
-        leaves, self._result = optree.tree_flatten(result)
+        leaves, self._result = optree.tree_flatten(with_fields(result))
+        for leaf in leaves:
+            check_hides_none(leaf)
         return leaves
 
     def learn_mutations(self, mutations: list[Mutation], same: dict[int, int]) -> None:

@@ -172,7 +172,12 @@ class Tracer:
     # -------------------------------------------------------------------------------------------- what is open
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
-        """Whether a call of a module is one node; if not, what is in it is traced.  True of rg.nn's own modules."""
+        """Whether a call of a module is one node; if not, what is in it is traced.
+
+        True of rg.nn's own modules, and of graph modules that check shapes, as `fx.trace` makes them.
+        """
+        if isinstance(m, GraphModule) and m.graph.signature is not None:
+            return True
         return type(m).__module__.startswith("retrograd.nn") and not isinstance(m, Sequential)
 
     def call_module(self, m: Module, forward: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:

@@ -1,0 +1,62 @@
+"""Dataclasses among arguments and results, as pytrees; and objects that hide what a trace computes."""
+
+import dataclasses
+from collections import deque
+from collections.abc import ItemsView, KeysView, ValuesView
+from types import ModuleType
+from typing import Any, cast
+
+import optree
+
+from retrograd.core import Tensor
+from retrograd.fx.immutable_collections import EVERYWHERE
+from retrograd.nn.module import Module
+
+HOLDERS = (set, frozenset, deque, KeysView, ValuesView, ItemsView)
+
+
+class Fields:
+    """The fields of an object of a dataclass, which is made of them again when a pytree is put together."""
+
+    def __init__(self, record: Any) -> None:
+        self.kind = type(record)
+        self.names = tuple([f.name for f in dataclasses.fields(record) if f.init])
+        self.values = tuple([with_fields(getattr(record, name)) for name in self.names])
+
+
+def _made(kind: tuple, values: Any) -> Any:
+    made, names = kind
+    return made(**dict(zip(names, values, strict=True)))
+
+
+_register: Any = optree.register_pytree_node
+_register(Fields, lambda v: (v.values, (v.kind, v.names)), _made, namespace=EVERYWHERE)
+
+
+def with_fields(tree: Any) -> Any:
+    """Return a tree with the fields of dataclasses in place of these, unless optree knows their class."""
+    return optree.tree_map(lambda leaf: Fields(leaf) if is_dataclass(leaf) else leaf, tree)
+
+
+def is_dataclass(value: Any) -> bool:
+    """Whether a value is an object of a dataclass."""
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)
+
+
+def members(value: Any) -> list:
+    """Return what a set or an object of a user's class holds; nothing of modules, classes and functions."""
+    if isinstance(value, HOLDERS):
+        return list(value)
+    if isinstance(value, Module | Tensor | type | ModuleType) or callable(value):
+        return []
+    return list(getattr(value, "__dict__", {}).values())
+
+
+def check_hides_none(leaf: Any) -> None:
+    """Refuse a result that is an object with traced tensors inside, which no graph could put there."""
+    held: list = [] if isinstance(leaf, Tensor) else optree.tree_leaves(cast(Any, members(leaf)))
+    if any(isinstance(x, Tensor) and x.level is not None for x in held):
+        raise TypeError(
+            f"trace: the code returns a {type(leaf).__name__} with a traced tensor inside; return tensors in tuples, "
+            f"lists, dicts, named tuples or dataclasses"
+        )
