@@ -187,6 +187,12 @@ def addr(x: _Operand, vec1: _Operand, vec2: _Operand, *, beta: _Number = 1, alph
 def adjoint(x: _Operand) -> Tensor:
     """The conjugate transpose of matrices, the last two dimensions: of real ones a view, else a copy as of `conj`."""
 
+def affine_grid_generator(theta: Any, size: Any, align_corners: Any) -> Tensor:
+    """Return `nn.functional.affine_grid`."""
+
+def alias_copy(input: Any) -> Tensor:
+    """Return a copy of what `alias` shows, in memory of its own."""
+
 def all(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
     """Whether every element over `dim` (None: all, (): each on its own) is true (not zero)."""
 
@@ -271,6 +277,9 @@ def argwhere(x: _Operand, *, as_tuple: _bool = False) -> Tensor:
 def as_strided(x: _Operand, size: _Ints, stride: _Ints, storage_offset: _int | None = None) -> Tensor:
     """The memory of x in another shape and other strides, counted in elements, from an offset on: a view."""
 
+def as_strided_copy(x: Tensor, size: Any, stride: Any, storage_offset: Any = None) -> Any:
+    """Return a copy of what `as_strided` shows, in memory of its own."""
+
 def as_strided_scatter(x: _Operand, src: _Operand, size: _Ints, stride: _Ints, storage_offset: _int | None = None) -> Tensor:
     """x with src in the place of x.as_strided(size, stride, storage_offset)."""
 
@@ -325,8 +334,14 @@ def baddbmm(x: _Operand, batch1: _Operand, batch2: _Operand, *, beta: _Number = 
 def bartlett_window(window_length: Any, periodic: Any = True, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """Up from 0 to 1 in the middle, and down again."""
 
+def batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: Any, momentum: Any, eps: Any, cudnn_enabled: Any = False) -> Tensor:
+    """Return `nn.functional.batch_norm`, whose arguments come in another order."""
+
 def bernoulli(x: _Operand, p: _float | None = None, *, generator: Any = None) -> Tensor:
     """Ones with probability x, zeros otherwise, in the shape and dtype of x."""
+
+def bilinear(input1: _Operand, input2: _Operand, weight: _Operand, bias: _Operand | None = None) -> Tensor:
+    """input1^T weight[k] input2 + bias[k] for each k: (..., m), (..., n), (k, m, n), (k,) to (..., k)."""
 
 def binary_cross_entropy(x: _Operand, target: _Operand, weight: _Operand | None = None, reduction: _str = 'mean') -> Tensor:
     """-(target log x + (1 - target) log(1 - x)) times weight, of probabilities x, logarithms at least -100."""
@@ -496,6 +511,9 @@ def conv2d(x: _Operand, weight: _Operand, bias: _Operand | None = None, stride: 
 def conv3d(x: _Operand, weight: _Operand, bias: _Operand | None = None, stride: _Ints = 1, padding: Any = 0, dilation: _Ints = 1, groups: _int = 1) -> Tensor:
     """Slides a kernel over images with 3 spatial dimensions: (n, c, *sizes) to (n, o, *size)."""
 
+def conv_tbc(input: Any, weight: Any, bias: Any, pad: Any = 0) -> Tensor:
+    """Return the convolution of (time, batch, channels in) with weights (kernel, channels in, channels out)."""
+
 def conv_transpose1d(x: _Operand, weight: _Operand, bias: _Operand | None = None, stride: _Ints = 1, padding: _Ints = 0, output_padding: _Ints = 0, groups: _int = 1, dilation: _Ints = 1) -> Tensor:
     """`conv1d` transposed: (n, o, *sizes) to (n, c, *size), every place spread through the kernel."""
 
@@ -580,6 +598,9 @@ def detach(x: _Operand) -> Tensor:
 def detach_(x: Any) -> Tensor:
     """Take the tensor out of its graph, as if it were a leaf without gradient; returns it."""
 
+def detach_copy(x: Tensor) -> Any:
+    """Return a copy of what `detach` shows, in memory of its own."""
+
 def diag(x: _Operand, diagonal: _int = 0) -> Tensor:
     """A vector on the diagonal of a matrix of zeros; of a matrix, the diagonal as a vector, a copy."""
 
@@ -591,6 +612,9 @@ def diagflat(x: _Operand, offset: _int = 0) -> Tensor:
 
 def diagonal(x: _Operand, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
     """The elements whose index along dim2 is `offset` more than along dim1, as the last dimension: a view."""
+
+def diagonal_copy(x: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Any:
+    """Return a copy of what `diagonal` shows, in memory of its own."""
 
 def diagonal_scatter(x: _Operand, src: _Operand, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
     """x with src on the diagonal that x.diagonal(offset, dim1, dim2) shows."""
@@ -681,6 +705,9 @@ def exp_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 
 def expand(x: _Operand, *shape: _Ints) -> Tensor:
     """Dimensions of size 1 repeated, and new ones in front, without copying; -1 keeps a size."""
+
+def expand_copy(input: Any, size: Any, *, implicit: Any = False) -> Tensor:
+    """Return a copy of what `expand` shows, in memory of its own."""
 
 def expm1(x: _Operand) -> Tensor:
     """exp(x) - 1, exact for small x."""
@@ -817,8 +844,20 @@ def greater(a: _Operand, b: _Operand) -> Tensor:
 def greater_equal(a: _Operand, b: _Operand) -> Tensor:
     """Whether a is at least b, element by element."""
 
+def grid_sampler(input: Any, grid: Any, interpolation_mode: Any, padding_mode: Any, align_corners: Any) -> Tensor:
+    """Return `nn.functional.grid_sample`, with 0, 1 and 2 for the modes, in PyTorch's order."""
+
+def grid_sampler_2d(input: Any, grid: Any, interpolation_mode: Any, padding_mode: Any, align_corners: Any) -> Tensor:
+    """Return `nn.functional.grid_sample`, with 0, 1 and 2 for the modes, in PyTorch's order."""
+
+def grid_sampler_3d(input: Any, grid: Any, interpolation_mode: Any, padding_mode: Any, align_corners: Any) -> Tensor:
+    """Return `nn.functional.grid_sample`, with 0, 1 and 2 for the modes, in PyTorch's order."""
+
 def group_norm(x: _Operand, num_groups: _int, weight: _Operand | None = None, bias: _Operand | None = None, eps: _float = 1e-05) -> Tensor:
     """Each sample with mean 0 and variance 1 in each of `num_groups` groups of its channels; times weight, plus bias."""
+
+def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Tensor:
+    """Return the next state of a GRU, as `nn.GRUCell` computes it."""
 
 def gt(a: _Operand, b: _Operand) -> Tensor:
     """Whether a is greater than b, element by element."""
@@ -900,6 +939,9 @@ def initial_seed() -> Any:
 
 def inner(a: _Operand, b: _Operand) -> Tensor:
     """The sum of products over the last dimension of each; a tensor without dimensions multiplies."""
+
+def instance_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: Any, momentum: Any, eps: Any, cudnn_enabled: Any = False) -> Tensor:
+    """Return `nn.functional.instance_norm`, whose arguments come in another order."""
 
 def inverse(A: _Operand) -> Tensor:
     """The inverse of square matrices; LinAlgError if one is singular.  To solve A X = B, `linalg.solve` does better."""
@@ -1090,6 +1132,9 @@ def logspace(start: Any, end: Any, steps: Any, base: Any = 10.0, *, dtype: Any =
 def logsumexp(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
     """log(sum(exp(x))) over `dim` (None or (): all), without overflow; -inf where there is nothing."""
 
+def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+    """Return the next (h, c) of an LSTM, from hx = (h, c), as `nn.LSTMCell` computes it."""
+
 def lt(a: _Operand, b: _Operand) -> Tensor:
     """Whether a is less than b, element by element."""
 
@@ -1219,6 +1264,21 @@ def narrow(x: _Operand, dim: _int, start: _int, length: _int) -> Tensor:
 def narrow_copy(x: _Operand, dim: _int, start: _int, length: _int) -> Tensor:
     """`narrow`, as a copy."""
 
+def native_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: Any, momentum: Any, eps: Any) -> Any:
+    """Return `nn.functional.batch_norm`, and when training the means and inverse deviations of the channels."""
+
+def native_channel_shuffle(input: Any, groups: Any) -> Tensor:
+    """Return `channel_shuffle`."""
+
+def native_dropout(input: Any, p: Any, train: Any) -> Any:
+    """Return `nn.functional.dropout`, and where it kept elements."""
+
+def native_group_norm(input: Any, weight: Any, bias: Any, N: Any, C: Any, HxW: Any, group: Any, eps: Any) -> Any:
+    """Return `group_norm` of N samples of C channels of HxW elements, and means and inverse deviations (N, group)."""
+
+def native_layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: Any) -> Any:
+    """Return `layer_norm`, and the means and inverse deviations that it divides by."""
+
 def ne(a: _Operand, b: _Operand) -> Tensor:
     """Whether a differs from b, element by element."""
 
@@ -1296,6 +1356,9 @@ def pdist(x: _Operand, p: _float = 2.0) -> Tensor:
 
 def permute(x: _Operand, *dims: _Ints) -> Tensor:
     """Dimensions in another order: dimension i of the result is dimension dims[i] of x."""
+
+def permute_copy(input: Any, dims: Any) -> Tensor:
+    """Return a copy of what `permute` shows, in memory of its own."""
 
 def pinverse(x: _Operand, rcond: _Number = 1e-15) -> Tensor:
     """`linalg.pinv`, under its older name."""
@@ -1420,6 +1483,12 @@ def result_type(tensor1: Any, tensor2: Any) -> Any:
 def rms_norm(x: _Operand, normalized_shape: _Ints, weight: _Operand | None = None, eps: _float | None = None) -> Tensor:
     """x / sqrt(mean(x^2) + eps) over its last dimensions, `normalized_shape`; times weight."""
 
+def rnn_relu_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Tensor:
+    """Return the next state of a recurrence with relu, as `nn.RNNCell` computes it."""
+
+def rnn_tanh_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Tensor:
+    """Return the next state of a recurrence with tanh, as `nn.RNNCell` computes it."""
+
 def roll(x: _Operand, shifts: _Ints, dim: _Ints | None = None) -> Tensor:
     """The elements shifted along each of `dim` (None: in row-major order); those pushed out come in at the front."""
 
@@ -1489,6 +1558,9 @@ def seed() -> Any:
 def select(x: _Operand, dim: _int, index: _int) -> Tensor:
     """The slice at `index` along `dim`, without that dimension; a view."""
 
+def select_copy(x: Tensor, dim: _int, index: _int) -> Any:
+    """Return a copy of what `select` shows, in memory of its own."""
+
 def select_scatter(x: _Operand, src: _Operand, dim: _int, index: _int) -> Tensor:
     """x with src in the place of x.select(dim, index)."""
 
@@ -1555,6 +1627,9 @@ def sinh(x: _Operand) -> Tensor:
 def sinh_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`sinh`, written into the tensor; returns it."""
 
+def slice_copy(input: Any, dim: Any = 0, start: Any = None, end: Any = None, step: Any = 1) -> Tensor:
+    """Return a copy of what `slice` shows, in memory of its own."""
+
 def slice_scatter(x: _Operand, src: _Operand, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor:
     """x with src in the place of x[start:end:step] along `dim`."""
 
@@ -1582,8 +1657,14 @@ def sort(x: _Operand, dim: _int = -1, descending: _bool = False, *, stable: _boo
 def split(tensor: _Operand, split_size_or_sections: Any, dim: _int = 0) -> tuple[Tensor, ...]:
     """A tuple of views along `dim`: of one size (the last may be smaller), or of the sizes listed."""
 
+def split_copy(tensor: Tensor, split_size_or_sections: Any, dim: _int = 0) -> Any:
+    """Return a copy of what `split` shows, in memory of its own."""
+
 def split_with_sizes(x: _Operand, split_sizes: _Ints, dim: _int = 0) -> tuple[Tensor, ...]:
     """A tuple of views of the sizes listed along `dim`."""
+
+def split_with_sizes_copy(x: Tensor, split_sizes: Any, dim: _int = 0) -> Any:
+    """Return a copy of what `split_with_sizes` shows, in memory of its own."""
 
 def sqrt(x: _Operand) -> Tensor:
     """The square root; NaN for negative numbers."""
@@ -1599,6 +1680,9 @@ def square_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 
 def squeeze(x: _Operand, dim: _Ints | None = None) -> Tensor:
     """Without the dimensions of size 1, or without those of them that `dim` names."""
+
+def squeeze_copy(x: Tensor, dim: Any = None) -> Any:
+    """Return a copy of what `squeeze` shows, in memory of its own."""
 
 def stack(tensors: Sequence[_Operand], dim: _int = 0) -> Tensor:
     """The tensors, all of one shape, side by side along a new dimension."""
@@ -1645,6 +1729,9 @@ def swapdims(x: _Operand, dim0: _int, dim1: _int) -> Tensor:
 def t(x: _Operand) -> Tensor:
     """A matrix transposed, a view; of vectors and tensors without dimensions a view as they are."""
 
+def t_copy(x: Tensor) -> Any:
+    """Return a copy of what `t` shows, in memory of its own."""
+
 def take(x: _Operand, index: _Operand) -> Tensor:
     """The elements at the places that `index` names in x as one row, in the shape of index; -1 is the last."""
 
@@ -1690,11 +1777,17 @@ def trace(x: _Operand) -> Tensor:
 def transpose(x: _Operand, dim0: _int, dim1: _int) -> Tensor:
     """Two dimensions swapped."""
 
+def transpose_copy(x: Tensor, dim0: _int, dim1: _int) -> Any:
+    """Return a copy of what `transpose` shows, in memory of its own."""
+
 def trapezoid(y: _Operand, x: _Operand | None = None, *, dx: _Number | None = None, dim: _int = -1) -> Tensor:
     """The integral of y along `dim` by the trapezoidal rule, at the places x or at distances dx (default 1)."""
 
 def trapz(y: _Operand, x: _Operand | None = None, *, dx: _Number | None = None, dim: _int = -1) -> Tensor:
     """The integral of y along `dim` by the trapezoidal rule, at the places x or at distances dx (default 1)."""
+
+def triangular_solve(b: _Operand, A: _Operand, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False) -> tuple[Tensor, Tensor]:
+    """Return X with A X = b, or with `transpose` A^T X = b, and a copy of A: the older `linalg.solve_triangular`."""
 
 def tril(x: _Operand, diagonal: _int = 0) -> Tensor:
     """The lower triangle of the last two dimensions, zeros above the given diagonal."""
@@ -1732,11 +1825,17 @@ def typename(obj: Any) -> _str:
 def unbind(x: _Operand, dim: _int = 0) -> tuple[Tensor, ...]:
     """A tuple of the slices along `dim`, without that dimension."""
 
+def unbind_copy(x: Tensor, dim: _int = 0) -> Any:
+    """Return a copy of what `unbind` shows, in memory of its own."""
+
 def unflatten(x: _Operand, dim: _int, sizes: _Ints) -> Tensor:
     """One dimension as several; one of the sizes may be -1."""
 
 def unfold(x: _Operand, dimension: _int, size: _int, step: _int) -> Tensor:
     """A view of the windows of `size` elements at every `step` along a dimension; their elements are the last one."""
+
+def unfold_copy(input: Any, dimension: Any, size: Any, step: Any) -> Tensor:
+    """Return a copy of what `unfold` shows, in memory of its own."""
 
 def unfold_dim(x: _Operand, dimension: _int, size: _int, step: _int) -> Tensor:
     """A view of the windows of `size` elements at every `step` along a dimension; their elements are the last one."""
@@ -1762,6 +1861,9 @@ def unsafe_split_with_sizes(x: _Operand, split_sizes: _Ints, dim: _int = 0) -> t
 def unsqueeze(x: _Operand, dim: _int) -> Tensor:
     """A new dimension of size 1 at `dim`."""
 
+def unsqueeze_copy(x: Tensor, dim: _int) -> Any:
+    """Return a copy of what `unsqueeze` shows, in memory of its own."""
+
 def vander(x: _Operand, N: _int | None = None, increasing: _bool = False) -> Tensor:
     """Vandermonde's matrix: the powers of the elements of a vector, a row for each, from N - 1 (size - 1) down to 0."""
 
@@ -1786,8 +1888,17 @@ def view_as(x: _Operand, other: _Operand) -> Tensor:
 def view_as_complex(x: _Operand) -> Tensor:
     """A view of pairs of real numbers as complex ones: shape (..., 2) becomes (...)."""
 
+def view_as_complex_copy(x: Tensor) -> Any:
+    """Return a copy of what `view_as_complex` shows, in memory of its own."""
+
 def view_as_real(x: _Operand) -> Tensor:
     """A view of complex numbers as pairs of real ones: shape (...) becomes (..., 2).  RuntimeError for other dtypes."""
+
+def view_as_real_copy(x: Tensor) -> Any:
+    """Return a copy of what `view_as_real` shows, in memory of its own."""
+
+def view_copy(input: Any, size: Any = None, dtype: Any = None) -> Tensor:
+    """Return a copy of what `view` shows, in memory of its own."""
 
 def vsplit(x: _Operand, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """`tensor_split` along the first of two dimensions or more; a number must divide it."""

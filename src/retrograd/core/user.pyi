@@ -408,6 +408,8 @@ class Tensor:
         """`digamma`, written into the tensor; returns it."""
     def dim(self) -> _int:
         """Number of dimensions."""
+    def dim_order(self) -> Any:
+        """Return the dimensions in the order in which they lie in memory, the outermost first."""
     def dist(self, other: _Operand, p: _Number = 2) -> Tensor:
         """The p-norm of x - other, as `norm` takes it of all elements; its derivative where they agree is 0."""
     def div(self, b: _Operand, *, rounding_mode: _str | None = None) -> Tensor:
@@ -487,14 +489,14 @@ class Tensor:
         """The tensor in float32; itself if it is so already."""
     def float_power(self, exponent: _Operand) -> Tensor:
         """x to the power exponent in double precision, whatever the operands' dtypes."""
-    def float_power_(self, exponent: _Operand) -> Tensor:
-        """`float_power`, written into the tensor; returns it."""
+    def float_power_(self, exponent: Any) -> Tensor:
+        """Write `float_power(x, exponent)` into the tensor, which must be of the dtype of that; returns it."""
     def floor(self) -> Tensor:
         """The largest integer not above x; its derivative is 0."""
     def floor_(self) -> Tensor:
         """`floor`, written into the tensor; returns it."""
     def floor_divide(self, b: _Operand) -> Tensor:
-        """The quotient rounded down; its derivative is 0.  ZeroDivisionError if an integer is divided by 0."""
+        """The quotient rounded down; it has no derivative.  ZeroDivisionError if an integer is divided by 0."""
     def floor_divide_(self, b: _Operand) -> Tensor:
         """`floor_divide`, written into the tensor; returns it."""
     def fmax(self, b: _Operand) -> Tensor:
@@ -952,7 +954,7 @@ class Tensor:
     def polygamma(self, n: Any) -> Tensor:
         """The derivative of digamma of order n: `polygamma(n, x)`."""
     def polygamma_(self, n: Any) -> Tensor:
-        """Write the derivative of digamma of order n into the tensor, and return it."""
+        """Write `polygamma(n, x)` into the tensor; returns it."""
     def positive(self) -> Tensor:
         """x itself; TypeError for booleans, which have no sign."""
     def pow(self, exponent: _Operand) -> Tensor:
@@ -1194,6 +1196,8 @@ class Tensor:
         """Two dimensions swapped."""
     def transpose_(self, dim0: Any, dim1: Any) -> Tensor:
         """Swap two dimensions of this tensor; returns it."""
+    def triangular_solve(self, A: _Operand, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False) -> tuple[Tensor, Tensor]:
+        """Return X with A X = b, or with `transpose` A^T X = b, and a copy of A: the older `linalg.solve_triangular`."""
     def tril(self, diagonal: _int = 0) -> Tensor:
         """The lower triangle of the last two dimensions, zeros above the given diagonal."""
     def tril_(self, diagonal: _int = 0) -> Tensor:

@@ -86,6 +86,9 @@ def conv2d(x: _Operand, weight: _Operand, bias: _Operand | None = None, stride: 
 def conv3d(x: _Operand, weight: _Operand, bias: _Operand | None = None, stride: _Ints = 1, padding: Any = 0, dilation: _Ints = 1, groups: _int = 1) -> Tensor:
     """Slides a kernel over images with 3 spatial dimensions: (n, c, *sizes) to (n, o, *size)."""
 
+def conv_tbc(input: Any, weight: Any, bias: Any, pad: Any = 0) -> Tensor:
+    """Return the convolution of (time, batch, channels in) with weights (kernel, channels in, channels out)."""
+
 def conv_transpose1d(x: _Operand, weight: _Operand, bias: _Operand | None = None, stride: _Ints = 1, padding: _Ints = 0, output_padding: _Ints = 0, groups: _int = 1, dilation: _Ints = 1) -> Tensor:
     """`conv1d` transposed: (n, o, *sizes) to (n, c, *size), every place spread through the kernel."""
 
@@ -212,6 +215,9 @@ def leaky_relu_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 def linear(x: _Operand, weight: _Operand, bias: _Operand | None = None) -> Tensor:
     """x @ weight.T + bias: x (..., in), weight (out, in), bias (out,) to (..., out), as one matrix product."""
 
+def linear_cross_entropy(x: _Operand, linear_weight: _Operand, target: _Operand, *, linear_bias: _Operand | None = None, weight: _Operand | None = None, reduction: _str = 'mean', ignore_index: _int | None = None, label_smoothing: _float = 0.0, options: Any = None) -> Tensor:
+    """Return `cross_entropy` of a linear map of x (n, features) or (features,)."""
+
 def local_response_norm(x: _Operand, size: _int, alpha: _float = 0.0001, beta: _float = 0.75, k: _float = 1.0) -> Tensor:
     """x / (k + alpha * the mean of x^2 over `size` neighbouring channels) ^ beta; beyond the ends there are zeros."""
 
@@ -277,6 +283,9 @@ def multilabel_margin_loss(x: _Operand, target: _Operand, reduction: _str = 'mea
 
 def multilabel_soft_margin_loss(x: _Operand, target: _Operand, weight: _Operand | None = None, reduction: _str = 'mean') -> Tensor:
     """The mean over the classes, the last dimension, of `binary_cross_entropy_with_logits`, times weight."""
+
+def native_channel_shuffle(input: Any, groups: Any) -> Tensor:
+    """Return `channel_shuffle`."""
 
 def nll_loss(x: _Operand, target: _Operand, weight: _Operand | None = None, ignore_index: _int = -100, reduction: _str = 'mean') -> Tensor:
     """-x at the target class, times that class's weight: x holds logarithms of probabilities."""

@@ -13,6 +13,7 @@ from retrograd.ops import complex as complex
 from retrograd.ops import constants as constants
 from retrograd.ops import conv as conv
 from retrograd.ops import convert as convert
+from retrograd.ops import copies as copies
 from retrograd.ops import create as create
 from retrograd.ops import data as data
 from retrograd.ops import decompose as decompose
@@ -52,6 +53,7 @@ from retrograd.ops import memory as memory
 from retrograd.ops import methods as methods
 from retrograd.ops import multihead_attention as multihead_attention
 from retrograd.ops import mutate as mutate
+from retrograd.ops import native as native
 from retrograd.ops import nn as nn
 from retrograd.ops import normalize as normalize
 from retrograd.ops import norms as norms

@@ -4,6 +4,7 @@ from retrograd.core import Aval, Definition, examples, op, registry
 from retrograd.ops.batching import all_batched
 from retrograd.ops.embedding import lookup
 from retrograd.ops.family import Composite, check_floating, from_behind
+from retrograd.ops.linalg import linear
 from retrograd.ops.losses import REDUCTIONS, reduction_named, weighted_mean
 from retrograd.ops.nn import log_softmax, softmax
 from retrograd.ops.places import gather
@@ -322,6 +323,51 @@ class cross_entropy(Composite, aliases="nn.functional.cross_entropy", opmath="x 
         yield (r.ints(4, (3, 4)), r.ints(4, (3,)), None), {}, TypeError, "cross_entropy: expected a floating"
         yield (r(3, 4), r.ints(4, (3,)), None), {"label_smoothing": 2.0}, ValueError, "from 0 to 1, got 2.0"
         yield (r(3, 4), r.ints(4, (3,)), None), {"reduction": "avg"}, ValueError, "'mean', 'sum' or 'none'"
+
+
+@op(
+    "linear_cross_entropy(Tensor x, Tensor linear_weight, Tensor target, *, Tensor? linear_bias=None, "
+    "Tensor? weight=None, str reduction='mean', int? ignore_index=None, float label_smoothing=0.0, any options=None) "
+    "-> Tensor"
+)
+class linear_cross_entropy(Composite, home="nn.functional", method=False):
+    """Return `cross_entropy` of a linear map of x (n, features) or (features,).
+
+    linear_weight is (classes, ..., features), linear_bias (classes, ...), target has x's n and what is between classes
+    and features, or is probabilities.  ignore_index None is -100.  PyTorch's `options`, which save memory, are refused.
+    """
+
+    def compose(
+        x, linear_weight, target, linear_bias, weight, *, reduction, ignore_index, label_smoothing, options
+    ):  # fmt: skip
+        if options is not None:
+            raise NotImplementedError("linear_cross_entropy: there are no chunks here; leave options=None")
+        if linear_weight.ndim < 2 or (x.ndim != 2 and (x.ndim != 1 or linear_weight.ndim > 2)):
+            raise ValueError(
+                f"linear_cross_entropy: expected (n, features) and weights (classes, ..., features), or (features,) "
+                f"and (classes, features), got shapes {x.shape} and {linear_weight.shape}"
+            )
+        if ignore_index is not None and target.dtype.kind == "f":
+            raise ValueError("linear_cross_entropy: probabilities have no class to ignore; leave ignore_index=None")
+        classes = linear_weight.shape[:-1]
+        bias = None if linear_bias is None else reshape(linear_bias, (-1,))
+        logits = linear(x, reshape(linear_weight, (-1, linear_weight.shape[-1])), bias)
+        logits = reshape(logits, (*x.shape[:-1], *classes))
+        ignored = -100 if ignore_index is None else ignore_index
+        return cross_entropy(logits, target, weight, ignored, reduction, label_smoothing)
+
+    def samples(r):
+        yield (r(5, 3), r(4, 3), r.ints(4, (5,)), None, None), {}
+        yield (r(3), r(4, 3), r.ints(4, ()), r(4), r(4, within=(0.5, 2.0))), {"reduction": "sum"}
+        yield (r(2, 3), r(4, 2, 3), r.ints(4, (2, 2)), r(4, 2), None), {"ignore_index": 1, "label_smoothing": 0.1}
+        yield (r(2, 3), r(4, 3), r(2, 4, within=(0.0, 1.0)), None, None), {"reduction": "none"}
+
+    def errors(r):
+        yield (r(3), r(3), r.ints(3, ()), None, None), {}, ValueError, r"got shapes \(3,\) and \(3,\)"
+        given = (r(2, 3), r(4, 3), r.ints(4, (2,)), None, None)
+        yield given, {"options": {}}, NotImplementedError, "leave options=None"
+        soft = (r(2, 3), r(4, 3), r(2, 4, within=(0.0, 1.0)), None, None)
+        yield soft, {"ignore_index": 1}, ValueError, "leave ignore_index=None"
 
 
 def _hard_cross_entropy(x, target, ignore_index, reduction):

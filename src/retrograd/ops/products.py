@@ -186,7 +186,7 @@ class cross(Composite):
 
 
 @op("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor")
-class bilinear(Composite, home="nn.functional", opmath="input1 input2 weight bias"):
+class bilinear(Composite, home="nn.functional", aliases="bilinear", method=False, opmath="input1 input2 weight bias"):
     """input1^T weight[k] input2 + bias[k] for each k: (..., m), (..., n), (k, m, n), (k,) to (..., k)."""
 
     def compose(input1, input2, weight, bias):

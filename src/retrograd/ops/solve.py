@@ -319,6 +319,33 @@ class linalg_solve_triangular(Composite):
         yield (r(3, 3), r(2, 3)), {"upper": True}, ValueError, r"\(3, 3\) and \(2, 3\) do not fit: A X = B"
 
 
+class TriangularSolve(NamedTuple):
+    """The results of `triangular_solve`."""
+
+    solution: Tensor
+    cloned_coefficient: Tensor
+
+
+@op(
+    "triangular_solve(Tensor b, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) "
+    "-> (Tensor solution, Tensor cloned_coefficient)"
+)
+class triangular_solve(Composite):
+    """Return X with A X = b, or with `transpose` A^T X = b, and a copy of A: the older `linalg.solve_triangular`."""
+
+    def compose(b, A, *, upper, transpose, unitriangular):
+        check_sides("triangular_solve", A, b)
+        solution = triangular(turned(A) if transpose else A, b, upper=upper != transpose, unit=unitriangular)
+        return TriangularSolve(solution, A.clone())
+
+    def samples(r):
+        yield (r(3, 2), dominant(r, 3)), {}
+        yield (r(2, 3, 2), dominant(r, 3, 2)), {"upper": False, "transpose": True, "unitriangular": True}
+
+    def errors(r):
+        yield (r(3), r(3, 3)), {}, ValueError, "triangular_solve: expected matrices"
+
+
 # -------------------------------------------------------------------------------------------- factored matrices
 
 

@@ -44,6 +44,14 @@ def moments(x, dim, keepdim, correction, unbiased=None):
     return (away**2).sum(axis=axis(dim), keepdims=keepdim) / (freedom or math.nan)
 
 
+def linear_cross_entropy(
+    x, linear_weight, target, linear_bias, weight, reduction, ignore_index, label_smoothing, options
+):  # fmt: skip
+    logits = np.tensordot(x, linear_weight, (-1, -1)) + (0 if linear_bias is None else linear_bias)
+    ignored = -100 if ignore_index is None else ignore_index
+    return cross_entropy(logits, target, weight, ignored, reduction, label_smoothing)
+
+
 def extreme(function, where):
     """`max` and `min`: of everything, of two, or along one dimension with the place."""
 
@@ -402,6 +410,7 @@ LOSSES = {
     "place_class": lambda src, target, classes, ignore_index: src[..., None] * one_hot(target, classes, ignore_index),
     "nll_loss": nll_loss,
     "cross_entropy": cross_entropy,
+    "linear_cross_entropy": linear_cross_entropy,
     "kl_div": kl_div,
 }
 ORACLES = ARITHMETIC | FUNCTIONS | COMPARISONS | REDUCTIONS | SHAPES | PLACES | CREATION

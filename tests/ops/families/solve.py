@@ -158,6 +158,10 @@ ORACLES = {
     "linalg.solve": solve,
     "linalg.solve_ex": solve_ex,
     "linalg.solve_triangular": solve_triangular,
+    "triangular_solve": lambda b, A, upper, transpose, unitriangular: (
+        solve_triangular(np.swapaxes(A, -1, -2) if transpose else A, b, upper != transpose, True, unitriangular),
+        A,
+    ),
     "linalg.tensorinv": lambda A, ind: np.linalg.tensorinv(A, ind),
     "linalg.tensorsolve": tensorsolve,
     "log_determinant": slogdet,

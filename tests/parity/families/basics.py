@@ -41,5 +41,6 @@ NO_GRADIENT = {
     "binary_cross_entropy": ("weight",),
     "binary_cross_entropy_with_logits": ("weight", "pos_weight"),
     "cross_entropy": ("weight",),
+    "linear_cross_entropy": ("weight",),
     "nll_loss": ("weight",),
 }

@@ -2,10 +2,13 @@
 
 import torch
 
+from ..quiet import quiet
+
 TRIANGLE = "PyTorch gives gradients for the triangle of a factor that is not read, too"
 DIAGONAL = "PyTorch takes the diagonal of a factor to be real in some places, and not in others"
 
 CALLS = {
+    "triangular_solve": quiet(torch.triangular_solve),
     "lu_solve": lambda x, LU_data, LU_pivots: torch.linalg.lu_solve(LU_data, LU_pivots, x),
 }
 

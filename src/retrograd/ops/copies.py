@@ -1,0 +1,61 @@
+"""Views as copies: `expand_copy` returns what `expand` does, in memory of its own."""
+
+import inspect
+
+from retrograd.core import Tensor
+from retrograd.ops.complex import view_as_complex, view_as_real
+from retrograd.ops.diagonal import diagonal
+from retrograd.ops.functions import function
+from retrograd.ops.index import select
+from retrograd.ops.matrices import t
+from retrograd.ops.pointwise import detach
+from retrograd.ops.split import split, split_with_sizes, unbind
+from retrograd.ops.strides import as_strided, unfold_dim
+from retrograd.ops.view import expand, permute, squeeze, transpose, unsqueeze
+
+
+def _copy_of(name, show):
+    """Register `<name>_copy`, which calls `show` and clones what it returns."""
+
+    def copy(*args, **params):
+        out = show(*args, **params)
+        return out.clone() if isinstance(out, Tensor) else tuple([part.clone() for part in out])
+
+    copy.__name__ = copy.__qualname__ = f"{name}_copy"
+    copy.__doc__ = f"Return a copy of what `{name}` shows, in memory of its own."
+    copy.__signature__ = inspect.signature(show)
+    return function()(copy)
+
+
+def _expand(input, size, *, implicit=False) -> Tensor:
+    return expand(input, size)
+
+
+def _slice(input, dim=0, start=None, end=None, step=1) -> Tensor:
+    at = dim % max(input.ndim, 1)
+    return input[(slice(None),) * at + (slice(start, end, step),)]
+
+
+def _view(input, size=None, dtype=None) -> Tensor:
+    return Tensor.view(input, size if dtype is None else dtype)
+
+
+def _alias(input) -> Tensor:
+    return input
+
+
+def _permute(input, dims) -> Tensor:
+    return permute(input, dims)
+
+
+def _unfold(input, dimension, size, step) -> Tensor:
+    return unfold_dim(input, dimension, size, step)
+
+
+for _name, _show in {
+    "alias": _alias, "as_strided": as_strided, "detach": detach, "diagonal": diagonal, "expand": _expand,
+    "permute": _permute, "select": select, "slice": _slice, "split": split, "split_with_sizes": split_with_sizes,
+    "squeeze": squeeze, "t": t, "transpose": transpose, "unbind": unbind, "unfold": _unfold, "unsqueeze": unsqueeze,
+    "view": _view, "view_as_complex": view_as_complex, "view_as_real": view_as_real,
+}.items():  # fmt: skip
+    _copy_of(_name, _show)

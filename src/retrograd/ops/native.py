@@ -1,0 +1,186 @@
+"""PyTorch's older and lower names: layers with all that they compute, with numbers for modes, steps of recurrences."""
+
+from retrograd.core import Tensor, registry
+from retrograd.core import dtype as dtypes
+from retrograd.ops.activation import sigmoid
+from retrograd.ops.create import empty
+from retrograd.ops.dropout import keep
+from retrograd.ops.functions import function
+from retrograd.ops.linalg import linear
+from retrograd.ops.methods import method
+from retrograd.ops.mutate import in_place
+from retrograd.ops.pointwise import ge, rsqrt, tanh
+from retrograd.ops.reduce import mean, variance
+from retrograd.ops.split import chunk
+from retrograd.ops.view import permute, reshape
+
+
+def _statistics(x, dims, eps):
+    """Return the means and the inverse deviations over dimensions, which are kept."""
+    return mean(x, dims, True), rsqrt(variance(x, dims, True, correction=0) + eps)
+
+
+# --------------------------------------------------------------------------------------------------- of tensors
+
+
+@method
+def dim_order(x):
+    """Return the dimensions in the order in which they lie in memory, the outermost first.
+
+    >>> import retrograd as rg
+    >>> rg.ones(2, 3, 4).transpose(0, 2).dim_order()
+    (2, 1, 0)
+    """
+    steps = x.stride()
+    return tuple(sorted(range(x.ndim), key=lambda d: (steps[d] != 0, -steps[d])))
+
+
+@method
+def polygamma_(x, n) -> Tensor:
+    """Write `polygamma(n, x)` into the tensor; returns it."""
+    return in_place(registry["polygamma"], x, (), {"n": n})
+
+
+@method
+def float_power_(x, exponent) -> Tensor:
+    """Write `float_power(x, exponent)` into the tensor, which must be of the dtype of that; returns it."""
+    dtype = dtypes.complex128 if dtypes.result_type(x, exponent).kind == "c" else dtypes.float64
+    if x.dtype != dtype:
+        raise RuntimeError(f"float_power_: the result is {dtype}, which a tensor of {x.dtype} can't take")
+    return in_place(registry["float_power"], x, (exponent,), {})
+
+
+# ------------------------------------------------------------------------------------------------ normalisations
+
+
+@function()
+def native_layer_norm(input, normalized_shape, weight, bias, eps):
+    """Return `layer_norm`, and the means and inverse deviations that it divides by."""
+    dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
+    return registry["layer_norm"](input, normalized_shape, weight, bias, eps), *_statistics(input, dims, eps)
+
+
+@function()
+def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
+    """Return `group_norm` of N samples of C channels of HxW elements, and means and inverse deviations (N, group)."""
+    out = registry["group_norm"](input, group, weight, bias, eps)
+    found = _statistics(reshape(input, (N, group, C // group * HxW)), (2,), eps)
+    return out, *(reshape(x, (N, group)) for x in found)
+
+
+@function()
+def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    """Return `nn.functional.batch_norm`, and when training the means and inverse deviations of the channels."""
+    out = registry["batch_norm"](input, running_mean, running_var, weight, bias, training, momentum, eps)
+    if not training:
+        return out, empty(0, dtype=input.dtype), empty(0, dtype=input.dtype)
+    found = _statistics(input, tuple([d for d in range(input.ndim) if d != 1]), eps)
+    return out, *(reshape(x, (-1,)) for x in found)
+
+
+@function()
+def batch_norm(
+    input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled=False
+) -> Tensor:
+    """Return `nn.functional.batch_norm`, whose arguments come in another order."""
+    return registry["batch_norm"](input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+@function()
+def instance_norm(
+    input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled=False
+) -> Tensor:
+    """Return `nn.functional.instance_norm`, whose arguments come in another order."""
+    return registry["instance_norm"](input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+
+
+@function()
+def native_dropout(input, p, train):
+    """Return `nn.functional.dropout`, and where it kept elements."""
+    if not 0 <= p <= 1:
+        raise ValueError(f"native_dropout: p must be from 0 to 1, got {p}")
+    if train is False or p == 0:
+        return input.clone(), registry["ones_like"](input, dtype="bool")
+    if p == 1:
+        return input * 0, registry["zeros_like"](input, dtype="bool")
+    kept = ge(registry["rand"](input.shape), p)
+    return keep(kept, input, scale=1 / (1 - p)), kept
+
+
+# --------------------------------------------------------------------------------------------- images and sequences
+
+_INTERPOLATIONS = ("bilinear", "nearest", "bicubic")
+_PADDINGS = ("zeros", "border", "reflection")
+
+
+def _sampler(name, ndim):
+    """Register a name of `nn.functional.grid_sample`, with numbers for modes, for images with `ndim` dimensions."""
+
+    def sample(input, grid, interpolation_mode, padding_mode, align_corners) -> Tensor:
+        if ndim is not None and input.ndim != ndim:
+            raise ValueError(f"{name}: expected images of {ndim} dimensions, got shape {input.shape}")
+        if interpolation_mode not in (0, 1, 2) or padding_mode not in (0, 1, 2):
+            raise ValueError(f"{name}: modes must be 0, 1 or 2, got {interpolation_mode} and {padding_mode}")
+        modes = _INTERPOLATIONS[interpolation_mode], _PADDINGS[padding_mode]
+        return registry["grid_sample"](input, grid, *modes, align_corners)
+
+    sample.__name__ = sample.__qualname__ = name
+    sample.__doc__ = "Return `nn.functional.grid_sample`, with 0, 1 and 2 for the modes, in PyTorch's order."
+    return function()(sample)
+
+
+grid_sampler, grid_sampler_2d, grid_sampler_3d = (
+    _sampler(name, ndim) for name, ndim in (("grid_sampler", None), ("grid_sampler_2d", 4), ("grid_sampler_3d", 5))
+)
+
+
+@function()
+def affine_grid_generator(theta, size, align_corners) -> Tensor:
+    """Return `nn.functional.affine_grid`."""
+    return registry["affine_grid"](theta, size, align_corners)
+
+
+@function("native_channel_shuffle", "nn.functional.native_channel_shuffle")
+def native_channel_shuffle(input, groups) -> Tensor:
+    """Return `channel_shuffle`."""
+    return registry["channel_shuffle"](input, groups)
+
+
+@function("conv_tbc", "nn.functional.conv_tbc")
+def conv_tbc(input, weight, bias, pad=0) -> Tensor:
+    """Return the convolution of (time, batch, channels in) with weights (kernel, channels in, channels out)."""
+    out = registry["conv1d"](permute(input, (1, 2, 0)), permute(weight, (2, 1, 0)), bias, padding=pad)
+    return permute(out, (2, 0, 1))
+
+
+# ------------------------------------------------------------------------------------------- steps of recurrences
+
+
+@function()
+def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+    """Return the next (h, c) of an LSTM, from hx = (h, c), as `nn.LSTMCell` computes it."""
+    h, c = hx
+    enter, forget, new, leave = chunk(linear(input, w_ih, b_ih) + linear(h, w_hh, b_hh), 4, -1)
+    c = sigmoid(forget) * c + sigmoid(enter) * tanh(new)
+    return sigmoid(leave) * tanh(c), c
+
+
+@function()
+def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None) -> Tensor:
+    """Return the next state of a GRU, as `nn.GRUCell` computes it."""
+    by_input, by_state = chunk(linear(input, w_ih, b_ih), 3, -1), chunk(linear(hx, w_hh, b_hh), 3, -1)
+    reset, update = (sigmoid(a + b) for a, b in zip(by_input[:2], by_state[:2], strict=True))
+    new = tanh(by_input[2] + reset * by_state[2])
+    return (1 - update) * new + update * hx
+
+
+@function()
+def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None) -> Tensor:
+    """Return the next state of a recurrence with tanh, as `nn.RNNCell` computes it."""
+    return tanh(linear(input, w_ih, b_ih) + linear(hx, w_hh, b_hh))
+
+
+@function()
+def rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None) -> Tensor:
+    """Return the next state of a recurrence with relu, as `nn.RNNCell` computes it."""
+    return registry["relu"](linear(input, w_ih, b_ih) + linear(hx, w_hh, b_hh))

@@ -1,0 +1,56 @@
+"""Older and lower names: the same numbers as the functions and layers that they are called for."""
+
+import pytest
+
+import retrograd as rg
+from retrograd import nn
+from retrograd.testing import assert_close
+
+
+def test_normalisations_return_what_they_divide_by():
+    x = rg.randn(2, 4, 3, dtype=rg.float64)
+    for (out, mean, scale), dims in (
+        (rg.native_layer_norm(x, (3,), None, None, 0.0), (2,)),
+        (rg.native_batch_norm(x, None, None, None, None, True, 0.1, 0.0), (0, 2)),
+    ):
+        shape = [1 if d in dims else n for d, n in enumerate(x.shape)]
+        assert_close((x - mean.reshape(shape)) * scale.reshape(shape), out)
+    out, mean, scale = rg.native_group_norm(x, None, None, 2, 4, 3, 2, 0.0)
+    groups = (x.reshape(2, 2, 6) - mean[..., None]) * scale[..., None]
+    assert_close(groups.reshape(2, 4, 3), out)
+
+
+def test_dropout_says_what_it_kept():
+    x = rg.ones(1000)
+    out, kept = rg.native_dropout(x, 0.25, True)
+    assert_close(out, kept / 0.75)
+    assert 650 < kept.sum().item() < 850
+    for p, answer in ((0.0, 1), (1.0, 0)):
+        out, kept = rg.native_dropout(x, p, True)
+        assert out.tolist() == kept.to(x.dtype).tolist() == [answer] * 1000
+    with pytest.raises(ValueError, match="p must be from 0 to 1"):
+        rg.native_dropout(x, 1.5, True)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_steps_of_recurrences_are_those_of_the_layers(kind):
+    layer, x, h = getattr(nn, f"{kind}Cell")(3, 4), rg.randn(2, 3), rg.randn(2, 4)
+    state = (h, h + 1) if kind == "LSTM" else h
+    step = {"LSTM": rg.lstm_cell, "GRU": rg.gru_cell, "RNN": rg.rnn_tanh_cell}[kind]
+    found, expected = step(x, state, *layer.parameters()), layer(x, state)
+    for mine, its in zip(found, expected, strict=True):
+        assert_close(mine.detach(), its.detach(), 1e-5, 1e-6)
+
+
+def test_copies_have_memory_of_their_own():
+    x = rg.arange(6.0).reshape(2, 3).requires_grad_()
+    copies = (rg.alias_copy(x), rg.t_copy(x), rg.slice_copy(x, 1, 0, 2), *rg.unbind_copy(x))
+    assert not {c.data_ptr() for c in copies} & {x.data_ptr(), x[1].data_ptr()}
+    sum(c.sum() for c in copies).backward()
+    assert x.grad.tolist() == [[4, 4, 3], [4, 4, 3]]
+
+
+def test_dimensions_in_the_order_of_memory():
+    assert rg.ones(2, 3, 4).permute(2, 0, 1).dim_order() == (1, 2, 0)
+    with pytest.raises(RuntimeError, match="float_power_: the result is float64"):
+        rg.ones(2).float_power_(2)
