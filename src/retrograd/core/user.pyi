@@ -496,7 +496,7 @@ class Tensor:
     def floor_(self) -> Tensor:
         """`floor`, written into the tensor; returns it."""
     def floor_divide(self, b: _Operand) -> Tensor:
-        """The quotient rounded down; it has no derivative.  ZeroDivisionError if an integer is divided by 0."""
+        """The quotient rounded down; its derivative is 0.  ZeroDivisionError if an integer is divided by 0."""
     def floor_divide_(self, b: _Operand) -> Tensor:
         """`floor_divide`, written into the tensor; returns it."""
     def fmax(self, b: _Operand) -> Tensor:
