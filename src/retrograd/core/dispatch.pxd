@@ -25,6 +25,8 @@ cpdef object call2(Op op, object a, object b)
 @cython.locals(state=State, t=TensorBase, wanted=cython.bint)
 cpdef object call(Op op, tuple args, dict params)
 
+cpdef object composed(Op op, tuple args, dict params)
+
 @cython.locals(result=TensorBase)
 cpdef object ground(Op op, tuple args, dict params)
 cpdef object raw(Op op, object a)
@@ -37,6 +39,9 @@ cpdef bint wants(TensorBase t) except -1
 
 cpdef bint passes(View view) except -1
 cpdef object remade(View view)
+
+@cython.locals(view=View, base=TensorBase)
+cpdef object renew(TensorBase t)
 
 @cython.locals(view=View, base=TensorBase)
 cpdef object refresh(TensorBase t)
