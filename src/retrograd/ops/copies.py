@@ -1,11 +1,13 @@
 """Views as copies: `expand_copy` returns what `expand` does, in memory of its own."""
 
 import inspect
+import operator
 
 from retrograd.core import Tensor
 from retrograd.ops.complex import view_as_complex, view_as_real
 from retrograd.ops.diagonal import diagonal
-from retrograd.ops.functions import function
+from retrograd.ops.family import canonical_dim
+from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.index import select
 from retrograd.ops.matrices import t
 from retrograd.ops.pointwise import detach
@@ -32,7 +34,7 @@ def _expand(input, size, *, implicit=False) -> Tensor:
 
 
 def _slice(input, dim=0, start=None, end=None, step=1) -> Tensor:
-    at = dim % max(input.ndim, 1)
+    at = canonical_dim("slice_copy", operator.index(dim), check_tensor("slice_copy", input).ndim)
     return input[(slice(None),) * at + (slice(start, end, step),)]
 
 

@@ -7,7 +7,7 @@ from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import check_real
-from retrograd.ops.functions import function
+from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.inverses import Mapped, check_square, turned
 from retrograd.ops.linalg import matmul
 from retrograd.ops.pointwise import detach
@@ -182,7 +182,7 @@ def lobpcg(
     [5.0]
     """
     _check_options(method, ortho_iparams, ortho_fparams, ortho_bparams)
-    check_square("lobpcg", A, *[x for x in (B, X, iK) if x is not None])
+    check_square("lobpcg", *[check_tensor("lobpcg", x) for x in (A, B, X, iK) if x is not None])
     check_real("lobpcg", A)
     k, n = _counts(A, k, X, n)
     if X is None:

@@ -159,6 +159,8 @@ def conv_tbc(input, weight, bias, pad=0) -> Tensor:
 @function()
 def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """Return the next (h, c) of an LSTM, from hx = (h, c), as `nn.LSTMCell` computes it."""
+    if not isinstance(hx, (tuple, list)) or len(hx) != 2:
+        raise TypeError(f"lstm_cell: expected hx to be the pair (h, c), got {type(hx).__name__}")
     h, c = hx
     enter, forget, new, leave = chunk(linear(input, w_ih, b_ih) + linear(h, w_hh, b_hh), 4, -1)
     c = sigmoid(forget) * c + sigmoid(enter) * tanh(new)

@@ -4,7 +4,7 @@ from retrograd import backend
 from retrograd.core import Tensor, registry
 from retrograd.core.dispatch import compound, wants
 from retrograd.core.tensor import Version, View, make, touch, version_of
-from retrograd.ops.functions import function
+from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.layout import contiguous_format
 from retrograd.ops.methods import method
 from retrograd.ops.mutate import announce
@@ -64,7 +64,7 @@ def _newer(x):
 @method
 def resize_as_(input, the_template, *, memory_format=contiguous_format) -> Tensor:
     """Give this tensor the shape of another one, by `resize_`."""
-    return resize_(input, the_template.shape, memory_format=memory_format)
+    return resize_(input, check_tensor("resize_as_", the_template).shape, memory_format=memory_format)
 
 
 def _sizes(shape):
