@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.core import Tensor, current
+from retrograd.core.level import Block
 from retrograd.core.source import format_stack, line_of, stack
 from retrograd.core.tensor import memory_of
 
@@ -106,7 +107,7 @@ def _switch(anomaly: _Anomaly | None) -> None:
     state.watchers = (*others, anomaly) if anomaly is not None else others or None
 
 
-class detect_anomaly:
+class detect_anomaly(Block):
     """Inside, a backward pass that fails names the line of the forward pass that made the failing node.
 
     With `check_nan` a gradient with a NaN in it is a failure too: a RuntimeError that names the node.  Every
@@ -127,15 +128,19 @@ class detect_anomaly:
         self._check_nan = bool(check_nan)
         self._before: list[_Anomaly | None] = []
 
-    def __enter__(self) -> None:
+    def _enter(self) -> None:
+        """Watch the graph of this thread."""
         self._before.append(_active())
         _switch(_Anomaly(self._check_nan))
 
-    def __exit__(self, *exception: Any) -> None:
-        _switch(self._before.pop())
+    def _leave(self, *exception: Any) -> None:
+        """Let whoever watched before do so again."""
+        if self._before:
+            _switch(self._before[-1])
+            del self._before[-1]
 
 
-class set_detect_anomaly:
+class set_detect_anomaly(Block):
     """Switch anomaly mode on or off for this thread: at once, and back at the end where it is used with `with`.
 
     >>> with set_detect_anomaly(True, check_nan=False):
@@ -149,10 +154,11 @@ class set_detect_anomaly:
         self._before = _active()
         _switch(_Anomaly(bool(check_nan)) if mode else None)
 
-    def __enter__(self) -> None:
-        pass
+    def _enter(self) -> None:
+        """It holds already."""
 
-    def __exit__(self, *exception: Any) -> None:
+    def _leave(self, *exception: Any) -> None:
+        """Return to what was before."""
         _switch(self._before)
 
 

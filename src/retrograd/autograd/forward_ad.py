@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from retrograd.autograd.grad_mode import Mode
 from retrograd.core import Tensor, call, current
 from retrograd.core.aval import differing
+from retrograd.core.level import Block
 from retrograd.levels import forward
 from retrograd.levels.forward import ForwardLevel, forward_levels
 from retrograd.ops.family import cast_to
@@ -59,18 +60,22 @@ def exit_dual_level(*, level: int | None = None) -> None:
     levels[-1].__exit__()
 
 
-class _LevelBlock:
+class _LevelBlock(Block):
     """A level while it is entered."""
 
     def __init__(self) -> None:
-        self._number = -1
+        self._level = ForwardLevel()
+        self._number = len(forward_levels())
 
-    def __enter__(self) -> int:
-        self._number = enter_dual_level()
+    def _enter(self) -> int:
+        """Begin the level, and return its number."""
+        self._level.__enter__()
         return self._number
 
-    def __exit__(self, *exception: Any) -> None:
-        exit_dual_level(level=self._number)
+    def _leave(self, *exception: Any) -> None:
+        """End the level."""
+        if self._level.active:
+            exit_dual_level(level=self._number)
 
 
 class dual_level(Mode):
@@ -89,12 +94,6 @@ class dual_level(Mode):
 
     def _block(self) -> _LevelBlock:
         return _LevelBlock()
-
-    def __enter__(self) -> int:  # type: ignore[override]
-        block = self._block()
-        number: int = block.__enter__()
-        self._entered.append(block)
-        return number
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
@@ -185,18 +184,21 @@ def _fitting(tensor: Tensor, tangent: Tensor) -> Tensor:
     return fitted
 
 
-class _Using:
-    """A block with forward mode switched on or off."""
+class _Switched(Block):
+    """Forward mode on or off."""
 
     def __init__(self, mode: bool) -> None:
         self._mode = mode
-        self._before = mode
+        self._before: bool | None = None
 
-    def __enter__(self) -> None:
+    def _enter(self) -> None:
+        """Switch, and remember what was before."""
         self._before, forward.switch.on = forward.switch.on, self._mode
 
-    def __exit__(self, *exception: Any) -> None:
-        forward.switch.on = self._before
+    def _leave(self, *exception: Any) -> None:
+        """Switch back."""
+        if self._before is not None:
+            forward.switch.on = self._before
 
 
 class set_fwd_grad_enabled(Mode):
@@ -215,11 +217,11 @@ class set_fwd_grad_enabled(Mode):
     """
 
     def __init__(self, mode: bool) -> None:
-        super().__init__(_Using(bool(mode)))
+        super().__init__(_Switched(bool(mode)))
         self._mode = bool(mode)
 
-    def _block(self) -> _Using:
-        return _Using(self._mode)
+    def _block(self) -> _Switched:
+        return _Switched(self._mode)
 
 
 _set_fwd_grad_enabled = set_fwd_grad_enabled

@@ -2,17 +2,16 @@
 
 import functools
 import inspect
-import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
 from retrograd.core import Tensor, current, using
-from retrograd.core.level import thread_values
+from retrograd.core.level import Block, Blocks, GradBlock, InferenceBlock
 from retrograd.core.tensor import count_of, version_of
 
 
-class Mode:
+class Mode(Blocks):
     """A context manager that nests and may be reused, and a decorator.
 
     A decorated generator or coroutine is in the mode while it runs, and not while it waits.  `at_once` is a block that
@@ -20,36 +19,18 @@ class Mode:
     """
 
     def __init__(self, at_once: Any = None) -> None:
-        self._entered: list[Any] = []
-        self._left: Any = None  # the block that was left last
+        super().__init__()
         self._at_once = at_once
         if at_once is not None:
             at_once.__enter__()
 
-    def _block(self) -> Any:
-        """The block that a `with` enters."""
-        raise NotImplementedError
-
-    def _end_at_once(self) -> None:
+    def _begin(self) -> None:
         if self._at_once is not None:
             self._at_once.__exit__()
 
-    def __enter__(self) -> None:
-        self._end_at_once()
-        block = self._block()
-        block.__enter__()
-        self._entered.append(block)
-
-    def __exit__(self, *exception: Any) -> None:
-        if self._entered:
-            self._left = self._entered.pop()
-        elif self._left is None:
-            raise RuntimeError(f"{type(self).__name__}: left without having been entered")
-        self._left.__exit__(*exception)  # once more if a callback left it: the backward pass has put it back
-
     def __call__(self, function: Callable) -> Callable:
         """The function, run in this mode; of a class, its constructor.  The code around it is not concerned."""
-        self._end_at_once()
+        self._begin()
         if inspect.isclass(function):
             return self._on_class(function)
         if inspect.isasyncgenfunction(function):
@@ -137,44 +118,6 @@ class _Awaitable:
         return _driven(self._awaited.__await__(), self._block)
 
 
-class _InForce(threading.local):
-    """The grad modes that are on, in the order in which they were entered."""
-
-    def __init__(self) -> None:
-        self.blocks: list[_GradBlock] = []
-
-
-_in_force = _InForce()
-thread_values.append(_in_force)
-
-
-class _GradBlock:
-    """A grad mode while it is on.
-
-    Blocks within generators and coroutines end in any order.  Each then takes out itself alone: the mode changes only
-    if none was entered after it, and the next one will restore what was before both.
-    """
-
-    def __init__(self, mode: bool) -> None:
-        self._mode = mode
-        self._before = mode
-
-    def __enter__(self) -> None:
-        state = current()
-        self._before, state.grad_enabled = state.grad_enabled, self._mode
-        _in_force.blocks.append(self)
-
-    def __exit__(self, *exception: Any) -> None:
-        blocks = _in_force.blocks
-        later = blocks.index(self) + 1 if self in blocks else 0
-        if 0 < later < len(blocks):
-            blocks[later]._before = self._before
-        else:
-            current().grad_enabled = self._before
-        if later:
-            del blocks[later - 1]
-
-
 class _GradMode(Mode):
     """Whether operators are recorded."""
 
@@ -182,8 +125,8 @@ class _GradMode(Mode):
         super().__init__(at_once)
         self._mode = mode
 
-    def _block(self) -> _GradBlock:
-        return _GradBlock(self._mode)
+    def _block(self) -> GradBlock:
+        return GradBlock(self._mode)
 
 
 class no_grad(_GradMode):
@@ -234,22 +177,6 @@ class set_grad_enabled(_GradMode):
         super().__init__(bool(mode), using("grad_enabled", bool(mode)))
 
 
-class _InferenceBlock(_GradBlock):
-    """Inference mode while it is on or off; it decides on recording too."""
-
-    def __init__(self, mode: bool) -> None:
-        super().__init__(not mode)
-        self._inference = using("inference", mode)
-
-    def __enter__(self) -> None:
-        self._inference.__enter__()
-        super().__enter__()
-
-    def __exit__(self, *exception: Any) -> None:
-        super().__exit__(*exception)
-        self._inference.__exit__(*exception)
-
-
 class inference_mode(Mode):
     """Nothing is recorded inside, and what is made there can never take part in a graph.
 
@@ -270,8 +197,8 @@ class inference_mode(Mode):
         """`@inference_mode` without parentheses is fine too."""
         return super().__new__(cls) if isinstance(mode, bool) else cls()(mode)
 
-    def _block(self) -> "_InferenceBlock":
-        return _InferenceBlock(self._mode)
+    def _block(self) -> InferenceBlock:
+        return InferenceBlock(self._mode)
 
 
 class set_multithreading_enabled(Mode):
@@ -306,7 +233,7 @@ class _force_original_view_tracking(Mode):
         return nullcontext()
 
 
-class _unsafe_preserve_version_counter:
+class _unsafe_preserve_version_counter(Block):
     """Inside, writes to the given tensors do not count: backward will not notice that a saved value has changed.
 
     >>> import retrograd as rg
@@ -321,11 +248,13 @@ class _unsafe_preserve_version_counter:
         self._tensors = (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
         self._counts: list[int] = []
 
-    def __enter__(self) -> None:
+    def _enter(self) -> None:
+        """Remember the counts."""
         self._counts = [count_of(t) for t in self._tensors]
 
-    def __exit__(self, *exception: Any) -> None:
-        for tensor, count in zip(self._tensors, self._counts, strict=True):
+    def _leave(self, *exception: Any) -> None:
+        """Put the counts back."""
+        for tensor, count in zip(self._tensors, self._counts, strict=False):
             version_of(tensor).count = count
 
 

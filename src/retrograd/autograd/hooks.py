@@ -9,6 +9,7 @@ from retrograd.core import Tensor, current, registry
 from retrograd.core.dispatch import wants
 from retrograd.core.engine import edge_of
 from retrograd.core.hooks import RemovableHandle, hooks_of, retain
+from retrograd.core.level import Block
 
 Hook = Callable[[Tensor], Tensor | None]
 
@@ -113,7 +114,7 @@ for _function in (register_hook, register_post_accumulate_grad_hook, retain_grad
 setattr(Tensor, "retains_grad", property(_retains_grad))  # noqa: B010 (a property that another layer adds)
 
 
-class _Handles:
+class _Handles(Block):
     """Several handles as one."""
 
     def __init__(self, handles: Sequence[RemovableHandle]) -> None:
@@ -124,10 +125,12 @@ class _Handles:
         for handle in self.handles:
             handle.remove()
 
-    def __enter__(self) -> "_Handles":
+    def _enter(self) -> "_Handles":
+        """Return the handle."""
         return self
 
-    def __exit__(self, *exception: Any) -> None:
+    def _leave(self, *exception: Any) -> None:
+        """Take all the hooks away."""
         self.remove()
 
 

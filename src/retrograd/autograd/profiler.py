@@ -2,14 +2,14 @@
 
 import threading
 from collections.abc import Callable
-from contextlib import ContextDecorator, ExitStack
+from contextlib import ContextDecorator
 from time import perf_counter_ns
 from typing import Any
 
 from retrograd.autograd.profiler_report import BACKWARD, OPERATOR, RANGE, EventList, FunctionEventAvg, function_events
 from retrograd.autograd.profiler_trace import Path
 from retrograd.core import Level, Op, Tensor, call, current
-from retrograd.core.level import watching
+from retrograd.core.level import Block, watching
 from retrograd.core.source import stack
 
 
@@ -91,7 +91,7 @@ def allocated(op: Op, args: tuple, out: Any) -> int:
     return 0 if op.view and array.base is not None else array.nbytes
 
 
-class profile:
+class profile(Block):
     """Measure what runs inside, on this thread: each operator, each node that runs backward, each named range.
 
     - `record_shapes`: note the shapes of inputs, for `key_averages(group_by_input_shape=True)`.
@@ -125,28 +125,29 @@ class profile:
     ) -> None:
         self.enabled = enabled
         self._recorder = _Recorder(record_shapes, profile_memory, with_stack)
-        self._block: ExitStack | None = None
+        self._blocks: list[Any] | None = None
         self._span = (0, 0)
         self._thread = threading.current_thread()
         self._events: EventList | None = None
 
-    def __enter__(self) -> "profile":
-        if self._block is not None:
+    def _enter(self) -> "profile":
+        """Begin to measure."""
+        if self._blocks is not None:
             raise RuntimeError("profile: this one has been entered already; make a new profile() for each block")
         self._thread = threading.current_thread()
-        with ExitStack() as block:
-            if self.enabled:
-                block.enter_context(watching(self._recorder))
-                block.enter_context(self._recorder)
-            self._block = block.pop_all()
+        self._blocks = [watching(self._recorder), self._recorder] if self.enabled else []
+        for block in self._blocks:
+            block.__enter__()
         self._span = (perf_counter_ns(), 0)
         return self
 
-    def __exit__(self, *exception: Any) -> None:
+    def _leave(self, *exception: Any) -> None:
+        """End the measurement."""
         self._span = (self._span[0], perf_counter_ns())
         self._recorder.open = False
-        assert self._block is not None
-        self._block.close()
+        if self._recorder.active:
+            self._recorder.__exit__()
+        watching(self._recorder).__exit__()
 
     def events(self) -> EventList:
         """All events in the order of their start."""

@@ -6,31 +6,8 @@ from typing import Any
 
 from retrograd.autograd.grad_mode import Mode
 from retrograd.core import Tensor, current, registry, using
+from retrograd.core.level import Block, HookBlock
 from retrograd.core.tensor import count_of
-
-
-class _HookBlock:
-    """A pair of hooks while it is in use, which ends by itself alone, in whatever order blocks are left."""
-
-    def __init__(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> None:
-        self.pack = pack
-        self.unpack = unpack
-        self.outer: Any = None
-
-    def __enter__(self) -> None:
-        state = current()
-        self.outer, state.saving = state.saving, self
-
-    def __exit__(self, *exception: Any) -> None:
-        state = current()
-        if state.saving is self:
-            state.saving = self.outer
-            return
-        inner = state.saving
-        while inner is not None and getattr(inner, "outer", None) is not self:
-            inner = getattr(inner, "outer", None)
-        if inner is not None:  # else a backward pass has ended in which it was entered, and has left it
-            inner.outer = self.outer
 
 
 class saved_tensors_hooks(Mode):
@@ -54,10 +31,10 @@ class saved_tensors_hooks(Mode):
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
 
-    def _block(self) -> _HookBlock:
+    def _block(self) -> HookBlock:
         if current().saving_refused is not None:
             raise RuntimeError(current().saving_refused)
-        return _HookBlock(self.pack_hook, self.unpack_hook)
+        return HookBlock(self.pack_hook, self.unpack_hook)
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -125,7 +102,7 @@ class _Kept:
         return self._tensor
 
 
-class allow_mutation_on_saved_tensors:
+class allow_mutation_on_saved_tensors(Block):
     """Inside, writing to a tensor that a graph has saved is fine: backward uses a copy of what it was.
 
     The copy is made when the write happens, and only then.
@@ -145,17 +122,20 @@ class allow_mutation_on_saved_tensors:
         self._kept: dict[int, weakref.WeakSet[_Kept]] = {}  # by the identity of the memory that a tensor shows
         self._blocks: list[Any] = []
 
-    def __enter__(self) -> "allow_mutation_on_saved_tensors":
+    def _enter(self) -> "allow_mutation_on_saved_tensors":
+        """Begin to watch writes."""
         if current().on_write is not None:
             raise RuntimeError("allow_mutation_on_saved_tensors: another one is entered here; they cannot be nested")
-        self._blocks = [saved_tensors_hooks(self._pack, _Kept.value), using("on_write", self._on_write)]
+        self._blocks = [saved_tensors_hooks(self._pack, _Kept.value)._block(), using("on_write", self._on_write)]
         for block in self._blocks:
             block.__enter__()
         return self
 
-    def __exit__(self, *exception: Any) -> None:
+    def _leave(self, *exception: Any) -> None:
+        """Stop watching; what was kept goes."""
         for block in reversed(self._blocks):
             block.__exit__(*exception)
+        self._blocks = []
         self._kept.clear()
 
     def _pack(self, tensor: Tensor) -> _Kept:

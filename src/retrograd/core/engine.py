@@ -1,10 +1,11 @@
 """Reverse mode: one pass over the graph of one level, latest node first."""
 
 import threading
+from contextvars import copy_context
 from functools import partial
 from heapq import heappop, heappush
 
-from numpy import add, empty, empty_like, errstate, ndarray
+from numpy import add, empty, empty_like, errstate, geterr, ndarray, seterr
 
 from retrograd.core.gradfn import GradFn, zeros
 from retrograd.core.hooks import of_leaves, run_after, run_before, run_tensor_hooks, some_leaf_is_watched
@@ -477,5 +478,10 @@ def pullback(roots, cotangents, *, level, inputs=None, create_graph=False, retai
 
 def run_at(run, level, create_graph, roots, cotangents):
     """The whole pass, at a level."""
-    with at(level, create_graph), errstate(all="ignore"):  # an infinite slope is no accident of the user's
-        return run.between(roots, cotangents)
+    before = copy_context()
+    try:
+        with at(level, create_graph), errstate(all="ignore"):  # an infinite slope is no accident of the user's
+            return run.between(roots, cotangents)
+    except KeyboardInterrupt:
+        seterr(**before.run(geterr))  # it may have come inside of errstate, which is written in Python
+        raise

@@ -8,12 +8,13 @@ import weakref
 from functools import partial
 from itertools import count
 
+from retrograd.core.level import Block
 from retrograd.core.tensor import TensorBase
 
 _numbers = count()
 
 
-class RemovableHandle:
+class RemovableHandle(Block):
     """Takes a hook away again: by `remove()`, or at the end of a `with` block.
 
     >>> import retrograd as rg
@@ -34,10 +35,12 @@ class RemovableHandle:
         """Take the hook away; doing so twice is no error."""
         self._hooks.pop(self.id, None)
 
-    def __enter__(self):
+    def _enter(self):
+        """Return the handle."""
         return self
 
-    def __exit__(self, *exception):
+    def _leave(self, *exception):
+        """Take the hook away."""
         self.remove()
 
 

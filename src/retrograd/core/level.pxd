@@ -30,6 +30,7 @@ cdef class State:
     cdef public object saving, saving_refused, running, on_write
     cdef public tuple watchers
     cdef public int depth
+    cdef public list grad_blocks
 
 @cython.locals(state=State)
 cpdef State current()

@@ -26,6 +26,7 @@ class State:
         "on_write",
         "multithreading",
         "depth",
+        "grad_blocks",
     )
 
     def __init__(self):
@@ -37,6 +38,7 @@ class State:
         self.watchers = None  # a tuple of `Watcher`s
         self.running = None  # the engine's pass that runs now
         self.depth = 0  # how many passes run, each inside the one before
+        self.grad_blocks = []  # the grad modes that are on, in the order in which they were entered
         self.multithreading = True  # what was asked for; passes run on the thread that starts them
         self.on_write = None  # told of every in-place write before it happens
 
@@ -108,6 +110,9 @@ class at:
         state.level, state.grad_enabled = self._old_level, self._old_grad_enabled
 
 
+UNCHANGED = object()
+
+
 class using:
     """Run a block with one of the rarer fields of the thread's state changed."""
 
@@ -116,6 +121,7 @@ class using:
     def __init__(self, field, value):
         self._field = field
         self._value = value
+        self._old = UNCHANGED
 
     def __enter__(self):
         state = current()
@@ -124,7 +130,137 @@ class using:
         return self
 
     def __exit__(self, *exception):
-        setattr(current(), self._field, self._old)
+        if self._old is not UNCHANGED:
+            setattr(current(), self._field, self._old)
+
+
+class Block:
+    """A context manager whose end an interrupt does not skip.
+
+    Python may raise KeyboardInterrupt when a function written in Python begins, `__exit__` among them, but not in
+    compiled code.  So `_leave` runs once more after an interrupt, and after an interrupt of `_enter`: it may find its
+    work done, or nothing to do.
+    """
+
+    __slots__ = ()
+
+    def _enter(self):
+        """Begin; what this returns is the value of the block."""
+        raise NotImplementedError
+
+    def _leave(self, *exception):
+        """End; with the exception that has ended the block, if there is one."""
+        raise NotImplementedError
+
+    def __enter__(self):
+        try:
+            return self._enter()
+        except KeyboardInterrupt as error:
+            self._leave(type(error), error, None)
+            raise
+
+    def __exit__(self, *exception):
+        try:
+            return self._leave(*exception)
+        except KeyboardInterrupt:
+            self._leave(*exception)
+            raise
+
+
+class GradBlock:
+    """A grad mode while it is on.
+
+    Blocks within generators and coroutines end in any order.  Each then takes out itself alone: the mode changes only
+    if none was entered after it, and the next one will restore what was before both.
+    """
+
+    def __init__(self, mode):
+        self._mode = mode
+        self._before = mode
+
+    def __enter__(self):
+        state = current()
+        self._before, state.grad_enabled = state.grad_enabled, self._mode
+        state.grad_blocks.append(self)
+
+    def __exit__(self, *exception):
+        state = current()
+        blocks = state.grad_blocks
+        later = blocks.index(self) + 1 if self in blocks else 0
+        if 0 < later < len(blocks):
+            blocks[later]._before = self._before
+        else:
+            state.grad_enabled = self._before
+        if later:
+            del blocks[later - 1]
+
+
+class InferenceBlock(GradBlock):
+    """Inference mode while it is on or off; it decides on recording too."""
+
+    def __init__(self, mode):
+        super().__init__(not mode)
+        self._inference = using("inference", mode)
+
+    def __enter__(self):
+        self._inference.__enter__()
+        super().__enter__()
+
+    def __exit__(self, *exception):
+        super().__exit__(*exception)
+        self._inference.__exit__(*exception)
+
+
+class HookBlock:
+    """A pair of hooks for saved tensors while it is in use; it ends by itself alone, in whatever order blocks end."""
+
+    def __init__(self, pack, unpack):
+        self.pack = pack
+        self.unpack = unpack
+        self.outer = None
+
+    def __enter__(self):
+        state = current()
+        self.outer, state.saving = state.saving, self
+
+    def __exit__(self, *exception):
+        state = current()
+        if state.saving is self:
+            state.saving = self.outer
+            return
+        inner = state.saving
+        while inner is not None and getattr(inner, "outer", None) is not self:
+            inner = getattr(inner, "outer", None)
+        if inner is not None:  # else a backward pass has ended in which it was entered, and has left it
+            inner.outer = self.outer
+
+
+class Blocks:
+    """A context manager that nests and may be reused: `_block` makes the block that a `with` enters."""
+
+    def __init__(self):
+        self._entered = []
+        self._left = None  # the block that was left last
+
+    def _block(self):
+        raise NotImplementedError
+
+    def _begin(self):
+        """Runs before a block is made."""
+
+    def __enter__(self):
+        self._begin()
+        block = self._block()
+        value = block.__enter__()
+        self._entered.append(block)
+        return value
+
+    def __exit__(self, *exception):
+        if self._entered:
+            self._left = self._entered.pop()
+        elif self._left is None:
+            raise RuntimeError(f"{type(self).__name__}: left without having been entered")
+        self._left.__exit__(*exception)  # once more if a callback left it: the backward pass has put it back
 
 
 class Watcher:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from retrograd.core.level import Block
 from retrograd.core.source import user_frame
 from retrograd.nn.module import Module
 
@@ -9,7 +10,7 @@ STACKS = "__made_in__"  # in the globals of generated code: line number -> the s
 Stack = dict[str, tuple[str, str]]
 
 
-class ModuleCalls:
+class ModuleCalls(Block):
     """A block in which the calls of a module and of those below it are followed.
 
     `stack` says which of them run: path -> (path, class), the outermost first.  A module's second call is "path@1" in
@@ -33,13 +34,15 @@ class ModuleCalls:
         for path, module in root.named_modules(remove_duplicate=False) if isinstance(root, Module) else ():
             self._paths.setdefault(module, []).append(path)
 
-    def __enter__(self) -> "ModuleCalls":
+    def _enter(self) -> "ModuleCalls":
+        """Register the hooks that follow the calls."""
         for module in self._paths:
             self._handles.append(module.register_forward_pre_hook(self._begin, prepend=True))
             self._handles.append(module.register_forward_hook(self._end))
         return self
 
-    def __exit__(self, *exception: Any) -> None:
+    def _leave(self, *exception: Any) -> None:
+        """Take the hooks away."""
         for handle in self._handles:
             handle.remove()
 

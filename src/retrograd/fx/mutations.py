@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from retrograd.core import Op, Tensor, operator_named
+from retrograd.core.level import Block
 from retrograd.core.tensor import count_of
 from retrograd.fx.node import Node, nodes_in
 from retrograd.fx.operators import OVERWRITTEN
@@ -38,7 +39,7 @@ class Change(NamedTuple):
     now: Tensor
 
 
-class Attributes:
+class Attributes(Block):
     """A block in which a module's tensors are those of a trace; afterwards all its attributes are as before.
 
     `changes` then lists what the program has assigned to them.
@@ -50,14 +51,16 @@ class Attributes:
         self._before = [(dict(vars(module)), dict(module._kinds)) for _, module in self._modules]
         self.changes: list[Change] = []
 
-    def __enter__(self) -> "Attributes":
+    def _enter(self) -> "Attributes":
+        """Put what stands for them into the modules."""
         for _, module in self._modules:
             for name, value in list(vars(module).items()):
                 if isinstance(value, Tensor):
                     vars(module)[name] = self._level.stand_in(value)
         return self
 
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def _leave(self, kind: Any, error: BaseException | None, traceback: TracebackType | None) -> None:
+        """Put back what was there, and note what was assigned."""
         after = [dict(vars(module)) for _, module in self._modules]
         for (_, module), (attributes, kinds) in zip(self._modules, self._before, strict=True):
             for here, before in ((module._kinds, kinds), (vars(module), attributes)):

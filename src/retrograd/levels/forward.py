@@ -36,7 +36,9 @@ class Beside:
     def get(self, owner: Any) -> Any:
         """What is beside an object, or None."""
         found = self._kept.get(id(owner))
-        return None if found is None else found[1]
+        if found is None or found[0]() is not owner:  # an interrupt may have kept an entry whose owner is gone
+            return None
+        return found[1]
 
     def set(self, owner: Any, what: Any) -> None:
         """Put something beside an object, or with None take it away."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from retrograd import autograd
 from retrograd.core import Tensor
+from retrograd.core.level import Block
 from retrograd.nn import Parameter
 from retrograd.pipelining.actions import Message
 from retrograd.pipelining.stage import PipelineStage
@@ -23,7 +24,7 @@ class _Use(NamedTuple):
     alias: Parameter
 
 
-class Gradients:
+class Gradients(Block):
     """Takes apart what the stages add to shared parameters, and sums it in the order of an unsplit step.
 
     During a step, a parameter that several stages have is an alias in each, of the same memory but with a `.grad` of
@@ -70,12 +71,14 @@ class Gradients:
                 self._uses.append(_Use(number, stage, name, alias))
         self._parts: dict[int, dict[int, Parts]] = {rank: defaultdict(dict) for rank in homes}  # by rank and parameter
 
-    def __enter__(self) -> "Gradients":
+    def _enter(self) -> "Gradients":
+        """Let the stages use aliases."""
         for use in self._uses:
             _put(use, use.alias)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def _leave(self, *_: object) -> None:
+        """Let the stages use the parameters again."""
         for use in self._uses:
             _put(use, self._parameters[use.number])
 
