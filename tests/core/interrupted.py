@@ -1,0 +1,197 @@
+"""A program that gets SIGINT at random moments, and finds the state of its thread as it was; run by a test.
+
+python interrupted.py INTERRUPTS SEED
+"""
+
+import os
+import random
+import signal
+import sys
+import threading
+import warnings
+
+import numpy as np
+
+import retrograd as rg
+from retrograd.autograd import forward_ad
+from retrograd.func import grad, hessian, jet, jvp, vmap
+from retrograd.utils.checkpoint import checkpoint
+
+if __package__:
+    from .thread_state import thread_state
+else:
+    from thread_state import thread_state
+
+X = rg.tensor(np.random.default_rng(0).normal(size=(4, 3)))
+LARGE = rg.ones(200, 200)
+
+
+class Cube(rg.autograd.Function):
+    """x cubed."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x):
+        return x**3
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        return 3 * g * ctx.saved_tensors[0] ** 2
+
+
+def leaf():
+    return X.clone().requires_grad_()
+
+
+def wave(x):
+    return (rg.sin(x) * x).sum()
+
+
+@rg.no_grad()
+def unrecorded(n):
+    for i in range(n):
+        yield (X * i).sum()
+
+
+def modes():
+    with rg.no_grad(), rg.enable_grad():
+        X.sum()
+    with rg.inference_mode():
+        X.sum()
+    list(unrecorded(3))
+
+
+def hooks():
+    with rg.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        x = leaf()
+        with x.register_hook(lambda g: g * 1):
+            wave(x).backward()
+    with rg.autograd.graph.allow_mutation_on_saved_tensors():
+        y = leaf() * 1
+        z = (y * y).sum()
+        y.zero_()
+        z.backward()
+
+
+def transforms():
+    hessian(wave)(X[0])
+    vmap(grad(wave))(X)
+    jvp(wave, (X,), (X,))
+    jet(wave, (X,), ([X],))
+    vmap(lambda x: rg.rand(2) * x[0], randomness="same", chunk_size=2)(X)
+
+
+def gradients_inside():
+    w = rg.ones(3, dtype=rg.float64, requires_grad=True)
+
+    def step(x):
+        (w * x).sum().backward()
+        return w.grad
+
+    vmap(step)(X)
+
+
+def duals():
+    with forward_ad.dual_level():
+        forward_ad.unpack_dual(wave(forward_ad.make_dual(X, X)))
+
+
+def functions():
+    Cube.apply(leaf()).sum().backward()
+    vmap(Cube.apply)(X)
+
+
+def checkpoints():
+    checkpoint(lambda x: wave(rg.nn.functional.dropout(x, 0.5)), leaf(), use_reentrant=False).backward()
+
+
+def traces():
+    rg.fx.trace(wave, X)
+
+
+def watchers():
+    with rg.autograd.detect_anomaly(), rg.autograd.profiler.profile():
+        wave(leaf()).backward()
+
+
+def kernels():
+    rg.softmax(LARGE @ LARGE, 0).exp().sum()
+
+
+WORK = [modes, hooks, transforms, gradients_inside, duals, functions, checkpoints, traces, watchers, kernels]
+
+
+class Killer(threading.Thread):
+    """Sends this process a SIGINT soon after it is asked to, and again if that has been swallowed."""
+
+    def __init__(self, random):
+        super().__init__(daemon=True)
+        self.wanted, self.arrived, self.over = threading.Event(), threading.Event(), threading.Event()
+        self._random = random
+
+    def ask(self):
+        """Wait until the last one has been seen to arrive, and ask for the next."""
+        while self.wanted.is_set():
+            self.over.wait(0.0001)
+        self.wanted.set()
+
+    def run(self):
+        while True:
+            self.wanted.wait()
+            self.over.wait(self._random.random() * 0.005)
+            if self.over.is_set():
+                return
+            self.arrived.clear()
+            os.kill(os.getpid(), signal.SIGINT)
+            if self.arrived.wait(1.0):
+                self.wanted.clear()
+
+
+def work_until_interrupted(random, killer):
+    """The last piece of work that was begun."""
+    work = None
+    try:
+        killer.ask()
+        while True:
+            for work in random.sample(WORK, len(WORK)):
+                work()
+    except KeyboardInterrupt:
+        killer.arrived.set()
+    return work.__name__
+
+
+def check_numbers():
+    """Derivatives, transforms and the pool of threads still give right answers."""
+    x = rg.tensor([2.0], requires_grad=True)
+    (x**3).backward()
+    assert x.grad.tolist() == [12.0]
+    assert vmap(grad(lambda x: x**3))(rg.tensor([1.0, 2.0])).tolist() == [3.0, 12.0]
+    assert (LARGE @ LARGE).tolist() == [[200.0] * 200] * 200
+
+
+def main(count, seed):
+    warnings.simplefilter("ignore")
+    rg.set_num_threads(2)
+    chance = random.Random(seed)
+    for work in WORK:
+        work()
+    fresh = thread_state()
+    killer = Killer(random.Random(seed + 1))
+    killer.start()
+    for _ in range(count):
+        last = work_until_interrupted(chance, killer)
+        changed = {name: value for name, value in thread_state().items() if value != fresh[name]}
+        assert not changed, f"after an interrupt in {last}: {changed}"
+        check_numbers()
+    killer.over.set()
+    killer.wanted.set()
+    print("interrupts", count)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

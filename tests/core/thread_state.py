@@ -1,0 +1,27 @@
+"""All that a thread remembers of the modes that it is in."""
+
+import retrograd as rg
+from retrograd.core import current
+from retrograd.levels import forward
+from retrograd.library import abstract, sanitizer
+from retrograd.ops import generators
+
+
+def thread_state():
+    """By name everything that must be as it was when a program has ended, well or not."""
+    state = current()
+    names = (
+        "level", "grad_enabled", "inference", "saving", "saving_refused", "watchers", "running", "on_write",
+        "multithreading", "depth",
+    )  # fmt: skip
+    found = {name: getattr(state, name) for name in names}
+    return {
+        **found,
+        "grad modes": list(state.grad_blocks),
+        "forward mode": forward.switch.on,
+        "source of random numbers": generators._redirection.to,
+        "operator whose fake runs": abstract._operator.name,
+        "sanitizer": sanitizer.state.on,
+        "anomaly mode": rg.autograd.anomaly_mode.is_anomaly_enabled(),
+        "default dtype": rg.get_default_dtype(),
+    }
