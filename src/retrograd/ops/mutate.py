@@ -4,6 +4,8 @@ On the ground the numbers are written into the array.  Above it, where values ar
 nothing is overwritten: the tensor gets a new value, and views of the same base follow when they are next used.
 """
 
+import math
+
 from retrograd.core import Aval, Definition, Tensor, call, current, graph_level, op, operator_named, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import compound, ground, is_foreign, passes, remade, take, wants
@@ -13,7 +15,7 @@ from retrograd.core.op import compounds
 from retrograd.core.record import kept, missing_rule, record, refuse_view
 from retrograd.core.tensor import COPIED, Version, alias, make, plain, preserve_snapshots, touch, version_of
 from retrograd.ops.batching import inserted, spread
-from retrograd.ops.create import as_tensor
+from retrograd.ops.create import arange, as_tensor, full_like
 from retrograd.ops.data import operand
 from retrograd.ops.family import broadcast_shapes, cast_to, sum_to
 from retrograd.ops.index import (
@@ -28,7 +30,8 @@ from retrograd.ops.index import (
     separated,
     static_index,
 )
-from retrograd.ops.pointwise import where
+from retrograd.ops.pointwise import eq, where
+from retrograd.ops.view import reshape
 
 
 @op("view_scatter(Tensor base, Tensor src, *, any chain) -> Tensor")
@@ -105,7 +108,10 @@ class index_put(Definition, linear="x,values", moves=True, row_major=True):
         return index_put(g, 0.0, ids, spec=spec)
 
     def vjp_values(g, values_aval, ids, spec):
-        return cast_to(sum_to(indexed(g, ids, spec), values_aval.shape), values_aval.dtype)
+        found = indexed(g, ids, spec)
+        if ids and found.shape != values_aval.shape:  # a value that is written twice to a place is there once
+            found = where(_written_last(g, ids, spec), found, 0)
+        return cast_to(sum_to(found, values_aval.shape), values_aval.dtype)
 
     def batch(batched, n, x, values, *ids, spec):
         places = Places(spec, x.ndim - batched[0], ids, batched[2:])
@@ -122,6 +128,15 @@ class index_put(Definition, linear="x,values", moves=True, row_major=True):
         yield (r(4, 3), r(2, 3), as_tensor([3, 1])), {"spec": (T,)}
         yield (r(4, 3), r(), as_tensor([2, 0])), {"spec": (slice(None), T)}
         yield (r(4, 3), 2.5, as_tensor([2, 0])), {"spec": (slice(None), T)}
+        yield (r(4, 3), r(3), as_tensor([2, 0, 2])), {"spec": (T,)}
+
+
+def _written_last(x, ids, spec):
+    """Whether each of the elements that are written at x[spec] is the last for its place."""
+    shape = indexed_shape(x, ids, spec)
+    numbers = reshape(arange(math.prod(shape)), shape)
+    there = index_put(full_like(x, -1, dtype=dtypes.int64), numbers, ids, spec=spec)
+    return eq(indexed(there, ids, spec), numbers)
 
 
 # ---------------------------------------------------------------------------------------------------- writing

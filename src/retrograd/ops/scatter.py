@@ -406,6 +406,7 @@ class index_fill(Composite, in_place=True):
     def samples(r):
         yield (r(3, 4), r.ints(3, (2,)) - 2, -1.5), {"dim": 1}
         yield (r(3), as_tensor(1), r()), {"dim": 0}
+        yield (r(3, 4), as_tensor([0, 2, 0]), r()), {"dim": 1}
 
     def errors(r):
         yield (r(3), r.ints(3, (2,)), r(1)), {"dim": 0}, ValueError, r"index_fill: the value must be a number"
