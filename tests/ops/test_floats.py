@@ -259,7 +259,9 @@ def test_leaky_relu_makes_floats_of_integers():
     assert_close(rg.nn.functional.leaky_relu(rg.tensor([-2, 3]), 0.5), [-1.0, 3.0])
 
 
-def test_powers_of_zero_have_no_slope_by_the_exponent():
+@pytest.mark.parametrize("zero", [0.0, [0.0, 0.0, 0.0]])
+def test_powers_of_zero_have_a_slope_by_the_exponent_where_that_is_negative(zero):
+    zero = rg.tensor(zero) if isinstance(zero, list) else zero
     with np.errstate(divide="ignore"):
-        out, g = gradients(lambda b: rg.pow(0.0, b), [-1.0, 0.0, 2.0])
-    assert (out, g) == ([math.inf, 1.0, 0.0], [0.0, 0.0, 0.0])
+        out, g = gradients(lambda b: rg.pow(zero, b), [-1.0, 0.0, 2.0])
+    assert (out, g) == ([math.inf, 1.0, 0.0], [-math.inf, 0.0, 0.0])

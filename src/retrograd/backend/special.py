@@ -8,16 +8,24 @@ from retrograd import kernels
 from retrograd.kernels import twins
 
 __all__ = [
+    "airy",
     "entr",
     "erf",
     "erfc",
     "floor_divide",
     "fmod",
+    "gammaln",
     "gelu",
     "gelu_grad",
     "gelu_tanh",
     "gelu_tanh_grad",
     "i0",
+    "iv",
+    "k0",
+    "k0e",
+    "k1",
+    "k1e",
+    "ive",
     "left_shift",
     "lerp",
     "logaddexp",
@@ -34,6 +42,7 @@ __all__ = [
     "sigmoid_grad",
     "silu",
     "silu_grad",
+    "sinc",
     "sinc_derivative",
     "softplus",
     "softplus_grad",
@@ -178,7 +187,7 @@ def _complex_logaddexp(a, b):
 
 def entr(x):
     """-x log(x); 0 at 0, -inf below."""
-    return np.where(x < 0, -math.inf, -xlogy(x, x))
+    return np.where(x < 0, -math.inf, 0 - xlogy(x, x))
 
 
 def logit(x):
@@ -188,6 +197,17 @@ def logit(x):
 
 
 # --------------------------------------------------------------------------------------------------- sin(x) / x
+
+
+def sinc(x):
+    """sin(pi x) / (pi x), and 1 at 0."""
+    x = np.where(x == 0, x.dtype.type(1e-20), x)
+    return np.sin(_reduced(x) * math.pi) / (x * math.pi)
+
+
+def _reduced(x):
+    """Real x without a multiple of 2, which is exact, so that sin(pi x) keeps its digits."""
+    return x - 2 * np.rint(x / 2) if x.dtype.kind == "f" else x
 
 
 def sinc_derivative(x, order):
@@ -210,10 +230,10 @@ def _sinc_series(y, order):
 
 def _sinc_recurrence(x, order):
     """From the product rule for x times sinc; stable where |pi x| > order."""
-    y = x * math.pi
-    out = np.sin(y) / y
+    turned = _reduced(x) * math.pi
+    out = np.sin(turned) / (x * math.pi)
     for k in range(1, order + 1):
-        out = (np.sin(y + k * math.pi / 2) * math.pi ** (k - 1) - out * k) / x
+        out = (np.sin(turned + k * math.pi / 2) * math.pi ** (k - 1) - out * k) / x
     return out
 
 
@@ -238,8 +258,8 @@ def lerp(a, b, weight):
     """From a to b, as far as weight says: exact at both ends."""
     way = b - a
     if isinstance(weight, np.ndarray):
-        return np.where(np.abs(weight) < 0.5, a + weight * way, b - way * (1 - weight))
-    return a + weight * way if abs(weight) < 0.5 else b - way * (1 - weight)
+        return np.where(weight < 0.5, a + weight * way, b - way * (1 - weight))
+    return a + weight * way if weight < 0.5 else b - way * (1 - weight)
 
 
 def _check_numbers(name, a, b):
@@ -276,7 +296,8 @@ def power(a, b):
         return a**b
     if not hasattr(b, "dtype"):
         raise RuntimeError(f"pow: integers can't be raised to a negative power, here {b}; convert with .to(dtype)")
-    return np.where((b >= 0) | (np.abs(a) == 1), a ** np.abs(b), np.zeros((), b.dtype))
+    of_one = np.where(np.abs(a) == 1, a ** (b & 1), np.zeros((), b.dtype))
+    return np.where(b >= 0, a ** np.maximum(b, 0), of_one)
 
 
 def quotient(a, b, rounding_mode):
@@ -298,8 +319,120 @@ def i0(x):
     return scipy_special().i0(x)
 
 
+def gammaln(x):
+    """The logarithm of |gamma(x)|: SciPy's, which overflows at the smallest numbers and cancels near 1 and 2."""
+    x = np.asarray(x)
+    out = np.asarray(scipy_special().gammaln(x))
+    _replace(out, np.abs(x) < np.finfo(out.dtype).smallest_normal, x, _gammaln_near_zero)
+    _replace(out, np.abs(x - 1) < 0.05, x, _gammaln_near_one)
+    _replace(out, np.abs(x - 2) < 0.05, x, _gammaln_near_two)
+    _replace(out, np.isneginf(x), x, np.abs)
+    return out
+
+
+def _gammaln_near_zero(x):
+    with np.errstate(divide="ignore"):
+        return -np.log(np.abs(x))
+
+
+def _replace(out, where, x, function):
+    if where.any():
+        out[where] = function(x[where])
+
+
+# zeta(k) / k for k from 2 on: the coefficients of log(gamma(1 - d)) behind that of Euler's constant.
+_ZETA_PARTS = [
+    0.8224670334241132, 0.40068563438653143, 0.27058080842778454, 0.207385551028674, 0.16955717699740822,
+    0.14404989676884614, 0.12550966952474304, 0.11133426586956469, 0.10009945751278179, 0.09095401714582904,
+    0.083353840546109, 0.0769325164113522,
+]  # fmt: skip
+
+
+def _gammaln_near_one(x):
+    d = 1 - x.astype(np.float64)
+    series = _horner(_ZETA_PARTS, d)
+    return np.euler_gamma * d + d * d * series
+
+
+def _gammaln_near_two(x):
+    return np.log1p(x.astype(np.float64) - 2) + _gammaln_near_one(x.astype(np.float64) - 1)
+
+
+def _horner(coefficients, x):
+    """The sum of coefficients times powers of x, from 0 on."""
+    out = np.zeros_like(x)
+    for c in reversed(coefficients):
+        out = out * x + c
+    return out
+
+
+def iv(v, x):
+    """The modified Bessel function of the first kind; by its limits at 0 and far from it, where SciPy says NaN."""
+    out = scipy_special().iv(v, x)
+    near = np.abs(x) < 1e-100
+    out = _where_lost(out, v, x, lambda v, x: (x / 2) ** v / scipy_special().gamma(v + 1), near)
+    return _where_lost(out, v, x, lambda v, x: np.sign(x) ** v * np.inf, ~near)
+
+
+def ive(v, x):
+    """The same times exp(-|x|); far from 0 its limit, where SciPy says NaN."""
+    out = scipy_special().ive(v, x)
+    near = np.abs(x) < 1e-100
+    out = _where_lost(out, v, x, lambda v, x: (x / 2) ** v / scipy_special().gamma(v + 1), near)
+    return _where_lost(out, v, x, lambda v, x: np.sign(x) ** v / np.sqrt(2 * np.pi * np.abs(x)), ~near)
+
+
+def _near_zero(name, limit):
+    """SciPy's function of positive numbers, but for the smallest ones, at which it says NaN or infinity, its limit."""
+
+    def function(x):
+        x = np.asarray(x)
+        out = np.asarray(getattr(scipy_special(), name)(x))
+        with np.errstate(over="ignore", divide="ignore"):
+            _replace(out, (x > 0) & (x < np.finfo(out.dtype).smallest_normal), x, limit)
+        return out
+
+    return function
+
+
+k0, k0e = (_near_zero(name, lambda x: math.log(2) - np.log(x) - np.euler_gamma) for name in ("k0", "k0e"))
+k1, k1e = (_near_zero(name, lambda x: 1 / x) for name in ("k1", "k1e"))
+
+
+def _where_lost(out, v, x, function, where):
+    """`out`, and where that is NaN without reason, a function, as far as `where` says so."""
+    lost = np.isnan(out) & where & ~np.isnan(x) & ~np.isnan(v)
+    if not lost.any():
+        return out
+    v, x = (np.broadcast_to(np.asarray(a, np.float64), lost.shape)[lost] for a in (v, x))
+    out = np.array(out)
+    with np.errstate(all="ignore"):
+        out[lost] = function(v, x)
+    return out
+
+
+def airy(x):
+    """Ai and its derivative, by their limits far from 0, where SciPy says NaN."""
+    value, slope = map(np.asarray, scipy_special().airy(x)[:2])
+    lost = np.isnan(value) & ~np.isnan(x)
+    if lost.any():
+        value[lost], slope[lost] = _airy_far_away(np.asarray(x, np.float64)[lost])
+    return value, slope
+
+
+def _airy_far_away(x):
+    """0 to the right; to the left waves of phase zeta + pi / 4."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        size = np.abs(x)
+        zeta, root = size**1.5 / 1.5, size**0.25
+        wave, other = np.sin(zeta + math.pi / 4), np.cos(zeta + math.pi / 4)
+        value, slope = (wave - 5 / 72 / zeta * other) / root, -root * other
+    return [np.where(x > 0, 0.0, y / math.sqrt(math.pi)) for y in (value, slope)]
+
+
 def polygamma(x, n):
     """The derivative of order n of digamma, from the Hurwitz zeta function."""
     if n == 0:
         return scipy_special().psi(x)
-    return (-1) ** (n + 1) * float(math.factorial(n)) * scipy_special().zeta(x.dtype.type(n + 1), x)
+    out = (-1) ** (n + 1) * float(math.factorial(n)) * scipy_special().zeta(x.dtype.type(n + 1), x)
+    return np.where(np.isneginf(x), np.full((), math.nan, x.dtype), out)

@@ -16,22 +16,22 @@ namespace retrograd {
 template <class T>
 struct Format;
 
-// How numbers lie in memory, and where exp is no normal number any more.  Adding `shift` rounds to a whole number, which the last
+// How numbers lie in memory, and where exp rounds to 0.  Adding `shift` rounds to a whole number, which the last
 // bits then hold; log(2) is in two parts, of which the first times a whole number is exact.
 template <>
 struct Format<float> {
     using Bits = uint32_t;
     static constexpr int mantissa = 23, bias = 127;
-    static constexpr float shift = 12582912.0f, lowest = -87.0f;
-    static constexpr float log2_first = 0.693359375f, log2_rest = -2.12194440e-4f, far = 13.0f;
+    static constexpr float shift = 12582912.0f, lowest = -104.0f;
+    static constexpr float log2_first = 0.693359375f, log2_rest = -2.12194440e-4f, far = 14.5f;
 };
 template <>
 struct Format<double> {
     using Bits = uint64_t;
     static constexpr int mantissa = 52, bias = 1023;
-    static constexpr double shift = 6755399441055744.0, lowest = -708.0;
+    static constexpr double shift = 6755399441055744.0, lowest = -746.0;
     static constexpr double log2_first = 6.93147180369123816490e-01, log2_rest = 1.90821492927058770002e-10;
-    static constexpr double far = 37.0;
+    static constexpr double far = 39.0;
 };
 
 // NaN is what it was.
@@ -85,12 +85,12 @@ INLINE T split(T z, T& r) {
     return k;
 }
 
-// exp(z) for z <= 0; what would be smaller than every normal number is 0.
+// exp(z) for z <= 0.  2^k may be subnormal: it is multiplied in two halves, of which the last rounds.
 template <class T>
 INLINE T exp_of_negative(T z) {
     T r, k = split(z < Format<T>::lowest ? Format<T>::lowest : z, r);
-    T out = (T(1) + (r + r * r * exp_rest(r))) * power_of_two(k);
-    return z < Format<T>::lowest ? T(0) : out;
+    T half = (k * T(0.5) + Format<T>::shift) - Format<T>::shift;
+    return (T(1) + (r + r * r * exp_rest(r))) * power_of_two(half) * power_of_two(k - half);
 }
 
 // log(1 + e) for 0 <= e <= 1: twice the inverse hyperbolic tangent of s = e / (2 + e), at most 1/3, by its series.
@@ -142,7 +142,7 @@ INLINE T sigmoid_of(T x) {
 // With e = exp(-2 |x|) - 1, in which near 0 no digit is lost, the hyperbolic tangent of |x| is -e / (e + 2).
 template <class T>
 INLINE T tanh_of(T x) {
-    T z = T(-2) * std::fabs(x), r, k = split(z < Format<T>::lowest ? Format<T>::lowest : z, r), scale = power_of_two(k);
+    T z = T(-2) * std::fabs(x), r, k = split(z < T(-80) ? T(-80) : z, r), scale = power_of_two(k);  // -80: -1 in all digits
     T e = (scale - T(1)) + scale * (r + r * r * exp_rest(r)), y = -e / (e + T(2));
     return x < T(0) ? -y : y;
 }

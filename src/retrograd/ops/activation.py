@@ -17,6 +17,7 @@ from retrograd.ops.pointwise import (
     clamp,
     detach,
     eq,
+    exp,
     leaky_relu,
     log,
     log1p,
@@ -25,6 +26,7 @@ from retrograd.ops.pointwise import (
     relu,
     sigmoid,
     softplus,
+    square,
     tanh,
     where,
 )
@@ -46,8 +48,14 @@ def _bent(xp, name, x, alpha, scale=1.0, steep=1.0):
     return out
 
 
+def _bent_slope(g, x, alpha, scale=1.0, steep=1.0):
+    """g times the derivative of `_bent`; from x, since from the result it cancels where that is near -alpha."""
+    low = x <= 0
+    return where(low, g * (alpha * scale * steep * exp(where(low, x, 0) * steep)), g * scale)
+
+
 @op("elu(Tensor x, float alpha=1.0) -> Tensor")
-class elu(Pointwise, promotion="float", snapshots="out", inplace=True, home="nn.functional"):
+class elu(Pointwise, promotion="float", inplace=True, home="nn.functional"):
     """x where positive, alpha * expm1(x) elsewhere; the derivative at 0 is alpha.
 
     D.-A. Clevert, T. Unterthiner and S. Hochreiter, Fast and accurate deep network learning by exponential linear
@@ -61,8 +69,8 @@ class elu(Pointwise, promotion="float", snapshots="out", inplace=True, home="nn.
     def impl(xp, x, *, alpha):
         return _bent(xp, "elu", x, alpha)
 
-    def vjp_x(g, x, out, alpha):
-        return where(x <= 0, g * (out + alpha), g)
+    def vjp_x(g, x, alpha):
+        return _bent_slope(g, x, alpha)
 
     def samples(r):
         yield (r(3, 2),), {}
@@ -70,7 +78,7 @@ class elu(Pointwise, promotion="float", snapshots="out", inplace=True, home="nn.
 
 
 @op("selu(Tensor x) -> Tensor")
-class selu(Pointwise, promotion="float", snapshots="out", inplace=True, method=False, aliases="nn.functional.selu"):
+class selu(Pointwise, promotion="float", inplace=True, method=False, aliases="nn.functional.selu"):
     """1.0507 * elu(x, 1.6733): layers of it keep mean 0 and variance 1.
 
     G. Klambauer et al., Self-normalizing neural networks, arXiv 1706.02515, with the constants of its code.
@@ -79,15 +87,15 @@ class selu(Pointwise, promotion="float", snapshots="out", inplace=True, method=F
     def impl(xp, x):
         return _bent(xp, "selu", x, ALPHA, SCALE)
 
-    def vjp_x(g, x, out):
-        return where(x <= 0, g * (out + ALPHA * SCALE), g * SCALE)
+    def vjp_x(g, x):
+        return _bent_slope(g, x, ALPHA, SCALE)
 
     def samples(r):
         yield (r(3, 2),), {}
 
 
 @op("celu(Tensor x, float alpha=1.0) -> Tensor")
-class celu(Pointwise, promotion="float", snapshots="out", inplace=True, method=False, aliases="nn.functional.celu"):
+class celu(Pointwise, promotion="float", inplace=True, method=False, aliases="nn.functional.celu"):
     """x where positive, alpha * expm1(x / alpha) elsewhere: `elu` with slope 1 at 0 for every alpha but 0.
 
     J. T. Barron, Continuously differentiable exponential linear units, arXiv 1704.07483.
@@ -98,8 +106,8 @@ class celu(Pointwise, promotion="float", snapshots="out", inplace=True, method=F
             raise RuntimeError("celu: alpha must not be 0")
         return _bent(xp, "celu", x, alpha, steep=1 / alpha)
 
-    def vjp_x(g, x, out, alpha):
-        return where(x <= 0, g * (out * (1 / alpha) + 1), g)
+    def vjp_x(g, x, alpha):
+        return _bent_slope(g, x, alpha, steep=1 / alpha)
 
     def samples(r):
         yield (r(3, 2),), {}
@@ -145,16 +153,20 @@ logsigmoid = pointwise("logsigmoid(Tensor x) -> Tensor", _logsigmoid,
     vjp=lambda g, x: g * sigmoid(-x), promotion="float", home="nn.functional")  # fmt: skip
 
 
-@op("tanhshrink(Tensor x) -> Tensor")
-class tanhshrink(Composite, home="nn.functional"):
-    """x - tanh(x)."""
+tanhshrink = pointwise("tanhshrink(Tensor x) -> Tensor", lambda xp, x: x - xp.tanh(x),
+    "x - tanh(x).",  # whose derivative, 1 - (1 - tanh(x)^2), would cancel near 0
+    vjp=lambda g, x: g * square(tanh(x)), promotion="float", home="nn.functional", in_place=False,
+    snapshots="x")  # fmt: skip
 
-    def compose(x):
-        return x - tanh(x)
 
-    def samples(r):
-        yield (r(3, 2),), {}
-        yield (r(),), {}
+def _softsign(xp, x):
+    xp.real_only("real_softsign", x)
+    return x / (xp.absolute(x) + 1)
+
+
+real_softsign = pointwise("real_softsign(Tensor x) -> Tensor", _softsign,
+    "x / (1 + abs(x)) of real numbers.",
+    vjp=lambda g, x: g / square(abs(x) + 1), promotion="float", public=False)  # fmt: skip
 
 
 @op("softsign(Tensor x) -> Tensor")
@@ -162,7 +174,7 @@ class softsign(Composite, home="nn.functional", opmath="x"):
     """x / (1 + abs(x))."""
 
     def compose(x):
-        return x / (abs(x) + 1)
+        return x / (abs(x) + 1) if x.dtype.kind == "c" else real_softsign(x)
 
     def samples(r):
         yield (r(3, 2),), {}
@@ -242,7 +254,7 @@ hardsigmoid = pointwise("hardsigmoid(Tensor x) -> Tensor", _hardsigmoid,
     inplace=True, home="nn.functional", domain=(-6.0, 6.0))  # fmt: skip
 hardswish = pointwise("hardswish(Tensor x) -> Tensor", _hardswish,
     "x * hardsigmoid(x); the derivative is 0 at -3 and 1 at 3.  A. Howard et al., MobileNetV3, arXiv 1905.02244.",
-    vjp=lambda g, x: where(x >= 3, g, where(x <= -3, 0, g * (x / 3 + 0.5))), promotion="float",
+    vjp=lambda g, x: where(x >= 3, g, where(x <= -3, 0, g * (x / 3 + 0.5))), promotion="float", opmath="x",
     inplace=True, home="nn.functional", domain=(-6.0, 6.0))  # fmt: skip
 
 
@@ -252,7 +264,7 @@ class hardshrink(Pointwise, promotion="float", in_place=False, aliases="nn.funct
 
     def impl(xp, x, *, lambd):
         xp.real_only("hardshrink", x)
-        return x * (xp.absolute(x) > lambd)
+        return xp.where(xp.absolute(x) <= lambd, x.dtype.type(0), x)
 
     def vjp_x(g, x, lambd):
         return where(_outside(x, -lambd, lambd), g, 0)

@@ -65,7 +65,7 @@ def _integers_by_a_fraction(name):
 
 
 @op("scaled_add(Tensor a, Tensor b, *, number alpha=1) -> Tensor")
-class scaled_add(Composite, public=False, in_place=True):
+class scaled_add(Composite, public=False, in_place=True, opmath="a b"):
     """a + alpha * b: `add`, where alpha is given."""
 
     def compose(a, b, *, alpha):
@@ -75,7 +75,7 @@ class scaled_add(Composite, public=False, in_place=True):
 
 
 @op("subtract(Tensor a, Tensor b, *, number alpha=1) -> Tensor")
-class subtract(Composite, in_place=True):
+class subtract(Composite, in_place=True, opmath="a b"):
     """a - alpha * b."""
 
     def compose(a, b, *, alpha):
@@ -85,7 +85,7 @@ class subtract(Composite, in_place=True):
 
 
 @op("rsub(Tensor a, Tensor b, *, number alpha=1) -> Tensor")
-class rsub(Composite):
+class rsub(Composite, opmath="a b"):
     """b - alpha * a: `subtract` with the operands swapped."""
 
     def compose(a, b, *, alpha):
@@ -139,7 +139,7 @@ class divide(Composite, in_place=True):
 
 
 @op("addcmul(Tensor x, Tensor tensor1, Tensor tensor2, *, number value=1) -> Tensor")
-class addcmul(Composite, in_place=True):
+class addcmul(Composite, in_place=True, opmath="x tensor1 tensor2"):
     """x + value * tensor1 * tensor2; all three broadcast."""
 
     def compose(x, tensor1, tensor2, *, value):
@@ -151,7 +151,7 @@ class addcmul(Composite, in_place=True):
 
 
 @op("addcdiv(Tensor x, Tensor tensor1, Tensor tensor2, *, number value=1) -> Tensor")
-class addcdiv(Composite, in_place=True):
+class addcdiv(Composite, in_place=True, opmath="x tensor1 tensor2"):
     """x + value * tensor1 / tensor2; all three broadcast."""
 
     def compose(x, tensor1, tensor2, *, value):
@@ -163,7 +163,7 @@ class addcdiv(Composite, in_place=True):
 
 
 @op("lerp(Tensor x, Tensor end, Tensor weight) -> Tensor")
-class lerp(Pointwise):
+class lerp(Pointwise, opmath="x end weight"):
     """x + weight * (end - x): x where weight is 0, and exactly `end` where it is 1.
 
     >>> import retrograd as rg

@@ -3,8 +3,8 @@
 import math
 
 from retrograd.core import Tensor, op, xp
-from retrograd.ops.create import arange
-from retrograd.ops.family import Composite
+from retrograd.ops.create import arange, as_tensor
+from retrograd.ops.family import Composite, cast_to
 from retrograd.ops.mutate import written
 from retrograd.ops.pointwise import POSITIVE, exp, log1p
 from retrograd.ops.reduce import sum as sum_over
@@ -97,7 +97,12 @@ class mvlgamma(Composite, in_place=True, aliases="special.multigammaln"):
 
 def _gamma_density(a, x):
     """x^(a - 1) exp(-x) / gamma(a)."""
-    return exp(xlogy(a - 1, x) - x - lgamma(a))
+    return exp(xlogy(a - 1, x) - x - lgamma(_in_dtype_of(x, a)))
+
+
+def _in_dtype_of(x, a):
+    """A parameter, which may be integers or a number, in the precision of x."""
+    return as_tensor(a, dtype=x.dtype) if not hasattr(a, "dtype") else a if a.dtype.kind == "f" else cast_to(a, x.dtype)
 
 
 def _incomplete_samples(r):
@@ -127,7 +132,8 @@ class betainc(Special):
     impl = xp.betainc
 
     def vjp_x(g, a, b, x):
-        return g * exp(xlogy(a - 1, x) + (b - 1) * log1p(-x) - betaln(a, b))
+        whole = betaln(_in_dtype_of(x, a), _in_dtype_of(x, b))
+        return g * exp(xlogy(a - 1, x) + (b - 1) * log1p(-x) - whole)
 
     def samples(r):
         yield (r.ints(4, (3,)) + 1, r.ints(4, (2, 1)) + 1, r(2, 3, within=PROBABILITIES)), {}

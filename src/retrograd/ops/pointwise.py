@@ -6,7 +6,7 @@
 import cmath
 import math
 
-from retrograd.core import call, op, xp
+from retrograd.core import call, op, registry, xp
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
 from retrograd.ops.family import Comparison, Composite, Pointwise, cast_to, pointwise
@@ -77,8 +77,9 @@ remainder = pointwise("remainder(Tensor a, Tensor b) -> Tensor", xp.remainder,
 class pow(Pointwise):
     """a to the power exponent.
 
-    The derivative by a is 0 where the exponent is 0, and that by the exponent is 0 where a is 0.  Integers to negative
-    powers are rounded towards 0; a negative power that is a Python number is refused with a RuntimeError.
+    The derivative by a is 0 where the exponent is 0, and that by the exponent is 0 where a is 0 and the exponent is not
+    negative.  Integers to negative powers are rounded towards 0; a negative power that is a Python number is refused
+    with a RuntimeError.
     """
 
     impl = xp.power
@@ -89,10 +90,11 @@ class pow(Pointwise):
             return g * (b * a ** (b - 1)) if b else g * 0
         return g * where(b == 0, 0, b * a ** where(b == 0, 1, b - 1))
 
-    def vjp_exponent(g, a, out):
+    def vjp_exponent(g, a, exponent, out):
         if isinstance(a, (int, float, complex)):
-            return g * out * _logarithm(a, out.dtype) if a else g * 0
-        return g * where(a == 0, 0, out * log(where(a == 0, 1, cast_to(a, out.dtype))))
+            return g * (out * _logarithm(a, out.dtype) if a else _slope_of_zero(exponent, out))
+        zero = a == 0
+        return g * where(zero, _slope_of_zero(exponent, out), out * log(where(zero, 1, cast_to(a, out.dtype))))
 
     def samples(r):
         yield (r(3, within=POSITIVE), r(2, 3)), {}
@@ -100,6 +102,11 @@ class pow(Pointwise):
         yield (r(4), 2), {}
         yield (r(within=POSITIVE), -0.5), {}
         yield (2.0, r(3)), {}
+
+
+def _slope_of_zero(exponent, out):
+    """The derivative of 0 to some power by the exponent: infinite for negative ones, where the power is, else 0."""
+    return where(exponent >= 0, 0, -out) if out.dtype.kind == "f" else 0
 
 
 def _logarithm(number, dtype):
@@ -160,7 +167,7 @@ exp2 = pointwise("exp2(Tensor x) -> Tensor", xp.exp2,
     vjp=lambda g, out: g * (out * math.log(2)), promotion="float", aliases="special.exp2")  # fmt: skip
 expm1 = pointwise("expm1(Tensor x) -> Tensor", xp.expm1,
     "exp(x) - 1, exact for small x.",
-    vjp=lambda g, out: g * (out + 1), promotion="float", aliases="special.expm1")  # fmt: skip
+    vjp=lambda g, x: g * exp(x), promotion="float", snapshots="x", aliases="special.expm1")  # fmt: skip
 log = pointwise("log(Tensor x) -> Tensor", xp.log,
     "The natural logarithm.",
     vjp=lambda g, x: g / x, promotion="float", domain=POSITIVE)  # fmt: skip
@@ -200,15 +207,16 @@ atan = pointwise("atan(Tensor x) -> Tensor", xp.arctan,
     vjp=lambda g, x: g / (1 + x * x), promotion="float", aliases="arctan")  # fmt: skip
 
 
-def _squared_distance(a, b):
-    """a^2 + b^2; infinite at the origin, so that the angle has slope 0 there, and that slope too."""
-    square = a * a + b * b
-    return where(square == 0, math.inf, square)
+def _angle_slope(x, a, b):
+    """x / (a^2 + b^2), in which no square leaves the range of the dtype; 0 at the origin."""
+    origin = logical_and(a == 0, b == 0)
+    size = registry["hypot"](where(origin, 1, a), b)
+    return where(origin, 0, x / size / size)
 
 
 atan2 = pointwise("atan2(Tensor a, Tensor b) -> Tensor", xp.arctan2,
     "The angle in radians of the point (b, a).",
-    vjp_a=lambda g, a, b: g * (b / _squared_distance(a, b)), vjp_b=lambda g, a, b: g * (-a / _squared_distance(a, b)),
+    vjp_a=lambda g, a, b: g * _angle_slope(b, a, b), vjp_b=lambda g, a, b: g * -_angle_slope(a, a, b),
     promotion="float", domain=POSITIVE, aliases="arctan2")  # fmt: skip
 sinh = pointwise("sinh(Tensor x) -> Tensor", xp.sinh,
     "The hyperbolic sine.",

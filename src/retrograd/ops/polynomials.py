@@ -7,8 +7,9 @@ degree, so that derivatives of every order hold everywhere; by n they are not di
 
 # The rules are in M. Abramowitz and I. A. Stegun, Handbook of Mathematical Functions (1964), 22.5, 22.7 and 22.8.
 
+from retrograd.core import dtype as dtypes
 from retrograd.core import op
-from retrograd.ops.family import Composite
+from retrograd.ops.family import Composite, cast_to
 from retrograd.ops.special import Special, special
 
 
@@ -18,6 +19,11 @@ def _samples(r):
     yield (r(3), 0), {}
 
 
+def _signed(n):
+    """Degrees of which 1 can be taken away: unsigned integers would wrap around at 0."""
+    return cast_to(n, dtypes.int64) if hasattr(n, "dtype") and n.dtype.kind in "bu" else n
+
+
 def _polynomial(name, first, step, slope, doc):
     """The operator whose polynomials follow a recurrence with `first` and `step`; `slope(x, n)` is the derivative."""
 
@@ -25,7 +31,7 @@ def _polynomial(name, first, step, slope, doc):
         return xp.recurrence(x, n, first, step)
 
     def vjp_x(g, x, n):
-        return g * slope(x, n)
+        return g * slope(x, _signed(n))
 
     return special(f"special.{name}(Tensor x, Tensor n) -> Tensor", impl, doc, vjp_x=vjp_x, samples=_samples)
 
@@ -44,7 +50,7 @@ class gegenbauer(Special, public=False):
         return xp.recurrence(x, n, lambda x: 2 * order * x, step)
 
     def vjp_x(g, x, n, order):
-        return g * (2 * order * gegenbauer(x, n - 1, order=order + 1))
+        return g * (2 * order * gegenbauer(x, _signed(n) - 1, order=order + 1))
 
     def samples(r):
         yield (r(3, 2), 4), {"order": 2.0}
@@ -62,7 +68,7 @@ class associated_laguerre(Special, public=False):
         return xp.recurrence(x, n, lambda x: 1 + order - x, step)
 
     def vjp_x(g, x, n, order):
-        return g * -associated_laguerre(x, n - 1, order=order + 1)
+        return g * -associated_laguerre(x, _signed(n) - 1, order=order + 1)
 
     def samples(r):
         yield (r(3, 2), 4), {"order": 2.0}
@@ -95,7 +101,7 @@ def _shifted(polynomial):
     kind = polynomial.name.rpartition("_")[2]
 
     class Shifted(Composite):
-        compose = staticmethod(lambda x, n: polynomial(2 * x - 1, n))
+        compose = staticmethod(lambda x, n: polynomial(2 * cast_to(x, dtypes.float_of(x.dtype)) - 1, n))
         samples = staticmethod(_samples)
 
     Shifted.__doc__ = f"`chebyshev_polynomial_{kind}` at 2 x - 1: orthogonal on [0, 1]."

@@ -40,6 +40,7 @@ ORACLES = {
     "softplus": softplus,
     "logsigmoid": lambda x: np.log(sigmoid(x)),
     "tanhshrink": lambda x: x - np.sinh(x) / np.cosh(x),
+    "real_softsign": lambda x: x / (1 + np.abs(x)),
     "softsign": lambda x: x / (1 + np.abs(x)),
     "hardtanh": lambda x, min_val, max_val: np.maximum(np.minimum(x, max_val), min_val),
     "relu6": lambda x: np.maximum(np.minimum(x, 6), 0),
