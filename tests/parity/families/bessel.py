@@ -10,13 +10,14 @@ NO_GRADIENT = dict.fromkeys(
     ("x",),
 )
 
-_SMALLEST = "at the smallest float32, PyTorch's is infinite or NaN"
+_SMALLEST = "at the smallest numbers, PyTorch's is infinite or NaN"
 KNOWN = {
     (
         "special.i1",
         "special",
     ): "SciPy's function of order 2 is NaN at inf and at the smallest number; PyTorch's at NaN is 1",
     ("special.i1e", "special"): "the same",
+    ("special.modified_bessel_k0", "special"): _SMALLEST,
     ("special.modified_bessel_k1", "special"): _SMALLEST,
     ("special.scaled_modified_bessel_k0", "special"): _SMALLEST,
     ("special.scaled_modified_bessel_k1", "special"): _SMALLEST,

@@ -10,6 +10,7 @@ CALLS = {
 KNOWN = {
     ("copysign", "special"): "PyTorch divides by the operand in the derivative, which is NaN where it is infinite",
     ("copysign", "poisoned"): "the same",
+    ("lerp", "poisoned"): "for a weight of -inf, the limit, where PyTorch subtracts infinities",
     ("fmod", "special"): "PyTorch divides first, which overflows for the smallest divisors; the remainder does not",
     ("ldexp", "gradient"): "PyTorch takes 0 for 2 to a negative integer power in the derivative",
 }

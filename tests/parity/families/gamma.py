@@ -3,8 +3,8 @@
 import torch
 
 CALLS = {
-    "igamma": lambda a, x: torch.igamma(torch.as_tensor(a), x),
-    "igammac": lambda a, x: torch.igammac(torch.as_tensor(a), x),
+    "igamma": lambda a, x: torch.igamma(torch.as_tensor(a, dtype=x.dtype), x),
+    "igammac": lambda a, x: torch.igammac(torch.as_tensor(a, dtype=x.dtype), x),
 }
 _TRIGAMMA = "PyTorch's trigamma is exact to 9 digits only, in double precision too"
 _ZETA = "PyTorch's zeta function is NaN for an infinite q, where it is 0"
@@ -22,5 +22,4 @@ KNOWN = {
     ("polygamma", "equal"): _TRIGAMMA,
     ("special.zeta", "special"): _ZETA,
     ("special.zeta", "poisoned"): _ZETA,
-    ("lgamma", "special"): "SciPy says inf at the smallest number and -inf at -inf, PyTorch 744 and inf",
 }
