@@ -125,7 +125,9 @@ class Snapshot:
         """The tensor as it was saved, with its position in the graph: a level below may record what is done to it."""
         if isinstance(self.edge, TensorBase) and self.edge.value is self.value and self.version is not None:
             return self.edge  # a leaf that was not written to
-        return attached(make(self.value, self.level, self.tag), self.edge, self.number)
+        tensor = make(self.value, self.level, self.tag)
+        tensor.version = self.version  # what a recorded pass saves of it shows the same storage: writes are noticed
+        return attached(tensor, self.edge, self.number)
 
 
 def snapshot_of(tensor):
