@@ -5,7 +5,17 @@ import numpy as np
 MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
+def repeated(x, pad):
+    """The outermost elements repeated, even where padding with negative numbers has cut them off."""
+    for d, (before, after) in enumerate(zip(pad[::2], pad[1::2], strict=True)):
+        size = x.shape[-1 - d]
+        x = np.take(x, np.clip(np.arange(-before, size + after), 0, size - 1), axis=-1 - d)
+    return x
+
+
 def padded(x, pad, mode="constant", value=None):
+    if mode == "replicate":
+        return repeated(x, pad)
     pairs = [(0, 0)] * (x.ndim - len(pad) // 2) + list(zip(pad[::2], pad[1::2], strict=True))[::-1]
     cropped = x[tuple(slice(max(-b, 0), n - max(-a, 0)) for n, (b, a) in zip(x.shape, pairs, strict=True))]
     more = {"constant_values": value or 0} if mode == "constant" else {}

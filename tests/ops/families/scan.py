@@ -42,7 +42,7 @@ def integrals(y, x, dx, dim):
 
 
 def slopes(x, spacing, dim, edge_order):
-    spacing = spacing if isinstance(spacing, list) else [spacing] * x.ndim
+    spacing = spacing if isinstance(spacing, list) else [1 if spacing is None else spacing] * x.ndim
     out = np.gradient(x, *[np.asarray(s, float) for s in spacing], axis=dim, edge_order=edge_order)
     return out if isinstance(out, (tuple, list)) else [out]
 

@@ -57,6 +57,18 @@ def merged(x, dim, index, src, reduce, include_self=True):
     return out
 
 
+def of_slices(rows):
+    """Let an oracle take arrays without dimensions, as one slice."""
+
+    def wrapped(x, dim, index, source, *rest):
+        if x.ndim:
+            return rows(x, dim, index, source, *rest)
+        return rows(x.reshape(1), dim, index, np.reshape(source, 1), *rest).reshape(())
+
+    return wrapped
+
+
+@of_slices
 def added_rows(x, dim, index, source, alpha=1):
     out = np.moveaxis(x, dim, 0).copy()
     for i, row in zip(index, np.moveaxis(source, dim, 0), strict=True):
@@ -64,12 +76,14 @@ def added_rows(x, dim, index, source, alpha=1):
     return np.moveaxis(out, 0, dim)
 
 
+@of_slices
 def written_rows(x, dim, index, source):
     out = np.moveaxis(x, dim, 0).copy()
     out[index] = source if np.ndim(source) == 0 else np.moveaxis(source, dim, 0)
     return np.moveaxis(out, 0, dim)
 
 
+@of_slices
 def merged_rows(x, dim, index, source, reduce, include_self):
     shape = np.ones(x.ndim, int)
     shape[dim] = -1
@@ -89,7 +103,7 @@ def zeros_along(src, dim, size):
 
 ORACLES = {
     "take": lambda x, index: x.ravel()[index],
-    "index_select": lambda x, index, dim: np.take(x, index.ravel(), axis=dim),
+    "index_select": lambda x, index, dim: np.take(x, index.ravel(), axis=dim) if x.ndim else x,
     "index_sum": lambda src, index, dim, size: added_rows(zeros_along(src, dim, size), dim, index, src),
     "gather": gathered,
     "stacked_places": lambda index, size, dim: index + size * np.indices(index.shape)[dim],
@@ -110,4 +124,6 @@ ORACLES = {
         x, dim, index, source, reduce, include_self
     ),
     "put": put,
+    "fill": lambda x, value: np.full(x.shape, value),
+    "constant_in": lambda value, x: value,
 }
