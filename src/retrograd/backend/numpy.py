@@ -285,7 +285,7 @@ def product(a, b):
         wide = kernels.vector_bytes == 64 and min(m, k, n) >= WORTH[0] and m * k * n >= WORTH[1]
         if wide and a.dtype == b.dtype and a.dtype.char in "fd":
             return kernels.multiply_matrices(a, b)
-    if a.shape[-1:] == FALSE_ALARM and a.dtype.char == "f":
+    if type(a) is np.ndarray and a.shape[-1:] == FALSE_ALARM and a.dtype.char == "f":
         with np.errstate(invalid="ignore"):
             return np.matmul(a, b)
     return np.matmul(a, b)

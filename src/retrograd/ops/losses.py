@@ -28,12 +28,12 @@ def reduction_named(name, reduction):
 
 
 def broadcast_pair(name, x, target):
-    """Return input and target in one shape; a warning if they had different ones.
+    """Return input and target, one without dimensions in the shape of the other; a warning if their shapes differ.
 
-    An expanded tensor without dimensions takes part in promotion as any other.
+    An expanded tensor without dimensions takes part in promotion as any other, as in PyTorch.
     """
     warn_of_broadcast(name, x, target)
-    if not hasattr(target, "shape") or x.shape == target.shape:
+    if not hasattr(target, "shape") or x.ndim == target.ndim or min(x.ndim, target.ndim):
         return x, target
     shape = broadcast_shapes(name, (x.shape, target.shape))
     return expand(x, shape), expand(target, shape)
