@@ -190,7 +190,7 @@ def adjoint(x: _Operand) -> Tensor:
 def affine_grid_generator(theta: Any, size: Any, align_corners: Any) -> Tensor:
     """Return `nn.functional.affine_grid`."""
 
-def alias_copy(input: Any) -> Tensor:
+def alias_copy(input: Any, *, out: Any = None) -> Tensor:
     """Return a copy of what `alias` shows, in memory of its own."""
 
 def all(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
@@ -277,7 +277,7 @@ def argwhere(x: _Operand, *, as_tuple: _bool = False) -> Tensor:
 def as_strided(x: _Operand, size: _Ints, stride: _Ints, storage_offset: _int | None = None) -> Tensor:
     """The memory of x in another shape and other strides, counted in elements, from an offset on: a view."""
 
-def as_strided_copy(x: Tensor, size: Any, stride: Any, storage_offset: Any = None) -> Any:
+def as_strided_copy(x: Tensor, size: Any, stride: Any, storage_offset: Any = None, *, out: Any = None) -> Any:
     """Return a copy of what `as_strided` shows, in memory of its own."""
 
 def as_strided_scatter(x: _Operand, src: _Operand, size: _Ints, stride: _Ints, storage_offset: _int | None = None) -> Tensor:
@@ -598,7 +598,7 @@ def detach(x: _Operand) -> Tensor:
 def detach_(x: Any) -> Tensor:
     """Take the tensor out of its graph, as if it were a leaf without gradient; returns it."""
 
-def detach_copy(x: Tensor) -> Any:
+def detach_copy(x: Tensor, *, out: Any = None) -> Any:
     """Return a copy of what `detach` shows, in memory of its own."""
 
 def diag(x: _Operand, diagonal: _int = 0) -> Tensor:
@@ -613,7 +613,7 @@ def diagflat(x: _Operand, offset: _int = 0) -> Tensor:
 def diagonal(x: _Operand, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
     """The elements whose index along dim2 is `offset` more than along dim1, as the last dimension: a view."""
 
-def diagonal_copy(x: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Any:
+def diagonal_copy(x: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1, *, out: Any = None) -> Any:
     """Return a copy of what `diagonal` shows, in memory of its own."""
 
 def diagonal_scatter(x: _Operand, src: _Operand, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
@@ -706,7 +706,7 @@ def exp_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 def expand(x: _Operand, *shape: _Ints) -> Tensor:
     """Dimensions of size 1 repeated, and new ones in front, without copying; -1 keeps a size."""
 
-def expand_copy(input: Any, size: Any, *, implicit: Any = False) -> Tensor:
+def expand_copy(input: Any, size: Any, *, implicit: Any = False, out: Any = None) -> Tensor:
     """Return a copy of what `expand` shows, in memory of its own."""
 
 def expm1(x: _Operand) -> Tensor:
@@ -1265,7 +1265,7 @@ def narrow_copy(x: _Operand, dim: _int, start: _int, length: _int) -> Tensor:
     """`narrow`, as a copy."""
 
 def native_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: Any, momentum: Any, eps: Any) -> Any:
-    """Return `nn.functional.batch_norm`, and when training the means and inverse deviations of the channels."""
+    """Return `nn.functional.batch_norm`, and when training means and inverse deviations, without gradients."""
 
 def native_channel_shuffle(input: Any, groups: Any) -> Tensor:
     """Return `channel_shuffle`."""
@@ -1277,7 +1277,7 @@ def native_group_norm(input: Any, weight: Any, bias: Any, N: Any, C: Any, HxW: A
     """Return `group_norm` of N samples of C channels of HxW elements, and means and inverse deviations (N, group)."""
 
 def native_layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: Any) -> Any:
-    """Return `layer_norm`, and the means and inverse deviations that it divides by."""
+    """Return `layer_norm`, and, without gradients, the means and inverse deviations that it divides by."""
 
 def ne(a: _Operand, b: _Operand) -> Tensor:
     """Whether a differs from b, element by element."""
@@ -1357,7 +1357,7 @@ def pdist(x: _Operand, p: _float = 2.0) -> Tensor:
 def permute(x: _Operand, *dims: _Ints) -> Tensor:
     """Dimensions in another order: dimension i of the result is dimension dims[i] of x."""
 
-def permute_copy(input: Any, dims: Any) -> Tensor:
+def permute_copy(input: Any, dims: Any, *, out: Any = None) -> Tensor:
     """Return a copy of what `permute` shows, in memory of its own."""
 
 def pinverse(x: _Operand, rcond: _Number = 1e-15) -> Tensor:
@@ -1558,7 +1558,7 @@ def seed() -> Any:
 def select(x: _Operand, dim: _int, index: _int) -> Tensor:
     """The slice at `index` along `dim`, without that dimension; a view."""
 
-def select_copy(x: Tensor, dim: _int, index: _int) -> Any:
+def select_copy(x: Tensor, dim: _int, index: _int, *, out: Any = None) -> Any:
     """Return a copy of what `select` shows, in memory of its own."""
 
 def select_scatter(x: _Operand, src: _Operand, dim: _int, index: _int) -> Tensor:
@@ -1627,7 +1627,7 @@ def sinh(x: _Operand) -> Tensor:
 def sinh_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`sinh`, written into the tensor; returns it."""
 
-def slice_copy(input: Any, dim: Any = 0, start: Any = None, end: Any = None, step: Any = 1) -> Tensor:
+def slice_copy(input: Any, dim: Any = 0, start: Any = None, end: Any = None, step: Any = 1, *, out: Any = None) -> Tensor:
     """Return a copy of what `slice` shows, in memory of its own."""
 
 def slice_scatter(x: _Operand, src: _Operand, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor:
@@ -1657,13 +1657,13 @@ def sort(x: _Operand, dim: _int = -1, descending: _bool = False, *, stable: _boo
 def split(tensor: _Operand, split_size_or_sections: Any, dim: _int = 0) -> tuple[Tensor, ...]:
     """A tuple of views along `dim`: of one size (the last may be smaller), or of the sizes listed."""
 
-def split_copy(tensor: Tensor, split_size_or_sections: Any, dim: _int = 0) -> Any:
+def split_copy(tensor: Tensor, split_size_or_sections: Any, dim: _int = 0, *, out: Any = None) -> Any:
     """Return a copy of what `split` shows, in memory of its own."""
 
 def split_with_sizes(x: _Operand, split_sizes: _Ints, dim: _int = 0) -> tuple[Tensor, ...]:
     """A tuple of views of the sizes listed along `dim`."""
 
-def split_with_sizes_copy(x: Tensor, split_sizes: Any, dim: _int = 0) -> Any:
+def split_with_sizes_copy(x: Tensor, split_sizes: Any, dim: _int = 0, *, out: Any = None) -> Any:
     """Return a copy of what `split_with_sizes` shows, in memory of its own."""
 
 def sqrt(x: _Operand) -> Tensor:
@@ -1681,7 +1681,7 @@ def square_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 def squeeze(x: _Operand, dim: _Ints | None = None) -> Tensor:
     """Without the dimensions of size 1, or without those of them that `dim` names."""
 
-def squeeze_copy(x: Tensor, dim: Any = None) -> Any:
+def squeeze_copy(x: Tensor, dim: Any = None, *, out: Any = None) -> Any:
     """Return a copy of what `squeeze` shows, in memory of its own."""
 
 def stack(tensors: Sequence[_Operand], dim: _int = 0) -> Tensor:
@@ -1729,7 +1729,7 @@ def swapdims(x: _Operand, dim0: _int, dim1: _int) -> Tensor:
 def t(x: _Operand) -> Tensor:
     """A matrix transposed, a view; of vectors and tensors without dimensions a view as they are."""
 
-def t_copy(x: Tensor) -> Any:
+def t_copy(x: Tensor, *, out: Any = None) -> Any:
     """Return a copy of what `t` shows, in memory of its own."""
 
 def take(x: _Operand, index: _Operand) -> Tensor:
@@ -1777,7 +1777,7 @@ def trace(x: _Operand) -> Tensor:
 def transpose(x: _Operand, dim0: _int, dim1: _int) -> Tensor:
     """Two dimensions swapped."""
 
-def transpose_copy(x: Tensor, dim0: _int, dim1: _int) -> Any:
+def transpose_copy(x: Tensor, dim0: _int, dim1: _int, *, out: Any = None) -> Any:
     """Return a copy of what `transpose` shows, in memory of its own."""
 
 def trapezoid(y: _Operand, x: _Operand | None = None, *, dx: _Number | None = None, dim: _int = -1) -> Tensor:
@@ -1825,7 +1825,7 @@ def typename(obj: Any) -> _str:
 def unbind(x: _Operand, dim: _int = 0) -> tuple[Tensor, ...]:
     """A tuple of the slices along `dim`, without that dimension."""
 
-def unbind_copy(x: Tensor, dim: _int = 0) -> Any:
+def unbind_copy(x: Tensor, dim: _int = 0, *, out: Any = None) -> Any:
     """Return a copy of what `unbind` shows, in memory of its own."""
 
 def unflatten(x: _Operand, dim: _int, sizes: _Ints) -> Tensor:
@@ -1834,7 +1834,7 @@ def unflatten(x: _Operand, dim: _int, sizes: _Ints) -> Tensor:
 def unfold(x: _Operand, dimension: _int, size: _int, step: _int) -> Tensor:
     """A view of the windows of `size` elements at every `step` along a dimension; their elements are the last one."""
 
-def unfold_copy(input: Any, dimension: Any, size: Any, step: Any) -> Tensor:
+def unfold_copy(input: Any, dimension: Any, size: Any, step: Any, *, out: Any = None) -> Tensor:
     """Return a copy of what `unfold` shows, in memory of its own."""
 
 def unfold_dim(x: _Operand, dimension: _int, size: _int, step: _int) -> Tensor:
@@ -1861,7 +1861,7 @@ def unsafe_split_with_sizes(x: _Operand, split_sizes: _Ints, dim: _int = 0) -> t
 def unsqueeze(x: _Operand, dim: _int) -> Tensor:
     """A new dimension of size 1 at `dim`."""
 
-def unsqueeze_copy(x: Tensor, dim: _int) -> Any:
+def unsqueeze_copy(x: Tensor, dim: _int, *, out: Any = None) -> Any:
     """Return a copy of what `unsqueeze` shows, in memory of its own."""
 
 def vander(x: _Operand, N: _int | None = None, increasing: _bool = False) -> Tensor:
@@ -1888,16 +1888,16 @@ def view_as(x: _Operand, other: _Operand) -> Tensor:
 def view_as_complex(x: _Operand) -> Tensor:
     """A view of pairs of real numbers as complex ones: shape (..., 2) becomes (...)."""
 
-def view_as_complex_copy(x: Tensor) -> Any:
+def view_as_complex_copy(x: Tensor, *, out: Any = None) -> Any:
     """Return a copy of what `view_as_complex` shows, in memory of its own."""
 
 def view_as_real(x: _Operand) -> Tensor:
     """A view of complex numbers as pairs of real ones: shape (...) becomes (..., 2).  RuntimeError for other dtypes."""
 
-def view_as_real_copy(x: Tensor) -> Any:
+def view_as_real_copy(x: Tensor, *, out: Any = None) -> Any:
     """Return a copy of what `view_as_real` shows, in memory of its own."""
 
-def view_copy(input: Any, size: Any = None, dtype: Any = None) -> Tensor:
+def view_copy(input: Any, size: Any = None, dtype: Any = None, *, out: Any = None) -> Tensor:
     """Return a copy of what `view` shows, in memory of its own."""
 
 def vsplit(x: _Operand, indices_or_sections: Any) -> tuple[Tensor, ...]:

@@ -4,12 +4,15 @@ import inspect
 import operator
 
 from retrograd.core import Tensor
+from retrograd.core.dispatch import wants
 from retrograd.ops.complex import view_as_complex, view_as_real
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import canonical_dim
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.index import select
+from retrograd.ops.layout import contiguous_format
 from retrograd.ops.matrices import t
+from retrograd.ops.memory import clone
 from retrograd.ops.pointwise import detach
 from retrograd.ops.split import split, split_with_sizes, unbind
 from retrograd.ops.strides import as_strided, unfold_dim
@@ -17,16 +20,35 @@ from retrograd.ops.view import expand, permute, squeeze, transpose, unsqueeze
 
 
 def _copy_of(name, show):
-    """Register `<name>_copy`, which calls `show` and clones what it returns."""
+    """Register `<name>_copy`, which copies what `show` returns, in row-major order; `out=` takes the copies."""
 
-    def copy(*args, **params):
-        out = show(*args, **params)
-        return out.clone() if isinstance(out, Tensor) else tuple([part.clone() for part in out])
+    def copy(*args, out=None, **params):
+        shown = show(*args, **params)
+        if out is not None:
+            return _written(f"{name}_copy", shown, out)
+        if isinstance(shown, Tensor):
+            return clone(shown, memory_format=contiguous_format)
+        return tuple([clone(part, memory_format=contiguous_format) for part in shown])
 
     copy.__name__ = copy.__qualname__ = f"{name}_copy"
     copy.__doc__ = f"Return a copy of what `{name}` shows, in memory of its own."
-    copy.__signature__ = inspect.signature(show)
+    own = inspect.signature(show)
+    last = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
+    copy.__signature__ = own.replace(parameters=[*own.parameters.values(), last])
     return function()(copy)
+
+
+def _written(name, shown, out):
+    """Write one result, or several, into the tensors that are to take them."""
+    pairs = [(out, shown)] if isinstance(shown, Tensor) else list(zip(out, shown, strict=True))
+    for target, part in pairs:
+        if target.shape != part.shape:
+            raise RuntimeError(f"{name}: out has shape {target.shape}, but the result has shape {part.shape}")
+        if wants(target) or wants(part):
+            raise RuntimeError(f"{name}: out= takes no part in automatic differentiation, but a tensor requires grad")
+    for target, part in pairs:
+        target.copy_(part)
+    return out
 
 
 def _expand(input, size, *, implicit=False) -> Tensor:

@@ -94,7 +94,7 @@ def _pooled(name, x, ndim, samples, kernel_size, output_size, output_ratio):
     elements = _elements(_random_numbers(name, images, ndim, samples), sizes, kernel, windows)
     lead, count = images.shape[:2], numel(kernel)
     flat = reshape(images, (*lead, numel(sizes))).detach()
-    seen = reshape(take_along_dim(flat, reshape(elements, (*lead, -1)), -1), elements.shape)
+    seen = reshape(take_along_dim(flat, reshape(elements, (*lead, numel(elements.shape[2:]))), -1), elements.shape)
     largest = max_places(seen, windows=((count, count, 0, 1, 1),))
     indices = reshape(take_along_dim(elements, largest, -1), (*lead, *windows))
     indices = indices if batched else squeeze(indices, 0)

@@ -11,6 +11,7 @@ from retrograd.ops.complex import adjoint
 from retrograd.ops.decompose import linalg_qr
 from retrograd.ops.family import Composite
 from retrograd.ops.inverses import check_matrices
+from retrograd.ops.layout import arranged, contiguous_format
 from retrograd.ops.linalg import matmul
 from retrograd.ops.reduce import mean
 from retrograd.ops.svd import linalg_svd
@@ -41,7 +42,7 @@ def _low_rank(A, q, niter):
         return LowRank(V, S, U)
     Q = _approximate_basis(A, q, niter)
     U, S, Vh = linalg_svd(matmul(adjoint(Q), A), full_matrices=False)
-    return LowRank(matmul(Q, U), S, adjoint(Vh))
+    return LowRank(matmul(Q, U), S, arranged(adjoint(Vh), contiguous_format))
 
 
 def _observed(U, S, V):

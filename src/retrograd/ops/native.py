@@ -9,7 +9,7 @@ from retrograd.ops.functions import function
 from retrograd.ops.linalg import linear
 from retrograd.ops.methods import method
 from retrograd.ops.mutate import in_place
-from retrograd.ops.pointwise import ge, rsqrt, tanh
+from retrograd.ops.pointwise import detach, ge, rsqrt, tanh
 from retrograd.ops.reduce import mean, variance
 from retrograd.ops.split import chunk
 from retrograd.ops.view import permute, reshape
@@ -55,9 +55,9 @@ def float_power_(x, exponent) -> Tensor:
 
 @function()
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
-    """Return `layer_norm`, and the means and inverse deviations that it divides by."""
+    """Return `layer_norm`, and, without gradients, the means and inverse deviations that it divides by."""
     dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
-    return registry["layer_norm"](input, normalized_shape, weight, bias, eps), *_statistics(input, dims, eps)
+    return registry["layer_norm"](input, normalized_shape, weight, bias, eps), *_statistics(detach(input), dims, eps)
 
 
 @function()
@@ -70,11 +70,11 @@ def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
 
 @function()
 def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    """Return `nn.functional.batch_norm`, and when training the means and inverse deviations of the channels."""
+    """Return `nn.functional.batch_norm`, and when training means and inverse deviations, without gradients."""
     out = registry["batch_norm"](input, running_mean, running_var, weight, bias, training, momentum, eps)
     if not training:
         return out, empty(0, dtype=input.dtype), empty(0, dtype=input.dtype)
-    found = _statistics(input, tuple([d for d in range(input.ndim) if d != 1]), eps)
+    found = _statistics(detach(input), tuple([d for d in range(input.ndim) if d != 1]), eps)
     return out, *(reshape(x, (-1,)) for x in found)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.masked
 
 import retrograd as rg
 
@@ -86,8 +87,36 @@ class Converter:
         return np.lib.stride_tricks.as_strided(elements[tensor.storage_offset() :], tuple(tensor.shape), strides)
 
 
+def _where_determined(function: Callable, input: Any, *args: Any, **params: Any) -> Any:
+    """Return a masked reduction with zeros where its mask is false in whole slices, as PyTorch's tests compare it."""
+    out, mask = function(input, *args, **params), params.get("mask")
+    if mask is None:
+        return out
+    theirs = {key: torch.from_numpy(v.numpy()) if isinstance(v, rg.Tensor) else v for key, v in params.items()}
+    theirs.pop("dtype", None)
+    name = function.__name__.rpartition(".")[2]
+    kept = torch.masked._output_mask(getattr(torch.masked, name), torch.empty(tuple(input.shape)), *args, **theirs)
+    return rg.where(rg.from_numpy(kept.numpy()), out, 0)
+
+
+def _where_both(function: Callable, input: Any, other: Any, **params: Any) -> Any:
+    """Return a masked operation on two tensors with zeros where one of the masks is false, where both are given."""
+    out, masks = function(input, other, **params), [params.get(f"{which}_mask") for which in ("input", "other")]
+    if any(mask is None for mask in masks):
+        return out
+    return rg.where(rg.logical_and(*masks), out, 0)
+
+
+_WRAPPERS = {
+    "gradcheck_wrapper_masked_operation": _where_determined,
+    "gradcheck_wrapper_masked_pointwise_operation": _where_both,
+}
+
+
 def rebind(function: Callable) -> Callable:
     """Return a Python function of PyTorch's tests with the name `torch` bound to retrograd."""
+    if getattr(function, "__name__", "") in _WRAPPERS:
+        return _WRAPPERS[function.__name__]
     if isinstance(function, partial):
         return partial(_same_path(function.func), *function.args, **function.keywords)
     if not isinstance(function, types.FunctionType) or not function.__module__.startswith("torch.testing"):
