@@ -164,7 +164,8 @@ def run_ours(name, args, params):
 def in_place(name, args, params):
     """The result of the method that writes into its first argument, of either library, as a tuple."""
     schema = registry[name[:-1]].schema
-    (x, *others), named = _split(schema.parameters, {**schema.group(args), **params})
+    inputs_first = sorted(schema.parameters, key=lambda p: p not in schema.inputs)
+    (x, *others), named = _split(inputs_first, {**schema.group(args), **params})
     return (getattr(x, name)(*others, **named),)
 
 

@@ -5,7 +5,6 @@ import math
 from retrograd.core import Tensor, op, xp
 from retrograd.ops.create import arange, as_tensor
 from retrograd.ops.family import Composite, cast_to
-from retrograd.ops.mutate import written
 from retrograd.ops.pointwise import POSITIVE, exp, log1p
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.special import PROBABILITIES, Special, special, xlogy
@@ -63,12 +62,7 @@ def _polygamma(x, n) -> Tensor:
     return polygamma(n, x)
 
 
-def _polygamma_in_place(x, n) -> Tensor:
-    """Write the derivative of digamma of order n into the tensor, and return it."""
-    return written(polygamma, x, (), {"n": n})
-
-
-Tensor.polygamma, Tensor.polygamma_ = _polygamma, _polygamma_in_place
+Tensor.polygamma = _polygamma
 
 
 @op("mvlgamma(Tensor x, int p) -> Tensor")
@@ -114,12 +108,12 @@ igamma = special("igamma(Tensor a, Tensor x) -> Tensor", xp.gammainc,
     "The regularized lower incomplete gamma function: a gamma number of shape a is below x with this probability.\n\n"
     "It is differentiated by x only.",
     vjp_x=lambda g, a, x: g * _gamma_density(a, x), samples=_incomplete_samples,
-    aliases="special.gammainc")  # fmt: skip
+    aliases="special.gammainc", snapshots="a")  # fmt: skip
 igammac = special("igammac(Tensor a, Tensor x) -> Tensor", xp.gammaincc,
     "The regularized upper incomplete gamma function: 1 - igamma(a, x), exact where that is small.\n\n"
     "It is differentiated by x only.",
     vjp_x=lambda g, a, x: g * -_gamma_density(a, x), samples=_incomplete_samples,
-    aliases="special.gammaincc")  # fmt: skip
+    aliases="special.gammaincc", snapshots="a")  # fmt: skip
 
 
 @op("special.betainc(Tensor a, Tensor b, Tensor x) -> Tensor")
