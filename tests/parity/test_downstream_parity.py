@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 FOLDER = Path(__file__).parent / "downstream"
+# autograd-gamma takes some second derivatives by difference quotients, whose step is the third root of eps: a last bit
+# of log-gamma becomes eps divided by that step.
+DIFFERENCE_QUOTIENT = float(np.finfo(float).eps) ** (2 / 3)
 
 
 def answers(program, file, *engine):
@@ -27,4 +30,5 @@ def test_a_library_gives_the_same_answers_on_retrograd(program, tolerance, count
     assert found.keys() == expected.keys()
     assert len(found) >= count
     for name, value in expected.items():
-        np.testing.assert_allclose(found[name], value, rtol=tolerance, atol=tolerance * 1e-2, err_msg=name)
+        absolute = DIFFERENCE_QUOTIENT if name.endswith(" twice") else tolerance * 1e-2
+        np.testing.assert_allclose(found[name], value, rtol=tolerance, atol=absolute, err_msg=name)

@@ -185,6 +185,7 @@ def close(mine, its, tolerance, plain):
 NAMES = sorted(n for n in operators_on_arrays() if registry[n].definition.public and counterpart(n) is not None)
 
 
+@pytest.mark.filterwarnings("ignore:torch.triangular_solve is deprecated")
 @pytest.mark.filterwarnings("ignore:reduction.*'mean' divides:UserWarning")
 @pytest.mark.filterwarnings("ignore:index_reduce.. is in beta:UserWarning")
 @pytest.mark.parametrize("dtype", TOLERANCE)
