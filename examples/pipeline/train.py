@@ -1,4 +1,4 @@
-"""A small transformer that learns to read digits, split over four stages: on threads, processes or a cluster.
+"""Train a small transformer on digits through a pipeline of four stages: on threads, processes or a cluster.
 
     pip install "retrograd[demo]"
     python examples/pipeline/train.py
@@ -6,8 +6,8 @@
     retrograd run -n 4 --transport ray examples/pipeline/train.py --checkpoints runs/digits
     retrograd plan examples/pipeline/train.py:example -n 4 --micro-batches 8
 
-Nothing in the script says where it runs: `retrograd run` does, and without it the stages are on threads. The losses are
-the same everywhere. docs/tutorial_cluster.md goes through it.
+`retrograd run` decides where the script runs; without it, the stages run on threads. The losses are the same in every
+case. docs/tutorial_cluster.md explains the script.
 """
 
 import argparse
@@ -23,11 +23,11 @@ from retrograd.pipelining import Checkpoints, Pipeline, write_html
 
 STAGES, MICRO_BATCHES, BATCH, WIDTH = 4, 8, 256, 64
 
-# ------------------------------------------------------------------------------------------- the model, the data
+# ------------------------------------------------------------------------------------------- model and data
 
 
 class Reader(nn.Module):
-    """Reads a digit of 8 x 8 pixels as eight tokens, one a row."""
+    """Classify an image of 8 x 8 pixels, read as eight tokens, one per row."""
 
     def __init__(self, blocks: int = STAGES) -> None:
         super().__init__()
@@ -39,18 +39,18 @@ class Reader(nn.Module):
         self.digit = nn.Linear(8 * WIDTH, 10)
 
     def forward(self, scans: rg.Tensor) -> rg.Tensor:
-        """Scans (n, 8, 8) to scores (n, 10)."""
+        """Return logits of shape (n, 10) for images of shape (n, 8, 8)."""
         return self.digit(self.blocks(self.rows(scans) + self.places).flatten(1))
 
 
 def digits() -> tuple[rg.Tensor, rg.Tensor]:
-    """All 1,797 scans of scikit-learn, and what they show."""
+    """Return the 1,797 images of scikit-learn's digits, and their labels."""
     scans, shown = load_digits(return_X_y=True)
     return rg.from_numpy(scans).to(rg.float32).reshape(-1, 8, 8) / 8 - 1, rg.from_numpy(shown).to(rg.int64)
 
 
 def batch(scans: rg.Tensor, shown: rg.Tensor, step: int) -> tuple[rg.Tensor, rg.Tensor]:
-    """The batch of a step: a function of its number, so that all ranks, and a run that goes on, have the same."""
+    """Return the batch of a step; it depends only on the step, so all ranks and resumed runs use the same one."""
     chosen = rg.randint(len(scans), (BATCH,), generator=rg.Generator().manual_seed(step))
     return scans[chosen], shown[chosen]
 
@@ -59,7 +59,7 @@ def batch(scans: rg.Tensor, shown: rg.Tensor, step: int) -> tuple[rg.Tensor, rg.
 
 
 def train(steps: int, schedule: str = "1f1b", checkpoints: Path | None = None) -> Pipeline:
-    """Train for so many steps, those before a checkpoint included; tells the losses."""
+    """Train up to step `steps`, from the last checkpoint if there is one, and print the losses."""
     rg.manual_seed(0)
     model, (scans, shown) = Reader(), digits()
     pipeline = Pipeline(model, STAGES, schedule=schedule, micro_batches=MICRO_BATCHES, loss_fn=cross_entropy)
@@ -67,7 +67,7 @@ def train(steps: int, schedule: str = "1f1b", checkpoints: Path | None = None) -
     saved = Checkpoints(checkpoints) if checkpoints else None
     restored = saved.restore(pipeline, optimizer) if saved else None
     if restored and pipeline.rank == 0:
-        print(f"goes on after step {restored.step}")
+        print(f"resuming after step {restored.step}")
     for step in range(restored.step + 1 if restored else 0, steps):
         x, y = batch(scans[360:], shown[360:], step)
         loss = pipeline.step(x, target=y)
@@ -81,14 +81,14 @@ def train(steps: int, schedule: str = "1f1b", checkpoints: Path | None = None) -
 
 
 def share_read(pipeline: Pipeline) -> float:
-    """The share of the first 360 digits, which are not trained on, that are read correctly; all ranks call it."""
+    """Return the accuracy on the first 360 images, which are not trained on; all ranks must call it."""
     scans, shown = digits()
     pipeline.model.eval()
     return (pipeline.predict(scans[:360]).argmax(1) == shown[:360]).to(rg.float64).mean().item()
 
 
 def example() -> tuple:
-    """What `retrograd plan` measures: a model, its arguments for a whole batch, the target and the loss."""
+    """Return what `retrograd plan` measures: a model, the arguments of a whole batch, the target and the loss."""
     x, y = batch(*digits(), 0)
     return Reader(), (x,), y, cross_entropy
 
@@ -96,16 +96,16 @@ def example() -> tuple:
 def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--schedule", default="1f1b", help="a name, or a file of actions (.csv)")
-    parser.add_argument("--checkpoints", type=Path, help="save every step in this folder, and go on from there")
-    parser.add_argument("--timeline", type=Path, help="write the last step's timeline as a page")
+    parser.add_argument("--schedule", default="1f1b", help="a name, or a CSV file of actions")
+    parser.add_argument("--checkpoints", type=Path, help="save every step in this folder, and resume from it")
+    parser.add_argument("--timeline", type=Path, help="write the timeline of the last step as HTML")
     options = parser.parse_args()
     pipeline = train(options.steps, options.schedule, options.checkpoints)
     timeline, read = pipeline.timeline, share_read(pipeline)
     if pipeline.rank == 0:
-        print(f"{read:.1%} of the digits that it has not seen are read correctly")
+        print(f"test accuracy {read:.1%}")
         if options.timeline and timeline:
-            write_html(options.timeline, {"measured": timeline}, title=f"A step of {options.schedule}")
+            write_html(options.timeline, {"measured": timeline}, title=f"A step under {options.schedule}")
 
 
 if __name__ == "__main__":

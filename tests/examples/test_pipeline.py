@@ -28,12 +28,12 @@ def test_a_run_that_goes_on_says_what_an_undisturbed_one_does_under_another_sche
     options = ["--checkpoints", str(tmp_path / "saved"), "--timeline", str(tmp_path / "page.html")]
     monkeypatch.setattr("sys.argv", ["train.py", "--steps", "1", *options])
     example.main()
-    assert "of the digits that it has not seen are read correctly" in capsys.readouterr().out
-    assert "A step of 1f1b" in (tmp_path / "page.html").read_text()
+    assert "test accuracy" in capsys.readouterr().out
+    assert "A step under 1f1b" in (tmp_path / "page.html").read_text()
 
     example.train(2, "zb-h1", tmp_path / "saved")
     resumed = capsys.readouterr().out
-    assert resumed.startswith("goes on after step 0\n")
+    assert resumed.startswith("resuming after step 0\n")
     example.train(2)
     assert losses(resumed)[-1] == losses(capsys.readouterr().out)[-1]
 
