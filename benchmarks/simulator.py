@@ -13,9 +13,9 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 from retrograd.bench import Row, Table, main, parser
-from retrograd.pipelining.lowering import chain
+from retrograd.pipelining.planning.simulate import simulate_costs, unit_cost
 from retrograd.pipelining.schedules import stage_ranks, stream_schedule
-from retrograd.pipelining.simulate import simulate_costs, unit_cost
+from retrograd.pipelining.schedules.lowering import chain
 
 NAMES = ("1f1b", "zb-h1")
 SECONDS, GIBIBYTES = 20.0, 8.0  # the budgets

@@ -47,7 +47,7 @@ def bare(size: int) -> tuple[Move, Move, Callable[[], None]]:
 def ours(link: Any, size: int) -> tuple[Move, Move, Callable[[], None]]:
     """The same over the transport, as a stage does it: a dict with one tensor."""
     import retrograd as rg
-    from retrograd.pipelining.actions import Message
+    from retrograd.pipelining.schedules.actions import Message
 
     value, other = {"x": rg.ones(size // 4)}, 1 - link.rank
     return (

@@ -150,10 +150,10 @@ MUTATIONS = (
     Mutation("core/schema.py", "schema: an omitted default becomes None",
         "return parameter.default", "return None"),
     # Nested tensors
-    Mutation("nested/elementwise.py", "nested: tensors of different structures are accepted together",
+    Mutation("nested/rules/pointwise.py", "nested: tensors of different structures are accepted together",
         "return values(a) if alike and its.structure == known.structure else NotImplemented",
         "return values(a) if alike else NotImplemented"),
-    Mutation("nested/elementwise.py", "nested: a value per component is that of the first component",
+    Mutation("nested/rules/pointwise.py", "nested: a value per component is that of the first component",
         "return repeat_rows(each, structure=known.structure, row=known.row)",
         "return reshape(a, (*front, shape[lead], *middle, *end))[:1]"),
     Mutation("nested/buffer.py", "nested: gradients of rows that two components share are not summed",
@@ -167,7 +167,7 @@ MUTATIONS = (
         "level = of_sums - np.vecdot(g, out)", "level = of_sums - 0 * np.vecdot(g, out)"),
     Mutation("backend/padding.py", "nested: unpadding returns the previous component",
         "parts = [x[(*front, i, *corner)] for i,", "parts = [x[(*front, i - 1, *corner)] for i,"),
-    Mutation("nested/mapping.py", "nested: the loop over components uses the first one twice",
+    Mutation("nested/fallback_loop.py", "nested: the loop over components uses the first one twice",
         "islice(_each(args, parts, followed, known), 1, None)",
         "islice(_each(args, parts, followed, known), 0, len(known.structure) - 1)"),
     # Kernels

@@ -175,7 +175,7 @@ def numpy_outside(edges: list[Import]) -> Iterator[str]:
 RAGGED = f"{ROOT}.backend.ragged"
 # Who knows of ragged arrays: their package, their kernels, the law about them, and what writes structures to files.
 RAGGED_PARTS = {"nested", "backend"}
-RAGGED_MODULES = {f"{ROOT}.testing.nested_law", f"{ROOT}.export.format", f"{ROOT}.interop.pytorch_nested"}
+RAGGED_MODULES = {f"{ROOT}.testing.nested_law", f"{ROOT}.export.json_values", f"{ROOT}.interop.pytorch_nested"}
 
 
 def ragged_outside(edges: list[Import]) -> Iterator[str]:

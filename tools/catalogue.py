@@ -11,7 +11,7 @@ from pathlib import Path
 
 from retrograd import pipelining  # noqa: F401 (registers its operator)
 from retrograd.core import Operator, registry
-from retrograd.nested.apart import way
+from retrograd.nested.dispatch import way
 
 PAGE = Path(__file__).parents[1] / "docs" / "catalogue.md"
 HEAD = """\

@@ -10,8 +10,8 @@ import tempfile
 from pathlib import Path
 
 from retrograd.pipelining import Timeline, make_schedule, simulate, write_html, write_svg
-from retrograd.pipelining.actions import Kind
-from retrograd.pipelining.lowering import chain
+from retrograd.pipelining.schedules.actions import Kind
+from retrograd.pipelining.schedules.lowering import chain
 
 IMAGES = Path(__file__).parents[1] / "docs/images"
 STAGES, MICRO_BATCHES, MEGABYTE = 4, 8, 1 << 20

@@ -101,7 +101,7 @@ def __getattr__(name: str) -> object:
     if name in _OF_UTILS:
         return getattr(importlib.import_module("retrograd.utils"), name)
     if name in _OF_ARRAYS:
-        return getattr(importlib.import_module("retrograd.func.arrays"), name)
+        return getattr(importlib.import_module("retrograd.func.autograd_api"), name)
     raise AttributeError(f"module 'retrograd' has no attribute {name!r}")
 
 

@@ -175,7 +175,7 @@ def test_a_rank_that_hangs_is_ended_with_the_others_and_named(tmp_path, capfd):
     path = tmp_path / "hangs.py"
     path.write_text(
         "import os, signal\nfrom pathlib import Path\nfrom retrograd.pipelining.transports import get_transport\n"
-        "from retrograd.pipelining.actions import Message\n"
+        "from retrograd.pipelining.schedules.actions import Message\n"
         "def work(link):\n"
         f"    Path({str(tmp_path)!r}, str(link.rank)).write_text(str(os.getpid()))\n"
         "    if link.rank == 1: signal.pause()\n"

@@ -3,7 +3,7 @@
 import retrograd as rg
 from retrograd.core import current
 from retrograd.levels import forward
-from retrograd.library import abstract, sanitizer
+from retrograd.library import fake_context, sanitizer
 from retrograd.ops import generators
 
 
@@ -20,7 +20,7 @@ def thread_state():
         "grad modes": list(state.grad_blocks),
         "forward mode": forward.switch.on,
         "source of random numbers": generators._redirection.to,
-        "operator whose fake runs": abstract._operator.name,
+        "operator whose fake runs": fake_context._operator.name,
         "sanitizer": sanitizer.state.on,
         "anomaly mode": rg.autograd.anomaly_mode.is_anomaly_enabled(),
         "default dtype": rg.get_default_dtype(),

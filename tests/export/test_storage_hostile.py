@@ -14,7 +14,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import export, fx
-from retrograd.export import files
+from retrograd.export import program_files
 from retrograd.export.storage import StorageError, load, save
 
 from ..files.damage import EVIL, mutated
@@ -46,7 +46,7 @@ def stored(original, tmp_path):
     """A copy to be changed: (folder, document)."""
     folder = tmp_path / "a"
     folder.mkdir()
-    for name in files.NAMES:
+    for name in program_files.NAMES:
         (folder / name).write_bytes((original / "a" / name).read_bytes())
     return folder, json.loads((folder / "graph.json").read_text())
 
@@ -75,14 +75,14 @@ def test_nothing_there_is_a_file_not_found(tmp_path):
         load(tmp_path / "none")
 
 
-@pytest.mark.parametrize("name", files.NAMES)
+@pytest.mark.parametrize("name", program_files.NAMES)
 def test_a_missing_file_is_named(stored, name):
     (stored[0] / name).unlink()
     with pytest.raises(StorageError, match=f"there is no {name}"):
         load(stored[0])
 
 
-@pytest.mark.parametrize("name", files.NAMES)
+@pytest.mark.parametrize("name", program_files.NAMES)
 @pytest.mark.parametrize("kept", [0, 1, 8, 100, -1])
 def test_a_truncated_file_is_named(stored, name, kept):
     file = stored[0] / name
@@ -99,7 +99,7 @@ def test_a_pipe_is_not_waited_for(stored):
 
 
 def test_a_graph_that_is_too_large_is_not_read(stored, monkeypatch):
-    monkeypatch.setattr(files, "LARGEST_GRAPH", 100)
+    monkeypatch.setattr(program_files, "LARGEST_GRAPH", 100)
     refuses(stored, r"graph\.json: it has \d+ bytes, more than the 100")
 
 
@@ -136,7 +136,7 @@ def zipped(path, entries, compression=zipfile.ZIP_STORED):
 
 @pytest.fixture
 def contents(original):
-    return [(name, (original / "a" / name).read_bytes()) for name in files.NAMES]
+    return [(name, (original / "a" / name).read_bytes()) for name in program_files.NAMES]
 
 
 def test_a_zip_made_elsewhere_loads(contents, tmp_path):
@@ -374,7 +374,7 @@ def test_a_document_with_a_fault_loads_or_is_refused(stored, seed):
     assert False in outcomes
 
 
-@pytest.mark.parametrize("name", [*files.NAMES, "a.zip"])
+@pytest.mark.parametrize("name", [*program_files.NAMES, "a.zip"])
 def test_a_file_with_bytes_changed_loads_or_is_refused(stored, original, tmp_path, name):
     folder, _ = stored
     path = tmp_path / "b.zip" if name == "a.zip" else folder / name
@@ -405,7 +405,7 @@ def program(tmp_path_factory):
     path = tmp_path_factory.mktemp("program") / "p"
     save(export.export(Writes(), (rg.ones(2, 3),), dynamic_shapes={"x": {0: export.Dim("batch")}}), path)
     assert '"guards": [[' in (path / "graph.json").read_text()
-    return path, {name: (path / name).read_bytes() for name in files.NAMES}
+    return path, {name: (path / name).read_bytes() for name in program_files.NAMES}
 
 
 def program_loads_or_refuses(path):
@@ -448,7 +448,7 @@ def test_a_program_with_a_fault_in_its_document_loads_whole_or_is_refused(progra
     assert False in outcomes
 
 
-@pytest.mark.parametrize("name", files.NAMES)
+@pytest.mark.parametrize("name", program_files.NAMES)
 def test_a_program_with_bytes_changed_or_cut_off_loads_whole_or_is_refused(program, tmp_path, no_code, name):
     _, contents = program
     rng = random.Random(2)

@@ -29,10 +29,9 @@ from retrograd.cli.demo.training import Settings, Trainer
 from retrograd.cli.errors import UsageError
 from retrograd.interop import pytorch, safetensors
 from retrograd.optim import AdamW
-from retrograd.pipelining import checkpoint_parts
-from retrograd.pipelining.checkpoints import Checkpoints
+from retrograd.pipelining.checkpoint import Checkpoints, manifest
 from retrograd.pipelining.schedules import make_schedule
-from retrograd.pipelining.tables import read_csv, write_csv
+from retrograd.pipelining.schedules.tables import read_csv, write_csv
 
 EVIL = "(open('/tmp/evil', 'w'), 1)[1]"
 SPARE = 8 * 2**20  # bytes that a loader may take beyond a multiple of the file
@@ -280,7 +279,7 @@ def _manifest(data: bytes, source: random.Random) -> bytes:
     body = json.loads(data)
     del body["sha256"]
     changed = mutated(body, source)
-    return json.dumps({**changed, "sha256": checkpoint_parts._sum(changed)}).encode()
+    return json.dumps({**changed, "sha256": manifest._sum(changed)}).encode()
 
 
 def _graph(data: bytes, source: random.Random) -> bytes:

@@ -20,12 +20,12 @@ from retrograd import export, fx, nn
 from retrograd.autograd.draw import draw
 from retrograd.autograd.profiler import profile
 from retrograd.pipelining import Pipeline, simulate, write_html, write_perfetto, write_png
-from retrograd.pipelining.checkpoints import Checkpoints
-from retrograd.pipelining.lowering import chain
+from retrograd.pipelining.checkpoint import Checkpoints
+from retrograd.pipelining.planning.simulate import unit_cost
 from retrograd.pipelining.schedules import make_schedule
-from retrograd.pipelining.simulate import unit_cost
-from retrograd.pipelining.tables import read_csv, write_csv
-from retrograd.utils.curves import plot_curves
+from retrograd.pipelining.schedules.lowering import chain
+from retrograd.pipelining.schedules.tables import read_csv, write_csv
+from retrograd.utils.plot_metrics import plot_curves
 
 
 class Saver(NamedTuple):

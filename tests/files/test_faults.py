@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from retrograd.export import files
+from retrograd.export import program_files
 from retrograd.utils.event_files import EventFile, double, record
 from retrograd.utils.tensorboard import SummaryWriter
 
@@ -43,8 +43,8 @@ def start(title, saved, tmp_path):
 
 
 def sizes(path):
-    files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
-    return sorted(file.stat().st_size for file in files)
+    program_files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
+    return sorted(file.stat().st_size for file in program_files)
 
 
 @once
@@ -87,7 +87,7 @@ def test_a_disk_that_breaks_anywhere_leaves_the_old_file_or_the_new_one(title, s
 def test_where_folders_can_not_be_exchanged_the_old_program_comes_back_or_stays_under_another_name(
     saved, tmp_path, monkeypatch, stays
 ):
-    monkeypatch.setattr(files, "_swapped", lambda a, b: False)
+    monkeypatch.setattr(program_files, "_swapped", lambda a, b: False)
     saver, notes = SAVERS["export.save"], []
     for number in range(60):
         path = shutil.copytree(saved["export.save"], tmp_path / str(number)) / saver.name

@@ -9,7 +9,7 @@ import retrograd as rg
 from retrograd import fx, nn
 from retrograd.core import operator_named
 from retrograd.pipelining import DetachExecutor
-from retrograd.pipelining.planning.operators import _Keeper
+from retrograd.pipelining.planning.operator_cost import _Keeper
 
 
 def mix(*args, **kwargs):

@@ -9,7 +9,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import nn, optim
-from retrograd.interop.pytorch_writing import STORAGES, UNTYPED
+from retrograd.interop.pytorch_writer import STORAGES, UNTYPED
 
 PLAIN = {
     "none": None, "truths": [True, False], "integers": [0, -1, 2**31 - 1, 2**31, -(2**31), 2**70, -(2**70)],

@@ -10,8 +10,8 @@ import pytest
 
 import retrograd as rg
 from retrograd.interop import pytorch_nested
-from retrograd.interop.plain_pickle import read
 from retrograd.interop.pytorch import load_file
+from retrograd.interop.safe_unpickler import read
 
 
 def persistent(key="0", kind="Float", count=4):

@@ -9,7 +9,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.library import custom_op, infer_schema
-from retrograd.library.reading import read
+from retrograd.library.schema_parser import read
 
 Tensor = rg.Tensor
 

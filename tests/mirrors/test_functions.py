@@ -8,7 +8,7 @@ import pytest
 import retrograd as rg
 import retrograd.numpy
 from retrograd.core import Tensor
-from retrograd.func.arrays import grad, make_jvp
+from retrograd.func.autograd_api import grad, make_jvp
 from retrograd.interop.numpy_protocol import functions
 from retrograd.interop.numpy_protocol.table import ufuncs
 

@@ -12,7 +12,7 @@ import scipy
 import retrograd as rg
 import retrograd.scipy
 from retrograd.core import Tensor
-from retrograd.func.arrays import grad, make_jvp
+from retrograd.func.autograd_api import grad, make_jvp
 
 from .harness import along, difference, directions_for
 

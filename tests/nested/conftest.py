@@ -2,10 +2,10 @@
 
 import pytest
 
-from retrograd.nested import mapping
+from retrograd.nested import fallback_loop
 
 
 @pytest.fixture(autouse=True)
 def nothing_told():
     """Warnings that come once for each operator come in every test."""
-    mapping.forget()
+    fallback_loop.forget()

@@ -6,8 +6,8 @@ import numpy as np
 
 import retrograd as rg
 from retrograd.core import Tensor
+from retrograd.nested.buffer_layout import is_nested, layout
 from retrograd.nested.components import components, joined
-from retrograd.nested.layout import is_nested, layout
 
 rng = np.random.default_rng(3)
 

@@ -16,7 +16,7 @@ from retrograd.core import Tensor
 from retrograd.core.examples import PerformanceWarning
 from retrograd.nested import nested_tensor
 
-from .test_views import KINDS, leaves
+from .test_aliasing import KINDS, leaves
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

@@ -8,7 +8,7 @@ import pytest
 import retrograd as rg
 from retrograd.autograd import gradcheck, gradgradcheck
 from retrograd.nested.buffer import over, values
-from retrograd.nested.layout import layout
+from retrograd.nested.buffer_layout import layout
 from retrograd.testing import LAWS, samples_of
 
 RNG = np.random.default_rng(0)

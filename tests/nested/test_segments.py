@@ -7,16 +7,12 @@ import retrograd as rg
 from retrograd.backend import segments as kernels
 from retrograd.backend.ragged import Structure
 from retrograd.core import registry
-from retrograd.nested import segment_scans, segments  # noqa: F401 (registers the operators)
 from retrograd.testing import LAWS, samples_of
 
 from ..tables import hold
 
-NAMES = [
-    name
-    for name, operator in sorted(registry.items())
-    if operator.definition.__module__ in ("retrograd.nested.segments", "retrograd.nested.segment_scans")
-]
+SEGMENTS = ("retrograd.nested.rules.segment_reduce", "retrograd.nested.rules.segment_scan")
+NAMES = [name for name, operator in sorted(registry.items()) if operator.definition.__module__ in SEGMENTS]
 REFUSED_BY_ANOTHER = {"nested.rows_found", "nested.segment_chosen", "nested.segment_found"}  # whose kernel they run
 
 

@@ -11,7 +11,7 @@ from autograd.core import primitive_vjps
 
 import autograd
 import retrograd.numpy as rnp
-from retrograd.func import arrays
+from retrograd.func import autograd_api
 
 from ..mirrors import test_scipy as scipys
 from ..mirrors.cases import CASES, INPUTS
@@ -91,12 +91,12 @@ def agree(ours, theirs):
 def test_gradients_are_those_of_hips(expression):
     theirs = hips_gradients(expression)
     for namespace in [rnp] if expression in ONLY_MIRROR else [rnp, np]:
-        agree(gradients(namespace, expression, arrays.grad), theirs)
+        agree(gradients(namespace, expression, autograd_api.grad), theirs)
 
 
 @pytest.mark.parametrize("expression", sorted(WRONG | RAISES))
 def test_the_listed_differences_are_there(expression):
-    ours = gradients(rnp, expression, arrays.grad)
+    ours = gradients(rnp, expression, autograd_api.grad)
     try:
         theirs = hips_gradients(expression)
     except Exception:
@@ -120,7 +120,7 @@ def test_gradients_of_other_dtypes_are_those_of_hips(kind):
     for expression in {e for _, e in PAIRS} - WRONG - WRONG_FOR_COMPLEX - REFUSED_FOR_COMPLEX:
         theirs = gradients_of(kind, expression, anp, autograd.grad)
         if theirs is not None:
-            ours = gradients_of(kind, expression, rnp, arrays.grad)
+            ours = gradients_of(kind, expression, rnp, autograd_api.grad)
             for a, b in zip(ours, theirs, strict=True):
                 assert np.shape(a) == np.shape(b), expression
                 assert np.allclose(a, b, rtol=rounding, atol=rounding, equal_nan=True), expression
@@ -156,7 +156,7 @@ BEYOND_NUMPY = [
 
 @pytest.mark.parametrize("expression", BEYOND_NUMPY)
 def test_what_hips_has_beyond_numpy_is_there(expression):
-    agree(gradients(rnp, expression, arrays.grad), hips_gradients(expression))
+    agree(gradients(rnp, expression, autograd_api.grad), hips_gradients(expression))
     np.testing.assert_array_equal(evaluate(expression, rnp), evaluate(expression, anp))
 
 
@@ -210,7 +210,7 @@ def test_gradients_of_scipys_functions_are_those_of_hips():
     for case in cases:
         theirs = hips_of_scipy(case)
         if theirs is not None:
-            agree(of_scipy("retrograd.scipy", arrays.grad, *case), theirs)
+            agree(of_scipy("retrograd.scipy", autograd_api.grad, *case), theirs)
             compared += 1
     assert compared >= 60
 
@@ -257,7 +257,7 @@ OPERATORS = {
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_operators_give_what_hips_gives(name):
-    ours, theirs = OPERATORS[name](arrays), OPERATORS[name](autograd)
+    ours, theirs = OPERATORS[name](autograd_api), OPERATORS[name](autograd)
     agree(*[x if isinstance(x, tuple) else (x,) for x in (ours, theirs)])
 
 
@@ -265,4 +265,4 @@ def test_every_operator_of_hips_is_there_or_named():
     builtins = {"dict", "isinstance", "list", "tuple", "type"}  # ours work with Python's own
     elsewhere = {"checkpoint", "make_jvp_reversemode", "primitive"}  # docs/numpy.md says what to use instead
     there = {name for name in dir(autograd) if callable(getattr(autograd, name)) and not name.startswith("_")}
-    assert {name for name in there if not hasattr(arrays, name)} <= builtins | elsewhere
+    assert {name for name in there if not hasattr(autograd_api, name)} <= builtins | elsewhere

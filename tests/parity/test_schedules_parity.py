@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch.distributed.pipelining import schedules as peer
 
-from retrograd.pipelining.actions import Action, Kind
-from retrograd.pipelining.lowering import chain, lower
+from retrograd.pipelining.planning.simulate import peak_activations, simulate_costs, unit_cost
 from retrograd.pipelining.schedules import SCHEDULES, get_schedule, make_schedule, stage_ranks
-from retrograd.pipelining.simulate import peak_activations, simulate_costs, unit_cost
-from retrograd.pipelining.tables import read_csv, write_csv
+from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.schedules.lowering import chain, lower
+from retrograd.pipelining.schedules.tables import read_csv, write_csv
 
 # p ranks, v stages a rank and m micro-batches of which PyTorch makes a schedule.
 SIZES = [(p, v, m) for p in (1, 2, 3, 4, 8) for v in (1, 2, 3) for m in (1, 2, 4, 7, 8, 16)]

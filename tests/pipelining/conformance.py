@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 import retrograd as rg
-from retrograd.pipelining.actions import Message
+from retrograd.pipelining.schedules.actions import Message
 from retrograd.pipelining.transports import Aborted, Arrival, get_transport
 
 RANKS = 3

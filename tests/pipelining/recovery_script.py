@@ -19,7 +19,7 @@ from retrograd.nn.functional import mse_loss
 from retrograd.optim import AdamW
 from retrograd.optim.lr_scheduler import CosineAnnealingLR
 from retrograd.pipelining import Pipeline
-from retrograd.pipelining.checkpoints import Checkpoints
+from retrograd.pipelining.checkpoint import Checkpoints
 
 STAGES, PERIOD = 2, 40
 

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from retrograd.pipelining.actions import Action, Kind, Message, format_schedule, parse, parse_schedule
+from retrograd.pipelining.schedules.actions import Action, Kind, Message, format_schedule, parse, parse_schedule
 
 ONE_OF_EACH = {
     "F0.3": Action(Kind.F, 0, 3),

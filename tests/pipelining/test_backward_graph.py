@@ -18,7 +18,7 @@ from retrograd.pipelining import (
     pipe_split,
     pipeline,
 )
-from retrograd.pipelining.backward_graph import STAGE_BACKWARD
+from retrograd.pipelining.split.backward_graph import STAGE_BACKWARD
 
 
 class Skipping(nn.Module):

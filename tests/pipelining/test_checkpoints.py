@@ -17,8 +17,8 @@ from retrograd.nn.functional import mse_loss
 from retrograd.optim import SGD, Adam, AdamW
 from retrograd.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, StepLR
 from retrograd.pipelining import Pipeline
-from retrograd.pipelining import checkpoint_parts as parts
-from retrograd.pipelining.checkpoints import Checkpoints, Restored
+from retrograd.pipelining.checkpoint import Checkpoints, Restored
+from retrograd.pipelining.checkpoint import manifest as parts
 
 
 class Tied(nn.Module):

@@ -6,7 +6,7 @@ import retrograd as rg
 from retrograd import nn
 from retrograd.core import Definition, op, registry
 from retrograd.pipelining import pipe_split, pipeline
-from retrograd.pipelining.devices import naming_devices
+from retrograd.pipelining.split.devices import naming_devices
 
 
 class Making(nn.Module):

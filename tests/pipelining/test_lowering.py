@@ -2,9 +2,9 @@
 
 import pytest
 
-from retrograd.pipelining.actions import format_schedule, parse_schedule
-from retrograd.pipelining.lowering import buffer_depth, chain, execution_order, lower, validate
 from retrograd.pipelining.schedules import SCHEDULES, make_schedule
+from retrograd.pipelining.schedules.actions import format_schedule, parse_schedule
+from retrograd.pipelining.schedules.lowering import buffer_depth, chain, execution_order, lower, validate
 
 SKIP = chain(4) | {(0, 2), (0, 3), (1, 3)}
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import retrograd as rg
 from retrograd import fx, nn
-from retrograd.pipelining.partition import carried, partition, smallest_largest
+from retrograd.pipelining.split.partition import carried, partition, smallest_largest
 
 
 def largest(costs, cuts, ends):

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 import retrograd as rg
 from retrograd import nn
 from retrograd.pipelining import pipeline, planning
-from retrograd.pipelining.actions import Kind
 from retrograd.pipelining.microbatch import MicroBatch
 from retrograd.pipelining.planning import plan
-from retrograd.pipelining.planning.messages import MessageCost, Part, message_cost
-from retrograd.pipelining.planning.operators import Operator, operators, undisturbed
+from retrograd.pipelining.planning.balanced_split import Memory, NothingFits, in_flight, split
+from retrograd.pipelining.planning.link_cost import MessageCost, Part, message_cost
+from retrograd.pipelining.planning.operator_cost import Operator, operators, undisturbed
 from retrograd.pipelining.planning.report import Choice, recommended
-from retrograd.pipelining.planning.split import Memory, NothingFits, in_flight, split
-from retrograd.pipelining.planning.stages import measured
+from retrograd.pipelining.planning.stage_cost import measured
 from retrograd.pipelining.schedules import SCHEDULES, make_schedule
+from retrograd.pipelining.schedules.actions import Kind
 from retrograd.pipelining.transports import get_transport
 
 FREE = {"latency": 0.0, "bandwidth": 1e12, "rounds": 1}

@@ -9,7 +9,7 @@ import pytest
 
 from retrograd.cli import main
 from retrograd.pipelining.transports import get_transport, ray_worker
-from retrograd.pipelining.transports.peers import Peers
+from retrograd.pipelining.transports.rank_messaging import Peers
 from retrograd.pipelining.transports.ray import Mailbox
 from retrograd.pipelining.transports.ray_worker import Script, Worker
 

@@ -23,7 +23,7 @@ STORE = 100 << 20  # bytes of a node's object store
 HEAD = """
 import os, signal, sys, time
 from pathlib import Path
-from retrograd.pipelining.actions import Message
+from retrograd.pipelining.schedules.actions import Message
 from retrograd.pipelining.transports import get_transport
 transport = get_transport()
 rank, folder = transport.local[0], Path(sys.argv[1])

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from retrograd.pipelining.checkpoints import Checkpoints
+from retrograd.pipelining.checkpoint import Checkpoints
 
 from .recovery import Kill, Trial, undisturbed
 from .recovery_script import Training, digest

@@ -19,7 +19,7 @@ from retrograd.pipelining import (
     sum_reducer,
 )
 from retrograd.pipelining.schedules import SCHEDULES
-from retrograd.pipelining.tables import write_csv
+from retrograd.pipelining.schedules.tables import write_csv
 
 NAMES = sorted(SCHEDULES)
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from retrograd.pipelining.actions import Action, Kind, format_schedule
-from retrograd.pipelining.lowering import buffer_depth, chain, lower, validate
+from retrograd.pipelining.planning.simulate import peak_activations, simulate_costs, unit_cost
 from retrograd.pipelining.schedules import (
     SCHEDULES,
     default_ranks,
@@ -12,7 +11,8 @@ from retrograd.pipelining.schedules import (
     stage_ranks,
     stream_schedule,
 )
-from retrograd.pipelining.simulate import peak_activations, simulate_costs, unit_cost
+from retrograd.pipelining.schedules.actions import Action, Kind, format_schedule
+from retrograd.pipelining.schedules.lowering import buffer_depth, chain, lower, validate
 
 V_SHAPED = ["zbvzerobubble", "dualpipev"]
 LOOPED = ["interleaved1f1b", "loopedbfs", "interleavedzerobubble"]

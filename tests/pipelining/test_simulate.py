@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from retrograd.pipelining.actions import Kind, parse_schedule
-from retrograd.pipelining.lowering import chain, lower
+from retrograd.pipelining.planning.simulate import free, peak_activations, simulate, simulate_costs
 from retrograd.pipelining.schedules import SCHEDULES, make_schedule, stage_ranks, stream_schedule
-from retrograd.pipelining.simulate import free, peak_activations, simulate, simulate_costs
+from retrograd.pipelining.schedules.actions import Kind, parse_schedule
+from retrograd.pipelining.schedules.lowering import chain, lower
 
 
 def costs(**seconds):

@@ -2,11 +2,11 @@
 
 import pytest
 
-from retrograd.pipelining.actions import Kind, parse_schedule
-from retrograd.pipelining.lowering import chain, lower
+from retrograd.pipelining.planning.simulate import simulate
 from retrograd.pipelining.schedules import SCHEDULES, make_schedule
-from retrograd.pipelining.simulate import simulate
-from retrograd.pipelining.tables import format_grid, read_csv, write_csv
+from retrograd.pipelining.schedules.actions import Kind, parse_schedule
+from retrograd.pipelining.schedules.lowering import chain, lower
+from retrograd.pipelining.schedules.tables import format_grid, read_csv, write_csv
 
 
 def written(tmp_path, text):

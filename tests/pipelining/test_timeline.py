@@ -10,11 +10,11 @@ from itertools import pairwise
 
 import pytest
 
-from retrograd.pipelining.actions import Action, Kind, format_schedule, parse, parse_schedule
-from retrograd.pipelining.lowering import chain
+from retrograd.pipelining.planning.simulate import simulate
 from retrograd.pipelining.schedules import make_schedule
-from retrograd.pipelining.simulate import simulate
-from retrograd.pipelining.timeline import Event, Timeline, write_html, write_perfetto, write_png, write_svg
+from retrograd.pipelining.schedules.actions import Action, Kind, format_schedule, parse, parse_schedule
+from retrograd.pipelining.schedules.lowering import chain
+from retrograd.pipelining.timeline.timeline import Event, Timeline, write_html, write_perfetto, write_png, write_svg
 
 
 def made(stages=2, micro_batches=3, name="1f1b", forward=1e-3, backward=2e-3):

@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from retrograd.pipelining.actions import parse
-from retrograd.pipelining.timeline import Event, Timeline, write_html
+from retrograd.pipelining.schedules.actions import parse
+from retrograd.pipelining.timeline.timeline import Event, Timeline, write_html
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")

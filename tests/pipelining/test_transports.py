@@ -15,10 +15,10 @@ import pytest
 import retrograd as rg
 from retrograd.cli.mpi import mpiexec
 from retrograd.pipelining import transports
-from retrograd.pipelining.actions import Message
+from retrograd.pipelining.schedules.actions import Message
 from retrograd.pipelining.transports import CHOSEN, PATIENCE, SIZES, Threads, get_transport
 from retrograd.pipelining.transports.failures import portable, restored
-from retrograd.pipelining.transports.wire import pack, unpack
+from retrograd.pipelining.transports.serialization import pack, unpack
 
 from . import conformance
 

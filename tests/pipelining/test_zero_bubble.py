@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from retrograd.pipelining.lowering import chain
+from retrograd.pipelining.planning.simulate import peak_activations, simulate_costs
 from retrograd.pipelining.schedules import make_schedule
-from retrograd.pipelining.simulate import peak_activations, simulate_costs
+from retrograd.pipelining.schedules.lowering import chain
 
 PUBLISHED = json.loads((Path(__file__).parent / "data" / "zero_bubble.json").read_text())["rows"]
 NAMES = {"1f1b": "bubble_1f1b", "zb-h1": "bubble_zb_h1", "zb-h2": "bubble_zb_h2"}

@@ -26,9 +26,9 @@ from retrograd.autograd.grad_mode import enable_grad, is_grad_enabled, set_grad_
 from retrograd.core import Tensor, registry
 from retrograd.core.tensor import make
 from retrograd.levels import VmapLevel
-from retrograd.levels.basis import basis
+from retrograd.levels.flatten_nested import Plainly
 from retrograd.levels.forward import ForwardLevel
-from retrograd.levels.plain import Plainly
+from retrograd.levels.standard_basis import basis
 from retrograd.ops.create import zeros
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]

@@ -28,7 +28,7 @@ from retrograd.autograd.gradcheck_jacobians import (
     projections_agree,
 )
 from retrograd.core import Tensor, registry
-from retrograd.levels.plain import Plainly, as_plain
+from retrograd.levels.flatten_nested import Plainly, as_plain
 from retrograd.ops.create import from_numpy
 from retrograd.ops.random import Generator
 

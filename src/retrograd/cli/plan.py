@@ -16,7 +16,7 @@ from retrograd.cli.errors import UsageError
 from retrograd.cli.modules import imported
 from retrograd.core.files import replacing
 from retrograd.pipelining.planning import Plan, plan
-from retrograd.pipelining.timeline import write_html
+from retrograd.pipelining.timeline.timeline import write_html
 
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 RETURNED = "it must return (model, example_args), and after these target and loss_fn where there are any"

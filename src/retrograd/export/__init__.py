@@ -1,9 +1,8 @@
 """Whole programs as flat graphs with their tensors beside them: captured, checked at each call, stored, taken apart."""
 
 from retrograd.export.capture import export
-from retrograd.export.dims import Dim, dims
-from retrograd.export.format import StorageError
-from retrograd.export.hierarchy import unflatten
+from retrograd.export.dynamic_shapes import Dim, dims
+from retrograd.export.json_values import StorageError
 from retrograd.export.program import (
     ConstantArgument,
     ExportedProgram,
@@ -15,6 +14,7 @@ from retrograd.export.program import (
     TensorArgument,
 )
 from retrograd.export.storage import load, save
+from retrograd.export.unflattening import unflatten
 
 __all__ = [
     "ConstantArgument",

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from retrograd.core import Tensor
-from retrograd.export.dims import Dim, DynamicSignature, Place, Sizes, collect, is_hint
-from retrograd.export.examples import Example
+from retrograd.export.dynamic_shapes import Dim, DynamicSignature, Place, Sizes, collect, is_hint
+from retrograd.export.example_inputs import Example
 from retrograd.export.passes import lift
-from retrograd.export.probe import Prober
 from retrograd.export.program import (
     ConstantArgument,
     ExportedProgram,
@@ -18,11 +17,12 @@ from retrograd.export.program import (
     OutputSpec,
     TensorArgument,
 )
-from retrograd.export.sizes import Expression
+from retrograd.export.shape_inference import Prober
+from retrograd.export.symbolic_expr import Expression
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
-from retrograd.fx.mutations import Mutation
 from retrograd.fx.node import Node
+from retrograd.fx.traced_writes import Mutation
 from retrograd.fx.tracer import trace
 from retrograd.nn.module import Module
 

@@ -5,12 +5,12 @@ from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from retrograd.core import Tensor
-from retrograd.export.dims import Range
+from retrograd.export.dynamic_shapes import Range
 from retrograd.export.passes import unlift
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
-from retrograd.fx.mutations import submodule
 from retrograd.fx.signature import Signature
+from retrograd.fx.traced_writes import submodule
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 

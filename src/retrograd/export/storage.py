@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from retrograd.core import Tensor
-from retrograd.export import files
-from retrograd.export.format import Codec, StorageError, expect, fields
-from retrograd.export.parts import from_parts, to_parts
+from retrograd.export import program_files
+from retrograd.export.graph_json import at_place, read_graph, write_graph
+from retrograd.export.json_values import Codec, StorageError, expect, fields
 from retrograd.export.program import ExportedProgram
-from retrograd.export.rows import at_place, read_graph, write_graph
-from retrograd.export.tensors import (
+from retrograd.export.program_codec import from_parts, to_parts
+from retrograd.export.tensor_json import (
     Entry,
     as_stored,
     build_home,
@@ -25,7 +25,7 @@ from retrograd.export.tensors import (
     write_entry,
 )
 from retrograd.fx import GraphModule
-from retrograd.fx.mutations import ATTRIBUTE, USER_INPUT
+from retrograd.fx.traced_writes import ATTRIBUTE, USER_INPUT
 from retrograd.interop.safetensors import load_file, save_file
 
 __all__ = ["Kind", "StorageError", "add_kind", "load", "save"]
@@ -89,10 +89,10 @@ def save(program: Any, path: str | os.PathLike[str]) -> None:
     numbers = {entry.stored_as: as_stored(tensor) for entry, tensor in entries.items()}
 
     def fill(folder: Path) -> None:
-        files.write_json(folder / files.GRAPH, document, lines=("tensors", "nodes"))
-        save_file(numbers, folder / files.TENSORS)
+        program_files.write_json(folder / program_files.GRAPH, document, lines=("tensors", "nodes"))
+        save_file(numbers, folder / program_files.TENSORS)
 
-    files.write(Path(path), fill)
+    program_files.write(Path(path), fill)
 
 
 def _document(kind: str, module: GraphModule, entries: list[Entry], rest: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,13 +126,13 @@ def load(path: str | os.PathLike[str]) -> Any:
     is there: damaged or missing files, a newer format, operators, classes or arguments that are not known here,
     tensors unlike what the graph says. It names the file and the place in it.
     """
-    with at_place(os.fspath(path)), files.opened(Path(path)) as folder:
-        with at_place(files.GRAPH):
-            document = files.read_json(folder / files.GRAPH)
+    with at_place(os.fspath(path)), program_files.opened(Path(path)) as folder:
+        with at_place(program_files.GRAPH):
+            document = program_files.read_json(folder / program_files.GRAPH)
             _check_version(document)
             kind, training, rest, entries, graph = _read_document(document)
-        with at_place(files.TENSORS):
-            numbers = _read_numbers(folder / files.TENSORS, entries)
+        with at_place(program_files.TENSORS):
+            numbers = _read_numbers(folder / program_files.TENSORS, entries)
         try:
             home = build_home(entries, numbers)
             home.training = training

@@ -14,7 +14,7 @@ from retrograd.core.source import described
 from retrograd.core.tensor import make
 from retrograd.levels import VmapLevel, value_at
 from retrograd.levels.batch import RANDOMNESS
-from retrograd.levels.settle import settled
+from retrograd.levels.sync_views import settled
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import canonical_dim
 from retrograd.ops.generators import replayed

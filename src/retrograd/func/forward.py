@@ -8,11 +8,11 @@ import optree
 from retrograd.core import Level, Op, Tensor, call, registry
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.tensor import make
-from retrograd.func.arguments import keeping_aux
+from retrograd.func.argnums import keeping_aux
 from retrograd.func.reverse import checked_outputs, fitting
-from retrograd.func.run import lowered
+from retrograd.func.vjp_run import lowered
 from retrograd.levels import DualLevel, outputs, value_at
-from retrograd.levels.settle import settled
+from retrograd.levels.sync_views import settled
 from retrograd.ops.create import as_tensor
 
 

@@ -8,14 +8,14 @@ import optree
 
 from retrograd.core import Tensor, registry
 from retrograd.core.tensor import make
-from retrograd.func.arguments import Argnums, chosen, keeping_aux, of_chosen
+from retrograd.func.argnums import Argnums, chosen, keeping_aux, of_chosen
 from retrograd.func.batch import vmap
 from retrograd.func.forward import pushed
 from retrograd.func.reverse import checked_outputs
-from retrograd.func.run import Run, lowered
+from retrograd.func.vjp_run import Run, lowered
 from retrograd.levels import VmapLevel
-from retrograd.levels.basis import basis, units
-from retrograd.levels.plain import Plainly
+from retrograd.levels.flatten_nested import Plainly
+from retrograd.levels.standard_basis import basis, units
 from retrograd.ops.create import as_tensor
 
 

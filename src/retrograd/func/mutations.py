@@ -9,7 +9,7 @@ import optree
 from retrograd.core import Tensor
 from retrograd.core.tensor import make
 from retrograd.levels import GradLevel, value_at
-from retrograd.levels.settle import settled
+from retrograd.levels.sync_views import settled
 
 REMOVABLE = ("mutations", "mutations_and_views")
 Arguments = dict[int, tuple[Tensor, Tensor]]  # by id: a tensor from outside, and what stands for it inside

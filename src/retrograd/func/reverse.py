@@ -10,8 +10,8 @@ from retrograd.core import Tensor
 from retrograd.core.aval import differing
 from retrograd.core.engine import ones
 from retrograd.core.hooks import conjugate
-from retrograd.func.arguments import Argnums, chosen, keeping_aux, of_chosen
-from retrograd.func.run import Run, lowered
+from retrograd.func.argnums import Argnums, chosen, keeping_aux, of_chosen
+from retrograd.func.vjp_run import Run, lowered
 
 
 def grad(func: Callable, argnums: Argnums = 0, has_aux: bool = False) -> Callable:

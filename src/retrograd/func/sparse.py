@@ -8,15 +8,15 @@ import optree
 
 from retrograd.backend import sparse
 from retrograd.core import NotBatchedError, Tensor, graph_level, registry
-from retrograd.func.arguments import chosen, keeping_aux, of_chosen
+from retrograd.func.argnums import chosen, keeping_aux, of_chosen
 from retrograd.func.batch import vmap
 from retrograd.func.forward import linearize
 from retrograd.func.reverse import grad, vjp
 from retrograd.func.sparsity import Sparsity
 from retrograd.levels import value_at
-from retrograd.levels.pattern import PatternLevel
-from retrograd.levels.plain import as_plain
-from retrograd.levels.settle import settled
+from retrograd.levels.flatten_nested import as_plain
+from retrograd.levels.sparsity_level import PatternLevel
+from retrograd.levels.sync_views import settled
 from retrograd.ops.create import as_tensor
 
 BATCH = 2**24  # numbers that tangents of one batch may have, unless chunk_size says how many these are

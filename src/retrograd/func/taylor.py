@@ -10,8 +10,8 @@ from retrograd.core import Level, Op, Tensor, at, current, registry
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.tensor import make
 from retrograd.func.reverse import checked_outputs
-from retrograd.func.run import lowered
 from retrograd.func.series import Call, Derivative, Known, Part, Series, extend, result, run
+from retrograd.func.vjp_run import lowered
 from retrograd.levels import outputs, value_at
 from retrograd.ops.create import as_tensor
 

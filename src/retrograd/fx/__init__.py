@@ -6,14 +6,14 @@ from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.interpreter import Interpreter
 from retrograd.fx.node import Node, has_side_effect, map_nodes
-from retrograd.fx.patterns import Match, replace_pattern
 from retrograd.fx.proxy import Proxy, TraceError
 from retrograd.fx.signature import Signature
 from retrograd.fx.split import split_module
-from retrograd.fx.symbolic import PH, Tracer, symbolic_trace
+from retrograd.fx.subgraph_matching import Match, replace_pattern
+from retrograd.fx.symbolic_tracer import PH, Tracer, symbolic_trace
 from retrograd.fx.tracer import TraceLevel, trace
 from retrograd.fx.transformer import Transformer
-from retrograd.fx.wrapping import wrap
+from retrograd.fx.wrapped_functions import wrap
 
 __all__ = [
     "PH",

@@ -9,7 +9,7 @@ from typing import Any
 from retrograd.core import Tensor
 from retrograd.core.source import LINES
 from retrograd.fx.graph import Graph
-from retrograd.fx.mutations import submodule, tensors_written
+from retrograd.fx.traced_writes import submodule, tensors_written
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 

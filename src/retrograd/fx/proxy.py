@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from retrograd.core import Op, Tensor
 from retrograd.core.source import user_frame, user_line
-from retrograd.fx.calls import as_written
+from retrograd.fx.call_format import as_written
+from retrograd.fx.dataclass_pytrees import members
 from retrograd.fx.node import IN_PLACE, Node, map_leaves
-from retrograd.fx.records import members
 
 if TYPE_CHECKING:
-    from retrograd.fx.symbolic import Tracer
+    from retrograd.fx.symbolic_tracer import Tracer
 
 
 class TraceError(ValueError):

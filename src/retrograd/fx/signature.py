@@ -12,8 +12,8 @@ from retrograd import backend
 from retrograd.core import Aval, Tensor
 from retrograd.core.aval import SymbolicSize, differing
 from retrograd.core.tensor import bottom
-from retrograd.fx.mutations import USER_INPUT, Mutation, write_back
-from retrograd.fx.records import check_hides_none, with_fields
+from retrograd.fx.dataclass_pytrees import check_hides_none, with_fields
+from retrograd.fx.traced_writes import USER_INPUT, Mutation, write_back
 
 
 class Input(NamedTuple):

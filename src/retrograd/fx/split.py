@@ -8,8 +8,8 @@ from typing import Any
 
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule, extract
-from retrograd.fx.mutations import tensors_written
 from retrograd.fx.node import CALLS, Node, map_nodes, nodes_in
+from retrograd.fx.traced_writes import tensors_written
 from retrograd.nn.module import Module
 
 

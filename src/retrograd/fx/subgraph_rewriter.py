@@ -6,7 +6,7 @@ from typing import NamedTuple
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.node import Node
-from retrograd.fx.patterns import Match, Program, replace_pattern, rewritten
+from retrograd.fx.subgraph_matching import Match, Program, replace_pattern, rewritten
 
 __all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with_filters"]
 

@@ -10,11 +10,14 @@ from retrograd.core.aval import SymbolicSize
 from retrograd.core.op import Aside
 from retrograd.core.source import user_line
 from retrograd.core.tensor import make
-from retrograd.fx.calls import as_written
-from retrograd.fx.context import ModuleCalls
+from retrograd.fx.call_format import as_written
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule, extract, tensor_names
-from retrograd.fx.mutations import (
+from retrograd.fx.module_stack import ModuleCalls
+from retrograd.fx.node import Node, map_leaves
+from retrograd.fx.operators import GUARD, OVERWRITTEN, PICK
+from retrograd.fx.signature import Signature
+from retrograd.fx.traced_writes import (
     CONSTANT_NAME,
     Attributes,
     Change,
@@ -23,10 +26,7 @@ from retrograd.fx.mutations import (
     of_inputs,
     read_copies,
 )
-from retrograd.fx.node import Node, map_leaves
-from retrograd.fx.operators import GUARD, OVERWRITTEN, PICK
-from retrograd.fx.signature import Signature
-from retrograd.levels.settle import settled
+from retrograd.levels.sync_views import settled
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 from retrograd.ops.create import as_tensor

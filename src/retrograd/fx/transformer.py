@@ -7,7 +7,7 @@ from retrograd.fx.graph_module import GraphModule, tensor_names
 from retrograd.fx.interpreter import Interpreter
 from retrograd.fx.node import Node
 from retrograd.fx.proxy import Proxy
-from retrograd.fx.symbolic import Tracer
+from retrograd.fx.symbolic_tracer import Tracer
 
 
 class Transformer(Interpreter):

@@ -5,7 +5,7 @@ imported: `import autograd` then means this package, in them as well.
 """
 
 from retrograd import numpy, scipy
-from retrograd.func.arrays import (
+from retrograd.func.autograd_api import (
     deriv,
     elementwise_grad,
     grad,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from retrograd.func import arrays
+from retrograd.func import autograd_api
 from retrograd.hips.extend import (
     def_linear,
     defjvp,
@@ -27,7 +27,7 @@ def make_vjp(fun: Callable, x: Any) -> tuple[Callable, Any]:
     >>> value, pull(10.0)
     (np.float64(8.0), np.float64(120.0))
     """
-    return arrays.make_vjp(fun)(x)
+    return autograd_api.make_vjp(fun)(x)
 
 
 def make_jvp(fun: Callable, x: Any) -> Callable:
@@ -36,4 +36,4 @@ def make_jvp(fun: Callable, x: Any) -> Callable:
     >>> make_jvp(lambda x: x**3, 2.0)(10.0)
     (np.float64(8.0), np.float64(120.0))
     """
-    return arrays.make_jvp(fun)(x)
+    return autograd_api.make_jvp(fun)(x)

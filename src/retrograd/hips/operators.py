@@ -7,7 +7,7 @@ from typing import Any
 import optree
 
 from retrograd import numpy as np
-from retrograd.func.arrays import make_vjp
+from retrograd.func.autograd_api import make_vjp
 from retrograd.utils.checkpoint import checkpoint as _checkpoint
 
 

@@ -14,7 +14,7 @@ from retrograd.autograd.gradchecks import gradcheck
 from retrograd.core import Tensor
 from retrograd.core.dtype import is_differentiable
 from retrograd.func import jvp, vjp
-from retrograd.func.plain import differentiable
+from retrograd.func.array_vjp import differentiable
 from retrograd.interop.numpy_protocol.table import values
 from retrograd.ops.random import Generator
 

@@ -13,9 +13,9 @@ import numpy as np
 import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.core.files import cut, opened
 from retrograd.interop.bfloat16 import widened
-from retrograd.interop.plain_pickle import Ignored, Known, RefusedError, members_of_set, paired, read, shown
 from retrograd.interop.pytorch_nested import JAGGED, JAGGED_CLASS, MARKER, from_jagged, from_marked, from_strided
-from retrograd.interop.pytorch_writing import save_file
+from retrograd.interop.pytorch_writer import save_file
+from retrograd.interop.safe_unpickler import Ignored, Known, RefusedError, members_of_set, paired, read, shown
 from retrograd.ops.create import from_numpy
 
 __all__ = ["load_file", "save_file"]

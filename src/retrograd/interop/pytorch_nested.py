@@ -13,8 +13,8 @@ import numpy as np
 
 from retrograd.backend.ragged import Ragged, Structure, packed, structure_of
 from retrograd.core import Tensor
-from retrograd.interop.plain_pickle import shown
-from retrograd.interop.plain_pickle_writer import Name
+from retrograd.interop.pickle_writer import Name
+from retrograd.interop.safe_unpickler import shown
 from retrograd.ops.create import from_numpy
 from retrograd.ops.methods import concrete
 

@@ -3,6 +3,6 @@
 from retrograd.levels.batch import VmapLevel
 from retrograd.levels.dual import DualLevel
 from retrograd.levels.grad import GradLevel
-from retrograd.levels.lift import outputs, value_at
+from retrograd.levels.unwrap import outputs, value_at
 
 __all__ = ["DualLevel", "GradLevel", "VmapLevel", "outputs", "value_at"]

@@ -7,7 +7,7 @@ from retrograd.core import Level, NotBatchedError, Op, Tensor, call, examples, r
 from retrograd.core.aval import SymbolicSize
 from retrograd.core.source import user_line
 from retrograd.core.tensor import make
-from retrograd.levels.lift import outputs, value_at
+from retrograd.levels.unwrap import outputs, value_at
 from retrograd.ops.batching import all_batched, spread
 from retrograd.ops.generators import chosen
 

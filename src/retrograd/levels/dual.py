@@ -6,7 +6,7 @@ from typing import Any
 from retrograd.core import Level, Op, Tensor, call, registry
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.tensor import make
-from retrograd.levels.lift import outputs, value_at
+from retrograd.levels.unwrap import outputs, value_at
 
 
 class DualLevel(Level):

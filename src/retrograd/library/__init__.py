@@ -3,13 +3,7 @@
 import importlib
 from typing import Any
 
-from retrograd.library.abstract import get_ctx
-from retrograd.library.define import custom_op
-from retrograd.library.inferring import infer_schema
-from retrograd.library.libraries import Library
-from retrograd.library.operator import CustomOperator
-from retrograd.library.operator import CustomOperator as CustomOpDef
-from retrograd.library.registering import (
+from retrograd.library.api import (
     define,
     impl,
     impl_abstract,
@@ -18,7 +12,13 @@ from retrograd.library.registering import (
     register_kernel,
     register_vmap,
 )
+from retrograd.library.custom_ops import custom_op
+from retrograd.library.fake_context import get_ctx
+from retrograd.library.library_scope import Library
+from retrograd.library.operator import CustomOperator
+from retrograd.library.operator import CustomOperator as CustomOpDef
 from retrograd.library.sanitizer import sanitize
+from retrograd.library.schema_inference import infer_schema
 
 __all__ = [
     "CustomOpDef",

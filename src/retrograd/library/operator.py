@@ -12,11 +12,11 @@ from retrograd.core import Operator, Tensor, call, current
 from retrograd.core.dispatch import answer_of, is_foreign, mark_inference, wants
 from retrograd.core.schema import Parameter
 from retrograd.core.tensor import make, preserve_snapshots, touch
-from retrograd.library import gradient, sanitizer
-from retrograd.library.calls import arguments, copying, value_of
-from retrograd.library.definition import CustomDefinition
-from retrograd.library.parts import Part, Parts
-from retrograd.library.registrations import Registrations
+from retrograd.library import autograd_formula, sanitizer
+from retrograd.library.custom_definition import CustomDefinition
+from retrograd.library.kernel_adapter import arguments, copying, value_of
+from retrograd.library.mixin import Registrations
+from retrograd.library.registration import Part, Parts
 from retrograd.library.schema import CustomSchema, is_list
 from retrograd.ops.mutate import check_write
 
@@ -66,7 +66,7 @@ class CustomOperator(Operator, Registrations):
         parts = self.parts
         self.kernels.clear()
         self.kernel = None
-        unsure = parts.strict and not gradient.has_formula(parts)
+        unsure = parts.strict and not autograd_formula.has_formula(parts)
         self._plain = not (self.schema.mutated or parts.autograd or parts.composite or unsure)
         for_all = parts.kernels[""].function if [*parts.kernels] == [""] else None
         self._straight = for_all if self._plain and self._single and self._fixed >= 0 else None
@@ -144,8 +144,8 @@ class CustomOperator(Operator, Registrations):
             return None
         if parts.autograd is not None:
             return parts.autograd if state.level is not None or _wanted(inputs) else None
-        if parts.strict and not gradient.has_formula(parts) and _wanted(inputs):
-            raise gradient.missing_formula(self.name, parts)
+        if parts.strict and not autograd_formula.has_formula(parts) and _wanted(inputs):
+            raise autograd_formula.missing_formula(self.name, parts)
         return None
 
     def _check_inputs(self, inputs: Sequence, params: dict) -> None:
@@ -196,11 +196,11 @@ class CustomOperator(Operator, Registrations):
 
     def gradients(self, fn: Any, cotangents: tuple, wanted: list[bool]) -> list:
         """Per edge of a node the cotangent."""
-        return gradient.gradients(self, self.parts, fn, cotangents, wanted)
+        return autograd_formula.gradients(self, self.parts, fn, cotangents, wanted)
 
     def saved(self, fn: Any) -> tuple:
         """The saved tensors of a node."""
-        return gradient.saved_of(fn)
+        return autograd_formula.saved_of(fn)
 
 
 def _wanted(inputs: Sequence) -> bool:

@@ -10,7 +10,7 @@ from retrograd.backend import ragged
 from retrograd.backend.ragged import Ragged, Structure
 from retrograd.backend.slicing import reach
 from retrograd.core import Aval, Tensor, call, namespaces, op, registry
-from retrograd.nested.layout import Layout, is_nested, layout, layout_of
+from retrograd.nested.buffer_layout import Layout, is_nested, layout, layout_of
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import View
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from retrograd.backend.ragged import Structure, structure_of
 from retrograd.core import Tensor, registry
 from retrograd.nested.buffer import over, values
-from retrograd.nested.layout import is_nested, layout
+from retrograd.nested.buffer_layout import is_nested, layout
 from retrograd.ops.view import cat, narrow, reshape
 
 

@@ -7,10 +7,10 @@ from retrograd.backend.offsets import equal_parts, structure_of_offsets
 from retrograd.backend.ragged import no_components, no_sizes
 from retrograd.core import Tensor, call
 from retrograd.nested.buffer import over, values
+from retrograd.nested.buffer_layout import component_shapes, is_nested
+from retrograd.nested.buffer_layout import layout as layout_in
+from retrograd.nested.component_lists import is_list, tree_of
 from retrograd.nested.components import components, joined
-from retrograd.nested.layout import component_shapes, is_nested
-from retrograd.nested.layout import layout as layout_in
-from retrograd.nested.lists import is_list, tree_of
 from retrograd.ops.create import as_tensor
 from retrograd.ops.layout import check_device, check_keywords, jagged, strided
 from retrograd.ops.layout import layout as Layout

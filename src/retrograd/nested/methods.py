@@ -6,9 +6,9 @@ from typing import Any
 from retrograd.backend.ragged import Ragged, packed
 from retrograd.core import Tensor, call
 from retrograd.nested import buffer
-from retrograd.nested.layout import is_nested
-from retrograd.nested.layout import layout as layout_in
-from retrograd.nested.places import places
+from retrograd.nested.buffer_layout import is_nested
+from retrograd.nested.buffer_layout import layout as layout_in
+from retrograd.nested.offsets_op import places
 from retrograd.ops.layout import jagged, strided
 from retrograd.ops.layout import layout as Layout
 from retrograd.ops.methods import method

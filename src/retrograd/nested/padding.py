@@ -5,10 +5,10 @@ from typing import Any
 from retrograd.backend import padding as kernels
 from retrograd.backend.ragged import structure_of
 from retrograd.core import Aval, Op, Tensor, op, registry
-from retrograd.nested.apart import composed, final
 from retrograd.nested.buffer import over, packed, values
-from retrograd.nested.layout import is_nested, layout
-from retrograd.nested.segments import Segments
+from retrograd.nested.buffer_layout import is_nested, layout
+from retrograd.nested.dispatch import composed, final
+from retrograd.nested.rules.segment_reduce import Segments
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Composite
 from retrograd.ops.methods import concrete

@@ -1,13 +1,6 @@
 """Pipeline parallelism: a model cut into stages, micro-batches, schedules as data, and a runtime for them."""
 
-from retrograd.pipelining.actions import Action, Kind
-from retrograd.pipelining.backward import stage_backward
-from retrograd.pipelining.checkpoints import Checkpoints, Restored
-from retrograd.pipelining.executor import DetachExecutor
-from retrograd.pipelining.halves import stage_backward_input, stage_backward_weight
-from retrograd.pipelining.ir import Pipe, PipeInfo, pipeline, split_into_equal_size
-from retrograd.pipelining.loss import LossWrapper, TrivialLossWrapper
-from retrograd.pipelining.marker import SplitPoint, annotate_split_points, pipe_split
+from retrograd.pipelining.checkpoint.checkpoint import Checkpoints, Restored
 from retrograd.pipelining.microbatch import (
     CustomReducer,
     MicroBatch,
@@ -17,16 +10,23 @@ from retrograd.pipelining.microbatch import (
     split_args_kwargs_into_chunks,
     sum_reducer,
 )
-from retrograd.pipelining.parameters import MultiUseParameterConfig, sum_replicated_gradients
+from retrograd.pipelining.pipeline_trainer import Pipeline
 from retrograd.pipelining.planning import Plan, plan
-from retrograd.pipelining.runtime import PipelineError
+from retrograd.pipelining.planning.simulate import Summary, peak_activations, simulate, simulate_costs
+from retrograd.pipelining.runtime.executor import DetachExecutor
+from retrograd.pipelining.runtime.rank import PipelineError
+from retrograd.pipelining.runtime.split_backward import stage_backward_input, stage_backward_weight
+from retrograd.pipelining.runtime.stage import PipelineStage
+from retrograd.pipelining.runtime.stage_backward import stage_backward
 from retrograd.pipelining.schedules import default_ranks, get_schedule, make_schedule, stage_ranks
-from retrograd.pipelining.sequential import PipeSequential
-from retrograd.pipelining.simulate import Summary, peak_activations, simulate, simulate_costs
-from retrograd.pipelining.stage import PipelineStage
-from retrograd.pipelining.tables import format_grid, read_csv, write_csv
-from retrograd.pipelining.timeline import Event, Timeline, write_html, write_perfetto, write_png, write_svg
-from retrograd.pipelining.training import Pipeline
+from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.schedules.tables import format_grid, read_csv, write_csv
+from retrograd.pipelining.split.loss import LossWrapper, TrivialLossWrapper
+from retrograd.pipelining.split.markers import SplitPoint, annotate_split_points, pipe_split
+from retrograd.pipelining.split.pipe import Pipe, PipeInfo, pipeline, split_into_equal_size
+from retrograd.pipelining.split.sequential import PipeSequential
+from retrograd.pipelining.split.shared_parameters import MultiUseParameterConfig, sum_replicated_gradients
+from retrograd.pipelining.timeline.timeline import Event, Timeline, write_html, write_perfetto, write_png, write_svg
 
 __all__ = [
     "Action",

@@ -2,7 +2,7 @@
 
 from retrograd.autograd import Function
 from retrograd.core import Tensor
-from retrograd.func.arrays import make_jvp, make_vjp
+from retrograd.func.autograd_api import make_jvp, make_vjp
 from retrograd.interop.numpy_protocol.table import O, floating, holds_tensor, only_default, tensor, values
 from retrograd.scipy._mirror import rest_of, scipy_member
 

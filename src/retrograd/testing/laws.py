@@ -11,7 +11,7 @@ from retrograd.core import Aval, Op, Tensor
 from retrograd.core.dtype import real_of
 from retrograd.core.engine import is_fresh
 from retrograd.func import jet, vmap
-from retrograd.levels.pattern import PatternLevel
+from retrograd.levels.sparsity_level import PatternLevel
 from retrograd.ops.family import Pointwise
 from retrograd.ops.pointwise import real_part
 from retrograd.testing.calculus import (

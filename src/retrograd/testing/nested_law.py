@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from retrograd.core import Op, Tensor, registry
+from retrograd.nested.buffer_layout import is_nested, layout
 from retrograd.nested.components import components, joined
-from retrograd.nested.layout import is_nested, layout
 from retrograd.testing.calculus import agree, directions, gradients, is_float, leaf, replace_floats, run
 
 REFUSALS = (ValueError, IndexError, RuntimeError, TypeError, NotImplementedError)

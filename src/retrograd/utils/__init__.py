@@ -9,7 +9,7 @@ from retrograd.utils.threads import blas_threads, get_num_threads, set_num_threa
 
 __all__ = ["blas_threads", "checkpoint", "get_num_threads", "progress", "set_num_threads", "short_turns"]
 
-_LATER = ("curves", "data", "tensorboard")
+_LATER = ("data", "plot_metrics", "tensorboard")
 
 
 def __getattr__(name: str) -> Any:

@@ -17,9 +17,9 @@ import optree
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor
 from retrograd.core.level import is_recording
-from retrograd.utils.chain import run_chain
+from retrograd.utils.chain_checkpoint import run_chain
 from retrograd.utils.recompute import CheckpointError, ContextPair, Options, recomputed
-from retrograd.utils.selective import (
+from retrograd.utils.selective_checkpoint import (
     CheckpointPolicy,
     SelectiveCheckpointContext,
     create_selective_checkpoint_contexts,

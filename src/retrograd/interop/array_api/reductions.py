@@ -7,7 +7,7 @@ import numpy as np
 from retrograd.core import Tensor, operator_named
 from retrograd.core import dtype as dtypes
 from retrograd.interop.array_api.promotion import promoted, result_type
-from retrograd.interop.numpy_protocol import ordering
+from retrograd.interop.numpy_protocol import sorting
 from retrograd.ops.family import cast_to
 
 # The names of several functions are Python's own: the standard has them so.
@@ -150,22 +150,22 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
 
 def unique_all(x: Any, /) -> tuple[Tensor, ...]:
     """values, indices, inverse_indices and counts: the distinct values in order, each NaN for itself."""
-    return ordering.unique_all(x)
+    return sorting.unique_all(x)
 
 
 def unique_counts(x: Any, /) -> tuple[Tensor, ...]:
     """values and counts: the distinct values in order, and how often each comes."""
-    return ordering.unique_counts(x)
+    return sorting.unique_counts(x)
 
 
 def unique_inverse(x: Any, /) -> tuple[Tensor, ...]:
     """values and inverse_indices: the distinct values in order, and which of them each element is."""
-    return ordering.unique_inverse(x)
+    return sorting.unique_inverse(x)
 
 
 def unique_values(x: Any, /) -> Tensor:
     """The distinct values in order."""
-    return ordering.unique_values(x)
+    return sorting.unique_values(x)
 
 
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:

@@ -16,8 +16,8 @@ from retrograd.core import Tensor
 from retrograd.interop.numpy_protocol import array_methods as array_methods
 
 _MODULES = (
-    "calculus", "creation", "fft", "joins", "linalg", "nans", "ordering", "places", "products", "questions",
-    "reductions", "shapes", "special", "statistics", "table", "ufuncs",
+    "calculus", "creation", "fft", "indexing", "introspection", "joins", "linalg", "nanfunctions", "products",
+    "reductions", "shapes", "sorting", "special", "statistics", "table", "ufuncs",
 )  # fmt: skip
 
 

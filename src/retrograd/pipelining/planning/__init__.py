@@ -8,8 +8,8 @@ from retrograd.core import Tensor, registry
 from retrograd.nn import Module
 from retrograd.pipelining.microbatch import Spec, TensorChunkSpec, split_args_kwargs_into_chunks, tensors_in
 from retrograd.pipelining.planning.choose import Planner, Settings
-from retrograd.pipelining.planning.messages import MessageCost, Part, message_cost
-from retrograd.pipelining.planning.operators import undisturbed
+from retrograd.pipelining.planning.link_cost import MessageCost, Part, message_cost
+from retrograd.pipelining.planning.operator_cost import undisturbed
 from retrograd.pipelining.planning.report import Choice, Plan, SplitPolicy
 from retrograd.pipelining.schedules import SCHEDULES, get_schedule
 from retrograd.pipelining.transports import Transport, get_transport

@@ -7,17 +7,17 @@ from typing import NamedTuple
 
 from retrograd.fx import GraphModule, Node
 from retrograd.nn import Module
-from retrograd.pipelining.actions import Action, Kind
-from retrograd.pipelining.ir import Pipe, pipeline
 from retrograd.pipelining.microbatch import MicroBatch
-from retrograd.pipelining.planning.messages import MessageCost
-from retrograd.pipelining.planning.operators import Loss, Operator, operators
+from retrograd.pipelining.planning.balanced_split import Memory, NothingFits, in_flight, split
+from retrograd.pipelining.planning.link_cost import MessageCost
+from retrograd.pipelining.planning.operator_cost import Loss, Operator, operators
 from retrograd.pipelining.planning.report import Choice, Plan, SplitPolicy, Stage, name_of, operators_of, recommended
-from retrograd.pipelining.planning.split import Memory, NothingFits, in_flight, split
-from retrograd.pipelining.planning.stages import StageCosts, measured
+from retrograd.pipelining.planning.simulate import Cost, peak_activations, simulate, simulate_costs
+from retrograd.pipelining.planning.stage_cost import StageCosts, measured
 from retrograd.pipelining.schedules import get_schedule, make_schedule, stage_ranks
-from retrograd.pipelining.simulate import Cost, peak_activations, simulate, simulate_costs
-from retrograd.pipelining.timeline import Timeline
+from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.split.pipe import Pipe, pipeline
+from retrograd.pipelining.timeline.timeline import Timeline
 from retrograd.pipelining.transports import Transport
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from retrograd.autograd.profiler_report import in_memory, in_time
 from retrograd.fx import GraphModule, Node
-from retrograd.pipelining.timeline import Timeline
+from retrograd.pipelining.timeline.timeline import Timeline
 
 NEARLY = 1.01  # steps that differ by less than this count as equally long: memory decides
 

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from retrograd.pipelining.actions import Action
+from retrograd.pipelining.schedules.actions import Action
 from retrograd.pipelining.schedules.dual_pipe_v import dual_pipe_v
 from retrograd.pipelining.schedules.gpipe import gpipe
 from retrograd.pipelining.schedules.interleaved import interleaved_1f1b, interleaved_zero_bubble
 from retrograd.pipelining.schedules.looped_bfs import looped_bfs
 from retrograd.pipelining.schedules.one_f_one_b import one_f_one_b
-from retrograd.pipelining.schedules.placement import Held, Orders, blocks, held_by, looped, zigzag
+from retrograd.pipelining.schedules.stage_placement import Held, Orders, blocks, held_by, looped, zigzag
 from retrograd.pipelining.schedules.zb_v import zb_v
 from retrograd.pipelining.schedules.zero_bubble import zb_h1, zb_h2
 
@@ -118,7 +118,7 @@ def make_schedule(name: str, stages: int, micro_batches: int, *, ranks: int | No
     Raises TypeError for numbers that are not integers; ValueError for those that are too small, stages that cannot
     be spread evenly over the ranks, and an unknown name.
 
-    >>> from retrograd.pipelining.actions import format_schedule
+    >>> from retrograd.pipelining.schedules.actions import format_schedule
     >>> print(format_schedule(make_schedule("1f1b", stages=2, micro_batches=3)))
     0: F0.0 F0.1 B0.0 F0.2 B0.1 B0.2
     1: F1.0 B1.0 F1.1 B1.1 F1.2 B1.2

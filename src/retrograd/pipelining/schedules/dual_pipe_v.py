@@ -1,10 +1,10 @@
 """DualPipeV: two stages a rank in a V, the forward of one beside the backward of the other."""
 
-from retrograd.pipelining.actions import Action, Kind
-from retrograd.pipelining.schedules.counting import OLDEST_W, Counting
+from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.greedy import list_schedule
 from retrograd.pipelining.schedules.one_f_one_b import one_f_one_b
-from retrograd.pipelining.schedules.placement import Held, Orders
+from retrograd.pipelining.schedules.phase_builder import OLDEST_W, Counting
+from retrograd.pipelining.schedules.stage_placement import Held, Orders
 
 
 def dual_pipe_v(held: Held, micro_batches: int) -> Orders:

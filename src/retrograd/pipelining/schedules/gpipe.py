@@ -1,8 +1,8 @@
 """GPipe: all forwards, then all backwards."""
 
-from retrograd.pipelining.actions import Kind
-from retrograd.pipelining.schedules.merging import alternate, units
-from retrograd.pipelining.schedules.placement import Held, Orders
+from retrograd.pipelining.schedules.actions import Kind
+from retrograd.pipelining.schedules.interleave import alternate, units
+from retrograd.pipelining.schedules.stage_placement import Held, Orders
 
 
 def gpipe(held: Held, micro_batches: int) -> Orders:

@@ -1,7 +1,7 @@
 """A list scheduler: what every rank does at each moment, the most urgent thing first, within a limit of memory."""
 
-from retrograd.pipelining.actions import Action, Kind
-from retrograd.pipelining.schedules.placement import Held
+from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.schedules.stage_placement import Held
 
 
 def list_schedule(held: Held, micro_batches: int, *, limit: int) -> list[list[Action]]:

@@ -2,9 +2,9 @@
 
 from itertools import pairwise
 
-from retrograd.pipelining.actions import Action, Kind
-from retrograd.pipelining.schedules.merging import Units, alternate, alternate_halves
-from retrograd.pipelining.schedules.placement import Held, Orders
+from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.schedules.interleave import Units, alternate, alternate_halves
+from retrograd.pipelining.schedules.stage_placement import Held, Orders
 
 
 def interleaved_1f1b(held: Held, micro_batches: int) -> Orders:

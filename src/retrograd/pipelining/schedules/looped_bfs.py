@@ -1,7 +1,7 @@
 """Looped breadth-first: one stage after the other, each with all micro-batches."""
 
-from retrograd.pipelining.actions import Action, Kind
-from retrograd.pipelining.schedules.placement import Held, Orders
+from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.schedules.stage_placement import Held, Orders
 
 
 def looped_bfs(held: Held, micro_batches: int) -> Orders:

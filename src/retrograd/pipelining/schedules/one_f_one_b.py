@@ -1,8 +1,8 @@
 """1F1B: one forward, one backward, so that few activations are alive."""
 
-from retrograd.pipelining.actions import Kind
-from retrograd.pipelining.schedules.merging import alternate, units
-from retrograd.pipelining.schedules.placement import Held, Orders
+from retrograd.pipelining.schedules.actions import Kind
+from retrograd.pipelining.schedules.interleave import alternate, units
+from retrograd.pipelining.schedules.stage_placement import Held, Orders
 
 
 def one_f_one_b(held: Held, micro_batches: int) -> Orders:

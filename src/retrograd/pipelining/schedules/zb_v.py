@@ -1,9 +1,9 @@
 """ZB-V: two stages a rank in a V, backwards in halves, no bubble with the memory of 1F1B."""
 
-from retrograd.pipelining.actions import Action, Kind
-from retrograd.pipelining.schedules.counting import Counting
+from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.greedy import list_schedule
-from retrograd.pipelining.schedules.placement import Held, Orders
+from retrograd.pipelining.schedules.phase_builder import Counting
+from retrograd.pipelining.schedules.stage_placement import Held, Orders
 from retrograd.pipelining.schedules.zero_bubble import zb_h1
 
 

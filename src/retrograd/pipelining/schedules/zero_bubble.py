@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from retrograd.pipelining.actions import Action, Kind
-from retrograd.pipelining.schedules.merging import alternate_halves, units
-from retrograd.pipelining.schedules.placement import Held, Orders
+from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.schedules.interleave import alternate_halves, units
+from retrograd.pipelining.schedules.stage_placement import Held, Orders
 
 
 def zb_h1(held: Held, micro_batches: int) -> Orders:

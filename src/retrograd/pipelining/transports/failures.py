@@ -5,7 +5,7 @@ import traceback
 from collections.abc import Iterator
 from itertools import pairwise
 
-from retrograd.pipelining.transports.peers import Packed
+from retrograd.pipelining.transports.rank_messaging import Packed
 
 
 def chain(failure: BaseException) -> Iterator[BaseException]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from retrograd.pipelining.actions import Message
+from retrograd.pipelining.schedules.actions import Message
 
 
 class Aborted(RuntimeError):  # noqa: N818 (nobody's error: another rank's)

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from retrograd.backend import memory
 from retrograd.pipelining.transports.interface import Link
-from retrograd.pipelining.transports.peers import Head, Letter, Peers
+from retrograd.pipelining.transports.rank_messaging import Head, Letter, Peers
 from retrograd.pipelining.transports.spmd import launch
-from retrograd.pipelining.transports.staging import Staging, huge_pages
+from retrograd.pipelining.transports.staging_ring import Staging, huge_pages
 
 LOST = 75  # the exit code where ranks were lost (EX_TEMPFAIL: trying again may help)
 LEAVING = 0.5  # seconds for the other ranks to see to their own end where some are lost

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.pipelining.transports.interface import Link
-from retrograd.pipelining.transports.peers import Head, Kind, Letter, Peers
+from retrograd.pipelining.transports.rank_messaging import Head, Kind, Letter, Peers
 from retrograd.pipelining.transports.spmd import launch
 
 Deliver = Callable[[int, int, Head, Sequence[Any]], None]  # to another actor: sender, number, head, buffers

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from retrograd.pipelining.transports.peers import Head, Kind, Peers
+from retrograd.pipelining.transports.rank_messaging import Head, Kind, Peers
 from retrograd.pipelining.transports.ray import Mailbox, join
 
 THREADS = 4  # for calls at the same time: the script, its output, mail

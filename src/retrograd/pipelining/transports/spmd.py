@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from retrograd.pipelining.actions import Message
+from retrograd.pipelining.schedules.actions import Message
 from retrograd.pipelining.transports.failures import chain, portable, restored
 from retrograd.pipelining.transports.interface import Aborted, Arrival, Link, PeerLost
-from retrograd.pipelining.transports.peers import NOTHING, Kind, Packed, Peers
-from retrograd.pipelining.transports.wire import pack, unpack
+from retrograd.pipelining.transports.rank_messaging import NOTHING, Kind, Packed, Peers
+from retrograd.pipelining.transports.serialization import pack, unpack
 
 ANSWERING = 1.0  # seconds for the ranks to say what they are at
 GRACE = 5.0  # seconds for those that have given no sign of life, before the others go on without them

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from typing import Any
 
-from retrograd.pipelining.actions import Message
+from retrograd.pipelining.schedules.actions import Message
 from retrograd.pipelining.transports.interface import Aborted, Arrival, Link
 from retrograd.utils import blas_threads, short_turns
 

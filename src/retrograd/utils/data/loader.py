@@ -9,10 +9,10 @@ from typing import Any
 
 from retrograd.ops.generators import Generator, chosen
 from retrograd.utils.data.collate import default_collate, default_convert
-from retrograd.utils.data.crew import ProcessWorker, ThreadWorker, Worker
 from retrograd.utils.data.dataset import Dataset, IterableDataset
 from retrograd.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 from retrograd.utils.data.worker import Ended, Epoch, Failure, Reading
+from retrograd.utils.data.worker_pool import ProcessWorker, ThreadWorker, Worker
 
 AHEAD = 2
 

@@ -1,0 +1,345 @@
+"""Dimensions that may vary: what `dynamic_shapes` declares, and the signature that checks sizes at each call."""
+
+import keyword
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import optree
+
+from retrograd.core import Tensor
+from retrograd.export.symbolic_expr import Expression
+from retrograd.export.traced_size import COMPARISONS
+from retrograd.fx.signature import Constant, Input, Signature
+
+
+class Range(NamedTuple):
+    """The sizes that a dimension may have; `assumed` says that the user did not give the least."""
+
+    min: int
+    max: int | None = None
+    assumed: bool = False
+
+    def __contains__(self, size: object) -> bool:
+        return isinstance(size, int) and self.min <= size and (self.max is None or size <= self.max)
+
+    def __repr__(self) -> str:
+        return f"[{self.min}, {'inf' if self.max is None else self.max}]"
+
+
+class Dim:
+    """A dimension whose size may differ from call to call, from `min` to `max`, both included.
+
+    Dimensions that are given the same Dim, or Dims of the same name, have the same size in each call. Without `max`
+    it is unbounded; without `min` it is at least 1, or 2 where the program can't do with 1. Raises ValueError for
+    a name that is no identifier and for an empty range.
+
+    A Dim times a positive integer, and plus or minus an integer, is a dimension that follows from it: `2 * Dim("half")`
+    is of even sizes. NotImplementedError for other calculations.
+
+    `Dim.DYNAMIC` is a dimension of its own without bounds, `Dim.AUTO` too where the program allows it, and
+    `Dim.STATIC`, like None, one that keeps the example's size. `Dim.AUTO(min=2, max=8)` has bounds.
+
+    >>> Dim("batch", max=64)
+    Dim('batch', min=1, max=64)
+    >>> 2 * Dim("half", max=8) + 1
+    2*half + 1
+    """
+
+    AUTO: "Hint"
+    DYNAMIC: "Hint"
+    STATIC: "Hint"
+
+    def __init__(self, name: str, *, min: int | None = None, max: int | None = None) -> None:
+        if not name.isidentifier() or keyword.iskeyword(name):
+            raise ValueError(f"Dim: the name must be an identifier, got {name!r}")
+        if (min or 0) < 0 or (max is not None and max < (min or 1)):
+            raise ValueError(f"Dim: {name} would range from {min} to {max}, where there is no size")
+        self.name = self.__name__ = name
+        self.range = Range(1 if min is None else min, max, min is None)
+
+    @property
+    def min(self) -> int:
+        """The least size."""
+        return self.range.min
+
+    @property
+    def max(self) -> int | None:
+        """The largest size; None if there is none."""
+        return self.range.max
+
+    def __mul__(self, other: int) -> "Derived":
+        return Derived(self, other, 0)
+
+    def __add__(self, other: int) -> "Derived":
+        return Derived(self, 1, other)
+
+    def __sub__(self, other: int) -> "Derived":
+        return Derived(self, 1, -other if isinstance(other, int) else other)
+
+    __rmul__ = __mul__
+    __radd__ = __add__
+
+    def parts(self) -> tuple["Dim", int, int]:
+        """The Dim that it follows from, how many times that it is, and how much more."""
+        return self, 1, 0
+
+    def __repr__(self) -> str:
+        return f"Dim({self.name!r}, min={self.min}, max={self.max})"
+
+
+class Derived(Dim):
+    """A dimension whose size is `factor * root + offset`.  `Dim` times or plus an integer makes it."""
+
+    def __init__(self, root: Dim, factor: int, offset: int) -> None:
+        known = (type(factor), type(offset)) == (int, int) and factor > 0 and not isinstance(root, Hint)
+        if not known:
+            raise NotImplementedError(
+                f"Dim: a size may be a Dim times a positive integer, plus or minus an integer, got {root!r} with "
+                f"{factor!r} and {offset!r}"
+            )
+        inner, first, last = root.parts()
+        self.root, self.factor, self.offset = inner, first * factor, last * factor + offset
+        self.name = self.__name__ = repr(linear(inner.name, self.factor, self.offset))
+        if self.factor * inner.min + self.offset < 0:
+            raise ValueError(f"Dim: {self.name} would be negative where {inner.name} is {inner.min}; give that a min")
+        most = None if inner.max is None else self.factor * inner.max + self.offset
+        self.range = Range(self.factor * inner.min + self.offset, most, inner.range.assumed)
+
+    def parts(self) -> tuple[Dim, int, int]:
+        """The Dim that it follows from, how many times that it is, and how much more."""
+        return self.root, self.factor, self.offset
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def linear(name: str, factor: int = 1, offset: int = 0) -> Expression:
+    """factor * name + offset."""
+    return Expression(((factor, (name,)), *([(offset, ())] if offset else [])))
+
+
+class Hint(Dim):
+    """A dimension without a name: `Dim.AUTO`, `Dim.DYNAMIC` or `Dim.STATIC`; called, the same with bounds."""
+
+    def __call__(self, min: int | None = None, max: int | None = None) -> "Hint":
+        return Hint(self.name, min=min, max=max)
+
+    def __repr__(self) -> str:
+        return f"Dim.{self.name}"
+
+
+Dim.AUTO, Dim.DYNAMIC, Dim.STATIC = Hint("AUTO"), Hint("DYNAMIC"), Hint("STATIC")
+
+
+def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[Dim, ...]:
+    """A Dim of each name, with the same range.
+
+    >>> dims("batch", "time", max=8)
+    (Dim('batch', min=1, max=8), Dim('time', min=1, max=8))
+    """
+    return tuple([Dim(name, min=min, max=max) for name in names])
+
+
+class Place(NamedTuple):
+    """A dimension of an input."""
+
+    input: str
+    dim: int
+
+    def __repr__(self) -> str:
+        return f"{self.input}, dimension {self.dim}"
+
+
+class Guard(NamedTuple):
+    """A question about sizes that the traced code asked, whose answer it relied on."""
+
+    op: str
+    left: Expression
+    right: Expression
+    answer: bool
+    line: str
+
+    def holds(self, point: Mapping[str, int]) -> bool:
+        """Whether the answer is the same for these sizes."""
+        return COMPARISONS[self.op](self.left.at(point), self.right.at(point)) == self.answer
+
+    def __repr__(self) -> str:
+        return f"{self.left} {self.op} {self.right} is {self.answer}, asked at {self.line}"
+
+
+def solved(expression: Expression, size: int) -> tuple[int, int]:
+    """Of what dimension a linear expression has this value, and the remainder."""
+    offset = expression.at(dict.fromkeys(expression.dims, 0))
+    return divmod(size - offset, expression.terms[0][0])
+
+
+class Sizes:
+    """Which dimensions of the inputs vary, and how: what they are by place, ranges by name, and guards."""
+
+    def __init__(
+        self, places: dict[Place, Expression], ranges: dict[str, Range], guards: tuple[Guard, ...] = ()
+    ) -> None:
+        self.places = places
+        self.ranges = ranges
+        self.guards = guards
+
+    def point(self, tensors: Mapping[str, Tensor]) -> dict[str, int]:
+        """The size of every dimension that varies; a ValueError where a size is none of those that may be."""
+        first: dict[str, Place] = {}
+        found: dict[str, int] = {}
+        for place, expression in self.places.items():
+            actual = tensors[place.input].shape[place.dim]
+            [name] = expression.dims
+            size, rest = solved(expression, actual) if isinstance(actual, int) else (actual, 0)
+            if rest:
+                raise ValueError(f"{place}: must be {expression} for an integer {name}, got {actual}")
+            if size not in self.ranges[name]:
+                of = "" if size == actual else f" ({name} = {size})"
+                raise ValueError(f"{place}: {name} must be in {self.ranges[name]}, got {actual}{of}")
+            if found.setdefault(name, int(size)) != size:
+                raise ValueError(f"{place}: {name} is {found[name]} in {first[name]}, but {size} here")
+            first.setdefault(name, place)
+        return found
+
+    def check(self, point: Mapping[str, int]) -> None:
+        """Raise a ValueError if the traced code would have got another answer for these sizes."""
+        for guard in self.guards:
+            if not guard.holds(point):
+                sizes = ", ".join(f"{name} = {point[name]}" for name in sorted(guard.left.dims | guard.right.dims))
+                raise ValueError(
+                    f"{sizes}: {guard.line} asked {guard.left} {guard.op} {guard.right}, which was {guard.answer} when "
+                    f"this code was traced and is not now; another way might be taken. Export again for such sizes."
+                )
+
+
+class DynamicSignature(Signature):
+    """A signature that lets the sizes of some dimensions vary.  See `Signature`."""
+
+    sizes: Sizes
+
+    @classmethod
+    def of(cls, known: Signature, sizes: Sizes) -> "DynamicSignature":
+        """The signature of an example with the dimensions that may differ from it."""
+        made = cls.__new__(cls)
+        made.__dict__.update(known.__dict__)
+        made.sizes = sizes
+        return made
+
+    def flatten(self, args: tuple, kwargs: dict[str, Any]) -> list[Tensor]:
+        """The tensors among the arguments; a ValueError names the first that the program is not made for."""
+        tensors = super().flatten(args, kwargs)
+        named = {known.name: x for known, x in zip(self.inputs, tensors, strict=True)}
+        self.sizes.check(self.sizes.point(named))
+        return tensors
+
+    def check(self, leaf: Any, known: Input | Constant) -> None:
+        """Raise a ValueError if a leaf is not like the example's, but for sizes that vary."""
+        if isinstance(known, Input) and isinstance(leaf, Tensor) and leaf.ndim == known.aval.ndim:
+            free = [d for d in range(leaf.ndim) if Place(known.name, d) in self.sizes.places]
+            shape = tuple([leaf.shape[d] if d in free else s for d, s in enumerate(known.aval.shape)])
+            known = Input(known.name, type(known.aval)(shape, known.aval.dtype))
+        super().check(leaf, known)
+
+
+# ---------------------------------------------------------------------------------------------- declarations
+
+
+def declared(spec: Any, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Tensor, int, Dim]]:
+    """What `dynamic_shapes` says of the arguments: name of an input, the example, dimension, Dim."""
+    for name, of_argument in _by_argument(spec, arguments).items():
+        paths, leaves, _ = optree.tree_flatten_with_path(arguments[name])
+        _check_form(of_argument, arguments[name], name)
+        for path, leaf in zip(paths, leaves, strict=True):
+            of_leaf = _below(of_argument, path, name)
+            if not isinstance(leaf, Tensor):
+                continue
+            full = "_".join(map(str, (name, *path)))
+            for dim, entry in _by_dim(of_leaf, leaf, full):
+                yield full, leaf, dim, entry
+
+
+def _by_argument(spec: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(spec, (tuple, list)):
+        if len(spec) > len(arguments):
+            names = ", ".join(arguments)
+            raise ValueError(f"dynamic_shapes: {len(spec)} entries for {len(arguments)} arguments ({names})")
+        return dict(zip(arguments, spec, strict=False))  # defaults, at the end, have none
+    if not isinstance(spec, Mapping):
+        raise TypeError(f"dynamic_shapes: expected a dict by argument, a tuple or a list, got {spec!r}")
+    unknown = [name for name in spec if name not in arguments]
+    if unknown:
+        raise ValueError(f"dynamic_shapes: {unknown[0]!r} is no argument; these are {', '.join(arguments)}")
+    return dict(spec)
+
+
+def _check_form(spec: Any, value: Any, name: str) -> None:
+    """A ValueError where a dict names what the argument does not have."""
+    if isinstance(value, Tensor) or spec is None:
+        return
+    if isinstance(value, Mapping) and isinstance(spec, Mapping):
+        for key, member in spec.items():
+            if key not in value:
+                raise ValueError(f"dynamic_shapes: {name} has no {key!r}")
+            _check_form(member, value[key], f"{name}_{key}")
+    elif isinstance(value, (tuple, list)) and isinstance(spec, (tuple, list)) and len(spec) != len(value):
+        raise ValueError(f"dynamic_shapes: {name} has {len(value)} members, got {len(spec)} entries")
+
+
+def _below(spec: Any, path: tuple, name: str) -> Any:
+    """The part of an argument's declaration that is about one leaf."""
+    for step in path:
+        if spec is None:
+            return None
+        if isinstance(spec, Mapping):
+            spec = spec.get(step)
+        elif isinstance(spec, (tuple, list)) and isinstance(step, int):
+            spec = spec[step]
+        else:
+            raise ValueError(f"dynamic_shapes: {name} is nested, got {spec!r} where {step!r} is to be found")
+    return spec
+
+
+def _by_dim(spec: Any, example: Tensor, name: str) -> Iterator[tuple[int, Dim]]:
+    for dim, entry in _entries(spec, example, name):
+        if dim not in range(-example.ndim, example.ndim):
+            raise ValueError(f"dynamic_shapes: {name} has {example.ndim} dimensions, got dimension {dim}")
+        if isinstance(entry, Dim) and not is_hint(entry, Dim.STATIC):
+            yield dim % example.ndim, entry
+        elif type(entry) is int and entry != example.shape[dim]:
+            size = example.shape[dim]
+            raise ValueError(f"dynamic_shapes: {name}, dimension {dim}: {entry} given, but the example has {size}")
+        elif entry is not None and type(entry) is not int and not isinstance(entry, Dim):
+            raise TypeError(f"dynamic_shapes: {name}, dimension {dim}: expected a Dim, an int or None, got {entry!r}")
+
+
+def _entries(spec: Any, example: Tensor, name: str) -> list[tuple[int, Any]]:
+    if spec is None:
+        return []
+    if isinstance(spec, Mapping):
+        return list(spec.items())
+    if isinstance(spec, (tuple, list)):
+        if len(spec) != example.ndim:
+            raise ValueError(f"dynamic_shapes: {name} has {example.ndim} dimensions, got {len(spec)} entries")
+        return list(enumerate(spec))
+    raise TypeError(f"dynamic_shapes: {name}: expected a dict by dimension, a tuple or a list, got {spec!r}")
+
+
+def is_hint(entry: Dim, hint: Hint) -> bool:
+    """Whether a dimension is `Dim.AUTO`, `Dim.DYNAMIC` or `Dim.STATIC`, with bounds or without."""
+    return isinstance(entry, Hint) and entry.name == hint.name
+
+
+def collect(
+    spec: Any, arguments: Mapping[str, Any]
+) -> tuple[dict[Place, Dim], dict[Place, Expression], dict[str, Range]]:
+    """The Dims by place, what the sizes are by place, where unnamed dimensions get a name, and the ranges by name."""
+    given = {Place(name, dim): entry for name, _, dim, entry in declared(spec, arguments)}
+    places: dict[Place, Expression] = {}
+    ranges: dict[str, Range] = {}
+    for place, entry in given.items():
+        root, factor, offset = entry.parts()
+        name = f"{place.input}_{place.dim}" if isinstance(root, Hint) else root.name
+        places[place] = linear(name, factor, offset)
+        if ranges.setdefault(name, root.range) != root.range:
+            raise ValueError(f"dynamic_shapes: {name} ranges over {ranges[name]} and over {root.range}")
+    return given, places, ranges

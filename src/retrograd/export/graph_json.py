@@ -1,0 +1,240 @@
+"""The nodes of a graph as rows of JSON; and back, with everything checked that a file could have wrong."""
+
+import keyword
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from retrograd.core import Aval, Op, parse, registry
+from retrograd.core.files import cut
+from retrograd.core.schema import REQUIRED, Schema
+from retrograd.export.json_values import Codec, StorageError, expect, fields, text
+from retrograd.export.signature_json import read_signature, write_signature
+from retrograd.fx import Graph, Node, map_nodes
+from retrograd.fx.graph import TAKEN
+from retrograd.fx.lint import SNAKE_CASE
+from retrograd.fx.node import map_leaves
+
+KINDS = ("placeholder", "get_attr", "call_function", "output")
+MOST_NODES = 5_000_000
+LONGEST_SCHEMA = 4_000
+LONGEST_MESSAGE = 1_500  # with what it quotes from a file
+_PLACEHOLDER = re.compile(r"\*{0,2}[^\W\d]\w*")
+
+
+@contextmanager
+def at_place(place: str) -> Iterator[None]:
+    """Say in a StorageError from the block where in the file, or in the program, it happened."""
+    try:
+        yield
+    except StorageError as error:
+        raise StorageError(cut(f"{place}: {error}", LONGEST_MESSAGE)) from error.__cause__
+
+
+# ------------------------------------------------------------------------------------------------- writing
+
+
+def write_graph(graph: Graph) -> dict[str, Any]:
+    """A graph as JSON; a StorageError names the node that can't be stored."""
+    codec = Codec()
+    called: list[Any] = [node.target for node in graph.nodes if isinstance(node.target, Op)]
+    operators = {op.name: str(op.schema) for op in called}
+    signature = None
+    if graph.signature is not None:
+        with at_place("the signature"):
+            signature = write_signature(graph.signature, codec)
+    rows = [_write_node(node, codec) for node in graph.nodes]
+    return {"operators": dict(sorted(operators.items())), "signature": signature, "nodes": rows}
+
+
+def _write_node(node: Node, codec: Codec) -> dict[str, Any]:
+    with at_place(node.name):
+        return {
+            "name": node.name,
+            "op": node.op,
+            "target": _target(node),
+            "args": [codec.write(a) for a in node.args],
+            "kwargs": {k: codec.write(v) for k, v in node.kwargs.items()},
+            "meta": _write_meta(node.meta, codec),
+        }
+
+
+def _target(node: Node) -> str:
+    if node.op not in KINDS:
+        raise StorageError(f"{node.op} can't be stored, only calls of operators; fx.trace makes such a graph")
+    target: Any = node.target
+    if node.op != "call_function":
+        return str(target)
+    name: str = target.name if isinstance(target, Op) else ""
+    if registry.get(name) is not target:
+        raise StorageError(f"it calls {target!r}, which is no registered operator")
+    return name
+
+
+def _write_meta(meta: dict[str, Any], codec: Codec) -> dict[str, Any]:
+    """The notes on a node that are plain data; others are of this process only."""
+    kept = {}
+    for key, value in meta.items():
+        try:
+            kept[str(key)] = codec.write(map_leaves(value, _on_one_line))
+        except StorageError:
+            continue
+    return kept
+
+
+def _on_one_line(value: Any) -> Any:
+    if type(value) is not str:
+        return value
+    return "".join(c if c.isprintable() else " " for c in value)[:10_000]
+
+
+# ------------------------------------------------------------------------------------------------- reading
+
+
+def read_graph(data: Any) -> Graph:
+    """The graph that JSON stands for, linted; a StorageError says where it is none."""
+    operators, signature, rows = fields(data, "a graph", operators=dict, signature=(dict, type(None)), nodes=list)
+    expect(len(rows) <= MOST_NODES, f"at most {MOST_NODES} nodes", len(rows))
+    reader = _Reader(operators)
+    for number, row in enumerate(rows):
+        with at_place(f"node {number}"):
+            reader.read(row)
+    with at_place("the signature"):
+        reader.graph.signature = None if signature is None else read_signature(signature, reader.codec)
+    _check_ends(reader.graph)
+    try:
+        reader.graph.lint()
+    except Exception as error:  # arguments may be as odd as JSON allows
+        raise StorageError(str(error)) from None
+    return reader.graph
+
+
+class _Reader:
+    """Makes the nodes of one graph, one after the other."""
+
+    def __init__(self, operators: dict[str, Any]) -> None:
+        self.graph = Graph()
+        self.codec = Codec(self._node_named)
+        self._schemas = {name: _read_schema(name, stored) for name, stored in operators.items()}
+        self._nodes: dict[str, Node] = {}
+
+    def _node_named(self, name: str) -> Node:
+        if name not in self._nodes:
+            raise StorageError(f"there is no node {name!r} before this one")
+        return self._nodes[name]
+
+    def read(self, row: Any) -> None:
+        """One more node."""
+        name, op, target, args, kwargs, meta = fields(
+            row, "a node", name=str, op=str, target=str, args=list, kwargs=dict, meta=dict
+        )
+        self._check_name(name)
+        with at_place(name):
+            expect(op in KINDS, f"one of {', '.join(KINDS)}", op)
+            for key in kwargs:
+                expect(key.isidentifier() and not keyword.iskeyword(key), "the name of an argument", key)
+            given = tuple([self.codec.read(a) for a in args]), {k: self.codec.read(v) for k, v in kwargs.items()}
+            called, args_now, kwargs_now = getattr(self, f"_read_{op}")(target, *given)
+            node = self.graph.create_node(op, called, args_now, kwargs_now, name)
+            node.meta = self._read_meta(meta)
+            expect(node.name == name, "a name that is free", name)
+        self._nodes[name] = node
+
+    def _check_name(self, name: str) -> None:
+        expect(len(name) <= 1000 and SNAKE_CASE.fullmatch(name) and name not in TAKEN, "a name in snake_case", name)
+        if name in self._nodes:
+            raise StorageError(f"two nodes are called {name!r}")
+
+    def _read_placeholder(self, target: str, args: tuple, kwargs: dict) -> tuple:
+        expect(len(target) <= 1000 and _PLACEHOLDER.fullmatch(target), "the name of an input", target)
+        expect(len(args) <= 1 and not kwargs, "at most a default", args)
+        found: list[Node] = []
+        map_nodes(args, found.append)
+        expect(not found, "a default without nodes", args)
+        return target, args, kwargs
+
+    def _read_get_attr(self, target: str, args: tuple, kwargs: dict) -> tuple:
+        expect(not args and not kwargs, "no arguments", args)
+        return target, args, kwargs
+
+    def _read_output(self, target: str, args: tuple, kwargs: dict) -> tuple:
+        expect(target == "output" and len(args) == 1 and not kwargs, "one output", args)
+        return target, args, kwargs
+
+    def _read_call_function(self, target: str, args: tuple, kwargs: dict) -> tuple:
+        expect(target in self._schemas, "an operator that the file gives the schema of", target)
+        return registry[target], *_translated(self._schemas[target], registry[target].schema, args, kwargs)
+
+    def _read_meta(self, data: dict[str, Any]) -> dict[str, Any]:
+        meta = {text(key, "a name of a note"): self.codec.read(value) for key, value in data.items()}
+        map_leaves(list(meta.values()), _check_note)
+        expect("val" not in meta or _is_description(meta["val"]), "shapes and dtypes", data)
+        expect(type(meta.get("stack_trace", "")) is str, "a line of code", data)
+        return meta
+
+
+def _check_note(value: Any) -> None:
+    expect(type(value) is not Node, "no node in a note", value)
+    if type(value) is str:
+        text(value, "a note")
+
+
+def _is_description(value: Any) -> bool:
+    return all(map(_is_description, value)) if type(value) is tuple else value is None or type(value) is Aval
+
+
+def _read_schema(name: str, stored: Any) -> Schema:
+    """The schema that an operator had when the file was written; a StorageError if there is no such operator now."""
+    text(name, "the name of an operator")
+    if name not in registry:
+        package = name.partition("::")[0] if "::" in name else ""
+        hint = (
+            f"import the code that registers the operators of {package!r}, then load again"
+            if package
+            else "it is of another version of retrograd, or of code that is not imported"
+        )
+        raise StorageError(f"no operator named {name!r} is registered: {hint}")
+    current = registry[name].schema
+    if stored == str(current):
+        return current
+    expect(type(stored) is str and len(stored) <= LONGEST_SCHEMA, f"the schema of {name}", stored)
+    try:
+        schema = parse(stored)
+    except Exception as error:  # a text that is none: whatever its reader runs into
+        raise StorageError(f"the schema of {name!r} can't be read: {error}") from None
+    if schema.name != name or schema.returns != current.returns:
+        raise StorageError(f"the operator {name!r} is {current} here, and was {schema} where the file was written")
+    return schema
+
+
+def _translated(old: Schema, new: Schema, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """A call by an operator's old schema as one by its present schema; defaults stay what they were."""
+    if old is new:
+        return args, kwargs
+    try:
+        given = old.given(args, kwargs)
+    except TypeError as error:
+        raise StorageError(str(error)) from None
+    defaults = {p.name: p.default for p in old.parameters if p.default is not REQUIRED}
+    for parameter in new.parameters:
+        name = parameter.name
+        if name not in given and name in defaults and repr(defaults[name]) != repr(parameter.default):
+            given[name] = defaults[name]
+    return (), given
+
+
+def _check_ends(graph: Graph) -> None:
+    """The graph takes and returns what its signature says."""
+    nodes = list(graph.nodes)
+    expect(nodes and nodes[-1].op == "output", "an output as the last node", nodes[-1:])
+    signature = graph.signature
+    if signature is None:
+        return
+    inputs = [node.meta.get("val") for node in graph.find_nodes(op="placeholder")]
+    expect(len(inputs) == len(signature.inputs), "a placeholder for each input of the signature", len(inputs))
+    for known, val in zip(signature.inputs, inputs, strict=True):
+        expect(val is None or val == known.aval, f"{known.aval} for the input {known.name}", val)
+    returned, count = nodes[-1].args[0], len(signature.mutations) + signature._result.num_leaves
+    fits = signature.single or (isinstance(returned, tuple) and len(returned) == count)
+    expect(fits, f"{count} results, as the signature says", returned)

@@ -1,0 +1,209 @@
+"""A stored program as files: a folder of two, or a zip of the same two, written in one step and read with suspicion."""
+
+import ctypes
+import json
+import os
+import shutil
+import stat
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+from retrograd.core.files import cut, naming, replacing
+from retrograd.export.json_values import StorageError
+
+GRAPH, TENSORS = "graph.json", "tensors.safetensors"
+NAMES = (GRAPH, TENSORS)
+LARGEST_GRAPH = 2**28  # bytes of graph.json: about a million nodes
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the date of files in a zip, so that equal programs make equal files
+Result = TypeVar("Result")
+
+
+# ------------------------------------------------------------------------------------------------- writing
+
+
+def write(path: Path, fill: Callable[[Path], None]) -> None:
+    """Make a folder, or a zip if the path ends in .zip, of the two files that `fill` writes into a folder.
+
+    What stood there is replaced at the end; a FileExistsError if it is something else.
+    """
+    target = Path(os.path.realpath(path))
+    _check_replaceable(target)
+    with (
+        naming(target),
+        TemporaryDirectory(".tmp", f".{target.name}.", target.parent, ignore_cleanup_errors=True) as unfinished,
+    ):
+        made = Path(unfinished, "new")
+        made.mkdir()
+        fill(made)
+        if target.suffix == ".zip":
+            with replacing(target) as packed:
+                _pack(made, packed)
+        else:
+            _exchange(made, target, Path(f"{unfinished}.old"))
+
+
+def _check_replaceable(target: Path) -> None:
+    if target.suffix == ".zip":
+        fits = not target.exists() or (target.is_file() and _is_stored_zip(target))
+    else:
+        fits = not target.exists() or (target.is_dir() and {p.name for p in target.iterdir()} <= {*NAMES})
+    if not fits:
+        raise FileExistsError(f"save: {target} exists and is no stored program, so it is not replaced")
+
+
+def _is_stored_zip(path: Path) -> bool:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return {*archive.namelist()} <= {*NAMES}
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return False
+
+
+def _pack(folder: Path, path: Path) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for name in NAMES:
+            with open(folder / name, "rb") as source, archive.open(_entry(name), "w", force_zip64=True) as packed:
+                shutil.copyfileobj(source, packed, 2**20)
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name, _LONG_AGO)
+    entry.external_attr = 0o644 << 16
+    return entry
+
+
+def _exchange(made: Path, target: Path, old: Path) -> None:
+    """Put a folder in the place of another, at once; or else the other goes away first, and back if that fails.
+
+    Where it can't go back, it stays under the name `old`, outside of what is cleaned up.
+    """
+    made.chmod(0o777 & ~_umask())
+    for name in NAMES:
+        with open(made / name, "rb+") as file:
+            os.fsync(file.fileno())
+    if not target.exists():
+        os.replace(made, target)
+        return
+    if _swapped(made, target):  # what was there is in the folder that is cleaned up now
+        return
+    os.replace(target, old)
+    try:
+        os.replace(made, target)
+    except BaseException as error:
+        try:
+            os.replace(old, target)
+        except OSError:
+            error.add_note(f"what was there before is in {old}")
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _swapped(a: Path, b: Path) -> bool:
+    """Exchange two folders in one step, where the system can; Python has no function for that."""
+    try:
+        exchange = ctypes.CDLL(None).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    here, flag = -100, 2  # AT_FDCWD and RENAME_EXCHANGE, see renameat2(2)
+    return bool(exchange(here, os.fsencode(a), here, os.fsencode(b), flag) == 0)
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+# ------------------------------------------------------------------------------------------------- reading
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Path]:
+    """A folder with the two files of a stored program: that folder, or one that a zip was unpacked into."""
+    if path.is_dir():
+        _check_files(path)
+        yield path
+        return
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise StorageError("it is neither a folder nor a file")
+    with TemporaryDirectory() as unpacked:
+        try:
+            _unpack(path, Path(unpacked))
+        except StorageError:
+            raise
+        except Exception as error:  # a damaged archive: zipfile has many ways to say so
+            raise StorageError(f"it is damaged or no zip: {cut(str(error))}") from error
+        yield Path(unpacked)
+
+
+def _check_files(folder: Path) -> None:
+    for name in NAMES:
+        if not (folder / name).exists():
+            raise StorageError(f"there is no {name}")
+        if not stat.S_ISREG(os.stat(folder / name).st_mode):
+            raise StorageError(f"{name} is no file")
+
+
+def _unpack(path: Path, folder: Path) -> None:
+    size = path.stat().st_size
+    with zipfile.ZipFile(path) as archive:
+        entries = archive.infolist()
+        names = [entry.filename for entry in entries]
+        if sorted(names) != sorted(NAMES):
+            raise StorageError(f"it must hold {' and '.join(NAMES)} alone, each once, got {names[:10]!a}")
+        for entry in entries:
+            if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1:
+                raise StorageError(f"{entry.filename} is compressed or encrypted; pack it as it is (zip -0)")
+        if sum(entry.file_size for entry in entries) > size:
+            raise StorageError(f"its entries say that they are longer than the file, which has {size} bytes")
+        for entry in entries:
+            with archive.open(entry) as packed, open(folder / entry.filename, "wb") as file:
+                shutil.copyfileobj(packed, file, 2**20)
+
+
+def read_json(path: Path) -> Any:
+    """The JSON of a file; a StorageError if it is too large, no JSON, or not what a writer would write."""
+    size = path.stat().st_size
+    if size > LARGEST_GRAPH:
+        raise StorageError(f"it has {size} bytes, more than the {LARGEST_GRAPH} that are read")
+    try:
+        return json.loads(path.read_bytes().decode(), object_pairs_hook=_object, parse_constant=_refuse)
+    except StorageError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise StorageError(f"it is damaged or no JSON: {error}") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise StorageError(f"an object has a name twice: {ascii([key for key, _ in pairs])[:200]}")
+    return made
+
+
+def _refuse(name: str) -> None:
+    raise StorageError(f"{name} is no JSON")
+
+
+def write_json(path: Path, document: dict[str, Any], lines: tuple[str, ...]) -> None:
+    """Write JSON with a line for each member, and for each member of the lists that `lines` names."""
+    with open(path, "w", encoding="ascii", newline="\n") as file:
+        file.write("{\n")
+        for number, (key, value) in enumerate(document.items()):
+            file.write(",\n" * bool(number) + f"{json.dumps(key)}: ")
+            if key in lines and value:
+                file.write("[\n" + ",\n".join(map(_line, value)) + "\n]")
+            else:
+                file.write(_line(value))
+        file.write("\n}\n")
+
+
+def _line(value: Any) -> str:
+    try:
+        return json.dumps(value, allow_nan=False)
+    except ValueError as error:  # an integer of more digits than Python reads
+        raise StorageError(str(error)) from None

@@ -1,0 +1,159 @@
+"""The structure of nested containers as JSON, read without importing anything."""
+
+import sys
+from collections import OrderedDict, defaultdict, deque
+from typing import Any
+
+import optree
+
+from retrograd.export.json_values import DEEPEST, Codec, StorageError, expect, members, text
+from retrograd.fx.dataclass_pytrees import is_dataclass
+
+LEAF = type("Leaf", (), {"__repr__": lambda self: "*"})()
+FACTORIES = {kind.__name__: kind for kind in (list, dict, set, tuple, int, float, str, bool)}  # of a defaultdict
+_codec = Codec()
+
+
+def write_tree(spec: Any) -> Any:
+    """A tree of optree's as JSON."""
+    return _write(optree.tree_unflatten(spec, [LEAF] * spec.num_leaves), 0)
+
+
+def read_tree(data: Any) -> Any:
+    """The tree that JSON stands for; a StorageError for what is none, or has classes that this process lacks."""
+    try:
+        tree = _read(data, 0)
+        return optree.tree_structure(tree)
+    except StorageError:
+        raise
+    except Exception as error:  # what a class's own function says of what the file holds for it
+        raise StorageError(f"a structure can't be made: {error}") from error
+
+
+def _write(value: Any, depth: int) -> Any:
+    if value is LEAF:
+        return "*"
+    if depth > DEEPEST:
+        raise StorageError(f"containers lie more than {DEEPEST} deep in each other")
+    if is_dataclass(value):
+        raise StorageError(f"a {type(value).__name__} can't be stored: its class is not registered with optree")
+    children, metadata, _, _ = optree.tree_flatten_one_level(value)
+    parts = [_write(child, depth + 1) for child in children]
+    if type(value) in _WRITTEN:
+        tag, described = _WRITTEN[type(value)]
+        return {tag: [described(value, metadata), parts]}
+    if optree.is_namedtuple(value):
+        return {"namedtuple": [[*_name(type(value)), list(type(value)._fields)], parts]}
+    if optree.register_pytree_node.get(type(value)) is None:
+        raise StorageError(f"a {type(value).__name__} can't be stored: its class is not registered with optree")
+    return {"class": [[*_name(type(value)), _codec.write(metadata)], parts]}
+
+
+def _name(kind: type) -> tuple[str, str]:
+    """The name of a class, by which it is found again."""
+    if class_named(kind.__module__, kind.__qualname__) is not kind:
+        raise StorageError(
+            f"the class {kind.__qualname__} is not to be found under that name in {kind.__module__}: define it at the "
+            f"top of a module"
+        )
+    return kind.__module__, kind.__qualname__
+
+
+def class_named(module: str, name: str) -> Any:
+    """What an imported module holds under a dotted name, or None.  Nothing is imported, and no code runs."""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = vars(found).get(part) if isinstance(found, (type, type(sys))) else None
+    return found
+
+
+def _factory(kind: Any) -> str | None:
+    if kind is not None and FACTORIES.get(getattr(kind, "__name__", "")) is not kind:
+        raise StorageError(f"a defaultdict of {kind!r} can't be stored, only one of {', '.join(FACTORIES)}")
+    return None if kind is None else kind.__name__
+
+
+_WRITTEN: dict[type, Any] = {  # the tag, and what is to be known beside the children
+    type(None): ("none", lambda value, metadata: None),
+    tuple: ("tuple", lambda value, metadata: None),
+    list: ("list", lambda value, metadata: None),
+    dict: ("dict", lambda value, metadata: _codec.write(list(metadata))),
+    OrderedDict: ("ordered dict", lambda value, metadata: _codec.write(list(metadata))),
+    defaultdict: ("default dict", lambda value, metadata: [_factory(metadata[0]), _codec.write(list(metadata[1]))]),
+    deque: ("deque", lambda value, metadata: metadata),
+}
+
+
+def _read(data: Any, depth: int) -> Any:
+    if data == "*":
+        return LEAF
+    if depth > DEEPEST:
+        raise StorageError(f"containers lie more than {DEEPEST} deep in each other")
+    expect(type(data) is dict and len(data) == 1, "a container", data)
+    [(tag, inner)] = data.items()
+    described, parts = members(inner, 2, "a container and its members")
+    children = [_read(part, depth + 1) for part in members(parts, None, "members of a container")]
+    expect(tag in _READ, "a container of a kind that is known", tag)
+    return _READ[tag](described, children)
+
+
+def _nothing(described: Any, children: list) -> list:
+    expect(described is None, "null", described)
+    return children
+
+
+def _none(described: Any, children: list) -> None:
+    expect(described is None and not children, "no members in None", described)
+
+
+def _items(described: Any, children: list) -> list:
+    """Pairs of keys and members, from what is known of a dict."""
+    keys = [_codec.read(key) for key in members(described, len(children), "a key for each member")]
+    expect(len(dict.fromkeys(keys)) == len(keys), "keys, each once", described)
+    return list(zip(keys, children, strict=True))
+
+
+def _default_dict(described: Any, children: list) -> defaultdict:
+    factory, keys = members(described, 2, "a factory and keys")
+    expect(factory is None or (type(factory) is str and factory in FACTORIES), "the factory of a defaultdict", factory)
+    return defaultdict(None if factory is None else FACTORIES[factory], _items(keys, children))
+
+
+def _deque(described: Any, children: list) -> deque:
+    known = described is None or (type(described) is int and len(children) <= described < 2**31)
+    expect(known, "the length of a deque", described)
+    return deque(children, described)
+
+
+def _namedtuple(described: Any, children: list) -> Any:
+    module, name, names = members(described, 3, "a class and its fields")
+    found = class_named(text(module, "a module"), text(name, "a class"))
+    if not optree.is_namedtuple_class(found):
+        raise StorageError(f"there is no namedtuple {module}.{name}: import the module that defines it before loading")
+    expect(list(found._fields) == names and len(names) == len(children), f"the fields of {name}", names)
+    return found(*children)
+
+
+def _registered(described: Any, children: list) -> Any:
+    module, name, metadata = members(described, 3, "a class and what is known of an instance")
+    found = class_named(text(module, "a module"), text(name, "a class"))
+    entry = optree.register_pytree_node.get(found) if isinstance(found, type) else None
+    if entry is None or found in _WRITTEN:
+        raise StorageError(
+            f"the class {module}.{name} is not registered: import the module that calls optree.register_pytree_node "
+            f"for it before loading"
+        )
+    return entry.unflatten_func(_codec.read(metadata), children)
+
+
+_READ: dict[str, Any] = {
+    "none": _none,
+    "tuple": lambda described, children: tuple(_nothing(described, children)),
+    "list": _nothing,
+    "dict": lambda described, children: dict(_items(described, children)),
+    "ordered dict": lambda described, children: OrderedDict(_items(described, children)),
+    "default dict": _default_dict,
+    "deque": _deque,
+    "namedtuple": _namedtuple,
+    "class": _registered,
+}

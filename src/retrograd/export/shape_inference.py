@@ -1,0 +1,349 @@
+"""Which sizes a program depends on, and how: traced at several sizes, its graphs are compared."""
+
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from retrograd.core import Op, Tensor
+from retrograd.export.dynamic_shapes import Guard, Place, Range, Sizes
+from retrograd.export.example_inputs import Example
+from retrograd.export.passes import substituted
+from retrograd.export.symbolic_expr import LARGEST_DIVISOR, Expression, Quotient, fit
+from retrograd.export.trace_comparison import MismatchError, Note, compare, leaves_of, numbered, vary
+from retrograd.export.traced_size import Comparison, Fixed, place_of, plain, seen
+from retrograd.fx.graph import Graph
+from retrograd.fx.graph_module import GraphModule
+from retrograd.fx.node import Node, map_leaves
+from retrograd.fx.tracer import TraceLevel, capture
+from retrograd.ops.generators import fork_rng
+
+AFFORDABLE = 1 << 18  # elements of an input that a program is tried with
+BEYOND = (1, 2, 5, -1, -2, -5)  # how far from where an answer changes the program is tried too
+MOST_TRIALS = 32  # for comparisons whose answer might change
+
+
+class SizedTrace(TraceLevel):
+    """A trace in which what the code asks about sizes is noted."""
+
+    def __init__(self, log: list, *parts: Any) -> None:
+        super().__init__(*parts)
+        self._log = log
+
+    def shape(self, tensor: Tensor) -> tuple[int, ...]:
+        """The shape that the user's code sees."""
+        return seen(tensor.value.shape, self._log, place_of(sys._getframe(1)))
+
+    def process(self, op: Op, args: tuple, params: dict) -> Any:
+        """Write an operator down, with plain sizes."""
+        return super().process(op, tuple(map(plain, args)), map_leaves(params, plain))
+
+
+class Trial(NamedTuple):
+    """One trace: the sizes of the dimensions, what ran, what was asked about sizes, and what was made of them."""
+
+    point: dict[str, int]
+    module: GraphModule
+    asked: dict[tuple, Note]
+    quotients: list[Quotient]
+
+
+class Prober:
+    """Traces a program at sizes of its choice, and learns from that how its graph depends on them."""
+
+    def __init__(
+        self, root: Any, example: Example, places: dict[Place, Expression], ranges: Mapping[str, Range]
+    ) -> None:
+        self._root = root
+        self._example = example
+        self._places = places
+        self.ranges: dict[str, Range] = dict(ranges)
+        self._trials: list[Trial] = []
+
+    def learn(self) -> tuple[GraphModule, Sizes]:
+        """The program with its sizes calculated where they vary, and what its inputs may be."""
+        point = self._starting_point()
+        self._trials = [self._trace(point)]
+        for name in self.ranges:
+            self._settle_least(name)
+        for other in _plan(point, self.ranges):
+            self._try(other)
+        for name in self.ranges:
+            self._resolve(name)
+        guards = self._guards()
+        base = self._trials[0].module
+        sources = {name: (place, size) for place, size in reversed(self._places.items()) for name in size.dims}
+        graph = substituted(base.graph, sources, self._expressions())
+        self._note_sizes(graph)
+        return GraphModule(base, graph, keep=base.state_dict()), Sizes(self._places, self.ranges, tuple(guards))
+
+    # ---------------------------------------------------------------------------------------------- trials
+
+    def _starting_point(self) -> dict[str, int]:
+        tensors = self._example.tensors()
+        try:
+            point = Sizes(self._places, self.ranges).point(tensors)
+        except ValueError as error:
+            raise ValueError(f"export: {error}") from None
+        for place in self._places:
+            if not tensors[place.input].shape[place.dim]:
+                raise ValueError(f"export: {place}: the example's size must not be 0 where it is to vary")
+        return point
+
+    def _trace(self, point: dict[str, int]) -> Trial:
+        log: list = []
+        args, kwargs = self._example.resized({place: size.at(point) for place, size in self._places.items()})
+        with fork_rng():
+            module = capture(lambda *parts: SizedTrace(log, *parts), self._root, args, kwargs)
+        return Trial(point, module, numbered(log), [note for note in log if isinstance(note, Quotient)])
+
+    def _try(self, point: dict[str, int]) -> None:
+        """Trace at these sizes too; a ValueError if the program fails there or does something else."""
+        if any(trial.point == point for trial in self._trials) or not self._is_affordable(point):
+            return
+        try:
+            self._add(point)
+        except MismatchError as why:
+            changed = {n: (self._trials[0].point[n], s) for n, s in point.items() if s != self._trials[0].point[n]}
+            sizes = ", ".join(f"{n} = {new} (instead of {old})" for n, (old, new) in changed.items())
+            cause = why.__cause__
+            raise ValueError(
+                f"export: with {sizes} the program does something else: {why}. Narrow the range of "
+                f"{' and '.join(changed)}, e.g. Dim({next(iter(changed))!r}, min=..., max=...), give dimensions "
+                f"that are always equal the same Dim, or keep the size of the example with Dim.STATIC."
+            ) from cause
+
+    def _add(self, point: dict[str, int]) -> None:
+        try:
+            trial = self._trace(point)
+        except Exception as error:
+            raise MismatchError(f"it fails with {type(error).__name__}: {error}") from error
+        self._check_fixed(trial)
+        compare(self._trials[0].module, trial.module)
+        self._trials.append(trial)
+
+    def _check_fixed(self, trial: Trial) -> None:
+        """A ValueError if the program made a plain number of a size that varies."""
+        fixed = [(key, note) for key, note in trial.asked.items() if isinstance(note, Fixed)]
+        for key, note in fixed:
+            for other in self._trials:
+                known = other.asked.get(key)
+                if isinstance(known, Fixed) and known.value != note.value:
+                    what = f"{known.value} with {_shown(other.point)} and {note.value} with {_shown(trial.point)}"
+                    raise ValueError(
+                        f"export: {note.line} makes a plain number ({note.op}) of a size that is to vary, {what}: what "
+                        f"the program does with that can't be known. Calculate with sizes as they are (+, -, *, //, "
+                        f"comparisons; no int(), float(), len(), range() of them), or keep the size of the example "
+                        f"with Dim.STATIC."
+                    )
+
+    def _settle_least(self, name: str) -> None:
+        """Try the least size; where the user did not give one and the program can't do with 1, it is 2."""
+        limits = self.ranges[name]
+        if self._trials[0].point[name] == limits.min:
+            return
+        point = {**self._trials[0].point, name: limits.min}
+        if not limits.assumed:
+            self._try(point)
+            return
+        try:
+            self._add(point)
+        except MismatchError:
+            self.ranges[name] = Range(2, limits.max)
+
+    def _is_affordable(self, point: dict[str, int]) -> bool:
+        tensors = self._example.tensors()
+        shapes = {name: list(x.shape) for name, x in tensors.items()}
+        for place, size in self._places.items():
+            shapes[place.input][place.dim] = size.at(point)
+        return all(math.prod(s) <= max(AFFORDABLE, 4 * tensors[n].numel()) for n, s in shapes.items())
+
+    def _resolve(self, name: str) -> None:
+        """Trace at consecutive sizes where something is a quotient of a dimension, to find out which."""
+        if all(e is not None for e in self._fitted().values()):
+            return
+        point, limits = self._trials[0].point, self.ranges[name]
+        for size in range(point[name], point[name] + 2 * LARGEST_DIVISOR):
+            if size in limits:
+                self._try({**point, name: size})
+
+    # ------------------------------------------------------------------------------------------- what it is
+
+    def _fitted(self) -> dict[tuple[Node, int], Any]:
+        """Per leaf of the first graph's nodes that varies, the expression that it is; None if none fits."""
+        found: dict[tuple[Node, int], Any] = {}
+        known: dict[tuple, Any] = {}
+        for nodes in zip(*[trial.module.graph.nodes for trial in self._trials], strict=True):
+            for number, values in enumerate(zip(*map(leaves_of, nodes), strict=True)):
+                if vary(values):
+                    if values not in known:
+                        known[values] = self._fit(values)
+                    found[nodes[0], number] = known[values]
+        return found
+
+    def _fit(self, values: tuple) -> Any:
+        """An expression with these values at the trials, or for floats a quotient; None if there is none."""
+        if isinstance(values[0], float):
+            return next((q for q in self._quotients(values) if None not in q), None)
+        return fit([trial.point for trial in self._trials], values)
+
+    def _quotients(self, values: tuple) -> Iterator[Quotient]:
+        """What was divided wherever the quotients were these."""
+        for noted in zip(*[trial.quotients for trial in self._trials], strict=False):
+            if all(q.left / q.right == v for q, v in zip(noted, values, strict=True)):
+                sides = zip(*noted, strict=True)
+                yield Quotient(*[self._fit(side) if vary(side) else side[0] for side in sides])
+        yield from self._scaled(values)
+
+    def _scaled(self, values: tuple[float, ...]) -> Iterator[Quotient]:
+        """A number divided by a dimension or two: of `1.0 / n` the size hears nothing."""
+        names = tuple(self.ranges)
+        for monomial in [(name,) for name in names] + list(combinations(names, 2)):
+            divisor = Expression(((1, monomial),))
+            sizes = [divisor.at(trial.point) for trial in self._trials]
+            for number in (round(values[0] * sizes[0], 9), values[0] * sizes[0]):
+                if all(number / size == v for size, v in zip(sizes, values, strict=True)):
+                    yield Quotient(number, divisor)
+
+    def _expressions(self) -> dict[Node, list]:
+        """Per node whose arguments vary, an expression or None for each leaf."""
+        found: dict[Node, list] = {}
+        for (node, number), expression in self._fitted().items():
+            if expression is None:
+                raise ValueError(
+                    f"export: {node.name}, at {node.meta.get('stack_trace') or 'an unknown line'}, has an argument "
+                    f"that depends on {', '.join(self.ranges)} in a way that can't be told: integers may be sums of "
+                    f"products of sizes, also // {LARGEST_DIVISOR} or less, and floats quotients of those"
+                )
+            found.setdefault(node, [None] * len(leaves_of(node)))[number] = expression
+        return found
+
+    def _note_sizes(self, graph: Graph) -> None:
+        """Leave at every node whose shape varies what it is, as expressions: `meta["shape"]`."""
+        by_name = {node.name: node for node in graph.nodes}
+        points = [trial.point for trial in self._trials]
+        for nodes in zip(*[trial.module.graph.nodes for trial in self._trials], strict=True):
+            shapes = [getattr(node.meta.get("val"), "shape", ()) for node in nodes]
+            sizes = [fit(points, s) if vary(s) else s[0] for s in zip(*shapes, strict=True)]
+            if any(isinstance(s, Expression) for s in sizes):
+                by_name[nodes[0].name].meta["shape"] = tuple(sizes)
+
+    # ---------------------------------------------------------------------------------------------- guards
+
+    def _guards(self) -> list[Guard]:
+        """The questions about sizes whose answers hold at all trials, and might not at other sizes."""
+        tried: set[Guard] = set()
+        for _ in range(MOST_TRIALS):
+            guards = [g for g in self._constant_answers() if not _is_implied(g, self.ranges)]
+            fresh = next((g for g in guards if g not in tried), None)
+            if fresh is None:
+                break
+            tried.add(fresh)
+            for point in _turning(fresh, self._trials[0].point, self.ranges):
+                self._try(point)
+        return [g for g in self._constant_answers() if not _is_implied(g, self.ranges)]
+
+    def _constant_answers(self) -> list[Guard]:
+        """What was answered the same whenever it was asked, unless it is known that it is not asked elsewhere."""
+        keys = dict.fromkeys(key for trial in self._trials for key in trial.asked)
+        found: dict[tuple, Guard] = {}
+        for key in keys:
+            trials = [trial for trial in self._trials if key in trial.asked]
+            for guard in _answers([t.point for t in trials], [t.asked[key] for t in trials]):
+                others = [t for t in self._trials if key not in t.asked]
+                if all(guard.holds(t.point) for t in others):
+                    found.setdefault(guard[:4], guard)
+        return list(found.values())
+
+
+def _answers(points: list[dict[str, int]], notes: list[Any]) -> Iterator[Guard]:
+    """What has to hold for one question to be answered as it was each time; nothing if the answers differ."""
+    if isinstance(notes[0], Fixed) or len({note.outcome for note in notes}) > 1:
+        return
+    if not vary([n.left for n in notes]) and not vary([n.right for n in notes]):
+        return
+    left, right = (fit(points, [getattr(note, side) for note in notes]) for side in ("left", "right"))
+    if left is None or right is None:
+        raise ValueError(f"export: {notes[0].line} compares sizes in a way that can't be told")
+    if isinstance(notes[0], Comparison):
+        yield Guard(notes[0].op, left, right, notes[0].outcome, notes[0].line)
+    elif not right.dims:  # left // right == q where q * right <= left < (q + 1) * right
+        divisor, q = right.at({}), notes[0].outcome
+        for op, number in ((">=", q), ("<", q + 1)):
+            op = op if divisor > 0 else {">=": "<=", "<": ">"}[op]
+            yield Guard(op, left, Expression(((number * divisor, ()),)), True, notes[0].line)
+    else:
+        yield Guard(">=", left, right.times(notes[0].outcome), True, notes[0].line)
+
+
+# -------------------------------------------------------------------------------------------------- points
+
+
+def _shown(point: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} = {size}" for name, size in point.items())
+
+
+def _plan(point: dict[str, int], ranges: Mapping[str, Range]) -> Iterator[dict[str, int]]:
+    """Sizes to try: each dimension by itself, at both ends of its range and between, and all together."""
+    others = {name: _others(point[name], ranges[name], k) for k, name in enumerate(ranges)}
+    for name, limits in ranges.items():
+        ends = [limits.min, *([] if limits.max is None else [limits.max])]
+        for size in (*others[name], *ends):
+            yield {**point, name: size}
+    for turn in range(3):
+        yield {name: sizes[(turn + k) % len(sizes)] for k, (name, sizes) in enumerate(others.items())}
+
+
+def _others(size: int, limits: Range, k: int) -> list[int]:
+    """Up to four sizes near the example's, in the range, that tell this dimension from others."""
+    near = [size + 1 + k, size + 3 + 2 * k, size + 2, 2 * size + 5 + 3 * k, size - 1, size - 2, size + 1]
+    found = [n for n in dict.fromkeys(near) if n in limits and n > 1]
+    return found[:4] or [size]
+
+
+def _turning(guard: Guard, point: dict[str, int], ranges: Mapping[str, Range]) -> Iterator[dict[str, int]]:
+    """Sizes for which the answer to a question is another, where they can be found, one dimension at a time."""
+    for name in sorted(guard.left.dims | guard.right.dims):
+        limits = ranges[name]
+
+        def gap(size: int, name: str = name) -> int:
+            other = {**point, name: size}
+            return guard.left.at(other) - guard.right.at(other)
+
+        near = _around_zero(gap, limits.min, limits.max or 1 << 24)
+        turned = [n for n in near if n in limits and not guard.holds({**point, name: n})]
+        for start in turned[:1]:  # and some beyond, where the answer is no other again
+            for size in (start, *[start + k for k in BEYOND]):
+                if size in limits and not guard.holds({**point, name: size}):
+                    yield {**point, name: size}
+
+
+def _around_zero(f: Callable[[int], int], low: int, high: int) -> list[int]:
+    """Integers next to where a monotone function crosses zero between two others, and these."""
+    a, b = low, high
+    while b - a > 1:
+        middle = (a + b) // 2
+        if (f(middle) <= 0) == (f(a) <= 0):
+            a = middle
+        else:
+            b = middle
+    return [a, b, a - 1, b + 1, low, high]
+
+
+def _is_implied(guard: Guard, ranges: Mapping[str, Range]) -> bool:
+    """Whether a question has the same answer in the whole range: told where its sides are linear in one dimension."""
+    if guard.left == guard.right:
+        return True
+    names = guard.left.dims | guard.right.dims
+    linear = all(len(m) <= 1 for side in (guard.left, guard.right) for _, m in side.terms)
+    if len(names) != 1 or not linear or guard.left.over != 1 or guard.right.over != 1:
+        return False
+    [name] = names
+    limits = ranges[name]
+
+    def gap(size: int) -> int:
+        return guard.left.at({name: size}) - guard.right.at({name: size})
+
+    high = limits.max or 1 << 62
+    return all(guard.holds({name: n}) for n in (*_around_zero(gap, limits.min, high), high) if n in limits)

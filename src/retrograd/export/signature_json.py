@@ -1,0 +1,215 @@
+"""The signature of a graph as JSON: parameters, the structures of arguments and result, writes, sizes that vary."""
+
+import inspect
+from typing import Any
+
+from retrograd.core import Aval
+from retrograd.export.dynamic_shapes import DynamicSignature, Guard, Place, Range, Sizes, linear
+from retrograd.export.json_values import Codec, Form, StorageError, add_form, expect, fields, members, text
+from retrograd.export.pytree_json import read_tree, write_tree
+from retrograd.export.symbolic_expr import Expression
+from retrograd.export.tensor_json import is_safe
+from retrograd.export.traced_size import COMPARISONS
+from retrograd.fx.signature import Constant, Input, Signature
+from retrograd.fx.traced_writes import ATTRIBUTE, BUFFER, CONSTANT, PARAMETER, USER_INPUT, Mutation
+
+_KIND: Any = type(inspect.Parameter.KEYWORD_ONLY)
+KINDS = {kind.name: kind for kind in _KIND}
+WRITTEN = (ATTRIBUTE, BUFFER, CONSTANT, PARAMETER, USER_INPUT)
+
+
+def write_signature(signature: Signature, codec: Codec) -> dict[str, Any]:
+    """A signature as JSON; a StorageError says which default or constant can't be stored."""
+    return {
+        "parameters": [_write_parameter(p, codec) for p in signature.parameters.parameters.values()],
+        "arguments": [[name, write_tree(spec)] for name, spec in signature._specs.items()],
+        "leaves": [_write_leaf(leaf, codec) for leaf in signature._leaves],
+        "result": None if signature._result is None else write_tree(signature._result),
+        "knows_sizes": signature.knows_sizes,
+        "mutations": [list(mutation) for mutation in signature.mutations],
+        "same": [list(pair) for pair in signature._same.items()],
+        "sizes": _write_sizes(signature.sizes) if isinstance(signature, DynamicSignature) else None,
+    }
+
+
+def _write_parameter(parameter: inspect.Parameter, codec: Codec) -> list:
+    default = [] if parameter.default is parameter.empty else [_write(parameter.default, parameter.name, codec)]
+    return [parameter.name, parameter.kind.name, default]
+
+
+def _write_leaf(leaf: Input | Constant, codec: Codec) -> list:
+    kind = "input" if isinstance(leaf, Input) else "constant"
+    return [kind, leaf.name, _write(leaf[1], leaf.name, codec)]
+
+
+def _write(value: Any, name: str, codec: Codec) -> Any:
+    try:
+        return codec.write(value)
+    except StorageError as error:
+        raise StorageError(f"{name}: {error}") from None
+
+
+def read_signature(data: Any, codec: Codec) -> Signature:
+    """The signature that JSON stands for; a StorageError if it is none, or its parts are at odds."""
+    none = type(None)
+    parameters, arguments, leaves, result, knows_sizes, mutations, same, sizes = fields(
+        data, "a signature", parameters=list, arguments=list, leaves=list, result=(dict, str, none),
+        knows_sizes=bool, mutations=list, same=list, sizes=(dict, none),
+    )  # fmt: skip
+    made = _with_parameters(parameters, codec)
+    for argument in arguments:
+        name, spec = members(argument, 2, "an argument and its structure")
+        expect(type(name) is str and name in made.parameters.parameters, "the name of a parameter", name)
+        expect(name not in made._specs, "each argument once", name)
+        made._specs[name] = read_tree(spec)
+    expect(len(made._specs) == len(parameters), "an argument for each parameter", sorted(made._specs))
+    made._leaves = [_read_leaf(leaf, codec) for leaf in leaves]
+    count = sum(spec.num_leaves for spec in made._specs.values())
+    expect(len(leaves) == count, f"{count} leaves of the arguments", len(leaves))
+    expect(result is not None, "the structure of the result", result)
+    made._result, made.knows_sizes = read_tree(result), knows_sizes
+    _read_mutations(made, mutations, same)
+    return made if sizes is None else DynamicSignature.of(made, _read_sizes(sizes, made))
+
+
+def _with_parameters(data: list, codec: Codec) -> Signature:
+    """A signature that has learnt nothing yet."""
+    try:
+        parameters = inspect.Signature([_read_parameter(entry, codec) for entry in data])
+    except (TypeError, ValueError) as error:  # names that are none, an order that can't be
+        raise StorageError(f"the parameters can't be these: {error}") from None
+
+    def function() -> None:
+        """Stands for the function that was traced."""
+
+    function.__signature__ = parameters  # type: ignore[attr-defined]
+    return Signature(function)
+
+
+def _read_parameter(data: Any, codec: Codec) -> inspect.Parameter:
+    name, kind, default = members(data, 3, "a parameter")
+    expect(type(kind) is str and kind in KINDS, "the kind of a parameter", kind)
+    expect(type(default) is list and len(default) <= 1, "at most one default", default)
+    given = codec.read(default[0]) if default else inspect.Parameter.empty
+    return inspect.Parameter(text(name, "the name of a parameter"), KINDS[kind], default=given)
+
+
+def _read_leaf(data: Any, codec: Codec) -> Input | Constant:
+    kind, name, value = members(data, 3, "a leaf of the arguments")
+    known = codec.read(value)
+    if kind == "input":
+        expect(type(known) is Aval, "a shape and a dtype", value)
+        return Input(text(name, "a name"), known)
+    expect(kind == "constant", "an input or a constant", kind)
+    return Constant(text(name, "a name"), known)
+
+
+# --------------------------------------------------------------------------------- what the program writes to
+
+
+def _read_mutations(made: Signature, mutations: list, same: list) -> None:
+    names = {known.name for known in made.inputs}
+    found = []
+    for entry in mutations:
+        kind, target, recorded = members(entry, 3, "a write")
+        expect(kind in WRITTEN and type(recorded) is bool, f"a write to one of {', '.join(WRITTEN)}", entry)
+        expect(target in names if kind == USER_INPUT else type(target) is str and is_safe(target), "a target", target)
+        found.append(Mutation(kind, target, recorded))
+    pairs = {}
+    for pair in same:
+        leaf, number = members(pair, 2, "a result and what it is")
+        fits = type(leaf) is type(number) is int and 0 <= leaf < made._result.num_leaves and 0 <= number < len(found)
+        expect(fits, "a result and the write that it is", pair)
+        pairs[leaf] = number
+    made.learn_mutations(found, pairs)
+
+
+# ---------------------------------------------------------------------------------------- sizes that may vary
+
+
+def _write_sizes(sizes: Sizes) -> dict[str, Any]:
+    return {
+        "places": [[*place, _write_size(size)] for place, size in sizes.places.items()],
+        "ranges": [[name, *known] for name, known in sizes.ranges.items()],
+        "guards": [_write_guard(guard) for guard in sizes.guards],
+    }
+
+
+def _write_guard(guard: Guard) -> list:
+    return [guard.op, _write_expression(guard.left), _write_expression(guard.right), guard.answer, guard.line]
+
+
+def _write_expression(expression: Expression) -> list:
+    return [[[c, list(dims)] for c, dims in expression.terms], expression.over]
+
+
+def _read_sizes(data: Any, signature: Signature) -> Sizes:
+    places, ranges, guards = fields(data, "sizes", places=list, ranges=list, guards=list)
+    known = dict(_read_range(entry) for entry in ranges)
+    ndims = {entry.name: entry.aval.ndim for entry in signature.inputs}
+    found = {}
+    for entry in places:
+        name, dim, size = members(entry, 3, "a dimension of an input")
+        fits = type(name) is str and type(dim) is int and 0 <= dim < ndims.get(name, 0)
+        expect(fits, "a dimension of an input", entry)
+        found[Place(name, dim)] = made = linear(size) if type(size) is str else _read_expression(size)
+        expect(_is_linear(made) and made.dims <= known.keys(), "a size of a dimension", entry)
+    checked = tuple([_read_guard(guard) for guard in guards])
+    used = {d for guard in checked for d in guard.left.dims | guard.right.dims}
+    expect(used <= {name for size in found.values() for name in size.dims}, "dimensions of inputs", sorted(used))
+    return Sizes(found, known, checked)
+
+
+def _write_size(size: Expression) -> Any:
+    """A dimension by itself is its name."""
+    [name] = size.dims
+    return name if size == linear(name) else _write_expression(size)
+
+
+def _is_linear(size: Expression) -> bool:
+    monomials = [dims for _, dims in size.terms]
+    fits = len(size.dims) == 1 and size.over == 1 and size.terms[0][0] > 0
+    return fits and len(monomials[0]) == 1 and monomials[1:] in ([], [()])
+
+
+def _read_range(data: Any) -> tuple[str, Range]:
+    name, least, most, assumed = members(data, 4, "a range of sizes")
+    expect(type(least) is int and type(most) in (int, type(None)) and type(assumed) is bool, "a range", data)
+    return text(name, "the name of a size"), Range(least, most, assumed)
+
+
+def _read_guard(data: Any) -> Guard:
+    op, left, right, answer, line = members(data, 5, "a question about sizes")
+    expect(type(op) is str and op in COMPARISONS and type(answer) is bool, "a question and its answer", data)
+    return Guard(op, _read_expression(left), _read_expression(right), answer, text(line, "a line of code"))
+
+
+def _read_expression(data: Any) -> Expression:
+    terms, over = members(data, 2, "an expression of sizes")
+    expect(type(over) is int and 0 < over < 2**63, "what it is divided by", over)
+    return Expression(tuple([_read_term(term) for term in members(terms, None, "terms")]), over)
+
+
+def _read_term(data: Any) -> tuple[int, tuple[str, ...]]:
+    c, dims = members(data, 2, "a term")
+    expect(type(c) is int and abs(c) < 2**63 and type(dims) is list and len(dims) <= 100, "a term", data)
+    return c, tuple([text(d, "the name of a size") for d in dims])
+
+
+add_form(
+    Expression,
+    Form(
+        "expression",
+        lambda codec, value, depth: _write_expression(value),
+        lambda codec, data, depth: _read_expression(data),
+    ),
+)
+for _kind in (Signature, DynamicSignature):
+    add_form(
+        _kind,
+        Form(
+            "signature",
+            lambda codec, value, depth: write_signature(value, codec),
+            lambda codec, data, depth: read_signature(data, codec),
+        ),
+    )

@@ -1,0 +1,161 @@
+"""The tensors that a graph reads, by name: what they are, apart from their numbers, which stand in another file."""
+
+import re
+from typing import Any, NamedTuple
+
+from retrograd.core import Aval, Tensor, operator_named
+from retrograd.export.json_values import Codec, StorageError, expect, fields, text
+from retrograd.fx import GraphModule
+from retrograd.fx.graph_module import tensor_names
+from retrograd.fx.traced_writes import submodule
+from retrograd.nn import Module, Parameter
+
+KINDS = ("parameter", "buffer", "transient buffer", "constant")
+_CONSTANT = re.compile(r"_tensor_constant\d+")
+_detach, _as_real, _as_complex = map(operator_named, ("detach", "view_as_real", "view_as_complex"))
+
+
+class Entry(NamedTuple):
+    """One tensor of a module: its qualified name, what it is there, and the name under which its numbers stand."""
+
+    name: str
+    kind: str
+    requires_grad: bool
+    aval: Aval
+    stored_as: str
+
+
+def entries_of(module: GraphModule) -> dict[Entry, Tensor]:
+    """All tensors of a module, in the order of its state; what has two names stands in the file once."""
+    read = [node.target for node in module.graph.find_nodes(op="get_attr")]
+    names = dict.fromkeys([*tensor_names(module), *read, *_constants(module)])
+    first: dict[int, str] = {}
+    found = {}
+    for name in names:
+        path, _, last = name.rpartition(".")
+        owner = module.get_submodule(path)
+        tensor = getattr(owner, last)
+        if not isinstance(tensor, Tensor) or tensor.level is not None:
+            raise StorageError(f"{name}: {type(tensor).__name__} can't be stored, only tensors outside transforms")
+        if any(type(size) is not int for size in tensor.shape):
+            raise StorageError(f"{name}: a nested tensor can't be stored; make it of its buffer in the code")
+        if not is_safe(name):
+            raise StorageError(f"{name}: a graph's module has attributes of such a name; choose another")
+        stored_as = first.setdefault(id(tensor), name)
+        found[Entry(name, _kind(owner, last), tensor.requires_grad and tensor.is_leaf, tensor.aval, stored_as)] = tensor
+    return found
+
+
+def _constants(module: Module) -> list[str]:
+    """The names of all tensors, be they registered or not."""
+    found = [(path, n) for path, m in module.named_modules() for n, x in vars(m).items() if isinstance(x, Tensor)]
+    return [f"{path}.{name}" if path else name for path, name in found]
+
+
+def _kind(owner: Module, name: str) -> str:
+    if isinstance(getattr(owner, name), Parameter):
+        return "parameter"
+    if name not in dict(owner.named_buffers(recurse=False)):
+        return "constant"
+    return "buffer" if name in owner.state_dict(keep_vars=True) else "transient buffer"
+
+
+def is_safe(name: str) -> bool:
+    """Whether every part of a qualified name is free in a module, whose methods it must not hide."""
+    return all(part and (_CONSTANT.fullmatch(part) or not _is_taken(part)) for part in name.split("."))
+
+
+def _is_taken(part: str) -> bool:
+    return part in _OWN or part.startswith("__") or hasattr(GraphModule, part)
+
+
+_OWN = {*vars(Module()), "_graph", "_code", "_function"}
+
+
+# ------------------------------------------------------------------------------------------------- as JSON
+
+
+def write_entry(entry: Entry, codec: Codec) -> dict[str, Any]:
+    """An entry as JSON."""
+    return {**entry._asdict(), "aval": codec.write(entry.aval)}
+
+
+def read_entries(data: list, codec: Codec) -> list[Entry]:
+    """The entries that JSON stands for; a StorageError for what can't stand beside each other in a module."""
+    entries = [_read_entry(row, codec) for row in data]
+    names = {entry.name for entry in entries}
+    expect(len(names) == len(entries), "names of tensors, each once", [entry.name for entry in entries])
+    stored = {entry.stored_as: entry for entry in entries}
+    for entry in entries:
+        parts = entry.name.split(".")
+        above = {".".join(parts[:i]) for i in range(1, len(parts))} & names
+        expect(not above, f"no tensor where {entry.name} needs a module", above)
+        same = _alike(entry, stored[entry.stored_as])
+        expect(same, f"{entry.name} to be like what it is stored with", entry.stored_as)
+    return entries
+
+
+def _alike(a: Entry, b: Entry) -> bool:
+    """Whether two names may be those of one tensor."""
+    return (
+        a.aval == b.aval and a.requires_grad == b.requires_grad and (a.kind == "parameter") == (b.kind == "parameter")
+    )
+
+
+def _read_entry(data: Any, codec: Codec) -> Entry:
+    name, kind, requires_grad, aval, stored_as = fields(
+        data, "a tensor", name=str, kind=str, requires_grad=bool, aval=dict, stored_as=str
+    )
+    known = codec.read(aval)
+    expect(type(known) is Aval and all(type(size) is int for size in known.shape), "a shape and a dtype", aval)
+    text(name, "a name")
+    expect(is_safe(name) and name.count(".") < 100, "the name of a tensor", name)
+    expect(kind in KINDS, f"one of {', '.join(KINDS)}", kind)
+    expect(not requires_grad or known.dtype.kind in "fc", "a gradient of floats only", aval)
+    expect(kind != "parameter" or known.dtype.kind in "fc", "floats in a parameter", aval)
+    return Entry(name, kind, requires_grad, known, text(stored_as, "a name"))
+
+
+# --------------------------------------------------------------------------------------------- the numbers
+
+
+def as_stored(tensor: Tensor) -> Tensor:
+    """The numbers of a tensor in a dtype that the file can hold: complex ones as pairs."""
+    plain = _detach(tensor)
+    return _as_real(plain) if plain.dtype.kind == "c" else plain
+
+
+def from_stored(entry: Entry, tensor: Tensor) -> Tensor:
+    """The tensor that an entry describes, from its numbers; a StorageError if they are not like it."""
+    restored = tensor
+    if entry.aval.dtype.kind == "c" and tensor.ndim and tensor.shape[-1] == 2 and tensor.dtype.kind == "f":
+        restored = _as_complex(tensor) if tensor.dtype.itemsize >= 4 else tensor
+    if restored.aval != entry.aval:
+        raise StorageError(f"{entry.name} is {entry.aval} by the graph, but {tensor.aval} by the tensors' file")
+    return restored
+
+
+def build_home(entries: list[Entry], numbers: dict[str, Tensor]) -> Module:
+    """A bare module with the tensors under their names."""
+    home = Module()
+    made: dict[str, Tensor] = {}
+    for entry in entries:
+        path, _, last = entry.name.rpartition(".")
+        owner = submodule(home, path)
+        if entry.stored_as not in made:
+            made[entry.stored_as] = _owned(entry, numbers[entry.stored_as])
+        tensor = made[entry.stored_as]
+        if entry.kind == "parameter":
+            owner.register_parameter(last, tensor)  # type: ignore[arg-type]
+        elif entry.kind == "constant":
+            setattr(owner, last, tensor)
+        else:
+            owner.register_buffer(last, tensor, persistent=entry.kind == "buffer")
+    return home
+
+
+def _owned(entry: Entry, tensor: Tensor) -> Tensor:
+    if entry.kind == "parameter":
+        return Parameter(tensor, entry.requires_grad)
+    tensor.requires_grad = entry.requires_grad
+    return tensor

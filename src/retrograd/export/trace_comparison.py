@@ -1,0 +1,96 @@
+"""Whether two traces of a program are the same but for numbers, and what both asked about sizes."""
+
+from typing import Any
+
+from retrograd.core import Tensor, operator_named
+from retrograd.export.traced_size import Comparison, Fixed, Floor
+from retrograd.fx.graph_module import GraphModule
+from retrograd.fx.node import Node, map_leaves
+from retrograd.nn.module import Module
+
+_equal = operator_named("eq")
+
+
+class MismatchError(Exception):
+    """The program did something else for other sizes: why, and at which line."""
+
+
+Note = Comparison | Floor | Fixed
+
+
+def numbered(log: list) -> dict[tuple, Note]:
+    """Notes by what is the same in another trace: operator, place, line, and how many of these came before."""
+    counts: dict[tuple, int] = {}
+    found: dict[tuple, Note] = {}
+    for note in log:
+        if isinstance(note, Note):
+            key = note.op, note.place, note.line
+            counts[key] = counts.get(key, 0) + 1
+            found[(*key, counts[key])] = note
+    return found
+
+
+def leaves_of(node: Node) -> list:
+    found: list[Any] = []
+    map_leaves((node.args, node.kwargs), found.append)
+    return found
+
+
+def vary(values: Any) -> bool:
+    """Whether numbers differ: nodes and other leaves were found to be alike."""
+    return _is_number(values[0]) and any(not _same_number(v, values[0]) for v in values)
+
+
+def _same_number(u: Any, v: Any) -> bool:
+    """Whether two numbers are equal; nan is nan."""
+    return bool(u == v or (u != u and v != v))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def compare(a: GraphModule, b: GraphModule) -> None:
+    """Raise a MismatchError where two graphs differ in more than numbers."""
+    ours, its = list(a.graph.nodes), list(b.graph.nodes)
+    for x, y in zip(ours, its, strict=False):
+        what = _difference(x, y, a, b)
+        if what:
+            place = y.meta.get("stack_trace") or x.meta.get("stack_trace") or "an unknown line"
+            raise MismatchError(f"at {place}, {what}")
+    if len(ours) != len(its):
+        raise MismatchError(f"it runs {len(its)} operators instead of {len(ours)}")
+
+
+def _difference(x: Node, y: Node, a: GraphModule, b: GraphModule) -> str:
+    if x.op != y.op or x.target != y.target:
+        return f"{y.format_node()} stands where {x.format_node()} stood"
+    if x.op == "get_attr" and not _same_tensor(_attribute(a, x.target), _attribute(b, y.target)):
+        return f"the constant {x.target} has other values or another shape"
+    u, v = leaves_of(x), leaves_of(y)
+    if _shape_of(x) != _shape_of(y) or not all(map(_alike, u, v)):
+        return f"{y.format_node()} has other arguments than {x.format_node()}"
+    return ""
+
+
+def _shape_of(node: Node) -> Any:
+    return map_leaves((node.args, node.kwargs), lambda leaf: None)
+
+
+def _alike(u: Any, v: Any) -> bool:
+    if isinstance(u, Node) or isinstance(v, Node):
+        return isinstance(u, Node) and isinstance(v, Node) and u.name == v.name
+    if isinstance(u, Tensor) and isinstance(v, Tensor):
+        return _same_tensor(u, v)
+    if _is_number(u) and _is_number(v):
+        return isinstance(u, float) == isinstance(v, float)  # whether they depend on sizes is found out later
+    return u is v or (type(u) is type(v) and _same_number(u, v))
+
+
+def _same_tensor(u: Tensor, v: Tensor) -> bool:
+    return u is v or (u.aval == v.aval and bool(_equal(u, v).all()))
+
+
+def _attribute(module: Module, target: str) -> Any:
+    path, _, name = target.rpartition(".")
+    return getattr(module.get_submodule(path), name)

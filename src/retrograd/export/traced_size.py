@@ -1,0 +1,247 @@
+"""The sizes that traced code gets: numbers that note what is asked of them, and where they become plain numbers."""
+
+import math
+import operator
+import sys
+from collections.abc import Callable
+from functools import partialmethod
+from typing import Any, NamedTuple
+
+from retrograd.backend import as_array
+from retrograd.core.source import LINES, PACKAGE, user_line
+from retrograd.export.symbolic_expr import Quotient
+
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+
+class Comparison(NamedTuple):
+    """What a program asked of a size: `left op right` at a line of the user's code; `place` is the instruction."""
+
+    op: str
+    left: int
+    right: int
+    line: str
+    place: tuple
+
+    @property
+    def outcome(self) -> bool:
+        """The answer that the program got."""
+        return COMPARISONS[self.op](self.left, self.right)
+
+
+class Floor(NamedTuple):
+    """A division without remainder, or its remainder, at a line of the user's code."""
+
+    left: int
+    right: int
+    line: str
+    place: tuple
+
+    @property
+    def op(self) -> str:
+        """How it is written."""
+        return "//"
+
+    @property
+    def outcome(self) -> int:
+        """The quotient, rounded down."""
+        return self.left // self.right
+
+
+class Fixed(NamedTuple):
+    """Where a size became a plain number, from which nothing is heard any more: what did it."""
+
+    op: str
+    value: Any
+    line: str
+    place: tuple
+
+
+class SeenNumber:
+    """A number made of sizes: it calculates as such, and notes in a log what the program does with it.
+
+    It is no int or float, though it says so: only thus does Python ask it, with `__index__` and the like, where its
+    own code needs a plain number, as in `range(n)` and `table[n]`.
+    """
+
+    __slots__ = ("_log", "_read_at", "_value")
+
+    def __init__(self, value: Any, log: list, read_at: tuple | None = None) -> None:
+        self._value = value
+        self._log = log
+        self._read_at = read_at
+
+    def __repr__(self) -> str:
+        return repr(self._value)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._value, name)
+        self._fix(name)
+        return found
+
+    def __copy__(self) -> "SeenNumber":
+        return self
+
+    def __deepcopy__(self, memo: dict) -> "SeenNumber":
+        return self
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        self._fix("array")
+        return as_array(self._value) if dtype is None else as_array(self._value).astype(dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        self._fix(f"numpy.{ufunc.__name__}")
+        return getattr(ufunc, method)(*map(plain, inputs), **kwargs)
+
+    def _fix(self, how: str) -> None:
+        """Note that a plain number is made of it, unless this package does so, whose rules pass such on to operators.
+
+        Its compiled code shows in no frame: then a shape is read and used in a single instruction of the user's.
+        """
+        frame = sys._getframe(2)
+        is_users = LINES in frame.f_globals or not frame.f_code.co_filename.startswith(PACKAGE)
+        if is_users and self._read_at != place_of(frame):
+            self._log.append(Fixed(how, self._value, user_line(), place_of(frame)))
+
+    def _made_plain(self, function: Callable, *args: Any) -> Any:
+        self._fix(function.__name__)
+        return function(self._value, *args)
+
+    def _compute(self, function: Callable, *others: Any) -> Any:
+        if not all(isinstance(other, (int, float)) for other in others):
+            return NotImplemented
+        return seen(function(self._value, *map(plain, others)), self._log)
+
+    def _reflect(self, function: Callable, other: Any) -> Any:
+        if not isinstance(other, (int, float)):
+            return NotImplemented
+        return seen(function(plain(other), self._value), self._log)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._divide(self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._divide(other, self)
+
+    def _divide(self, left: Any, right: Any) -> Any:
+        if not (isinstance(left, (int, float)) and isinstance(right, (int, float))):
+            return NotImplemented
+        left, right = plain(left), plain(right)
+        if type(left) is int or type(right) is int:
+            self._log.append(Quotient(left, right))
+        return seen(left / right, self._log)
+
+
+class SeenSize(SeenNumber):
+    """A size of a traced tensor, or an integer that follows from it."""
+
+    __slots__ = ()
+    __class__ = property(lambda self: int)
+
+    def __bool__(self) -> bool:
+        return self._compare("!=", 0)
+
+    def _compare(self, op: str, other: Any) -> Any:
+        if type(other) is float and math.isfinite(other) and op not in ("==", "!="):
+            other = math.ceil(other) if op in ("<", ">=") else math.floor(other)
+        if type(other) is float and not other.is_integer():  # infinite, no number, or equal to no size
+            return COMPARISONS[op](self._value, other)
+        if type(other) is SeenFloat or not isinstance(other, (int, float)):
+            return NotImplemented
+        asked = Comparison(op, self._value, int(plain(other)), user_line(), place_of(sys._getframe(1)))
+        self._log.append(asked)
+        return asked.outcome
+
+    def _floor(self, function: Callable, other: Any) -> Any:
+        self._note_floor(function, self, other)
+        return self._compute(function, other)
+
+    def _floor_back(self, function: Callable, other: Any) -> Any:
+        self._note_floor(function, other, self)
+        return self._reflect(function, other)
+
+    def _note_floor(self, function: Callable, left: Any, right: Any) -> None:
+        """Note a //, %, divmod or >>, which goes another way where the quotient is another."""
+        left, right = plain(left), plain(right)
+        if type(left) is int and type(right) is int:
+            divisor = 2**right if function is operator.rshift and right >= 0 else right
+            if divisor:  # else it fails by itself
+                self._log.append(Floor(left, divisor, user_line(), place_of(sys._getframe(2))))
+
+    def _bits(self, function: Callable, other: Any) -> Any:
+        self._fix(function.__name__)
+        return self._compute(function, other)
+
+    def _bits_back(self, function: Callable, other: Any) -> Any:
+        self._fix(function.__name__)
+        return self._reflect(function, other)
+
+    def _itself(self, digits: Any = None) -> Any:
+        return self
+
+
+class SeenFloat(SeenNumber):
+    """A float that a program made of sizes.  What is asked of it is asked of a plain number."""
+
+    __slots__ = ()
+    __class__ = property(lambda self: float)
+
+    def _compare(self, op: str, other: Any) -> Any:
+        if not isinstance(other, (int, float)):
+            return NotImplemented
+        self._fix(op)
+        return COMPARISONS[op](self._value, plain(other))
+
+
+def seen(value: Any, log: list, read_at: tuple | None = None) -> Any:
+    """A number that notes in `log` what is asked of it; of a tuple, all members."""
+    if isinstance(value, tuple):
+        return tuple([seen(v, log, read_at) for v in value])
+    kind = {int: SeenSize, float: SeenFloat}.get(type(value))
+    return value if kind is None else kind(value, log, read_at)
+
+
+def plain(value: Any) -> Any:
+    """A number without its notes."""
+    return value._value if isinstance(value, SeenNumber) else value
+
+
+def place_of(frame: Any) -> tuple:
+    """The instruction that a frame is at: the same in every trace."""
+    return frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_lasti
+
+
+# -------------------------------------------------------------------------------------- what Python asks of numbers
+
+_METHODS = {"==": "__eq__", "!=": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
+_ROUNDED = {"floordiv": operator.floordiv, "mod": operator.mod, "divmod": divmod, "rshift": operator.rshift}
+_MADE_PLAIN: tuple[Callable, ...] = (int, float, complex, hash, str, format, operator.index)
+
+
+def _define(kind: type[SeenNumber], name: str, there: Callable, back: Callable, *args: Any) -> None:
+    setattr(kind, f"__{name}__", partialmethod(there, *args))
+    setattr(kind, f"__r{name}__", partialmethod(back, *args))
+
+
+for _op, _name in _METHODS.items():
+    for _kind in (SeenSize, SeenFloat):
+        setattr(_kind, _name, partialmethod(_kind._compare, _op))
+for _name in ("add", "sub", "mul", "pow"):
+    _define(SeenNumber, _name, SeenNumber._compute, SeenNumber._reflect, getattr(operator, _name))
+for _name in ("neg", "pos", "abs"):
+    setattr(SeenNumber, f"__{_name}__", partialmethod(SeenNumber._compute, getattr(operator, _name)))
+for _function in _MADE_PLAIN:
+    setattr(SeenNumber, f"__{_function.__name__}__", partialmethod(SeenNumber._made_plain, _function))
+for _name, _function in _ROUNDED.items():
+    _define(SeenSize, _name, SeenSize._floor, SeenSize._floor_back, _function)
+    _define(SeenFloat, _name, SeenFloat._compute, SeenFloat._reflect, _function)
+for _name in ("and", "or", "xor", "lshift"):
+    _define(SeenSize, _name, SeenSize._bits, SeenSize._bits_back, getattr(operator, f"__{_name}__"))
+for _name in ("round", "floor", "ceil", "trunc"):
+    setattr(SeenSize, f"__{_name}__", SeenSize._itself)
+    _function = round if _name == "round" else getattr(math, _name)
+    setattr(SeenFloat, f"__{_name}__", partialmethod(SeenFloat._made_plain, _function))
+for _kind in (SeenSize, SeenFloat):
+    setattr(_kind, "__hash__", vars(SeenNumber)["__hash__"])  # noqa: B010

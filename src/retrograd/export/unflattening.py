@@ -1,0 +1,251 @@
+"""From a flat program back to a hierarchy of modules, each with the part of the graph that its calls ran."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from retrograd.core import Tensor
+from retrograd.export.dynamic_shapes import Place, Sizes
+from retrograd.export.program import ExportedProgram
+from retrograd.export.size_operators import OVER, PLUS, RATIO, SIZE, TIMES
+from retrograd.fx.graph import Graph
+from retrograd.fx.graph_module import GraphModule
+from retrograd.fx.node import Node, map_leaves, map_nodes
+from retrograd.fx.operators import PICK
+from retrograd.fx.traced_writes import submodule
+from retrograd.nn.module import Module
+
+SIZES = (SIZE, PLUS, TIMES, OVER, RATIO)
+
+
+def unflatten(module: ExportedProgram) -> GraphModule:
+    """The program as modules under the original paths, with the parameters and buffers of the program.
+
+    Each submodule runs what the original's calls ran. It takes the tensors from outside that these use, in the order
+    of use, and returns what is used elsewhere: one tensor, or a tuple of several. So one with a single input and output
+    can be replaced by any module like it. Where a module was called several times and did not do the same each time,
+    what the later calls did stands in the module around.
+
+    >>> import retrograd as rg
+    >>> from retrograd import export, nn
+    >>> program = export.export(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), (rg.ones(3, 2),))
+    >>> net = export.unflatten(program)
+    >>> [node.target for node in net.graph.find_nodes(op="call_module")]
+    ['0', '1']
+    >>> setattr(net, "1", nn.Tanh())
+    >>> net(rg.zeros(3, 2)).shape
+    (3, 2)
+    """
+    flat = module.module()
+    graph, home = flat.graph, module.home()
+    writer = _Writer(home, _aliases(flat), getattr(module.call_spec, "sizes", Sizes({}, {})))
+    return writer.root(graph)
+
+
+class _Call:
+    """One call of a module: its path, and in order what it did, the calls in it among that."""
+
+    def __init__(self, key: str, path: str) -> None:
+        self.key = key
+        self.path = path
+        self.steps: list[Node | _Call] = []
+
+    def nodes(self) -> Iterator[Node]:
+        """All steps, with those of the calls in it."""
+        for step in self.steps:
+            yield from step.nodes() if isinstance(step, _Call) else (step,)
+
+    def dissolve(self) -> None:
+        """Take the steps of calls of modules that are not below this one for its own."""
+        steps: list[Node | _Call] = []
+        for step in self.steps:
+            if isinstance(step, _Call):
+                step.dissolve()
+            if isinstance(step, _Call) and not _is_below(step.path, self.path):
+                steps += step.steps
+            else:
+                steps.append(step)
+        self.steps = steps
+
+
+def _is_below(path: str, other: str) -> bool:
+    return path != other and (not other or path.startswith(f"{other}."))
+
+
+def _calls(graph: Graph) -> _Call:
+    """The graph as a tree of calls; sizes and what is read from modules stand in none, and go where they are used."""
+    root = _Call("", "")
+    opened = [root]
+    for node in graph.find_nodes(op="call_function"):
+        if node.target in SIZES:
+            continue
+        if "nn_module_stack" not in node.meta:  # made on the way, for what ran before it
+            opened[-1].steps.append(node)
+            continue
+        stack = [(key, path) for key, (path, _) in node.meta["nn_module_stack"].items() if key]
+        keep = 1
+        while keep < len(opened) and keep <= len(stack) and opened[keep].key == stack[keep - 1][0]:
+            keep += 1
+        del opened[keep:]
+        for key, path in stack[keep - 1 :]:
+            call = _Call(key, path)
+            opened[-1].steps.append(call)
+            opened.append(call)
+        opened[-1].steps.append(node)
+    root.dissolve()
+    return root
+
+
+def _aliases(module: Module) -> dict[str, list[str]]:
+    """All names of each parameter and buffer, by every one of them."""
+    named = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
+    by_tensor: dict[int, list[str]] = {}
+    for name, tensor in named:
+        by_tensor.setdefault(id(tensor), []).append(name)
+    return {name: by_tensor[id(tensor)] for name, tensor in named}
+
+
+class _Writer:
+    """Puts a module with a graph of its own at each path that was called."""
+
+    def __init__(self, home: Module, aliases: Mapping[str, list[str]], sizes: Sizes) -> None:
+        self._home = home
+        self._sizes = sizes
+        self._aliases = aliases
+        self._made: dict[str, Graph] = {}  # by path, the graph of the module that stands there
+
+    def root(self, graph: Graph) -> GraphModule:
+        """The module that does all that the graph does."""
+        body = _Body("", self._aliases, self._sizes)
+        for node in graph.find_nodes(op="placeholder"):
+            body.env[node] = body.graph.node_copy(node, body.value)
+        self._write_steps(_calls(graph), body)
+        body.graph.output(map_nodes(graph.output_node().args[0], body.value))
+        body.graph.signature = graph.signature
+        return GraphModule(self._home, body.graph, keep=_members(self._home))
+
+    def _write_steps(self, call: _Call, body: "_Body") -> None:
+        for step in call.steps:
+            if isinstance(step, Node):
+                body.env[step] = body.graph.node_copy(step, body.value)
+            else:
+                self._write_call(step, body)
+
+    def _write_call(self, call: _Call, body: "_Body") -> None:
+        """The call of a module, or where the module does something else, what the call did."""
+        inner = _Body(call.path, self._aliases, self._sizes)
+        self._write_steps(call, inner)
+        results = _used_outside(list(call.nodes()))
+        inner.graph.output(map_nodes(results[0] if len(results) == 1 else tuple(results), inner.value))
+        if call.path not in self._made:
+            self._made[call.path] = inner.graph
+            self._install(call.path, inner.graph)
+        elif not _same(self._made[call.path], inner.graph):
+            self._write_steps(call, body)
+            return
+        body.call(call.path, inner.inputs, results)
+
+    def _install(self, path: str, graph: Graph) -> None:
+        before = submodule(self._home, path)  # made, if it has no tensors
+        owner, _, name = path.rpartition(".")
+        setattr(self._home.get_submodule(owner), name, GraphModule(before, graph, keep=_members(before)))
+
+
+class _Body:
+    """The graph of one module while it is written: nodes of the flat graph, and what stands for them."""
+
+    def __init__(self, path: str, aliases: Mapping[str, list[str]], sizes: Sizes) -> None:
+        self.path = path
+        self.graph = Graph()
+        self.env: dict[Node, Node] = {}
+        self.inputs: list[Node] = []  # what comes from outside
+        self._aliases = aliases
+        self._sizes = sizes
+
+    def value(self, node: Node) -> Node:
+        """What stands for a node of the flat graph."""
+        if node not in self.env:
+            self.env[node] = self._size(node) or self._attribute(node) or self._input(node)
+        return self.env[node]
+
+    def call(self, path: str, inputs: Iterable[Node], results: list[Node]) -> None:
+        """Call the module of that path; its results stand for these nodes."""
+        target = path[len(self.path) + 1 :] if self.path else path
+        made = self.graph.call_module(target, tuple(map(self.value, inputs)))
+        if len(results) == 1:
+            made.meta = dict(results[0].meta)
+            self.env[results[0]] = made
+            return
+        made.meta["val"] = tuple([node.meta.get("val") for node in results])
+        for number, node in enumerate(results):
+            self.env[node] = self.graph.call_function(PICK, (made, number))
+            self.env[node].meta = dict(node.meta)
+
+    def _attribute(self, node: Node) -> Node | None:
+        """A read of what is below this module."""
+        if node.op != "get_attr":
+            return None
+        prefix = f"{self.path}." if self.path else ""
+        name = next((n for n in self._aliases.get(node.target, [node.target]) if n.startswith(prefix)), None)
+        if name is None:
+            return None
+        made = self.graph.get_attr(name[len(prefix) :])
+        made.meta = dict(node.meta)
+        return made
+
+    def _size(self, node: Node) -> Node | None:
+        """A size, calculated from the shapes that are known here."""
+        if node.op != "call_function" or node.target not in SIZES:
+            return None
+        if node.target is not SIZE:
+            return self.graph.node_copy(node, self.value)
+        if node.args[0] in self.env:
+            return self.graph.node_copy(node, self.value)
+        wanted = self._sizes.places.get(Place(node.args[0].target, node.kwargs["dim"]))
+        for known, inside in self.env.items():
+            if wanted in known.meta.get("shape", ()):
+                dim = known.meta["shape"].index(wanted)
+                return self.graph.create_node("call_function", SIZE, (inside,), {"dim": dim}, name=node.name)
+        return None
+
+    def _input(self, node: Node) -> Node:
+        self.inputs.append(node)
+        first = next((n for n in self.graph.nodes if n.op != "placeholder"), None)
+        if first is None:
+            made = self.graph.placeholder(node.name)
+        else:
+            with self.graph.inserting_before(first):
+                made = self.graph.placeholder(node.name)
+        made.meta = dict(node.meta)
+        return made
+
+
+def _used_outside(nodes: list[Node]) -> list[Node]:
+    inside = set(nodes)
+    return [node for node in nodes if any(user not in inside for user in node.users)]
+
+
+def _members(module: Module) -> list[str]:
+    """The names of what a module has: parameters, buffers and constants, and then submodules, as in state dicts."""
+    tensors = [name for name, value in vars(module).items() if isinstance(value, Tensor)]
+    return [*tensors, *[name for name, _ in module.named_children()]]
+
+
+def _same(a: Graph, b: Graph) -> bool:
+    """Whether two graphs do the same, whatever their nodes are called."""
+    return _rows(a) == _rows(b)
+
+
+def _rows(graph: Graph) -> list[tuple]:
+    places = {node: place for place, node in enumerate(graph.nodes)}
+
+    def leaf(value: Any) -> Any:
+        return ("node", places[value]) if isinstance(value, Node) else (type(value), repr(value), _identity(value))
+
+    return [
+        (n.op, "" if n.op == "placeholder" else n.target, map_leaves((n.args, n.kwargs), leaf)) for n in graph.nodes
+    ]
+
+
+def _identity(value: Any) -> int | None:
+    """Which object it is, where its text does not say all."""
+    return id(value) if isinstance(value, Tensor) else None

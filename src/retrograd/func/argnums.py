@@ -1,0 +1,64 @@
+"""Which of a function's arguments a transform is about."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from retrograd.levels.sync_views import settled
+
+Argnums = int | tuple[int, ...]
+
+
+def chosen(name: str, args: Sequence, argnums: Argnums) -> Any:
+    """The argument that argnums names, or the tuple of those; a RuntimeError says what is wrong with it."""
+    for n in _checked(name, argnums):
+        if not -len(args) <= n < len(args):
+            raise RuntimeError(f"{name}: argnums has {n}, but there are only {len(args)} positional arguments")
+    if isinstance(argnums, int):
+        return args[argnums]
+    if len({n % len(args) for n in argnums}) < len(argnums):
+        raise RuntimeError(f"{name}: the elements of argnums must be unique, got {argnums}")
+    return tuple(args[n] for n in argnums)
+
+
+def _checked(name: str, argnums: Argnums) -> tuple[int, ...]:
+    given = argnums if isinstance(argnums, tuple) else (argnums,)
+    if not given:
+        raise RuntimeError(f"{name}: argnums must not be empty; name at least one argument")
+    for n in given:
+        if not isinstance(n, int) or isinstance(n, bool):
+            raise RuntimeError(f"{name}: argnums must be an int or a tuple of ints, got {argnums!r}")
+    return given
+
+
+def of_chosen(func: Callable, args: Sequence, kwargs: dict, argnums: Argnums) -> Callable[[Any], Any]:
+    """The function of the chosen arguments alone, the others fixed."""
+
+    def of_one(x: Any) -> Any:
+        changed = list(args)
+        for n, value in [(argnums, x)] if isinstance(argnums, int) else zip(argnums, x, strict=True):
+            changed[n] = value
+        return func(*changed, **kwargs)
+
+    of_one.__wrapped__ = func  # type: ignore[attr-defined]  # errors name it
+    of_one.__qualname__ = getattr(func, "__qualname__", type(func).__name__)
+    return of_one
+
+
+def keeping_aux(func: Callable, name: str, has_aux: bool) -> tuple[Callable, list]:
+    """The function without the auxiliary part of what it returns, which the list gets."""
+    kept: list = []
+    if not has_aux:
+        return func, kept
+
+    def first(*args: Any, **kwargs: Any) -> Any:
+        returned = func(*args, **kwargs)
+        if not isinstance(returned, tuple) or len(returned) != 2:
+            raise RuntimeError(
+                f"{name}: with has_aux the function must return a tuple (output, aux), got {type(returned).__name__}"
+            )
+        kept.append(settled(returned[1]))
+        return returned[0]
+
+    first.__wrapped__ = func  # type: ignore[attr-defined]
+    first.__qualname__ = getattr(func, "__qualname__", type(func).__name__)
+    return first, kept

@@ -1,0 +1,107 @@
+"""One run of a plain function at a level of its own: trees of arrays and numbers in, and cotangents back to them."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import optree
+
+from retrograd.core import Tensor
+from retrograd.core import dtype as dtypes
+from retrograd.core.tensor import make
+from retrograd.func.forward import tangent_of
+from retrograd.func.vjp_run import Run, lowered
+from retrograd.levels import DualLevel, value_at
+from retrograd.levels.sync_views import settled
+from retrograd.ops.create import as_tensor
+
+NUMBERS = (int, float, complex)  # Python's; its booleans are integers
+
+
+def has_tensor(*trees: Any) -> bool:
+    """Whether a tensor is among the leaves: then answers are tensors, and else arrays."""
+    together: Any = trees
+    leaves: list = optree.tree_leaves(together)
+    return any(isinstance(leaf, Tensor) for leaf in leaves)
+
+
+def differentiable(name: str, x: Any) -> Tensor:
+    """Return a leaf of an argument as a tensor that can require a gradient.
+
+    Python's numbers are float64 or complex128, as in NumPy.  Integers and booleans, numbers and arrays, count as
+    float64, as in HIPS autograd.
+    """
+    if hasattr(x, "dtype"):
+        return as_tensor(x, None if dtypes.is_differentiable(x.dtype) else dtypes.float64)
+    if not isinstance(x, NUMBERS):
+        raise TypeError(
+            f"{name}: can't differentiate with respect to {x!r}, which is no number or array; leave the argument "
+            f"out of argnum"
+        )
+    return as_tensor(x, dtypes.complex128 if isinstance(x, complex) else dtypes.float64)
+
+
+def answer(tensors: Sequence[Tensor], plain: bool) -> list:
+    """Tensors as arrays of their own memory, numbers as NumPy's scalars; those in a graph or a transform stay."""
+    out: list = []
+    roots: set[int] = set()
+    for t in tensors:
+        if not plain or t.level is not None or t.requires_grad:
+            out.append(t)
+            continue
+        array = t.value
+        root = id(array if array.base is None else array.base)
+        shared = root in roots or not array.flags.writeable  # cotangents may show one memory, or one number repeated
+        roots.add(root)
+        out.append(array[()] if not array.ndim else array.copy() if shared else array)
+    return out
+
+
+def answer_tree(tree: Any, plain: bool) -> Any:
+    """The same for a tree of anything."""
+    return optree.tree_map(lambda x: answer([x], plain)[0] if isinstance(x, Tensor) else x, tree)
+
+
+def _may_depend(out: Any) -> bool:
+    """Whether a result is a floating number, or an array; numbers that are integers or booleans have no slope."""
+    if hasattr(out, "dtype"):
+        return bool(out.shape) or dtypes.is_differentiable(out.dtype)
+    return isinstance(out, (float, complex))
+
+
+class PlainRun(Run):
+    """The same of a plain function of plain arrays."""
+
+    def __init__(self, name: str, fun: Callable, x: Any) -> None:
+        super().__init__(name, fun, x, partial(differentiable, name))
+
+    def one_output(self) -> Tensor:
+        """The function's one result as a tensor, one level below."""
+        if len(self.outs) != 1 or not _may_depend(self.outs[0]):
+            raise TypeError(f"{self.name}: the function must return one floating number or one array, got {self.out!r}")
+        return differentiable(self.name, value_at(self.level, self.outs[0]))
+
+
+def pushed(name: str, fun: Callable, x: Any, tangent: Any) -> tuple[Any, Any]:
+    """The function's value and its derivative along a tangent, a tree like x; both one level below."""
+    leaves, spec = optree.tree_flatten(x)
+    tangents = optree.tree_leaves(tangent)
+    if len(leaves) != len(tangents):
+        raise ValueError(f"{name}: the tangent has {len(tangents)} leaves, the argument {len(leaves)}")
+    with DualLevel(fun) as level:
+        duals = [make(p, level, t) for p, t in _pairs(name, level, leaves, tangents)]
+        out = settled(fun(optree.tree_unflatten(spec, duals)))
+    return lowered(level, out), optree.tree_map(lambda o: tangent_of(level, o), out)
+
+
+def _pairs(name: str, level: DualLevel, leaves: list, tangents: list) -> list[tuple[Tensor, Tensor]]:
+    """Primals and their tangents, in one dtype each."""
+    pairs = []
+    with level.below():
+        for leaf, t in zip(leaves, tangents, strict=True):
+            primal = differentiable(name, leaf)
+            tangent = as_tensor(t, primal.dtype)
+            if tangent.shape != primal.shape:
+                raise ValueError(f"{name}: a tangent has shape {tangent.shape}, its primal {primal.shape}")
+            pairs.append((primal, tangent))
+    return pairs

@@ -1,0 +1,360 @@
+"""Derivatives of plain functions of plain arrays, under the names and with the signatures of HIPS autograd.
+
+Arguments are numbers, arrays, tensors, and tuples, lists and dicts of these.  Inside, the function sees tensors; what
+comes back are arrays again, or tensors if an argument is a tensor.  Derivatives are plain transposes, as in HIPS
+autograd and JAX: of a real function of x + iy the gradient is df/dx - i df/dy, the conjugate of PyTorch's.
+"""
+
+import inspect
+import warnings
+from collections.abc import Callable, Sequence
+from functools import wraps
+from math import prod
+from typing import Any
+
+import optree
+
+from retrograd.core import Tensor, registry
+from retrograd.core.dtype import promote
+from retrograd.core.engine import ones
+from retrograd.core.tensor import make
+from retrograd.func.array_vjp import PlainRun, answer, answer_tree, differentiable, has_tensor, pushed
+from retrograd.func.vjp_run import lowered
+from retrograd.levels import GradLevel
+from retrograd.levels.grad import pulled_back
+from retrograd.ops.create import as_tensor, zeros
+from retrograd.ops.family import cast_to
+
+Argnum = int | Sequence[int]
+
+
+def _of_argument(operator: Callable) -> Callable:
+    """From `operator(fun, x)`, of a function of one argument, to `operator(fun, argnum)(*args, **kwargs)`."""
+
+    @wraps(operator, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    def transform(fun: Callable, argnum: Argnum = 0) -> Callable:
+        if not isinstance(argnum, (int, tuple, list)):
+            raise TypeError(f"{operator.__name__}: argnum must be an int or a tuple of them, got {argnum!r}")
+
+        @wraps(fun, updated=())
+        def derived(*args: Any, **kwargs: Any) -> Any:
+            def of_one(x: Any) -> Any:
+                return fun(*_replaced(args, argnum, x), **kwargs)
+
+            return operator(of_one, _chosen(args, argnum), not has_tensor(args, kwargs))
+
+        derived.__name__ = f"{operator.__name__}_of_{getattr(fun, '__name__', 'function')}"
+        return derived
+
+    del transform.__wrapped__  # whose arguments are others
+    return transform
+
+
+def _chosen(args: tuple, argnum: Argnum) -> Any:
+    return args[argnum] if isinstance(argnum, int) else tuple(args[i] for i in argnum)
+
+
+def _replaced(args: tuple, argnum: Argnum, x: Any) -> list:
+    changed = list(args)
+    for i, value in [(argnum, x)] if isinstance(argnum, int) else zip(argnum, x, strict=True):
+        changed[i] = value
+    return changed
+
+
+def _sum_of_rows(run: PlainRun, out: Tensor) -> list[Tensor]:
+    """What a cotangent of ones is pulled back to."""
+    return run.pull([ones(out.shape, out.dtype)])
+
+
+def _check_scalar(run: PlainRun, out: Tensor) -> None:
+    if out.dtype.kind == "c":
+        raise TypeError(f"{run.name}: the function returned a complex number; use holomorphic_grad, or take its real()")
+    if out.numel() != 1:
+        raise TypeError(
+            f"{run.name} only applies to real scalar-output functions, and this one returned shape {out.shape}; use "
+            f"jacobian or elementwise_grad"
+        )
+
+
+def _gradient(run: PlainRun, plain: bool) -> Any:
+    out = run.one_output()
+    _check_scalar(run, out)
+    return run.tree(answer(_sum_of_rows(run, out), plain))
+
+
+@_of_argument
+def grad(fun: Callable, x: Any, plain: bool) -> Any:
+    """The function that gives the gradient of a real scalar function with respect to the argument `argnum`.
+
+    >>> grad(lambda x: x**3)(2.0)
+    np.float64(12.0)
+    """
+    return _gradient(PlainRun("grad", fun, x), plain)
+
+
+@_of_argument
+def value_and_grad(fun: Callable, x: Any, plain: bool) -> tuple[Any, Any]:
+    """The function that gives both the value and the gradient, as scipy.optimize takes them.
+
+    >>> value_and_grad(lambda x: x**3)(2.0)
+    (np.float64(8.0), np.float64(12.0))
+    """
+    run = PlainRun("value_and_grad", fun, x)
+    return answer_tree(run.value, plain), _gradient(run, plain)
+
+
+@_of_argument
+def grad_and_aux(fun: Callable, x: Any, plain: bool) -> tuple[Any, Any]:
+    """Of a function that returns a scalar and something else, the gradient of the one and the other as it is."""
+    rest: list = []
+
+    def first(x: Any) -> Any:
+        out, aux = fun(x)
+        rest.append(aux)
+        return out
+
+    run = PlainRun("grad_and_aux", first, x)
+    aux = lowered(run.level, rest.pop())
+    return _gradient(run, plain), answer_tree(aux, plain)
+
+
+@_of_argument
+def elementwise_grad(fun: Callable, x: Any, plain: bool) -> Any:
+    """The sum over the rows of the Jacobian: of an elementwise function, its derivative at each place.
+
+    >>> import numpy as np
+    >>> elementwise_grad(lambda x: x**2)(np.array([1.0, 2.0]))
+    array([2., 4.])
+    """
+    run = PlainRun("elementwise_grad", fun, x)
+    out = run.one_output()
+    if out.dtype.kind == "c":
+        raise TypeError("elementwise_grad only applies to real-output functions; use holomorphic_grad or jacobian")
+    return run.tree(answer(_sum_of_rows(run, out), plain))
+
+
+@_of_argument
+def holomorphic_grad(fun: Callable, x: Any, plain: bool) -> Any:
+    """The complex derivative of a holomorphic function."""
+    run = PlainRun("holomorphic_grad", fun, x)
+    if any(leaf.dtype.kind != "c" for leaf in run.leaves):
+        warnings.warn("holomorphic_grad: an input is not complex", UserWarning, stacklevel=3)
+    return run.tree(answer(_sum_of_rows(run, run.one_output()), plain))
+
+
+@_of_argument
+def deriv(fun: Callable, x: Any, plain: bool) -> Any:
+    """The derivative along the direction of ones, in forward mode: of a function of one number, its derivative."""
+    direction = optree.tree_map(lambda leaf: registry["ones_like"](differentiable("deriv", leaf)), x)
+    return answer_tree(pushed("deriv", fun, x, direction)[1], plain)
+
+
+# --------------------------------------------------------------------------------------- Jacobians and Hessians
+
+
+@_of_argument
+def jacobian(fun: Callable, x: Any, plain: bool) -> Any:
+    """The function that gives the Jacobian, of shape (*output.shape, *input.shape); of trees, one for each leaf.
+
+    The function runs once.  Rows are pulled back one by one, or, where there are fewer of them, columns.
+
+    >>> import numpy as np
+    >>> jacobian(lambda x: x[:2] * x[2])(np.array([1.0, 2.0, 3.0]))
+    array([[3., 0., 1.],
+           [0., 3., 2.]])
+    """
+    run = PlainRun("jacobian", fun, x)
+    out = run.one_output()
+    fewer_columns = 2 * sum(leaf.numel() for leaf in run.leaves) < out.numel()
+    fewer_columns = fewer_columns and all(leaf.dtype.kind == out.dtype.kind for leaf in run.leaves)
+    return run.tree(answer((_by_columns if fewer_columns else _by_rows)(run, out), plain))
+
+
+def _unit(like: Tensor, k: int, value: complex = 1) -> Tensor:
+    """Zeros in the shape of a tensor, but for the k-th element."""
+    flat = zeros(like.numel(), dtype=like.dtype)
+    flat[k] = value
+    return registry["reshape"](flat, like.shape)
+
+
+def _side_by_side(parts: list[Tensor], dim: int, shape: tuple[int, ...], dtype: Any) -> Tensor:
+    """Rows or columns as one tensor; if there are none, an empty one."""
+    made = registry["stack"](parts, dim) if parts else zeros(prod(shape), dtype=dtype)
+    return registry["reshape"](made, shape)
+
+
+def _by_rows(run: PlainRun, out: Tensor) -> list[Tensor]:
+    """One cotangent per element of the output."""
+    rows = [run.pull([_unit(out, k)]) for k in range(out.numel())]
+    # For a real input a pullback gives the real part; of -i times the cotangent, that is the imaginary part.
+    turned = [run.pull([_unit(out, k, -1j)]) for k in range(out.numel())] if out.dtype.kind == "c" else []
+    made = []
+    for i, leaf in enumerate(run.leaves):
+        parts = [row[i] for row in rows]
+        if turned and leaf.dtype.kind != "c":
+            parts = [registry["complex"](part, row[i]) for part, row in zip(parts, turned, strict=True)]
+        made.append(_side_by_side(parts, 0, (*out.shape, *leaf.shape), leaf.dtype))
+    return made
+
+
+def _by_columns(run: PlainRun, out: Tensor) -> list[Tensor]:
+    """The pullback is linear in its cotangent: pulled back in turn, it gives one column per element of the input."""
+    outer = GradLevel()
+    cotangent = make(registry["zeros_like"](out), outer, None)
+    with outer:
+        cotangent.requires_grad = True
+        pulled = run.pull([cotangent])
+    made = []
+    for leaf, g in zip(run.leaves, pulled, strict=True):
+        columns = [pulled_back(outer, [g], [_unit(leaf, k)], [cotangent])[0] for k in range(leaf.numel())]
+        made.append(_side_by_side(columns, -1, (*out.shape, *leaf.shape), out.dtype))
+    return made
+
+
+def hessian(fun: Callable, argnum: Argnum = 0) -> Callable:
+    """The function that gives the second derivatives, of shape (*output.shape, *input.shape, *input.shape).
+
+    >>> import numpy as np
+    >>> hessian(lambda x: x[0] ** 2 * x[1])(np.array([3.0, 5.0]))
+    array([[10.,  6.],
+           [ 6.,  0.]])
+    """
+    return jacobian(jacobian(fun, argnum), argnum)
+
+
+# ------------------------------------------------------------------------------------ products with derivatives
+
+
+@_of_argument
+def make_vjp(fun: Callable, x: Any, plain: bool) -> tuple[Callable, Any]:
+    """At a point: the function that pulls cotangents of the output back to the argument, and the function's value.
+
+    >>> pull, value = make_vjp(lambda x: x**3)(2.0)
+    >>> value, pull(1.0), pull(10.0)
+    (np.float64(8.0), np.float64(12.0), np.float64(120.0))
+    """
+    run = PlainRun("make_vjp", fun, x)
+
+    def pull(cotangent: Any) -> Any:
+        given = optree.tree_leaves(cotangent)
+        if len(given) != len(run.outs):
+            raise ValueError(f"make_vjp: the cotangent has {len(given)} leaves, the output {len(run.outs)}")
+        seeds = [_fitting(g, out) for g, out in zip(given, run.outs, strict=True)]
+        return run.tree(answer(run.pull(seeds), plain and not has_tensor(cotangent)))
+
+    return pull, answer_tree(run.value, plain)
+
+
+def _fitting(g: Any, out: Any) -> Tensor:
+    """A cotangent as a tensor, in the dtype of its output; numbers and dtypes may be converted, shapes not."""
+    seed = as_tensor(g, getattr(out, "dtype", None))
+    if seed.shape != getattr(out, "shape", ()):
+        raise ValueError(f"make_vjp: a cotangent has shape {seed.shape}, its output {getattr(out, 'shape', ())}")
+    return seed
+
+
+@_of_argument
+def make_jvp(fun: Callable, x: Any, plain: bool) -> Callable:
+    """At a point: the function that takes a tangent of the argument to the value and its derivative along it.
+
+    >>> make_jvp(lambda x: x**3)(2.0)(10.0)
+    (np.float64(8.0), np.float64(120.0))
+    """
+
+    def push(tangent: Any) -> tuple[Any, Any]:
+        value, along = pushed("make_jvp", fun, x, tangent)
+        as_arrays = plain and not has_tensor(tangent)
+        return answer_tree(value, as_arrays), answer_tree(along, as_arrays)
+
+    return push
+
+
+def make_hvp(fun: Callable, argnum: Argnum = 0) -> Callable:
+    """At a point: the function that multiplies the Hessian of a scalar function with a vector, and the gradient."""
+    return make_vjp(grad(fun, argnum), argnum)
+
+
+def hessian_tensor_product(fun: Callable, argnum: Argnum = 0) -> Callable:
+    """The function of (*args, v) that gives the Hessian at args times v, without the Hessian itself.
+
+    >>> hessian_tensor_product(lambda x: x**3)(2.0, 10.0)
+    np.float64(120.0)
+    """
+
+    def product(*args: Any, **kwargs: Any) -> Any:
+        *point, vector = args
+        return make_hvp(fun, argnum)(*point, **kwargs)[0](vector)
+
+    return product
+
+
+def tensor_jacobian_product(fun: Callable, argnum: Argnum = 0) -> Callable:
+    """The function of (*args, v) that gives v, summed over all its axes with the first of the output, times the
+    Jacobian.
+    """
+
+    def product(*args: Any, **kwargs: Any) -> Any:
+        *point, vector = args
+
+        def contracted(*inner: Any, **named: Any) -> Any:
+            out = as_tensor(fun(*inner, **named))
+            weights = as_tensor(vector, None if hasattr(vector, "dtype") else out.dtype)
+            both = promote(weights.dtype, out.dtype)
+            return registry["tensordot"](cast_to(weights, both), cast_to(out, both), weights.ndim)
+
+        return jacobian(contracted, argnum)(*point, **kwargs)
+
+    return product
+
+
+hessian_vector_product = hessian_tensor_product
+vector_jacobian_product = tensor_jacobian_product
+
+
+def make_ggnvp(f: Callable, g: Callable | None = None, f_argnum: Argnum = 0) -> Callable:
+    """At a point: the function that multiplies the generalised Gauss-Newton matrix of g(f(x)) with a vector.
+
+    That is J^T H J, with the Jacobian J of f and the Hessian H of g, by default half the sum of squares.
+    """
+
+    def at_point(*args: Any, **kwargs: Any) -> Callable:
+        pull, value = make_vjp(f, f_argnum)(*args, **kwargs)
+        curvature = make_hvp(_half_square if g is None else g)(value)[0]
+        push = make_jvp(f, f_argnum)(*args, **kwargs)
+        return lambda v: pull(curvature(push(v)[1]))
+
+    return at_point
+
+
+def _half_square(x: Tensor) -> Tensor:
+    return 0.5 * registry["sum"](x * x)
+
+
+# ----------------------------------------------------------------------------------------------- arguments by name
+
+
+def grad_named(fun: Callable, argname: str) -> Callable:
+    """The gradient with respect to the argument of that name, which is passed by position."""
+    return grad(fun, list(inspect.signature(fun).parameters).index(argname))
+
+
+def multigrad_dict(fun: Callable) -> Callable:
+    """The gradients with respect to all arguments, defaults included, as a dict by their names.
+
+    >>> multigrad_dict(lambda x, y=2.0: x * y)(3.0)
+    {'x': np.float64(2.0), 'y': np.float64(3.0)}
+    """
+    signature = inspect.signature(fun)
+
+    def gradients(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+
+        def of_all(arguments: dict[str, Any]) -> Any:
+            bound.arguments.update(arguments)
+            return fun(*bound.args, **bound.kwargs)
+
+        found = grad(of_all)(dict(bound.arguments))
+        return {name: found[name] for name in signature.parameters}
+
+    return gradients

@@ -1,0 +1,372 @@
+"""Tracing without examples: code runs on proxies, and modules, methods and functions stay calls."""
+
+import dataclasses
+import inspect
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from types import ModuleType
+from typing import Any, cast
+
+import optree
+
+from retrograd.core import Tensor
+from retrograd.core.source import user_line
+from retrograd.fx.calling_convention import STARS, Callee
+from retrograd.fx.graph import Graph
+from retrograd.fx.graph_module import GraphModule, extract, tensors_and_modules
+from retrograd.fx.node import Node, has_side_effect, is_record, map_leaves
+from retrograd.fx.proxy import Proxy, SizedProxy, refuse_bool, refuse_hidden, unpacked
+from retrograd.fx.traced_writes import tensors_written
+from retrograd.fx.wrapped_functions import wrapped_calls
+from retrograd.nn import Sequential
+from retrograd.nn.module import Module
+from retrograd.nn.parameter import Parameter
+
+
+def symbolic_trace(root: Module | Callable, concrete_args: dict[str, Any] | None = None) -> GraphModule:
+    """Run a function or module on stand-ins for its arguments, and return what it did as a `GraphModule`.
+
+    No examples are needed, and no shapes are known.  Calls of rg.nn's own modules are `call_module` nodes, which the
+    result shares with `root`; methods of tensors are `call_method`; operators and Python's functions of its module
+    operator are `call_function`.  What is done with values that do not depend on the arguments is done at once, but
+    parameters and buffers stay what the module has.  Control flow that depends on an argument is an error that names
+    the line; see `fx.trace`, which runs the code on examples.
+
+    `concrete_args` has values for arguments by name, with which the code runs.  The result still takes these
+    arguments, and checks that they are what they were: a ValueError if not.  They may be left out.  `fx.PH` in nested
+    lists, tuples and dicts there stands for a value that is not known; then the argument must be given.
+
+    >>> import retrograd as rg
+    >>> from retrograd import fx
+    >>> def f(x, double):
+    ...     return x.relu() * 2 if double else x
+    >>> module = fx.symbolic_trace(f, concrete_args={"double": True})
+    >>> module(rg.tensor([-1.0, 2.0]))
+    tensor([0., 4.])
+    >>> [node.op for node in module.graph.nodes]
+    ['placeholder', 'placeholder', 'call_function', 'call_method', 'call_function', 'output']
+    """
+    tracer = Tracer()
+    graph = tracer.trace(root, concrete_args)
+    return GraphModule(tracer.root, graph)
+
+
+class Tracer:
+    """What `symbolic_trace` does, with every decision open to change.
+
+    Subclasses override `is_leaf_module`, which modules to look into; `create_arg`, what values become; `to_bool`,
+    `iter`, what a proxy answers; `traced_func_name`, which method of a module is traced.  `trace` returns the graph,
+    and leaves in `root` what a `GraphModule` of it needs.
+
+    Functions of the modules in `autowrap_modules`, and `autowrap_functions` where the traced function's module calls
+    them by name, are one node each when they are called with proxies.  With `param_shapes_constant` the shapes of
+    parameters are numbers, not nodes.
+
+    >>> from retrograd import fx, nn
+    >>> class Fine(fx.Tracer):
+    ...     def is_leaf_module(self, m, module_qualified_name):
+    ...         return False
+    >>> [node.op for node in Fine().trace(nn.Linear(2, 2)).nodes]
+    ['placeholder', 'get_attr', 'get_attr', 'call_function', 'output']
+    """
+
+    traced_func_name = "forward"
+
+    def __init__(
+        self,
+        autowrap_modules: tuple[ModuleType, ...] = (math,),
+        autowrap_functions: tuple[Callable, ...] = (),
+        param_shapes_constant: bool = False,
+    ) -> None:
+        self.graph = Graph()
+        self.root: Module = Module()
+        self.param_shapes_constant = param_shapes_constant
+        self._autowrapped = autowrap_modules, autowrap_functions
+        self._paths: dict[int, str] = {}  # id of a module, parameter, buffer or constant -> its qualified name
+        self._constants: dict[str, Tensor] = {}
+        self._attributes: dict[str, Proxy] = {}
+        self._stack: dict[str, tuple[str, str]] = {}  # the modules that run: qualified name -> that and the class
+
+    def trace(self, root: Module | Callable, concrete_args: dict[str, Any] | None = None) -> Graph:
+        """The graph of what `root` does; `concrete_args` are values of arguments by name."""
+        module = root if isinstance(root, Module) else Module()
+        if not callable(root):
+            raise TypeError(f"symbolic_trace: expected a function or a module, got {type(root).__name__}")
+        callee = self._callee(root)
+        self.begin(module)
+        args = self._arguments(callee, dict(concrete_args or {}))
+        with _watched(module, self), wrapped_calls(callee.function, *self._autowrapped):
+            result = callee.call(args, concrete_args or {})
+        if self._is_flat(root):
+            self.graph.signature = cast(GraphModule, root).graph.signature
+        self.end(result, module)
+        return self.graph
+
+    def _is_flat(self, root: Any) -> bool:
+        """Whether the function of a graph module's graph is traced, which its signature belongs to."""
+        return self.traced_func_name == "forward" and getattr(type(root), "forward", None) is GraphModule.forward
+
+    def _callee(self, root: Module | Callable) -> Callee:
+        """The function, or the method of a module, that is traced; of a graph module the function of the graph."""
+        if not isinstance(root, Module):
+            return Callee(root)
+        if self._is_flat(root):
+            module = cast(GraphModule, root)
+            return Callee(module.flat_forward, module.flat_signature)
+        found = getattr(root, self.traced_func_name, None)
+        if not callable(found):
+            raise ValueError(f"symbolic_trace: {type(root).__name__} has no method {self.traced_func_name!r} to trace")
+        return Callee(found)
+
+    def begin(self, module: Module) -> None:
+        """Start an empty graph, whose code belongs to a module."""
+        self.graph = Graph()
+        self._paths = {id(value): name for name, value in reversed(tensors_and_modules(module))}
+        self._constants, self._attributes, self._stack = {}, {}, {}
+
+    def end(self, result: Any, module: Module) -> None:
+        """End the graph with what the code returned."""
+        self.create_node("output", "output", (self.create_arg(result),), {})
+        self.root = self.home(module, tensors_written(self.graph.signature))
+
+    def home(self, module: Module, keep: Iterable[str] = ()) -> Module:
+        """A bare module with what the graph reads and calls, and what `module` has under further names."""
+        targets = [str(n.target) for n in self.graph.nodes if n.op in ("get_attr", "call_module")]
+        home = extract(module, [*keep, *(target for target in targets if target not in self._constants)])
+        for name, tensor in self._constants.items():
+            setattr(home, name, tensor)
+        return home
+
+    def _arguments(self, callee: Callee, concrete: dict[str, Any]) -> list:
+        """Proxies and concrete values for the parameters, in their order as locals, the former with placeholders."""
+        unknown = concrete.keys() - {p.name for p in callee.parameters}
+        if unknown:
+            raise ValueError(f"symbolic_trace: concrete_args has {sorted(unknown)}, which are no arguments of the code")
+        concrete = {name: value for name, value in concrete.items() if value is not PH}
+        ordered = callee.parameters
+        proxies = [self._input(p, concrete, ordered[i + 1 :]) for i, p in enumerate(ordered)]
+        return [
+            self._specialized(p.name, proxy, concrete[p.name]) if p.name in concrete else proxy
+            for p, proxy in zip(ordered, proxies, strict=True)
+        ]
+
+    def _specialized(self, name: str, proxy: Proxy, value: Any) -> Any:
+        """The value of a concrete argument, which the graph checks, with proxies in place of PH."""
+        leaves, spec = optree.tree_flatten(value)
+        open_ones = [leaf for leaf in leaves if leaf is PH]
+        check: Any = self.create_proxy("call_function", check_concrete, (proxy, value, name), {})
+        found = iter([check[index] for index in range(len(open_ones))])
+        return optree.tree_unflatten(spec, [next(found) if leaf is PH else leaf for leaf in leaves])
+
+    def _input(self, parameter: inspect.Parameter, concrete: dict[str, Any], later: list[inspect.Parameter]) -> Proxy:
+        """The placeholder of a parameter.  A concrete one may be left out, unless others that may not come later."""
+        default, empty = parameter.default, inspect.Parameter.empty
+        if parameter.name in concrete:
+            last = all(p.default is not empty or _is_known(p.name, concrete) or p.kind in STARS for p in later)
+            default = concrete[parameter.name] if last and _is_known(parameter.name, concrete) else empty
+        name = f"{STARS.get(parameter.kind, '')}{parameter.name}"
+        return self.proxy(self.create_node("placeholder", name, () if default is empty else (default,), {}))
+
+    # -------------------------------------------------------------------------------------------- what is open
+
+    def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
+        """Whether a call of a module is one node; if not, what is in it is traced.
+
+        True of rg.nn's own modules, and of graph modules that check shapes, as `fx.trace` makes them.
+        """
+        if isinstance(m, GraphModule) and m.graph.signature is not None:
+            return True
+        return type(m).__module__.startswith("retrograd.nn") and not isinstance(m, Sequential)
+
+    def call_module(self, m: Module, forward: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """What a call of a submodule answers; `forward` is what it does itself."""
+        path = self.path_of_module(m)
+        if self.is_leaf_module(m, path):
+            return self.create_proxy("call_module", path, args, kwargs)
+        return forward(*args, **kwargs)
+
+    def path_of_module(self, mod: Module) -> str:
+        """The qualified name of a submodule; a NameError if it is none."""
+        if id(mod) not in self._paths:
+            raise NameError(f"symbolic_trace: a {type(mod).__name__} is no submodule of what is traced")
+        return self._paths[id(mod)]
+
+    def create_arg(self, a: Any) -> Any:
+        """What stands for a value in the graph: nodes for proxies and tensors, in nested containers too.
+
+        A named tuple or dataclass that has some becomes a node that makes it.
+        """
+        if is_record(a):
+            return self._made(a)
+        if isinstance(a, tuple):
+            return tuple([self.create_arg(member) for member in a])
+        if isinstance(a, list):
+            return [self.create_arg(member) for member in a]
+        if isinstance(a, dict):
+            return {key: self.create_arg(value) for key, value in a.items()}
+        return map_leaves(a, self._leaf)
+
+    def to_bool(self, obj: Proxy) -> bool:
+        """The truth of a proxy; a TraceError."""
+        refuse_bool(obj)
+
+    def iter(self, obj: Proxy) -> Iterator:
+        """The members of a proxy that is unpacked into names; a TraceError in loops."""
+        return unpacked(obj)
+
+    # --------------------------------------------------------------------------------------------------- nodes
+
+    def create_node(self, kind: str, target: Any, args: tuple, kwargs: dict[str, Any], name: str | None = None) -> Node:
+        """A new node, with notes on the user's line and the modules that run."""
+        node = self.graph.create_node(kind, target, args, kwargs, name)
+        if kind not in ("placeholder", "output"):
+            node.meta["stack_trace"] = user_line()
+        if self._stack:
+            node.meta["nn_module_stack"] = dict(self._stack)
+        return node
+
+    def create_proxy(
+        self, kind: str, target: Any, args: tuple, kwargs: dict[str, Any], name: str | None = None
+    ) -> Proxy:
+        """The proxy of a new node, whose arguments may be proxies and tensors."""
+        return self.proxy(self.create_node(kind, target, self.create_arg(args), self.create_arg(kwargs), name))
+
+    def proxy(self, node: Node) -> Proxy:
+        """The proxy of a node."""
+        return Proxy(node, self)
+
+    def _leaf(self, leaf: Any) -> Any:
+        if isinstance(leaf, Proxy):
+            if leaf.tracer is not self:
+                raise ValueError(f"{leaf!r} is of another trace")
+            return leaf.node
+        if isinstance(leaf, Tensor):
+            return self.attribute(leaf).node
+        refuse_hidden(leaf)
+        return leaf
+
+    def _made(self, record: Any) -> Any:
+        """The node that makes a named tuple or dataclass of what it holds."""
+        if isinstance(record, tuple):
+            return self.create_node("call_function", type(record), self.create_arg(tuple(record)), {})
+        fields = {f.name: getattr(record, f.name) for f in dataclasses.fields(record) if f.init}
+        return self.create_node("call_function", type(record), (), self.create_arg(fields))
+
+    def attribute(self, tensor: Tensor) -> Proxy:
+        """The proxy of a parameter, a buffer, or a tensor that the code has from elsewhere."""
+        if id(tensor) not in self._paths:
+            taken = {*self._paths.values()}
+            name = next(n for n in map("_tensor_constant{}".format, count()) if n not in taken)
+            self._paths[id(tensor)] = name
+            self._constants[name] = tensor
+        name = self._paths[id(tensor)]
+        if name not in self._attributes:
+            read = self.create_proxy("get_attr", name, (), {})
+            sized = self.param_shapes_constant and isinstance(tensor, Parameter)
+            self._attributes[name] = SizedProxy(read.node, self, tensor) if sized else read
+        return self._attributes[name]
+
+    @contextmanager
+    def entered(self, module: Module) -> Iterator[None]:
+        """Inside the block the nodes' notes name the module."""
+        path = self._paths.get(id(module), "")
+        self._stack[path] = path, type(module).__name__
+        try:
+            yield
+        finally:
+            del self._stack[path]
+
+
+@contextmanager
+def _watched(root: Module, tracer: Tracer) -> Iterator[None]:
+    """Let the tracer answer when submodules of `root` are called, and their parameters and buffers read.
+
+    Each of them is for that time of a class of its own, below the one that it has.
+    """
+    modules = list(root.modules())
+    classes = [type(module) for module in modules]
+    made: dict[type, type] = {}
+    try:
+        for module in modules:
+            if type(module) not in made:
+                made[type(module)] = _watching(type(module), tracer)
+            object.__setattr__(module, "__class__", made[type(module)])
+        yield
+    finally:
+        for module, known in zip(modules, classes, strict=True):
+            object.__setattr__(module, "__class__", known)
+
+
+def _watching(base: Any, tracer: Tracer) -> type:
+    """A class that is as `base` but asks the tracer what calls answer, and what parameters and buffers are."""
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            with tracer.entered(self):
+                return base.__call__(self, *args, **kwargs)
+
+        return tracer.call_module(self, forward, args, kwargs)
+
+    def attribute(self: Any, name: str) -> Any:
+        value = base.__getattribute__(self, name)
+        if isinstance(value, Tensor) and name in vars(self).get("_kinds", ()):
+            return tracer.attribute(value)
+        return value
+
+    own = {
+        "__call__": call,
+        "__getattribute__": attribute,
+        "__module__": base.__module__,
+        "__qualname__": base.__qualname__,
+    }
+    return type(base.__name__, (base,), own)
+
+
+class Placeholder:
+    """The type of `PH`, which stands in `concrete_args` for values that are not known.
+
+    >>> from retrograd import fx
+    >>> f = lambda d: d["a"] * d["factors"][0] + d["factors"][1]
+    >>> module = fx.symbolic_trace(f, concrete_args={"d": {"a": fx.PH, "factors": [2, fx.PH]}})
+    >>> module({"a": 5, "factors": [2, 1]})
+    11
+    """
+
+    def __repr__(self) -> str:
+        return "PH"
+
+    def __reduce__(self) -> str:
+        return "PH"
+
+    def __copy__(self) -> "Placeholder":
+        return self
+
+    def __deepcopy__(self, memo: dict) -> "Placeholder":
+        return self
+
+
+PH = Placeholder()
+
+
+def _is_known(name: str, concrete: dict[str, Any]) -> bool:
+    """Whether an argument has a value that holds nothing open."""
+    return name in concrete and not any(leaf is PH for leaf in optree.tree_leaves(concrete[name]))
+
+
+@has_side_effect
+def check_concrete(value: Any, expected: Any, name: str) -> tuple:
+    """What stands in the places of PH; a ValueError if all else is not as it was when the code was traced."""
+    leaves, spec = optree.tree_flatten(value)
+    known, structure = optree.tree_flatten(expected)
+    if spec != structure or not all(map(_is_alike, leaves, known)):
+        raise ValueError(f"{name}: traced with {expected!r}, got {value!r}; trace again for others")
+    return tuple([leaf for leaf, wanted in zip(leaves, known, strict=True) if wanted is PH])
+
+
+def _is_alike(value: Any, expected: Any) -> bool:
+    """Whether a value is the one with which the code was traced."""
+    if expected is PH or value is expected:
+        return True
+    return not isinstance(value, Tensor) and type(value) is type(expected) and bool(value == expected)

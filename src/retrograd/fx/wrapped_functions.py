@@ -1,0 +1,91 @@
+"""Functions whose calls on proxies are nodes of their own, which tracing does not look into."""
+
+import functools
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+from retrograd.fx.proxy import proxies_in
+
+AWAITED: list[tuple[dict[str, Any], str]] = []  # names that modules wrapped before they defined the function
+
+
+def wrap(fn_or_name: Any) -> Any:
+    """Let calls of a function on proxies be nodes of their own, which tracing does not look into.
+
+    As a decorator it returns the function with that ability.  A name, as in `fx.wrap("len")`, stands for a global or
+    built-in function of the calling module, whose global of that name has the ability from then on; if the module
+    defines it later, from the next trace on.  Raises TypeError for anything else, and NameError for the name of
+    something that can't be called.
+
+    >>> from retrograd import fx
+    >>> @fx.wrap
+    ... def clip(x, limit):
+    ...     return x.clip(-limit, limit) if limit else x
+    >>> print(fx.symbolic_trace(lambda x: clip(x, 1) + 1).graph)
+    graph():
+        %x : [num_users=1] = placeholder[target=x]
+        %clip : [num_users=1] = call_function[target=retrograd.fx.wrapped_functions.clip](args = (%x, 1), kwargs = {})
+        %add : [num_users=1] = call_function[target=operator.add](args = (%clip, 1), kwargs = {})
+        return add
+    """
+    if callable(fn_or_name):
+        return _wrapped(fn_or_name)
+    if not isinstance(fn_or_name, str):
+        raise TypeError(f"wrap: expected a function or the name of one, got {type(fn_or_name).__name__}")
+    frame = sys._getframe(1)
+    found = frame.f_globals.get(fn_or_name, frame.f_builtins.get(fn_or_name))
+    if found is None:
+        AWAITED.append((frame.f_globals, fn_or_name))
+    elif not callable(found):
+        raise NameError(f"wrap: {fn_or_name!r} of {frame.f_globals.get('__name__')} is no function, but {found!r}")
+    else:
+        _wrap_global(frame.f_globals, fn_or_name, found)
+    return fn_or_name
+
+
+def _wrap_global(scope: dict[str, Any], name: str, found: Callable) -> None:
+    if not hasattr(found, "__wrapped_for_fx__"):
+        own = getattr(found, "__module__", "") == scope.get("__name__")  # the name then means the new one
+        scope[name] = _wrapped(found, target=None if own else found)
+
+
+def _wrapped(function: Callable, target: Callable | None = None) -> Callable:
+    """The function, which on proxies makes a node that calls `target`: by default what is returned here."""
+
+    @functools.wraps(function)
+    def either(*args: Any, **kwargs: Any) -> Any:
+        proxies = proxies_in((args, kwargs))
+        if not proxies:
+            return function(*args, **kwargs)
+        return proxies[0].tracer.create_proxy("call_function", target or either, args, kwargs)
+
+    either.__wrapped_for_fx__ = True  # type: ignore[attr-defined]
+    return either
+
+
+@contextmanager
+def wrapped_calls(root: Callable, modules: Iterable[ModuleType], functions: Iterable[Callable]) -> Iterator[None]:
+    """Let functions of some modules, and some that `root`'s module has by name, make nodes inside the block."""
+    for scope, name in AWAITED:
+        if callable(scope.get(name)):
+            _wrap_global(scope, name, scope[name])
+    scopes: list[tuple[dict[str, Any], list | None]] = [(vars(module), None) for module in modules]
+    scopes.append((getattr(getattr(root, "__func__", root), "__globals__", {}), list(functions)))
+    replaced = [(scope, name, value) for scope, wanted in scopes for name, value in _functions_in(scope, wanted)]
+    try:
+        for scope, name, value in replaced:
+            scope[name] = _wrapped(value, target=value)
+        yield
+    finally:
+        for scope, name, value in replaced:
+            scope[name] = value
+
+
+def _functions_in(scope: dict[str, Any], wanted: list[Callable] | None) -> list[tuple[str, Callable]]:
+    """The public functions in a scope, or those that are wanted."""
+    if wanted is not None:
+        return [(name, value) for name, value in scope.items() if any(value is function for function in wanted)]
+    return [(name, value) for name, value in scope.items() if callable(value) and not name.startswith("_")]

@@ -1,0 +1,139 @@
+"""Reductions that pass over NaN."""
+
+import numpy as np
+
+from retrograd.interop.numpy_protocol import reductions, sorting
+from retrograd.interop.numpy_protocol.reductions import given
+from retrograd.interop.numpy_protocol.table import O, axes, floating, implements, only_default, tensor, values
+
+_NONE = np._NoValue
+
+
+def _known(x, where=_NONE):
+    """Where there is a number, and a mask that is given holds."""
+    there = ~O.isnan(x)
+    return there if where is _NONE else there & tensor(where)
+
+
+def _without(x, rest):
+    return O.where(O.isnan(x), rest, x) if x.dtype.kind in "fc" else x
+
+
+@implements()
+def nansum(a, axis=None, dtype=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
+    """The sum of the numbers."""
+    return reductions.sum(_without(tensor(a), 0), axis, dtype, None, keepdims, initial, where)
+
+
+@implements()
+def nanprod(a, axis=None, dtype=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
+    """The product of the numbers."""
+    return reductions.prod(_without(tensor(a), 1), axis, dtype, None, keepdims, initial, where)
+
+
+@implements()
+def nancumsum(a, axis=None, dtype=None, out=None):
+    """The sums of the numbers up to each place."""
+    return reductions.cumsum(_without(tensor(a), 0), axis, dtype)
+
+
+@implements()
+def nancumprod(a, axis=None, dtype=None, out=None):
+    """The products of the numbers up to each place."""
+    return reductions.cumprod(_without(tensor(a), 1), axis, dtype)
+
+
+@implements()
+def nanmax(a, axis=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
+    """The largest number; NaN where there is none."""
+    return _extreme(reductions.max, -np.inf, a, axis, keepdims, initial, where)
+
+
+@implements()
+def nanmin(a, axis=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
+    """The smallest number; NaN where there is none."""
+    return _extreme(reductions.min, np.inf, a, axis, keepdims, initial, where)
+
+
+def _extreme(extreme, rest, a, axis, keepdims, initial, where):
+    x = tensor(a)
+    if x.dtype.kind not in "fc":
+        return extreme(x, axis, None, keepdims, initial, where)
+    found = extreme(O.where(O.isnan(x), rest, x), axis, None, keepdims, initial, where)
+    return O.where(reductions.any_(_known(x), axis, None, keepdims), found, np.nan)
+
+
+@implements()
+def nanmean(a, axis=None, dtype=None, out=None, keepdims=_NONE, *, where=_NONE):
+    """The mean of the numbers."""
+    x = floating(a)
+    return reductions.mean(_without(x, 0), axis, dtype, None, keepdims, where=_known(x, where))
+
+
+@implements()
+def nanvar(
+    a, axis=None, dtype=None, out=None, ddof=0, keepdims=_NONE, *, where=_NONE, mean=_NONE, correction=_NONE
+):  # fmt: skip
+    """The variance of the numbers."""
+    x, rest = floating(a), {"mean": mean, "correction": correction}
+    there, lost = _known(x, where), given(correction, ddof)
+    found = reductions.var(_without(x, 0), axis, dtype, None, ddof, keepdims, where=there, **rest)
+    return O.where(reductions.sum(there, axis, keepdims=keepdims) > lost, found, np.nan)
+
+
+@implements()
+def nanstd(
+    a, axis=None, dtype=None, out=None, ddof=0, keepdims=_NONE, *, where=_NONE, mean=_NONE, correction=_NONE
+):  # fmt: skip
+    """The standard deviation of the numbers."""
+    x, rest = floating(a), {"mean": mean, "correction": correction}
+    there, lost = _known(x, where), given(correction, ddof)
+    found = reductions.std(_without(x, 0), axis, dtype, None, ddof, keepdims, where=there, **rest)
+    return O.where(reductions.sum(there, axis, keepdims=keepdims) > lost, found, np.nan)
+
+
+# ----------------------------------------------------------------------------------------------------- quantiles
+
+
+@implements()
+def nanquantile(
+    a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=_NONE, *, weights=None
+):  # fmt: skip
+    """The quantiles of the numbers."""
+    only_default("nanquantile", weights=(weights, None))
+    x = floating(a)
+    if x.dtype.kind == "c":
+        raise TypeError("np.nanquantile: expected real numbers; complex ones have no shares between them")
+    return _shares_of_numbers(x, q, axis, method, given(keepdims, False))
+
+
+def _shares_of_numbers(x, q, axis, method, keepdims):
+    """Return the quantiles of the numbers along axes; NaN where there is none."""
+    over = axes(axis, x.ndim)
+    rows = O.movedim(x, over, tuple(range(-len(over), 0)))
+    sizes = rows.shape[: x.ndim - len(over)], rows.shape[x.ndim - len(over) :]
+    flat = O.reshape(rows, tuple(int(np.prod(part, dtype=int)) for part in sizes))
+    found = [sorting.shares_of(_numbers(row), q, None, method) for row in flat]
+    shape = tuple(1 if i in over else n for i, n in enumerate(x.shape) if keepdims or i not in over)
+    made = O.stack(found, -1) if found else O.zeros((*np.shape(values(q)), 0), dtype=x.dtype)
+    return O.reshape(made, (*made.shape[:-1], *shape))
+
+
+def _numbers(row):
+    """The numbers of a row, in a row; one that has none stays."""
+    known = np.flatnonzero(~np.isnan(values(row)))
+    return row[known] if len(known) else row
+
+
+@implements()
+def nanpercentile(
+    a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=_NONE, *, weights=None
+):  # fmt: skip
+    """`nanquantile` of q / 100."""
+    return nanquantile(a, np.true_divide(values(q), 100), axis, None, False, method, keepdims, weights=weights)
+
+
+@implements()
+def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=_NONE):
+    """The median of the numbers."""
+    return _shares_of_numbers(floating(a), 0.5, axis, "linear", given(keepdims, False))

@@ -1,0 +1,180 @@
+"""Checkpoints as PyTorch writes them, without PyTorch."""
+
+import os
+import sys
+import zipfile
+from collections import OrderedDict
+from typing import Any, BinaryIO
+
+import numpy as np
+
+import retrograd.ops  # noqa: F401  (tensors get their methods)
+from retrograd.core import Tensor
+from retrograd.core.files import replacing
+from retrograd.interop.pickle_writer import Kept, Name, Writer
+from retrograd.interop.pytorch_nested import written
+
+STORAGES = {
+    "float64": "Double", "float32": "Float", "float16": "Half", "int64": "Long", "int32": "Int", "int16": "Short",
+    "int8": "Char", "uint8": "Byte", "bool": "Bool", "complex128": "ComplexDouble", "complex64": "ComplexFloat",
+}  # fmt: skip
+UNTYPED = {"uint16", "uint32", "uint64"}  # those that PyTorch has no typed storage for
+ALIGNMENT = 64
+
+
+def save_file(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
+    """Write tensors, and dicts, lists, tuples, sets, numbers and text around them, as `torch.save` writes them.
+
+    What `load_file` reads here, `torch.load(..., weights_only=True)` reads there.  Tensors that show the same memory
+    do so again when they are read; the whole memory between the first and the last element that is shown is written.
+    Graphs are not; that a tensor requires a gradient is, for PyTorch.  Scalars of NumPy's are written as Python's.
+
+    A file of that name is replaced in one step, so that at any moment it holds the old object or the new one; `f`
+    may be an open binary file as well.  Raises TypeError, before anything is written, for what is no plain data: it
+    says where that stands.
+
+    >>> import io, retrograd as rg
+    >>> from retrograd.interop.pytorch import load_file
+    >>> save_file({"epoch": 3, "weight": rg.ones(2)}, file := io.BytesIO())
+    >>> load_file(file)
+    {'epoch': 3, 'weight': tensor([1., 1.])}
+    """
+    checkpoint = _Checkpoint(obj)
+    if not isinstance(f, (str, os.PathLike)):
+        checkpoint.write(f)
+        return
+    with replacing(f) as unfinished, open(unfinished, "wb") as file:
+        checkpoint.write(file)
+
+
+class _Storage:
+    """Memory that tensors show a part of: from the first byte to the last that one of them shows."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.arrays: list[np.ndarray] = []
+
+    def bounds(self) -> tuple[int, int]:
+        """The addresses of the first byte, and of the one behind the last."""
+        both = [np.lib.array_utils.byte_bounds(array) for array in self.arrays]
+        return min(low for low, _ in both), max(high for _, high in both)
+
+    def contents(self) -> np.ndarray:
+        """The bytes."""
+        low, high = self.bounds()
+        one = min(self.arrays, key=lambda array: np.lib.array_utils.byte_bounds(array)[0])
+        first = np.lib.stride_tricks.as_strided(one, (min(one.size, 1),), (one.itemsize,))
+        return np.lib.stride_tricks.as_strided(first.view(np.uint8), (high - low,), (1,))
+
+
+class _Checkpoint:
+    """The pickled data of an object, and the storages of its tensors."""
+
+    def __init__(self, obj: Any) -> None:
+        self._storages: dict[tuple, _Storage] = {}
+        self._shown: dict[int, tuple[Tensor, np.ndarray, _Storage]] = {}
+        self._nested: dict[int, tuple[Tensor, str, tuple]] = {}  # with the calls that make them again
+        Writer(_others(self._noted)).put(obj, "the object")  # which storages there are, and how large
+        writer = Writer(_others(self._tensor))
+        writer.put(obj, "the object")
+        self._pickled = writer.data()
+
+    def write(self, file: BinaryIO) -> None:
+        """Write the archive."""
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            _add(archive, "data.pkl", self._pickled)
+            _add(archive, ".format_version", b"1")
+            _add(archive, ".storage_alignment", b"%d" % ALIGNMENT)
+            _add(archive, "byteorder", sys.byteorder.encode())
+            for storage in self._storages.values():
+                _add(archive, f"data/{storage.number}", storage.contents().data)
+            _add(archive, "version", b"3\n")
+
+    def _noted(self, writer: Writer, tensor: Tensor, where: str) -> None:
+        if self._is_nested(writer, tensor, where):
+            return
+        array = _array(tensor, where)
+        key = (id(_root(array)), array.dtype, _address(array) % array.itemsize)
+        storage = self._storages.setdefault(key, _Storage(len(self._storages)))
+        storage.arrays.append(array)
+        self._shown[id(tensor)] = (tensor, array, storage)
+        writer.keep(tensor)
+
+    def _is_nested(self, writer: Writer, tensor: Tensor, where: str) -> bool:
+        """Whether a tensor is nested; then it is written as a call that makes it of others."""
+        if id(tensor) not in self._nested:
+            made = written(tensor)
+            if made is None:
+                return False
+            self._nested[id(tensor)] = (tensor, *made)
+        _, name, arguments = self._nested[id(tensor)]
+        writer.call(name, arguments, where)
+        writer.keep(tensor)
+        return True
+
+    def _tensor(self, writer: Writer, tensor: Tensor, where: str) -> None:
+        if self._is_nested(writer, tensor, where):
+            return
+        _, array, storage = self._shown[id(tensor)]
+        name, (low, high) = array.dtype.name, storage.bounds()
+        kind = "torch.storage UntypedStorage" if name in UNTYPED else f"torch {STORAGES[name]}Storage"
+        size = high - low if name in UNTYPED else (high - low) // array.itemsize
+        kept = Kept(("storage", Name(kind), str(storage.number), "cpu", size))
+        offset = (_address(array) - low) // array.itemsize
+        steps = tuple([step // array.itemsize for step in array.strides])
+        arguments: tuple = (kept, offset, array.shape, steps, tensor.requires_grad, OrderedDict())
+        if name in UNTYPED:
+            writer.call("torch._utils _rebuild_tensor_v3", (*arguments, Name(f"torch {name}")), where)
+        else:
+            writer.call("torch._utils _rebuild_tensor_v2", arguments, where)
+        writer.keep(tensor)
+
+
+def _others(tensor: Any) -> dict:
+    """What is written for what is no plain data, but can be held."""
+    return {
+        Tensor: tensor,
+        np.dtype: _dtype,
+        np.generic: lambda writer, value, where: writer.put(value.item(), where),
+        tuple: lambda writer, value, where: writer.row(tuple(value), where),
+        dict: lambda writer, value, where: writer.pairs(value, where),
+    }
+
+
+def _check_dtype(dtype: np.dtype, where: str) -> None:
+    if dtype.name not in STORAGES and dtype.name not in UNTYPED:
+        raise TypeError(f"{where} has the dtype {dtype}, which PyTorch lacks")
+
+
+def _dtype(writer: Writer, value: np.dtype, where: str) -> None:
+    _check_dtype(value, where)
+    writer.put(Name(f"torch {value.name}"), where)
+
+
+def _array(tensor: Tensor, where: str) -> np.ndarray:
+    """The array of a tensor, in an order that the format can hold: no dimension goes backwards."""
+    array = tensor.detach().numpy()
+    _check_dtype(array.dtype, where)
+    regular = array.dtype.isnative and all(s >= 0 and s % array.itemsize == 0 for s in array.strides)
+    return array if regular else np.array(array, array.dtype.newbyteorder("="), order="C")
+
+
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def _root(array: np.ndarray) -> Any:
+    """What owns the memory that an array shows."""
+    found: Any = array
+    while isinstance(found, np.ndarray) and found.base is not None:
+        found = found.base
+    return found
+
+
+def _add(archive: zipfile.ZipFile, name: str, content: Any) -> None:
+    """An entry that begins at a multiple of the alignment, so that the file can be mapped into memory."""
+    entry = zipfile.ZipInfo(f"archive/{name}")
+    start = archive.fp.tell() + 30 + len(entry.filename) + 4  # type: ignore[union-attr]
+    padding = -start % ALIGNMENT
+    entry.extra = b"FB" + padding.to_bytes(2, "little") + b"Z" * padding
+    archive.writestr(entry, content)

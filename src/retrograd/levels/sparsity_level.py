@@ -1,0 +1,77 @@
+"""Sparsity patterns: which unknowns the elements of every tensor depend on, found while the program runs."""
+
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.backend import sparse
+from retrograd.core import Level, Op, Tensor, call
+from retrograd.core.tensor import make
+from retrograd.levels.flatten_nested import as_plain
+from retrograd.levels.unwrap import outputs, value_at
+from retrograd.ops.dependence import Labels, dependence
+
+
+class PatternLevel(Level):
+    """A tensor's tag says which unknowns its elements depend on, a boolean SciPy array; None is a constant.
+
+    Of what varies but has no derivative, a comparison or random numbers, the tag has no entries.
+    """
+
+    own_mode = False
+    keeps_grads = grads_differ = True
+
+    def __init__(self, function: Callable | None = None) -> None:
+        self.function = function
+        self.unknowns = 0
+
+    def input(self, value: Tensor) -> Tensor:
+        """The tensor whose elements are the unknowns."""
+        self.unknowns = value.numel()
+        return make(value, self, sparse.on_itself(self.unknowns))
+
+    def pattern(self, out: Tensor) -> Any:
+        """The dependence of a tensor's elements."""
+        if out.level is self and out.tag is not None:
+            return sparse.as_pattern(out.tag)
+        return sparse.on_nothing(out.numel(), self.unknowns)
+
+    def lost(self, tensor: Tensor) -> str:
+        """Whether the tensor's elements have derivatives, as errors put it."""
+        return "has a sparsity pattern" if tensor.tag is not None and tensor.tag.nnz else ""
+
+    def process(self, op: Op, args: tuple, params: dict) -> Any:
+        """The operator on the values, and what its results depend on."""
+        values = tuple([value_at(self, a) for a in args])
+        tags = tuple([a.tag if isinstance(a, Tensor) and a.level is self else None for a in args])
+        out = call(op, values, params)
+        if all(tag is None for tag in tags) and not op.definition.random:
+            return outputs(out, lambda o: make(o, self, None))
+        found = iter(self._found(op, tags, values, out, params))
+        return outputs(out, lambda o: make(o, self, next(found)))
+
+    def _found(self, op: Op, tags: tuple, values: tuple, out: Any, params: dict) -> list:
+        """The dependence of each result: on what any of the inputs depends on."""
+        outs: list[Tensor] = []
+        outputs(out, outs.append)
+        found = [sparse.on_nothing(o.numel(), self.unknowns) for o in outs]
+        varies = tuple([tag is not None for tag in tags])
+        inputs = tuple([i for i, tag in enumerate(tags) if tag is not None and tag.nnz and op.differentiable])
+        for group, links in dependence(op, inputs, varies, values, out, params) if inputs else ():
+            tag = sparse.stacked([tags[i] for i in group])
+            for k, (o, link) in enumerate(zip(outs, links, strict=True)):
+                if o.dtype.kind in "fc":
+                    more = _through(link, tag, values[group[0]], o)
+                    found[k] = found[k] + more if found[k].nnz else more
+        return found
+
+
+def _through(link: Labels | dict, tag: Any, x: Tensor, out: Tensor) -> Any:
+    """The dependence of a result's elements on the unknowns by way of one input's."""
+    if isinstance(link, dict):
+        if x.shape == out.shape and link == {d: d for d in range(x.ndim)}:
+            return tag
+        into, labels = sparse.alike(x.shape, out.shape, link)
+    else:
+        into = None if link.into is None else sparse.as_labels(as_plain(link.into)[0].value, x.numel())
+        labels = None if link.out is None else sparse.as_labels(as_plain(link.out)[0].value, out.numel())
+    return sparse.linked(tag, into, labels, out.numel())

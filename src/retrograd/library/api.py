@@ -1,0 +1,167 @@
+"""Defining and extending operators by name: what PyTorch has as functions beside the operator's methods."""
+
+import functools
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from retrograd.library.custom_ops import check_name, found
+from retrograd.library.library_scope import Library
+from retrograd.library.operator import CustomOperator
+
+_kept: dict[str, Library] = {}  # those of `define` without a library
+
+
+def _library(ns: str, lib: Library | None) -> Library:
+    if lib is None and ns not in _kept:
+        _kept[ns] = Library(ns, "FRAGMENT")
+    return lib or _kept[ns]
+
+
+def define(
+    qualname: str | Library, schema: str, alias_analysis: str = "", *, lib: Library | None = None, tags: Any = ()
+) -> Any:
+    """Define "namespace::name" with a schema that has no name, until `lib` ends, if there is one; returns the name.
+
+    `define(lib, "name(...) -> ...")`, PyTorch's older way, is a decorator for what runs the operator.
+
+    >>> import retrograd as rg
+    >>> rg.library.define("docs::shifted", "(Tensor x, *, float by=1.0) -> Tensor")
+    'shifted'
+    >>> @rg.library.impl("docs::shifted", "cpu")
+    ... def shifted(x, *, by=1.0):
+    ...     return rg.as_tensor(x.numpy() + by)
+    >>> rg.ops.docs.shifted(rg.zeros(2), by=3)
+    tensor([3., 3.])
+    """
+    if isinstance(qualname, Library):
+        return functools.partial(_implemented, qualname, qualname.define(schema, tags=tags), "")
+    check_name(qualname)
+    ns, _, name = qualname.partition("::")
+    return _library(ns, lib).define(name + schema, tags=tags)
+
+
+def _implemented(lib: Library, name: Any, key: str, func: Callable) -> Callable:
+    lib.impl(name, func, key)
+    return func
+
+
+def impl(qualname: str | Library, types: str | Sequence[str], func: Any = None, *, lib: Library | None = None) -> Any:
+    """Decorator: register a kernel for kinds of arrays, "cpu", "cuda", "nested" or "default", until `lib` ends, if
+    there is one.
+
+    `impl(lib, name, dispatch_key)`, PyTorch's older way, is a decorator too.
+    """
+    if isinstance(qualname, Library):
+        return functools.partial(_implemented, qualname, types, func or "")
+    if func is None:
+        return functools.partial(impl, qualname, types, lib=lib)
+    op = found(qualname)
+    with _noting(lib, op):
+        op.impl(types, func)
+    return func
+
+
+def _noting(lib: Library | None, op: CustomOperator) -> AbstractContextManager:
+    return nullcontext() if lib is None else lib.noting(op)
+
+
+def register_fake(
+    op: str | CustomOperator,
+    func: Callable | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+    _stacklevel: int = 1,
+    allow_override: bool = True,
+) -> Any:
+    """Decorator: the function that says the shape and dtype of the result; see `CustomOperator.impl_abstract`.
+
+    With a library, until that ends.  With `allow_override=False` a second one is a RuntimeError.
+
+    >>> import retrograd as rg
+    >>> name = rg.library.define("docs::row_sums", "(Tensor x) -> Tensor")
+    >>> @rg.library.register_fake("docs::row_sums")
+    ... def _(x):
+    ...     return rg.empty(x.shape[:-1], dtype=x.dtype)
+    """
+    if func is None:
+        return functools.partial(register_fake, op, lib=lib, allow_override=allow_override)
+    operator = found(op)
+    known = operator.parts.abstract
+    if known is not None and not allow_override:
+        raise RuntimeError(f"{operator.name}: register_fake: registered already, at {known.place}")
+    with _noting(lib, operator):
+        return operator.impl_abstract(func)
+
+
+impl_abstract = register_fake
+
+
+def register_kernel(
+    op: str | CustomOperator,
+    device_types: str | Sequence[str] | None,
+    func: Callable | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+) -> Any:
+    """Decorator: a kernel for kinds of arrays, None for all; see `CustomOperator.impl`.  With a library, until that
+    ends.
+
+    >>> import retrograd as rg
+    >>> name = rg.library.define("docs::thrice", "(Tensor x) -> Tensor")
+    >>> @rg.library.register_kernel("docs::thrice", "cpu")
+    ... def thrice(x):
+    ...     return rg.as_tensor(x.numpy() * 3)
+    >>> rg.ops.docs.thrice(rg.ones(2))
+    tensor([3., 3.])
+    """
+    if func is None:
+        return functools.partial(register_kernel, op, device_types, lib=lib)
+    operator = found(op)
+    with _noting(lib, operator):
+        return operator.register_kernel(device_types, func)
+
+
+def register_autograd(
+    op: str | CustomOperator,
+    backward: Callable,
+    /,
+    *,
+    setup_context: Callable | None = None,
+    lib: Library | None = None,
+) -> None:
+    """Register a gradient formula; see `CustomOperator.register_autograd`.  With a library, until that ends.
+
+    >>> import retrograd as rg
+    >>> @rg.library.custom_op("docs::half", mutates_args=())
+    ... def half(x: rg.Tensor) -> rg.Tensor:
+    ...     return x / 2
+    >>> rg.library.register_autograd("docs::half", lambda ctx, grad: grad / 2)
+    >>> rg.func.grad(half)(rg.tensor(1.0))
+    tensor(0.5)
+    """
+    operator = found(op)
+    with _noting(lib, operator):
+        operator.register_autograd(backward, setup_context=setup_context)
+
+
+def register_vmap(op: str | CustomOperator, func: Callable | None = None, /, *, lib: Library | None = None) -> Any:
+    """Decorator: the operator on a batch; see `CustomOperator.impl_vmap`.  With a library, until that ends.
+
+    >>> import retrograd as rg
+    >>> @rg.library.custom_op("docs::negative", mutates_args=())
+    ... def negative(x: rg.Tensor) -> rg.Tensor:
+    ...     return -x
+    >>> @rg.library.register_vmap("docs::negative")
+    ... def _(info, in_dims, x):
+    ...     return -x, in_dims[0]
+    >>> rg.func.vmap(negative)(rg.ones(2))
+    tensor([-1., -1.])
+    """
+    if func is None:
+        return functools.partial(register_vmap, op, lib=lib)
+    operator = found(op)
+    with _noting(lib, operator):
+        return operator.impl_vmap(func)

@@ -1,0 +1,303 @@
+"""Gradient formulas of users' operators: what a call keeps, what its formula returns, and the checks of both."""
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import optree
+
+from retrograd.autograd.function import FunctionCtx, fitted, save, saved_of
+from retrograd.core import Aval, GradFn, Tensor, at, current, registry
+from retrograd.core.dtype import is_differentiable
+from retrograd.core.engine import edge_of
+from retrograd.core.gradfn import node
+from retrograd.core.hooks import conjugate
+from retrograd.library import double_backward_check
+from retrograd.library.operator_outputs import Structure, flattened
+from retrograd.library.registration import Part, Parts
+from retrograd.library.schema import CustomSchema, is_list
+
+
+class Call:
+    """One call: flat inputs, params, the tensors that came out, how the result is made of them (None: it is one)."""
+
+    __slots__ = ("inputs", "outs", "params", "schema", "structure")
+
+    def __init__(self, schema: CustomSchema, inputs: tuple, params: dict, out: Any) -> None:
+        self.schema = schema
+        self.inputs = inputs
+        self.params = params
+        self.outs, self.structure = split(out)
+
+    @property
+    def result(self) -> Any:
+        """What the user gets."""
+        return self.outs[0] if self.structure is None else self.structure.rebuild(self.outs)
+
+
+def inputs_of(schema: CustomSchema, inputs: Sequence, params: dict) -> Any:
+    """The arguments of a call as a named tuple after the schema."""
+    return schema.arguments_type(*schema.values(inputs, params))
+
+
+def split(out: Any) -> tuple[list[Tensor], Structure | None]:
+    """The tensors of a flat result, and how the user's is made of them."""
+    return ([out], None) if isinstance(out, Tensor) else (list(out[:-1]), out[-1])
+
+
+# -------------------------------------------------------------------------------------------------- what is kept
+
+
+class Context(FunctionCtx):
+    """What a call hands to its gradient formula."""
+
+    _params: dict  # of the call
+    _avals: list  # per flat input its shape and dtype, None if it was no tensor
+    _structure: Structure | None
+    _pull: Part | None  # the formula of the newer face when the call was made
+    _kept: Structure | None = None  # how what impl_save_for_backward returned is made of the saved tensors
+
+
+def keep(parts: Parts, call: Call, needed: Sequence[bool]) -> Context:
+    """The ctx of a call, with what the formula will need; `needed` says of which flat inputs a gradient will be."""
+    ctx, schema = Context(), call.schema
+    ctx._params, ctx._structure, ctx._pull = call.params, call.structure, parts.pull
+    ctx._avals = [(a.shape, a.dtype) if isinstance(a, Tensor) else None for a in call.inputs]
+    ctx._outputs = [(i, out.shape, out.dtype) for i, out in enumerate(call.outs)]
+    ctx.needs_input_grad = schema.marks(needed, call.params)
+    if parts.pull is not None:
+        if parts.setup is not None:
+            _set_up(parts.setup.function, ctx, call)
+    elif parts.save is not None:
+        given = parts.save.function(inputs_of(schema, call.inputs, call.params), call.result)
+        tensors, ctx._kept = flattened(given)
+        ctx._saved = tuple(tensors)
+    return ctx
+
+
+def _set_up(setup: Callable, ctx: Context, call: Call) -> None:
+    schema = call.schema
+    values = schema.values(call.inputs, call.params)
+    if len(schema.by_position) == len(values):
+        setup(ctx, values, call.result)
+        return
+    alone = {p.name: v for p, v in zip(schema.parameters, values, strict=True) if p.keyword_only}
+    setup(ctx=ctx, inputs=values[: len(schema.by_position)], keyword_only_inputs=alone, output=call.result)
+
+
+def record(op: Any, parts: Parts, call: Call, level: Any) -> None:
+    """Make the outputs of a call those of a node, if some of them have a derivative."""
+    wanted = differentiable(op.name, parts, call)
+    if True not in wanted:
+        return
+    needed = [isinstance(a, Tensor) and a._requires_grad and a.level is level for a in call.inputs]
+    with at(None, False) if level is None else level.unrecorded():
+        ctx = keep(parts, call, needed)
+    ends = [edge_of(a) if n else _NO_EDGE for a, n in zip(call.inputs, needed, strict=True)]
+    fn = node(op, None, {"ctx": ctx}, tuple([edge for edge, _ in ends]), False)
+    for _, number in ends:
+        if number:
+            fn.numbers = tuple([n for _, n in ends])
+    ctx._node = weakref.ref(fn)
+    if len(call.outs) > 1:
+        fn.out_avals = tuple([Aval(out.shape, out.dtype) for out in call.outs])
+    for number, (out, is_wanted) in enumerate(zip(call.outs, wanted, strict=True)):
+        if is_wanted and not (ctx._fixed and any(out is f for f in ctx._fixed)):
+            out._grad_fn, out.output_nr, out._requires_grad = fn, number, True
+    if ctx._saved:
+        save(fn, ctx, tuple(call.outs))
+        ctx._saved = ()
+    if ctx._fixed or ctx._saved_for_forward:
+        ctx._fixed = ctx._saved_for_forward = ()
+    for watcher in current().watchers or ():
+        watcher.recorded(fn)
+
+
+_NO_EDGE = (None, 0)
+
+
+def differentiable(name: str, parts: Parts, call: Call) -> list[bool]:
+    """Per tensor that came out, whether it has a derivative."""
+    floating = [is_differentiable(out.dtype) for out in call.outs]
+    if parts.differentiable is None or parts.pull is not None:
+        return floating
+    result = call.result if isinstance(call.result, tuple) else (call.result,)
+    marks: list[bool] = []
+    for i, (value, marked) in enumerate(zip(result, parts.differentiable, strict=True)):
+        leaves: list = optree.tree_leaves(value)
+        others = [type(leaf).__name__ for leaf in leaves if not isinstance(leaf, Tensor)]
+        if marked and others:
+            raise RuntimeError(
+                f"{name}: output {i} is not a Tensor, but a {others[0]}; the output_differentiability of the formula "
+                f"registered at {parts.backward and parts.backward.place} says that it is differentiable"
+            )
+        marks += [marked] * (len(leaves) - len(others))
+    return [m and f for m, f in zip(marks, floating, strict=True)]
+
+
+# --------------------------------------------------------------------------------------------- what comes back
+
+
+def gradients(op: Any, parts: Parts, fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
+    """Per edge of a node the cotangent by the user's formula."""
+    ctx, state = fn.params["ctx"], current()
+    recorded = state.level is not None or state.grad_enabled
+    saved = saved_of(fn) if recorded or ctx._kept is not None else ()  # others ask the ctx
+    found = pulled(op.schema, parts, ctx, saved, cotangents, wanted)
+    if not recorded:
+        return found
+
+    def again(others: list) -> list:
+        return pulled(op.schema, parts, ctx, saved, others, wanted)
+
+    return double_backward_check.checked(op.name, again, cotangents, [*saved, *vars(ctx).values()], found)
+
+
+def pulled(
+    schema: CustomSchema, parts: Parts, ctx: Context, saved: tuple, cotangents: Sequence, wanted: Sequence[bool]
+) -> list:
+    """Per flat input of the call that a ctx was kept of the cotangent, None where it is not wanted or nothing flows."""
+    shown = [g if g is None or g.dtype.kind == "f" else conjugate(g) for g in cotangents]
+    if ctx._materializes:
+        for i, g in enumerate(shown):
+            if g is None:
+                shown[i] = registry["zeros"](ctx._outputs[i][1], dtype=ctx._outputs[i][2])
+    grads = shown if ctx._structure is None else _as_results(ctx._structure, shown)
+    pull = ctx._pull or (parts.pull if parts.setup is None else None)
+    if pull is not None:
+        place = pull.place
+        flat = _by_position(schema, ctx, pull.function(ctx, *grads), place)
+    elif ctx._kept is not None and parts.backward is not None:
+        place = parts.backward.place
+        flat = _by_name(schema, ctx, parts.backward.function(ctx, ctx._kept.rebuild(saved), *grads), place)
+    else:
+        raise missing_formula(schema.name, parts)
+    pairs = zip(flat, ctx._avals, strict=True)
+    checked = [g if _fits(g, aval) else _checked(schema, ctx, place, i, g) for i, (g, aval) in enumerate(pairs)]
+    return [g if w else None for g, w in zip(checked, wanted, strict=True)]
+
+
+def _fits(g: Any, aval: tuple | None) -> bool:
+    """Whether a gradient is none, or as nearly all are: of its input's shape and dtype."""
+    if g is None:
+        return True
+    return type(g) is Tensor and aval is not None and g.dtype is aval[1] and g.dtype.kind == "f" and g.shape == aval[0]
+
+
+def has_formula(parts: Parts) -> bool:
+    """Whether a gradient formula is registered."""
+    return parts.pull is not None or (parts.save is not None and parts.backward is not None)
+
+
+def missing_formula(name: str, parts: Parts) -> RuntimeError:
+    """The error where a gradient is asked for and there is no formula."""
+    formula = parts.pull or parts.backward
+    if formula is not None and has_formula(parts):
+        return RuntimeError(
+            f"{name}: was called before its gradient formula was registered, at {formula.place}, so nothing was kept "
+            "for it; register it first"
+        )
+    if parts.save is not None:
+        return _lonely(name, "impl_save_for_backward", parts.save, "impl_backward")
+    if parts.backward is not None:
+        return _lonely(name, "impl_backward", parts.backward, "impl_save_for_backward")
+    return RuntimeError(
+        f"{name}: no gradient formula is registered for this operator, defined at {parts.place}, and an input requires "
+        "grad; use register_autograd, or run under no_grad()"
+    )
+
+
+def _lonely(name: str, found: str, part: Part, missing: str) -> RuntimeError:
+    return RuntimeError(f"{name}: {found} is registered, at {part.place}, but {missing} is not; both are needed")
+
+
+def _as_results(structure: Structure, grads: list) -> tuple:
+    """The gradients of the outputs, one argument for each: lists of lists, None of what is no tensor."""
+    found = structure.only(grads)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def _by_position(schema: CustomSchema, ctx: Context, returned: Any, place: str) -> Sequence:
+    """Per flat input what a formula of the newer face returned: one gradient for each argument given by position."""
+    given = returned if isinstance(returned, tuple) else (returned,)
+    count = len(schema.by_position)
+    if len(given) != count and (len(given) < count or any(g is not None for g in given[count:])):
+        names = ", ".join(p.name for p in schema.by_position)
+        raise RuntimeError(
+            f"{schema.name}: the formula registered at {place} returned an incorrect number of gradients: one for each "
+            f"of {names}, so expected {count}, got {len(given)}"
+        )
+    if schema.plain:
+        return given[:count]
+    named = dict(zip([p.name for p in schema.by_position], given, strict=False))
+    empty = [p.name for p in schema.by_position if is_list(p) and named[p.name] is None]
+    return _flat(schema, ctx, named, place, empty)
+
+
+def _by_name(schema: CustomSchema, ctx: Context, returned: Any, place: str) -> Sequence:
+    """Per flat input what a formula of the older face returned, by the names of arguments."""
+    if not isinstance(returned, dict):
+        raise RuntimeError(
+            f"{schema.name}: expected the formula registered at {place} to return a dict from names of arguments to "
+            f"gradients, got {type(returned).__name__}"
+        )
+    expected = {p.name for p in schema.inputs}
+    if returned.keys() != expected:
+        wrong = [f"no key {n!r}" for n in sorted(expected - set(returned))]
+        wrong += [f"a key {n!r}" for n in sorted(map(str, set(returned) - expected))]
+        raise RuntimeError(
+            f"{schema.name}: expected the formula registered at {place} to return a dict with a key for each tensor "
+            f"argument, {sorted(expected)}; it has {', '.join(wrong)}"
+        )
+    return _flat(schema, ctx, returned, place)
+
+
+def _flat(schema: CustomSchema, ctx: Context, named: dict, place: str, empty: Sequence[str] = ()) -> list:
+    """The gradients by name as those of the flat inputs; of the lists `empty` no member has one."""
+    numbers = schema.named(range(len(ctx._avals)), ctx._params)
+    flat: list = []
+    for p in schema.parameters:
+        given = named.get(p.name)
+        if not p.is_tensor:
+            if given is not None:
+                raise RuntimeError(
+                    f"{schema.name}: the formula registered at {place} returned a gradient for {p.name!r}, which is no "
+                    f"tensor: expected None, got {type(given).__name__}"
+                )
+        elif is_list(p):
+            none = p.name in empty or numbers[p.name] is None
+            count = len(numbers[p.name] or ())
+            flat += [None] * count if given is None and none else _of_list(schema.name, place, p.name, count, given)
+        else:
+            flat.append(given)
+    return flat
+
+
+def _of_list(name: str, place: str, argument: str, count: int, given: Any) -> Sequence:
+    if not isinstance(given, (list, tuple)):
+        raise RuntimeError(
+            f"{name}: for the list {argument!r} the formula registered at {place} must return a list of gradients, got "
+            f"{type(given).__name__}"
+        )
+    if len(given) != count:
+        raise RuntimeError(
+            f"{name}: for the list {argument!r} of {count} tensors the formula registered at {place} must return as "
+            f"many gradients, got {len(given)}"
+        )
+    return given
+
+
+def _checked(schema: CustomSchema, ctx: Context, place: str, number: int, g: Any) -> Tensor:
+    """A gradient that does not fit its input as it is: converted, or refused."""
+    name, where, aval = schema.name, schema.place(number, len(ctx._avals), ctx._params), ctx._avals[number]
+    if not isinstance(g, Tensor):
+        raise RuntimeError(
+            f"{name}: the formula registered at {place} returned a {type(g).__name__} as the gradient of {where!r}: "
+            f"expected a Tensor or None"
+        )
+    if aval is None:
+        raise RuntimeError(
+            f"{name}: the formula registered at {place} returned a gradient of {where!r}, which was no tensor: "
+            f"expected None"
+        )
+    return fitted(f"{name}: the formula registered at {place}", where, g, *aval)

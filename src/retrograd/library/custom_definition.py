@@ -1,0 +1,158 @@
+"""A user's operator as what levels and the engine ask of one: kernels, shapes, tangents, batches, recording."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.autograd.function_batch import VmapInfo, examples_in_front
+from retrograd.core import Aval, Definition, NotBatchedError, Tensor, at, call, examples, registry, using
+from retrograd.levels import GradLevel, value_at
+from retrograd.levels.grad import leaf_at, pulled_back
+from retrograd.library import autograd_formula
+from retrograd.library.autograd_formula import Call, split
+from retrograd.library.derived_jvp import check_transposed, waves
+from retrograd.library.fake_context import running
+from retrograd.library.kernel_adapter import arguments, kernel
+from retrograd.library.operator_outputs import Structure, taken_apart
+from retrograd.library.registration import Parts
+from retrograd.library.schema import CustomSchema
+
+KINDS = {"numpy": "cpu", "cupy": "cuda", "ragged": "nested"}  # a kind of array by the namespace of its functions
+
+
+class CustomDefinition(Definition, public=False, method=False, looped="no batching rule is registered", told=True):
+    """Everything about one operator of a user; each is a class below this one, with its own schema and parts."""
+
+    schema: CustomSchema
+    parts: Parts
+
+    @classmethod
+    def bind(cls, namespace: Any) -> Callable:
+        """The kernel over one kind of arrays."""
+        kind = KINDS[namespace.__name__.rpartition(".")[2]]
+        found = cls.parts.kernels.get(kind) or cls.parts.kernels.get("")
+        if found is None:
+            known = ", ".join(sorted(cls.parts.kernels)) or "none"
+            raise NotImplementedError(
+                f"{cls.schema.name}: no kernel is registered for {kind} arrays (there is {known}); the operator is "
+                f"defined at {cls.parts.place}"
+            )
+        return kernel(cls.schema, found)
+
+    @classmethod
+    def shape(cls, /, *avals: Any, **params: Any) -> Any:
+        """The avals of the result, by the user's abstract function, or by a run on zeros."""
+        inputs = [_zeros(a) if isinstance(a, Aval) else a for a in avals]
+        with at(None, False):
+            if cls.parts.abstract is None:
+                tensors, _ = split(call(registry[cls.schema.name], tuple(inputs), params))
+            else:
+                args, kwargs = arguments(cls.schema, inputs, params)
+                with running(cls.schema.name):
+                    result = cls.parts.abstract.function(*args, **kwargs)
+                tensors, _ = taken_apart(cls.schema.name, result, cls.schema.results)
+        found = tuple([t.aval for t in tensors])
+        return found[0] if cls.schema.returns == "Tensor" else found
+
+    @classmethod
+    def record(cls, op: Any, args: tuple, params: dict, out: Any, level: Any) -> None:
+        """Give the outputs of a call their node."""
+        autograd_formula.record(op, cls.parts, Call(cls.schema, args, params, out), level)
+
+    # ---------------------------------------------------------------------------------------------- forward mode
+
+    @classmethod
+    def jvp(cls, op: Any, primals: tuple, tangents: tuple, out: Any, params: dict) -> Any:
+        """The tangents of the outputs: by the user's rule, or by transposing the gradient formula, which is linear."""
+        made = Call(cls.schema, primals, params, out)
+        found = cls._by_rule(made, tangents) if cls.parts.jvp is not None else cls._transposed(made, tangents)
+        return found[0] if made.structure is None else (*found, None)
+
+    @classmethod
+    def _by_rule(cls, made: Call, tangents: tuple) -> list:
+        assert cls.parts.jvp is not None
+        along = autograd_formula.inputs_of(cls.schema, tangents, made.params)
+        along = along._replace(**{p.name: None for p in cls.schema.params})
+        result = cls.parts.jvp.function(
+            autograd_formula.inputs_of(cls.schema, made.inputs, made.params), along, made.result
+        )
+        return [result] if made.structure is None else made.structure.matched(cls.schema.name, result)
+
+    @classmethod
+    def _transposed(cls, made: Call, tangents: tuple) -> list:
+        name, level = cls.schema.name, GradLevel()
+        if cls.parts.pull is None and cls.parts.backward is None:
+            raise NotImplementedError(
+                f"{name}: has no forward derivative: register one by impl_jvp, or a gradient formula to derive it from"
+            )
+        moving = [t is not None for t in tangents]
+        ctx = autograd_formula.keep(cls.parts, made, moving)
+        marks = autograd_formula.differentiable(name, cls.parts, made)
+        wanted = [m and not any(out is f for f in ctx._fixed) for out, m in zip(made.outs, marks, strict=True)]
+        seeds = [waves(out) for out, w in zip(made.outs, wanted, strict=True) if w]
+        with using("saving", None):  # hooks of saved tensors, a checkpoint's say, are for graphs that stay
+            with level:
+                leaves = [leaf_at(level, x) for x in seeds]
+                found = autograd_formula.pulled(cls.schema, cls.parts, ctx, ctx._saved, _placed(leaves, wanted), moving)
+            pairs = [(g, t) for g, t in zip(found, tangents, strict=True) if g is not None]
+            dots = pulled_back(level, [g for g, _ in pairs], [t for _, t in pairs], leaves)
+        check_transposed(name, list(zip(seeds, dots, strict=True)), [(value_at(level, g), t) for g, t in pairs])
+        return _placed(dots, wanted)
+
+    # ---------------------------------------------------------------------------------------------- batches
+
+    @classmethod
+    def batch(cls, batched: tuple[bool, ...], n: int, /, *args: Any, randomness: str = "error", **params: Any) -> Any:
+        """All examples by the user's rule, or one by one."""
+        operator = registry[cls.schema.name]
+        if cls.parts.vmap is None:
+            return _one_by_one(operator, batched, n, args, params)
+        given, kwargs = arguments(cls.schema, args, params)
+        dims = cls.schema.named([0 if b else None for b in batched], params)
+        in_dims = tuple([_dims_of(p, dims) for p in cls.schema.parameters if not p.keyword_only])
+        result = cls.parts.vmap.function(VmapInfo(n, randomness), in_dims, *given, **kwargs)
+        tensors, structure = taken_apart(
+            cls.schema.name, examples_in_front(cls.schema.name, n, result), cls.schema.results
+        )
+        return tensors[0] if cls.schema.returns == "Tensor" else (*tensors, structure)
+
+
+def _dims_of(parameter: Any, dims: dict) -> Any:
+    if not parameter.is_tensor:
+        return None
+    value = dims[parameter.name]
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _zeros(aval: Aval) -> Tensor:
+    """Zeros that take no memory."""
+    return registry["expand"](registry["zeros"]((), dtype=aval.dtype), aval.shape)
+
+
+def _placed(tensors: list, wanted: list[bool]) -> list:
+    """The tensors where they are wanted, None between."""
+    rest = iter(tensors)
+    return [next(rest) if w else None for w in wanted]
+
+
+def _one_by_one(op: Any, batched: tuple[bool, ...], n: int, args: tuple, params: dict) -> Any:
+    if n == 0:
+        return examples.none(op, batched, args, params)
+    results = [split(call(op, one, params)) for one in examples.each(batched, n, args)]
+    structure = _shared(op.name, [structure for _, structure in results])
+    joined = [examples.together(list(parts)) for parts in zip(*[tensors for tensors, _ in results], strict=True)]
+    return joined[0] if structure is None else (*joined, structure)
+
+
+def _shared(name: str, structures: list[Structure | None]) -> Structure | None:
+    """How the results of all examples are made of their tensors; what is no tensor must be the same in each."""
+    first = structures[0]
+    for i, other in enumerate(structures):
+        if first is not None and other is not None and (other.leaves, other.spec) != (first.leaves, first.spec):
+            one, two = (s.rebuild(itertools.repeat("Tensor")) for s in (first, other))
+            raise NotBatchedError(
+                f"vmap: {name} answers {one} for example 0, but {two} for example {i}: how many tensors there are, and "
+                "what is beside them, must be the same; answer what differs as tensors, or run example by example, by "
+                "vmap(..., fallback='loop')"
+            )
+    return first

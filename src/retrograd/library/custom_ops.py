@@ -1,0 +1,138 @@
+"""Defining operators: `custom_op`, and their places in the registry."""
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from retrograd import ops
+from retrograd.core import registry
+from retrograd.core.source import user_line
+from retrograd.library.mixin import check_kinds
+from retrograd.library.operator import CustomOperator
+from retrograd.library.registration import Parts
+from retrograd.library.schema import CustomSchema
+from retrograd.library.schema_inference import infer_schema
+from retrograd.library.schema_parser import read
+
+
+def custom_op(
+    name: str,
+    fn: Callable | str | None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str] | None = None,
+    device_types: str | Sequence[str] | None = None,
+    schema: str | None = None,
+    tags: Any = None,
+) -> Any:
+    """Define an operator "namespace::name": a function that levels, graphs and the engine take for one of ours.
+
+    With `mutates_args`, the names of the arguments that it writes to, the function is the kernel, for `device_types`
+    or for all kinds of arrays; formulas and rules are registered by the methods of the operator that is returned; a
+    call without a formula fails in the backward pass, and a second definition takes the place of the first.
+
+    Without, in PyTorch's older way, the function only has the signature, kernels come by `impl`, and the second
+    argument may be the schema; a call that needs a formula fails without, and nothing is replaced.
+
+    The schema is read off the annotations if it is not given.  `tags` is there for PyTorch's sake.
+
+    Raises ValueError for a name without namespace, a namespace that is ours, or a schema that can't be read or
+    inferred; RuntimeError for a second definition where nothing is replaced.
+
+    >>> import retrograd as rg
+    >>> @rg.library.custom_op("docs::cube", mutates_args=())
+    ... def cube(x: rg.Tensor) -> rg.Tensor:
+    ...     return x**3
+    >>> cube.register_autograd(
+    ...     lambda ctx, g: g * 3 * ctx.saved_tensors[0] ** 2,
+    ...     setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
+    ... )
+    >>> rg.func.hessian(cube)(rg.tensor(2.0))
+    tensor(12.)
+    """
+    if isinstance(fn, str):
+        fn, schema = None, fn
+    build = functools.partial(_of_function, name, mutates_args, device_types, schema)
+    return build if fn is None else build(fn)
+
+
+def _of_function(name: str, mutates_args: Any, device_types: Any, schema: str | None, fn: Callable) -> CustomOperator:
+    check_name(name)
+    older = mutates_args is None
+    kinds = "default" if device_types is None else device_types
+    check_kinds(name, kinds)
+    parsed = read(infer_schema(fn, mutates_args=() if older else mutates_args) if schema is None else schema)
+    _check_mutated(name, parsed, mutates_args)
+    if older:
+        _check_prototype(name, parsed, fn)
+    operator = register(renamed(name, parsed), strict=older)
+    if not older:
+        operator.impl(kinds, fn)
+    functools.update_wrapper(operator, fn, assigned=("__module__", "__qualname__"), updated=())
+    operator.__doc__ = fn.__doc__ or operator.__doc__
+    return operator
+
+
+def _check_mutated(name: str, schema: CustomSchema, mutates_args: Any) -> None:
+    if mutates_args is None or mutates_args == "unknown":
+        return
+    names = (mutates_args,) if isinstance(mutates_args, str) else tuple(mutates_args)
+    if {*names} != {*schema.mutated}:
+        raise ValueError(f"{name}: the schema marks {schema.mutated} as written to, but mutates_args is {names}")
+
+
+def _check_prototype(name: str, schema: CustomSchema, fn: Callable) -> None:
+    names = tuple(inspect.signature(fn).parameters)
+    expected = tuple([p.name for p in schema.parameters])
+    if names != expected:
+        raise ValueError(f"{name}: the schema has the arguments {expected}, but the function {names}")
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that is not `namespace::name`, or whose namespace is ours."""
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*::[A-Za-z_][\w.]*", name):
+        raise ValueError(f"library: expected a name with a namespace, such as 'mylib::scale', got {name!r}")
+    namespace = name.partition("::")[0]
+    if namespace in vars(ops):
+        raise ValueError(f"library: the namespace of {name!r} is taken: rg.ops.{namespace} is something else")
+
+
+def renamed(name: str, schema: CustomSchema) -> CustomSchema:
+    """The schema under the whole name of its operator."""
+    return CustomSchema(name, schema.parameters, schema.results, schema.mutated)
+
+
+def register(schema: CustomSchema, *, strict: bool) -> CustomOperator:
+    """A new operator in the registry; of the newer face it takes the place of one by the same name."""
+    known, place = registry.get(schema.name), user_line()
+    if known is not None and (strict or known.parts.strict):
+        raise RuntimeError(second_definition(known, place))
+    if known is not None:
+        forget(known)
+    operator = CustomOperator(schema, Parts(place, strict=strict))
+    registry[schema.name] = operator
+    if operator.functional is not operator:
+        registry[operator.functional.name] = operator.functional
+    return operator
+
+
+def second_definition(known: CustomOperator, place: str) -> str:
+    """What is wrong with defining an operator again, at that place."""
+    return f"{known.name}: defined already, at {known.parts.place}; this is a second definition, at {place}"
+
+
+def forget(operator: CustomOperator) -> None:
+    """Take an operator out of the registry, unless another has taken its place there."""
+    for name, known in ((operator.name, operator), (operator.functional.name, operator.functional)):
+        if registry.get(name) is known:
+            del registry[name]
+
+
+def found(op: str | CustomOperator) -> CustomOperator:
+    """The operator, given itself or by its name."""
+    known = registry.get(op) if isinstance(op, str) else op
+    if not isinstance(known, CustomOperator):
+        raise RuntimeError(f"library: no operator {op!r} is defined; define it first, by custom_op or define")
+    return known

@@ -1,0 +1,97 @@
+"""Calling the functions that users register, with tensors in place of arrays."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from retrograd.core import Tensor, at
+from retrograd.core.op import namespaces
+from retrograd.core.tensor import make
+from retrograd.library import sanitizer
+from retrograd.library.operator_outputs import taken_apart
+from retrograd.library.registration import Part
+from retrograd.library.schema import CustomSchema
+
+
+def arguments(schema: CustomSchema, inputs: Sequence, params: dict) -> tuple[tuple, dict[str, Any]]:
+    """A call's flat inputs and params as the user's functions take them: by position, and those that must be named."""
+    values = schema.values(inputs, params)
+    count = len(schema.by_position)
+    if count == len(values):
+        return values, {}
+    alone = zip(schema.parameters[count:], values[count:], strict=True)
+    return values[:count], {p.name: value for p, value in alone}
+
+
+def kernel(schema: CustomSchema, part: Part) -> Callable:
+    """The user's kernel as a function of arrays, flat, with how its result is made of them behind, unless it is one."""
+    simple = not schema.params and all(p.type == "Tensor" and not p.keyword_only for p in schema.inputs)
+    return (_quick if simple and schema.returns == "Tensor" else _general)(schema, part.function)
+
+
+def _quick(schema: CustomSchema, function: Callable) -> Callable:
+    def run(*arrays: Any) -> Any:
+        tensors = [make(a, None, None) for a in arrays]
+        with at(None, False):
+            result = sanitizer.invoke(schema, function, tensors, {}) if sanitizer.state.on else function(*tensors)
+        return value_of(schema, tensors, result)
+
+    return run
+
+
+def value_of(schema: CustomSchema, tensors: Sequence, result: Any) -> Any:
+    """The array of a kernel's one result, which must be a tensor with memory of its own."""
+    if not isinstance(result, Tensor):
+        taken_apart(schema.name, result, schema.results)  # which says what is wrong
+    value = result.value
+    for t in tensors:
+        if t.value is value or value.base is not None:
+            sanitizer.check_memory(schema, [*tensors], {}, result)
+            break
+    return value
+
+
+def _general(schema: CustomSchema, function: Callable) -> Callable:
+    def run(*arrays: Any, **params: Any) -> Any:
+        args, kwargs = arguments(schema, [_tensor(a) for a in arrays], params)
+        with at(None, False):
+            result = sanitizer.invoke(schema, function, list(args), kwargs)
+        tensors, structure = taken_apart(schema.name, result, schema.results)
+        values = [t.value for t in tensors]
+        if _perhaps_shared(arrays, values):
+            sanitizer.check_memory(schema, list(args), kwargs, result)
+        return values[0] if schema.returns == "Tensor" else (*values, structure)
+
+    return run
+
+
+def _tensor(a: Any) -> Any:
+    return make(a, None, None) if type(a) in namespaces else a
+
+
+def _perhaps_shared(arrays: Sequence, values: Sequence) -> bool:
+    """Whether a result may show memory of an input or of another result: where one owner has both."""
+    owners = [id(_owner(v)) for v in values]
+    return len({*owners}) < len(owners) or not {*owners}.isdisjoint([id(_owner(a)) for a in arrays])
+
+
+def _owner(array: Any) -> Any:
+    base = getattr(array, "base", None)
+    return array if base is None else base
+
+
+def copying(schema: CustomSchema, part: Part) -> Part:
+    """A function that writes to its arguments as one that writes to copies, and returns these after its result."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        given = schema.given(args, kwargs)
+        given.update({name: _copied(given[name]) for name in schema.mutated})
+        result = part.function(*[given[p.name] for p in schema.by_position], **{k: given[k] for k in kwargs})
+        return (result, *[given[name] for name in schema.mutated])
+
+    return Part(run, part.place)
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_copied(v) for v in value]
+    return value.clone() if isinstance(value, Tensor) else value

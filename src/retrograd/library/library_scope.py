@@ -1,0 +1,142 @@
+"""Scopes of registrations, that take them back at their end."""
+
+import functools
+import weakref
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+from retrograd.core import registry
+from retrograd.core.source import user_line
+from retrograd.library.custom_ops import check_name, forget, found, register, renamed, second_definition
+from retrograd.library.operator import CustomOperator
+from retrograd.library.schema_parser import read
+
+SCOPES = ("DEF", "IMPL", "FRAGMENT")
+KERNELS = {  # PyTorch's dispatch keys: the kind of array that a kernel is for
+    "CPU": "cpu",
+    "CUDA": "cuda",
+    "NestedTensorCPU": "nested",
+    "NestedTensorCUDA": "nested",
+    "CompositeExplicitAutograd": "default",
+}
+FIELDS = {  # and those of other parts
+    "Meta": "abstract",
+    "Autograd": "autograd",
+    "AutogradCPU": "autograd",
+    "AutogradCUDA": "autograd",
+    "CompositeImplicitAutograd": "composite",
+}
+_defined: dict[str, str] = {}  # the namespaces of DEF libraries, and where
+
+
+class Library:
+    """A scope of registrations in one namespace: "DEF" defines it, "FRAGMENT" adds to it, "IMPL" extends what is there.
+
+    What it has defined and registered is taken back when it goes: when a `with` block ends, by whatever way, or when
+    nobody holds it any more.  What somebody else has replaced meanwhile stays.
+
+    Raises ValueError for another kind and for a namespace that is ours, RuntimeError for a second "DEF" of a namespace.
+
+    >>> import retrograd as rg
+    >>> with rg.library.Library("docs", "FRAGMENT") as lib:
+    ...     name = lib.define("twice(Tensor x) -> Tensor")
+    ...     lib.impl(name, lambda x: x * 2, "CPU")
+    ...     rg.ops.docs.twice(rg.ones(2))
+    tensor([2., 2.])
+    >>> rg.ops.docs.twice
+    Traceback (most recent call last):
+    AttributeError: no operator 'docs::twice' is registered
+    """
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
+        if kind not in SCOPES:
+            raise ValueError(f"Library: kind must be one of {', '.join(SCOPES)}, got {kind!r}")
+        check_name(f"{ns}::x")
+        if kind == "DEF" and ns in _defined:
+            raise RuntimeError(f"Library: the namespace {ns!r} is defined already, at {_defined[ns]}; use FRAGMENT")
+        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+        self._undo: list[Callable[[], Any]] = []
+        self._end = weakref.finalize(self, _take_back, self._undo)
+        self._end.atexit = False
+        if kind == "DEF":
+            _defined[ns] = user_line()
+            self._undo.append(functools.partial(_defined.pop, ns))
+
+    def __repr__(self) -> str:
+        return f"Library({self.ns!r}, {self.kind!r})"
+
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
+        """Define an operator by its schema, which has a name without namespace; returns that name.
+
+        It is of the newer face: a call without a formula fails in the backward pass.  The last two arguments are
+        there for PyTorch's sake.
+
+        Raises ValueError for a schema that can't be read, RuntimeError for a name that is taken, with both places, and
+        in an "IMPL" library.
+        """
+        if self.kind == "IMPL":
+            raise RuntimeError("Library.define: an IMPL library defines nothing; use DEF or FRAGMENT")
+        parsed = read(schema)
+        if not parsed.name:
+            raise ValueError(
+                f"Library.define: expected a schema with a name, such as 'f(Tensor x) -> Tensor', got {schema!r}"
+            )
+        name = f"{self.ns}::{parsed.name}"
+        check_name(name)
+        known, place = registry.get(name), user_line()
+        if known is not None:
+            raise RuntimeError(second_definition(known, place))
+        self._undo.append(functools.partial(forget, register(renamed(name, parsed), strict=False)))
+        return parsed.name
+
+    def impl(
+        self, op_name: str | CustomOperator, fn: Callable, dispatch_key: str = "", *, allow_override: bool = True
+    ) -> None:
+        """Register a function for an operator by PyTorch's dispatch key.
+
+        "CPU", "CUDA" and "NestedTensorCPU" are for kernels, "CompositeExplicitAutograd" for one for all arrays,
+        "Meta" for shapes and dtypes, "Autograd" for what runs where a gradient is wanted.
+        "CompositeImplicitAutograd", which is meant without a key, is for a function of operators that takes the
+        operator's place in graphs, if it has no kernels.
+
+        Raises ValueError for another key; with `allow_override=False` RuntimeError if there is one already.
+        """
+        op = found(op_name if isinstance(op_name, CustomOperator) or "::" in op_name else f"{self.ns}::{op_name}")
+        key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
+        if key not in KERNELS and key not in FIELDS:
+            raise ValueError(f"Library.impl: unknown dispatch key {key!r}; known are {', '.join((*KERNELS, *FIELDS))}")
+        if not allow_override:
+            _check_vacant(op, key)
+        with self.noting(op):
+            if key in KERNELS:
+                op.impl(KERNELS[key], fn)
+            else:
+                op.parts.take(f"{op.name}: {key}", FIELDS[key], fn)
+
+    def noting(self, op: CustomOperator) -> AbstractContextManager:
+        """A block for registrations that the library takes back."""
+        return op.parts.noting(self._undo)
+
+    def _destroy(self) -> None:
+        """End it now."""
+        _take_back(self._undo)
+
+    def __enter__(self) -> "Library":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._destroy()
+
+
+def _take_back(undo: list[Callable[[], Any]]) -> None:
+    while undo:
+        undo.pop()()
+
+
+def _check_vacant(op: CustomOperator, key: str) -> None:
+    known = (
+        getattr(op.parts, FIELDS[key]) if key in FIELDS else op.parts.kernels.get(KERNELS[key].replace("default", ""))
+    )
+    if known is not None:
+        raise RuntimeError(f"{op.name}: Library.impl: {key} is registered already, at {known.place}")

@@ -1,0 +1,205 @@
+"""What users register for an operator: kernels, shapes, gradient formulas, and rules for the other transforms."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from retrograd.library.custom_definition import KINDS
+from retrograd.library.registration import Parts
+from retrograd.library.schema import CustomSchema
+
+
+class Registrations:
+    """The methods of an operator by which its parts are registered."""
+
+    name: str
+    schema: CustomSchema
+    parts: Parts
+
+    def _take(self, field: str, what: str, function: Callable | None) -> Any:
+        """Register a function; without one, the decorator that does."""
+        take = functools.partial(self.parts.take, f"{self.name}: {what}", field)
+        return take if function is None else take(function)
+
+    def impl(self, device_types: str | Sequence[str], func: Callable | None = None) -> Any:
+        """Decorator: the kernel for "cpu" (NumPy), "cuda" (CuPy) or "nested" arrays, some of them, or all: "default".
+
+        It gets tensors, outside any graph, and params, and returns what the schema says, new tensors all.  A second
+        kernel for the same kind takes the first one's place; in the older face it is a RuntimeError.
+
+        >>> import retrograd as rg
+        >>> @rg.library.custom_op("docs::double", "(Tensor x) -> Tensor")
+        ... def double(x): ...
+        >>> @double.impl("cpu")
+        ... def double_cpu(x):
+        ...     return rg.as_tensor(x.numpy() * 2)
+        >>> double(rg.ones(2))
+        tensor([2., 2.])
+        """
+        if func is None:
+            return functools.partial(self.impl, device_types)
+        for kind in check_kinds(self.name, device_types):
+            key = "" if kind == "default" else kind
+            self.parts.take_kernel(f"{self.name}: the kernel for {key or 'all'} arrays", key, func)
+        return func
+
+    def impl_factory(self, func: Callable | None = None, /) -> Any:
+        """Decorator: the kernel of an operator without tensor arguments."""
+        return self.impl("default", func)
+
+    def register_kernel(self, device_types: str | Sequence[str] | None, func: Callable | None = None, /) -> Any:
+        """Decorator: `impl` by its newer name; None is for all kinds of arrays."""
+        return self.impl("default" if device_types is None else device_types, func)
+
+    def impl_abstract(self, func: Callable | None = None, /) -> Any:
+        """Decorator: the function that says the shape and dtype of the result.
+
+        It gets tensors without memory, whose numbers mean nothing, and returns some like the result.  Without, the
+        kernel runs on zeros.
+
+        >>> import retrograd as rg
+        >>> @rg.library.custom_op("docs::spectrum", mutates_args=())
+        ... def spectrum(x: rg.Tensor) -> rg.Tensor:
+        ...     return rg.linalg.eigvalsh(x)
+        >>> @spectrum.impl_abstract()
+        ... def _(x):
+        ...     return rg.empty(x.shape[:-1], dtype=x.dtype)
+        >>> rg.func.vmap(spectrum)(rg.ones(0, 3, 3)).shape
+        (0, 3)
+        """
+        return self._take("abstract", "the abstract function", func)
+
+    register_fake = impl_abstract
+
+    def impl_save_for_backward(self, func: Callable | None = None, /) -> Any:
+        """Decorator: what the gradient formula needs of a call, `func(inputs, output)`.
+
+        `inputs` is a named tuple after the schema; what is returned, any nesting of tensors and other values, is what
+        `impl_backward`'s function gets.
+        """
+        self._check_new("impl_save_for_backward")
+        return self._take("save", "impl_save_for_backward", func)
+
+    def impl_backward(self, output_differentiability: Sequence[bool] | None = None) -> Callable:
+        """Decorator: the gradient formula, `func(ctx, saved, *grads)`, that returns a dict from argument to gradient.
+
+        There is a gradient in `grads` for each output, zeros where nothing flows, and a key in the dict for each tensor
+        argument; of a list of tensors a list.  `output_differentiability` has an entry for each output.
+
+        >>> import retrograd as rg
+        >>> @rg.library.custom_op("docs::total", mutates_args=())
+        ... def total(xs: list[rg.Tensor]) -> tuple[rg.Tensor, int]:
+        ...     return sum(xs, rg.zeros(())), len(xs)
+        >>> @total.impl_save_for_backward()
+        ... def save(inputs, output):
+        ...     return {"count": output[1]}
+        >>> @total.impl_backward(output_differentiability=[True, False])
+        ... def backward(ctx, saved, g, _):
+        ...     return {"xs": [g] * saved["count"]}
+        >>> x = rg.tensor(2.0, requires_grad=True)
+        >>> total([x, x])[0].backward()
+        >>> x.grad
+        tensor(2.)
+        """
+        self._check_new("impl_backward")
+        marks = self._marks(output_differentiability)
+
+        def register(func: Callable) -> Callable:
+            self.parts.take(f"{self.name}: impl_backward", "backward", func)
+            self.parts.differentiable = marks
+            return func
+
+        return register
+
+    def _marks(self, marks: Sequence[bool] | None) -> tuple[bool, ...] | None:
+        if marks is None:
+            return None
+        expected = len(self.schema.results) if isinstance(self.schema.results, tuple) else 1
+        bools = isinstance(marks, (list, tuple)) and all(isinstance(m, bool) for m in marks)
+        if not bools or len(marks) != expected:
+            raise RuntimeError(
+                f"{self.name}: impl_backward: output_differentiability must be a list of bools, one for each output, "
+                f"so {expected}; got {marks!r}"
+            )
+        return tuple(marks)
+
+    def register_autograd(self, backward: Callable, /, *, setup_context: Callable | None = None) -> None:
+        """Register the gradient formula `backward(ctx, *grads)`, that returns a gradient for each argument.
+
+        `setup_context(ctx, inputs, output)` keeps what it needs, by `ctx.save_for_backward` or as attributes;
+        arguments that must be named come as `keyword_only_inputs`, and have no gradients.  Registered again, the new
+        formula takes the old one's place, for the calls that follow.
+
+        >>> import retrograd as rg
+        >>> @rg.library.custom_op("docs::power", mutates_args=())
+        ... def power(x: rg.Tensor, n: int) -> rg.Tensor:
+        ...     return x**n
+        >>> def setup_context(ctx, inputs, output):
+        ...     x, ctx.n = inputs
+        ...     ctx.save_for_backward(x)
+        >>> def backward(ctx, grad):
+        ...     (x,) = ctx.saved_tensors
+        ...     return grad * ctx.n * x ** (ctx.n - 1), None
+        >>> power.register_autograd(backward, setup_context=setup_context)
+        >>> rg.func.grad(power)(rg.tensor(2.0), 3)
+        tensor(12.)
+        """
+        self._check_new("register_autograd")
+        if any(p.keyword_only for p in self.schema.inputs):
+            raise NotImplementedError(
+                f"{self.name}: register_autograd: tensors that must be named have no place in its formula; let them be "
+                "given by position"
+            )
+        self._take("pull", "register_autograd", backward)
+        if setup_context is None:
+            self.parts.setup = None
+        else:
+            self._take("setup", "register_autograd's setup_context", setup_context)
+
+    def _check_new(self, what: str) -> None:
+        if self.schema.mutated:
+            raise RuntimeError(
+                f"{self.name}: {what}: not for an operator that writes to its arguments; register it for the "
+                "operator's .functional, which returns their new values after the result"
+            )
+        if self.schema.results == ():
+            raise RuntimeError(f"{self.name}: {what}: not for an operator that returns nothing")
+
+    def impl_autograd(self, func: Callable | None = None, /) -> Any:
+        """Decorator: the function to call in place of the kernel where a gradient may be wanted.
+
+        It goes before formulas, gets the arguments of the call, in their graph, and may call the operator itself under
+        `no_grad`.
+        """
+        self._check_new("impl_autograd")
+        return self._take("autograd", "impl_autograd", func)
+
+    def impl_jvp(self, func: Callable | None = None, /) -> Any:
+        """Decorator: the forward derivative, `func(inputs, tangents, output)`, that returns tangents like the output.
+
+        `inputs` and `tangents` are named tuples after the schema; a tangent is None for zero.  Without, it is derived
+        from the gradient formula.
+        """
+        self._check_new("impl_jvp")
+        return self._take("jvp", "impl_jvp", func)
+
+    def impl_vmap(self, func: Callable | None = None, /) -> Any:
+        """Decorator: the operator on a batch, `func(info, in_dims, *args, **kwargs)`, that returns (output, out_dims).
+
+        As the static method vmap of a Function.  Without, the examples run one by one.
+        """
+        self._check_new("impl_vmap")
+        return self._take("vmap", "impl_vmap", func)
+
+    register_vmap = impl_vmap
+
+
+def check_kinds(name: str, device_types: str | Sequence[str]) -> tuple[str, ...]:
+    """The kinds of arrays that a user names, each a known one."""
+    kinds = (device_types,) if isinstance(device_types, str) else tuple(device_types)
+    for kind in kinds:
+        if kind not in (*KINDS.values(), "default"):
+            raise ValueError(
+                f"{name}: there are kernels for {', '.join(KINDS.values())} and default, which is all; not for {kind!r}"
+            )
+    return kinds

@@ -1,0 +1,99 @@
+"""What operators that are mapped over the components are asked first: do they act on each component by itself?"""
+
+from itertools import count as count_from
+from typing import Any
+
+from retrograd.backend import likeness
+from retrograd.backend.ragged import Ragged
+from retrograd.core import Op, Tensor, call, current, registry
+from retrograd.core.level import at
+from retrograd.core.tensor import bottom
+from retrograd.nested.buffer_layout import is_nested, layout
+from retrograd.nested.dispatch import AcrossError, NoBatchError
+from retrograd.ops.family import Stacked
+from retrograd.ops.generators import fork_rng, get_rng_state
+from retrograd.ops.view import cat, narrow
+
+
+def check_apart(op: Op, args: tuple, params: dict) -> None:
+    """Refuse what would act along the dimension of the components, for there they differ in shape."""
+    for i, a in enumerate(args):
+        if is_nested(a) and layout(a).lead in _acted_along(op, i, args, params):
+            raise AcrossError(
+                f"{op.name}: would act along dimension {layout(a).lead}, across the components of a nested tensor, "
+                f"whose sizes differ; see to_padded_tensor(), and values() for the rows of all components"
+            )
+
+
+def _acted_along(op: Op, i: int, args: tuple, params: dict) -> set[int]:
+    """The dimensions of an input that params name, None being all, and those that the operator's family says."""
+    ndim, most = args[i].ndim, max(a.ndim for a in args if isinstance(a, Tensor))
+    if op.definition.ragged:  # of all that there is
+        return set(range(ndim))
+    named = [v for k, v in params.items() if k.startswith("dim")]  # a composite says itself what None is
+    found = {d % max(most, 1) for v in named for d in (v if isinstance(v, tuple) else (v,)) if isinstance(d, int)}
+    if not op.inlined and (None in named or () in named):
+        found |= set(range(ndim))
+    if issubclass(op.definition, Stacked):
+        cores = op.definition.cores
+        found |= set(range(max(ndim - cores[min(i, len(cores) - 1)], 0), ndim))
+    return found
+
+
+def check_shapes(op: Op, args: tuple, params: dict) -> None:
+    """Refuse what the shape rule refuses: a kernel may take it."""
+    if op.rules is not None and not op.inlined and not op.definition.ragged:
+        op.definition.shape(*[a.aval if isinstance(a, Tensor) else a for a in args], **params)
+
+
+def check_batch(op: Op, one: tuple, batches: list[bool], params: dict, out: Any, lead: int) -> None:
+    """Refuse an operator that does not do with a component among several what it does with it alone.
+
+    `one` are the arguments for the component, of which some are batches of one, and `out` is the result for it.  It is
+    tried on copies of the component, the last one of which has other elements, if these are taken.
+    """
+    if op.definition.random or op.definition.impure or op.rules is None:
+        return
+    count = next(n for n in count_from(3) if all(n not in a.shape for a in one if isinstance(a, Tensor)))
+    state = str(get_rng_state())
+    with at(current().level, False), fork_rng():
+        try:
+            found = call(op, _several(one, batches, count, lead, True), params)
+        except (ValueError, TypeError, IndexError, RuntimeError):
+            found = _of_copies(op, _several(one, batches, count, lead, False), params)
+        drawn = state != str(get_rng_state())
+    pairs = zip(out, found, strict=True) if isinstance(out, tuple) else [(out, found)]
+    if not all(_repeats(whole, part, count, lead, drawn) for part, whole in pairs):
+        raise NoBatchError(f"{op.name}: acts across the components of a nested tensor, and can't be mapped over them")
+
+
+def _several(one: tuple, batches: list[bool], count: int, lead: int, turned: bool) -> tuple:
+    """The arguments for copies of a component, which may be written to."""
+    args = [a.clone() if isinstance(a, Tensor) else a for a in one]
+    for i, is_batch in enumerate(batches):
+        if is_batch:
+            last = _other(args[i]) if turned else args[i]
+            args[i] = cat([args[i]] * (count - 1) + [last], dim=lead)
+    return tuple(args)
+
+
+def _other(x: Tensor) -> Tensor:
+    """Numbers like those of a tensor, but others, if they are not all alike."""
+    turned: Tensor = registry["flip"](x, dims=tuple(range(x.ndim)))
+    return turned * 0.75 if x.dtype.kind in "fc" else turned
+
+
+def _of_copies(op: Op, args: tuple, params: dict) -> Any:
+    try:
+        return call(op, args, params)
+    except (ValueError, TypeError, IndexError) as error:
+        text = f"{op.name}: does not take the components of a nested tensor as a batch: {error}"
+        raise NoBatchError(text) from error
+
+
+def _repeats(whole: Tensor, part: Tensor, count: int, lead: int, drawn: bool) -> bool:
+    """Whether a result, but for the last of so many places along a dimension, is another again and again."""
+    if whole.shape != (*part.shape[:lead], count, *part.shape[lead + 1 :]) or whole.dtype != part.dtype:
+        return False
+    arrays = bottom(narrow(whole, lead, 0, count - 1)), bottom(part)
+    return drawn or any(isinstance(a, Ragged) for a in arrays) or likeness.repeats(*arrays)

@@ -1,0 +1,32 @@
+"""Derivatives of functions made of operators, for rules of operators that have faster kernels for the same."""
+
+from collections.abc import Callable, Sequence
+
+from retrograd.core import Tensor, registry
+from retrograd.core.tensor import make
+from retrograd.levels.dual import DualLevel
+from retrograd.levels.grad import GradLevel, leaf_at, pulled_back
+from retrograd.levels.unwrap import value_at
+
+Function = Callable[..., Sequence[Tensor]]
+
+
+def pushed(function: Function, primals: Sequence[Tensor], tangents: Sequence[Tensor | None]) -> tuple[Tensor, ...]:
+    """The tangents of what a function returns, along those of its arguments; None is zero."""
+    with DualLevel() as level:
+        outs = function(*[make(p, level, t) for p, t in zip(primals, tangents, strict=True)])
+    return tuple([_tangent(level, out) for out in outs])
+
+
+def _tangent(level: DualLevel, out: Tensor) -> Tensor:
+    if out.level is level and out.tag is not None:
+        return out.tag
+    return registry["zeros_like"](value_at(level, out))
+
+
+def pulled(function: Function, primals: Sequence[Tensor], cotangents: Sequence[Tensor]) -> list[Tensor]:
+    """The cotangents of a function's arguments, of those of what it returns."""
+    with GradLevel() as level:
+        leaves = [leaf_at(level, p) for p in primals]
+        outs = list(function(*leaves))
+    return pulled_back(level, outs, cotangents, leaves)

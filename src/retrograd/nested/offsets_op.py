@@ -1,0 +1,40 @@
+"""Where the components of a nested tensor lie, and their sizes, as tensors: by an operator, so that traces hold it."""
+
+from retrograd.backend.offsets import places_in, sizes_in_full
+from retrograd.backend.ragged import structure_of
+from retrograd.core import Aval, Definition, op
+from retrograd.core.dtype import int64
+from retrograd.nested.buffer import over
+from retrograd.nested.buffer_layout import layout_of
+from retrograd.ops.batching import spread
+
+
+def _sizes(x):
+    known = layout_of(x.shape)
+    before, after = x.shape[known.lead + 1 : known.ragged.start], x.shape[known.ragged.stop :]
+    return sizes_in_full(x.structure, before, after)
+
+
+_ABOUT = {"offsets": lambda x: places_in(x.structure), "lengths": lambda x: x.structure.lengths, "sizes": _sizes}
+
+
+@op("nested.places(Tensor x, *, str what) -> Tensor")
+class places(Definition, differentiable=False, whole=True):
+    """A copy of the "offsets" of the components, their "lengths" in rows, or their "sizes", a row each; int64."""
+
+    public = False
+
+    def impl(xp, x, *, what):
+        return _ABOUT[what](x).copy()
+
+    def shape(x, *, what):
+        known = layout_of(x.shape)
+        count, ndim = len(known.structure), x.ndim - known.lead - 1
+        return Aval({"offsets": (count + 1,), "lengths": (count,), "sizes": (count, ndim)}[what], int64)
+
+    def batch(batched, n, x, *, what):
+        return spread(places(x, what=what), n)
+
+    def samples(r):
+        for what in _ABOUT:
+            yield (over(r(5, 2), structure_of([(3, 2), (2, 2)])[0]),), {"what": what}

@@ -1,0 +1,42 @@
+"""Ragged arrays make themselves known to the core."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.backend.ragged import Ragged
+from retrograd.core import Op, Tensor, registry
+from retrograd.core.op import Compound, compounds
+from retrograd.nested import flat_values
+from retrograd.nested.buffer import packed
+from retrograd.nested.buffer_layout import is_nested
+from retrograd.nested.dispatch import take_apart
+from retrograd.nested.rules import copy
+
+
+class Nested(Compound):
+    """What takes operators on nested tensors apart."""
+
+    def call(self, op: Op, args: tuple, params: dict) -> Any:
+        """By way of operators on buffers, or on components."""
+        return take_apart(op, args, params)
+
+    def plain(self, x: Tensor) -> tuple[Tensor, Callable[[Tensor, int], Tensor]]:
+        """The plain tensor with all elements of x, and what makes one like x of others: see `levels.plain`."""
+        return flat_values.plain(x)
+
+    def numel(self, x: Tensor) -> int:
+        """The number of elements of all components, of an example of a batch."""
+        count: int = registry["nested.values"](packed(x)).numel() if is_nested(x) else math.prod(x.shape)
+        return count
+
+    def write(self, name: str, x: Tensor, src: Tensor) -> Tensor:
+        """By a write to the buffer."""
+        return copy.write(name, x, src)
+
+    def write_item(self, x: Tensor, key: Any, value: Any) -> None:
+        """By writes to the buffer, or to components."""
+        copy.write_item(x, key, value)
+
+
+compounds[Ragged] = Nested()

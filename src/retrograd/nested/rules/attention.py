@@ -1,0 +1,157 @@
+"""Attention within the components of nested tensors."""
+
+import math
+from typing import Any
+
+from retrograd.backend.ragged import Structure
+from retrograd.backend.ragged_attention import Plan
+from retrograd.backend.ragged_products import Part, Parts, paired, uniform
+from retrograd.core import Op, Tensor, call, registry
+from retrograd.nested.buffer import over, packed, values
+from retrograd.nested.buffer_layout import Layout, component_shapes, is_nested, layout
+from retrograd.nested.dispatch import composed
+from retrograd.nested.fallback_loop import one_by_one
+from retrograd.nested.rules.pointwise import beside
+from retrograd.nested.rules.ragged_attention import attend
+from retrograd.nested.rules.segment_matmul import multiply_each
+from retrograd.ops.family import broadcast_shapes
+from retrograd.ops.view import expand, flatten, movedim, reshape, unflatten, unsqueeze
+
+
+@composed("scaled_dot_product_attention")
+def attention(op: Op, args: tuple, params: dict) -> Any:
+    """One operator for all components; with dropout, the dense one on each of them."""
+    query, key, value, mask = args
+    if params["is_causal"] and mask is not None:
+        return NotImplemented  # which is refused
+    count = len(layout(next(a for a in args if is_nested(a))).structure)
+    if params["dropout_p"]:
+        own = [isinstance(a, Tensor) and not is_nested(a) and a.ndim > 2 and a.shape[0] == count for a in args]
+        return one_by_one(op, args, params, own)
+    rows = [_rows(x, count) for x in (query, key, value)]
+    if any(r is None for r in rows):
+        return NotImplemented
+    return _attended(rows, (query, key, value), mask, params)
+
+
+def _rows(x: Any, count: int) -> tuple[Structure, Tensor] | None:
+    """The rows of all components, (*before, rows, features), of queries, keys or values; None if that is not so."""
+    if not is_nested(x):
+        if not isinstance(x, Tensor) or x.ndim < 3 or x.shape[0] != count:
+            return None
+        rows = flatten(movedim(x, 0, -3), -3, -2)
+        return (uniform(count, x.shape[-2]), rows) if x.dtype.char in "fd" else None
+    x = packed(x)
+    known = layout(x)
+    fits = known.several == 1 and not known.lead and known.ragged.stop == known.ndim - 1
+    return (known.structure, values(x)) if fits and x.dtype.char in "fd" and not is_nested(values(x)) else None
+
+
+def _attended(rows: list, tensors: tuple, mask: Any, params: dict) -> Any:
+    (queries, q), (keys, k), (of_values, v) = rows
+    _check(tensors, (queries, keys, of_values))
+    if q.shape[-1] != k.shape[-1] or len({x.dtype for x in (q, k, v)}) > 1:
+        return NotImplemented  # which says what does not fit
+    masks = None if mask is None else _of_pairs(mask, queries, keys, tensors[0].ndim)
+    if masks is NotImplemented or (masks is not None and masks.dtype not in (q.dtype, bool)):
+        return NotImplemented
+    scale = params["scale"]
+    plan = Plan(queries, keys, 1 / math.sqrt(max(q.shape[-1], 1)) if scale is None else scale, params["is_causal"])
+    heads = None
+    if params["enable_gqa"] and q.ndim > 2 and k.shape[-3] != q.shape[-3]:
+        heads = q.shape[-3]
+        if k.shape[-3] == 0 or heads % k.shape[-3] or v.shape[-3] != k.shape[-3]:
+            return NotImplemented
+        q, k, v, masks = _grouped(q, k, v, masks)
+    out = _run(q, k, v, masks, plan)
+    out = out if heads is None else flatten(out, -4, -3)
+    return over(out, queries, out.ndim - 2)
+
+
+def _run(q: Tensor, k: Tensor, v: Tensor, masks: Tensor | None, plan: Plan) -> Tensor:
+    """The operator, which wants queries for all that the others have."""
+    fronts = [x.shape[:-2] for x in (q, k, v)] + ([] if masks is None else [masks.shape[:-1]])
+    front = broadcast_shapes("scaled_dot_product_attention", fronts)
+    q = q if q.shape[:-2] == front else expand(q, (*front, *q.shape[-2:]))
+    allowed, added = (masks, []) if masks is None or masks.dtype == bool else (None, [masks])
+    out: Tensor = call(attend, (allowed, q, k, v, *added), {"plan": plan})[0]
+    return out
+
+
+def _grouped(q: Tensor, k: Tensor, v: Tensor, masks: Tensor | None) -> tuple:
+    """The heads of queries that look at the same keys in a dimension of their own."""
+    groups = k.shape[-3]
+    if masks is not None and masks.ndim > 1:
+        masks = unsqueeze(masks, -2) if masks.shape[-2] == 1 else unflatten(masks, -2, (groups, -1))
+    return unflatten(q, -3, (groups, -1)), unsqueeze(k, -3), unsqueeze(v, -3), masks
+
+
+def _check(tensors: tuple, structures: tuple) -> None:
+    """A ValueError names the first component whose keys and values differ in number."""
+    counts = {len(s) for s in structures}
+    if len(counts) > 1:
+        raise ValueError(
+            f"scaled_dot_product_attention: the nested tensors have {', '.join(map(str, sorted(counts)))} components"
+        )
+    keys, of_values = (s.lengths.tolist() for s in structures[1:])
+    for i in range(len(keys)) if keys != of_values else ():
+        if keys[i] != of_values[i]:
+            shapes = [component_shapes(x)[i] if is_nested(x) else x.shape[1:] for x in tensors[1:]]
+            raise ValueError(
+                f"scaled_dot_product_attention: component {i} has keys of shape {shapes[0]} and values of shape "
+                f"{shapes[1]}, which differ in number"
+            )
+
+
+# ---------------------------------------------------------------------------------------------------- masks
+
+
+def _of_pairs(mask: Tensor, queries: Structure, keys: Structure, ndim: int) -> Any:
+    """A mask as the buffer of a nested tensor of matrices with a row for each query and a column for each key."""
+    pairs = paired(queries, keys)
+    if not is_nested(mask):
+        known = Layout(pairs, ndim - 3, 0, ndim)
+        found = beside(mask, known)
+        return found if found is NotImplemented else expand(found, (*found.shape[:-1], pairs.rows))
+    mask = packed(mask)
+    known, rows = layout(mask), values(mask)
+    behind = known.ndim - known.ragged.stop
+    if known.lead or is_nested(rows):
+        return NotImplemented
+    if (known.several, behind) == (2, 0):
+        return rows if known.structure == pairs else _misfit(mask, pairs)
+    if known.several == 1 and behind < 2 and rows.ndim > 1:
+        return _spread(rows, known.structure, behind, queries, keys)
+    return NotImplemented
+
+
+def _misfit(mask: Tensor, pairs: Structure) -> Any:
+    shapes, sizes = component_shapes(mask), pairs.sizes.tolist()
+    if len(shapes) != len(sizes):
+        raise ValueError(f"scaled_dot_product_attention: attn_mask has {len(shapes)} components, query {len(sizes)}")
+    for i, (shape, size) in enumerate(zip(shapes, sizes, strict=True)):
+        if list(shape[-2:]) != size and any(a not in (1, b) for a, b in zip(shape[-2:], size, strict=True)):
+            raise ValueError(
+                f"scaled_dot_product_attention: component {i} of attn_mask has shape {shape}, but there are {size[0]} "
+                f"queries and {size[1]} keys"
+            )
+    return NotImplemented
+
+
+def _spread(rows: Tensor, structure: Structure, behind: int, queries: Structure, keys: Structure) -> Any:
+    """A mask with one ragged dimension, that of the queries or of the keys."""
+    own = queries if behind else keys
+    width = rows.shape[-1] if behind else rows.shape[-2]
+    if structure != own:
+        return NotImplemented
+    if behind and (keys.lengths == width).all():
+        return flatten(rows, -2, -1)
+    if width != 1:
+        return NotImplemented
+    dtype = rows.dtype if rows.dtype != bool else "float32"
+    ones = registry["ones"]((keys.rows, 1) if behind else (queries.rows, 1), dtype=dtype)
+    each = registry["to"](rows, dtype)
+    left, right = (each, reshape(ones, (1, -1))) if behind else (ones, each)
+    parts = Parts(Part("rows", queries), Part("columns", keys), Part("both", paired(queries, keys)))
+    out: Tensor = multiply_each(left, right, parts=parts)
+    return out if rows.dtype != bool else registry["to"](out, bool)

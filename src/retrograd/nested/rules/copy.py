@@ -1,0 +1,109 @@
+"""Writing to nested tensors in place: into their buffers."""
+
+import math
+from typing import Any
+
+from retrograd.core import Tensor, registry
+from retrograd.nested.buffer import like, packed, values
+from retrograd.nested.buffer_layout import Layout, is_nested, layout
+from retrograd.nested.linked_views import is_view_of
+from retrograd.nested.rules.pointwise import beside, check_alike
+from retrograd.ops.create import as_tensor
+from retrograd.ops.data import operand
+from retrograd.ops.family import broadcast_shapes
+from retrograd.ops.index import T, indexed, static_index
+from retrograd.ops.mutate import (
+    check_write,
+    in_front_of,
+    index_put,
+    is_mask,
+    set_item,
+    without_leading_ones,
+    write_into,
+)
+from retrograd.ops.pointwise import where
+from retrograd.ops.view import reshape
+
+ITEM = "x[...] = value"
+
+
+def write(name: str, x: Tensor, src: Any) -> Tensor:
+    """Write a tensor, which broadcasts to the components of x, into its memory, for the function of that name."""
+    if not is_nested(x):
+        raise RuntimeError(f"{name}: an example of a batch that is nested can't be written to; clone it")
+    known = layout(x)
+    buffer, rows = values(x), beside(src, known._replace(structure=known.structure.packed))
+    if rows is NotImplemented:
+        refuse(name, x, src)
+    if known.holes:
+        _between_holes(name, x, buffer, rows, known)
+    else:
+        write_into(name, buffer, rows)
+    return x
+
+
+def refuse(name: str, x: Tensor, src: Any) -> None:
+    """Say why a value does not fit."""
+    check_alike(name, x, src)
+    raise RuntimeError(f"{name}: a value of shape {src.shape} does not fit into a nested tensor of shape {x.shape}")
+
+
+def _between_holes(name: str, x: Tensor, buffer: Tensor, rows: Any, known: Layout) -> None:
+    """Write rows to where the components lie in a buffer that has more; one node is recorded for all of them."""
+    shape = (*buffer.shape[: known.row], known.structure.rows, *x.shape[known.ragged.stop :])
+    if broadcast_shapes(name, [shape, rows.shape]) != shape:
+        refuse(name, x, rows)
+    set_item(buffer, (*(slice(None),) * known.row, as_tensor(known.structure.places())), rows)
+
+
+# ----------------------------------------------------------------------------------------------- x[...] = value
+
+
+def write_item(x: Tensor, key: Any, value: Any) -> None:
+    """x[key] = value: into the view that x[key] is, or else into the places of its elements."""
+    if not is_nested(x):
+        raise RuntimeError(f"{ITEM}: an example of a batch that is nested can't be written to; clone it")
+    value = operand(ITEM, value, x.dtype)
+    if is_mask(key) and not value.ndim:
+        write(ITEM, x, where(in_front_of(key, x), value, x))  # which elements are chosen need not be known
+        return
+    spec, ids = static_index(x, key if isinstance(key, tuple) else (key,))
+    window = None if ids else indexed(x, ids, spec)
+    if window is not None and is_view_of(window, x):
+        _check_kind(window, value)
+        write_into(ITEM, window, without_leading_ones(value, window.ndim))
+        return
+    check_write(ITEM, x, value)
+    _into_places(x, indexed(_numbered(x), ids, spec), value)
+
+
+def _check_kind(window: Tensor, value: Tensor) -> None:
+    """A nested tensor does not fit into a plain one."""
+    if is_nested(value) and not is_nested(window):
+        raise RuntimeError(f"{ITEM}: a nested tensor of shape {value.shape} does not fit into shape {window.shape}")
+
+
+def _numbered(x: Tensor) -> Tensor:
+    """A tensor of the places of the elements in the innermost buffer, in the structure of x."""
+    if is_nested(x):
+        return like(layout(x), _numbered(values(x)))
+    return reshape(registry["arange"](0, math.prod(x.shape), 1), x.shape)
+
+
+def _into_places(x: Tensor, places: Tensor, value: Tensor) -> None:
+    """Write a value, which broadcasts to the shape of the places, into the places of the innermost buffer."""
+    while is_nested(places):
+        places = packed(places)
+        rows = beside(value, layout(places))
+        if rows is NotImplemented:
+            refuse(ITEM, places, value)
+        places, value = values(places), rows
+    _check_kind(places, value)
+    buffer = x
+    while is_nested(buffer):
+        buffer = values(buffer)
+    flat = reshape(buffer, (-1,))
+    if is_view_of(flat, x):
+        set_item(flat, places, value)
+    else:
+        write_into(ITEM, buffer, reshape(index_put(flat, value, [places], spec=(T,)), buffer.shape))

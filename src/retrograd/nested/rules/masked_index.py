@@ -1,0 +1,317 @@
+"""Choosing elements of nested tensors: by masks, by tensors of places that are nested themselves, by their values."""
+
+from typing import Any
+
+from retrograd.backend import rearrange, slicing
+from retrograd.core import Op, Tensor, call, registry
+from retrograd.core.dtype import bool_
+from retrograd.nested.buffer import like, over, packed, values
+from retrograd.nested.buffer_layout import Layout, component_shapes, is_nested, layout
+from retrograd.nested.dispatch import composed, final
+from retrograd.nested.fallback_loop import one_by_one, tell
+from retrograd.nested.ragged_dims import as_components
+from retrograd.nested.rules.index import indexed, narrowed, rows_at
+from retrograd.nested.rules.pointwise import beside, check_alike, leading
+from retrograd.nested.rules.segment_scan import for_rows
+from retrograd.nested.rules.view import over_same
+from retrograd.ops.create import as_tensor
+from retrograd.ops.family import canonical_dim, numel
+from retrograd.ops.index import T
+from retrograd.ops.layout import jagged, strided
+from retrograd.ops.layout import layout as Storage
+from retrograd.ops.masked import check_mask
+from retrograd.ops.methods import concrete
+from retrograd.ops.pointwise import ge, le, where
+from retrograd.ops.view import broadcast_tensors, reshape
+
+
+@composed("getitem")
+@final
+def _getitem(op: Op, args: tuple, params: dict) -> Any:
+    """Nested tensors of places in a plain one, a nested mask, or plain tensors of places."""
+    (x, *ids), spec = args, params["spec"]
+    if not any(map(is_nested, ids)):
+        return indexed(x, ids, spec)
+    if ids[0].dtype != bool_:
+        return NotImplemented if is_nested(x) else _looked_up(op, x, ids, spec)
+    if len(ids) > 1 or spec[0] is not T:
+        raise IndexError("index: a nested mask stands first in a key, without index tensors behind it")
+    out = masked(x, ids[0])
+    return registry["slice"](out, spec=(slice(None), slice(None), *spec[1:])) if spec[1:] else out
+
+
+# ---------------------------------------------------------------------------------------------------- masks
+
+
+def masked(x: Tensor, mask: Tensor) -> Any:
+    """x[mask]: of each component the rows, or the elements, where a mask of as many of its first dimensions is true."""
+    _check_mask(x, mask)
+    x, mask = packed(x), packed(mask)
+    known, rows, flags = layout(x), values(x), values(mask)
+    if known.lead:
+        return NotImplemented
+    if is_nested(flags):
+        return NotImplemented if known.axis or known.several != 1 else like(known, masked(rows, flags))
+    places = registry["nonzero"](reshape(flags, (-1,)), as_tuple=True)[0]
+    behind = numel(flags.shape[known.row + 1 :])
+    structure, order = slicing.by_component(known.structure, concrete(places), behind, not known.axis)
+    places = places if order is None else registry["index_select"](places, 0, as_tensor(order))
+    rows = reshape(rows, (flags.numel(), *rows.shape[flags.ndim :])) if flags.ndim > 1 else rows
+    return over(registry["index_select"](rows, 0, places), structure)
+
+
+def _check_mask(x: Tensor, mask: Tensor) -> None:
+    """Refuse a mask that has other sizes than x; an IndexError names the first component that differs."""
+    if not is_nested(x):
+        raise IndexError(f"index: a nested mask does not fit a dense tensor of shape {x.shape}")
+    pairs = list(zip(component_shapes(x), component_shapes(mask), strict=False))
+    for i, (mine, its) in enumerate(pairs):
+        if mine[: len(its)] != its:
+            raise IndexError(f"index: a mask of shape {its} does not fit component {i} of shape {mine}")
+    if x.shape[: mask.ndim] != mask.shape or layout(x).axis != layout(mask).axis:
+        raise IndexError(f"index: a nested mask of shape {mask.shape} does not fit a nested tensor of shape {x.shape}")
+
+
+@composed("masked_select")
+@final
+def _masked_select(op: Op, args: tuple, params: dict) -> Any:
+    """Of each component the elements where the mask is true, as a nested tensor."""
+    check_mask("masked_select", args[1])
+    known = leading(args)
+    rows = [beside(a, known) for a in args]
+    if any(r is NotImplemented for r in rows):
+        check_alike("masked_select", *sorted(args, key=is_nested, reverse=True))
+        return NotImplemented
+    x, mask = (like(known, r) for r in broadcast_tensors(*rows))
+    return masked(x, mask)
+
+
+def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
+    """The elements where a mask is true, as a nested tensor (components, j); the two broadcast.
+
+    Of dense tensors the components are the rows along the last dimension, as in PyTorch, whatever dimensions there are
+    in front; of nested ones they stay what they are.  TypeError for a mask of numbers.
+
+    >>> import retrograd as rg
+    >>> rg.nested.masked_select(rg.arange(4).reshape(2, 2), rg.tensor([[True, True], [False, True]]))
+    nested_tensor([
+      tensor([0, 1]),
+      tensor([3])
+    ])
+    """
+    check_mask("masked_select", mask)
+    if is_nested(tensor) or is_nested(mask):
+        out: Tensor = registry["masked_select"](tensor, mask)
+        return out
+    tensor, mask = broadcast_tensors(as_tensor(tensor), mask)
+    if not tensor.ndim:
+        raise ValueError("masked_select: a tensor without dimensions has no rows")
+    places = registry["nonzero"](reshape(mask, (-1,)), as_tuple=True)[0]
+    whole = rearrange.same_size(numel(tensor.shape[:-1]), (1,))
+    structure, _ = slicing.by_component(whole, concrete(places), tensor.shape[-1], True)
+    return over(registry["index_select"](reshape(tensor, (-1,)), 0, places), structure)
+
+
+@composed("nonzero_indices")
+def _nonzero(op: Op, args: tuple, params: dict) -> Any:
+    """A row for each element, the number of the component first, as if the components were stacked."""
+    (x,) = args
+    return NotImplemented if layout(x).lead else as_tensor(slicing.nonzero(concrete(x)))
+
+
+# -------------------------------------------------------------------------------------------- tables, classes
+
+
+def _looked_up(op: Op, x: Tensor, ids: list, spec: tuple) -> Any:
+    """The elements of a plain tensor at nested places: a nested tensor in the structure of these."""
+    known = leading(tuple(ids))
+    rows = [beside(i, known) for i in ids]
+    if any(r is NotImplemented for r in rows):
+        for i in [i for i in ids if is_nested(i)][1:]:
+            check_alike("index", next(filter(is_nested, ids)), i)
+        return NotImplemented
+    first = _lands(spec, x.ndim)
+    return over(call(op, (x, *rows), {"spec": spec}), known.structure, known.axis, known.lead + first)
+
+
+def _lands(spec: tuple, ndim: int) -> int:
+    """At which dimension of x[spec] the places come to lie."""
+    places = [n for n, k in enumerate(spec) if k is T or isinstance(k, int)]
+    if places != list(range(places[0], places[-1] + 1)):
+        return 0
+    whole = ndim - sum(k is not None and k is not Ellipsis for k in spec)
+    return sum(whole if k is Ellipsis else 1 for k in spec[: places[0]])
+
+
+@composed("embedding", "one_hot", "searchsorted", "bucketize")
+def _of_each(op: Op, args: tuple, params: dict) -> Any:
+    """What a table or a sequence, which is plain, has for each element."""
+    nested = [i for i, a in enumerate(args) if is_nested(a)]
+    if len(nested) > 1 or nested[0] != _VALUES[op.name] or (op.name == "searchsorted" and args[0].ndim != 1):
+        return NotImplemented
+    x = packed(args[nested[0]])
+    out = call(op, tuple([values(x) if is_nested(a) else a for a in args]), params)
+    return like(layout(x), out) if layout(x).several or out.ndim == x.ndim else out
+
+
+_VALUES = {"embedding": 0, "one_hot": 0, "searchsorted": 1, "bucketize": 0}  # which operand has the elements
+
+
+# ------------------------------------------------------------------------------------- places along dimensions
+
+
+@composed("gather", "take_along_dim")
+def _gather(op: Op, args: tuple, params: dict) -> Any:
+    """Along a dense dimension that of the buffers; along ragged ones the rows at the places."""
+    if params["dim"] is None:
+        return NotImplemented
+    if not is_nested(args[0]) and canonical_dim(op.name, params["dim"], args[0].ndim) == 0:
+        tell(op.name)  # the components of the index share the tensor, along whose first dimension their places are
+        return one_by_one(op, args, params, [False, False])
+    if op.name == "take_along_dim" and is_nested(args[0]) and not is_nested(args[1]):
+        known = leading(args[:1])
+        dim, rows = known.in_buffer(canonical_dim(op.name, params["dim"], known.ndim)), beside(args[1], known)
+        if dim is not None and rows is not NotImplemented and rows.ndim == known.ndim - known.several:
+            return like(known, call(op, (values(packed(args[0])), rows), {"dim": dim}))
+    return _together(op, args, params)
+
+
+@composed("scatter", "scatter_add", "scatter_reduce")
+def _scatter(op: Op, args: tuple, params: dict) -> Any:
+    """Into the buffer: along ragged dimensions into the rows at the places."""
+    return _together(op, args, params)
+
+
+def _together(op: Op, args: tuple, params: dict) -> Any:
+    """What an operator on x, an index, and perhaps a source does along a dimension, done to their buffers.
+
+    Plain ones among them have components of one size; where the result is in the shape of such a one it is plain again.
+    """
+    x, _index = args[:2]
+    d = canonical_dim(op.name, params["dim"], x.ndim)
+    known = layout(next(filter(is_nested, args)))
+    if known.lead or d == 0 or not known.several:
+        return NotImplemented
+    nested = [_in_components(a, known) if hasattr(a, "ndim") and a.ndim else a for a in args]
+    if any(n is NotImplemented for n in nested):
+        return NotImplemented
+    inner = [packed(n) if is_nested(n) else n for n in nested]
+    rows = _rows_along(inner, d, op.name == "take_along_dim")
+    if rows is NotImplemented:
+        return NotImplemented
+    shaped = 1 if op.name in ("gather", "take_along_dim") else 0
+    dim = layout(inner[0]).in_buffer(d)
+    dim = layout(inner[0]).row if dim is None else dim
+    out = like(layout(inner[shaped]), call(op, tuple(rows), {**params, "dim": dim}))
+    return out if is_nested(args[shaped]) else registry["to_padded_tensor"](out, 0)  # of one size: nothing is padded
+
+
+def _in_components(a: Tensor, known: Layout) -> Any:
+    """A plain tensor as one of components, whose ragged dimensions are where those of a nested one are."""
+    if is_nested(a):
+        its = layout(a)
+        return a if its[1:] == known[1:] and its.several == known.several else NotImplemented
+    if a.ndim != known.ndim or a.shape[0] != len(known.structure):
+        return NotImplemented
+    return as_components(a, 0, known.ragged.start, known.ragged.stop)
+
+
+def _rows_along(nested: list, d: int, wrap: bool) -> Any:
+    """The buffers; of an index along a ragged dimension that of the rows which it names.  `wrap`: -1 is the last."""
+    x, index, *src = nested
+    known, its = layout(x), layout(index)
+    if any(is_nested(s) and layout(s).structure != its.structure for s in src):
+        return NotImplemented
+    rest = [values(s) if is_nested(s) else s for s in src]
+    if d not in known.ragged:
+        return [values(x), values(index), *rest] if known.structure == its.structure else NotImplemented
+    if is_nested(values(x)):
+        return NotImplemented
+    return [values(x), _rows_named(x, index, d - known.ragged.start, wrap), *rest]
+
+
+def _rows_named(x: Tensor, index: Tensor, column: int, wrap: bool) -> Tensor:
+    """The rows of x that are at the places along one ragged dimension, and in the others where the index is."""
+    its, rows = layout(index), values(index)
+
+    numbers = [*slicing.coordinates(its.structure), its.structure.components()]
+    *places, component = [for_rows(as_tensor(n), rows, its.row) for n in numbers]
+    places[column] = rows
+    return rows_at(component, *places, structure=layout(x).structure, wrap=wrap)
+
+
+@composed("index_add", "index_copy", "index_fill", "index_reduce")
+def _slices(op: Op, args: tuple, params: dict) -> Any:
+    """Slices along a dense dimension are slices of the buffer."""
+    x, index, *src = args
+    if not is_nested(x) or is_nested(index):
+        return NotImplemented
+    known = leading((x,))
+    dim = known.in_buffer(canonical_dim(op.name, params["dim"], x.ndim))
+    rows = [beside(s, known) for s in src]
+    if dim is None or any(r is NotImplemented for r in rows):
+        return NotImplemented
+    return like(known, call(op, (values(packed(x)), index, *rows), {**params, "dim": dim}))
+
+
+# ---------------------------------------------------------------------------------------------- triangles, parts
+
+
+@composed("tril", "triu")
+def _triangle(op: Op, args: tuple, params: dict) -> Any:
+    """The elements on one side of a diagonal, by the places of rows along the ragged dimensions."""
+    x = packed(args[0])
+    known = layout(x)
+    last, before = x.ndim - 1, x.ndim - 2
+    if before <= known.lead or is_nested(values(x)):
+        return NotImplemented
+    if known.in_buffer(before) is not None and known.in_buffer(last) is not None and known.axis == 0:
+        return over_same(op, x, params)
+    places = [_coordinate(x, known, d) for d in (before, last)]
+    side = ge if op.name == "tril" else le
+    return like(known, where(side(places[0] + params["diagonal"], places[1]), values(x), 0))
+
+
+def _coordinate(x: Tensor, known: Layout, dim: int) -> Tensor:
+    """Of each element of the buffer, with which it broadcasts, its place along a dimension."""
+    rows, at = values(x), known.in_buffer(dim)
+    if at is None:
+        at, numbers = known.row, as_tensor(slicing.coordinates(known.structure)[dim - known.ragged.start])
+    else:
+        numbers = registry["arange"](0, rows.shape[at], 1)
+    out: Tensor = for_rows(numbers, rows, at)
+    return out
+
+
+def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Storage = strided) -> Tensor:
+    """The nested tensor of parts of a tensor's slices, each its own: `length` places from `start` on along `dim`.
+
+    tensor: a dense one, whose slices along the first dimension are the components, or a nested one, with `dim` ragged.
+    start, length: integers, or tensors of one for each component.  A view; gradients go back to where the parts were.
+    layout: `rg.strided` or `rg.jagged`, which differ in nothing here.
+
+    Raises IndexError naming the first component that is too short, TypeError for what is no integer.
+
+    >>> import retrograd as rg
+    >>> rg.nested.narrow(rg.arange(6).reshape(2, 3), 1, rg.tensor([0, 1]), rg.tensor([1, 2]))
+    nested_tensor([
+      tensor([0]),
+      tensor([4, 5])
+    ])
+    """
+    if layout not in (strided, jagged):
+        raise TypeError(f"narrow: layout must be rg.strided or rg.jagged, got {layout!r}")
+    x = as_tensor(tensor)
+    d = canonical_dim("narrow", dim, x.ndim)
+    x = x if is_nested(x) or not d else as_components(x, 0, d, d + 1)
+    known = _layout_of(x)
+    if known is None or d not in known.ragged:
+        raise RuntimeError(
+            f"narrow: dimension {d} of a tensor of shape {x.shape} is not one that components are parts of"
+        )
+    start, length = (concrete(n) if isinstance(n, Tensor) else n for n in (start, length))
+    return narrowed("narrow", x, d, start, length)
+
+
+def _layout_of(x: Tensor) -> Layout | None:
+    return layout(x) if is_nested(x) else None

@@ -1,0 +1,67 @@
+"""What layers of networks are made of: rows of a table by number, losses of classes, dropout, bags of rows."""
+
+from typing import Any
+
+from retrograd.core import Op, call
+from retrograd.nested.buffer import like, packed, values
+from retrograd.nested.buffer_layout import is_nested, layout
+from retrograd.nested.dispatch import composed
+from retrograd.ops.create import as_tensor
+
+
+@composed("lookup")
+def rows_of_a_table(op: Op, args: tuple, params: dict) -> Any:
+    """Each number finds its row, wherever it stands."""
+    weight, ids = args
+    if is_nested(weight):
+        return NotImplemented
+    ids = packed(ids)
+    return like(layout(ids), call(op, (weight, values(ids)), params))
+
+
+@composed("sum_rows")
+def sums_of_rows(op: Op, args: tuple, params: dict) -> Any:
+    """The rows of all components that have one number."""
+    src, ids = args
+    if not is_nested(src) or not is_nested(ids):
+        return NotImplemented
+    src, ids = packed(src), packed(ids)
+    return call(op, (values(src), values(ids)), params) if _alike(src, ids) else NotImplemented
+
+
+@composed("dropout", "alpha_dropout")
+def by_chance(op: Op, args: tuple, params: dict) -> Any:
+    """Each element has its own chance."""
+    x = packed(args[0])
+    return like(layout(x), call(op, (values(x),), params))
+
+
+@composed("class_loss", "pick_class")
+def of_classes(op: Op, args: tuple, params: dict) -> Any:
+    """Each row of numbers, the classes last, meets its class: of the buffers, if rows and classes lie alike."""
+    if not all(map(is_nested, args)):
+        return NotImplemented
+    x, target = map(packed, args)
+    if layout(x).ragged.stop == x.ndim or not _alike(x, target):
+        return NotImplemented
+    return like(layout(target), call(op, (values(x), values(target)), params))
+
+
+@composed("embedding_bag")
+def bags(op: Op, args: tuple, params: dict) -> Any:
+    """Each component is a bag of row numbers, as those between two offsets are in a plain tensor of them."""
+    ids, weight, offsets, factors = args
+    if not is_nested(ids) or is_nested(weight) or offsets is not None or params["include_last_offset"]:
+        return NotImplemented
+    ids = packed(ids)
+    known = layout(ids)
+    if known.ndim != 2 or known.several != 1 or not (factors is None or _alike(factors, ids)):
+        return NotImplemented
+    starts = as_tensor(known.structure.offsets[:-1])
+    factors = None if factors is None else values(packed(factors))
+    return call(op, (values(ids), weight, starts, factors), params)
+
+
+def _alike(x: Any, other: Any) -> bool:
+    """Whether two tensors are nested, and their rows lie alike; further dimensions may follow in one of them."""
+    return is_nested(x) and layout(packed(x))._replace(ndim=other.ndim) == layout(packed(other))

@@ -1,0 +1,116 @@
+"""Normalisation of nested tensors: dense operators on the buffer, where the components allow that.
+
+Over channels, dimension 1, which all components have alike: `batch_norm` sees the rows of all components as those of
+one sample; `group_norm` and `instance_norm` are made of reductions, each component by itself.
+"""
+
+from typing import Any
+
+from retrograd.core import Op, Tensor, call, registry
+from retrograd.nested.buffer import like, over, packed, values
+from retrograd.nested.buffer_layout import is_nested, layout
+from retrograd.nested.dispatch import composed
+from retrograd.nested.ragged_dims import as_components
+from retrograd.nested.rules.reduce import stacked
+from retrograd.ops.mutate import copy_
+from retrograd.ops.pointwise import detach, rsqrt
+from retrograd.ops.reduce import mean, variance
+from retrograd.ops.view import reshape, squeeze, unsqueeze
+
+
+@composed("layer_norm", "rms_norm")
+def over_trailing(op: Op, args: tuple, params: dict) -> Any:
+    """On the buffer: the dimensions that are normalized lie behind the ragged ones."""
+    x, shape = args[0], params["normalized_shape"]
+    if not is_nested(x):
+        return NotImplemented
+    x = packed(x)
+    known = layout(x)
+    if shape and x.shape[max(x.ndim - len(shape), 0) :] == shape:
+        return like(known, call(op, (values(x), *args[1:]), params))
+    whole = stacked(x)
+    if whole is not None and shape and whole.shape[max(x.ndim - len(shape), 0) :] == shape:
+        return _of_stack(op, whole, args, params)
+    reach = x.ndim - len(shape) < known.ragged.stop
+    why = "; dimensions behind the ragged ones can be normalized, no others" if reach else ""
+    raise ValueError(f"{op.name}: normalized_shape {shape} is not how shape {x.shape} ends{why}")
+
+
+def _of_stack(op: Op, whole: Tensor, args: tuple, params: dict) -> Tensor:
+    """The operator on the stack of components of equal shape, and what it answers nested as they are."""
+    known = layout(args[0])
+    return as_components(call(op, (whole, *args[1:]), params), known.lead, known.ragged.start, known.ragged.stop)
+
+
+@composed("batch_norm", "group_norm", "instance_norm")
+def over_channels(op: Op, args: tuple, params: dict) -> Any:
+    """By what is said below; of components of equal shape as of their stack; else, by the loop over components."""
+    x = args[0]
+    if not is_nested(x):
+        return NotImplemented
+    known = layout(x)
+    if known.axis and not known.lead:
+        return _OVER_CHANNELS[op.name](op, (packed(x), *args[1:]), params)
+    whole = None if known.lead else stacked(x)
+    if whole is not None:
+        return _of_stack(op, whole, args, params)
+    if op.name != "batch_norm" and args[1:3] == (None, None):
+        return NotImplemented
+    raise RuntimeError(
+        f"{op.name}: expected a nested tensor of shape (n, channels, ...), whose components have as many channels, "
+        f"got {x.shape}; see transpose()"
+    )
+
+
+def _batch_norm(op: Op, args: tuple, params: dict) -> Tensor:
+    """On the buffer, as if it were one sample."""
+    out = call(op, (unsqueeze(values(args[0]), 0), *args[1:]), params)
+    return like(layout(args[0]), squeeze(out, 0))
+
+
+def _group_norm(op: Op, args: tuple, params: dict) -> Tensor:
+    """Each component by itself, by reductions over its groups."""
+    x, groups = args[0], params["num_groups"]
+    channels, known, buffer = x.shape[1], layout(x), values(x)
+    if groups < 1 or channels % groups:
+        raise RuntimeError(f"group_norm: {channels} channels can't be divided into num_groups={groups} groups")
+    parts = reshape(buffer, (groups, channels // groups, *buffer.shape[1:]))
+    out, _ = _standardized(over(parts, known.structure, known.axis + 1, 0), params["eps"])
+    return _weighed(like(known, reshape(values(out), buffer.shape)), *args[1:])
+
+
+def _instance_norm(op: Op, args: tuple, params: dict) -> Any:
+    """Each component by itself, by reductions; with running statistics as `batch_norm`."""
+    x, running_mean, running_var, weight, bias = args
+    if not params["use_input_stats"]:
+        given = {"training": False, "momentum": params["momentum"], "eps": params["eps"]}
+        return call(registry["batch_norm"], args, given)
+    out, center = _standardized(x, params["eps"])
+    _keep_running(running_mean, center, params["momentum"])
+    if running_var is not None:
+        _keep_running(running_var, variance(x, tuple(range(2, x.ndim))), params["momentum"])
+    return _weighed(out, weight, bias)
+
+
+def _standardized(x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """x with mean 0 and variance 1 over all dimensions from the third on, and its mean."""
+    dims = tuple(range(2, x.ndim))
+    center, spread = mean(x, dims, keepdim=True), variance(x, dims, keepdim=True, correction=0)
+    return (x - center) * rsqrt(spread + eps), center
+
+
+def _keep_running(running: Tensor | None, found: Tensor, momentum: float) -> None:
+    """Move a running statistic towards the mean over the components of what was found."""
+    if running is not None:
+        found = mean(reshape(detach(found), (found.shape[0], -1)), 0)
+        copy_(running, detach(running) * (1 - momentum) + found * momentum)
+
+
+def _weighed(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """x * weight + bias for each channel; either may be missing."""
+    behind = (-1, *(1,) * (x.ndim - 2))
+    x = x if weight is None else x * reshape(weight, behind)
+    return x if bias is None else x + reshape(bias, behind)
+
+
+_OVER_CHANNELS = {"batch_norm": _batch_norm, "group_norm": _group_norm, "instance_norm": _instance_norm}

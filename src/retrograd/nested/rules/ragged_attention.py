@@ -1,0 +1,191 @@
+"""The operators that attention on nested tensors is made of: on buffers, with kernels of their own.
+
+Derivatives of these kernels are those of the same formulas in products of the components' matrices.
+"""
+
+from functools import partial
+
+from retrograd.backend import ragged_attention
+from retrograd.backend.ragged import structure_of
+from retrograd.backend.ragged_attention import Plan
+from retrograd.backend.ragged_products import Part, Parts, paired
+from retrograd.core import Aval, Definition, op, registry
+from retrograd.nested.jvp_vjp import pulled, pushed
+from retrograd.nested.rules.segment_matmul import multiply_each, turned
+from retrograd.ops.batching import aligned, all_batched
+from retrograd.ops.create import as_tensor
+from retrograd.ops.family import sum_to
+from retrograd.ops.pointwise import exp, log, where
+from retrograd.ops.reduce import sum as sum_over
+from retrograd.ops.view import cat, reshape, squeeze, unsqueeze
+
+
+class Attention(Definition):
+    """Of buffers of queries, keys and values, and masks whose rows are the pairs of a query and a key."""
+
+    public = False
+
+    @classmethod
+    def jvp(cls, op, primals, tangents, out, params):
+        """The derivative of the formulas."""
+        return pushed(cls.formulas(primals[0], out, **params), primals[1:], tangents[1:])
+
+
+@op("nested.attend(Tensor? allowed, Tensor[] tensors, *, any plan) -> (Tensor out, Tensor sums)")
+class attend(Attention):
+    """softmax(scale q k^T + added) v within the components, and the logarithms of the sums of exponentials.
+
+    tensors: q, k, v and, if anything is, what is added; a query that may look nowhere gets 0.  The dimensions of q in
+    front of the rows are those of the result.
+    """
+
+    def impl(xp, allowed, q, k, v, added=None, *, plan):
+        _check("nested.attend", q, k, v, plan)
+        return ragged_attention.attend(q, k, v, allowed, added, plan)
+
+    def shape(allowed, q, k, v, added=None, *, plan):
+        _check("nested.attend", q, k, v, plan)
+        return Aval((*q.shape[:-1], v.shape[-1]), q.dtype), Aval(q.shape[:-1], q.dtype)
+
+    def vjp_tensors(g, allowed, tensors, out, plan):
+        wanted = tuple([t.requires_grad for t in tensors])
+        found = attend_backward(allowed, [*g, *out, *tensors], plan=plan, wanted=(*wanted, False)[:4])
+        return [d if w else None for d, w in zip(found, wanted, strict=False)]
+
+    def formulas(allowed, out, plan):
+        return partial(_attended, allowed, out[1], plan)
+
+    def batch(batched, n, *args, plan):
+        args = (*args[:1], args[1] if batched[1] else registry["expand"](args[1], (n, *args[1].shape)), *args[2:])
+        batched = (*batched[:1], True, *batched[2:])
+        allowed, *tensors = aligned(args, batched, (1, 2, 2, 2, 1)[: len(args)])
+        return attend(allowed, tensors, plan=plan)
+
+    def samples(r):
+        rows, plan = (r(2, 5, 3), r(2, 5, 3), r(2, 5, 4)), _plan([2, 0, 3], [2, 0, 3], causal=True)
+        yield (None, *rows), {"plan": plan}
+        plan = _plan([2, 0, 3], [1, 2, 2])
+        yield (None, r(2, 5, 3), r(1, 5, 3), r(5, 4)), {"plan": plan}
+        yield (r.booleans(8), r(2, 5, 3), r(5, 3), r(5, 1), r(2, 8)), {"plan": plan}
+
+    def errors(r):
+        yield (None, r.ints(3, (5, 3)), r(5, 3), r(5, 3)), {"plan": _plan([5], [5])}, TypeError, "float32 or float64"
+
+
+@op(
+    "nested.attend_backward(Tensor? allowed, Tensor[] tensors, *, any plan, any wanted) "
+    "-> (Tensor dq, Tensor dk, Tensor dv, Tensor dadded)"
+)
+class attend_backward(Attention):
+    """The cotangents of `attend`: tensors are those of its results, the results, and its own tensors.
+
+    Of q, k, v and what is added, those that are not `wanted` are of shape (0,).
+    """
+
+    def impl(xp, allowed, g, of_sums, out, sums, q, k, v, added=None, *, plan, wanted):
+        _check("nested.attend_backward", q, k, v, plan)
+        return ragged_attention.attend_backward(g, of_sums, q, k, v, allowed, added, out, sums, plan, wanted)
+
+    def shape(allowed, g, of_sums, out, sums, q, k, v, added=None, *, plan, wanted):
+        _check("nested.attend_backward", q, k, v, plan)
+        operands = zip((q, k, v, added), wanted, strict=True)
+        return tuple([Aval(x.shape if w else (0,), q.dtype) for x, w in operands])
+
+    def vjp_tensors(g, allowed, tensors, out, plan, wanted):
+        return pulled(attend_backward.definition.formulas(allowed, out, plan, wanted), tensors, g)
+
+    def formulas(allowed, out, plan, wanted):
+        return partial(_pulled_back, allowed, plan, wanted)
+
+    def batch(batched, n, *args, plan, wanted):
+        whole = all_batched(args, batched, n)
+        given = [a is not None for a in whole]
+        allowed, *tensors = aligned(whole, given, (1, 2, 1, 2, 1, 2, 2, 2, 1)[: len(whole)])
+        found = attend_backward(allowed, tensors, plan=plan, wanted=wanted)
+        pairs = zip(found, [*whole[5:], None][:4], strict=True)
+        return tuple([reshape(d, (n, 0) if d.ndim == 1 else x.shape) for d, x in pairs])
+
+    def samples(r):
+        plan = _plan([2, 0, 3], [2, 0, 3], causal=True)
+        rows = (r(2, 5, 4), r(2, 5), r(2, 5, 4), r(2, 5), r(2, 5, 3))
+        yield (None, *rows, r(2, 5, 3), r(2, 5, 4)), {"plan": plan, "wanted": (True, True, True, False)}
+        plan = _plan([2, 0, 3], [1, 2, 2])
+        others = (r(5, 3), r(1, 5, 4), r(8))
+        yield (r.booleans(8), *rows, *others), {"plan": plan, "wanted": (False, True, True, True)}
+        yield (None, *rows, *others[:2]), {"plan": plan, "wanted": (True, False, False, False)}
+
+
+def _plan(queries, keys, causal=False):
+    """For samples."""
+    queries, keys = (structure_of([(n,) for n in lengths])[0] for lengths in (queries, keys))
+    return Plan(queries, keys, 0.7, causal)
+
+
+def _check(name, q, k, v, plan):
+    """The rows are those of the plan, and the kernels know the range of two dtypes."""
+    for x, rows in ((q, plan.queries), (k, plan.keys), (v, plan.keys)):
+        Part("rows", rows).check(name, x.shape)
+    if {x.dtype.char for x in (q, k, v)} not in ({"f"}, {"d"}):
+        listed = ", ".join(str(x.dtype) for x in (q, k, v))
+        raise TypeError(f"{name}: expected float32 or float64, all alike, got {listed}")
+
+
+# ---------------------------------------------------------------------------------- the formulas, in operators
+
+
+def _weights(allowed, added, q, k, sums, plan):
+    """exp(scale q k^T + added - sums), 0 where a query may not look: in one product, since 1 stands beside the keys."""
+    ones = registry["ones"]((*k.shape[:-1], 1), dtype=k.dtype)
+    queries, keys = cat([q * plan.scale, unsqueeze(-sums, -1)], -1), cat([k, ones], -1)
+    scores = multiply_each(queries, turned(keys, _keys(plan)), parts=_scores(plan))
+    scores = scores if added is None else scores + added
+    if plan.causal:
+        allowed = as_tensor(ragged_attention.may_look(plan))
+    return exp(scores if allowed is None else where(allowed, scores, -float("inf")))
+
+
+def _attended(allowed, sums, plan, q, k, v, added=None):
+    """`attend`, where the sums are known, but not how they depend on the tensors."""
+    weights = _weights(allowed, added, q, k, sums, plan)
+    ones = registry["ones"]((*k.shape[:-1], 1), dtype=k.dtype)
+    total = multiply_each(weights, ones, parts=_of_keys(plan))
+    total = where(total == 0, 1, total)
+    out = multiply_each(weights, v, parts=_of_keys(plan)) / total
+    return out, sums + log(squeeze(total, -1))
+
+
+def _pulled_back(allowed, plan, wanted, g, of_sums, out, sums, q, k, v, added=None):
+    """`attend_backward`."""
+    weights = _weights(allowed, added, q, k, sums, plan)
+    ones = registry["ones"]((*v.shape[:-1], 1), dtype=v.dtype)
+    level = unsqueeze(of_sums - sum_over(g * out, -1), -1)
+    values = turned(cat([v, ones], -1), _keys(plan))
+    pulled = weights * multiply_each(cat([g, level], -1), values, parts=_scores(plan))
+    found = (
+        lambda: multiply_each(pulled, k * plan.scale, parts=_of_keys(plan)),
+        lambda: multiply_each(pulled, q * plan.scale, parts=_of_queries(plan)),
+        lambda: multiply_each(weights, g, parts=_of_queries(plan)),
+        lambda: pulled,
+    )
+    operands = zip(found, (q, k, v, added), wanted, strict=True)
+    return [sum_to(f(), x.shape) if w else registry["zeros"]((0,), dtype=q.dtype) for f, x, w in operands]
+
+
+def _keys(plan):
+    return Part("rows", plan.keys)
+
+
+def _scores(plan):
+    """Of queries and transposed keys."""
+    return Parts(Part("rows", plan.queries), Part("columns", plan.keys), Part("both", paired(plan.queries, plan.keys)))
+
+
+def _of_keys(plan):
+    """Of scores and what each key has."""
+    return Parts(Part("both", paired(plan.queries, plan.keys)), _keys(plan), Part("rows", plan.queries))
+
+
+def _of_queries(plan):
+    """Of transposed scores and what each query has."""
+    pairs = Part("both", paired(plan.queries, plan.keys), turned=True)
+    return Parts(pairs, Part("rows", plan.queries), _keys(plan))

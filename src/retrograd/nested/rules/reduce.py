@@ -1,0 +1,330 @@
+"""Reductions of nested tensors: over dimensions of the buffer, ragged ones, the components, several of them at once."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from retrograd.backend import rearrange, segments
+from retrograd.backend.ragged import RaggedSize, Structure
+from retrograd.core import Aval, Op, Tensor, call
+from retrograd.core import dtype as dtypes
+from retrograd.nested.buffer import over, packed, values
+from retrograd.nested.buffer_layout import Layout, component_shapes, is_nested, layout
+from retrograd.nested.dispatch import family
+from retrograd.nested.ragged_dims import arranged, in_buffers
+from retrograd.nested.rules.segment_reduce import (
+    repeat_rows,
+    segment_chosen,
+    segment_found,
+    segment_logsumexp,
+    segment_scale,
+    segment_sum,
+)
+from retrograd.nested.rules.segment_scan import for_rows, segment_prod
+from retrograd.nested.rules.view import elements, over_same
+from retrograd.ops.create import as_tensor
+from retrograd.ops.family import Reduction, canonical_dims, cast_to, reduced_shape
+from retrograd.ops.pointwise import abs, conj, detach, eq, isinf, isnan, logical_or, pow, real_part, where
+from retrograd.ops.reduce import Truth, sqrt_or_zero
+from retrograd.ops.view import movedim, reshape, unsqueeze
+
+
+@family(Reduction)
+def reduction(op: Op, args: tuple, params: dict) -> Any:
+    """The operator on the buffer, or on the rows of each component, or both."""
+    x, known = packed(args[0]), layout(args[0])
+    if len(args) > 1:
+        return NotImplemented
+    if params["dim"] == () and issubclass(op.definition, Truth):
+        return over_same(op, x, params)
+    dims = canonical_dims(op.name, params["dim"], x.ndim)
+    if not known.several:
+        return _of_numbers(op, x, dims, params)
+    if any(d in known.ragged for d in dims):
+        check_elements(op, x, dims, params)
+    if known.lead in dims:
+        return _across(op, x, dims, params)
+    ragged = [d for d in dims if d in known.ragged]
+    return _over_rows(op, x, dims, ragged, params) if ragged else _of_buffer(op, x, dims, params)
+
+
+def _given(params: dict, dims: Any, keepdim: bool = False) -> dict:
+    """The params for other dimensions; one that was a number is one again."""
+    return {**params, "dim": dims[0] if isinstance(params["dim"], int) else tuple(dims), "keepdim": keepdim}
+
+
+def check_elements(op: Op, x: Tensor, dims: tuple[int, ...], params: dict, name: str = "") -> None:
+    """Refuse what the operator refuses of the smallest component; `name` is for the error."""
+    known = layout(x)
+    columns = [d - known.ragged.start for d in dims if d in known.ragged]
+    least = None if known.lead in dims else segments.smallest(known.structure, columns)
+    shape = tuple([1 if isinstance(size, RaggedSize) or d == known.lead else size for d, size in enumerate(x.shape)])
+    if least is not None:
+        sizes = known.structure.sizes[least].tolist()
+        shape = (*shape[: known.ragged.start], *sizes, *shape[known.ragged.stop :])
+    try:
+        op.definition.shape(Aval(shape, x.dtype), **params)
+    except ValueError as error:
+        text = f"{name or op.name}:{str(error).split(':', 1)[-1]}"
+        raise ValueError(text if least is None else f"{text} (component {least} of a nested tensor)") from None
+
+
+# ---------------------------------------------------------------------------------- without any ragged dimension
+
+
+def _of_numbers(op: Op, x: Tensor, dims: tuple[int, ...], params: dict) -> Tensor:
+    """Of components without dimensions: the buffer is the same as a plain tensor."""
+    known = layout(x)
+    out: Tensor = call(op, (values(x),), params)
+    if known.lead in dims:
+        return out
+    return over(out, known.structure, 0, known.lead - (0 if params["keepdim"] else len(dims)))
+
+
+def _of_buffer(op: Op, x: Tensor, dims: tuple[int, ...], params: dict) -> Tensor:
+    """Over dimensions that all components share."""
+    keepdim = params["keepdim"]
+    out = call(op, (values(x),), _given(params, in_buffers(layout(x), dims), keepdim))
+    return over_reduced(x, out, () if keepdim else dims)
+
+
+def over_reduced(x: Tensor, buffer: Tensor, dims: Sequence[int]) -> Tensor:
+    """A nested tensor as x without dimensions that all its components share, over another buffer."""
+    known = layout(x)
+    lead = sum(d < known.lead for d in dims)
+    before = sum(known.lead < d < known.ragged.start for d in dims)
+    return over(buffer, known.structure, known.axis - before, known.lead - lead)
+
+
+# ------------------------------------------------------------------------------------------ over the components
+
+
+def _across(op: Op, x: Tensor, dims: tuple[int, ...], params: dict) -> Tensor:
+    """Over the components too: with all ragged dimensions, or if their shapes are equal."""
+    known, buffer = layout(x), values(x)
+    if all(d in dims for d in known.ragged) and (not is_nested(buffer) or _all_ragged(buffer, known, dims)):
+        return _of_everything(op, x, dims, params)
+    whole = stacked(x)
+    if whole is None:
+        raise RuntimeError(_refusal(op, x))
+    out: Tensor = call(op, (whole,), params)
+    return out
+
+
+def stacked(x: Tensor) -> Tensor | None:
+    """The plain tensor of components whose shapes are equal; None if they are not, or there are none."""
+    x = packed(x)
+    known, buffer = layout(x), values(x)
+    sizes = None if is_nested(buffer) else rearrange.equal_sizes(known.structure)
+    if sizes is None:
+        return None
+    row = known.row
+    apart = reshape(buffer, (*buffer.shape[:row], len(known.structure), *sizes, *buffer.shape[row + 1 :]))
+    return movedim(apart, row, known.lead)
+
+
+def _all_ragged(buffer: Tensor, known: Layout, dims: tuple[int, ...]) -> bool:
+    """Whether the dimensions are all that are ragged in a buffer that is nested itself."""
+    inner, moved = layout(buffer), [known.in_buffer(d) for d in dims]
+    return all(d in moved for d in inner.ragged)
+
+
+def _refusal(op: Op, x: Tensor) -> str:
+    shapes = component_shapes(x)
+    other = next((i for i, s in enumerate(shapes) if s != shapes[0]), None)
+    differ = "" if other is None else f": component 0 has shape {shapes[0]}, component {other} shape {shapes[other]}"
+    return (
+        f"{op.name}: would reduce dimension {layout(x).lead}, the components of a nested tensor, whose shapes "
+        f"differ{differ}. Reduce all ragged dimensions with it, or see to_padded_tensor()"
+    )
+
+
+def _of_everything(op: Op, x: Tensor, dims: tuple[int, ...], params: dict) -> Tensor:
+    """Over the components and all ragged dimensions."""
+    known = layout(x)
+    if params["dim"] is None and op.name in ("argmax", "argmin"):
+        found = call(op, (elements(x),), {**params, "keepdim": False})
+        return reshape(found, (1,) * x.ndim) if params["keepdim"] else found
+    places = [d for d in map(known.in_buffer, dims) if d is not None]
+    out = call(op, (values(x),), {**params, "dim": (known.row, *places), "keepdim": False})
+    return reshape(out, reduced_shape(x.shape, dims, True)) if params["keepdim"] else out
+
+
+def _joined_sets(x: Tensor) -> Tensor:
+    """A nested tensor over the buffer of its nested buffer: the rows of each component's components are its own."""
+    known, buffer = layout(x), packed(values(x))
+    inner = layout(buffer)
+    structure = segments.joined_sets(known.structure, inner.structure)
+    return over(values(buffer), structure, known.axis + inner.axis, known.lead)
+
+
+# -------------------------------------------------------------------------------------------- over ragged dimensions
+
+STEPWISE = ("sum", "nansum", "mean", "any", "all", "logsumexp")  # over some dimensions, then over others: over both
+
+
+def _over_rows(op: Op, x: Tensor, dims: tuple[int, ...], ragged: list[int], params: dict) -> Any:
+    """Over ragged dimensions, but not over the components."""
+    if op.name not in REDUCERS:
+        return NotImplemented
+    if is_nested(values(x)):
+        return _over_sets(op, x, dims, ragged, params)
+    shape, dense = x.shape, [d for d in dims if d not in ragged]
+    if dense and op.name in STEPWISE:
+        x = call(op, (x,), _given(params, dense))
+        ragged, dense = [d - sum(e < d for e in dense) for d in ragged], []
+    groups = grouped(op.name, x, ragged, dense)
+    rows = REDUCERS[op.name](groups.rows, groups.structure, groups.row, params)
+    return groups.result(rows, shape, dims, params["keepdim"])
+
+
+def _over_sets(op: Op, x: Tensor, dims: tuple[int, ...], ragged: list[int], params: dict) -> Tensor:
+    """Over ragged dimensions of sets of sets, and those of the inner ones too: over the rows of all of them."""
+    known = layout(x)
+    if len(ragged) < known.several or not _all_ragged(values(x), known, dims):
+        raise RuntimeError(
+            f"{op.name}: would reduce dimension {ragged[0]}, along which the components of nested components differ in "
+            f"shape; reduce all ragged dimensions behind it too"
+        )
+    flat = _joined_sets(x)
+    inner = layout(values(x)).ragged
+    first, last = known.several + inner.start, known.several + inner.stop
+    left = [d if d < known.ragged.start else d - known.several for d in dims if d < first and d not in ragged]
+    left += [*layout(flat).ragged, *[d - x.ndim + flat.ndim for d in dims if d >= last]]
+    out = call(op, (flat,), {**params, "dim": tuple(left), "keepdim": False})
+    return reshape(out, reduced_shape(x.shape, dims, True)) if params["keepdim"] else out
+
+
+class Groups(NamedTuple):
+    """Rows of a buffer in groups, each of which is reduced to one row, and how these lie: in `left`, if not None."""
+
+    rows: Tensor
+    structure: Structure
+    left: Structure | None
+    known: Layout
+
+    @property
+    def row(self) -> int:
+        """Which dimension the rows are."""
+        return self.known.row
+
+    def result(self, rows: Tensor, shape: tuple, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+        """A tensor of a row for each group, from one of a shape whose dimensions `dims` were reduced."""
+        if self.left is None:
+            out = movedim(rows, self.row, self.known.lead)
+            return reshape(out, reduced_shape(shape, dims, True)) if keepdim else out
+        out = over(rows, self.left, self.known.axis, self.known.lead)
+        for d in sorted(dims) if keepdim else ():
+            out = unsqueeze(out, d)
+        return out
+
+
+def grouped(name: str, x: Tensor, ragged: list[int], dense: list[int]) -> Groups:
+    """The rows of a nested tensor for a reduction of dimensions, some of the ragged ones and others, to be merged."""
+    known = layout(x)
+    kept = [d for d in known.ragged if d not in ragged]
+    if kept or dense:
+        front = [d for d in range(known.ragged.start) if d not in dense]
+        behind = [d for d in range(known.ragged.stop, x.ndim) if d not in dense]
+        block = [*kept, *ragged, *dense]
+        x = packed(arranged(name, x, [*front, *block, *behind], len(front), len(front) + len(block)))
+    known = layout(x)
+    if not kept:
+        return Groups(values(x), known.structure, None, known)
+    return Groups(values(x), *segments.grouped(known.structure, len(kept)), known)
+
+
+# ------------------------------------------------------------------------------------------- how rows are reduced
+
+Reducer = Callable[[Tensor, Structure, int, dict], Tensor]  # (rows, structure, row, params)
+
+
+def _sum(x: Tensor, structure: Structure, row: int, params: dict) -> Tensor:
+    dtype = params.get("dtype")
+    out = segment_sum(x if dtype is None else cast_to(x, dtype), structure=structure, row=row)
+    return out if dtype is None else cast_to(out, dtype)
+
+
+def _nansum(x: Tensor, structure: Structure, row: int, params: dict) -> Tensor:
+    return _sum(where(isnan(x), 0, x), structure, row, params)
+
+
+def _mean(x: Tensor, structure: Structure, row: int, params: dict) -> Tensor:
+    dtype = params.get("dtype") or x.dtype
+    wide = dtypes.float32 if dtype == dtypes.float16 else dtype
+    total = segment_sum(cast_to(x, wide), structure=structure, row=row)
+    return cast_to(total / _counts(structure, total, row), dtype)
+
+
+def _counts(structure: Structure, x: Tensor, row: int, less: Any = 0) -> Tensor:
+    """How many rows each component has, but for some, as numbers that broadcast against a row for each."""
+    counts: Tensor = for_rows(as_tensor(segments.counts(structure, less, dtypes.real_of(x.dtype))), x, row)
+    return counts
+
+
+def _squares(x: Tensor) -> Tensor:
+    return x * x if x.dtype.kind == "f" else real_part(x * conj(x))
+
+
+def _variance(x: Tensor, structure: Structure, row: int, params: dict) -> Tensor:
+    center = repeat_rows(_mean(x, structure, row, {}), structure=structure, row=row)
+    total = segment_sum(_squares(x - center), structure=structure, row=row)
+    return total / _counts(structure, total, row, params["correction"])
+
+
+def _euclidean_norm(x: Tensor, structure: Structure, row: int, params: dict) -> Tensor:
+    """From rows divided by the largest of their component, so that no square leaves the range of the dtype."""
+    scaled, scale = _scaled(x, abs(x), structure, row, largest=True)
+    return scale * sqrt_or_zero(segment_sum(_squares(scaled), structure=structure, row=row))
+
+
+def _power_norm(x: Tensor, structure: Structure, row: int, params: dict) -> Tensor:
+    """From rows divided by the one with the largest power."""
+    p = params["p"]
+    scaled, scale = _scaled(x, x, structure, row, largest=p > 0)
+    zero = eq(scaled, 0)
+    powers = where(zero, 0 if p > 0 else math.inf, pow(where(zero, 1, scaled), p))
+    total = segment_sum(powers, structure=structure, row=row)
+    none = logical_or(eq(total, 0), isinf(total))
+    return scale * where(none, 0, pow(where(none, 1, total), 1 / p))
+
+
+def _scaled(x: Tensor, size: Tensor, structure: Structure, row: int, largest: bool) -> tuple[Tensor, Tensor]:
+    """Rows divided by the largest or smallest size of their component, and that, which is outside the graph."""
+    scale = segment_scale(detach(size), largest=largest, structure=structure, row=row)
+    return x / repeat_rows(scale, structure=structure, row=row), scale
+
+
+def _prod(x: Tensor, structure: Structure, row: int, params: dict) -> Tensor:
+    dtype = params["dtype"]
+    out = segment_prod(x if dtype is None else cast_to(x, dtype), structure=structure, row=row)
+    return out if dtype is None else cast_to(out, dtype)
+
+
+def _logsumexp(x: Tensor, structure: Structure, row: int, params: dict) -> Tensor:
+    return segment_logsumexp(cast_to(x, dtypes.float_of(x.dtype)), structure=structure, row=row)
+
+
+def _by_kernel(operator: str, primitive: Callable) -> Reducer:
+    """The rows of each component as the kernel of the operator reduces them."""
+
+    def reducer(x: Tensor, structure: Structure, row: int, params: dict) -> Tensor:
+        given = {**{k: v for k, v in params.items() if k != "dim"}, "keepdim": True}
+        out: Tensor = primitive(x, operator=operator, structure=structure, row=row, params=given)
+        return out
+
+    return reducer
+
+
+REDUCERS: dict[str, Reducer] = {
+    "sum": _sum,
+    "nansum": _nansum,
+    "mean": _mean,
+    "variance": _variance,
+    "euclidean_norm": _euclidean_norm,
+    "power_norm": _power_norm,
+    "prod": _prod,
+    "logsumexp": _logsumexp,
+    **{name: _by_kernel(name, segment_chosen) for name in ("amax", "amin", "middle")},
+    **{name: _by_kernel(name, segment_found) for name in ("any", "all", "argmax", "argmin")},
+}

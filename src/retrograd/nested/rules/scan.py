@@ -1,0 +1,169 @@
+"""Operators along a dimension of nested tensors that map over the rest: scans, softmax, sorting."""
+
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.backend import segments
+from retrograd.backend.ragged import RaggedSize, Structure
+from retrograd.core import Aval, Op, Tensor, call, registry
+from retrograd.nested.buffer import packed, values
+from retrograd.nested.buffer_layout import Layout, is_nested, layout
+from retrograd.nested.dispatch import family
+from retrograd.nested.ragged_dims import in_buffers
+from retrograd.nested.rules.pointwise import beside, like_each
+from retrograd.nested.rules.segment_reduce import rows_found
+from retrograd.nested.rules.segment_scan import (
+    for_rows,
+    log_softmax_back,
+    segment_cumprod,
+    segment_cumsum,
+    segment_log_softmax,
+    segment_logcumsumexp,
+    segment_recurrence,
+    segment_softmax,
+    softmax_back,
+)
+from retrograd.ops.create import as_tensor
+from retrograd.ops.family import Along, canonical_dims, cast_to
+from retrograd.ops.places import gather
+from retrograd.ops.reduce import sum_dtype
+
+
+@family(Along)
+def along(op: Op, args: tuple, params: dict) -> Any:
+    """The operator on the buffers, if it goes along dimensions of these, or on the rows of each component."""
+    if not all(map(is_nested, args)):
+        return NotImplemented
+    args = tuple(map(packed, args))
+    known, names = layout(args[0]), op.definition.dims.split()
+    buffers = [beside(a, known) for a in args]
+    if any(b is NotImplemented for b in buffers) or any(a.ndim != known.ndim for a in args):
+        return NotImplemented
+    given = {name: canonical_dims(op.name, params[name], known.ndim) for name in names}
+    dims = [d for named in given.values() for d in named]
+    if not known.several or known.lead in dims:
+        return _of_numbers(op, buffers, known, params) if not known.several else NotImplemented
+    if any(d in known.ragged for d in dims):
+        return _of_rows(op, args, dims, params)
+    moved = {name: _as_given(params[name], in_buffers(known, dims)) for name, dims in given.items()}
+    return like_each(known, call(op, tuple(buffers), {**params, **moved}))
+
+
+def _as_given(given: Any, dims: Any) -> Any:
+    return dims[0] if isinstance(given, int) else tuple(dims)
+
+
+def _of_numbers(op: Op, buffers: list, known: Layout, params: dict) -> Any:
+    """Of components without dimensions: the buffers are the same as plain tensors."""
+    out = call(op, tuple(buffers), params)
+    rows = out[0] if isinstance(out, tuple) else out
+    return like_each(known, out) if rows.shape == buffers[0].shape else out
+
+
+# ----------------------------------------------------------------------------------- along a ragged dimension
+
+
+def _of_rows(op: Op, args: tuple, dims: list[int], params: dict) -> Any:
+    """The operator on the rows of each component."""
+    if op.name not in SCANS or len(dims) != 1 or is_nested(values(args[0])):
+        return NotImplemented
+    check_kind(op, args, params)
+    order = with_last(layout(args[0]), dims[0])
+    turned = [a if order is None else packed(registry["permute"](a, order)) for a in args]
+    known = layout(turned[0])
+    structure = segments.grouped(known.structure, known.several - 1)[0] if known.several > 1 else known.structure
+    out = SCANS[op.name]([values(a) for a in turned], structure, known.row, params)
+    out = like_each(known, out)
+    if order is None:
+        return out
+    return tuple([_turned_back(o, order) for o in out]) if isinstance(out, tuple) else _turned_back(out, order)
+
+
+def check_kind(op: Op, args: tuple, params: dict) -> None:
+    """Refuse what the operator refuses of numbers of this dtype."""
+    avals = [Aval([1 if isinstance(size, RaggedSize) else size for size in a.shape], a.dtype) for a in args]
+    op.definition.shape(*avals, **params)
+
+
+def with_last(known: Layout, dim: int) -> tuple[int, ...] | None:
+    """The dimensions in an order in which a ragged one is the last of these; None if it is."""
+    last = known.ragged.stop - 1
+    if dim == last:
+        return None
+    order = list(range(known.ndim))
+    order[dim], order[last] = last, dim
+    return tuple(order)
+
+
+def _turned_back(x: Tensor, order: tuple[int, ...]) -> Tensor:
+    out: Tensor = registry["permute"](x, order)  # two of them were swapped
+    return out
+
+
+Scan = Callable[[list[Tensor], Structure, int, dict], Any]  # (rows of each operand, structure, row, params)
+
+
+def _converting(primitive: Callable) -> Scan:
+    def scan(xs: list[Tensor], structure: Structure, row: int, params: dict) -> Any:
+        x = xs[0] if params["dtype"] is None else cast_to(xs[0], params["dtype"])
+        return primitive(x, structure=structure, row=row)
+
+    return scan
+
+
+def _plain(primitive: Callable) -> Scan:
+    def scan(xs: list[Tensor], structure: Structure, row: int, params: dict) -> Any:
+        return primitive(*xs, structure=structure, row=row)
+
+    return scan
+
+
+def _cumulative(primitive: Callable) -> Scan:
+    def scan(xs: list[Tensor], structure: Structure, row: int, params: dict) -> Any:
+        dtype = sum_dtype(xs[0], params["dtype"])
+        return cast_to(primitive(cast_to(xs[0], dtype), structure=structure, row=row), dtype)
+
+    return scan
+
+
+def _places(operator: str) -> Scan:
+    """Where in its component each element of the result comes from."""
+
+    def scan(xs: list[Tensor], structure: Structure, row: int, params: dict) -> Tensor:
+        given = {k: v for k, v in params.items() if k != "dim"}
+        places: Tensor = rows_found(xs[0], operator=operator, structure=structure, row=row, params=given)
+        return places
+
+    return scan
+
+
+def taken(x: Tensor, places: Tensor, structure: Structure, row: int) -> Tensor:
+    """The elements at these places in their components, for each row."""
+    firsts = for_rows(as_tensor(segments.starts(structure)), x, row)
+    out: Tensor = gather(x, row, places + firsts)
+    return out
+
+
+def _running_extremes(xs: list[Tensor], structure: Structure, row: int, params: dict) -> tuple[Tensor, Tensor]:
+    places = _places("running_extremes")(xs, structure, row, params)
+    return taken(xs[0], places, structure, row), places
+
+
+def _sorted_values(xs: list[Tensor], structure: Structure, row: int, params: dict) -> Tensor:
+    places = _places("argsort")(xs, structure, row, {**params, "stable": True})
+    return taken(xs[0], places, structure, row)
+
+
+SCANS: dict[str, Scan] = {
+    "softmax": _converting(segment_softmax),
+    "log_softmax": _converting(segment_log_softmax),
+    "softmax_grad": _plain(softmax_back),
+    "log_softmax_grad": _plain(log_softmax_back),
+    "cumsum": _cumulative(segment_cumsum),
+    "cumprod": _cumulative(segment_cumprod),
+    "logcumsumexp": _plain(segment_logcumsumexp),
+    "linear_recurrence": _plain(segment_recurrence),
+    "argsort": _places("argsort"),
+    "sorted_values": _sorted_values,
+    "running_extremes": _running_extremes,
+}

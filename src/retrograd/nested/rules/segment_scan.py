@@ -1,0 +1,199 @@
+"""Operators along the rows of a buffer, component by component, that keep its shape, and what is made of them.
+
+Structures here are without holes.
+"""
+
+from retrograd.backend import segments
+from retrograd.core import Aval, Tensor, op
+from retrograd.nested.rules.segment_reduce import OfEach, Segments, repeat_rows, sample_structure, segment_sum
+from retrograd.ops.create import as_tensor
+from retrograd.ops.family import check_floating
+from retrograd.ops.pointwise import exp, isinf, logical_or, where
+from retrograd.ops.reduce import sum_dtype
+from retrograd.ops.view import cat, narrow, reshape
+
+
+class Scan(Segments):
+    """Keeps the shape."""
+
+    @classmethod
+    def shape(cls, x, **params):
+        """That of the input."""
+        return Aval(x.shape, x.dtype)
+
+
+# -------------------------------------------------------------------------------------------------- softmax
+
+
+@op("nested.segment_softmax(Tensor x, *, any structure, int row) -> Tensor")
+class segment_softmax(Scan):
+    """exp(x) / sum(exp(x)) over the rows of each component."""
+
+    def impl(xp, x, *, structure, row):
+        check_floating("softmax", x)
+        return segments.segment_softmax(x, structure, row, False)
+
+    def vjp_x(g, out, structure, row):
+        return softmax_back(g, out, structure, row)
+
+    jvp_x = vjp_x  # the Jacobian, diag(s) - s s^T, is symmetric
+
+
+@op("nested.segment_log_softmax(Tensor x, *, any structure, int row) -> Tensor")
+class segment_log_softmax(Scan):
+    """The logarithm of the softmax over the rows of each component, exact where that is small."""
+
+    def impl(xp, x, *, structure, row):
+        check_floating("log_softmax", x)
+        return segments.segment_softmax(x, structure, row, True)
+
+    def vjp_x(g, out, structure, row):
+        return log_softmax_back(g, out, structure, row)
+
+    def jvp_x(t, out, structure, row):
+        return t - _total(exp(out) * t, structure, row)
+
+
+def softmax_back(g, out, structure, row):
+    """What `segment_softmax` sends back, where it is `out`."""
+    return out * (g - _total(g * out, structure, row))
+
+
+def log_softmax_back(g, out, structure, row):
+    """What `segment_log_softmax` sends back, where it is `out`."""
+    return g - exp(out) * _total(g, structure, row)
+
+
+def _total(x, structure, row):
+    """The sums of the components, for each of their rows."""
+    return repeat_rows(segment_sum(x, structure=structure, row=row), structure=structure, row=row)
+
+
+# ------------------------------------------------------------------------------------- linear recurrences
+
+
+def delayed(x, structure, row, reverse, first):
+    """x one row later in its component, with the number `first` in front; with `reverse`, one row earlier."""
+    n = x.shape[row]
+    if not n:
+        return x
+    parts = [narrow(x, row, 0, 1), narrow(x, row, 0, n - 1)]
+    if reverse:
+        parts = [narrow(x, row, 1, n - 1), narrow(x, row, n - 1, 1)]
+    inside = as_tensor(segments.continued(structure, reverse))
+    return where(for_rows(inside, x, row), cat(parts, dim=row), first)
+
+
+def for_rows(each, x, row):
+    """A number for each row, so that it broadcasts against x."""
+    return reshape(each, (-1, *(1,) * (x.ndim - row - 1)))
+
+
+@op("nested.segment_recurrence(Tensor b, Tensor a, *, any structure, int row, bool reverse=False) -> Tensor")
+class segment_recurrence(Scan, linear="b", solves="b"):
+    """h[i] = b[i] + a[i] h[i - 1] along the rows of each component; with `reverse`, from h[i + 1]."""
+
+    def impl(xp, b, a, *, structure, row, reverse):
+        return segments.segment_recurrence(b, a, structure, row, reverse)
+
+    def shape(b, a, **params):
+        return b
+
+    def vjp_b(g, a, structure, row, reverse):
+        return _transposed(g, a, structure, row, reverse)
+
+    def vjp_a(g, a, out, structure, row, reverse):
+        return _transposed(g, a, structure, row, reverse) * delayed(out, structure, row, reverse, 0)
+
+    def jvp_a(t, a, out, structure, row, reverse):
+        before = delayed(out, structure, row, reverse, 0)
+        return segment_recurrence(t * before, a, structure=structure, row=row, reverse=reverse)
+
+    def samples(r):
+        yield (r(6, 2), r(6, 2)), {"structure": sample_structure(2, 0, 4), "row": 0, "reverse": False}
+        yield (r(2, 5), r(2, 5)), {"structure": sample_structure(), "row": 1, "reverse": True}
+
+
+def _transposed(g, a, structure, row, reverse):
+    """The recurrence in the other direction: h[i] = g[i] + a[i + 1] h[i + 1]."""
+    factors = delayed(a, structure, row, not reverse, 0)
+    return segment_recurrence(g, factors, structure=structure, row=row, reverse=not reverse)
+
+
+# -------------------------------------------------------------------------------------- sums and products
+
+
+@op("nested.segment_cumsum(Tensor x, *, any structure, int row, bool reverse=False) -> Tensor")
+class segment_cumsum(Segments, linear="x"):
+    """The sums of the rows of a component up to each; with `reverse`, from each on."""
+
+    def impl(xp, x, *, structure, row, reverse):
+        return segments.segment_cumsum(x, structure, row, reverse)
+
+    def shape(x, *, structure, row, reverse):
+        return Aval(x.shape, sum_dtype(x, None))
+
+    def vjp_x(g, structure, row, reverse):
+        return segment_cumsum(g, structure=structure, row=row, reverse=not reverse)
+
+    def samples(r):
+        yield (r(5, 2),), {"structure": sample_structure(), "row": 0, "reverse": False}
+        yield (r(2, 5),), {"structure": sample_structure(), "row": 1, "reverse": True}
+
+
+def segment_cumprod(x: Tensor, structure, row: int, reverse: bool = False) -> Tensor:
+    """The products of the rows of a component up to each; with `reverse`, from each on."""
+    inside = for_rows(as_tensor(segments.continued(structure, reverse)), x, row)
+    first, factors = where(inside, 0, x), where(inside, x, 0)
+    return segment_recurrence(first, factors, structure=structure, row=row, reverse=reverse)
+
+
+@op("nested.segment_prod(Tensor x, *, any structure, int row) -> Tensor")
+class segment_prod(OfEach):
+    """The product of the rows of each component; derivatives of every order hold where factors are 0."""
+
+    def impl(xp, x, *, structure, row):
+        return segments.segment_prod(x, structure, row)
+
+    def shape(x, *, structure, row):
+        return Aval((*x.shape[:row], len(structure), *x.shape[row + 1 :]), sum_dtype(x, None))
+
+    def vjp_x(g, x, structure, row):
+        return repeat_rows(g, structure=structure, row=row) * _others(x, structure, row)
+
+    def jvp_x(t, x, structure, row):
+        return segment_sum(t * _others(x, structure, row), structure=structure, row=row)
+
+
+def _others(x, structure, row):
+    """For each element, the product of all others of its component, those before it and those behind it."""
+    before, behind = (segment_cumprod(x, structure, row, reverse) for reverse in (False, True))
+    return delayed(before, structure, row, False, 1) * delayed(behind, structure, row, True, 1)
+
+
+@op("nested.segment_logcumsumexp(Tensor x, *, any structure, int row) -> Tensor")
+class segment_logcumsumexp(Scan):
+    """log(cumsum(exp(x))) along the rows of each component, without overflow."""
+
+    def impl(xp, x, *, structure, row):
+        check_floating("logcumsumexp", x)
+        return segments.segment_logcumsumexp(x, structure, row)
+
+    # As in `logcumsumexp`: the weight of x[j] in out[i] is exp(x[j] - out[j]) times all decays from j + 1 to i.
+
+    def vjp_x(g, x, out, structure, row):
+        weight, decay = _weights(x, out, structure, row)
+        return weight * _transposed(g, decay, structure, row, False)
+
+    def jvp_x(t, x, out, structure, row):
+        weight, decay = _weights(x, out, structure, row)
+        return segment_recurrence(weight * t, decay, structure=structure, row=row)
+
+
+def _weights(x, out, structure, row):
+    """exp(x - out), and what a step leaves of the share of what came before; no difference of infinities is taken."""
+    infinite = isinf(out)
+    cut = logical_or(infinite, delayed(infinite, structure, row, False, True))
+    finite = where(infinite, 0, out)
+    decay = exp(where(cut, 0, delayed(finite, structure, row, False, 0) - finite))
+    return exp(x - finite), where(cut, 0, decay)

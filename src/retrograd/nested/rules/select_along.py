@@ -1,0 +1,75 @@
+"""Operators that answer elements and their places: the largest, the median, those in order."""
+
+from typing import Any
+
+from retrograd.backend import slicing
+from retrograd.core import Op, Tensor, call, registry
+from retrograd.nested.buffer import packed, values
+from retrograd.nested.buffer_layout import is_nested, layout
+from retrograd.nested.dispatch import composed
+from retrograd.nested.rules.reduce import check_elements, grouped, over_reduced
+from retrograd.nested.rules.segment_reduce import segment_found
+from retrograd.nested.rules.segment_scan import for_rows
+from retrograd.ops.create import as_tensor
+from retrograd.ops.extremes import Chosen, MinMax, amax, amin
+from retrograd.ops.family import canonical_dim
+from retrograd.ops.places import gather
+
+FINDERS: dict[str, tuple[str, dict]] = {  # by which operator the place of what is chosen along `dim` is found
+    "max": ("argmax", {"keepdim": True}),
+    "min": ("argmin", {"keepdim": True}),
+    "median": ("middle_places", {"skip_nan": False}),
+    "nanmedian": ("middle_places", {"skip_nan": True}),
+    "mode": ("modal_places", {}),
+    "kthvalue": ("rank_places", {}),
+}
+
+
+@composed(*FINDERS)
+def chosen_along(op: Op, args: tuple, params: dict) -> Any:
+    """What is chosen along a dimension of the buffer, or among the rows of each component."""
+    x, dim = args[0], params["dim"]
+    dim = -1 if dim is None and op.name == "kthvalue" else dim
+    if not is_nested(x) or not isinstance(dim, int) or any(a is not None for a in args[1:]):
+        return NotImplemented
+    x, known = packed(x), layout(x)
+    dim = canonical_dim(op.name, dim, x.ndim)
+    if dim in known.ragged:
+        return NotImplemented if is_nested(values(x)) else _among_rows(op, x, dim, params)
+    if dim != known.lead or not known.several:
+        place = known.in_buffer(dim) if known.several else dim
+        out = call(op, (values(x), *args[1:]), {**params, "dim": place})
+        if dim == known.lead:
+            return out
+        return Chosen(*[over_reduced(x, o, () if params["keepdim"] else (dim,)) for o in out])
+    return NotImplemented
+
+
+def _among_rows(op: Op, x: Tensor, dim: int, params: dict) -> Chosen:
+    """What is chosen among the rows of each component."""
+    operator, given = FINDERS[op.name]
+    given = {**given, "k": params["k"]} if "k" in params else given
+    if len(layout(x).structure):
+        check_elements(registry[operator], x, (dim,), {**given, "dim": dim}, op.name)
+    groups = grouped(op.name, x, [dim], [])
+    rows, structure, row = groups.rows, groups.structure, groups.row
+    places = segment_found(rows, operator=operator, structure=structure, row=row, params=given)
+    firsts = for_rows(as_tensor(slicing.begins(structure)), rows, row)
+    found = gather(rows, row, places + firsts)
+    return Chosen(*[groups.result(o, x.shape, (dim,), params["keepdim"]) for o in (found, places)])
+
+
+@composed("aminmax")
+def _aminmax(op: Op, args: tuple, params: dict) -> MinMax:
+    """Both, which say by themselves if there is nothing to choose from."""
+    dim = None if params["dim"] is None else (params["dim"],)
+    return MinMax(amin(args[0], dim, params["keepdim"]), amax(args[0], dim, params["keepdim"]))
+
+
+@composed("sort")
+def _sort(op: Op, args: tuple, params: dict) -> Any:
+    """The places from `argsort`, and the values sorted by themselves."""
+    (x,), descending = args, params["descending"]
+    dim = canonical_dim("sort", params["dim"], x.ndim)
+    places = registry["argsort"](x, dim, descending, True)
+    return Chosen(registry["sorted_values"](x, dim=dim, descending=descending), places)

@@ -1,0 +1,397 @@
+"""Nested tensors in other shapes: their buffers in other shapes, under structures that fit to these.
+
+Where the elements of components stay in their order, and their rows too, the result is a view.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from retrograd.backend import rearrange
+from retrograd.backend.ragged import RaggedSize
+from retrograd.core import Op, Tensor, call, registry
+from retrograd.core.aval import symbolic
+from retrograd.core.tensor import shows
+from retrograd.nested.buffer import like, over, packed, values
+from retrograd.nested.buffer_layout import Layout, component_shapes, is_nested, layout
+from retrograd.nested.dispatch import composed
+from retrograd.nested.ragged_dims import arranged, in_buffers, picked, with_ragged
+from retrograd.nested.rules.pointwise import beside
+from retrograd.ops.create import as_tensor
+from retrograd.ops.family import canonical_dim, canonical_dims
+from retrograd.ops.view import cat, expanded_shape, permutation, permute, reshape
+
+# -------------------------------------------------------------------------------------------- other sizes
+
+
+@composed("reshape")
+def _reshape(op: Op, args: tuple, params: dict) -> Any:
+    """The elements of each component in another shape; of all components, if they are not kept apart."""
+    return reshaped("reshape", args[0], params["shape"])
+
+
+@composed("view")
+def _view(op: Op, args: tuple, params: dict) -> Any:
+    """`reshape`, where that needs no copy."""
+    (x,) = args
+    out = reshaped("view", x, params["shape"])
+    if x.level is None and not shows(out.value, x.value):
+        raise RuntimeError(
+            f"view: the memory of this nested tensor, of shape {x.shape}, can't be shown in shape {out.shape}. Use "
+            f".reshape(...) instead."
+        )
+    return out
+
+
+def reshaped(name: str, x: Tensor, shape: Sequence[Any], at: int | None = None) -> Tensor:
+    """A nested tensor in another shape, whose dimension `at` are the components; None: where there are as many."""
+    known = layout(x)
+    if not known.several:
+        return reshape(values(packed(x)), shape)
+    for place in [known.lead, *range(len(shape))] if at is None else [at]:
+        found = _fits(x, known, shape, place)
+        if found is not None:
+            return _under(x, known, *found)
+    return _across(name, x, known, tuple(shape))
+
+
+def _fits(x: Tensor, known: Layout, shape: Sequence[Any], at: int) -> tuple | None:
+    """The sizes in front of the components and those of a component, if that is what `shape` says; else None."""
+    count = len(known.structure)
+    if at >= len(shape) or isinstance(shape[at], RaggedSize) or shape[at] not in (count, -1):
+        return None
+    front = rearrange.resolved(x.shape[: known.lead], shape[:at])
+    mine, its = x.shape[known.lead + 1 :], shape[at + 1 :]
+    if front is None or not all(map(rearrange.is_number, front)):
+        return None
+    if is_of_sets(known, x):
+        return _around(x, known, front, list(its))
+    sizes = rearrange.resolved(mine, its)
+    return None if sizes is None else (front, sizes)
+
+
+def is_of_sets(known: Layout, x: Tensor) -> bool:
+    """Whether components are nested tensors themselves."""
+    return any(isinstance(s, RaggedSize) for s in x.shape[known.ragged.stop :])
+
+
+def _around(x: Tensor, known: Layout, front: list, its: list) -> tuple | None:
+    """Of sets of sets, the ragged sizes of the outer ones must be kept: the rest is for the buffer to do."""
+    ragged = x.shape[known.ragged.start : known.ragged.stop]
+    for k in range(len(its)):
+        same = [s == r or (s == -1 and k == known.axis) for s, r in zip(its[k:], ragged, strict=False)]
+        if len(same) == known.several and all(same):
+            return front, its[:k], its[k + known.several :]
+    return None
+
+
+class _Plan(NamedTuple):
+    """How components get other sizes: (*before, *first, *ragged, *behind, *after).
+
+    `before` and `after` are what becomes of as many old sizes before `start` and from `stop` on, by themselves; what
+    lies between becomes (*first, *ragged, *behind).
+    """
+
+    start: int
+    stop: int
+    before: list
+    first: list
+    ragged: list
+    behind: list
+    after: list
+
+    @property
+    def alone(self) -> bool:
+        """Whether ragged sizes become ragged sizes, with nothing beside them."""
+        return not self.first and not self.behind
+
+
+def _plan(known: Layout, old: list, new: list) -> _Plan:
+    """How components of sizes `old` get the sizes `new`."""
+    first, last = known.axis, known.axis + known.several
+    a, k = rearrange.matched(old[:first], new)
+    b, n = rearrange.matched(old[last:][::-1], new[k:][::-1])
+    if k + n == len(new):  # a dimension must be ragged
+        a, k, b, n = 0, 0, 0, 0
+    middle, after = new[k : len(new) - n], new[len(new) - n :]
+    ragged = [i for i, size in enumerate(middle) if not rearrange.is_number(size)] or ([0] if middle else [0, -1])
+    start, stop = ragged[0], ragged[-1] + 1
+    return _Plan(a, len(old) - b, new[:k], middle[:start], middle[start:stop], middle[stop:], after)
+
+
+def _under(x: Tensor, known: Layout, front: list, sizes: list, after: list | None = None) -> Tensor:
+    """The components in the shape `sizes`, with others in front; of sets of sets, what `after` says lies behind."""
+    if after is not None:
+        buffer = values(x)
+        rows = reshape(buffer, (*front, *sizes, buffer.shape[known.row], *after))
+        return over(rows, known.structure, len(sizes), len(front))
+    plan = _plan(known, list(x.shape[known.lead + 1 :]), sizes)
+    same_rows = plan.alone and (plan.start, plan.stop) == (known.axis, known.axis + known.several)
+    if not same_rows:
+        x = with_ragged("reshape", packed(x), known.lead + 1 + plan.start, known.lead + 1 + plan.stop)
+    if plan.first:
+        x = _first_last(x, plan)
+    buffer = values(x)
+    structure = rearrange.structure_with(plan.ragged, layout(x).structure, keep_starts=same_rows)
+    count = buffer.shape[layout(x).row] if same_rows else structure.rows
+    buffer = reshape(buffer, (*front, *plan.before, count, *plan.first, *plan.behind, *plan.after))
+    buffer = _in_front(buffer, len(front) + len(plan.before), len(plan.first))
+    return over(buffer, structure, len(plan.before) + len(plan.first), len(front))
+
+
+def _first_last(x: Tensor, plan: _Plan) -> Tensor:
+    """The elements of each component (*first, *ragged, *behind) as they lie if those in front come behind `ragged`."""
+    sizes, several = [*plan.first, *plan.ragged, *plan.behind], len(plan.first)
+    structure = rearrange.structure_with(sizes, layout(x).structure.packed)
+    end = several + len(plan.ragged)
+    order = [*range(several, end), *range(several), *range(end, len(sizes))]
+    return picked(x, structure, lambda _: rearrange.transposed(structure, order))
+
+
+def _in_front(buffer: Tensor, row: int, count: int) -> Tensor:
+    """So many dimensions behind the rows, put in front of them."""
+    if not count:
+        return buffer
+    return permute(buffer, (*range(row), *range(row + 1, row + 1 + count), row, *range(row + 1 + count, buffer.ndim)))
+
+
+# ------------------------------------------------------------- shapes that do not keep the components apart
+
+
+def _across(name: str, x: Tensor, known: Layout, shape: tuple) -> Tensor:
+    """A shape in which the components are not one dimension: plain, or with more components than there were."""
+    if symbolic(shape) is None:
+        row = elements(x)
+        sizes = rearrange.resolved(row.shape, shape)
+        if sizes is not None and _apart(x, known, math.prod(sizes[1:])):
+            return reshape(row, shape)
+    for count in range(1, known.axis + 1):
+        merged = into_components(x, count)
+        its = [_renamed(size, x, merged) for size in shape]
+        for place in range(len(its)):
+            found = _fits(merged, layout(merged), its, place)
+            if found is not None:
+                return _under(merged, layout(merged), *found)
+    shapes = component_shapes(x)
+    listed = f"; component 0 has shape {shapes[0]}" if shapes else ""
+    raise ValueError(f"{name}: the components of a nested tensor of shape {x.shape} do not fit into {shape}{listed}")
+
+
+def _apart(x: Tensor, known: Layout, size: int) -> bool:
+    """Whether no slice of so many elements along the first dimension is of several components that differ in size."""
+    if size == 1 or rearrange.equal_sizes(known.structure) is not None:
+        return True
+    if is_of_sets(known, x):
+        return not known.row and _apart(values(x), layout(values(x)), size)
+    each = math.prod(x.shape[known.lead + 1 : known.ragged.start]) * math.prod(x.shape[known.ragged.stop :])
+    return not size or not (known.structure.lengths * each % size).any()
+
+
+def elements(x: Tensor) -> Tensor:
+    """The elements of all components, one component behind the other, as one row."""
+    x = packed(x)
+    known = layout(x)
+    if known.several and not is_of_sets(known, x):
+        x = reshaped("flatten", x, (*x.shape[: known.lead], len(known.structure), -1), known.lead)
+    elif known.several and known.row:
+        return cat([reshape(part, (-1,)) for part in registry["unbind"](x, known.lead)])
+    return reshape(values(x), (-1,))
+
+
+def dense(x: Tensor) -> Tensor | None:
+    """The plain tensor of components whose shapes are equal; None if they are not."""
+    known = layout(x)
+    sizes = rearrange.equal_sizes(known.structure)
+    if sizes is None or is_of_sets(known, x):
+        return None
+    return reshape(elements(x), (*x.shape[: known.ragged.start], *sizes, *x.shape[known.ragged.stop :]))
+
+
+def into_components(x: Tensor, count: int) -> Tensor:
+    """The first `count` dimensions of each component as components of their own, which come in its place."""
+    x = packed(x)
+    known = layout(x)
+    buffer, lead = values(x), known.lead
+    times = math.prod(buffer.shape[lead : lead + count])
+    order = (*range(lead), *range(lead + count, known.row), *range(lead, lead + count), *range(known.row, buffer.ndim))
+    row = known.row - count
+    buffer = permute(buffer, order)
+    rows = reshape(buffer, (*buffer.shape[:row], times * known.structure.rows, *buffer.shape[known.row + 1 :]))
+    places = as_tensor(rearrange.regrouped(known.structure, times))
+    structure = rearrange.repeated(known.structure, times)
+    return over(registry["index_select"](rows, row, places), structure, known.axis - count, lead)
+
+
+def _renamed(size: Any, x: Tensor, other: Tensor) -> Any:
+    """For a ragged size of x that of another nested tensor at the same place among the ragged ones."""
+    pairs = zip(layout(x).ragged, layout(other).ragged, strict=True)
+    return next((other.shape[b] for a, b in pairs if x.shape[a] == size), size)
+
+
+# ------------------------------------------------------------------------------------- dimensions of size 1
+
+
+@composed("unsqueeze")
+def _unsqueeze(op: Op, args: tuple, params: dict) -> Any:
+    """A dimension of size 1 more; before that of the components it is one that they all share."""
+    (x,), known = args, layout(args[0])
+    at = canonical_dim("unsqueeze", params["dim"], x.ndim + 1)
+    return reshaped("unsqueeze", x, (*x.shape[:at], 1, *x.shape[at:]), known.lead + (at <= known.lead))
+
+
+@composed("squeeze")
+def _squeeze(op: Op, args: tuple, params: dict) -> Any:
+    """Without dimensions of size 1, a ragged one if it has that size in every component; one component is that one."""
+    (x,), known, dim = args, layout(args[0]), params["dim"]
+    dims = range(x.ndim) if dim is None else canonical_dims("squeeze", dim, x.ndim) if dim != () else ()
+    ones = [d for d in dims if x.shape[d] == 1 or (d in known.ragged and _all_ones(x.shape[d]))]
+    if known.lead in ones:
+        alone = registry["unbind"](x, known.lead)[0]
+        return registry["squeeze"](alone, tuple([d - (d > known.lead) for d in ones if d != known.lead]))
+    shape = [size for d, size in enumerate(x.shape) if d not in ones]
+    return reshaped("squeeze", x, shape, known.lead - sum(d < known.lead for d in ones))
+
+
+def _all_ones(size: RaggedSize) -> bool:
+    return bool(len(size.sizes)) and bool((size.sizes == 1).all())
+
+
+# ------------------------------------------------------------------------------- dimensions in other orders
+
+
+@composed("permute")
+def _permute(op: Op, args: tuple, params: dict) -> Any:
+    """The dimensions in another order: a view, unless ragged ones change places."""
+    return permuted("permute", args[0], permutation("permute", params["dims"], args[0].ndim))
+
+
+@composed("transpose")
+def _transpose(op: Op, args: tuple, params: dict) -> Any:
+    """Two dimensions swapped: a view, unless both are ragged."""
+    (x,) = args
+    order = list(range(x.ndim))
+    a, b = (canonical_dim("transpose", params[d], x.ndim) for d in ("dim0", "dim1"))
+    order[a], order[b] = b, a
+    return permuted("transpose", x, order)
+
+
+def permuted(name: str, x: Tensor, order: Sequence[int]) -> Tensor:
+    """A nested tensor with its dimensions in another order."""
+    known = layout(x)
+    if not known.several:
+        return permute(values(packed(x)), tuple(order))
+    places = [i for i, d in enumerate(order) if d in known.ragged]
+    return arranged(name, x, order, places[0], places[-1] + 1)
+
+
+# ----------------------------------------------------------------------------------------------- expansion
+
+
+@composed("expand")
+def _expand(op: Op, args: tuple, params: dict) -> Any:
+    """Sizes of 1 repeated, and new ones in front: a view, unless ragged sizes or the components are repeated."""
+    (x,), known = args, layout(args[0])
+    if not known.several:
+        return call(op, (values(packed(x)),), params)
+    shape = _expanded(x, known, params["shape"])
+    more = len(shape) - x.ndim
+    if shape[known.lead + more] != len(known.structure):
+        x = cat([x] * shape[known.lead + more], dim=known.lead)
+    x = _with_wider(x, list(shape[more + known.lead + 1 :]))
+    known, buffer = layout(x), values(x)
+    lead, behind = known.lead + more, buffer.ndim - known.row - 1
+    before = shape[lead + 1 : lead + 1 + known.axis]
+    sizes = (*shape[:lead], *before, buffer.shape[known.row], *shape[len(shape) - behind :])
+    return over(call(op, (buffer,), {"shape": sizes}), known.structure, known.axis, lead)
+
+
+def _expanded(x: Tensor, known: Layout, shape: tuple) -> tuple:
+    """The shape that is asked for, with what -1 keeps; ragged sizes that are all 1, or all as asked for, go as such."""
+    more = len(shape) - x.ndim
+    old: list[Any] = list(x.shape)
+    new = list(shape)
+    for d in known.ragged:
+        asked, mine = new[d + more] if d + more >= 0 else -1, old[d]
+        if asked == mine or asked == -1 or (not isinstance(asked, RaggedSize) and (mine.sizes == asked).all()):
+            new[d + more] = mine
+        elif _all_ones(mine):
+            old[d] = 1
+        elif isinstance(asked, RaggedSize):
+            raise ValueError(f"expand: shape {x.shape} does not expand to {shape}: {mine.differs(asked)}")
+    out: tuple = expanded_shape(old, new)
+    return out
+
+
+def _with_wider(x: Tensor, wanted: list) -> Tensor:
+    """Components whose sizes of 1 are expanded where ragged ones are wanted instead, or are ragged themselves."""
+    known = layout(x)
+    own = known.axis + known.several if is_of_sets(known, x) else len(wanted)
+    mine, first, last = x.shape[known.lead + 1 :], known.axis, known.axis + known.several
+    places = [d for d in range(own) if d in range(first, last) or isinstance(wanted[d], RaggedSize)]
+    if all(mine[d] == wanted[d] for d in places):
+        return x
+    front = known.lead + 1
+    x = with_ragged("expand", x, front + places[0], front + places[-1] + 1)
+    columns = [rearrange.numbers(size) for size in wanted[places[0] : places[-1] + 1]]
+    wider = rearrange.structure_with(columns, layout(x).structure.packed)
+    return picked(x, wider, lambda structure: rearrange.spread(structure, wider))
+
+
+# ------------------------------------------------------------------------------ views along dense dimensions
+
+
+@composed("unfold_dim")
+def _unfold(op: Op, args: tuple, params: dict) -> Any:
+    """The windows along a dense dimension are the last one of the buffer too."""
+    (x,) = args
+    dims = in_buffers(layout(x), [canonical_dim("unfold", params["dimension"], x.ndim)])
+    return NotImplemented if dims is None else over_same(op, x, {**params, "dimension": dims[0]})
+
+
+@composed("diagonal")
+def _diagonal(op: Op, args: tuple, params: dict) -> Any:
+    """The diagonal of two dense dimensions is the last one of the buffer too."""
+    (x,), known = args, layout(args[0])
+    named = [canonical_dim("diagonal", params[d], x.ndim) for d in ("dim1", "dim2")]
+    dims = in_buffers(known, named)
+    if dims is None:
+        return NotImplemented
+    params = {**params, "dim1": dims[0], "dim2": dims[1]}
+    lead, row = (sum(d < place for d in named) for place in (known.lead, known.ragged.start))
+    return over(call(op, (values(x),), params), known.structure, known.axis + lead - row, known.lead - lead)
+
+
+@composed("detach", "view_as_real")
+def _of_the_buffer(op: Op, args: tuple, params: dict) -> Any:
+    """The buffer outside the graph, or its parts."""
+    return over_same(op, args[0], params)
+
+
+@composed("view_as_complex", "view_as_dtype")
+def _read_as(op: Op, args: tuple, params: dict) -> Any:
+    """What is read of the buffer, if its last dimension is dense."""
+    known = layout(args[0])
+    dense = known.ndim > known.ragged.stop
+    same = "dtype" in params and params["dtype"].itemsize == args[0].dtype.itemsize
+    return over_same(op, args[0], params) if dense or same else NotImplemented
+
+
+def over_same(op: Op, x: Tensor, params: dict) -> Tensor:
+    """An operator on the buffer that leaves the rows where they are."""
+    return like(layout(x), call(op, (values(x),), params))
+
+
+# ----------------------------------------------------------------------------------- what views are made of
+
+
+@composed("view_scatter")
+def _scatter(op: Op, args: tuple, params: dict) -> Any:
+    """Into the buffer: it is the first thing that views of a nested tensor show."""
+    (base, src), chain = args, params["chain"]
+    if not is_nested(base):
+        return NotImplemented
+    known = layout(base)
+    if chain and chain[0][0] == "nested.values":
+        return like(known, call(op, (values(base), src), {"chain": chain[1:]}))
+    rows = NotImplemented if chain or known.holes else beside(src, known)
+    return rows if rows is NotImplemented else like(known, call(op, (values(base), rows), {"chain": ()}))

@@ -1,0 +1,297 @@
+"""What a checkpoint holds: a safetensors file for each rank, and a manifest in JSON that is written last.
+
+docs/resume.md describes the format.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from itertools import chain, count
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import optree
+
+from retrograd.core import Aval, Tensor
+from retrograd.core.files import replacing
+from retrograd.export.graph_json import at_place
+from retrograd.export.json_values import Codec, StorageError, expect, fields
+from retrograd.export.program_files import read_json, write_json
+from retrograd.export.tensor_json import Entry, as_stored, from_stored
+from retrograd.interop.safetensors import load_file, save_file
+from retrograd.ops.generators import Generator, default_generator
+
+FORMAT, VERSION = "retrograd checkpoint", 1
+MANIFEST = "manifest.json"
+_PART = re.compile(r"rank-\d+\.safetensors")
+_CODEC = Codec()
+
+States = dict[str, dict[str, Any]]  # of an optimizer: by the parameter's name, then by the state's
+Group = dict[str, Any]  # {"params": names, "settings": by name}
+
+
+class Content(NamedTuple):
+    """A checkpoint as read.
+
+    model: its state under its own names.  groups, states: of the optimizer; None and empty without one.  scheduler:
+    its state, None without one.  rng: the default generator's state in each rank.
+    """
+
+    step: int
+    model: dict[str, Tensor]
+    groups: list[Group] | None
+    states: States
+    scheduler: Any
+    extra: Any
+    rng: list[Any]
+
+
+# ------------------------------------------------------------------------------------------------- writing
+
+
+def write_part(folder: Path, rank: int, model: Mapping[str, Tensor], states: States) -> dict[str, Any]:
+    """Write the tensors of a rank; its row in the manifest."""
+    tensors = {f"model/{name}": tensor for name, tensor in model.items()}
+    rows = []
+    for name, state in states.items():
+        for key, value in state.items():
+            with at_place(f"the optimizer's {key} of {name}"):
+                rows.append([name, key, _written(value, _Beside(tensors, f"optimizer/{key}/{name}"))])
+    path = folder / f"rank-{rank}.safetensors"
+    save_file({name: as_stored(tensor) for name, tensor in tensors.items()}, path)
+    return {
+        "file": path.name,
+        "bytes": path.stat().st_size,
+        "sha256": _checksum(path),
+        "rng": _written(default_generator.get_state()),
+        "tensors": [[name, _CODEC.write(tensor.aval)] for name, tensor in tensors.items()],
+        "states": rows,
+    }
+
+
+class _Beside(Codec):
+    """A codec for values with tensors in them, which it puts aside or finds there; the first one has this name."""
+
+    def __init__(self, tensors: dict[str, Tensor], name: str = "") -> None:
+        super().__init__()
+        self.tensors = tensors
+        self.name = name
+
+    def write(self, value: Any, depth: int = 0) -> Any:
+        """A value as JSON; a tensor is its name among those that are put aside."""
+        if not isinstance(value, Tensor):
+            return super().write(value, depth)
+        names = chain([self.name], (f"{self.name}#{number}" for number in count(2)))
+        name = next(name for name in names if name not in self.tensors)
+        self.tensors[name] = value
+        return {"tensor": name}
+
+    def read(self, data: Any, depth: int = 0) -> Any:
+        """The value that JSON stands for."""
+        if type(data) is not dict or data.keys() != {"tensor"}:
+            return super().read(data, depth)
+        return _found(data["tensor"], self.tensors)
+
+
+def _written(value: Any, codec: Codec = _CODEC) -> Any:
+    """A value as JSON; NumPy's numbers and arrays are plain numbers, and lists of them."""
+    plain: Any = optree.tree_map(_plain, value, none_is_leaf=True)
+    return codec.write(plain)
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, Tensor) or not hasattr(value, "tolist") else value.tolist()
+
+
+def write_common(names: Mapping[str, str], groups: list[Group] | None, scheduler: Any, extra: Any) -> dict[str, Any]:
+    """What a manifest says of no rank; a StorageError for what is no plain data.
+
+    names: under which of the model's names each of them is stored, for tensors that have several.
+    """
+    common: dict[str, Any] = {"names": dict(names), "groups": None}
+    if groups is not None:
+        with at_place("the optimizer's settings"):
+            common["groups"] = [{**group, "settings": _written(group["settings"])} for group in groups]
+    for what, value in (("scheduler", scheduler), ("extra", extra)):
+        with at_place(what):
+            common[what] = _written(value)
+    return common
+
+
+def write_manifest(folder: Path, step: int, parts: Sequence[Mapping[str, Any]], common: Mapping[str, Any]) -> None:
+    """Write the manifest, once all parts are there; it makes the folder a checkpoint."""
+    for part in parts:
+        path = folder / part["file"]
+        if not path.is_file() or path.stat().st_size != part["bytes"]:
+            raise FileNotFoundError(
+                f"save: {path.name}, which its rank has written, is not in the folder that rank 0 sees; all ranks must "
+                f"share {folder.parent}"
+            )
+    body = {"format": FORMAT, "version": VERSION, "step": step, **common, "parts": list(parts)}
+    with replacing(folder / MANIFEST) as unfinished:
+        write_json(unfinished, {**body, "sha256": _sum(body)}, lines=("parts", "groups"))
+    sync_folder(folder)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names of the files in a folder have reached the disk."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def _checksum(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sum(body: Mapping[str, Any]) -> str:
+    """The checksum of a manifest, which is that of its content and not of its spaces."""
+    return hashlib.sha256(json.dumps(body, allow_nan=False).encode()).hexdigest()
+
+
+# ------------------------------------------------------------------------------------------------- reading
+
+
+class FutureVersionError(StorageError):
+    """A checkpoint was written by a later release."""
+
+
+def damage(folder: Path, share: slice) -> str | None:
+    """What is wrong with a checkpoint; None: nothing.  Checksums are computed of a share of its files only.
+
+    Raises FutureVersionError where it can't be judged.
+    """
+    try:
+        for part in read_manifest(folder)["parts"][share]:
+            with at_place(part["file"]):
+                _check_file(folder / part["file"], part)
+    except FutureVersionError:
+        raise
+    except (StorageError, OSError) as error:
+        return str(error)
+    return None
+
+
+def _check_file(path: Path, part: Mapping[str, Any]) -> None:
+    _insist(path.is_file(), "there is no such file")
+    _insist(path.stat().st_size == part["bytes"], f"it has {path.stat().st_size} bytes, not {part['bytes']}")
+    _insist(_checksum(path) == part["sha256"], "by its checksum it is not what was written")
+
+
+def _insist(condition: bool, problem: str) -> None:
+    if not condition:
+        raise StorageError(problem)
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """A manifest, of the kind that `write_manifest` writes; a StorageError if it is anything else."""
+    with at_place(MANIFEST):
+        _insist((folder / MANIFEST).is_file(), "there is no such file")
+        document = read_json(folder / MANIFEST)
+        expect(type(document) is dict and document.get("format") == FORMAT, f"the format {FORMAT!r}", document)
+    version = document.get("version")
+    if type(version) is int and version > VERSION:
+        raise FutureVersionError(
+            f"{folder / MANIFEST} is of version {version} of the format; this release reads up to {VERSION}"
+        )
+    with at_place(MANIFEST):
+        checksum = document.pop("sha256", None)
+        _insist(checksum == _sum(document), "by its checksum it is not what was written")
+        _check_fields(document)
+    return dict(document)
+
+
+def _check_fields(document: dict[str, Any]) -> None:
+    fields(
+        document, "a checkpoint", format=str, version=int, step=int, names=dict, groups=(list, type(None)),
+        scheduler=_ANY, extra=_ANY, parts=list,
+    )  # fmt: skip
+    expect(document["parts"], "a part at least", document["parts"])
+    for part in document["parts"]:
+        fields(part, "a part", file=str, bytes=int, sha256=str, rng=_ANY, tensors=list, states=list)
+        expect(_PART.fullmatch(part["file"]), "the name of a rank's file", part["file"])
+
+
+_ANY = (type(None), bool, int, float, str, list, dict)
+
+
+def read(folder: Path) -> Content:
+    """A whole checkpoint; a StorageError that names it if it is none.  Checksums of tensors are not looked at."""
+    with at_place(str(folder)):
+        try:
+            return _content(folder)
+        except StorageError:
+            raise
+        except (TypeError, ValueError, LookupError, OverflowError, OSError) as error:
+            raise StorageError(f"it is damaged: {error}") from error
+
+
+def _content(folder: Path) -> Content:
+    manifest = read_manifest(folder)
+    tensors: dict[str, Tensor] = {}
+    for part in manifest["parts"]:
+        with at_place(part["file"]):
+            tensors |= _read_tensors(folder / part["file"], part["tensors"])
+    with at_place(MANIFEST):
+        states: States = {}
+        for row in [row for part in manifest["parts"] for row in part["states"]]:
+            name, key, value = _row(row, 3)
+            expect(type(key) is str, "the name of a state", key)
+            states.setdefault(name, {})[key] = _Beside(tensors).read(value)
+        return Content(
+            manifest["step"],
+            {name: _found(f"model/{stored}", tensors) for name, stored in manifest["names"].items()},
+            None if manifest["groups"] is None else [_read_group(group) for group in manifest["groups"]],
+            states,
+            _CODEC.read(manifest["scheduler"]),
+            _CODEC.read(manifest["extra"]),
+            [_read_rng(part["rng"]) for part in manifest["parts"]],
+        )
+
+
+def _row(row: Any, count: int) -> list[Any]:
+    expect(type(row) is list and len(row) == count and type(row[0]) is str, f"a row of {count}", row)
+    return list(row)
+
+
+def _read_tensors(path: Path, rows: list[Any]) -> dict[str, Tensor]:
+    try:
+        found = load_file(path)
+    except (ValueError, TypeError) as error:
+        raise StorageError(str(error)) from error
+    wanted = dict(_row(row, 2) for row in rows)
+    expect(found.keys() == wanted.keys(), f"the tensors {sorted(wanted)}", sorted(found))
+    return {name: from_stored(_entry(name, aval), found[name]) for name, aval in wanted.items()}
+
+
+def _entry(name: str, aval: Any) -> Entry:
+    known = _CODEC.read(aval)
+    expect(type(known) is Aval and all(type(size) is int for size in known.shape), "a shape and a dtype", aval)
+    return Entry(name, "constant", False, known, name)
+
+
+def _found(name: Any, tensors: Mapping[str, Tensor]) -> Tensor:
+    expect(type(name) is str and name in tensors, "the name of a tensor in the files", name)
+    return tensors[name]
+
+
+def _read_group(data: Any) -> Group:
+    names, settings = fields(data, "a group", params=list, settings=dict)
+    expect(all(type(name) is str for name in names), "names of parameters", names)
+    known = _CODEC.read(settings)
+    expect(type(known) is dict, "settings by name", settings)
+    return {"params": names, "settings": known}
+
+
+def _read_rng(data: Any) -> Any:
+    state = _CODEC.read(data)
+    try:
+        Generator().set_state(state)
+    except Exception as error:  # whatever NumPy says of another kind of state
+        raise StorageError(f"no generator has the state {ascii(data)[:80]}: {error}") from error
+    return state

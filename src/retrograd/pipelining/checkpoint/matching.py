@@ -1,0 +1,139 @@
+"""A model and its optimizer by names, as checkpoints have them, and whether a checkpoint fits them."""
+
+from collections.abc import Collection
+from typing import Any, Protocol
+
+from retrograd.nn import Module
+from retrograd.optim import Optimizer
+from retrograd.pipelining.checkpoint.manifest import Content, Group, States
+
+
+class Scheduler(Protocol):
+    """What a checkpoint asks of a schedule of learning rates."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Its state, as plain data."""
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from such a state."""
+
+
+def stored_names(model: Module) -> dict[str, str]:
+    """For each name in the model's state the one it is stored under: the first that the tensor has."""
+    first: dict[int, str] = {}
+    return {name: first.setdefault(id(tensor), name) for name, tensor in model.state_dict(keep_vars=True).items()}
+
+
+def groups_of(optimizer: Optimizer, model: Module) -> list[Group]:
+    """The optimizer's groups, with names in the place of parameters; a ValueError where the model lacks one."""
+    names = _names(model)
+    unknown = [p.aval for group in optimizer.param_groups for p in group["params"] if id(p) not in names]
+    if unknown:
+        raise ValueError(f"Checkpoints: the optimizer has parameters that the model lacks: {unknown}")
+    return [
+        {
+            "params": [names[id(p)] for p in group["params"]],
+            "settings": {name: value for name, value in group.items() if name != "params"},
+        }
+        for group in optimizer.param_groups
+    ]
+
+
+def states_of(optimizer: Optimizer, model: Module) -> States:
+    """What the optimizer keeps for each parameter, by its name."""
+    names = _names(model)
+    return {names[id(parameter)]: dict(state) for parameter, state in optimizer.state.items()}
+
+
+def _names(model: Module) -> dict[int, str]:
+    return {id(parameter): name for name, parameter in model.named_parameters()}
+
+
+def fitted(
+    where: str, content: Content, model: Module, optimizer: Optimizer | None, scheduler: Scheduler | None
+) -> dict[str, Any]:
+    """The state for the optimizer's `load_state_dict`; a ValueError with `where` it is and all that does not fit."""
+    problems, groups = _of_model(content, model), list[Group]()
+    if optimizer is not None:
+        groups = groups_of(optimizer, model)
+        problems += _of_optimizer(content, optimizer, groups)
+    if scheduler is not None:
+        problems += _of_scheduler(content, scheduler)
+    if problems:
+        raise ValueError("\n  ".join([f"restore: the checkpoint {where} does not fit:", *problems]))
+    return _optimizer_state(content, groups)
+
+
+def take_over(content: Content, optimizer_state: dict[str, Any], optimizer: Any, scheduler: Any) -> None:
+    """Load the states of an optimizer and a scheduler, of which either may be None: both, or after an error none."""
+    before = [(one, one.state_dict()) for one in (optimizer, scheduler) if one is not None]
+    try:
+        if optimizer is not None:
+            optimizer.load_state_dict(optimizer_state)
+        if scheduler is not None:
+            scheduler.load_state_dict(content.scheduler)
+    except Exception:
+        for one, state in before:
+            one.load_state_dict(state)
+        raise
+
+
+def _of_model(content: Content, model: Module) -> list[str]:
+    own = model.state_dict()
+    return _names_differ("parameters or buffers", own, content.model) + [
+        f"{name} has the shape {tuple(tensor.shape)}, in the checkpoint {tuple(content.model[name].shape)}"
+        for name, tensor in own.items()
+        if name in content.model and tensor.shape != content.model[name].shape
+    ]
+
+
+def _of_optimizer(content: Content, optimizer: Optimizer, groups: list[Group]) -> list[str]:
+    if content.groups is None:
+        return ["it was saved without an optimizer"]
+    if len(groups) != len(content.groups):
+        return [f"the optimizer has {len(groups)} groups of parameters, in the checkpoint {len(content.groups)}"]
+    problems = []
+    for number, (own, stored) in enumerate(zip(groups, content.groups, strict=True)):
+        found = _names_differ("parameters", own["params"], stored["params"]) or _of_settings(
+            optimizer, {**optimizer.param_groups[number], **stored["settings"]}, stored["settings"]
+        )
+        problems += [f"group {number} of the optimizer: {problem}" for problem in found]
+    return problems
+
+
+def _of_settings(optimizer: Optimizer, group: Group, stored: dict[str, Any]) -> list[str]:
+    lacking = [name for name in optimizer.defaults if name not in stored]
+    if lacking:
+        return [f"the checkpoint has no settings {', '.join(lacking)}"]
+    try:
+        optimizer.check(group)
+    except (ValueError, TypeError) as error:
+        return [str(error)]
+    return []
+
+
+def _of_scheduler(content: Content, scheduler: Scheduler) -> list[str]:
+    if content.scheduler is None:
+        return ["it was saved without a scheduler"]
+    return _names_differ("entries of the scheduler's state", scheduler.state_dict(), content.scheduler)
+
+
+def _names_differ(what: str, own: Collection[str], stored: Collection[str]) -> list[str]:
+    """Lines that list the names which only one side has."""
+    lines = {
+        f"{what} that the checkpoint lacks": [name for name in own if name not in stored],
+        f"{what} that only the checkpoint has": [name for name in stored if name not in own],
+    }
+    return [f"{line}: {', '.join(names)}" for line, names in lines.items() if names]
+
+
+def _optimizer_state(content: Content, groups: list[Group]) -> dict[str, Any]:
+    """What `load_state_dict` takes: parameters are numbers, in the optimizer's own order."""
+    numbers = {name: number for number, name in enumerate(name for group in groups for name in group["params"])}
+    return {
+        "state": {numbers[name]: state for name, state in content.states.items() if name in numbers},
+        "param_groups": [
+            {**stored["settings"], "params": [numbers[name] for name in own["params"]]}
+            for own, stored in zip(groups, content.groups or (), strict=False)
+        ],
+    }

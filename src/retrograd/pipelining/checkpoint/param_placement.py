@@ -1,0 +1,38 @@
+"""A model's parameters and buffers where processes train parts of it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from retrograd import autograd
+from retrograd.nn import Module
+from retrograd.pipelining.runtime.stage import PipelineStage
+
+
+def homes(model: Module, stages: Sequence[PipelineStage], ranks: Sequence[int]) -> dict[str, int]:
+    """For each parameter and buffer by name, the rank of the first stage that has it; 0 where none has.
+
+    ranks: those of the stages.
+    """
+    found: dict[int, int] = {}
+    for stage in stages:
+        for tensor in (*stage.module.parameters(), *stage.module.buffers()):  # type: ignore[attr-defined]
+            found.setdefault(id(tensor), ranks[stage.index])
+    return {name: found.get(id(tensor), 0) for name, tensor in model.state_dict(keep_vars=True).items()}
+
+
+def spread(
+    model: Module,
+    homes: Mapping[str, int],
+    rank: int,
+    on_ranks: Callable[[Callable[[int], Any]], list[Any]],
+) -> None:
+    """Give the model in every process what each rank has trained.
+
+    rank: that of this process.  on_ranks: runs a function on every rank, and gives all results to every process.
+    """
+    state = model.state_dict(keep_vars=True)
+    parts = on_ranks(lambda home: {name: state[name].detach() for name in homes if homes[name] == home})
+    with autograd.no_grad():
+        for home, part in enumerate(parts):
+            for name, value in part.items() if home != rank else ():
+                state[name].copy_(value)

@@ -1,0 +1,457 @@
+"""A model trained through a pipeline: capture, schedule, lower, run."""
+
+import os
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from statistics import median
+from typing import Any
+
+from retrograd import autograd
+from retrograd.core import Tensor, current, registry
+from retrograd.fx import trace
+from retrograd.nn import Module, ModuleList
+from retrograd.pipelining.checkpoint.param_placement import homes, spread
+from retrograd.pipelining.microbatch import (
+    MicroBatch,
+    Spec,
+    TensorChunkSpec,
+    examples_in,
+    joined,
+    merge_chunks,
+    shares_of_elements,
+    split_args_kwargs_into_chunks,
+)
+from retrograd.pipelining.planning.simulate import simulate
+from retrograd.pipelining.runtime.gradient_sums import Gradients
+from retrograd.pipelining.runtime.randomness import Draw, recorded
+from retrograd.pipelining.runtime.rank import Job, Rank, Report
+from retrograd.pipelining.runtime.rng_plan import Drawings
+from retrograd.pipelining.schedules.actions import Action, Kind, Schedule
+from retrograd.pipelining.schedules.program import Program, default_stages, loaded, make_program
+from retrograd.pipelining.split.capture_cache import Captured, Captures
+from retrograd.pipelining.split.manual_stages import AnyPipe
+from retrograd.pipelining.split.markers import SplitPoint
+from retrograd.pipelining.split.pipe import Policy
+from retrograd.pipelining.split.recapture import Cutter
+from retrograd.pipelining.split.shared_parameters import MultiUseParamSpec
+from retrograd.pipelining.timeline.timeline import Event, Timeline
+from retrograd.pipelining.transports import get_transport
+
+Costs = dict[tuple[Kind, int], float]
+Drawing = Callable[[int, int], AbstractContextManager]
+
+
+class Pipeline:
+    """A model split over stages, the stages spread over ranks, fed with micro-batches.
+
+    model: any module that runs; its own parameters receive the gradients.  Or several, in a list: they are the stages
+        then, each called as it is with what the one before returned, and nothing is captured.
+    stages: how many, if neither `split_spec` nor `pipe_split()` in the model's code says it.  `split_policy` finds
+        them, see `pipeline`; by default parts of about equal work.  What `plan(...)` recommends is `**plan.options`.
+    ranks: how many run them; None: as many as `retrograd run` has started, else those that the schedule is meant for,
+        see `default_ranks`.
+    schedule: a name, see `make_schedule`; the path of a CSV file, see `read_csv`; or the actions of every rank.
+    micro_batches: how many a batch is split into.
+    loss_fn: from the model's output and the target to the mean loss of a micro-batch, a 0-d tensor.  None where the
+        model returns its loss, see `TrivialLossWrapper`.
+    transport: "threads" of this process; "mpi" or "ray", whose ranks are processes that run the same script; "auto":
+        what `retrograd run` or `mpiexec` has started, else threads.
+    timeout: seconds that a rank waits for a message before that is an error; None: forever.
+    deterministic: add up gradients in the order of an unsplit step, micro-batch by micro-batch, to the last bit, under
+        every schedule.  Costs memory where parameters are shared by stages.
+    watch_nan: end the step where a value or gradient between stages is not a number.
+    loss_reduction: "mean", or "sum" where `loss_fn` adds up, and so what the micro-batches give is added, too.
+    count_fn: from the target of a micro-batch to how many elements its loss is the mean over, where these are not its
+        examples: for `cross_entropy` with `ignore_index`, those that are not ignored.
+    args_chunk_spec, kwargs_chunk_spec, target_chunk_spec: how the model's arguments and the target are split into
+        micro-batches; along dimension 0 where nothing is said.  output_chunk_spec: how `predict` merges outputs, see
+        `merge_chunks`.
+    multi_use_param_spec: what becomes of parameters that several stages use, see `MultiUseParameterConfig`.
+    loss_scale: what the gradients are multiplied by, as a loss multiplied before its backward pass does; the loss that
+        `step` returns is not.  May be set between steps.
+
+    The first batch is captured, and later ones run what was captured.  Other shapes, other values of arguments
+    that are no tensors, and modules switched between training and evaluation are captured anew.
+
+    Raises ValueError for an unknown schedule or transport, numbers below 1, and `stages` that differ from those
+    of the split or can't be spread over the ranks.
+
+    >>> import retrograd as rg
+    >>> model = rg.nn.Sequential(rg.nn.Linear(4, 8), rg.nn.Tanh(), rg.nn.Linear(8, 1))
+    >>> p = Pipeline(model, stages=2, micro_batches=3, loss_fn=rg.nn.functional.mse_loss)
+    >>> loss = p.step(rg.randn(6, 4), target=rg.randn(6, 1))
+    >>> loss.shape, model[0].weight.grad.shape
+    ((), (8, 4))
+    """
+
+    def __init__(
+        self,
+        model: Module | Sequence[Module],
+        stages: int | None = None,
+        *,
+        ranks: int | None = None,
+        schedule: str | os.PathLike[str] | Schedule = "1f1b",
+        micro_batches: int = 1,
+        loss_fn: Callable[[Any, Any], Tensor] | None = None,
+        loss_reduction: str = "mean",
+        count_fn: Callable[[Any], float] | None = None,
+        split_spec: Mapping[str, SplitPoint] | None = None,
+        split_policy: Policy | None = None,
+        transport: str = "auto",
+        timeout: float | None = None,
+        deterministic: bool = False,
+        watch_nan: bool = False,
+        args_chunk_spec: Sequence[Spec] | None = None,
+        kwargs_chunk_spec: dict[str, Spec] | None = None,
+        target_chunk_spec: Spec | None = None,
+        output_chunk_spec: Any = None,
+        multi_use_param_spec: MultiUseParamSpec | None = None,
+        loss_scale: float = 1.0,
+    ) -> None:
+        if not isinstance(model, Module) and stages not in (None, len(model)):
+            raise ValueError(f"Pipeline: stages is {stages}, but the list has {len(model)} modules")
+        for name, number in (("stages", stages), ("ranks", ranks), ("micro_batches", micro_batches)):
+            if number is not None and (not isinstance(number, int) or number < 1):
+                raise ValueError(f"Pipeline: {name} must be an integer of at least 1, got {number!r}")
+        if loss_reduction not in ("mean", "sum"):
+            raise ValueError(f"Pipeline: loss_reduction must be 'mean' or 'sum', got {loss_reduction!r}")
+        if "target" in (kwargs_chunk_spec or {}):
+            raise ValueError("Pipeline: kwargs_chunk_spec names 'target', which is split by target_chunk_spec")
+        self._transport = get_transport(transport, timeout)
+        world = self._transport.world
+        if world is not None and ranks not in (None, world):
+            raise ValueError(f"Pipeline: ranks is {ranks}, but {world} processes were started")
+        self.model = model if isinstance(model, Module) else ModuleList(model)
+        self.schedule = loaded(schedule, stages, ranks if world is None else world)
+        self.micro_batches = micro_batches
+        self.loss_fn = loss_fn
+        self.loss_scale = loss_scale
+        self.deterministic = deterministic
+        self.watch_nan = watch_nan
+        self.timeline: Timeline | None = None
+        self._ranks = ranks if world is None else world
+        self._stages = stages
+        cutter = Cutter(
+            self.model,
+            None if isinstance(model, Module) else list(model),
+            stages,
+            default_stages(schedule, self._ranks),
+            split_policy,
+            split_spec=split_spec,
+            multi_use_param_spec=multi_use_param_spec,
+        )
+        self._args_spec = args_chunk_spec
+        self._kwargs_spec = kwargs_chunk_spec or {}
+        self._output_spec = output_chunk_spec
+        self._loss_reduction = loss_reduction
+        self._count_fn = count_fn
+        self._target_spec = target_chunk_spec or TensorChunkSpec()
+        self._captures = Captures(self.model, cutter, self._synchronize)
+        self._drawings = Drawings(self._drawn_by)
+        self._stale = False  # whether parameters here are older than those of the ranks that train them
+        self._running = threading.Lock()
+
+    @property
+    def pipe(self) -> AnyPipe:
+        """The captured model; a RuntimeError before the first batch."""
+        return self._first().pipe
+
+    @property
+    def rank(self) -> int:
+        """The rank that this process has; 0 where it has all."""
+        return self._transport.local[0] if self._transport.local else 0
+
+    # -------------------------------------------------------------------------------------------------- training
+
+    def step(self, *args: Any, target: Any = None, **kwargs: Any) -> Tensor:
+        """One forward and backward over a batch: gradients accumulate, and the mean loss is returned, 0-d.
+
+        Micro-batches count by their sizes, so where the loss is the mean over the examples, it and the gradients
+        are those of the unsplit model on the whole batch.  Where the examples of the target have sizes of their own,
+        its elements count instead; a loss whose mean is over something else needs `count_fn`.
+
+        Dropout and the like draw what the unsplit model would draw for these examples, from the same generators.
+        Every process gets the loss; gradients are in the process whose rank trains the parameter.  After a step,
+        `timeline` holds what ran when.
+        """
+        batches, targets = self._batches_and_targets(args, target, kwargs)
+        loss, self.timeline = self._step(batches, targets, nullcontext())
+        return loss
+
+    def step_microbatches(
+        self,
+        arg_mbs: Sequence[tuple],
+        kwarg_mbs: Sequence[dict[str, Any]] | None = None,
+        target_mbs: Sequence[Any] | None = None,
+    ) -> Tensor:
+        """`step` on micro-batches that are ready-made: of any number and sizes, ragged ones too.
+
+        arg_mbs, kwarg_mbs, target_mbs: for each micro-batch its arguments, keyword arguments and target.  It counts by
+        its examples, along the dimension that the chunk specs say, or by the elements of ragged targets.
+
+        Raises ValueError where the lists have different lengths, or none.
+        """
+        kwarg_mbs, targets = kwarg_mbs or [{}] * len(arg_mbs), target_mbs or [None] * len(arg_mbs)
+        if not len(arg_mbs) == len(kwarg_mbs) == len(targets) or not arg_mbs:
+            raise ValueError(
+                f"step_microbatches: got {len(arg_mbs)} tuples of arguments, {len(kwarg_mbs)} dicts of keyword "
+                f"arguments and {len(targets)} targets; there must be one for each micro-batch, and at least one"
+            )
+        sizes = [examples_in(a, k, self._args_spec, self._kwargs_spec) for a, k in zip(arg_mbs, kwarg_mbs, strict=True)]
+        total = sum(sizes)
+        batches = [
+            MicroBatch(tuple(a), dict(k), size / total) for a, k, size in zip(arg_mbs, kwarg_mbs, sizes, strict=True)
+        ]
+        loss, self.timeline = self._step(batches, list(targets), nullcontext())
+        return loss
+
+    def costs(self, *args: Any, target: Any = None, **kwargs: Any) -> Costs:
+        """Run a step with one computation at a time, and return the median seconds of each kind and stage.
+
+        So each has the machine to itself, as if every rank had one.  Gradients accumulate as in `step`.  Where ranks
+        are processes, they don't take turns.
+        """
+        batches, targets = self._batches_and_targets(args, target, kwargs)
+        _, self.timeline = self._step(batches, targets, threading.Lock())
+        seconds: dict[tuple[Kind, int], list[float]] = defaultdict(list)
+        for event in self.timeline.events:
+            if event.action.kind.is_compute:
+                seconds[event.action.kind, event.action.stage].append(event.end - event.start)
+        return {key: median(values) for key, values in seconds.items()}
+
+    def planned(self, costs: Costs) -> Timeline:
+        """A step as the schedule promises it, where computations take what `costs()` measured and messages nothing."""
+
+        def cost(action: Action) -> float:
+            return costs[action.kind, action.stage] if action.kind.is_compute else 0.0
+
+        return simulate(self.program(), self.pipe.carried(), cost)
+
+    def program(self) -> list[list[Action]]:
+        """What every rank does in a step: the schedule with its sends and receives."""
+        return self._program(self.pipe, self.micro_batches).actions
+
+    # ------------------------------------------------------------------------------------------------- inference
+
+    def predict(self, *args: Any, **kwargs: Any) -> Any:
+        """The model's outputs for a batch, run through the pipeline forward only, without gradients.
+
+        A batch of fewer examples than `micro_batches` is split into these.  Every process gets the outputs.
+        """
+        examples = examples_in(args, kwargs, self._args_spec, self._kwargs_spec)
+        batches = self._split(args, kwargs, self._kwargs_spec, most=max(examples, 1))
+        return merge_chunks(self._answers(batches), self._output_spec)
+
+    def stream(self, requests: Any, *, window: int | None = None) -> Iterator[Any]:
+        """The model's output for every request of an open-ended stream, in order, forward only.
+
+        requests: tuples of arguments, from any iterable, each one micro-batch; other values are the only argument.
+        window: how many requests are under way at a time, and so how many are taken before the first answer; by
+            default four times the ranks, of which the pipeline is idle for a fifth at most.
+
+        >>> import retrograd as rg
+        >>> p = Pipeline(rg.nn.Sequential(rg.nn.Linear(4, 8), rg.nn.Linear(8, 2)), stages=2)
+        >>> [out.shape for out in p.stream(rg.ones(n, 4) for n in (1, 3, 2))]
+        [(1, 2), (3, 2), (2, 2)]
+        """
+        batches: list[MicroBatch] = []
+        for request in requests:
+            batches.append(MicroBatch(request if isinstance(request, tuple) else (request,), {}, 1.0))
+            if len(batches) >= (window or 4 * (self._ranks or self._stages or 1)):
+                yield from self._answers(batches)
+                batches = []
+        if batches:
+            yield from self._answers(batches)
+
+    def _answers(self, batches: list[MicroBatch]) -> list[Any]:
+        """The model's output for each micro-batch."""
+        captured = [self._captures.of(batch) for batch in batches]
+        reports, _ = self._run(captured, batches, None, nullcontext())
+        results = _merged(report.results for report in reports)
+        return [one.pipe.output(results[i]) for i, one in enumerate(captured)]
+
+    # ----------------------------------------------------------------------------------------------------- state
+
+    def state_dict(self) -> dict[str, Any]:
+        """The model's state under its own names, whatever the stages; parameters come from the ranks that train them.
+
+        Where ranks are processes all of them call it, and the model of each has that state afterwards.
+        """
+        self._synchronize()
+        return dict(self.model.state_dict())
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Any:
+        """Give the model this state, of the unsplit model or of any split; where ranks are processes, in all of them.
+
+        Returns and raises what `Module.load_state_dict` does.
+        """
+        self._stale = False
+        return self.model.load_state_dict(dict(state_dict), strict)
+
+    def homes(self) -> dict[str, int]:
+        """For each parameter and buffer by name, the rank whose process has it as trained; 0 before the first step."""
+        first = self._captures.first
+        if first is None:
+            return dict.fromkeys(self.model.state_dict(), 0)
+        return homes(self.model, first.pipe.stages, self._program(first.pipe, self.micro_batches).homes)
+
+    def on_ranks(self, work: Callable[[int], Any]) -> list[Any]:
+        """Run `work(rank)` for every rank, in the process that has it; the results of all, in every process.
+
+        Results are tensors and plain data, nested in tuples, lists and dicts.
+        """
+        first = self._captures.first
+        ranks = 1 if first is None else len(self._program(first.pipe, self.micro_batches).actions)
+        with self._running:
+            return self._transport.launch(self._transport.world or ranks, lambda link: work(link.rank))
+
+    def _synchronize(self) -> None:
+        """Give the model in every process what the others have trained."""
+        if not self._stale:
+            return
+        spread(self.model, self.homes(), self.rank, self.on_ranks)
+        self._stale = False
+
+    # --------------------------------------------------------------------------------------------------- running
+
+    def _batches_and_targets(self, args: tuple, target: Any, kwargs: dict) -> tuple[list[MicroBatch], list[Any]]:
+        specs = {**self._kwargs_spec, "target": self._target_spec}
+        batches = self._split(args, {**kwargs, "target": target}, specs)
+        return batches, [batch.kwargs.pop("target") for batch in batches]
+
+    def _split(
+        self, args: Sequence[Any], kwargs: dict[str, Any], kwargs_spec: dict[str, Spec], most: int | None = None
+    ) -> list[MicroBatch]:
+        chunks = self.micro_batches if most is None else min(self.micro_batches, most)
+        return split_args_kwargs_into_chunks(args, kwargs, chunks, self._args_spec, kwargs_spec)
+
+    def _step(
+        self, batches: list[MicroBatch], targets: list[Any], turn: AbstractContextManager
+    ) -> tuple[Tensor, Timeline]:
+        captured = [self._captures.of(batch) for batch in batches]
+        if self.loss_fn is None and any(one.pipe.loss_name is None for one in captured):
+            raise RuntimeError(
+                "Pipeline.step: no loss_fn was given to the Pipeline, and the model returns no loss; for outputs use "
+                "predict()"
+            )
+        shares = self._shares(batches, targets)
+        batches = [batch._replace(weight=share) for batch, share in zip(batches, shares, strict=True)]
+        loss = partial(self._loss, [one.pipe for one in captured], targets, shares)
+        reports, timeline = self._run(captured, batches, loss, turn)
+        self._give_back(captured, batches, _merged(report.input_gradients for report in reports))
+        self._stale = self._transport.local is not None
+        losses = _merged(report.results for report in reports)
+        weighted = [losses[i] * batch.weight for i, batch in enumerate(batches)]
+        return sum(weighted[1:], start=weighted[0]), timeline
+
+    def _loss(
+        self,
+        pipes: Sequence[AnyPipe],
+        targets: Sequence[Any],
+        shares: Sequence[float],
+        micro_batch: int,
+        outputs: dict[str, Any],
+    ) -> Tensor:
+        pipe = pipes[micro_batch]
+        if self.loss_fn is None:
+            value, what = outputs[str(pipe.loss_name)], "the model's loss"
+        else:
+            value, what = self.loss_fn(pipe.output(outputs), targets[micro_batch]), "loss_fn's result"
+        if not isinstance(value, Tensor) or value.ndim:
+            raise ValueError(f"{what} must be a 0-d tensor, got {getattr(value, 'aval', value)!r}")
+        return value if shares[micro_batch] else _nothing(outputs)
+
+    def _shares(self, batches: Sequence[MicroBatch], targets: Sequence[Any]) -> list[float]:
+        """What part each micro-batch has in the loss."""
+        if self._loss_reduction == "sum":
+            return [1.0] * len(batches)
+        if self._count_fn is None:
+            return shares_of_elements(targets) or [batch.weight for batch in batches]
+        counts = [float(self._count_fn(target)) for target in targets]
+        if not sum(counts) > 0 or min(counts) < 0:
+            raise ValueError(f"Pipeline: count_fn must return numbers of elements, some above 0; it returned {counts}")
+        return [count / sum(counts) for count in counts]
+
+    def _give_back(self, captured: Sequence[Captured], batches: Sequence[MicroBatch], gradients: Mapping) -> None:
+        """Run on, with the gradients of the model's inputs, to what these were made of."""
+        pairs: list[tuple[Tensor, Tensor]] = []
+        for i, (one, batch) in enumerate(zip(captured, batches, strict=True)):
+            inputs = one.pipe.inputs(batch.args, batch.kwargs)
+            for key in sorted([key for key in gradients if key[0] == i], reverse=True):  # the last stage first
+                pairs += [(inputs[name], part) for name, part in gradients[key].items()]
+        if pairs:
+            autograd.backward([tensor for tensor, _ in pairs], [part for _, part in pairs])
+
+    def _run(
+        self, captured: list[Captured], batches: list[MicroBatch], loss: Any, turn: AbstractContextManager
+    ) -> tuple[list[Report], Timeline]:
+        if current().level is not None:
+            raise NotImplementedError("Pipeline: running inside a function transform is not supported")
+        pipes = [one.pipe for one in captured]
+        if any(pipe.carried() != pipes[0].carried() for pipe in pipes):
+            raise RuntimeError("Pipeline: the model does something else for one micro-batch than for the first")
+        program = self._program(pipes[0], len(batches), forward_only=loss is None)
+        stages = [stage for pipe in dict.fromkeys(pipes) for stage in pipe.stages]
+        gradients = Gradients(
+            stages, program.homes, self._transport.local, by_micro_batch=self.deterministic, apart=program.unordered()
+        )
+        job = Job(
+            program.actions,
+            program.homes,
+            [pipe.stages for pipe in pipes],
+            [pipe.inputs(batch.args, batch.kwargs) for pipe, batch in zip(pipes, batches, strict=True)],
+            [batch.weight * self.loss_scale for batch in batches],
+            loss,
+            pipes[0].carried(),
+            gradients,
+            self._drawings.of(captured, batches),
+            turn,
+            self.watch_nan,
+        )
+        with self._running, gradients:
+            try:
+                reports = self._transport.launch(len(program.actions), lambda link: Rank(link, job).run())
+            finally:
+                for stage in stages:
+                    stage.forget()
+        return reports, Timeline(_events(program, reports), len(reports))
+
+    def _drawn_by(self, batches: Sequence[MicroBatch]) -> list[Draw]:
+        """What the program draws for several micro-batches as one."""
+        whole = joined(batches, self._args_spec, self._kwargs_spec)
+        with recorded() as draws, autograd.no_grad():
+            trace(self.model, *whole.args, **whole.kwargs)
+        return draws
+
+    def _program(self, pipe: AnyPipe, micro_batches: int, forward_only: bool = False) -> Program:
+        return make_program(
+            self.schedule, pipe.num_stages, micro_batches, pipe.carried(), ranks=self._ranks, forward_only=forward_only
+        )
+
+    def _first(self) -> Captured:
+        first = self._captures.first
+        if first is None:
+            raise RuntimeError("Pipeline: nothing is captured before the first step() or predict()")
+        return first
+
+
+def _nothing(outputs: Mapping[str, Any]) -> Tensor:
+    """The loss of a micro-batch that has no part in it: its mean over no elements would be no number."""
+    parts = [(out * 0).sum() for out in outputs.values() if isinstance(out, Tensor) and out.requires_grad]
+    return sum(parts, start=registry["zeros"](()))
+
+
+def _merged(parts: Any) -> dict:
+    """The entries of several dicts with different keys."""
+    return {key: value for part in parts for key, value in part.items()}
+
+
+def _events(program: Program, reports: Sequence[Report]) -> list[Event]:
+    return [
+        Event(rank, action, start, end)
+        for rank, (actions, report) in enumerate(zip(program.actions, reports, strict=True))
+        for action, (start, end) in zip(actions, report.times, strict=True)
+    ]

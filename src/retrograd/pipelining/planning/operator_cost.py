@@ -1,0 +1,208 @@
+"""What the operators of a captured model take: seconds forward and backward, and bytes."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from statistics import median
+from typing import Any, NamedTuple
+
+import optree
+
+from retrograd import autograd
+from retrograd.core import Tensor, registry
+from retrograd.fx import GraphModule, Interpreter, Node
+from retrograd.nn import Module
+from retrograd.ops.generators import get_rng_state, set_rng_state
+from retrograd.pipelining.microbatch import tensors_in
+from retrograd.pipelining.split.partition import NEVER, carried
+from retrograd.utils import blas_threads
+
+Loss = Callable[[Any], Any]  # from what the model returns to the loss
+
+
+class Operator(NamedTuple):
+    """What one operator takes for a micro-batch.
+
+    forward, backward: seconds.  saved: bytes that it keeps for backward; parameters: bytes of those that it uses; both
+    by memory, since operators share it.  carried: bytes that are sent to later stages if one ends here.
+    nodes: how many nodes of the graph it is, more than one where no stage can end between them.
+    """
+
+    forward: float
+    backward: float
+    saved: Mapping[int, int]
+    parameters: Mapping[int, int]
+    carried: float
+    nodes: int = 1
+
+    def and_then(self, other: "Operator") -> "Operator":
+        """The two as one."""
+        return Operator(
+            self.forward + other.forward,
+            self.backward + other.backward,
+            {**self.saved, **other.saved},
+            {**self.parameters, **other.parameters},
+            other.carried,
+            self.nodes + other.nodes,
+        )
+
+
+@contextmanager
+def undisturbed(model: Module) -> Iterator[None]:
+    """Run the model inside, on one thread, and leave its gradients, buffers and the random numbers as they were."""
+    gradients = [(parameter, parameter.grad) for parameter in model.parameters()]
+    buffers = [(buffer, registry["clone"](buffer.detach())) for buffer in model.buffers()]
+    state = get_rng_state()
+    for parameter, _ in gradients:
+        parameter.grad = None
+    try:
+        with blas_threads(1), autograd.enable_grad():
+            yield
+    finally:
+        for parameter, gradient in gradients:
+            parameter.grad = gradient
+        with autograd.no_grad():
+            for buffer, value in buffers:
+                buffer.copy_(value)
+        set_rng_state(state)
+
+
+def operators(captured: GraphModule, args: tuple, kwargs: dict[str, Any], loss: Loss, rounds: int) -> list[Operator]:
+    """What every operator of a captured model takes, in the order of the graph; the loss counts to the last one."""
+    timer = _Timer(captured, loss)
+    for _ in range(rounds + 1):
+        timer.run(*args, **kwargs)
+    keeper = _Keeper(captured)
+    keeper.run(*args, **kwargs)
+    nodes = [node for node in captured.graph.nodes if node.op == "call_function"]
+    cuts = carried(nodes, lambda node: bytes_of(keeper.env[node]))
+    found: list[Operator] = []
+    for node, cut in zip(nodes, cuts, strict=True):
+        operator = Operator(*timer.seconds(node), keeper.saved[node], keeper.parameters(node), cut)
+        found.append(found.pop().and_then(operator) if found and found[-1].carried >= NEVER else operator)
+    return found
+
+
+class _Timer(Interpreter):
+    """Runs every operator forward, and back from ones, with each value a leaf: operator by operator."""
+
+    def __init__(self, captured: GraphModule, loss: Loss) -> None:
+        super().__init__(captured)
+        self.loss = loss
+        self.start_up = _start_up()
+        self.samples: dict[Node, list[tuple[float, float]]] = defaultdict(list)
+
+    def run_node(self, node: Node) -> Any:
+        """The result of a node, cut off from its graph."""
+        if node.op == "placeholder":
+            return cut_off(super().run_node(node), False)
+        if node.op != "call_function":
+            return super().run_node(node)
+        args, kwargs = self.fetch_args_kwargs_from_env(node)
+        made, *seconds = self._timed(lambda: node.target(*args, **kwargs))
+        self.samples[node].append((seconds[0], seconds[1]))
+        for used in node.all_input_nodes:
+            if used.op == "call_function":
+                _forget_gradients(self.env[used])
+        return cut_off(made)
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the model, and the loss on what it returns."""
+        made = super().run(*args, **kwargs)
+        value, forward, backward = self._timed(lambda: self.loss(made))
+        last = next(reversed(self.samples))
+        before = self.samples[last].pop()
+        self.samples[last].append((before[0] + forward, before[1] + backward))
+        return value
+
+    def _timed(self, work: Callable[[], Any]) -> tuple[Any, float, float]:
+        start = time.perf_counter()
+        made = work()
+        forward = time.perf_counter() - start
+        ends = [tensor for tensor in tensors_in(made) if tensor.requires_grad]
+        seeds = [registry["ones_like"](tensor.detach()) for tensor in ends]
+        start = time.perf_counter()
+        if ends:
+            autograd.backward(ends, seeds)
+        backward = time.perf_counter() - start - self.start_up
+        return made, forward, max(backward, 0.0) if ends else 0.0
+
+    def seconds(self, node: Node) -> tuple[float, float]:
+        """What is typical of an operator, without the first round."""
+        forward, backward = zip(*self.samples[node][1:], strict=True)
+        return median(forward), median(backward)
+
+
+class _Keeper(Interpreter):
+    """Runs a model once, with every value kept, and notes what operators save for backward."""
+
+    def __init__(self, captured: GraphModule) -> None:
+        super().__init__(captured, garbage_collect_values=False)
+        self.saved: dict[Node, dict[int, int]] = defaultdict(dict)
+        self.alive: list[Any] = []  # so that no memory is used twice
+        self.not_made: set[int] = set()  # memory of inputs, parameters and buffers
+
+    def run_node(self, node: Node) -> Any:
+        """The result of a node."""
+        if node.op != "call_function":
+            made = super().run_node(node)
+            self.not_made.update(_memory(tensor)[0] for tensor in tensors_in(made) if node.op != "output")
+            return made
+
+        def pack(tensor: Tensor) -> Tensor:
+            self.alive.append(tensor)
+            key, size = _memory(tensor)
+            if key not in self.not_made:
+                self.saved[node][key] = size
+            return tensor
+
+        with autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            return super().run_node(node)
+
+    def parameters(self, node: Node) -> dict[int, int]:
+        """The bytes of an operator's parameters, by their memory."""
+        used = [self.env[argument] for argument in node.all_input_nodes if argument.op == "get_attr"]
+        return dict(_memory(value) for value in used if isinstance(value, Tensor) and value.requires_grad)
+
+
+def _start_up() -> float:
+    """What a backward pass takes that has nothing to do."""
+    leaf = registry["zeros"](()).requires_grad_()
+    samples = []
+    for _ in range(20):
+        start = time.perf_counter()
+        autograd.backward([leaf], [leaf.detach()])
+        samples.append(time.perf_counter() - start)
+    return median(samples)
+
+
+def cut_off(value: Any, requires_grad: bool | None = None) -> Any:
+    """The tensors in a value as leaves, that require grad as they did, or as told."""
+
+    def leaf(tensor: Any) -> Any:
+        if not isinstance(tensor, Tensor):
+            return tensor
+        fresh = tensor.detach()
+        fresh.requires_grad = tensor.requires_grad if requires_grad is None else requires_grad
+        return fresh
+
+    return optree.tree_map(leaf, value, none_is_leaf=True)
+
+
+def _forget_gradients(value: Any) -> None:
+    for tensor in tensors_in(value):
+        tensor.grad = None
+
+
+def _memory(tensor: Tensor) -> tuple[int, int]:
+    """Which memory a tensor is in, and its bytes: for a view, that of the whole."""
+    array: Any = tensor.value
+    while getattr(array, "base", None) is not None and hasattr(array.base, "nbytes"):
+        array = array.base
+    return id(array), getattr(array, "nbytes", tensor.nbytes)
+
+
+def bytes_of(value: Any) -> int:
+    """The bytes of a value; the results of an operator with several are taken apart where they are made."""
+    return NEVER if isinstance(value, tuple) else getattr(value, "nbytes", 0)

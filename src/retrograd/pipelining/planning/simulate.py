@@ -1,0 +1,280 @@
+"""What a schedule costs before it runs: times and memory, from the program that the ranks would run."""
+
+import math
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from retrograd.pipelining.schedules.actions import Action, Kind, Schedule
+from retrograd.pipelining.schedules.lowering import Edges, StageGraph, execution_order, is_lowered, lower, ranks_of
+from retrograd.pipelining.timeline.timeline import Event, Timeline
+
+Cost = Callable[[Action], float]
+
+
+def unit_cost(action: Action) -> float:
+    """Seconds as the papers on schedules count them: 1 for F, I and W, 2 for B, nothing for messages.
+
+    >>> unit_cost(Action(Kind.B, 0, 0)), unit_cost(Action(Kind.SEND_F, 0, 0, 1))
+    (2.0, 0.0)
+    """
+    return 2.0 if action.kind is Kind.B else float(action.kind.is_compute)
+
+
+def free(action: Action) -> float:
+    """Nothing: what messages keep ranks busy with, as the papers on schedules count it."""
+    return 0.0
+
+
+def simulate(schedule: Schedule, edges: Edges, cost: Cost, overhead: Cost = free) -> Timeline:
+    """When each rank would do what, if every action took as long as `cost` says.
+
+    schedule: as `lower` returns it, or computations only, which are then lowered along `edges`.
+    cost: seconds of an action. A computation keeps its rank busy that long. A send's message arrives so much later
+    while the rank goes on. A receive lasts until its message is there; it is not asked for a cost. Channels hold any
+    number of messages.
+    overhead: seconds for which a send, or a receive whose message is there, keeps its rank busy.
+
+    Cost and overhead of messages are the latency and the overhead of D. Culler et al., "LogP: Towards a Realistic
+    Model of Parallel Computation" (1993).
+
+    Takes time linear in the number of actions. Raises ValueError for a cost that is negative or not finite,
+    and for a schedule that cannot run.
+
+    >>> from retrograd.pipelining.schedules.lowering import chain
+    >>> from retrograd.pipelining.schedules import make_schedule
+    >>> simulate(make_schedule("1f1b", stages=2, micro_batches=3), chain(2), unit_cost).bubble()
+    0.25
+    """
+    program = schedule if is_lowered(schedule) else lower(schedule, edges)
+    events: list[Event] = []
+    if not _Clocks(program, StageGraph(ranks_of(program), edges), cost, overhead, events).run():
+        deque(execution_order(program), maxlen=0)  # raises, and says who waits for what from whom
+    return Timeline(events, len(program))
+
+
+class Summary(NamedTuple):
+    """What `simulate_costs` finds out: seconds per rank, without the events.
+
+    start, end: when each rank began its first computation, and ended its last action.  busy: how long it computed.
+
+    >>> two = Summary(start=[0.0, 1.0], end=[4.0, 3.0], busy=[2.0, 2.0])
+    >>> two.span, two.bubble, two.bubble_rate
+    (4.0, 0.5, 0.5)
+    """
+
+    start: list[float]
+    end: list[float]
+    busy: list[float]
+
+    @property
+    def span(self) -> float:
+        """Seconds from the first rank's start to the last rank's end."""
+        return max(self.end, default=0.0) - min(self.start, default=0.0)
+
+    @property
+    def bubble(self) -> float:
+        """The share of all ranks' time in which they compute nothing, as `Timeline.bubble`."""
+        return 1.0 - sum(self.busy) / (len(self.busy) * self.span) if self.span else 0.0
+
+    @property
+    def bubbles(self) -> list[float]:
+        """The seconds that each rank is idle between its first and its last computation."""
+        return [end - start - busy for start, end, busy in zip(self.start, self.end, self.busy, strict=True)]
+
+    @property
+    def bubble_rate(self) -> float:
+        """The idle share of the rank that takes longest from its first to its last computation.
+
+        The measure of Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024, which leaves out that ranks
+        start and end one after the other.
+        """
+        spans = [end - start for start, end in zip(self.start, self.end, strict=True)]
+        slowest = max(range(len(spans)), key=spans.__getitem__, default=0)
+        return 1.0 - self.busy[slowest] / spans[slowest] if any(spans) else 0.0
+
+
+def simulate_costs(
+    schedule: Sequence[Iterable[Action]],
+    edges: Edges,
+    cost: Cost,
+    overhead: Cost = free,
+    *,
+    placement: Sequence[int] | None = None,
+) -> Summary:
+    """The times of `simulate` summed up per rank, for schedules of thousands of ranks: seconds for millions of actions.
+
+    schedule: computations only, from `make_schedule` or `stream_schedule`.  cost, overhead: as for `simulate`, but
+    asked once per kind, stage and peer, since all micro-batches are taken to be alike.  placement: the rank of each
+    stage, as `stage_ranks` says it; None: from the schedule, whose actions are put into lists for it.
+
+    Raises ValueError as `simulate`.
+
+    >>> from retrograd.pipelining.schedules.lowering import chain
+    >>> from retrograd.pipelining.schedules import make_schedule
+    >>> simulate_costs(make_schedule("zb-h2", stages=4, micro_batches=8), chain(4), unit_cost).bubbles
+    [0.0, 0.0, 0.0, 0.0]
+    """
+    if placement is None:
+        listed = [list(actions) for actions in schedule]
+        schedule, rank_of = listed, ranks_of(listed)
+    else:
+        rank_of = dict(enumerate(placement))
+    clocks = _Clocks(schedule, StageGraph(rank_of, edges), cost, overhead)
+    if not clocks.run():
+        rank, action = min(clocks.held_up.items())
+        raise ValueError(f"deadlock: {len(clocks.held_up)} ranks wait; rank {rank} for what {action} needs")
+    starts = [start or 0.0 for start in clocks.starts]
+    return Summary(starts, clocks.now, clocks.busy)
+
+
+def peak_activations(actions: Sequence[Action], weights: Mapping[int, float] | None = None) -> float:
+    """The most that one rank keeps of activations at a time.
+
+    weights: what one micro-batch's activations of each stage count, such as their bytes; None: 1 each, so the
+    result is how many there are, once per stage and micro-batch.
+
+    F makes them; B or W, which needs them last, frees them.
+
+    >>> from retrograd.pipelining.schedules import make_schedule
+    >>> [peak_activations(actions) for actions in make_schedule("1f1b", stages=3, micro_batches=8)]
+    [3, 2, 1]
+    >>> [peak_activations(actions, {0: 0.5, 1: 0.25, 2: 8.0}) for actions in make_schedule("1f1b", 3, 8)]
+    [1.5, 0.5, 8.0]
+    """
+    change = {Kind.F: 1, Kind.B: -1, Kind.W: -1}
+    alive: float = 0
+    peak: float = 0
+    for action in actions:
+        alive += change.get(action.kind, 0) * (1 if weights is None else weights[action.stage])
+        peak = max(peak, alive)
+    return peak
+
+
+F, I, W = Kind.F, Kind.I, Kind.W  # noqa: E741
+
+Box = dict[int, float]
+"""When the messages of a channel arrive, by micro-batch: those that have been sent and not been received."""
+
+
+class _Step(NamedTuple):
+    """What an action waits for, how long it takes, and what it passes on.
+
+    inputs: the channels of which it takes a message, each with the seconds for that.  outputs: the channels into which
+    it puts one, each with the rank at its end, the seconds for that, and those until the message arrives.
+    """
+
+    seconds: float
+    inputs: Sequence[tuple[Box, float]] = ()
+    outputs: Sequence[tuple[Box, int, float, float]] = ()
+
+
+class _Clocks:
+    """The time on every rank, and when each message arrives.
+
+    With `events`, one is noted for each action. Without, an action of the same kind and stage as one before takes
+    the same steps, and computations receive and send by themselves what a lowered program says by actions.
+    """
+
+    def __init__(
+        self,
+        schedule: Sequence[Iterable[Action]],
+        graph: StageGraph,
+        cost: Cost,
+        overhead: Cost,
+        events: list[Event] | None = None,
+    ) -> None:
+        ranks = len(schedule)
+        self.graph = graph
+        self.cost = cost
+        self.overhead = overhead
+        self.events = events
+        self.known: tuple[dict[int, _Step], ...] = ({}, {}, {}, {})
+        self.starts: list[float | None] = [None] * ranks
+        self.now = [0.0] * ranks
+        self.busy = [0.0] * ranks
+        self.boxes: dict[tuple[int, int], Box] = defaultdict(dict)
+        self.awaited: list[Box | None] = [None] * ranks
+        self.held_up: dict[int, Action] = {}
+        self.runnable = list(range(ranks))
+        self.programs = [self._program(rank, actions) for rank, actions in enumerate(schedule)]
+
+    def run(self) -> bool:
+        """Let every rank go on for as long as it can, and return whether all have come to their end."""
+        programs, runnable = self.programs, self.runnable
+        while runnable:  # the latest first: neighbours take turns, and what they need stays in the processor's cache
+            next(programs[runnable.pop()], None)
+        return not self.held_up
+
+    def _program(self, rank: int, actions: Iterable[Action]) -> Iterator[None]:
+        """What a rank does; it yields where it waits. One loop for millions of actions, so everything is in it."""
+        now = busy = 0.0
+        awaited, wake, (forward, whole, halves, weights) = self.awaited, self.runnable.append, self.known
+        events = self.events
+        for action in actions:
+            kind, stage, micro_batch, _ = action
+            known = forward if kind is F else halves if kind is I else weights if kind is W else whole
+            seconds, inputs, outputs = known[stage] if stage in known else self._step(action, known)
+            start = now
+            for box, overhead in inputs:
+                if micro_batch not in box:
+                    awaited[rank] = box
+                    self.held_up[rank] = action
+                    while micro_batch not in box:
+                        yield
+                        awaited[rank] = box
+                    awaited[rank] = None
+                    del self.held_up[rank]
+                arrival = box.pop(micro_batch)
+                if arrival > now:
+                    now = arrival
+                now += overhead
+            if not busy and self.starts[rank] is None:
+                self.starts[rank] = now
+            now += seconds
+            busy += seconds
+            for box, target, overhead, delay in outputs:
+                now += overhead
+                box[micro_batch] = now + delay
+                if awaited[target] is box:
+                    awaited[target] = None
+                    wake(target)
+            if events is not None:
+                events.append(Event(rank, action, start, now))
+        self.now[rank], self.busy[rank] = now, busy
+
+    def _step(self, action: Action, known: dict[int, _Step]) -> _Step:
+        if self.events is None:
+            step = known[action.stage] = self._whole(action)
+            return step
+        if action.kind.is_receive:
+            return _Step(0.0, [self._entry(action)])
+        if action.kind.is_send:
+            return _Step(0.0, (), [self._exit(action)])
+        return _Step(_seconds(self.cost, action))
+
+    def _whole(self, action: Action) -> _Step:
+        """A computation with the receives before it and the sends after it."""
+        if action.peer is not None:
+            raise ValueError(f"{action}: this schedule is lowered already")
+        around = self.graph.surround(action)
+        return _Step(
+            _seconds(self.cost, action),
+            [self._entry(step) for step in around if step.kind.is_receive],
+            [self._exit(step) for step in around if step.kind.is_send],
+        )
+
+    def _entry(self, receive: Action) -> tuple[Box, float]:
+        return self.boxes[receive.message[1:3]], _seconds(self.overhead, receive)
+
+    def _exit(self, send: Action) -> tuple[Box, int, float, float]:
+        _, source, target, _ = send.message
+        rank = self.graph.rank_of[target]
+        return self.boxes[source, target], rank, _seconds(self.overhead, send), _seconds(self.cost, send)
+
+
+def _seconds(cost: Cost, action: Action) -> float:
+    seconds = cost(action)
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"the cost of {action} is {seconds!r}; it must be finite, in seconds, at least 0")
+    return seconds

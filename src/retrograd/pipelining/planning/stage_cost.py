@@ -1,0 +1,124 @@
+"""What the stages of a pipe take where ranks run them, as in a step."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from statistics import median
+from typing import Any, NamedTuple
+
+from retrograd.pipelining.microbatch import MicroBatch
+from retrograd.pipelining.planning.link_cost import MessageCost
+from retrograd.pipelining.planning.operator_cost import Loss, bytes_of
+from retrograd.pipelining.runtime.gradient_sums import Gradients
+from retrograd.pipelining.runtime.rank import Job, Rank
+from retrograd.pipelining.schedules import get_schedule
+from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.schedules.program import make_program
+from retrograd.pipelining.schedules.stage_placement import blocks, held_by
+from retrograd.pipelining.split.pipe import Pipe
+from retrograd.pipelining.transports import Transport
+
+Seconds = dict[tuple[Kind, int], float]
+Route = tuple[str, int, int]  # direction, source and target of messages
+MICRO_BATCHES = 4  # for each rank: they wait for each other a fifth of the time at most
+
+
+class StageCosts(NamedTuple):
+    """What computations take by kind and stage, and the bytes of a message on every route."""
+
+    seconds: Seconds
+    sizes: dict[Route, int]
+
+    def cost(self, action: Action, message: MessageCost) -> float:
+        """The seconds of a computation, or those that what is sent is on its way."""
+        if action.kind.is_compute:
+            return self.seconds[action.kind, action.stage]
+        return message.latency.seconds(self._size(action))
+
+    def overhead(self, action: Action, message: MessageCost) -> float:
+        """The seconds for which a send or receive keeps its rank busy."""
+        return (message.sending if action.kind.is_send else message.receiving).seconds(self._size(action))
+
+    def _size(self, action: Action) -> int:
+        return self.sizes[action.message[:3]]
+
+
+def measured(
+    pipes: Sequence[Pipe],
+    batch: MicroBatch,
+    loss: Loss,
+    transport: Transport,
+    workers: int,
+    rounds: int,
+    micro_batches: int,
+) -> list[StageCosts]:
+    """What the stages of each pipe take for a micro-batch, run by so many ranks of a transport; the same everywhere.
+
+    They run them under 1F1B and ZB-H1, so with backwards whole and in halves.  They may be fewer than there will be,
+    and slow each other down as those will, by caches, memory and Python.  The pipes take turns, so that all see the
+    same of what else the machine does.
+    """
+    few = min(micro_batches, MICRO_BATCHES * workers)
+    trials = [[_Trial(pipe, batch, loss, name, few, workers) for name in ("1f1b", "zb-h1")] for pipe in pipes]
+    samples: list[dict[tuple[Kind, int], list[float]]] = [defaultdict(list) for _ in pipes]
+    for number in range(rounds + 1):
+        for found, both in zip(samples, trials, strict=True):
+            for action, seconds in (timed for trial in both for timed in trial.run(transport)):
+                if number:  # the first time warms up
+                    found[action.kind, action.stage].append(seconds)
+    return [
+        StageCosts({key: median(values) for key, values in found.items()}, _sizes(pipe, batch))
+        for found, pipe in zip(samples, pipes, strict=True)
+    ]
+
+
+class _Trial:
+    """A pipe under a schedule, for some micro-batches that are all alike."""
+
+    def __init__(
+        self, pipe: Pipe, batch: MicroBatch, loss: Loss, schedule: str, micro_batches: int, workers: int
+    ) -> None:
+        self.pipe = pipe
+        self.batch = batch
+        self.loss = loss
+        self.micro_batches = micro_batches
+        rows = get_schedule(schedule).order(held_by(blocks(pipe.num_stages, workers)), micro_batches)
+        padded = [*map(list, rows), *[[]] * workers][:workers]
+        self.program = make_program(padded, pipe.num_stages, micro_batches, pipe.carried())
+
+    def run(self, transport: Transport) -> Iterator[tuple[Action, float]]:
+        """Every computation, and its seconds."""
+        actions, homes = self.program
+        inputs = self.pipe.inputs(self.batch.args, self.batch.kwargs)
+        with Gradients(self.pipe.stages, homes, transport.local) as gradients:
+            job = Job(
+                actions,
+                homes,
+                [self.pipe.stages] * self.micro_batches,
+                [inputs] * self.micro_batches,
+                [1.0] * self.micro_batches,
+                lambda _, outputs: self.loss(self.pipe.output(outputs)),
+                self.pipe.carried(),
+                gradients,
+                lambda stage, micro_batch: nullcontext(),
+            )
+            times = transport.launch(len(actions), lambda link: Rank(link, job).run().times)
+        for row, spans in zip(actions, times, strict=True):
+            for action, (start, end) in zip(row, spans, strict=True):
+                if action.kind.is_compute:
+                    yield action, end - start
+
+
+def _sizes(pipe: Pipe, batch: MicroBatch) -> dict[Route, int]:
+    """The bytes of what each stage sends on for a micro-batch, and of the gradients that come back."""
+    sizes: dict[Route, int] = defaultdict(int)
+    values: dict[str, Any] = dict(pipe.inputs(batch.args, batch.kwargs))
+    for stage in pipe.stages:
+        for name, source in stage.inputs:
+            if source is not None:
+                value, returns = values[name]
+                sizes["F", source, stage.index] += bytes_of(value)
+                sizes["B", stage.index, source] += bytes_of(value) * returns
+        values.update(stage.forward(0, values))
+        stage.forget()
+    return dict(sizes)

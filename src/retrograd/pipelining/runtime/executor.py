@@ -1,0 +1,78 @@
+"""Running the graph of a pipe on one machine, its own backward pass included."""
+
+import operator
+from typing import Any
+
+import optree
+
+from retrograd.core import Tensor
+from retrograd.fx import GraphModule, Interpreter, Node, map_nodes
+from retrograd.fx.node import nodes_in
+from retrograd.fx.operators import PICK
+from retrograd.pipelining.split.backward_graph import STAGE_BACKWARD
+
+
+class DetachExecutor(Interpreter):
+    """Runs a pipe's graph with every value that a stage takes from another cut into a leaf.
+
+    So each stage has an autograd graph of its own, as on a rank of its own, and each `stage_backward` call runs
+    through one of them.  Gradients accumulate on the parameters; what the model returns is returned.
+
+    >>> import retrograd as rg
+    >>> from retrograd.pipelining import SplitPoint, TrivialLossWrapper, pipeline
+    >>> model = rg.nn.Sequential(rg.nn.Linear(4, 8), rg.nn.Linear(8, 2))
+    >>> wrapper = TrivialLossWrapper(model, rg.nn.functional.mse_loss)
+    >>> x, y = rg.ones(3, 4), rg.ones(3, 2)
+    >>> pipe = pipeline(wrapper, (x, y), split_spec={"module.1": SplitPoint.BEGINNING})
+    >>> loss = DetachExecutor(pipe.split_gm).run(x, y)
+    >>> loss.shape, model[0].weight.grad.shape
+    ((), (8, 4))
+    """
+
+    def __init__(self, module: GraphModule, garbage_collect_values: bool = True) -> None:
+        super().__init__(module, garbage_collect_values)
+        self._taken: dict[Node, dict[Node, Any]] = {}  # per call of a stage, its inputs, as leaves
+
+    def run_node(self, node: Node) -> Any:
+        """The result of one node."""
+        if node.op == "call_module":
+            return self._run_stage(node)
+        if node.target is STAGE_BACKWARD:
+            return self._run_stage_backward(node)
+        return super().run_node(node)
+
+    def _run_stage(self, node: Node) -> Any:
+        taken = {a: self._taken_from(a) for a in node.all_input_nodes}
+        self._taken[node] = taken
+        args, kwargs = map_nodes((node.args, node.kwargs), taken.__getitem__)
+        return self.call_module(node.target, args, kwargs)
+
+    def _taken_from(self, source: Node) -> Any:
+        """Return a value as a stage takes it.  Inputs and parameters are leaves already, whose gradients accumulate."""
+        value = self.env[source]
+        return value if source.op in ("placeholder", "get_attr") else optree.tree_map(_leaf, value, none_is_leaf=True)
+
+    def _run_stage_backward(self, node: Node) -> Any:
+        taken = self._taken.pop(self._call_of(node))
+        kwargs = map_nodes(node.kwargs, lambda used: taken.get(used, self.env[used]))
+        return self.call_function(node.target, (), kwargs)
+
+    def _call_of(self, node: Node) -> Node:
+        """Return the call of the stage that a backward is for, whose results may be picked and nested in tuples."""
+        for used in nodes_in(node.kwargs["stage_output"]):
+            while used.target in (PICK, operator.getitem):
+                used = used.args[0]
+            if used in self._taken:
+                return used
+        raise RuntimeError(
+            f"{node.name}: its stage_output comes from no stage that has run, or whose backward has not run yet"
+        )
+
+
+def _leaf(value: Any) -> Any:
+    """A value outside every graph, which requires grad as it did."""
+    if not isinstance(value, Tensor):
+        return value
+    leaf = value.detach()
+    leaf.requires_grad = value.requires_grad
+    return leaf

@@ -1,0 +1,154 @@
+"""Gradients of parameters whose parts must be summed in a fixed order, or come from several stages."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from retrograd import autograd
+from retrograd.core import Tensor
+from retrograd.core.level import Block
+from retrograd.nn import Parameter
+from retrograd.pipelining.runtime.stage import PipelineStage
+from retrograd.pipelining.schedules.actions import Message
+from retrograd.pipelining.transports import Link
+
+Parts = dict[tuple[int, int], Tensor]  # by micro-batch (-1: all of them) and stage
+
+
+class _Use(NamedTuple):
+    """A parameter in a stage, and what stands for it there during a step."""
+
+    number: int
+    stage: PipelineStage
+    name: str
+    alias: Parameter
+
+
+class Gradients(Block):
+    """Takes apart what the stages add to shared parameters, and sums it in the order of an unsplit step.
+
+    During a step, a parameter that several stages have is an alias in each, of the same memory but with a `.grad` of
+    its own: so stages on several threads don't add to one at a time, and copies in several processes get the same sum.
+    The order is that of accumulation in the unsplit model: micro-batch by micro-batch, the last stage first.
+
+    stages: all that run, for all shapes.  homes: the ranks of the stages.  local: the ranks of this process, None: all.
+    apart: stages whose backwards are not in the order of the micro-batches, so that none of their gradients just add
+        up.  by_micro_batch: keep what every micro-batch gives until the end; else what every stage gives.
+    """
+
+    def __init__(
+        self,
+        stages: Iterable[PipelineStage],
+        homes: Sequence[int],
+        local: Sequence[int] | None,
+        *,
+        apart: Iterable[int] = (),
+        by_micro_batch: bool = False,
+    ) -> None:
+        self._homes = homes
+        self._local = local
+        self._by_micro_batch = by_micro_batch
+        found = [
+            (stage, name, parameter)
+            for stage in dict.fromkeys(stages)
+            for name, parameter in stage.module.named_parameters()  # type: ignore[attr-defined]
+        ]
+        users: dict[int, set[int]] = defaultdict(set)
+        for stage, _, parameter in found:
+            users[id(parameter)].add(stage.index)
+        alone = set(apart) if by_micro_batch else set()
+        self._parameters: list[Parameter] = []
+        self._uses: list[_Use] = []
+        self._users: list[list[int]] = []  # the ranks that have each parameter
+        numbers: dict[int, int] = {}
+        for stage, name, parameter in found:
+            if len(users[id(parameter)]) > 1 or stage.index in alone:
+                number = numbers.setdefault(id(parameter), len(self._parameters))
+                if number == len(self._parameters):
+                    self._parameters.append(parameter)
+                    self._users.append(sorted({homes[index] for index in users[id(parameter)]}))
+                alias = Parameter(parameter.detach(), parameter.requires_grad)
+                self._uses.append(_Use(number, stage, name, alias))
+        self._parts: dict[int, dict[int, Parts]] = {rank: defaultdict(dict) for rank in homes}  # by rank and parameter
+
+    def _enter(self) -> "Gradients":
+        """Let the stages use aliases."""
+        for use in self._uses:
+            _put(use, use.alias)
+        return self
+
+    def _leave(self, *_: object) -> None:
+        """Let the stages use the parameters again."""
+        for use in self._uses:
+            _put(use, self._parameters[use.number])
+
+    def collect(self, stage: PipelineStage, micro_batch: int) -> None:
+        """After a backward: keep what it gave to the shared parameters of the stage."""
+        if self._by_micro_batch:
+            for use in self._uses:
+                if use.stage is stage:
+                    self._take(use, micro_batch)
+
+    def _take(self, use: _Use, micro_batch: int) -> None:
+        if use.alias.grad is not None:
+            self._parts_of(use)[micro_batch, use.stage.index] = use.alias.grad
+            use.alias.grad = None
+
+    def finish(self, link: Link) -> None:
+        """After the last action of a rank: bring the parts together, and add the sums to the parameters."""
+        for use in self._uses:
+            if self._homes[use.stage.index] == link.rank:
+                self._take_shared(use)
+        for number, users in enumerate(self._users):
+            if link.rank in users:
+                self._finish_one(link, number, users)
+
+    def _take_shared(self, use: _Use) -> None:
+        """What a stage gave without regard to micro-batches; stages of other shapes have given theirs before."""
+        grad = use.alias.grad
+        if grad is not None:
+            key, parts = (-1, use.stage.index), self._parts_of(use)
+            parts[key] = parts[key] + grad if key in parts else grad
+            use.alias.grad = None
+
+    def _parts_of(self, use: _Use) -> Parts:
+        return self._parts[self._homes[use.stage.index]][use.number]
+
+    def _finish_one(self, link: Link, number: int, users: list[int]) -> None:
+        owner, mine = users[0], self._parts[link.rank][number]
+        if link.rank != owner:
+            link.send(owner, Message("G", link.rank, owner, number), mine)
+            if self._local is not None:
+                self._add(number, link.receive(owner, Message("G", owner, link.rank, number)))
+            return
+        for other in users[1:]:
+            mine |= link.receive(other, Message("G", other, owner, number))
+        total = _in_order(mine)
+        if self._local is not None:
+            for other in users[1:]:
+                link.send(other, Message("G", owner, other, number), total)
+        self._add(number, total)
+
+    def _add(self, number: int, sums: Sequence[Tensor]) -> None:
+        """One sum after the other, as backward passes add to `.grad`."""
+        parameter = self._parameters[number]
+        with autograd.no_grad():
+            for part in sums:
+                parameter.grad = part if parameter.grad is None else parameter.grad + part
+
+
+def _in_order(parts: Mapping[tuple[int, int], Tensor]) -> list[Tensor]:
+    """The sum over the stages for each micro-batch, the last stage first."""
+    sums: list[Tensor] = []
+    for micro_batch in sorted({key[0] for key in parts}):
+        stages = sorted((stage for number, stage in parts if number == micro_batch), reverse=True)
+        total = parts[micro_batch, stages[0]]
+        for stage in stages[1:]:
+            total = total + parts[micro_batch, stage]
+        sums.append(total)
+    return sums
+
+
+def _put(use: _Use, parameter: Parameter) -> None:
+    path, _, name = use.name.rpartition(".")
+    setattr(use.stage.module.get_submodule(path), name, parameter)  # type: ignore[attr-defined]

@@ -1,0 +1,198 @@
+"""Running lowered schedules: every rank plays its list of actions."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any, NamedTuple
+
+from retrograd.autograd.anomaly_mode import has_nan
+from retrograd.core import Tensor, registry
+from retrograd.pipelining.runtime.gradient_sums import Gradients
+from retrograd.pipelining.runtime.stage import Passed, PipelineStage
+from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.transports import Aborted, Arrival, Link
+
+
+class PipelineError(RuntimeError):
+    """A stage failed; the message names rank, stage, micro-batch and action, and the cause is chained."""
+
+
+class Job(NamedTuple):
+    """What one step asks of every rank.
+
+    program: per rank, its actions.  homes: the rank of each stage.
+    stages: per micro-batch, the stages as captured for its shapes.
+    inputs: per micro-batch, the model's own inputs by name.  seeds: per micro-batch, the gradient of its loss.
+    loss: from the number of the micro-batch and the last stage's outputs; None: forward only.
+    carried: what each edge of the stage graph carries.
+    gradients: sums those of parameters that several stages have.
+    drawn_by: entered while a stage runs a micro-batch forward; says what its random numbers are.
+    turn: entered around every computation; a lock lets one run at a time.
+    watch_nan: whether a value or gradient that is not a number ends the step.
+    """
+
+    program: Sequence[Sequence[Action]]
+    homes: Sequence[int]
+    stages: Sequence[Sequence[PipelineStage]]
+    inputs: Sequence[Mapping[str, Any]]
+    seeds: Sequence[float]
+    loss: Callable[[int, dict[str, Any]], Tensor] | None
+    carried: Mapping[tuple[int, int], Sequence[str]]
+    gradients: Gradients
+    drawn_by: Callable[[int, int], AbstractContextManager]
+    turn: AbstractContextManager = nullcontext()
+    watch_nan: bool = False
+
+
+class Report(NamedTuple):
+    """What a rank has to show for a step.
+
+    results: by micro-batch, the loss, or the outputs of the last stage by name.
+    input_gradients: by micro-batch and stage, the gradients of the model's own inputs by name.
+    times: start and end of every action, in seconds of a clock that all processes of a machine share.
+    """
+
+    results: dict[int, Any]
+    input_gradients: dict[tuple[int, int], dict[str, Tensor]]
+    times: list[tuple[float, float]]
+
+
+Edge = tuple[int, int, int]  # from stage, to stage, micro-batch
+
+
+class Rank:
+    """One rank at work on one step: its mail, and the values and gradients in between."""
+
+    def __init__(self, link: Link, job: Job) -> None:
+        self.rank = link.rank
+        self.job = job
+        self.link = link
+        self.report = Report({}, {}, [])
+        self._values: dict[Edge, dict[str, Passed]] = {}
+        self._gradients: dict[Edge, dict[str, Tensor | None]] = {}
+        self._sources: dict[int, list[int]] = {}
+        self._targets: dict[int, list[int]] = {}
+        for source, target in sorted(job.carried, reverse=True):
+            self._sources.setdefault(target, []).append(source)
+            self._targets.setdefault(source, []).append(target)  # the last first
+        self._play: dict[Kind, Callable[[Action], None]] = {
+            Kind.F: self._forward,
+            Kind.B: partial(self._backward, whole=True),
+            Kind.I: partial(self._backward, whole=False),
+            Kind.W: self._weights,
+            Kind.SEND_F: self._send_values,
+            Kind.RECV_F: self._receive_values,
+            Kind.SEND_B: self._send_gradients,
+            Kind.RECV_B: self._receive_gradients,
+        }
+
+    def run(self) -> Report:
+        """Play the actions in order; a failure is raised as a PipelineError that says where."""
+        actions = self.job.program[self.rank]
+        self.link.expect([Arrival(self._home(a), a.message) for a in actions if a.kind.is_receive])
+        for action in actions:
+            with self.job.turn if action.kind.is_compute else nullcontext():
+                self.link.doing = str(action)
+                start = time.perf_counter()
+                self._try(action)
+                self.report.times.append((start, time.perf_counter()))
+        self.link.doing = "sums the gradients of shared parameters"
+        if self.job.loss is not None:
+            self.job.gradients.finish(self.link)
+        return self.report
+
+    def _try(self, action: Action) -> None:
+        try:
+            self._play[action.kind](action)
+        except Aborted:
+            raise
+        except Exception as cause:
+            raise PipelineError(
+                f"rank {self.rank}, stage {action.stage}, micro-batch {action.micro_batch}, action {action}: "
+                f"{type(cause).__name__}: {cause}"
+            ) from cause
+
+    def _home(self, action: Action) -> int:
+        """The rank at the other end of a send or receive."""
+        return self.job.homes[action.peer]  # type: ignore[index]
+
+    def _stage(self, action: Action) -> PipelineStage:
+        return self.job.stages[action.micro_batch][action.stage]
+
+    def _forward(self, action: Action) -> None:
+        stage, micro_batch = self._stage(action), action.micro_batch
+        values = dict(self.job.inputs[micro_batch])
+        for source in self._sources.get(stage.index, ()):
+            values |= self._values.pop((source, stage.index, micro_batch))
+        with self.job.drawn_by(stage.index, micro_batch):
+            made = stage.forward(micro_batch, values, keep=self.job.loss is not None)
+            self._watch("the value", {name: passed.value for name, passed in made.items()})
+            if stage.index == len(self.job.stages[0]) - 1:
+                self.report.results[micro_batch] = self._result(stage, micro_batch, made)
+        for target in self._targets.get(stage.index, ()):
+            names = self.job.carried[stage.index, target]
+            self._values[stage.index, target, micro_batch] = {name: made[name] for name in names}
+
+    def _result(self, stage: PipelineStage, micro_batch: int, made: Mapping[str, Passed]) -> Any:
+        """The loss, or the outputs where there is none."""
+        if self.job.loss is None:
+            return {name: passed.value for name, passed in made.items()}
+        loss = stage.attach(micro_batch, partial(self.job.loss, micro_batch))
+        self._watch("the value", {"loss": loss})
+        return loss
+
+    def _backward(self, action: Action, whole: bool) -> None:
+        """The backward of a stage, or its first half."""
+        stage, micro_batch = self._stage(action), action.micro_batch
+        back = stage.backward if whole else stage.backward_input
+        returned = back(micro_batch, self._output_gradients(stage, micro_batch))
+        self._watch("the gradient of", returned)
+        for source in self._sources.get(stage.index, ()):
+            names = self.job.carried[source, stage.index]
+            self._gradients[source, stage.index, micro_batch] = {name: returned[name] for name in names}
+        own = {v.name: returned[v.name] for v in stage.inputs if v.stage is None}
+        found = {name: gradient for name, gradient in own.items() if gradient is not None}
+        if found:
+            self.report.input_gradients[micro_batch, stage.index] = found
+        if whole:
+            self.job.gradients.collect(stage, micro_batch)
+
+    def _weights(self, action: Action) -> None:
+        stage = self._stage(action)
+        stage.backward_weight(action.micro_batch)
+        self.job.gradients.collect(stage, action.micro_batch)
+
+    def _output_gradients(self, stage: PipelineStage, micro_batch: int) -> dict[str, Tensor | None]:
+        """What the users of a stage's values have returned, summed from the last of them to the first."""
+        if stage.index == len(self.job.stages[0]) - 1:
+            loss = self.report.results[micro_batch]
+            return {"loss": registry["full_like"](loss, self.job.seeds[micro_batch])}
+        total: dict[str, Tensor | None] = {}
+        for target in self._targets.get(stage.index, ()):
+            for name, part in self._gradients.pop((stage.index, target, micro_batch)).items():
+                before = total.get(name)
+                total[name] = part if before is None else before if part is None else before + part
+        return total
+
+    def _watch(self, what: str, values: Mapping[str, Any]) -> None:
+        if self.job.watch_nan:
+            for name, value in values.items():
+                if isinstance(value, Tensor) and has_nan(value):
+                    raise FloatingPointError(f"{what} {name!r}, {value.aval}, has nan")
+
+    def _send_values(self, action: Action) -> None:
+        payload = self._values.pop((action.stage, action.peer, action.micro_batch))  # type: ignore[arg-type]
+        self.link.send(self._home(action), action.message, payload)
+
+    def _receive_values(self, action: Action) -> None:
+        payload = self.link.receive(self._home(action), action.message)
+        self._values[action.peer, action.stage, action.micro_batch] = payload  # type: ignore[index]
+
+    def _send_gradients(self, action: Action) -> None:
+        payload = self._gradients.pop((action.peer, action.stage, action.micro_batch))  # type: ignore[arg-type]
+        self.link.send(self._home(action), action.message, payload)
+
+    def _receive_gradients(self, action: Action) -> None:
+        payload = self.link.receive(self._home(action), action.message)
+        self._gradients[action.stage, action.peer, action.micro_batch] = payload  # type: ignore[index]

@@ -1,0 +1,100 @@
+"""The backward pass of one stage in two halves, which zero-bubble schedules interleave with other work.
+
+After P. Qi, X. Wan, G. Huang, M. Lin, "Zero Bubble Pipeline Parallelism" (2024): the stage before waits for the
+gradients of inputs only, those of weights fill the time in which a rank would be idle.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from retrograd.autograd.split_backward import ParamGroup, input_half, weight_half
+from retrograd.core import Tensor, registry
+from retrograd.pipelining.runtime.stage_backward import failure, leaves, listed, paired
+
+
+def stage_backward_input(
+    stage_outputs_or_loss: Any, output_grads: Any, input_values: Iterable[Any], weights: Iterable[Tensor]
+) -> tuple[tuple[Tensor | None, ...], list[ParamGroup]]:
+    """The first half of a stage's backward: the gradients of its inputs, and what the second half needs.
+
+    stage_outputs_or_loss: what the stage returned, nested in tuples, lists and dicts, or the loss.
+    output_grads: gradients nested alike.  None for a tensor means 1: the tensor is a loss of one element.  None for a
+        container skips all that is in it; None instead of all gradients means ones for every output.
+    input_values: the stage's inputs, leaves or not, in an iterable; None is returned for those that require no grad.
+    weights: the leaves that the second half is for.  Those that require no grad get nothing.
+
+    No `.grad` changes, of inputs neither.  What the graph saved is freed, but for what the weights' gradients need;
+    each of the groups has its own part of that.  Hooks of the tensors inside the stage run now, those of weights later.
+
+    Raises RuntimeError that shows outputs, gradients and inputs, with the cause chained, and TypeError for a tensor
+    in place of several.
+
+    >>> import retrograd as rg
+    >>> x, w = rg.tensor([1.0, 2.0], requires_grad=True), rg.tensor([3.0, 4.0], requires_grad=True)
+    >>> gradients, groups = stage_backward_input([x * w], [rg.ones(2)], [x], [w])
+    >>> gradients, w.grad
+    ((tensor([3., 4.]),), None)
+    >>> stage_backward_weight([w], groups)
+    (tensor([1., 2.]),)
+    """
+    values = listed("stage_backward_input", input_values)
+    trained = _trained("stage_backward_input", weights)
+    try:
+        if output_grads is None:
+            pairs = [(out, registry["ones_like"](out.detach())) for out in leaves(stage_outputs_or_loss) if _has(out)]
+        else:
+            pairs = paired(stage_outputs_or_loss, output_grads)
+        inputs = [value for value in values if _has(value)]
+        found, groups = input_half([out for out, _ in pairs], [g for _, g in pairs], inputs, trained)
+    except Exception as cause:
+        raise failure("stage_backward_input", cause, stage_outputs_or_loss, output_grads, values) from cause
+    gradients = iter(found)
+    return tuple(next(gradients) if _has(value) else None for value in values), groups
+
+
+def stage_backward_weight(
+    weights: Iterable[Tensor], param_groups: Sequence[ParamGroup], retain_graph: bool = False
+) -> tuple[Tensor | None, ...]:
+    """The second half: the gradients of the weights accumulate in `.grad`, and are returned as they are then.
+
+    weights: the same as in the first half, or some of them together with their groups.
+    param_groups: those of `stage_backward_input`, all or some.  They are used up, unless `retain_graph`.
+
+    Raises RuntimeError for a group that is used up, for values or gradients that have been modified in place since the
+    first half, and ValueError for groups of weights that are not given.
+    """
+    weights = _tensors("stage_backward_weight", weights)
+    known = {id(weight) for weight in weights}
+    for group in param_groups:
+        if not isinstance(group, Mapping) or "params" not in group:
+            raise TypeError(
+                f"stage_backward_weight: param_groups are those that stage_backward_input returns, got {group!r}"
+            )
+    strangers = [param for group in param_groups for param in group["params"] if id(param) not in known]
+    if strangers:
+        raise ValueError(
+            f"stage_backward_weight: the param_groups are for {len(strangers)} weights that are not among the "
+            f"{len(weights)} given, the first of shape {strangers[0].shape}"
+        )
+    weight_half(param_groups, retain_graph)
+    return tuple(weight.grad for weight in weights)
+
+
+def _has(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad
+
+
+def _trained(name: str, weights: Iterable[Tensor]) -> list[Tensor]:
+    """The weights that get gradients, each once."""
+    return list({id(weight): weight for weight in _tensors(name, weights) if weight.requires_grad}.values())
+
+
+def _tensors(name: str, weights: Iterable[Tensor]) -> list[Tensor]:
+    """The weights as a list; a single tensor would be taken apart."""
+    if isinstance(weights, Tensor):
+        raise TypeError(f"{name}: weights must be several tensors, got one of shape {weights.shape}; pass [weight]")
+    found = list(weights)
+    for weight in found:
+        if not isinstance(weight, Tensor):
+            raise TypeError(f"{name}: weights must be tensors, got {type(weight).__name__}")
+    return found

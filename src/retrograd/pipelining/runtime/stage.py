@@ -1,0 +1,135 @@
+"""One stage of a pipeline: it runs micro-batches forward and backward and knows nothing of ranks or schedules."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from retrograd import autograd
+from retrograd.core import Tensor
+from retrograd.pipelining.runtime.split_backward import stage_backward_input, stage_backward_weight
+from retrograd.pipelining.runtime.stage_backward import stage_backward, without_gaps
+
+
+class Value(NamedTuple):
+    """A value that a stage takes: its name, and the stage that makes it (None: an input of the model)."""
+
+    name: str
+    stage: int | None
+
+
+class PipelineStage:
+    """A part of a model, with what it takes from other stages and what it gives to them.
+
+    module: called with the `inputs` in order; returns a tuple, the `outputs` in order.
+    num_stages, device, group: the pipeline that it is part of, where it is, and the ranks that run the pipeline, where
+        that is known.
+    """
+
+    def __init__(
+        self,
+        module: Callable[..., tuple[Any, ...]],
+        index: int,
+        inputs: tuple[Value, ...],
+        outputs: tuple[str, ...],
+        *,
+        num_stages: int | None = None,
+        device: Any = None,
+        group: Any = None,
+    ) -> None:
+        self.module = module
+        self.index = index
+        self.inputs = inputs
+        self.outputs = outputs
+        self.num_stages = num_stages
+        self.device = device
+        self.group = group
+        self._running: dict[int, _Run] = {}
+        self._waiting: dict[int, list] = {}  # the second halves
+
+    def __repr__(self) -> str:
+        taken = ", ".join(f"{v.name}{'' if v.stage is None else f' from {v.stage}'}" for v in self.inputs)
+        return f"PipelineStage({self.index}: {taken} -> {', '.join(self.outputs)})"
+
+    @property
+    def sources(self) -> list[int]:
+        """The stages whose values this one takes."""
+        return sorted({v.stage for v in self.inputs if v.stage is not None})
+
+    def parameters(self) -> list[Tensor]:
+        """The parameters that this stage uses."""
+        return list(self.module.parameters())  # type: ignore[attr-defined]
+
+    def forward(self, micro_batch: int, values: Mapping[str, Any], *, keep: bool = True) -> dict[str, Any]:
+        """Run a micro-batch forward; `keep` what its backward needs.  The outputs are outside every graph."""
+        taken = [_boundary(values[v.name], keep) for v in self.inputs]
+        with autograd.set_grad_enabled(keep):
+            made = dict(zip(self.outputs, self.module(*taken), strict=True))
+        if keep:
+            self._running[micro_batch] = _Run(taken, made)
+        return {name: Passed.of(value) for name, value in made.items()}
+
+    def attach(self, micro_batch: int, loss: Callable[[dict[str, Any]], Tensor]) -> Tensor:
+        """Compute the loss from the kept outputs, which it replaces as what backward starts from."""
+        run = self._running[micro_batch]
+        with autograd.enable_grad():
+            value = loss(run.made)
+        self._running[micro_batch] = _Run(run.taken, {"loss": value})
+        return value.detach()
+
+    def backward(self, micro_batch: int, gradients: Mapping[str, Tensor | None]) -> dict[str, Tensor | None]:
+        """Run a micro-batch backward: gradients by output name in, gradients by input name out."""
+        run = self._running.pop(micro_batch)
+        grads = stage_backward(*_seeded(run, gradients), run.taken)
+        return self._named(grads)
+
+    def backward_input(self, micro_batch: int, gradients: Mapping[str, Tensor | None]) -> dict[str, Tensor | None]:
+        """The first half of `backward`, which leaves the gradients of the parameters to `backward_weight`."""
+        run = self._running.pop(micro_batch)
+        outputs, seeds = _seeded(run, gradients)
+        grads, self._waiting[micro_batch] = stage_backward_input(outputs, seeds, run.taken, self.parameters())
+        return self._named(grads)
+
+    def backward_weight(self, micro_batch: int) -> None:
+        """The second half of `backward`: the gradients of the parameters accumulate."""
+        stage_backward_weight(self.parameters(), self._waiting.pop(micro_batch))
+
+    def _named(self, grads: Sequence[Tensor | None]) -> dict[str, Tensor | None]:
+        return {v.name: g for v, g in zip(self.inputs, grads, strict=True)}
+
+    def forget(self) -> None:
+        """Drop what an interrupted step has left."""
+        self._running.clear()
+        self._waiting.clear()
+
+
+class _Run(NamedTuple):
+    taken: list[Any]
+    made: dict[str, Any]
+
+
+def _seeded(run: _Run, gradients: Mapping[str, Tensor | None]) -> tuple[list[Any], list[Any]]:
+    """Return the outputs that a backward starts from, and their gradients."""
+    return without_gaps(run.made.values(), (gradients.get(name) for name in run.made))
+
+
+class Passed(NamedTuple):
+    """A value on its way to another stage: outside every graph, with word of whether a gradient shall return."""
+
+    value: Any
+    requires_grad: bool
+
+    @staticmethod
+    def of(value: Any) -> "Passed":
+        """A value that a stage has made."""
+        if not isinstance(value, Tensor):
+            return Passed(value, False)
+        return Passed(value.detach(), value.requires_grad)
+
+
+def _boundary(value: Any, keep: bool) -> Any:
+    """The value as a leaf of this stage's graph, one per micro-batch; it requires grad if what it is made of did."""
+    passed = value if isinstance(value, Passed) else Passed.of(value)
+    if not isinstance(passed.value, Tensor):
+        return passed.value
+    leaf = passed.value.detach()
+    leaf.requires_grad = passed.requires_grad and keep
+    return leaf

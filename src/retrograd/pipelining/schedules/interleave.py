@@ -1,0 +1,65 @@
+"""Forwards and backwards put into one order: what 1F1B and its descendants share."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain, islice, repeat
+
+from retrograd.pipelining.schedules.actions import Action, Kind
+
+Units = Iterable[Sequence[Action]]
+"""Actions that stay together, such as the same one on all the stages of a block."""
+
+_make = partial(tuple.__new__, Action)
+
+
+def units(kind: Kind, stages: Sequence[int], micro_batches: int) -> Units:
+    """Per micro-batch, `kind` on every stage of a block: forwards from its first to its last, else back.
+
+    >>> [str(action) for unit in units(Kind.B, [2, 3], 2) for action in unit]
+    ['B3.0', 'B2.0', 'B3.1', 'B2.1']
+    """
+    order = stages if kind is Kind.F else stages[::-1]
+    return zip(*(_on(kind, stage, range(micro_batches)) for stage in order), strict=True)
+
+
+def _on(kind: Kind, stage: int, numbers: Iterable[int]) -> Iterator[Action]:
+    """The action for each of these micro-batches, made without the call in Python that `Action(...)` takes."""
+    return map(_make, zip(repeat(kind), repeat(stage), numbers, repeat(None), strict=False))
+
+
+def alternate(forwards: Units, backwards: Units, *, ahead: int) -> Iterator[Action]:
+    """`ahead` forwards, then one backward and one forward by turns, then the backwards that are left.
+
+    >>> merged = alternate(units(Kind.F, [0], 3), units(Kind.B, [0], 3), ahead=2)
+    >>> " ".join(map(str, merged))
+    'F0.0 F0.1 B0.0 F0.2 B0.1 B0.2'
+    """
+    forwards = iter(forwards)
+    yield from chain.from_iterable(islice(forwards, ahead))
+    for unit in backwards:
+        yield from unit
+        yield from next(forwards, ())
+
+
+def alternate_halves(forwards: Units, inputs: Units, weights: Units, *, ahead: int, keep: int) -> Iterator[Action]:
+    """The same with backwards in halves: a weight half waits until the activations of `keep` units are alive.
+
+    So weight halves come as late as memory allows; those that are left fill the time in which the last input
+    halves arrive.
+
+    >>> halves = units(Kind.F, [0], 3), units(Kind.I, [0], 3), units(Kind.W, [0], 3)
+    >>> " ".join(map(str, alternate_halves(*halves, ahead=1, keep=2)))
+    'F0.0 I0.0 F0.1 I0.1 W0.0 F0.2 I0.2 W0.1 W0.2'
+    """
+    forwards, weights = iter(forwards), iter(weights)
+    yield from chain.from_iterable(islice(forwards, ahead))
+    alive, forward = ahead, next(forwards, ())
+    for unit in inputs:
+        yield from unit
+        if alive == keep or not forward:
+            yield from next(weights, ())
+        else:
+            alive += 1
+        yield from forward
+        forward = next(forwards, ())
+    yield from chain.from_iterable(weights)

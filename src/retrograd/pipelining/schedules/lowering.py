@@ -1,0 +1,352 @@
+"""From computations to a program for every rank: sends and receives put in, checked for gaps and deadlock."""
+
+import math
+from bisect import bisect_left
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
+
+from retrograd.pipelining.schedules.actions import Action, Kind, Message, Schedule
+
+Edges = Collection[tuple[int, int]]
+
+
+def chain(stages: int) -> set[tuple[int, int]]:
+    """The edges of a model whose stages each feed only the next.
+
+    >>> sorted(chain(3))
+    [(0, 1), (1, 2)]
+    """
+    return {(stage, stage + 1) for stage in range(stages - 1)}
+
+
+def lower(schedule: Schedule, edges: Edges) -> list[list[Action]]:
+    """The schedule with its sends and receives: the program that each rank runs.
+
+    schedule: computations only, as from `make_schedule`; a stage lives on the rank that computes it.
+    edges: (from_stage, to_stage) of the stage graph, any acyclic graph: a skip connection goes straight from
+    the stage that makes the value to the one that uses it, and its gradient straight back.
+
+    A value is sent right after the computation that made it, to the nearest stage first, and received right
+    before the computation that uses it. Stages on one rank send each other nothing. Receiving as late as
+    possible never holds up a computation for a value that it does not need, but asks the transport to buffer:
+    1F1B, where neighbours both send before they receive, needs room for one message per channel (one
+    direction of one edge), and for (n + 1) // 2 where an edge leads n stages on; GPipe needs none. What
+    another schedule needs, `buffer_depth(lowered)` tells.
+
+    Raises ValueError when the schedule has sends or receives already, when two ranks compute one stage, or
+    when an edge names a stage that no rank computes.
+
+    >>> from retrograd.pipelining.schedules import make_schedule
+    >>> [str(action) for action in lower(make_schedule("gpipe", 2, 1), chain(2))[0]]
+    ['F0.0', 'SEND_F0.0>1', 'RECV_B0.0<1', 'B0.0']
+    """
+    refuse_lowered(schedule)
+    graph = StageGraph(ranks_of(schedule), edges)
+    return [[step for action in actions for step in graph.surround(action)] for actions in schedule]
+
+
+def is_lowered(schedule: Schedule) -> bool:
+    """Whether a schedule has sends or receives already."""
+    return any(action.peer is not None for actions in schedule for action in actions)
+
+
+def refuse_lowered(schedule: Schedule) -> None:
+    """Raise ValueError, with the place, if a schedule has sends or receives already."""
+    for rank, actions in enumerate(schedule):
+        for position, action in enumerate(actions):
+            if action.peer is not None:
+                raise ValueError(f"{_at(rank, position, action)}: this schedule is lowered already")
+
+
+def validate(schedule: Schedule, edges: Edges, *, buffer: int | None = None) -> None:
+    """Check that a lowered schedule computes everything once, in a possible order, and never deadlocks.
+
+    Every stage runs every micro-batch forward once and backward once (B, or I and W), or nothing backward at
+    all (inference). Everything that an action needs comes before it on its rank; every send has its receive.
+    buffer: how many messages the transport holds per channel (one direction of one edge) before a send has to
+    wait; None: any number; 0: rendezvous, every send waits for its receive.
+
+    Raises ValueError that names rank, position and action; for a deadlock, who waits for what from whom.
+
+    >>> from retrograd.pipelining.schedules import make_schedule
+    >>> program = lower(make_schedule("1f1b", 2, 4), chain(2))
+    >>> validate(program, chain(2), buffer=1)
+    >>> validate(program, chain(2), buffer=0)
+    Traceback (most recent call last):
+        ...
+    ValueError: deadlock with a buffer of 0 per channel:
+      rank 0, position 3, SEND_F0.1>1 waits for rank 1 to reach RECV_F1.1<0
+      rank 1, position 3, SEND_B1.0>0 waits for rank 0 to reach RECV_B0.0<1
+    """
+    graph = StageGraph(ranks_of(schedule), edges)
+    done = [_check_rank(rank, actions, graph) for rank, actions in enumerate(schedule)]
+    micro_batches = sorted({action.micro_batch for actions in schedule for action in actions})
+    _check_complete(set().union(*done), graph, micro_batches)
+    _check_received(schedule)
+    for _ in execution_order(schedule, buffer=buffer):
+        pass
+
+
+def buffer_depth(schedule: Schedule) -> int:
+    """The least number of messages that each channel has to hold for a lowered schedule to come to its end.
+
+    Raises ValueError for a schedule that deadlocks with any number.
+
+    >>> from retrograd.pipelining.schedules import make_schedule
+    >>> [buffer_depth(lower(make_schedule(name, 8, 8), chain(8))) for name in ("gpipe", "1f1b", "loopedbfs")]
+    [0, 1, 2]
+    """
+    deque(execution_order(schedule), maxlen=0)
+    most = max((action.micro_batch + 1 for actions in schedule for action in actions), default=0)
+    return bisect_left(range(most), True, key=partial(_runs, schedule))
+
+
+def _runs(schedule: Schedule, buffer: int) -> bool:
+    try:
+        deque(execution_order(schedule, buffer=buffer), maxlen=0)
+    except ValueError:
+        return False
+    return True
+
+
+def execution_order(schedule: Schedule, *, buffer: int | None = None) -> Iterator[tuple[int, Action]]:
+    """Every (rank, action) of a lowered schedule, each after everything that it waits for.
+
+    Takes time linear in the number of actions. buffer: as in `validate`. Raises ValueError once nothing can
+    go on.
+
+    >>> from retrograd.pipelining.schedules import make_schedule
+    >>> [f"{rank} {action}" for rank, action in execution_order(make_schedule("gpipe", 2, 1))]
+    ['0 F0.0', '0 B0.0', '1 F1.0', '1 B1.0']
+    """
+    if buffer is not None and buffer < 0:
+        raise ValueError(f"buffer is {buffer}; a channel holds 0 or more messages, or any number (None)")
+    positions, mail = [0] * len(schedule), _Mail(len(schedule), buffer)
+    while mail.runnable:
+        rank = mail.runnable.popleft()
+        actions = schedule[rank]
+        while positions[rank] < len(actions) and mail.can_run(rank, actions[positions[rank]]):
+            yield rank, actions[positions[rank]]
+            positions[rank] += 1
+    if any(position < len(actions) for position, actions in zip(positions, schedule, strict=True)):
+        raise ValueError(_describe_deadlock(schedule, positions, buffer))
+
+
+class _Mail:
+    """The messages under way, and the ranks that wait for one or for room to send one."""
+
+    def __init__(self, ranks: int, buffer: int | None) -> None:
+        self.runnable = deque(range(ranks))
+        self.room = math.inf if buffer is None else buffer
+        self.under_way: set[Message] = set()
+        self.held: Counter[tuple] = Counter()
+        self.receivers: dict[Message, int] = {}
+        self.senders: dict[tuple, int] = {}
+
+    def can_run(self, rank: int, action: Action) -> bool:
+        """Run the action if nothing holds it up, else note who waits; wake whom this lets go on."""
+        if action.peer is None:
+            return True
+        return (self._send if action.kind.is_send else self._receive)(rank, action.message)
+
+    def _send(self, rank: int, message: Message) -> bool:
+        channel = message[:3]
+        if self.held[channel] >= self.room and message not in self.receivers:
+            self.senders[channel] = rank
+            return False
+        self.under_way.add(message)
+        self.held[channel] += 1
+        self._wake(self.receivers, message)
+        return True
+
+    def _receive(self, rank: int, message: Message) -> bool:
+        channel = message[:3]
+        arrived = message in self.under_way
+        if arrived:
+            self.under_way.remove(message)
+            self.held[channel] -= 1
+        else:
+            self.receivers[message] = rank
+        self._wake(self.senders, channel)  # there is room now, or someone to hand this very message to
+        return arrived
+
+    def _wake(self, waiting: dict, key: tuple) -> None:
+        if key in waiting:
+            self.runnable.append(waiting.pop(key))
+
+
+class StageGraph:
+    """Which rank has which stage, and who feeds whom."""
+
+    def __init__(self, rank_of: Mapping[int, int], edges: Edges) -> None:
+        self.rank_of = rank_of
+        self.edges = set(edges)
+        self.sources: dict[int, list[int]] = defaultdict(list)
+        self.targets: dict[int, list[int]] = defaultdict(list)
+        for source, target in sorted(self.edges):
+            self._check_edge(source, target)
+            self.targets[source].append(target)
+            self.sources[target].insert(0, source)  # nearest first in both
+
+    def _check_edge(self, source: int, target: int) -> None:
+        if source == target:
+            raise ValueError(f"edge {source} -> {target} joins a stage to itself")
+        for stage in (source, target):
+            if stage not in self.rank_of:
+                raise ValueError(f"edge {source} -> {target}: no rank computes stage {stage}")
+
+    def remote(self, stage: int, others: list[int]) -> list[int]:
+        return [other for other in others if self.rank_of[other] != self.rank_of[stage]]
+
+    def inputs(self, action: Action) -> tuple[Kind, list[int]]:
+        """How, and from which stages, a computation gets what it works on."""
+        if action.kind is Kind.W:
+            return Kind.RECV_B, []  # I has left it everything
+        return (
+            (Kind.RECV_F, self.sources[action.stage])
+            if action.kind is Kind.F
+            else (Kind.RECV_B, self.targets[action.stage])
+        )
+
+    def outputs(self, action: Action) -> tuple[Kind, list[int]]:
+        """How, and to which stages, a computation hands on what it made."""
+        if action.kind is Kind.W:
+            return Kind.SEND_B, []
+        return (
+            (Kind.SEND_F, self.targets[action.stage])
+            if action.kind is Kind.F
+            else (Kind.SEND_B, self.sources[action.stage])
+        )
+
+    def surround(self, action: Action) -> list[Action]:
+        """A computation with the receives before it and the sends after it."""
+        _, stage, micro_batch, _ = action
+        receive, givers = self.inputs(action)
+        send, takers = self.outputs(action)
+        return [
+            *(Action(receive, stage, micro_batch, peer) for peer in self.remote(stage, givers)),
+            action,
+            *(Action(send, stage, micro_batch, peer) for peer in self.remote(stage, takers)),
+        ]
+
+    def needs(self, action: Action) -> list[Action]:
+        """The actions that must come before this one on its rank; B stands for I too."""
+        kind, stage, micro_batch, _ = action
+        if kind.is_receive:
+            return []
+        if kind.is_send:
+            return [Action(Kind(kind[-1]), stage, micro_batch)]
+        first = {Kind.B: Kind.F, Kind.I: Kind.F, Kind.W: Kind.I}
+        own = [Action(first[kind], stage, micro_batch)] if kind in first else []
+        receive, givers = self.inputs(action)
+        return own + [self._delivery(receive, stage, micro_batch, giver) for giver in givers]
+
+    def _delivery(self, receive: Kind, stage: int, micro_batch: int, giver: int) -> Action:
+        """What brings a value here: its receive, or its very computation when that is on this rank."""
+        if self.rank_of[giver] != self.rank_of[stage]:
+            return Action(receive, stage, micro_batch, giver)
+        return Action(Kind(receive[-1]), giver, micro_batch)
+
+
+def _places(schedule: Schedule) -> Iterator[tuple[int, int, Action]]:
+    for rank, actions in enumerate(schedule):
+        for position, action in enumerate(actions):
+            yield rank, position, action
+
+
+def _at(rank: int, position: int, action: Action) -> str:
+    return f"rank {rank}, position {position}, {action}"
+
+
+def ranks_of(schedule: Schedule) -> dict[int, int]:
+    """The rank of each stage: the one that computes it. Raises ValueError if several do."""
+    ranks: dict[int, int] = {}
+    for rank, actions in enumerate(schedule):
+        for stage in {action.stage for action in actions if action.peer is None}:
+            if ranks.setdefault(stage, rank) != rank:
+                position, action = next(
+                    (place, action)
+                    for place, action in enumerate(actions)
+                    if action.stage == stage and action.peer is None
+                )
+                raise ValueError(f"{_at(rank, position, action)}: rank {ranks[stage]} computes stage {stage} too")
+    return ranks
+
+
+def _as_backward(action: Action) -> Action:
+    """I as B, since both make the gradients of the stage's inputs; every other action as it is."""
+    return action._replace(kind=Kind.B) if action.kind is Kind.I else action
+
+
+def _check_rank(rank: int, actions: Sequence[Action], graph: StageGraph) -> set[Action]:
+    """Check one rank's order, and return what it did, each I as B too."""
+    done: set[Action] = set()
+    for position, action in enumerate(actions):
+        place = _at(rank, position, action)
+        if _as_backward(action) in done:
+            raise ValueError(f"{place}: this has been done before")
+        if action.peer is not None:
+            _check_route(place, rank, action, graph)
+        for need in graph.needs(action):
+            if need not in done:
+                raise ValueError(f"{place}: needs {need} before it on this rank")
+        done |= {action, _as_backward(action)}
+    return done
+
+
+def _check_route(place: str, rank: int, action: Action, graph: StageGraph) -> None:
+    _, source, target, _ = action.message
+    ends = (source, target) if action.kind[-1] == "F" else (target, source)
+    if ends not in graph.edges:
+        raise ValueError(f"{place}: the stage graph has no edge {ends[0]} -> {ends[1]}")
+    if graph.rank_of[source] == graph.rank_of[target]:
+        raise ValueError(f"{place}: stages {source} and {target} are both on rank {graph.rank_of[source]}")
+    if graph.rank_of[action.stage] != rank:
+        raise ValueError(f"{place}: stage {action.stage} is on rank {graph.rank_of[action.stage]}")
+
+
+def _check_complete(done: set[Action], graph: StageGraph, micro_batches: list[int]) -> None:
+    training = any(action.kind in (Kind.B, Kind.W) for action in done)
+    for stage, rank in sorted(graph.rank_of.items()):
+        for micro_batch in micro_batches:
+            wanted = [Kind.F, Kind.B] if training else [Kind.F]
+            if Action(Kind.I, stage, micro_batch) in done:
+                wanted.append(Kind.W)
+            for kind in wanted:
+                if Action(kind, stage, micro_batch) not in done:
+                    raise ValueError(f"rank {rank} never runs {Action(kind, stage, micro_batch)}")
+
+
+def _check_received(schedule: Schedule) -> None:
+    """Check that every receive has its send; a value sent but not received is missed where it is used."""
+    sent = {action.message for _, _, action in _places(schedule) if action.kind.is_send}
+    for rank, position, action in _places(schedule):
+        if action.kind.is_receive and action.message not in sent:
+            raise ValueError(f"{_at(rank, position, action)}: no rank sends this")
+
+
+def _describe_deadlock(schedule: Schedule, positions: list[int], buffer: int | None) -> str:
+    """Follow who waits for whom from a blocked rank until it comes round."""
+    rank_of = ranks_of(schedule)
+    blocked = {rank: schedule[rank][at] for rank, at in enumerate(positions) if at < len(schedule[rank])}
+    holder = {rank: rank_of.get(_other_end(action).stage) for rank, action in blocked.items()}
+    waits: list[int] = []
+    rank: int | None = min(blocked)
+    while rank in blocked and rank not in waits:
+        waits.append(rank)
+        rank = holder[rank]
+    circle = waits[waits.index(rank) :] if rank in waits else waits
+    room = "" if buffer is None else f" with a buffer of {buffer} per channel"
+    lines = (
+        f"  {_at(rank, positions[rank], blocked[rank])} waits for rank {holder[rank]} to reach "
+        f"{_other_end(blocked[rank])}"
+        for rank in circle
+    )
+    return "\n".join([f"deadlock{room}:", *lines])
+
+
+def _other_end(action: Action) -> Action:
+    assert action.peer is not None, f"{action} has no other end"
+    kind = Kind(("RECV_" if action.kind.is_send else "SEND_") + action.kind[-1])
+    return Action(kind, action.peer, action.micro_batch, action.stage)

@@ -1,0 +1,118 @@
+"""What every rank does in a step: a schedule, by name, from a file or as it is, with sends and receives put in."""
+
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from retrograd.pipelining.schedules import get_schedule, make_schedule, stage_ranks
+from retrograd.pipelining.schedules.actions import Action, Kind, Schedule
+from retrograd.pipelining.schedules.lowering import Edges, lower, validate
+from retrograd.pipelining.schedules.tables import read_csv
+
+Chosen = str | os.PathLike[str] | Schedule
+
+
+class Program(NamedTuple):
+    """The actions of every rank, and the rank of each stage."""
+
+    actions: list[list[Action]]
+    homes: list[int]
+
+    def unordered(self) -> set[int]:
+        """The stages that run micro-batches backward in another order than that of their numbers."""
+        last: dict[int, int] = {}
+        found = set()
+        for kind, stage, micro_batch, _ in (action for actions in self.actions for action in actions):
+            if kind in (Kind.B, Kind.W):
+                if micro_batch < last.get(stage, 0):
+                    found.add(stage)
+                last[stage] = micro_batch
+        return found
+
+
+def default_stages(schedule: Chosen, ranks: int | None) -> int | None:
+    """How many stages so many ranks have under a schedule, where nothing else says it; a ValueError for no schedule.
+
+    >>> default_stages("zbv", 2), default_stages("1f1b", None)
+    (4, None)
+    """
+    if not _is_name(schedule):
+        return None
+    kind = get_schedule(schedule)  # type: ignore[arg-type]
+    return None if ranks is None else ranks * kind.per_rank
+
+
+def loaded(schedule: Chosen, stages: int | None, ranks: int | None) -> str | Schedule:
+    """A schedule's name, or its actions, read where it is a file.
+
+    Raises ValueError where there is no such schedule, or so many stages can't be spread over the ranks, and OSError
+    where there is no such file.
+    """
+    if not _is_name(schedule):
+        return read_csv(schedule) if isinstance(schedule, (str, os.PathLike)) else schedule
+    name = str(schedule)
+    get_schedule(name)
+    if stages is not None and ranks is not None:
+        stage_ranks(name, stages, ranks)
+    return name
+
+
+def make_program(
+    schedule: Chosen,
+    stages: int,
+    micro_batches: int,
+    edges: Mapping[tuple[int, int], object],
+    *,
+    ranks: int | None = None,
+    forward_only: bool = False,
+) -> Program:
+    """The program of a schedule for a model whose stages have these edges, proved to be complete and free of deadlock.
+
+    Raises ValueError for a schedule that is neither, or is for other stages, micro-batches or ranks.
+
+    >>> program = make_program("1f1b", 2, 1, {(0, 1): ["x"]})
+    >>> program.homes, [str(action) for action in program.actions[0]]
+    ([0, 1], ['F0.0', 'SEND_F0.0>1', 'RECV_B0.0<1', 'B0.0'])
+    """
+    make = _made_once if _is_name(schedule) else _made
+    program = make(schedule, stages, micro_batches, frozenset(edges), ranks, forward_only)  # type: ignore[arg-type]
+    return Program([actions.copy() for actions in program.actions], program.homes.copy())
+
+
+def _made(
+    schedule: Chosen, stages: int, micro_batches: int, edges: Edges, ranks: int | None, forward_only: bool
+) -> Program:
+    compute = _computations(schedule, stages, micro_batches, ranks)
+    if forward_only:
+        compute = [[action for action in actions if action.kind is Kind.F] for actions in compute]
+    program = lower(compute, edges)
+    validate(program, edges)
+    return Program(program, _homes(compute, stages, micro_batches, ranks))
+
+
+_made_once = lru_cache(maxsize=8, typed=True)(_made)  # for every step the same, and milliseconds to make and to prove
+
+
+def _is_name(schedule: Chosen) -> bool:
+    return isinstance(schedule, str) and not schedule.endswith(".csv")
+
+
+def _computations(schedule: Chosen, stages: int, micro_batches: int, ranks: int | None) -> list[list[Action]]:
+    if _is_name(schedule):
+        return make_schedule(schedule, stages, micro_batches, ranks=ranks)  # type: ignore[arg-type]
+    given = loaded(schedule, stages, ranks)
+    return [[action for action in actions if action.kind.is_compute] for actions in given]  # type: ignore[union-attr, misc]
+
+
+def _homes(compute: Schedule, stages: int, micro_batches: int, ranks: int | None) -> list[int]:
+    """The rank of each stage; a ValueError where the schedule is for others."""
+    homes = {action.stage: rank for rank, actions in enumerate(compute) for action in actions}
+    numbers = {action.micro_batch for actions in compute for action in actions}
+    found = (sorted(homes), sorted(numbers), len(compute))
+    if found != (list(range(stages)), list(range(micro_batches)), ranks or len(compute)):
+        raise ValueError(
+            f"the schedule is for {len(homes)} stages, {len(numbers)} micro-batches and {len(compute)} ranks, "
+            f"but there are {stages}, {micro_batches} and {ranks or len(compute)}"
+        )
+    return [homes[stage] for stage in range(stages)]

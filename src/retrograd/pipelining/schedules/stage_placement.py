@@ -1,0 +1,51 @@
+"""Which rank has which stages: three placements, one for each family of schedules."""
+
+from collections.abc import Iterable, Sequence
+
+from retrograd.pipelining.schedules.actions import Action
+
+Orders = Sequence[Iterable[Action]]
+"""What each rank computes, in order; made when it is asked for, as there may be millions of actions."""
+
+Held = list[list[int]]
+"""The stages of each rank, in increasing order."""
+
+
+def blocks(stages: int, ranks: int) -> list[int]:
+    """Neighbouring stages on one rank, which run them as if they were one.
+
+    >>> blocks(6, 3)
+    [0, 0, 1, 1, 2, 2]
+    """
+    return [stage * ranks // stages for stage in range(stages)]
+
+
+def looped(stages: int, ranks: int) -> list[int]:
+    """Round and round over the ranks, so that a micro-batch passes each of them several times.
+
+    >>> looped(6, 3)
+    [0, 1, 2, 0, 1, 2]
+    """
+    return [stage % ranks for stage in range(stages)]
+
+
+def zigzag(stages: int, ranks: int) -> list[int]:
+    """To the last rank and back, a V with two stages a rank: first and last stage are on the first rank.
+
+    >>> zigzag(6, 3)
+    [0, 1, 2, 2, 1, 0]
+    """
+    there_and_back = [*range(ranks), *reversed(range(ranks))]
+    return [there_and_back[stage % (2 * ranks)] for stage in range(stages)]
+
+
+def held_by(placement: list[int]) -> Held:
+    """The stages of each rank, from the rank of each stage.
+
+    >>> held_by([0, 1, 1, 0])
+    [[0, 3], [1, 2]]
+    """
+    held: Held = [[] for _ in range(max(placement) + 1)]
+    for stage, rank in enumerate(placement):
+        held[rank].append(stage)
+    return held

@@ -1,0 +1,194 @@
+"""Schedules as tables: a grid of time slots for the eye, and CSV files, in PyTorch's format too."""
+
+import csv
+import io
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from retrograd.core.files import cut, opened, replacing
+from retrograd.pipelining.planning.simulate import Cost, simulate, unit_cost
+from retrograd.pipelining.schedules.actions import Action, Kind, Schedule, parse
+from retrograd.pipelining.schedules.lowering import Edges, chain, ranks_of
+from retrograd.pipelining.timeline.timeline import Event, Timeline
+
+Path = str | os.PathLike[str]
+
+
+def format_grid(
+    plan: Schedule | Timeline,
+    costs: Cost | Mapping[Kind, float] = unit_cost,
+    *,
+    edges: Edges | None = None,
+    slot: float | None = None,
+) -> str:
+    """A schedule as the papers draw it: a line per rank, a column per time slot, so that bubbles can be seen.
+
+    plan: a schedule, simulated with `costs` along `edges`; or a timeline, drawn as it is.
+    costs: as for `simulate`, or seconds per kind; computations that it does not name, and messages, take none.
+    edges: of the stage graph; None: each stage feeds the next.  slot: seconds per column; None: the shortest
+    computation.
+
+    A cell names kind and micro-batch, and the stage before them where a rank has several. Dashes go on with the
+    computation to their left; a dot is an idle slot.
+
+    >>> from retrograd.pipelining.schedules import make_schedule
+    >>> print(format_grid(make_schedule("1f1b", stages=2, micro_batches=2)))
+    0: F0 F1 .  .  B0 -- .  B1 --
+    1: .  F0 B0 -- F1 B1 -- .  .
+    >>> print(format_grid(make_schedule("1f1b", stages=2, micro_batches=2), {Kind.F: 2.0, Kind.B: 2.0}))
+    0: F0 F1 .  B0 .  B1
+    1: .  F0 B0 F1 B1 .
+    """
+    timeline = plan if isinstance(plan, Timeline) else _simulated(plan, costs, edges)
+    events = [event for event in timeline.events if event.action.kind.is_compute and event.end > event.start]
+    slot = slot or min((event.end - event.start for event in events), default=1.0)
+    several = any(len(held) > 1 for held in _held(events, timeline.ranks))
+    rows = [
+        _row([event for event in events if event.rank == rank], timeline.start, slot, several)
+        for rank in range(timeline.ranks)
+    ]
+    return _aligned(rows)
+
+
+def _simulated(schedule: Schedule, costs: Cost | Mapping[Kind, float], edges: Edges | None) -> Timeline:
+    if edges is None:
+        edges = chain(max(ranks_of(schedule), default=-1) + 1)
+    if not isinstance(costs, Mapping):
+        return simulate(schedule, edges, costs)
+    seconds = costs
+    return simulate(schedule, edges, lambda action: seconds.get(action.kind, 0.0))
+
+
+def _held(events: Iterable[Event], ranks: int) -> list[set[int]]:
+    held: list[set[int]] = [set() for _ in range(ranks)]
+    for event in events:
+        held[event.rank].add(event.action.stage)
+    return held
+
+
+def _row(events: Sequence[Event], origin: float, slot: float, several: bool) -> list[str]:
+    cells: list[str] = []
+    for _, action, start, end in events:
+        text = f"{action}" if several else f"{action.kind}{action.micro_batch}"
+        cells += ["."] * (round((start - origin) / slot) - len(cells))
+        cells += [text, *["-" * len(text)] * (round((end - origin) / slot) - len(cells) - 1)]
+    return cells
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
+    """The cells of all rows in columns, idle to the end of the longest row."""
+    width = max((len(cell) for row in rows for cell in row), default=0)
+    columns, tag = max(map(len, rows), default=0), len(str(max(len(rows) - 1, 0)))
+    full = ([*row, *["."] * (columns - len(row))] for row in rows)
+    lines = (" ".join(f"{cell:<{width}}" for cell in row) for row in full)
+    return "\n".join(f"{rank:>{tag}}: {line}".rstrip() for rank, line in enumerate(lines))
+
+
+def write_csv(schedule: Schedule, path: Path) -> None:
+    """Write a schedule, lowered or not, as a CSV file: a line per rank, a cell per action, no header.
+
+    The cells are as PyTorch writes them, such as 0F3, 1I2 and 0SEND_F3 for stage, kind and micro-batch, so that
+    its schedules read the file.  A transfer between stages that are no neighbours, which PyTorch does not know,
+    is written as it prints, such as SEND_F0.3>2.
+    """
+    with replacing(path) as unfinished, open(unfinished, "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([[_cell(action) for action in actions] for actions in schedule])
+
+
+def _cell(action: Action) -> str:
+    kind, stage, micro_batch, peer = action
+    return f"{stage}{kind}{micro_batch}" if peer == _neighbour(kind, stage) else str(action)
+
+
+def _neighbour(kind: Kind, stage: int) -> int | None:
+    """The stage with which PyTorch's sends and receives of a stage are, which they do not name."""
+    if kind.is_compute:
+        return None
+    return stage + 1 if kind in (Kind.SEND_F, Kind.RECV_B) else stage - 1
+
+
+def read_csv(path: Path) -> list[list[Action]]:
+    """Read a schedule from a CSV file: a line per rank, its actions in order.
+
+    Cells are as PyTorch writes them or as actions print, in any mixture: 0F3 or F0.3, 0SEND_F3 or SEND_F0.3>1.
+    Empty cells are skipped; so are UNSHARD, RESHARD and REDUCE_GRAD, which PyTorch writes for sharded parameters.
+    (0F3;1B2)OVERLAP_F_B is a forward and then a backward.
+
+    Raises ValueError that names line and column, both from 1, for a cell that is no action, an action that comes
+    twice, and a stage that two ranks compute; and for a damaged file and one without actions.  What is missing, or
+    in an impossible order, `validate` finds once the schedule is lowered.
+
+    >>> import tempfile
+    >>> path = tempfile.mktemp(suffix=".csv")
+    >>> with open(path, "w") as file: _ = file.write("0F0,0F1,,0B0,0B1\\n,F1.0,B1.0,F1.1,B1.1\\n")
+    >>> [" ".join(map(str, actions)) for actions in read_csv(path)]
+    ['F0.0 F0.1 B0.0 B0.1', 'F1.0 B1.0 F1.1 B1.1']
+    """
+    rows = _rows(path)
+    placed = _Places(path)
+    schedule = [
+        [action for column, cell in enumerate(row) for action in placed.read(rank, column, cell)]
+        for rank, row in enumerate(rows)
+    ]
+    if not placed.seen:
+        raise ValueError(f"{os.fspath(path)}: there are no actions in this file")
+    for action, place in placed.seen.items():
+        if max(action.stage, action.micro_batch, action.peer or 0) >= len(placed.seen):
+            raise ValueError(
+                f"{os.fspath(path)}, {place}: {action} is of no schedule with {len(placed.seen)} actions: stages and "
+                f"micro-batches are numbered from 0 on"
+            )
+    return schedule
+
+
+def _rows(path: Path) -> list[list[str]]:
+    """Return the cells of a CSV file."""
+    with opened(path) as file:
+        try:
+            return list(csv.reader(io.StringIO(file.read().decode("utf-8-sig"), newline="")))
+        except (UnicodeError, csv.Error) as error:
+            raise ValueError(f"{os.fspath(path)} is damaged or no CSV file: {cut(str(error))}") from error
+
+
+class _Places:
+    """Where each action of a file was found, to tell what is wrong with the next."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = os.fspath(path)
+        self.seen: dict[Action, str] = {}
+        self.rank_of: dict[int, tuple[int, str]] = {}
+
+    def read(self, rank: int, column: int, cell: str) -> list[Action]:
+        place = f"line {rank + 1}, column {column + 1}"
+        try:
+            actions = _parse_cell(cell.strip())
+            for action in actions:
+                self._place(action, rank, place)
+        except ValueError as error:
+            raise ValueError(f"{self.path}, {place}: {cut(str(error))}") from None
+        return actions
+
+    def _place(self, action: Action, rank: int, place: str) -> None:
+        if action in self.seen:
+            raise ValueError(f"{action} is at {self.seen[action]} already")
+        self.seen[action] = place
+        other, at = self.rank_of.setdefault(action.stage, (rank, place))
+        if other != rank:
+            raise ValueError(f"{action} is on rank {rank}, but stage {action.stage} is on rank {other}, see {at}")
+
+
+_TORCH = re.compile(r"(\d+)(SEND_[FB]|RECV_[FB]|[FBIW])(\d+)", re.ASCII)
+_OVERLAP = re.compile(r"\(([^();]*);([^();]*)\)OVERLAP_F_B")
+_SHARDING = re.compile(r"\d+(UNSHARD|RESHARD|REDUCE_GRAD)\d*", re.ASCII)
+
+
+def _parse_cell(cell: str) -> list[Action]:
+    if not cell or _SHARDING.fullmatch(cell):
+        return []
+    if match := _OVERLAP.fullmatch(cell):
+        return [action for part in match.groups() for action in _parse_cell(part.strip())]
+    if match := _TORCH.fullmatch(cell):
+        kind, stage = Kind(match[2]), int(match[1])
+        return [Action(kind, stage, int(match[3]), _neighbour(kind, stage))]
+    return [parse(cell)]

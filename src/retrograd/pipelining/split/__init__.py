@@ -1,0 +1,1 @@
+"""Split a model into stages: mark the boundaries, capture one run, cut the graph, find the loss."""

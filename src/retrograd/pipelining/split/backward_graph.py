@@ -1,0 +1,171 @@
+"""The graph of a whole pipe: a call of every stage and, where there is a loss, the way back through them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from retrograd.core import Aval, Op, op, operator_named, registry
+from retrograd.fx import Graph, GraphModule, Node, map_nodes
+from retrograd.fx.operators import PICK
+from retrograd.ops.family import Composite
+from retrograd.pipelining.runtime.stage import PipelineStage
+from retrograd.pipelining.runtime.stage_backward import stage_backward, without_gaps
+
+
+@op("stage_backward(*, any stage_output, any output_grads, any input_values) -> Tensor[]")
+class _stage_backward(Composite, impure=True):
+    """The backward pass of one stage: parameter gradients accumulate, those of its inputs are returned.
+
+    None among `output_grads` means that no gradient came: the stages behind do not depend on that output.
+    """
+
+    public = False
+    method = False
+
+    def compose(*, stage_output: Any, output_grads: Any, input_values: Any) -> Any:
+        return stage_backward(*without_gaps(stage_output, output_grads), input_values)
+
+    def samples(r: Any) -> Any:
+        yield (), {"stage_output": (), "output_grads": (), "input_values": ()}
+
+
+@op("add_gradients(Tensor? a, Tensor? b) -> Tensor")
+class _add_gradients(Composite):
+    """The sum of two gradients of one value, of which either may be missing."""
+
+    public = False
+    method = False
+
+    def compose(a: Any, b: Any) -> Any:
+        return b if a is None else a if b is None else a + b
+
+    def samples(r: Any) -> Any:
+        yield (r(2), r(2)), {}
+
+
+STAGE_BACKWARD, ADD_GRADIENTS = operator_named("stage_backward"), operator_named("add_gradients")
+
+
+def pipe_graph(captured: GraphModule, stages: Sequence[PipelineStage], loss: Node | None = None) -> Graph:
+    """The graph that calls every stage; with a loss, a node of the captured graph, it goes the way back too.
+
+    Stages are called as submodules `submod_0`, `submod_1`, ...; the values that they make have the names that they
+    have in the captured graph.
+    """
+    writer = _Writer(captured, stages)
+    if loss is not None:
+        writer.go_back(loss)
+    writer.graph.lint()
+    return writer.graph
+
+
+def submodule_name(stage: int) -> str:
+    """What a stage is called in the graph of its pipe."""
+    return f"submod_{stage}"
+
+
+class _Writer:
+    """Writes the graph of a pipe."""
+
+    def __init__(self, captured: GraphModule, stages: Sequence[PipelineStage]) -> None:
+        self.captured = {node.name: node for node in captured.graph.nodes}
+        self.stages = stages
+        self.graph = Graph()
+        self.values: dict[str, Node] = {}
+        self.calls: dict[int, Node] = {}
+        self.makers: dict[str, int] = {}
+        for node in captured.graph.find_nodes(op="placeholder"):
+            self.values[node.name] = self.graph.placeholder(node.name)
+            self.values[node.name].meta = dict(node.meta)
+        for stage in stages:
+            self._call(stage)
+        output = captured.graph.output_node().args[0]
+        self.end = self.graph.output(map_nodes(output, lambda node: self.values[node.name]))
+        self.graph.signature = captured.graph.signature
+
+    def _call(self, stage: PipelineStage) -> None:
+        """A stage's call, and the values that it makes itself; what passes through it is there already."""
+        taken = tuple(self.values[value.name] for value in stage.inputs)
+        call = self.calls[stage.index] = self.graph.call_module(submodule_name(stage.index), taken)
+        call.meta.update(val=tuple(self._aval(name) for name in stage.outputs), stage_idx=stage.index)
+        for place, name in enumerate(stage.outputs):
+            if name not in self.values:
+                self.values[name] = self._picked(call, place, name, self._aval(name))
+                self.makers[name] = stage.index
+
+    def go_back(self, loss: Node) -> None:
+        """Call `stage_backward` for every stage that the loss depends on, from the last to the first."""
+        carrying = _carrying(loss)
+        with self.graph.inserting_before(self.end):
+            seed = self._compute(registry["ones_like"], (self.values[loss.name],), f"{loss.name}_grad", _val(loss))
+            gradients = {loss.name: seed}
+            for stage in reversed(self.stages):
+                if any(self._gradient(stage, name, gradients) for name in stage.outputs):
+                    self._go_back_through(stage, gradients, carrying)
+
+    def _go_back_through(self, stage: PipelineStage, gradients: dict[str, Node], carrying: set[str]) -> None:
+        sent = [value.name for value in stage.inputs if value.stage is not None]
+        call = self.graph.create_node(
+            "call_function",
+            STAGE_BACKWARD,
+            kwargs={
+                "stage_output": self.calls[stage.index],
+                "output_grads": tuple(self._gradient(stage, name, gradients) for name in stage.outputs),
+                "input_values": tuple(self.values[name] for name in sent),
+            },
+            name=f"stage_backward_{stage.index}",
+        )
+        call.meta.update(val=tuple(self._aval(name) for name in sent), stage_idx=stage.index)
+        used = _used_by(stage, carrying)
+        for place, name in enumerate(sent):
+            if name in used:
+                new = self._picked(call, place, f"{name}_grad", self._aval(name))
+                old = gradients.get(name)
+                both = old and self._compute(ADD_GRADIENTS, (old, new), f"{name}_grad", self._aval(name))
+                gradients[name] = both or new
+
+    def _gradient(self, stage: PipelineStage, name: str, gradients: dict[str, Node]) -> Node | None:
+        """The gradient of what a stage makes; None where there is none, and for what passes through the stage."""
+        return gradients.get(name) if self.makers.get(name) == stage.index else None
+
+    def _picked(self, source: Node, place: int, name: str, aval: Any) -> Node:
+        return self._compute(PICK, (source, place), name, aval)
+
+    def _compute(self, target: Op, args: tuple, name: str, aval: Any) -> Node:
+        node = self.graph.create_node("call_function", target, args, name=name)
+        node.meta["val"] = aval
+        return node
+
+    def _aval(self, name: str) -> Any:
+        return _val(self.captured[name])
+
+
+def _val(node: Node) -> Any:
+    return node.meta["val"]
+
+
+def _used_by(stage: PipelineStage, carrying: Mapping[str, Any] | set[str]) -> set[str]:
+    """The inputs of a stage that its part of the way to the loss uses."""
+    inputs = {value.name for value in stage.inputs}
+    nodes = stage.module.graph.nodes  # type: ignore[attr-defined]
+    return {
+        used.name for node in nodes if node.name in carrying for used in node.all_input_nodes
+        if used.name in inputs and used.name in carrying
+    }  # fmt: skip
+
+
+def _carrying(loss: Node) -> set[str]:
+    """The names of the nodes through which gradients flow back from the loss, itself among them."""
+    found, waiting = {loss.name}, [loss]
+    while waiting:
+        node = waiting.pop()
+        if node.op == "call_function" and not (node.target.differentiable or node.target is PICK):
+            continue
+        for used in node.all_input_nodes:
+            if used.name not in found and _has_gradient(_val(used)):
+                found.add(used.name)
+                waiting.append(used)
+    return found
+
+
+def _has_gradient(val: Any) -> bool:
+    return any(map(_has_gradient, val)) if isinstance(val, tuple) else isinstance(val, Aval) and val.dtype.kind in "fc"

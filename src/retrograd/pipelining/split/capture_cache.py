@@ -1,0 +1,138 @@
+"""What a pipeline has captured of its model: one capture for all micro-batches that are alike."""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import optree
+
+from retrograd import autograd
+from retrograd.core import Tensor
+from retrograd.core.aval import SymbolicSize, symbolic
+from retrograd.fx import Interpreter, Node
+from retrograd.nn import Module
+from retrograd.pipelining.microbatch import MicroBatch, tensors_in
+from retrograd.pipelining.runtime.randomness import Draw, places_of, recorded
+from retrograd.pipelining.split.manual_stages import AnyPipe
+from retrograd.pipelining.split.mutations import WRITE
+from retrograd.pipelining.split.pipe import Pipe
+
+
+class Captured:
+    """A model as captured for micro-batches of one kind.
+
+    random: whether it draws random numbers.  draws: which.  places: for each stage, the numbers of its draws in the
+    program, in order; None where that is not known.
+    """
+
+    def __init__(self, pipe: AnyPipe, batch: MicroBatch, random: bool) -> None:
+        self.pipe = pipe
+        self.random = random
+        self.draws: list[Draw] = []
+        self.places: list[list[int]] | None = None
+        self._rows = ragged_rows(batch)
+        if random and isinstance(pipe, Pipe):
+            self._find_draws(pipe, batch)
+
+    def _find_draws(self, pipe: Pipe, batch: MicroBatch) -> None:
+        """Run the program node by node, without writing anything, to see which draws each stage makes."""
+        run = _Drawing(pipe.captured)
+        with autograd.no_grad():
+            run.run(*batch.args, **batch.kwargs)
+        self.draws = run.draws
+        self.places = places_of(
+            run.by_node, [pipe.get_stage_module(stage.index) for stage in pipe.stages], len(self.draws)
+        )
+
+    def draws_of(self, batch: MicroBatch) -> list[Draw]:
+        """What the program draws for a micro-batch: as many rows as it has, where those are ragged."""
+        rows = ragged_rows(batch)
+        if rows == self._rows:
+            return self.draws
+        return [draw._replace(args=draw.of_size(_scaled(draw.size, self._rows, rows))) for draw in self.draws]
+
+
+class _Drawing(Interpreter):
+    """Runs a captured program and notes which draws each node makes; buffers stay as they are."""
+
+    def __init__(self, captured: Any) -> None:
+        super().__init__(captured)
+        self.by_node: dict[str, list[int]] = {}
+        self.draws: list[Draw] = []
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Run, while the generators stay where they are."""
+        with recorded() as self.draws:
+            return super().run(*args, **kwargs)
+
+    def run_node(self, node: Node) -> Any:
+        """The result of one node; nothing is written."""
+        before = len(self.draws)
+        if node.target is WRITE:
+            return self.fetch_args_kwargs_from_env(node)[1]["target"]
+        out = super().run_node(node)
+        self.by_node[node.name] = list(range(before, len(self.draws)))
+        return out
+
+
+class Captures:
+    """Captures a model when a micro-batch comes that is unlike those before.
+
+    capture: makes the pipe from a micro-batch and the first pipe, if there is one.  before: called first, for what must
+        hold then.
+    """
+
+    def __init__(
+        self, model: Module, capture: Callable[[MicroBatch, AnyPipe | None], AnyPipe], before: Callable[[], None]
+    ) -> None:
+        self._model = model
+        self._capture = capture
+        self._before = before
+        self._known: dict[tuple, Captured] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    @property
+    def first(self) -> Captured | None:
+        """The first capture; None if nothing is captured yet."""
+        return next(iter(self._known.values()), None)
+
+    def of(self, batch: MicroBatch) -> Captured:
+        """The model as captured for arguments like these, in its modules' present modes (training or evaluation)."""
+        arguments: Any = (batch.args, batch.kwargs)
+        leaves, structure = optree.tree_flatten(arguments, none_is_leaf=True)
+        modes = tuple(module.training for module in self._model.modules())
+        parameters = tuple(map(id, self._model.parameters()))  # another one in the place of one is another model
+        key = (modes, parameters, structure, *map(_kind_of, leaves))
+        exact = (key, *[leaf.aval for leaf in leaves if isinstance(leaf, Tensor)])
+        known = self._known.get(key) or self._known.get(exact)
+        if known is None:
+            self._before()
+            with recorded() as draws:
+                pipe = self._capture(batch, None if self.first is None else self.first.pipe)
+            known = Captured(pipe, batch, random=bool(draws))
+            self._known[exact if pipe.knows_sizes else key] = known
+        return known
+
+
+def _kind_of(leaf: Any) -> Hashable:
+    """What a capture depends on: a tensor's dtype and sizes in numbers, the type and value of everything else."""
+    if isinstance(leaf, Tensor):
+        return leaf.dtype, *[None if isinstance(size, SymbolicSize) else size for size in leaf.shape]
+    try:
+        hash(leaf)
+    except TypeError:
+        return type(leaf), repr(leaf)
+    return type(leaf), leaf
+
+
+def ragged_rows(batch: MicroBatch) -> list[int]:
+    """The numbers of rows that the ragged tensors among the arguments have over all their components."""
+    tensors = [t for t in tensors_in((batch.args, batch.kwargs)) if symbolic(t.shape) is not None]
+    return [t.values().shape[0] for t in tensors]  # type: ignore[attr-defined]
+
+
+def _scaled(size: tuple[int, ...] | None, before: Sequence[int], after: Sequence[int]) -> tuple[int, ...]:
+    """A size of one ragged micro-batch for another: where it had as many rows as a tensor, it has as many again."""
+    now = dict(zip(before, after, strict=True))
+    return tuple([now.get(n, n) if d == 0 else n for d, n in enumerate(size or ())])

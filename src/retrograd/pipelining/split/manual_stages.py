@@ -1,0 +1,99 @@
+"""Stages that the user has split by hand: modules called as they are, one after the other, without capturing."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import optree
+
+from retrograd import autograd
+from retrograd.nn import Module
+from retrograd.pipelining.runtime.stage import PipelineStage, Value
+from retrograd.pipelining.split.pipe import Pipe
+
+INPUT = "input_{}"
+VALUE = "stage_{}_{}"
+
+
+class ManualPipe:
+    """Modules as the stages of a pipeline: each is called with what the one before returned.
+
+    A tuple stands for several arguments; tensors may be nested in tuples, lists and dicts.  The modules may do anything
+    that runs, NumPy and other libraries included.  They see how many values there are, and how they are nested, in one
+    run without gradients on the arguments given here.
+
+    Raises ValueError for no modules.
+
+    >>> import retrograd as rg
+    >>> pipe = ManualPipe([rg.nn.Linear(4, 8), rg.nn.Linear(8, 2)], (rg.ones(3, 4),), {})
+    >>> pipe.num_stages, pipe.carried()
+    (2, {(0, 1): ['stage_0_0']})
+    """
+
+    loss_name = None
+    knows_sizes = False
+    captured = None
+
+    def __init__(self, modules: Sequence[Module], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        if not modules:
+            raise ValueError("Pipeline: a list of stages must have at least one module")
+        leaves, self._arguments = _flat(args, kwargs)
+        taken = tuple(Value(INPUT.format(place), None) for place in range(len(leaves)))
+        spec: Any = self._arguments
+        self.stages: list[PipelineStage] = []
+        for index, module in enumerate(modules):
+            part = _Part(module, spec, is_first=index == 0)
+            with autograd.no_grad():
+                leaves = list(part(*leaves))
+            names = tuple(VALUE.format(index, place) for place in range(len(leaves)))
+            self.stages.append(PipelineStage(part, index, taken, names, num_stages=len(modules)))
+            taken, spec = tuple(Value(name, index) for name in names), part.returned
+        self._result = spec
+
+    @property
+    def num_stages(self) -> int:
+        """The number of stages."""
+        return len(self.stages)
+
+    def carried(self) -> dict[tuple[int, int], list[str]]:
+        """What travels from each stage to the next."""
+        return {(stage.index, stage.index + 1): list(stage.outputs) for stage in self.stages[:-1]}
+
+    def inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments' leaves by name; a ValueError for arguments that are nested otherwise."""
+        leaves, spec = _flat(args, kwargs)
+        if spec != self._arguments:
+            raise ValueError(f"Pipeline: the arguments are nested as {spec}, and were as {self._arguments}")
+        return {INPUT.format(place): leaf for place, leaf in enumerate(leaves)}
+
+    def output(self, values: Mapping[str, Any]) -> Any:
+        """What the last module returned, from its leaves by name."""
+        return self._result.unflatten([values[name] for name in self.stages[-1].outputs])
+
+
+AnyPipe = Pipe | ManualPipe
+
+
+def _flat(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], Any]:
+    arguments: Any = (tuple(args), dict(kwargs))
+    return optree.tree_flatten(arguments, none_is_leaf=True)
+
+
+class _Part(Module):
+    """A module of the user's, from leaves to leaves."""
+
+    def __init__(self, module: Module, spec: Any, is_first: bool) -> None:
+        super().__init__()
+        self.module = module
+        self.returned: Any = None
+        self._spec = spec
+        self._is_first = is_first
+
+    def forward(self, *leaves: Any) -> tuple[Any, ...]:
+        """Call the module; a ValueError where it returns values nested in another way than at first."""
+        given: Any = self._spec.unflatten(leaves)
+        args, kwargs = given if self._is_first else (given if isinstance(given, tuple) else (given,), {})
+        found, spec = optree.tree_flatten(self.module(*args, **kwargs), none_is_leaf=True)
+        if self.returned not in (None, spec):
+            raise ValueError(f"the stage has returned values nested as {self.returned}, and now as {spec}")
+        self.returned = spec
+        return tuple(found)

@@ -1,0 +1,157 @@
+"""What a model writes: to its own tensors by steps of its graph, each in one stage; to its inputs after all stages."""
+
+from typing import Any
+
+from retrograd.core import op, operator_named
+from retrograd.fx import Graph, GraphModule, Node, Signature
+from retrograd.fx.traced_writes import ATTRIBUTE, USER_INPUT, Mutation
+from retrograd.ops.create import zeros
+from retrograd.ops.family import Composite
+from retrograd.pipelining.split.partition import numbers
+
+
+@op("write(*, any target, any value, bool recorded) -> Tensor")
+class _write(Composite, impure=True):
+    """Writes a value to a tensor of the model; autograd sees it only if it is `recorded`."""
+
+    public = False
+    method = False
+
+    def compose(*, target: Any, value: Any, recorded: bool) -> Any:
+        (target if recorded else target.detach()).copy_(value)
+        return target
+
+    def samples(r: Any) -> Any:
+        yield (), {"target": zeros((2,)), "value": 3.0, "recorded": False}
+
+
+WRITE, CLONE = operator_named("write"), operator_named("clone")
+
+
+def signature_of(captured: GraphModule) -> Signature:
+    """How the arguments and the result stand in a captured graph, which always knows."""
+    assert captured.graph.signature is not None, "a captured graph knows its arguments"
+    return captured.graph.signature
+
+
+def result_of(captured: GraphModule) -> Any:
+    """What the model returns, a pytree of nodes, without what its graph returns to be written."""
+    signature, flat = signature_of(captured), captured.graph.output_node().args[0]
+    plain = signature.keeping()
+    if signature.mutations:
+        flat = flat[len(signature.mutations) :]
+        flat = flat[0] if plain.single else flat
+    return plain.restore(flat)
+
+
+def make_explicit(captured: GraphModule) -> list[Node]:
+    """Turn what a captured graph returns to be written to the model's tensors into steps of the graph; returns these.
+
+    What is written to inputs stays in its output, and is written once all stages have run: before, none of them
+    finds an input changed.  Raises RuntimeError for attributes that there are only once the model has run.
+    """
+    graph, signature = captured.graph, signature_of(captured)
+    mutations, kept = signature.mutations, signature.keeping(USER_INPUT)
+    if len(kept.mutations) == len(mutations):
+        return []
+    output, writes, returned = graph.output_node(), [], []
+    with graph.inserting_before(output):
+        for mutation, value in zip(mutations, output.args[0], strict=False):
+            if mutation.kind == USER_INPUT:
+                returned.append(value)
+            else:
+                writes.append(graph.call_function(WRITE, (), _arguments(graph, mutation, value)))
+    leaves = output.args[0][len(mutations) :]
+    output.args = (leaves[0] if kept.single else (*returned, *leaves),)
+    graph.signature = kept
+    captured.recompile()
+    return writes
+
+
+def _arguments(graph: Graph, mutation: Mutation, value: Any) -> dict[str, Any]:
+    if mutation.kind == ATTRIBUTE:
+        raise RuntimeError(
+            f"pipeline: the model assigns a tensor to its attribute {mutation.target!r}, where there is none before it "
+            f"runs, and stages keep tensors in buffers only; register_buffer() one, or return the tensor"
+        )
+    read = [node for node in graph.find_nodes(op="get_attr") if node.target == mutation.target]
+    target = read[0] if read else graph.get_attr(mutation.target)
+    return {"target": target, "value": value, "recorded": mutation.recorded}
+
+
+def place_writes(writes: list[Node], stage_of: dict[Node, int]) -> None:
+    """Give every write the stage that computes the value, and so, where need be, steps that lead to the write.
+
+    Later stages that read what was there before take it from that stage, as a copy.  Raises RuntimeError where an
+    earlier stage reads what is written: with several micro-batches under way it would read too early or too late.
+    """
+    for write in writes:
+        readers = [stage_of[user] for user in _readers(write.kwargs["target"])]
+        stage_of[write] = stage_of.get(write.kwargs["value"], min(readers, default=0))
+    for write in writes:
+        if _too_early(write, stage_of):
+            stage_of.update(dict.fromkeys(_serving(write), stage_of[write]))
+        if early := _too_early(write, stage_of):
+            stage = min(stage_of[user] for user in early)
+            stage_of.update(dict.fromkeys(_leading_to(write, stage, stage_of), stage))
+    for write in writes:
+        for user in _too_early(write, stage_of):
+            raise RuntimeError(
+                f"pipeline: stage {stage_of[write]} writes to {write.kwargs['target'].target!r}, which {user.name} in "
+                f"stage {stage_of[user]} reads; cut the model so that one stage does both"
+            )
+        _hand_on(write, stage_of)
+
+
+def _readers(node: Node) -> list[Node]:
+    """The steps that read a value, but for writes."""
+    return [user for user in node.users if user.target is not WRITE and user.op != "output"]
+
+
+def _too_early(write: Node, stage_of: dict[Node, int]) -> list[Node]:
+    """Those that read what is written to in an earlier stage."""
+    return [user for user in _readers(write.kwargs["target"]) if stage_of[user] < stage_of[write]]
+
+
+def _hand_on(write: Node, stage_of: dict[Node, int]) -> None:
+    """Let later stages read copies of what is written to, and of views of it, made before the write in its stage."""
+    here, waiting = stage_of[write], [write.kwargs["target"]]
+    while waiting:
+        shown = waiting.pop()
+        users = _readers(shown)
+        waiting += [user for user in users if stage_of[user] == here and user.target.view]
+        later = [user for user in users if stage_of[user] > here]
+        if later:
+            with write.graph.inserting_after(shown):
+                copy = write.graph.call_function(CLONE, (shown,))
+            copy.meta = dict(shown.meta)
+            stage_of[copy] = here
+            for user in later:
+                user.replace_input_with(shown, copy)
+
+
+def _serving(write: Node) -> set[Node]:
+    """The steps whose results only this write needs; they may run later than they did."""
+    found, node = {write}, write.prev
+    while node.op != "placeholder" and node is not write:
+        if node.op == "call_function" and node.users and found.issuperset(node.users) and not node.is_impure():
+            found.add(node)
+        node = node.prev
+    return found
+
+
+def _leading_to(write: Node, stage: int, stage_of: dict[Node, int]) -> set[Node]:
+    """The write and what it needs of later stages than this, to run here instead; nothing, if that is much.
+
+    Much is a step that makes more numbers than are written.  Random and other impure steps stay where they are.
+    """
+    found, waiting = {write}, [write.kwargs["value"]]
+    limit = numbers(write.kwargs["target"].meta["val"])
+    while waiting:
+        node = waiting.pop()
+        if stage_of.get(node, stage) > stage:
+            if node.is_impure() or numbers(node.meta["val"]) > limit:
+                return set()
+            found.add(node)
+            waiting += node.all_input_nodes
+    return found

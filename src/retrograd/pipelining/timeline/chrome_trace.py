@@ -1,0 +1,101 @@
+"""Timelines as a trace that Perfetto and chrome://tracing open."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from retrograd.core.files import replacing
+from retrograd.pipelining.schedules.actions import Action, Kind
+
+if TYPE_CHECKING:
+    from retrograd.pipelining.timeline.timeline import Event, Path, Timeline
+
+Record = dict[str, Any]
+INSIDE = 1e-3  # microseconds, the least that Perfetto tells apart: an arrow starts within its slice, not at its end
+
+
+def write_perfetto(path: "Path", timelines: "Mapping[str, Timeline]") -> None:
+    """Write timelines as one Chrome trace (JSON), which ui.perfetto.dev and chrome://tracing open.
+
+    timelines: name -> timeline, such as {"planned": ..., "measured": ...}; each becomes a process, its ranks
+    threads. Times are microseconds from each timeline's beginning. Messages are arrows from the computation that
+    made them to the one that uses them; counters tell each rank's micro-batches whose activations it keeps, and
+    their bytes where known.
+
+    Source of the format: "Trace Event Format", the Chromium project.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from retrograd.pipelining.schedules.actions import parse
+    >>> from retrograd.pipelining.timeline.timeline import Event, Timeline
+    >>> with TemporaryDirectory() as folder:
+    ...     write_perfetto(f"{folder}/step.json", {"planned": Timeline([Event(0, parse("F0.0"), 0.0, 1.0)], ranks=1)})
+    """
+    records: list[Record] = []
+    for process, (name, timeline) in enumerate(timelines.items()):
+        records += _Trace(process, timeline).records(name, len(records))
+    with replacing(path) as unfinished:
+        unfinished.write_text(json.dumps({"traceEvents": records, "displayTimeUnit": "ms"}), encoding="utf-8")
+
+
+class _Trace:
+    """One timeline's records, as a process with a number."""
+
+    def __init__(self, process: int, timeline: "Timeline") -> None:
+        self.process = process
+        self.timeline = timeline
+        self.labels = timeline.labels()
+
+    def records(self, name: str, first_arrow: int) -> list[Record]:
+        return [
+            *self.heads(name),
+            *map(self.slice, self.timeline.events),
+            *self.arrows(first_arrow),
+            *self.counters(),
+        ]
+
+    def record(self, phase: str, rank: int, time: float, **more: Any) -> Record:
+        return {"ph": phase, "pid": self.process, "tid": rank, "ts": (time - self.timeline.start) * 1e6, **more}
+
+    def heads(self, name: str) -> Iterator[Record]:
+        def tell(what: str, rank: int, **told: Any) -> Record:
+            return {"ph": "M", "name": what, "pid": self.process, "tid": rank, "args": told}
+
+        yield tell("process_name", 0, name=name or "pipeline")
+        yield tell("process_sort_index", 0, sort_index=self.process)
+        for rank, label in enumerate(self.labels):
+            yield tell("thread_name", rank, name=label)
+            yield tell("thread_sort_index", rank, sort_index=rank)
+
+    def slice(self, event: "Event") -> Record:
+        rank, action, start, end = event
+        about = {"stage": action.stage, "micro_batch": action.micro_batch, "peer": action.peer}
+        args = {key: value for key, value in about.items() if value is not None}
+        return self.record(
+            "X", rank, start, name=str(action), cat=action.kind.value, dur=(end - start) * 1e6, args=args
+        )
+
+    def arrows(self, first: int) -> Iterator[Record]:
+        computed = {event.action: event for event in self.timeline.events if event.action.kind.is_compute}
+        sends = (event.action for event in self.timeline.events if event.action.kind.is_send)
+        for number, send in enumerate(sends, first):
+            made, used = (_computation(computed, send, stage) for stage in (send.stage, send.peer))
+            if made is not None and used is not None:
+                look = {"name": "output" if send.kind is Kind.SEND_F else "gradient", "cat": "message", "id": number}
+                within = max(made.start, made.end - INSIDE * 1e-6)
+                yield self.record("s", made.rank, within, **look)
+                yield self.record("f", used.rank, used.start, bp="e", **look)
+
+    def counters(self) -> Iterator[Record]:
+        for rank, steps in enumerate(self.timeline.memory()):
+            for time, micro_batches, size in steps:
+                about = f"{self.labels[rank]}: activations"
+                yield self.record("C", rank, time, name=about, args={"micro-batches": micro_batches})
+                if size is not None:
+                    yield self.record("C", rank, time, name=f"{about}, bytes", args={"bytes": size})
+
+
+def _computation(computed: "dict[Action, Event]", send: Action, stage: int | None) -> "Event | None":
+    """What a stage computes for a message: its forward, or its backward, whole or its first half."""
+    kinds = (Kind.F,) if send.kind is Kind.SEND_F else (Kind.B, Kind.I)
+    found = (computed.get(Action(kind, stage, send.micro_batch)) for kind in kinds if stage is not None)
+    return next((event for event in found if event is not None), None)

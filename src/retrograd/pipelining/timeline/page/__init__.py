@@ -1,0 +1,106 @@
+"""Timelines as a page for a browser: one file with everything in it, which asks nothing of any network."""
+
+import html
+import json
+import math
+import re
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from retrograd.core.files import replacing
+from retrograd.pipelining.schedules.actions import Kind
+from retrograd.pipelining.timeline.colors import ink_on, name_of, shades
+
+if TYPE_CHECKING:
+    from retrograd.pipelining.timeline.timeline import Path, Timeline
+
+SCRIPTS = ("data.js", "chart.js", "page.js")
+
+
+def write_html(path: "Path", timelines: "Mapping[str, Timeline]", *, title: str = "Pipeline timeline") -> None:
+    """Write timelines as one interactive page that needs nothing else, neither network nor libraries.
+
+    timelines: name -> timeline, such as {"planned": ..., "measured": ...}; drawn on one time axis, one below the
+    other or rank by rank. Wheel, drag, pinch, buttons and keys zoom and move it; an action tells what it is when
+    pointed at and stays when clicked; below each rank stands how many micro-batches' activations it keeps.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from retrograd.pipelining.schedules.actions import parse
+    >>> from retrograd.pipelining.timeline.timeline import Event, Timeline
+    >>> with TemporaryDirectory() as folder:
+    ...     write_html(f"{folder}/step.html", {"planned": Timeline([Event(0, parse("F0.0"), 0.0, 1.0)], ranks=1)})
+    """
+    kinds = list(Kind)
+    most = max((len(stages) for timeline in timelines.values() for stages in timeline.stages()), default=1)
+    data = {
+        "kinds": [_tell_kind(kind, most) for kind in kinds],
+        "timelines": [_tell_timeline(name, timeline, kinds) for name, timeline in timelines.items()],
+    }
+    # Inside a script element only "<" can end it or open a comment; the escape means the same in JSON.
+    texts = {
+        "TITLE": html.escape(title),
+        "DATA": json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"),
+        "STYLE": _asset("page.css"),
+        "SCRIPT": '"use strict";\n' + "".join(map(_asset, SCRIPTS)),
+    }
+    page = re.sub("@@([A-Z]+)@@", lambda match: texts[match[1]], _asset("page.html"))
+    with replacing(path) as unfinished:
+        unfinished.write_text(page, encoding="utf-8")
+
+
+def _asset(name: str) -> str:
+    return files(__name__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _tell_kind(kind: Kind, stages: int) -> dict[str, Any]:
+    return {
+        "code": kind.value,
+        "name": name_of(kind),
+        "compute": kind.is_compute,
+        "colours": shades(kind, stages),
+        "ink": ink_on(kind),
+    }
+
+
+def _tell_timeline(name: str, timeline: "Timeline", kinds: list[Kind]) -> dict[str, Any]:
+    clock = _Clock(timeline)
+    lanes = timeline.by_rank()
+    index = {id(event): (rank, i) for rank, lane in enumerate(lanes) for i, event in enumerate(lane)}
+    return {
+        "name": name,
+        "labels": timeline.labels(),
+        "tick": clock.tick,
+        "span": timeline.span,
+        "busy": timeline.busy(),
+        "bubble": timeline.bubble(),
+        "ideal": timeline.ideal_bubble(),
+        "lanes": [clock.encode(lane, kinds) for lane in lanes],
+        "critical": [index[id(event)] for event in timeline.critical_path()],
+        "memory": [[(clock.ticks(kept.time), *_known(kept[1:])) for kept in steps] for steps in timeline.memory()],
+        "peaks": [_known(peak) for peak in timeline.peak_memory()],
+    }
+
+
+def _known(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(value for value in values if value is not None)
+
+
+class _Clock:
+    """Times of a timeline as whole ticks from its beginning, a billionth of its span or finer: shorter in the file."""
+
+    def __init__(self, timeline: "Timeline") -> None:
+        self.start = timeline.start
+        self.tick = 10.0 ** (math.floor(math.log10(timeline.span)) - 9) if timeline.span else 1.0
+
+    def ticks(self, time: float) -> int:
+        return round((time - self.start) / self.tick)
+
+    def encode(self, lane: list[Any], kinds: list[Kind]) -> list[int]:
+        """Six numbers per event: kind, stage, micro-batch, peer or -1, time since the last one's end, length."""
+        numbers, now = [], 0
+        for _, (kind, stage, micro_batch, peer), start, end in lane:
+            begin, until = self.ticks(start), self.ticks(end)
+            numbers += [kinds.index(kind), stage, micro_batch, -1 if peer is None else peer, begin - now, until - begin]
+            now = until
+        return numbers

@@ -1,0 +1,122 @@
+"""What processes tell each other, over a post within this process: the ends of launches, and who is gone."""
+
+import threading
+from collections import deque
+
+import pytest
+
+from retrograd.pipelining.schedules.actions import Message
+from retrograd.pipelining.transports.interface import Aborted, PeerLost
+from retrograd.pipelining.transports.rank_messaging import NOTHING, Kind, Peers
+from retrograd.pipelining.transports.serialization import pack
+from retrograd.pipelining.transports.spmd import launch
+
+MESSAGE = Message("F", 0, 1, 0)
+
+
+class Post:
+    """Letters in lists of this process."""
+
+    def __init__(self, rank, boxes):
+        self.rank, self.size, self.boxes = rank, len(boxes), boxes
+
+    def send(self, rank, header, buffers):
+        self.boxes[rank].append((self.rank, header, buffers))
+
+    def poll(self):
+        box = self.boxes[self.rank]
+        return [box.popleft() for _ in range(len(box))]
+
+    def moving(self):
+        return False
+
+
+def group(size):
+    boxes = [deque() for _ in range(size)]
+    return [Peers(Post(rank, boxes)) for rank in range(size)]
+
+
+def all_at_once(peers, work, timeout=None):
+    """What a launch comes to on every rank: its results, or what it raises."""
+    outcomes = {}
+
+    def play(one):
+        try:
+            outcomes[one.rank] = launch(one, work, timeout)
+        except BaseException as failure:
+            outcomes[one.rank] = failure
+
+    threads = [threading.Thread(target=play, args=(one,)) for one in peers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [outcomes[one.rank] for one in peers]
+
+
+def test_every_rank_gets_all_results():
+    assert all_at_once(group(3), lambda link: link.rank * 10) == [[0, 10, 20]] * 3
+
+
+def test_mail_for_the_next_launch_waits_for_it():
+    fast, slow = group(2)
+    fast.end("done", NOTHING)
+    fast.close()
+    fast.send(1, Kind.MAIL, tuple(MESSAGE), pack("next"))
+    slow.poll()
+    assert slow.mail == {}
+    slow.end("done", NOTHING)
+    slow.close()
+    assert list(slow.mail) == [MESSAGE]
+
+
+def test_mail_that_a_launch_has_not_taken_goes_with_it():
+    one, other = group(2)
+    one.send(1, Kind.MAIL, tuple(MESSAGE), pack("stale"))
+    other.poll()
+    assert list(other.mail) == [MESSAGE]
+    other.close()
+    assert other.mail == {}
+
+
+def test_the_first_failure_is_that_of_the_earliest_time():
+    one, other = group(2)
+    one.end("failed", NOTHING)
+    other.end("failed", NOTHING)
+    one.poll()
+    other.poll()
+    assert [end.rank for end in one.failures] == [end.rank for end in other.failures] == [0, 1]
+
+
+def test_who_waits_for_a_rank_whose_script_is_over_is_told_so():
+    one, other, third = group(3)
+    third.tell(Kind.LEFT, None)
+    failures = all_at_once([one, other], lambda link: link.receive(2, MESSAGE) if link.rank == 0 else None)
+    assert [type(failure) for failure in failures] == [PeerLost, PeerLost]
+    assert "the script of rank 2 is over" in str(failures[0])
+
+
+def test_a_rank_that_gives_no_answer_is_lost_and_there_are_no_more_launches():
+    one, other, _ = group(3)
+    failures = all_at_once([one, other], lambda link: link.receive(2, MESSAGE) if link.rank else None, timeout=0.01)
+    assert {type(failure) for failure in failures} == {TimeoutError}
+    assert "rank 2: no answer" in str(failures[1])
+    assert one.lost == other.lost == [2]
+    with pytest.raises(PeerLost, match="without rank 2"):
+        launch(one, lambda link: None, None)
+
+
+def test_a_result_that_can_not_travel_is_a_failure_of_its_rank():
+    failures = all_at_once(group(2), lambda link: (lambda: None) if link.rank else None)
+    assert all("pickle" in str(failure) for failure in failures)
+
+
+def test_only_the_failure_is_raised_and_not_that_others_were_woken():
+    def work(link):
+        if link.rank == 1:
+            raise KeyError("mine")
+        with pytest.raises(Aborted):
+            link.receive(1, MESSAGE)
+        link.send(1, MESSAGE, None)
+
+    assert [repr(failure) for failure in all_at_once(group(3), work)] == ["KeyError('mine')"] * 3
