@@ -3,6 +3,6 @@
 The manifest is written last, so that an interrupted save is never mistaken for a checkpoint.
 """
 
-from retrograd.pipelining.checkpoint.checkpoint import Checkpoints
+from retrograd.pipelining.checkpoint.checkpoint import Checkpoints, Restored
 
-__all__ = ["Checkpoints"]
+__all__ = ["Checkpoints", "Restored"]
