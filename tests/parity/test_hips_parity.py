@@ -263,6 +263,6 @@ def test_operators_give_what_hips_gives(name):
 
 def test_every_operator_of_hips_is_there_or_named():
     builtins = {"dict", "isinstance", "list", "tuple", "type"}  # ours work with Python's own
-    elsewhere = {"checkpoint", "make_jvp_reversemode", "primitive"}  # docs/numpy.md says what to use instead
+    elsewhere = {"checkpoint", "make_jvp_reversemode", "primitive"}  # docs/from_autograd.md says what to use instead
     there = {name for name in dir(autograd) if callable(getattr(autograd, name)) and not name.startswith("_")}
     assert {name for name in there if not hasattr(autograd_api, name)} <= builtins | elsewhere
