@@ -1,15 +1,16 @@
-"""A network that solves Burgers' equation, with every derivative by function transforms.
+"""Solve Burgers' equation with a neural network, with all derivatives by function transforms.
 
     pip install "retrograd[viz]"
     python examples/burgers.py
 
-u_t + u u_x = ν u_xx on -1 < x < 1, from u = -sin πx on and 0 at both ends: a wave that steepens into a shock. The
-network is trained to leave no residual of the equation at points of the plane (M. Raissi et al., Physics-informed
-neural networks, Journal of Computational Physics 378, 2019). Transforms nest in each other: `jvp` along x, twice, and
-along t for the residual at one point; its gradient with respect to all weights; and `vmap` of that over the points.
-The result is the Jacobian of a least-squares problem, which the method of Levenberg and Marquardt solves.
+The equation is u_t + u u_x = ν u_xx on -1 < x < 1, with u = -sin πx at t = 0 and u = 0 at both ends: a wave that
+steepens into a shock. The network is trained to make the residual of the equation zero at sampled points (M. Raissi et
+al., Physics-informed neural networks, Journal of Computational Physics 378, 2019). The transforms are nested: `jvp`
+twice along x and once along t gives the residual at one point, `grad_and_value` its gradient with respect to all
+weights, and `vmap` maps this over the points. The result is the Jacobian of a least-squares problem, which is solved
+by the Levenberg-Marquardt method.
 
-The solution is known, to compare with: J. D. Cole, Quarterly of Applied Mathematics 9, 1951; E. Hopf, 1950.
+The exact solution, for comparison: J. D. Cole, Quarterly of Applied Mathematics 9, 1951; E. Hopf, 1950.
 """
 
 import math
@@ -25,11 +26,11 @@ from retrograd.func import functional_call, grad_and_value, jvp, vmap
 VISCOSITY = 0.01
 Params = dict[str, rg.Tensor]
 
-# ------------------------------------------------------------------------------------------------ the equation
+# -------------------------------------------------------------------------------------------------- the equation
 
 
 class Wave(nn.Module):
-    """u at a point (t, x); the edges are built in: u(0, x) = -sin πx, u(t, -1) = u(t, 1) = 0."""
+    """u at a point (t, x); satisfies u(0, x) = -sin πx and u(t, -1) = u(t, 1) = 0 by construction."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -41,7 +42,7 @@ class Wave(nn.Module):
 
 
 def residual(wave: Wave, params: Params, t: rg.Tensor, x: rg.Tensor) -> rg.Tensor:
-    """What u_t + u u_x - ν u_xx is at one point, for these weights."""
+    """Return u_t + u u_x - ν u_xx at one point, for the weights `params`."""
 
     def u(t: rg.Tensor, x: rg.Tensor) -> rg.Tensor:
         return functional_call(wave, params, (t, x))
@@ -53,24 +54,27 @@ def residual(wave: Wave, params: Params, t: rg.Tensor, x: rg.Tensor) -> rg.Tenso
 
 
 def exact(t: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Cole's and Hopf's integrals over the normal distribution, by Gauss's and Hermite's rule."""
+    """Return the Cole-Hopf solution; its Gaussian integrals are computed by Gauss-Hermite quadrature."""
     nodes, weights = np.polynomial.hermite.hermgauss(100)
     y = np.pi * (x[..., None] - np.sqrt(4 * VISCOSITY * t[..., None]) * nodes)
     density = weights * np.exp(-(np.cos(y) + 1) / (2 * np.pi * VISCOSITY))
     return -(density * np.sin(y)).sum(-1) / density.sum(-1)
 
 
-# ------------------------------------------------------------------------------------------------ its solution
+# ------------------------------------------------------------------------------------------------------ training
 
 
 def moved(params: Params, step: rg.Tensor) -> Params:
-    """The weights after a step, which is one vector for all."""
+    """Return the weights plus a step, which is one flat vector."""
     parts = step.split([p.numel() for p in params.values()])
     return {name: p + part.reshape(p.shape) for (name, p), part in zip(params.items(), parts, strict=True)}
 
 
 def train(wave: Wave, t: rg.Tensor, x: rg.Tensor, steps: int) -> list[float]:
-    """Least squares; the mean square of the residuals after each step. What makes it worse is tried again, shorter."""
+    """Run Levenberg-Marquardt; return the mean squared residual after each step.
+
+    A step that increases the residuals is rejected, and the damping is increased.
+    """
     params = {name: p.detach() for name, p in wave.named_parameters()}
     at_all = vmap(grad_and_value(lambda *args: residual(wave, *args)), in_dims=(None, 0, 0))
     damping, losses = 1.0, []
@@ -91,14 +95,14 @@ def train(wave: Wave, t: rg.Tensor, x: rg.Tensor, steps: int) -> list[float]:
 
 
 def compared(wave: Wave) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """A grid of t and x, and there u by the network and as it is."""
+    """Return a grid of t and x, and on it the network's solution and the exact one."""
     t, x = np.meshgrid(np.linspace(0, 1, 41)[1:], np.linspace(-1, 1, 401), indexing="ij")
     with rg.no_grad():
         return t, x, wave(rg.tensor(t), rg.tensor(x)).numpy(), exact(t, x)
 
 
 def draw(path: Path, losses: list[float], t: np.ndarray, x: np.ndarray, found: np.ndarray, known: np.ndarray) -> None:
-    """The solution, cuts through it, and how the residuals went down."""
+    """Plot the solution, slices of it, and the residuals during training."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 3), layout="constrained")
@@ -120,13 +124,13 @@ def main(points: int = 1500, width: int = 16, steps: int = 300, picture: Path | 
     wave = Wave(width)
     t, x = rg.rand(points, dtype=rg.float64), 2 * rg.rand(points, dtype=rg.float64) - 1
     start = time.perf_counter()
-    losses = train(wave, t, x**3, steps)  # more points where the shock will be
+    losses = train(wave, t, x**3, steps)  # more points near the shock at x = 0
     seconds = (time.perf_counter() - start) / steps
-    print(f"{sum(p.numel() for p in wave.parameters())} weights, {points} points, {1000 * seconds:.0f} ms a step")
+    print(f"{sum(p.numel() for p in wave.parameters())} weights, {points} points, {1000 * seconds:.0f} ms per step")
     t, x, found, known = compared(wave)
     error = float(np.linalg.norm(found - known) / np.linalg.norm(known))
-    print(f"mean square of the residuals: {losses[-1]:.1e}")
-    print(f"u is off by {error:.1e} of itself, at most by {abs(found - known).max():.1e}")
+    print(f"mean squared residual: {losses[-1]:.1e}")
+    print(f"relative error of u: {error:.1e}, largest error: {abs(found - known).max():.1e}")
     if picture is not None:
         draw(picture, losses, t, x, found, known)
     return error

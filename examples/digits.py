@@ -1,11 +1,11 @@
-"""A convolutional network that reads handwritten digits, trained from batches that a `DataLoader` makes.
+"""Train a convolutional network on handwritten digits, with batches from a `DataLoader`.
 
     pip install "retrograd[demo]"
     python examples/digits.py
 
-The 1797 images of 8 by 8 pixels come with scikit-learn; a fifth of them is kept for the test. The picture shows those
-that the network gets wrong, and what decided: the gradient of the score of the wrong digit less that of the right one,
-with respect to the pixels. Where it is red, ink speaks for the wrong digit.
+The 1797 images of 8 by 8 pixels come with scikit-learn; a fifth of them is the test set. The picture shows
+misclassified test images and the gradient, with respect to the pixels, of the predicted class's logit minus the true
+class's logit. In red pixels, ink increases the logit of the wrong class.
 """
 
 import time
@@ -20,7 +20,7 @@ from retrograd.utils.data import DataLoader, Dataset, TensorDataset, random_spli
 
 
 def network(width: int = 32) -> nn.Sequential:
-    """Images (n, 1, 8, 8) to the scores of ten digits (n, 10)."""
+    """Return the network; it maps images (n, 1, 8, 8) to logits (n, 10)."""
     return nn.Sequential(
         *convolution(1, width),
         *convolution(width, width),
@@ -38,19 +38,19 @@ def convolution(before: int, after: int) -> tuple[nn.Module, ...]:
 
 
 def images() -> tuple[rg.Tensor, rg.Tensor]:
-    """All images (n, 1, 8, 8), of numbers from 0 to 1, and what they show."""
+    """Return all images, of shape (n, 1, 8, 8) with values from 0 to 1, and their labels."""
     found = sklearn.datasets.load_digits()
     return rg.tensor(found.images, dtype=rg.float32)[:, None] / 16, rg.tensor(found.target)
 
 
 def shifted(x: rg.Tensor) -> rg.Tensor:
-    """The images moved by up to one pixel, so that the network can't learn them by heart."""
+    """Return the images shifted by up to one pixel: data augmentation against overfitting."""
     down, right = (rg.randint(-1, 2, (2,))).tolist()
     return x.roll((down, right), (2, 3))
 
 
 def train(model: nn.Module, data: Dataset, epochs: int) -> None:
-    """Adam with a learning rate that rises and falls."""
+    """Train with AdamW and a one-cycle learning rate."""
     batches = DataLoader(data, batch_size=64, shuffle=True, drop_last=True)
     optimizer = optim.AdamW(model.parameters(), lr=1e-2)
     schedule = optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1e-2, total_steps=epochs * len(batches))
@@ -67,7 +67,7 @@ def train(model: nn.Module, data: Dataset, epochs: int) -> None:
 
 
 def wrong(model: nn.Module, data: Dataset) -> tuple[float, list[tuple[rg.Tensor, int, int]]]:
-    """The share of images that are read well, and the others: image, digit, what was read instead."""
+    """Return the accuracy, and the misclassified images with their true and predicted labels."""
     x, y = next(iter(DataLoader(data, batch_size=len(data))))
     with rg.no_grad():
         said = model(x).argmax(1)
@@ -76,13 +76,13 @@ def wrong(model: nn.Module, data: Dataset) -> tuple[float, list[tuple[rg.Tensor,
 
 
 def reasons(model: nn.Module, image: rg.Tensor, right: int, said: int) -> rg.Tensor:
-    """What each pixel's ink does to the score of the digit that was said, less that of the right one."""
+    """Return the gradient of logit(predicted) - logit(true) with respect to the pixels."""
 
     def lead(x: rg.Tensor) -> rg.Tensor:
         scores = model(x[None])[0]
         return scores[said] - scores[right]
 
-    return rg.func.grad(lead)(image)[0].detach()  # not in the graph of the weights
+    return rg.func.grad(lead)(image)[0].detach()  # the weights require grad, the plot does not need their graph
 
 
 def draw(path: Path, model: nn.Module, mistakes: list[tuple[rg.Tensor, int, int]]) -> None:
@@ -106,7 +106,7 @@ def main(epochs: int = 15, width: int = 32, picture: Path | None = Path("digits.
     model = network(width)
     train(model, learned, epochs)
     accuracy, mistakes = wrong(model.eval(), tested)
-    print(f"{accuracy:.2%} of {len(tested)} images that it has not seen are read well")
+    print(f"{accuracy:.2%} of {len(tested)} test images are classified correctly")
     if picture is not None and mistakes:
         draw(picture, model, mistakes[:6])
     return accuracy

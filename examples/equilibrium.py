@@ -1,12 +1,12 @@
-"""A layer whose output is given by an equation, not by a formula: z = tanh(W z + u), as an operator with a gradient.
+"""Define a deep equilibrium layer, z = tanh(W z + u), as a custom operator with an implicit gradient.
 
     pip install "retrograd[demo]"
     python examples/equilibrium.py
 
-Such a layer is as deep as it has to be: its kernel repeats z ← tanh(W z + u) until nothing changes (S. Bai,
-J. Z. Kolter and V. Koltun, Deep Equilibrium Models, NeurIPS 2019). Backward it need not go through any of that: by the
-implicit function theorem the gradient is one linear system at the solution, whatever found it, and nothing of the way
-is kept. The formula is made of operators, so Hessians and forward mode follow, and `opcheck` tries them all.
+The kernel iterates z ← tanh(W z + u) until it converges (S. Bai, J. Z. Kolter and V. Koltun, Deep Equilibrium Models,
+NeurIPS 2019). The backward pass does not go through the iterations and saves none of them: by the implicit function
+theorem, the gradient is the solution of one linear system at the fixed point. The gradient formula is composed of
+differentiable operators, so Hessians and forward mode follow from it; `opcheck` tests them.
 """
 
 import time
@@ -21,12 +21,12 @@ from retrograd import nn, optim
 from retrograd.nn import functional as F
 from retrograd.nn.utils.parametrizations import spectral_norm
 
-# ------------------------------------------------------------------------------------------------- the operator
+# -------------------------------------------------------------------------------------------------- the operator
 
 
 @rg.library.custom_op("examples::equilibrium", mutates_args=())
 def equilibrium(weight: rg.Tensor, u: rg.Tensor) -> rg.Tensor:
-    """The rows z (n, size) with z = tanh(weight z + u), for a weight of norm below 1."""
+    """Return z of shape (n, size) with z = tanh(z weightᵀ + u); the norm of the weight must be below 1."""
     matrix, shift = weight.numpy().T, u.numpy()
     enough, z = 8 * np.finfo(shift.dtype).eps, np.zeros_like(shift)
     for _ in range(1000):
@@ -41,7 +41,7 @@ def keep(ctx: Any, inputs: tuple, output: rg.Tensor) -> None:
 
 
 def backward(ctx: Any, g: rg.Tensor) -> tuple[rg.Tensor, rg.Tensor]:
-    """dz = D (W dz + dW z + du) with D = 1 - z²: so (1 - Wᵀ D) y = g, and D y is the gradient of u."""
+    """Return the gradients: dz = D (W dz + dW z + du), D = 1 - z²; solve (1 - Wᵀ D) y = g, then du gets D y."""
     weight, z = ctx.saved_tensors
     slope = 1 - z * z
     system = rg.eye(len(weight), dtype=z.dtype) - weight.mT * slope[:, None, :]
@@ -53,7 +53,7 @@ equilibrium.register_autograd(backward, setup_context=keep)
 
 
 def repeated(weight: rg.Tensor, u: rg.Tensor, rounds: int = 200) -> rg.Tensor:
-    """The same by a loop that is recorded, as one would without the theorem."""
+    """Return the same fixed point by a loop of recorded operators, for comparison."""
     z = rg.zeros_like(u)
     for _ in range(rounds):
         z = rg.tanh(z @ weight.mT + u)
@@ -61,7 +61,7 @@ def repeated(weight: rg.Tensor, u: rg.Tensor, rounds: int = 200) -> rg.Tensor:
 
 
 class Equilibrium(nn.Module):
-    """z = tanh(0.95 W z + u), where W has norm 1."""
+    """The layer z = tanh(0.95 W z + u), with W normalized to spectral norm 1."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -72,14 +72,14 @@ class Equilibrium(nn.Module):
 
 
 def check() -> None:
-    """What every operator should pass before it is used: first and second derivatives, forward mode, batches, ..."""
+    """Check the operator: first and second derivatives, forward mode, batching and more."""
     weight = (0.15 * rg.randn(4, 4, dtype=rg.float64)).requires_grad_()
     u = rg.randn(3, 4, dtype=rg.float64, requires_grad=True)
     print("opcheck", set(rg.library.opcheck(equilibrium, (weight, u)).values()))
 
 
 def compared(size: int = 16, rows: int = 2000) -> float:
-    """Tells time and memory of a gradient by the theorem and through the loop; how far apart the two are."""
+    """Print time and memory of the implicit gradient and of the loop's; return their relative difference."""
     weight = rg.randn(size, size, dtype=rg.float64)
     weight = (0.8 * weight / rg.linalg.norm(weight, 2)).requires_grad_()
     u, found = rg.randn(rows, size, dtype=rg.float64), []
@@ -95,7 +95,7 @@ def compared(size: int = 16, rows: int = 2000) -> float:
 
 
 def spirals(count: int) -> tuple[rg.Tensor, rg.Tensor]:
-    """Points (2 count, 2) near two spirals that wind round each other, and on which."""
+    """Return points of shape (2 count, 2) near two interleaved spirals, and the label of their spiral."""
     turn = rg.rand(count).sqrt() * 3 * np.pi
     arm = 0.4 * rg.stack([turn * turn.cos(), turn * turn.sin()], 1)
     return rg.cat([arm, -arm]) + 0.08 * rg.randn(2 * count, 2), rg.cat([rg.zeros(count), rg.ones(count)])
@@ -113,7 +113,7 @@ def train(model: nn.Module, x: rg.Tensor, y: rg.Tensor, steps: int) -> None:
 
 
 def draw(path: Path, model: nn.Module, x: rg.Tensor, y: rg.Tensor) -> None:
-    """The points, and what the model says of the plane."""
+    """Plot the points, and the predicted probability over the plane."""
     from matplotlib.figure import Figure
 
     axis = rg.linspace(-4.4, 4.4, 200)
@@ -133,14 +133,14 @@ def main(steps: int = 400, size: int = 32, picture: Path | None = Path("equilibr
     rg.manual_seed(0)
     check()
     difference = compared()
-    print(f"the two gradients differ by {difference:.1e} of themselves")
+    print(f"relative difference of the two gradients: {difference:.1e}")
     model = nn.Sequential(nn.Linear(2, size), Equilibrium(size), nn.Linear(size, 1))
     x, y = spirals(150)
     train(model, x, y, steps)
     new, which = spirals(1000)
     with rg.no_grad():
         right = ((model.eval()(new)[:, 0] > 0) == (which > 0.5)).to(rg.float32).mean().item()
-    print(f"{right:.1%} of 2000 new points are put on the right spiral")
+    print(f"{right:.1%} of 2000 test points are classified correctly")
     if picture is not None:
         draw(picture, model, x, y)
     return {"difference": difference, "right": right}

@@ -1,12 +1,12 @@
-"""Hamiltonian Monte Carlo: many chains at once by `vmap`, on a posterior that is known, to check them against.
+"""Run Hamiltonian Monte Carlo on many chains at once with `vmap`, and compare it with a known posterior.
 
     pip install "retrograd[viz]"
     python examples/hamiltonian.py
 
-A line through a few points, with an unknown noise: the prior is such that the posterior has a closed form, a normal
-times an inverse gamma distribution, whose tails are wide since the points are few. The sampler sees only the logarithm
-of the density, up to a constant, and its gradient. A step is written for one chain (R. M. Neal, MCMC using Hamiltonian
-dynamics, 2011): `grad` gives the force, `where` accepts or refuses, and `vmap` runs it for all chains.
+The model is a line through a few points with unknown noise. The prior is conjugate, so the posterior has a closed
+form: a normal times an inverse gamma distribution, with wide tails because there are few points. The sampler uses only
+the unnormalized log density and its gradient. A step is written for one chain (R. M. Neal, MCMC using Hamiltonian
+dynamics, 2011): `grad_and_value` gives the force, `where` accepts or rejects, and `vmap` runs the step for all chains.
 """
 
 import math
@@ -17,18 +17,18 @@ import numpy as np
 import retrograd as rg
 from retrograd.func import grad_and_value, vmap
 
-# ----------------------------------------------------------------------------------------------- the posterior
+# ------------------------------------------------------------------------------------------------- the posterior
 
-SHAPE, SCALE = 2.0, 0.5  # of the prior of the variance of the noise: 1 / variance is gamma distributed
+SHAPE, SCALE = 2.0, 0.5  # prior of the noise variance: inverse gamma
 X = rg.tensor([-1.0, -0.7, -0.3, 0.1, 0.4, 0.8, 1.0], dtype=rg.float64)
 Y = rg.tensor([-1.31, -0.52, 0.01, 0.73, 0.65, 1.72, 1.48], dtype=rg.float64)
 DESIGN = rg.stack([rg.ones_like(X), X], 1)
 
 
 def log_density(place: rg.Tensor) -> rg.Tensor:
-    """The log posterior of (intercept, slope, log variance of the noise), up to a constant.
+    """Return the unnormalized log posterior of (intercept, slope, log noise variance).
 
-    Given the variance, the prior of intercept and slope is normal with that variance.
+    Given the noise variance, the prior of intercept and slope is normal with that variance.
     """
     line, log_variance = place[:2], place[2]
     squares = (Y - DESIGN @ line).square().sum() + line.square().sum() + 2 * SCALE
@@ -36,7 +36,7 @@ def log_density(place: rg.Tensor) -> rg.Tensor:
 
 
 def formulas() -> tuple[np.ndarray, np.ndarray, float, float]:
-    """Mean and covariance of the line, this for noise of variance 1, and the shape and scale of that variance."""
+    """Return the posterior's parameters: mean and covariance of the line for noise variance 1, shape and scale."""
     design, y = DESIGN.numpy(), Y.numpy()
     precision = design.T @ design + np.eye(2)
     mean = np.linalg.solve(precision, design.T @ y)
@@ -44,17 +44,17 @@ def formulas() -> tuple[np.ndarray, np.ndarray, float, float]:
 
 
 def known() -> tuple[np.ndarray, np.ndarray]:
-    """The mean and the variance of intercept, slope and the variance of the noise."""
+    """Return the exact mean and variance of intercept, slope and noise variance."""
     mean, covariance, a, b = formulas()
     noise = b / (a - 1)
     return np.array([*mean, noise]), np.array([*np.diag(covariance) * noise, noise**2 / (a - 2)])
 
 
-# ------------------------------------------------------------------------------------------------- the sampler
+# --------------------------------------------------------------------------------------------------- the sampler
 
 
 def step(place: rg.Tensor, size: float, leaps: int) -> tuple[rg.Tensor, rg.Tensor]:
-    """Where one chain is after a step from its place, and whether it moved."""
+    """Return the position of one chain after a leapfrog trajectory, and whether the proposal was accepted."""
     force_and_height = grad_and_value(log_density)
     force, height = force_and_height(place)
     momentum = rg.randn(*place.shape, dtype=place.dtype)
@@ -73,7 +73,7 @@ def step(place: rg.Tensor, size: float, leaps: int) -> tuple[rg.Tensor, rg.Tenso
 
 
 def sampled(chains: int, steps: int, size: float = 0.2, leaps: int = 8) -> tuple[rg.Tensor, float]:
-    """Places (steps, chains, 3) after as many steps again to settle, and the share of steps that were accepted."""
+    """Return positions (steps, chains, 3), after as many burn-in steps, and the acceptance rate."""
     places, kept, moved = rg.zeros(chains, 3, dtype=rg.float64), [], []
     together = vmap(step, in_dims=(0, None, None), randomness="different")
     for number in range(-steps, steps):
@@ -85,21 +85,21 @@ def sampled(chains: int, steps: int, size: float = 0.2, leaps: int = 8) -> tuple
 
 
 def convergence(samples: rg.Tensor) -> rg.Tensor:
-    """R hat: how much wider all chains together are than each; 1 if they agree (Gelman and Rubin, 1992)."""
+    """Return R-hat (Gelman and Rubin, 1992), which is 1 if the chains have converged to the same distribution."""
     within, between = samples.var(0).mean(0), samples.mean(0).var(0)
     return ((within * (len(samples) - 1) / len(samples) + between) / within).sqrt()
 
 
-# -------------------------------------------------------------------------------------------------- the result
+# --------------------------------------------------------------------------------------------------------- plots
 
 
 def inverse_gamma(variance: np.ndarray, a: float, b: float) -> np.ndarray:
-    """Its density."""
+    """Return the density of the inverse gamma distribution."""
     return np.exp(a * math.log(b) - math.lgamma(a) - (a + 1) * np.log(variance) - b / variance)
 
 
 def draw(path: Path, samples: np.ndarray) -> None:
-    """Lines from the posterior; slope and variance with contours of the known density; the variance alone."""
+    """Plot sampled lines, the joint samples of slope and variance with the exact density, and the variance."""
     from matplotlib.figure import Figure
 
     mean, covariance, a, b = formulas()
@@ -129,12 +129,12 @@ def main(chains: int = 200, steps: int = 300, picture: Path | None = Path("hamil
     places, moved = sampled(chains, steps)
     samples = rg.cat([places[..., :2], places[..., 2:].exp()], -1)
     agreement = convergence(samples).max().item()
-    print(f"{chains} chains of {steps} steps: {moved:.0%} accepted, R hat at most {agreement:.3f}")
+    print(f"{chains} chains of {steps} steps: {moved:.0%} accepted, R-hat at most {agreement:.3f}")
     samples = samples.flatten(0, 1).numpy()
     found, expected = (samples.mean(0), samples.var(0)), known()
     for number, name in enumerate(("intercept", "slope", "variance of the noise")):
         pairs = [f"{f[number]:.4f} ({e[number]:.4f})" for f, e in zip(found, expected, strict=True)]
-        print(f"{name}: mean {pairs[0]}, variance {pairs[1]}, in brackets what is known")
+        print(f"{name}: mean {pairs[0]}, variance {pairs[1]}, exact values in parentheses")
     if picture is not None:
         draw(picture, samples)
     return {"mean": found[0], "variance": found[1]}

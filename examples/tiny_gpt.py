@@ -1,13 +1,13 @@
-"""A small GPT that learns to write like Python's manual, letter by letter, and then writes with a key-value cache.
+"""Train a small GPT on Python's manual, character by character, and generate text with a key-value cache.
 
     pip install "retrograd[viz]"
     python examples/tiny_gpt.py
 
-The text is what `help("for")` and its like print, and comes with Python. Four transformer blocks see up to 128 letters
-and say which comes next. How well they do is measured in bits per letter, on the last tenth of the text, which they
-have not seen, beside what counting achieves: single letters, pairs and threes. The matrices learn by Muon, everything
-else by Adam. When it writes, a `KVCache` remembers what the blocks have made of the letters so far, so that only the
-new one goes through them.
+The text is the topics of `help()`, which come with Python. Four transformer blocks predict the next character from up
+to 128 characters. The quality is measured in bits per character on the last tenth of the text, which is held out, and
+compared with counts of single characters, pairs and triples. Muon optimizes the matrices, and AdamW all other
+parameters. During generation, a `KVCache` stores the keys and values of earlier characters, so only the new character
+passes through the blocks.
 """
 
 import math
@@ -28,19 +28,19 @@ CONTEXT = 128
 
 
 class GPT(nn.Module):
-    """Scores of the next letter: A. Radford et al., Language Models are Unsupervised Multitask Learners, 2019."""
+    """A decoder-only transformer: A. Radford et al., Language Models are Unsupervised Multitask Learners, 2019."""
 
     def __init__(self, width: int, heads: int = 4, blocks: int = 4) -> None:
         super().__init__()
         self.letters = nn.Embedding(len(LETTERS), width)
-        nn.init.normal_(self.letters.weight, std=0.5)  # else they drown out the places
+        nn.init.normal_(self.letters.weight, std=0.5)  # with the default of 1, they dominate the positional encodings
         self.places = nn.SinusoidalPositions(width)
         block = nn.TransformerEncoderLayer(width, heads, 4 * width, 0.0, "gelu", batch_first=True, norm_first=True)
         self.blocks = nn.TransformerEncoder(block, blocks, nn.LayerNorm(width))
         self.scores = nn.Linear(width, len(LETTERS))
 
     def forward(self, letters: rg.Tensor, cache: nn.KVCache | None = None) -> rg.Tensor:
-        """(texts, positions) to (texts, positions, letters); with a cache, the positions behind those that it knows."""
+        """Return logits (texts, positions, letters) for letters (texts, positions), which follow those in the cache."""
         x = self.places(self.letters(letters), offset=0 if cache is None else len(cache))
         return self.scores(self.blocks(x, is_causal=True, cache=cache))
 
@@ -50,12 +50,12 @@ def numbers(text: str) -> rg.Tensor:
 
 
 def bits(model: GPT, texts: rg.Tensor) -> rg.Tensor:
-    """The mean of -log2 of the probability of each letter of texts (n, positions + 1) but the first."""
+    """Return the mean of -log2 p of the letters of texts (n, positions + 1), given those before them."""
     return F.cross_entropy(model(texts[:, :-1]).flatten(0, 1), texts[:, 1:].flatten()) / math.log(2)
 
 
 def counted(learned: np.ndarray, held: np.ndarray, before: int) -> float:
-    """The bits per letter of held text, by counts in the learned one of what follows each so many letters."""
+    """Return bits per letter of the held-out text under an n-gram model with `before` letters of context."""
     kinds = len(LETTERS)
     places = np.zeros(len(held) - before, int), np.zeros(len(learned) - before, int)
     for found, text in zip(places, (held, learned), strict=True):
@@ -66,11 +66,11 @@ def counted(learned: np.ndarray, held: np.ndarray, before: int) -> float:
     return -np.log2(tables[places[0]] / rows[places[0] // kinds]).mean()
 
 
-# --------------------------------------------------------------------------------------------------- it learns
+# ------------------------------------------------------------------------------------------------------ training
 
 
 def train(model: GPT, text: rg.Tensor, steps: int, batch: int = 8) -> list[float]:
-    """The bits per letter before each step."""
+    """Train the model; return the bits per letter before each step."""
     matrices = [p for p in model.blocks.parameters() if p.ndim == 2]
     others = [p for p in model.parameters() if all(p is not matrix for matrix in matrices)]
     optimizers = optim.Muon(matrices, lr=0.02, weight_decay=0.0), optim.AdamW(others, lr=3e-3)
@@ -92,12 +92,12 @@ def train(model: GPT, text: rg.Tensor, steps: int, batch: int = 8) -> list[float
     return losses
 
 
-# --------------------------------------------------------------------------------------------------- it writes
+# ---------------------------------------------------------------------------------------------------- generation
 
 
 @rg.no_grad()
 def written(model: GPT, prompt: str, length: int, cached: bool = True, warmth: float = 0.7) -> str:
-    """A prompt and what the model writes behind it. A full context starts anew with its last half."""
+    """Return the prompt and a continuation by the model; a full context is cut to its last half."""
     text, cache = numbers(prompt)[None], nn.KVCache()
     new = text
     for _ in range(length):
@@ -143,13 +143,13 @@ def main(
     with rg.no_grad():
         found = bits(model, held.unfold(0, CONTEXT + 1, CONTEXT)).item()
     counts = [counted(learned.numpy(), held.numpy(), before) for before in range(3)]
-    print(f"text that it has not seen: {found:.2f} bits per letter; counts: {', '.join(f'{c:.2f}' for c in counts)}")
+    print(f"held-out text: {found:.2f} bits per letter; counts: {', '.join(f'{c:.2f}' for c in counts)}")
     for cached in (False, True):
         rg.manual_seed(1)
         start = time.perf_counter()
         story = written(model, "The statement ", length, cached)
         rate = length / (time.perf_counter() - start)
-        print(f"{rate:.0f} letters a second {'with' if cached else 'without'} the cache")
+        print(f"{rate:.0f} letters per second {'with' if cached else 'without'} the cache")
     print(story)
     if picture is not None:
         draw(picture, losses, found, counts)

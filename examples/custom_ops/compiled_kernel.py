@@ -1,17 +1,18 @@
-"""A kernel that Numba compiles as an operator: a loss between time series that may run at different speeds.
+"""Define an operator with a kernel compiled by Numba: soft dynamic time warping, a loss between time series.
 
     python examples/custom_ops/compiled_kernel.py
 
 Dynamic time warping compares two series along the cheapest path through the table of their distances. Each cell needs
-the three before it, so NumPy has no function for it, and a loop over cells is slow unless it is compiled. With a soft
-minimum in place of the minimum the loss has a gradient (Cuturi and Blondel, "Soft-DTW: a differentiable loss function
-for time-series", 2017): the share of each cell in all paths, which a second loop finds, from the last cell back.
+the three cells before it, so NumPy has no function for it, and a Python loop over the cells is slow. With a soft
+minimum instead of the minimum, the loss is differentiable (Cuturi and Blondel, "Soft-DTW: a differentiable loss
+function for time-series", 2017). Its gradient is the share of each cell in all paths, which a second loop computes
+from the last cell to the first.
 
-Each loop is an operator. The cotangent does not go through the compiled code: the formula multiplies by it, outside.
-That is why forward mode follows from the formula; and both loops take leading dimensions, so that the batching rules
-are one line. The second operator has no formula of its own: second derivatives are an error that names it.
+Each loop is an operator. The compiled code does not receive the cotangent: the gradient formula multiplies by it
+outside. Forward mode can therefore be derived from the formula. Both loops accept leading dimensions, so each batching
+rule is one line. The second operator has no gradient formula, so second derivatives raise an error that names it.
 
-Without Numba (`pip install numba`) the same loops run as plain Python, some thirty times slower, with the same results.
+Without Numba (`pip install numba`), the same loops run as plain Python with the same results, some thirty times slower.
 """
 
 import math
@@ -29,11 +30,11 @@ try:
 except ImportError:
 
     def njit(function: Callable) -> Callable:
-        """What stands in for Numba's decorator: the function as it is."""
+        """Return the function unchanged, in place of Numba's decorator."""
         return function
 
 
-# -------------------------------------------------------------------------------------------------- the kernels
+# --------------------------------------------------------------------------------------------------- the kernels
 
 
 @njit
@@ -46,7 +47,7 @@ def soft_minimum(a: float, b: float, c: float, gamma: float) -> float:
 
 @njit
 def fill(costs: np.ndarray, gamma: float, table: np.ndarray) -> None:
-    """What the cheapest paths to each cell cost, softly; the table has a border of infinities, and starts at 0."""
+    """Fill the table with the soft minimal cost of a path to each cell; its border is infinite, its corner 0."""
     for i in range(1, costs.shape[0] + 1):
         for j in range(1, costs.shape[1] + 1):
             before = soft_minimum(table[i - 1, j - 1], table[i - 1, j], table[i, j - 1], gamma)
@@ -55,7 +56,7 @@ def fill(costs: np.ndarray, gamma: float, table: np.ndarray) -> None:
 
 @njit
 def share(costs: np.ndarray, gamma: float, table: np.ndarray, shares: np.ndarray) -> None:
-    """The share of each cell in all paths: what the next cells have, by how likely a path to them comes from here."""
+    """Compute the share of each cell in all paths, from the shares of the next cells, backward."""
     rows, columns = costs.shape
     shares[rows - 1, columns - 1] = 1.0
     for i in range(rows - 1, -1, -1):
@@ -67,7 +68,7 @@ def share(costs: np.ndarray, gamma: float, table: np.ndarray, shares: np.ndarray
 
 
 def filled(costs: np.ndarray, gamma: float) -> np.ndarray:
-    """The tables of all examples: `costs` is (..., n, m), the result (..., n + 1, m + 1)."""
+    """Return the tables (..., n + 1, m + 1) of all costs (..., n, m)."""
     *lead, n, m = costs.shape
     tables = np.full((*lead, n + 1, m + 1), np.inf, costs.dtype)
     tables[..., 0, 0] = 0
@@ -76,18 +77,18 @@ def filled(costs: np.ndarray, gamma: float) -> np.ndarray:
     return tables
 
 
-# ------------------------------------------------------------------------------------------------ the operators
+# ------------------------------------------------------------------------------------------------- the operators
 
 
 @rg.library.custom_op("examples::soft_dtw", mutates_args=())
 def soft_dtw(costs: rg.Tensor, gamma: float) -> rg.Tensor:
-    """What the soft cheapest path through each table of costs (..., n, m) costs, (...)."""
+    """Return the soft minimal path cost (...) of each table of costs (..., n, m)."""
     return rg.as_tensor(np.asarray(filled(costs.numpy(), gamma)[..., -1, -1]))
 
 
 @rg.library.custom_op("examples::soft_alignment", mutates_args=())
 def soft_alignment(costs: rg.Tensor, gamma: float) -> rg.Tensor:
-    """The share of each cell (..., n, m) in the soft cheapest path: the gradient of `soft_dtw`."""
+    """Return the share of each cell (..., n, m) in the soft cheapest path: the gradient of `soft_dtw`."""
     values = costs.numpy()
     tables, shares = filled(values, gamma), np.zeros_like(values)
     for index in np.ndindex(*values.shape[:-2]):
@@ -128,7 +129,7 @@ def batch_of_tables(info: Any, in_dims: tuple, costs: rg.Tensor, gamma: float) -
     return soft_alignment(costs.movedim(in_dims[0], 0), gamma), 0
 
 
-# -------------------------------------------------------------------------------------------------- the problem
+# --------------------------------------------------------------------------------------------------- the problem
 
 
 def distance(a: rg.Tensor, b: rg.Tensor) -> rg.Tensor:
@@ -136,13 +137,13 @@ def distance(a: rg.Tensor, b: rg.Tensor) -> rg.Tensor:
 
 
 def bumps(centres: list[int], length: int = 30) -> rg.Tensor:
-    """A series with a bump at each of these places, one after the other: the same event, early or late."""
+    """Return series with one bump each, at these centers: the same event, early or late."""
     t = rg.arange(length, dtype=rg.float64)
     return rg.exp(-(((t - rg.tensor(centres)[:, None]) / 2) ** 2))
 
 
 def barycentre(series: rg.Tensor, rounds: int = 60) -> rg.Tensor:
-    """The series with the smallest sum of distances to all of them; `vmap` takes the distances at once."""
+    """Return the series with the smallest sum of distances to all; `vmap` computes the distances at once."""
     average = series.mean(0).requires_grad_()
     optimizer = rg.optim.Adam([average], lr=0.05)
     for _ in range(rounds):
@@ -158,22 +159,22 @@ def main() -> None:
     began = time.perf_counter()
     found = barycentre(series)
     seconds = time.perf_counter() - began
-    print(f"the bumps are 1.00 high, their mean {series.mean(0).max():.2f}, their barycentre {found.max():.2f}")
+    print(f"the bumps are 1.00 high, their mean {series.mean(0).max():.2f}, their barycenter {found.max():.2f}")
     print(f"{seconds:.2f} s, {'compiled' if hasattr(fill, 'py_func') else 'plain Python: Numba is not installed'}")
 
 
 def samples() -> tuple:
-    """Arguments to check with, as `retrograd check examples/custom_ops/compiled_kernel.py:soft_dtw` does."""
+    """Return arguments for the checks and for `retrograd check examples/custom_ops/compiled_kernel.py:soft_dtw`."""
     rg.manual_seed(0)
     return rg.rand(3, 4, dtype=rg.float64, requires_grad=True), 0.5
 
 
 def check() -> None:
-    """What every operator should pass before it is used: its rules against differences, and its promises."""
+    """Check the operators: derivatives against finite differences, and the declared behavior."""
     batches = {"check_batched_grad": True, "check_batched_forward_grad": True}
     print("gradcheck", gradcheck(soft_dtw, samples(), check_forward_ad=True, **batches))
     print("opcheck", set(rg.library.opcheck(soft_dtw, samples()).values()))
-    costs, gamma = samples()  # detached for the other, which has no formula
+    costs, gamma = samples()  # detached: the second operator has no gradient formula
     print("opcheck", set(rg.library.opcheck(soft_alignment, (costs.detach(), gamma)).values()))
 
 

@@ -1,14 +1,15 @@
-"""An operator with a list of tensors, an optional one and a number as arguments, and an answer that is no tensor.
+"""Define an operator with a list of tensors, an optional tensor and a number as arguments, and a non-tensor result.
 
     python examples/custom_ops/list_inputs.py
 
-It blends photographs of one scene: a weighted mean of those images that have a weight, and how many these were. The
-schema says all that: `Tensor[]` is a list, `Tensor?` may be None, and the result is a tuple with an int in it.
+The operator blends images: it returns the weighted mean of those with a nonzero weight, and their number. The schema
+declares the types: `Tensor[]` is a list, `Tensor?` may be None, and the result is a tuple of a tensor and an int.
 
-This is the older of the two faces, `custom_op` without `mutates_args`: the function below it has only the name, and the
-rest is registered by `impl` and others. The gradient formula is a pair: `impl_save_for_backward` says what of a call to
-keep, tensors or not, in any nesting; `impl_backward` returns a dict with the gradient of each tensor argument, for a
-list a list. It is checked: a key that is missing, or a list too short, is an error with the line of the formula.
+This uses the older API, `custom_op` without `mutates_args`: the decorated function only declares the operator, and
+`impl` and other methods register the rest. The gradient formula has two parts: `impl_save_for_backward` returns the
+values to save, tensors or not, in any nesting; `impl_backward` returns a dict with the gradient of each tensor
+argument, and a list for a list. The dict is checked: a missing key or a list that is too short raises an error with
+the line of the formula.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ from retrograd.autograd import gradcheck
 
 @rg.library.custom_op("examples::blend", "(Tensor[] images, Tensor? weights, float gain=1.0) -> (Tensor, int)")
 def blend(images: list[rg.Tensor], weights: rg.Tensor | None, gain: float = 1.0) -> tuple[rg.Tensor, int]:
-    """The mean of images by weights, or by equal ones, times a gain; and how many of them have a weight."""
+    """Return `gain` times the weighted mean of the images (default: equal weights), and how many were used."""
     raise NotImplementedError  # the kernel below runs
 
 
@@ -34,7 +35,7 @@ def shares(weights: rg.Tensor | None, count: int) -> np.ndarray:
 def kernel(images: list[rg.Tensor], weights: rg.Tensor | None, gain: float = 1.0) -> tuple[rg.Tensor, int]:
     blended, used = np.zeros(images[0].shape, images[0].numpy().dtype), 0
     for image, share in zip(images, shares(weights, len(images)), strict=True):
-        if share:  # what has no weight is not looked at
+        if share:  # images without weight are not read
             blended += gain * share * image.numpy()
             used += 1
     return rg.as_tensor(blended), used
@@ -47,14 +48,14 @@ def like(images: list[rg.Tensor], weights: rg.Tensor | None, gain: float = 1.0) 
 
 @blend.impl_save_for_backward()
 def save(inputs: Any, output: tuple) -> dict:
-    """The images only where the formula needs them: for the gradient of the weights."""
+    """Save the images only if the formula needs them, for the gradient of the weights."""
     weights = shares(inputs.weights, len(inputs.images)).tolist() if inputs.weights is None else inputs.weights
     return {"images": inputs.images if inputs.weights is not None else None, "weights": weights, "gain": inputs.gain}
 
 
 @blend.impl_backward(output_differentiability=[True, False])
 def backward(ctx: Any, saved: dict, g: rg.Tensor, used: None) -> dict:
-    """Made of operators, so that the derivatives of derivatives and those of forward mode follow."""
+    """Compute the gradients with operators, so that higher derivatives and forward mode follow."""
     of_images = [saved["gain"] * w * g for w in saved["weights"]]
     of_weights = None
     if saved["images"] is not None:
@@ -62,11 +63,11 @@ def backward(ctx: Any, saved: dict, g: rg.Tensor, used: None) -> dict:
     return {"images": of_images, "weights": of_weights}
 
 
-# -------------------------------------------------------------------------------------------------- the problem
+# --------------------------------------------------------------------------------------------------- the problem
 
 
 def weights_of(photograph: rg.Tensor, images: Sequence[rg.Tensor], rounds: int = 200) -> rg.Tensor:
-    """The weights that make this photograph of the images, by gradient descent."""
+    """Return the weights that blend the images into the photograph, found with Adam."""
     weights = rg.full((len(images),), 1 / len(images), dtype=rg.float64, requires_grad=True)
     optimizer = rg.optim.Adam([weights], lr=0.05)
     for _ in range(rounds):
@@ -83,17 +84,17 @@ def main() -> None:
     images = [rg.rand(8, 8, dtype=rg.float64) for _ in range(3)]
     photograph, used = blend(images, rg.tensor([0.7, 0.0, 0.3], dtype=rg.float64))
     print(f"a blend of {used} of {len(images)} images")
-    print("its weights, found again:", [round(w, 2) for w in weights_of(photograph, images).tolist()])
+    print("its weights, recovered:", [round(w, 2) for w in weights_of(photograph, images).tolist()])
 
 
 def samples() -> list[tuple]:
-    """Arguments to check with, as `retrograd check examples/custom_ops/list_inputs.py:blend` does."""
+    """Return arguments for the checks and for `retrograd check examples/custom_ops/list_inputs.py:blend`."""
     images = [rg.rand(2, 3, dtype=rg.float64, requires_grad=True) for _ in range(3)]
     return [(images, rg.rand(3, dtype=rg.float64, requires_grad=True), 2.0), (images, None)]
 
 
 def check() -> None:
-    """What every operator should pass before it is used: its rules against differences, and its promises."""
+    """Check the operator: derivatives against finite differences, and the declared behavior."""
     for inputs in samples():
         print("gradcheck", gradcheck(lambda *a: blend(*a)[0], inputs, check_forward_ad=True))
         print("opcheck", set(rg.library.opcheck(blend, inputs).values()))

@@ -23,7 +23,7 @@ from retrograd.pipelining import Checkpoints, Pipeline, write_html
 
 STAGES, MICRO_BATCHES, BATCH, WIDTH = 4, 8, 256, 64
 
-# ------------------------------------------------------------------------------------------- model and data
+# ------------------------------------------------------------------------------------------------ model and data
 
 
 class Reader(nn.Module):
@@ -55,7 +55,7 @@ def batch(scans: rg.Tensor, shown: rg.Tensor, step: int) -> tuple[rg.Tensor, rg.
     return scans[chosen], shown[chosen]
 
 
-# --------------------------------------------------------------------------------------------------- the training
+# -------------------------------------------------------------------------------------------------- the training
 
 
 def train(steps: int, schedule: str = "1f1b", checkpoints: Path | None = None) -> Pipeline:
