@@ -1,13 +1,11 @@
-"""A program that gets SIGINT at random moments, and finds the state of its thread as it was; run by a test.
+"""A program that is interrupted at random moments, and finds the state of its thread as it was; run by a test.
 
 python interrupted.py INTERRUPTS SEED
 """
 
-import os
 import random
 import signal
 import sys
-import threading
 import warnings
 
 import numpy as np
@@ -126,43 +124,40 @@ def kernels():
 WORK = [modes, hooks, transforms, gradients_inside, duals, functions, checkpoints, traces, watchers, kernels]
 
 
-class Killer(threading.Thread):
-    """Sends this process a SIGINT soon after it is asked to, and again if that has been swallowed."""
+class Interrupts:
+    """KeyboardInterrupts at random moments, one after each call of `arm`.
+
+    A timer's signal raises them, at the moments at which Ctrl-C would.  To wait for a second thread that sends them is
+    not safe: an interrupt within `threading.Event.wait` may leave the lock of the event locked for ever.
+    """
 
     def __init__(self, random):
-        super().__init__(daemon=True)
-        self.wanted, self.arrived, self.over = threading.Event(), threading.Event(), threading.Event()
+        self.arrived = False
         self._random = random
+        signal.signal(signal.SIGALRM, self._interrupt)
 
-    def ask(self):
-        """Wait until the last one has been seen to arrive, and ask for the next."""
-        while self.wanted.is_set():
-            self.over.wait(0.0001)
-        self.wanted.set()
+    def arm(self):
+        """Start the timer."""
+        self.arrived = False
+        signal.setitimer(signal.ITIMER_REAL, 1e-6 + self._random.random() * 0.005)
 
-    def run(self):
-        while True:
-            self.wanted.wait()
-            self.over.wait(self._random.random() * 0.005)
-            if self.over.is_set():
-                return
-            self.arrived.clear()
-            os.kill(os.getpid(), signal.SIGINT)
-            if self.arrived.wait(1.0):
-                self.wanted.clear()
+    def _interrupt(self, number, frame):
+        self.arrived = True
+        raise KeyboardInterrupt
 
 
-def work_until_interrupted(random, killer):
-    """The last piece of work that was begun."""
+def work_until_interrupted(random, interrupts):
+    """Return the name of the last piece of work that was begun."""
     work = None
     try:
-        killer.ask()
+        interrupts.arm()
         while True:
             for work in random.sample(WORK, len(WORK)):
                 work()
+                if interrupts.arrived:  # Python has ignored it, within a finaliser
+                    interrupts.arm()
     except KeyboardInterrupt:
-        killer.arrived.set()
-    return work.__name__
+        return getattr(work, "__name__", "no work")
 
 
 def check_numbers():
@@ -181,15 +176,12 @@ def main(count, seed):
     for work in WORK:
         work()
     fresh = thread_state()
-    killer = Killer(random.Random(seed + 1))
-    killer.start()
+    interrupts = Interrupts(random.Random(seed + 1))
     for _ in range(count):
-        last = work_until_interrupted(chance, killer)
+        last = work_until_interrupted(chance, interrupts)
         changed = {name: value for name, value in thread_state().items() if value != fresh[name]}
         assert not changed, f"after an interrupt in {last}: {changed}"
         check_numbers()
-    killer.over.set()
-    killer.wanted.set()
     print("interrupts", count)
 
 

@@ -1,9 +1,12 @@
 """The state of a thread: its own, and never one that has died."""
 
 import threading
+from contextlib import contextmanager, suppress
+
+import pytest
 
 from retrograd.core import level
-from retrograd.core.level import State, at, current
+from retrograd.core.level import State, at, current, generator_block
 
 
 def test_every_thread_has_a_state_of_its_own():
@@ -37,3 +40,62 @@ def test_a_block_puts_back_what_it_found_also_when_it_raises():
     except KeyError:
         pass
     assert (current().level, current().grad_enabled) == before
+
+
+def _closes(log):
+    try:
+        yield "value"
+    finally:
+        log.append("closed")
+
+
+def _suppresses(log):
+    with suppress(KeyError, StopIteration):
+        yield "value"
+    log.append("closed")
+
+
+def _replaces(log):
+    try:
+        yield "value"
+    except Exception as error:
+        raise ZeroDivisionError(log) from error
+
+
+def _yields_twice(log):
+    with suppress(Exception):
+        yield "value"
+    yield log.append("twice")
+
+
+def _observed(decorator, make, error):
+    """Return what a block logs, gives and raises when its body raises `error`, or ends if that is None."""
+    log = []
+    try:
+        with decorator(make)(log) as value:
+            log.append(value)
+            if error is not None:
+                raise error
+        log.append("after")
+    except Exception as raised:
+        return log, type(raised), raised is error, type(raised.__context__)
+    return log
+
+
+@pytest.mark.parametrize("error", [None, KeyError("key"), StopIteration(3), RuntimeError("no")], ids=repr)
+@pytest.mark.parametrize("make", [_closes, _suppresses, _replaces, _yields_twice])
+def test_a_block_of_a_generator_ends_as_those_of_contextlib(make, error):
+    expected = _observed(contextmanager, make, error)
+    assert _observed(generator_block, make, error) == expected
+
+
+def test_a_block_of_a_generator_decorates_functions():
+    log = []
+
+    @generator_block(_closes)(log)
+    def named(x):
+        log.append(x)
+        return x
+
+    assert (named(1), named(2), named.__name__) == (1, 2, "named")
+    assert log == [1, "closed", 2, "closed"]

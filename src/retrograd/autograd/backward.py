@@ -6,7 +6,7 @@ Inside, cotangents are transposed linear maps; PyTorch's gradients of complex te
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,7 @@ from retrograd.core import AccumulateGrad, Level, Tensor, at, current, graph_lev
 from retrograd.core.dispatch import answer_of, compound, is_foreign, wants
 from retrograd.core.engine import accumulating, add_into, edge_of, laid_out, pullback
 from retrograd.core.hooks import conjugate
+from retrograd.core.level import generator_block
 from retrograd.core.outer_grads import grads_at
 from retrograd.core.tensor import make
 from retrograd.levels import VmapLevel, value_at
@@ -105,7 +106,7 @@ def _accumulate_below(
             _accumulate_all(lower, targets, create_graph, True if i + 1 < len(passes) else retain_graph)
 
 
-@contextmanager
+@generator_block
 def _seen_inside(
     level: Level, graph: GraphAround, tensors: list, roots: list, seeds: list, create_graph: bool
 ) -> Iterator[None]:
@@ -256,7 +257,7 @@ def _outer_cotangents(level: Level, create_graph: bool, roots: list, seeds: list
     return found
 
 
-@contextmanager
+@generator_block
 def _shown_below(level: Level, roots: list, seeds: list, targets: list) -> Iterator[GraphAround]:
     """A block that runs passes through graphs around the level: results there that retain their gradients get one."""
     graph = GraphAround(level, roots, [_end(t)[0] for t in targets])
@@ -338,7 +339,7 @@ def _pull(
         )
 
 
-@contextmanager
+@generator_block
 def _constant_below(level: Level | None) -> Iterator[None]:
     """A block in which levels of `grad` record nothing below them: a gradient without a graph is a constant for all."""
     changed = []

@@ -1,11 +1,11 @@
 """The tangents of what a user's Function returns, inside a dual_level."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from retrograd.core import Tensor, current, registry
 from retrograd.core.dtype import is_differentiable
+from retrograd.core.level import generator_block
 from retrograd.ops.mutate import keepers
 
 if TYPE_CHECKING:  # it is loaded with the first dual_level
@@ -17,7 +17,7 @@ def forward_levels() -> list["ForwardLevel"]:
     return [level for level in reversed(keepers()) if not level.paused]
 
 
-@contextmanager
+@generator_block
 def unseen(levels: list["ForwardLevel"]) -> Iterator[None]:
     """A block in which nothing is recorded, and whose operators these levels leave alone."""
     for level in levels:

@@ -1,14 +1,13 @@
 """The graphs around a transform that a backward pass inside it goes through: their leaves, and what they have saved."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from retrograd.core import GradFn, Level, Tensor
 from retrograd.core.dispatch import wants
 from retrograd.core.engine import edge_of, needed_for, reachable_from
 from retrograd.core.hooks import Hooks
-from retrograd.core.level import graph_below
+from retrograd.core.level import generator_block, graph_below
 
 
 class GraphAround:
@@ -44,7 +43,7 @@ class GraphAround:
             found = [reference() for reference, _ in hooks.retaining.values()]
             self.shown += [tensor for tensor in found if tensor is not None]
 
-    @contextmanager
+    @generator_block
     def again(self) -> Iterator[None]:
         """A block in which the nodes have what they saved, and a pass through them is not shown."""
         freed = [(node, saved) for node, saved in self._saved if node.freed and saved is not None]

@@ -4,7 +4,8 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+
+from retrograd.core.level import generator_block
 
 GRACE = 10.0  # seconds to end by itself after a signal was passed on
 LOOK = 0.5  # seconds between two looks at whether there was a signal
@@ -35,7 +36,7 @@ def _wait(process: subprocess.Popen) -> int | None:
         return None
 
 
-@contextmanager
+@generator_block
 def signals() -> Iterator[list[signal.Signals]]:
     """The signals to end that come while entered; otherwise they do nothing."""
     asked: list[signal.Signals] = []

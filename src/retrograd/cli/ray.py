@@ -5,12 +5,12 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from retrograd.cli.errors import UsageError, needs_extra
 from retrograd.cli.jobs import Ended, Job
 from retrograd.cli.processes import signals
+from retrograd.core.level import generator_block
 from retrograd.pipelining.transports.mpi import LOST
 from retrograd.pipelining.transports.ray_worker import STDERR, STDOUT, THREADS, Script, Worker
 
@@ -62,7 +62,7 @@ def _connected(address: str | None, ranks: int) -> Any:
     return ray
 
 
-@contextmanager
+@generator_block
 def _workers(ray: Any, ranks: int, spread: bool) -> Iterator[list[Any]]:
     """An actor per rank, each with a core of its own, for as long as entered."""
     cores = int(ray.cluster_resources().get("CPU", 0))
@@ -78,7 +78,7 @@ def _workers(ray: Any, ranks: int, spread: bool) -> Iterator[list[Any]]:
                 ray.kill(worker)
 
 
-@contextmanager
+@generator_block
 def _placed(ray: Any, ranks: int, spread: bool) -> Iterator[Any]:
     """A core per rank, all at once, for as long as entered: on few nodes, or spread over all.
 

@@ -4,9 +4,11 @@ import os
 import stat
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
+
+from retrograd.core.level import generator_block
 
 
 def cut(message: str, longest: int = 500) -> str:
@@ -35,7 +37,7 @@ def opened(path: str | os.PathLike[str]) -> BinaryIO:
     return open(path, "rb")
 
 
-@contextmanager
+@generator_block
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """The path of a new file to be written, which takes the place of the file `path` when the block ends.
 
@@ -64,7 +66,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
                 unfinished.unlink(missing_ok=True)
 
 
-@contextmanager
+@generator_block
 def naming(target: Path) -> Iterator[None]:
     """Name `target` in an OSError from the block that names no file, or a temporary one that `target` is made of.
 

@@ -1,5 +1,6 @@
 """Which transform interprets operators now: levels, and the state of each thread."""
 
+import functools
 import threading
 from typing import Any
 
@@ -165,6 +166,59 @@ class Block:
         except KeyboardInterrupt:
             self._leave(*exception)
             raise
+
+
+class _GeneratorBlock:
+    """The context manager that runs a generator up to its `yield`, and at the end the rest of it."""
+
+    def __init__(self, make):
+        self._make, self._generator = make, None
+
+    def __call__(self, function):
+        """Return the function, run in a block of its own each time."""
+
+        @functools.wraps(function)
+        def run(*args, **kwargs):
+            with _GeneratorBlock(self._make):
+                return function(*args, **kwargs)
+
+        return run
+
+    def __enter__(self):
+        self._generator = self._make()
+        return next(self._generator)
+
+    def __exit__(self, kind, error, traceback):
+        try:
+            if error is None:
+                next(self._generator)
+            else:
+                self._generator.throw(error)
+        except StopIteration as stop:
+            return error is not None and stop is not error
+        except BaseException as raised:
+            # Of a StopIteration that leaves a generator Python makes a RuntimeError.
+            wrapped = type(raised) is RuntimeError and type(error) is StopIteration and raised.__cause__ is error
+            if raised is error or wrapped:
+                error.__traceback__ = traceback
+                return False
+            raise
+        raise RuntimeError(f"{self._make.func.__qualname__}: the generator of a block yields once")
+
+
+def generator_block(make):
+    """Return `contextlib.contextmanager(make)`, except that an interrupt never leaves the block half entered.
+
+    Python may raise KeyboardInterrupt in contextlib's own code, when the generator has run up to its `yield` and the
+    `with` statement does not yet know.  The rest of the generator then runs when it is collected as garbage, and
+    restores modes that are no longer those around.
+    """
+
+    @functools.wraps(make)
+    def begin(*args, **kwargs):
+        return _GeneratorBlock(functools.partial(make, *args, **kwargs))
+
+    return begin
 
 
 class GradBlock:

@@ -3,11 +3,11 @@
 import keyword
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from retrograd.core import Aval, Op, parse, registry
 from retrograd.core.files import cut
+from retrograd.core.level import generator_block
 from retrograd.core.schema import REQUIRED, Schema
 from retrograd.export.json_values import Codec, StorageError, expect, fields, text
 from retrograd.export.signature_json import read_signature, write_signature
@@ -23,7 +23,7 @@ LONGEST_MESSAGE = 1_500  # with what it quotes from a file
 _PLACEHOLDER = re.compile(r"\*{0,2}[^\W\d]\w*")
 
 
-@contextmanager
+@generator_block
 def at_place(place: str) -> Iterator[None]:
     """Say in a StorageError from the block where in the file, or in the program, it happened."""
     try:

@@ -7,12 +7,12 @@ import shutil
 import stat
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from retrograd.core.files import cut, naming, replacing
+from retrograd.core.level import generator_block
 from retrograd.export.json_values import StorageError
 
 GRAPH, TENSORS = "graph.json", "tensors.safetensors"
@@ -121,7 +121,7 @@ def _umask() -> int:
 # ------------------------------------------------------------------------------------------------- reading
 
 
-@contextmanager
+@generator_block
 def opened(path: Path) -> Iterator[Path]:
     """A folder with the two files of a stored program: that folder, or one that a zip was unpacked into."""
     if path.is_dir():

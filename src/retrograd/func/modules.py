@@ -1,10 +1,10 @@
 """Modules as functions: called with other tensors than their own, and many of one kind stacked for `vmap`."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from retrograd.core import Tensor, registry
+from retrograd.core.level import generator_block
 
 Dicts = dict[str, Tensor] | Sequence[dict[str, Tensor]]
 
@@ -96,7 +96,7 @@ def _check_names(module: Any, values: dict[str, Any]) -> None:
 _ABSENT: Any = object()
 
 
-@contextmanager
+@generator_block
 def _replaced(module: Any, values: dict[str, Any], dicts: list[dict]) -> Iterator[None]:
     """A block in which a module has other tensors; what they have become goes into the dicts that they are from."""
     places = {name: _place(module, name, value) for name, value in values.items()}

@@ -4,12 +4,12 @@ import builtins
 import keyword
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from retrograd.core import Op
+from retrograd.core.level import generator_block
 from retrograd.fx import codegen
 from retrograd.fx.lint import check
 from retrograd.fx.node import Node, format_value, map_leaves, map_nodes, target_name, target_text
@@ -181,7 +181,7 @@ class Graph:
             raise ValueError(f"inserting: {node.name} is no node of this graph")
         return node
 
-    @contextmanager
+    @generator_block
     def _inserting(self, before: Node) -> Iterator[None]:
         old, self._before = self._before, before
         try:

@@ -4,7 +4,6 @@ import dataclasses
 import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from itertools import count
 from types import ModuleType
 from typing import Any, cast
@@ -12,6 +11,7 @@ from typing import Any, cast
 import optree
 
 from retrograd.core import Tensor
+from retrograd.core.level import generator_block
 from retrograd.core.source import user_line
 from retrograd.fx.calling_convention import STARS, Callee
 from retrograd.fx.graph import Graph
@@ -268,7 +268,7 @@ class Tracer:
             self._attributes[name] = SizedProxy(read.node, self, tensor) if sized else read
         return self._attributes[name]
 
-    @contextmanager
+    @generator_block
     def entered(self, module: Module) -> Iterator[None]:
         """Inside the block the nodes' notes name the module."""
         path = self._paths.get(id(module), "")
@@ -279,7 +279,7 @@ class Tracer:
             del self._stack[path]
 
 
-@contextmanager
+@generator_block
 def _watched(root: Module, tracer: Tracer) -> Iterator[None]:
     """Let the tracer answer when submodules of `root` are called, and their parameters and buffers read.
 

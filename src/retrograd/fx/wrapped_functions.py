@@ -3,10 +3,10 @@
 import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
+from retrograd.core.level import generator_block
 from retrograd.fx.proxy import proxies_in
 
 AWAITED: list[tuple[dict[str, Any], str]] = []  # names that modules wrapped before they defined the function
@@ -66,7 +66,7 @@ def _wrapped(function: Callable, target: Callable | None = None) -> Callable:
     return either
 
 
-@contextmanager
+@generator_block
 def wrapped_calls(root: Callable, modules: Iterable[ModuleType], functions: Iterable[Callable]) -> Iterator[None]:
     """Let functions of some modules, and some that `root`'s module has by name, make nodes inside the block."""
     for scope, name in AWAITED:

@@ -5,13 +5,14 @@ import mmap as memory_map
 import os
 import struct
 import zipfile
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import BinaryIO
 
 import numpy as np
 
 import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.core.files import cut, opened
+from retrograd.core.level import generator_block
 from retrograd.interop.bfloat16 import widened
 from retrograd.interop.pytorch_nested import JAGGED, JAGGED_CLASS, MARKER, from_jagged, from_marked, from_strided
 from retrograd.interop.pytorch_writer import save_file
@@ -66,7 +67,7 @@ def _is_path(path):
     return isinstance(path, (str, os.PathLike))
 
 
-@contextmanager
+@generator_block
 def _named(path):
     """Name the file in every error, and turn the many ways in which zipfile finds an archive damaged into one."""
     name = os.fspath(path) if _is_path(path) else repr(path)

@@ -2,10 +2,9 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NoReturn
 
-from retrograd.core.level import thread_values
+from retrograd.core.level import generator_block, thread_values
 
 
 class _Running(threading.local):
@@ -29,7 +28,7 @@ class AbstractContext:
         )
 
 
-@contextmanager
+@generator_block
 def running(name: str) -> Iterator[None]:
     """A block in which the operator's function that says shapes and dtypes runs."""
     before, _operator.name = _operator.name, name

@@ -2,9 +2,9 @@
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
+from retrograd.core.level import generator_block
 from retrograd.core.source import user_line
 
 
@@ -53,7 +53,7 @@ class Parts:
         self.changed()
         return function
 
-    @contextmanager
+    @generator_block
     def noting(self, undo: list[Callable[[], None]]) -> Iterator[None]:
         """A block for registrations: what takes each of them back is appended to `undo`."""
         before = [(fields, dict(fields)) for fields in (self.kernels, vars(self))]

@@ -1,13 +1,13 @@
 """Honesty of users' kernels: what they may write to, and whose memory they may return."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import optree
 
 from retrograd import backend
 from retrograd.core import Tensor
+from retrograd.core.level import generator_block
 from retrograd.core.tensor import make
 from retrograd.library.schema import CustomSchema
 
@@ -21,7 +21,7 @@ class _State:
 state = _State()
 
 
-@contextmanager
+@generator_block
 def sanitize(enabled: bool = True) -> Iterator[None]:
     """A block in which kernels of users' operators get read-only inputs; `sanitize(False)` switches that off within.
 

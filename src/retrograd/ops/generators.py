@@ -4,11 +4,10 @@ import math
 import operator
 import os
 import threading
-from contextlib import contextmanager
 
 from retrograd.backend import streams
 from retrograd.core import dtype as dtypes
-from retrograd.core.level import thread_values
+from retrograd.core.level import generator_block, thread_values
 from retrograd.ops.functions import function
 from retrograd.ops.layout import CPU, check_device, is_device
 
@@ -112,7 +111,7 @@ _redirection = _Redirection()
 thread_values.append(_redirection)
 
 
-@contextmanager
+@generator_block
 def redirected(to):
     """Inside, in this thread, operators draw from `to(generator)`, which has its `draw`, not from the generator."""
     before, _redirection.to = _redirection.to, to
@@ -122,7 +121,7 @@ def redirected(to):
         _redirection.to = before
 
 
-@contextmanager
+@generator_block
 def replayed(states):
     """Inside, in this thread, every generator draws what it drew in the block that first had this dict.
 
@@ -184,7 +183,7 @@ def set_rng_state(new_state):
     default_generator.set_state(new_state)
 
 
-@contextmanager
+@generator_block
 def fork_rng(devices=None, enabled=True):
     """A block after which the default generator goes on as if nothing had been drawn in it.
 

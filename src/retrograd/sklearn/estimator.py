@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor, registry
+from retrograd.core.level import generator_block
 from retrograd.nn import Linear, Module, ReLU, Sequential
 from retrograd.ops.data import from_numpy
 from retrograd.ops.generators import Generator, redirected
@@ -142,7 +142,7 @@ class NeuralEstimator(BaseEstimator):
         """That of the network's numbers."""
         return next((p.dtype for p in self.module_.parameters()), "float64")
 
-    @contextmanager
+    @generator_block
     def _randomness(self) -> Iterator[None]:
         """Inside, in this thread, random numbers are the estimator's own: first weights, order, dropout."""
         with redirected(lambda generator: self._generator):

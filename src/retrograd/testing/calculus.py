@@ -1,7 +1,6 @@
 """Operators as maps between floating tensors, and their derivatives: by rules and by differences."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -9,13 +8,14 @@ import numpy as np
 from retrograd.core import Op, Tensor, current
 from retrograd.core import dtype as dtypes
 from retrograd.core.engine import edge_of, pullback
+from retrograd.core.level import generator_block
 from retrograd.core.tensor import alias, make
 from retrograd.levels import DualLevel
 from retrograd.ops import random
 from retrograd.testing.closeness import array_of, assert_close
 
 
-@contextmanager
+@generator_block
 def seeded() -> Iterator[None]:
     """A block in which random operators draw what they always do, and after which they go on as before."""
     state = random.get_rng_state()

@@ -2,12 +2,13 @@
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from retrograd.core import Op, Tensor, registry
+from retrograd.core.level import generator_block
 from retrograd.nested.buffer_layout import is_nested, layout
 from retrograd.nested.components import components, joined
 from retrograd.testing.calculus import agree, directions, gradients, is_float, leaf, replace_floats, run
@@ -64,7 +65,7 @@ def _may_change(op: Op, args: tuple, chosen: tuple) -> bool:
     return not hasattr(op.definition, "constrain") or floating <= set(chosen)
 
 
-@contextmanager
+@generator_block
 def _quietly() -> Iterator[None]:
     """A block in which operators may be slow, and losses broadcast."""
     with warnings.catch_warnings():

@@ -7,7 +7,7 @@ The names are those of `torch.utils.checkpoint`.  There is one implementation, w
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ import optree
 
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor
-from retrograd.core.level import is_recording
+from retrograd.core.level import generator_block, is_recording
 from retrograd.utils.chain_checkpoint import run_chain
 from retrograd.utils.recompute import CheckpointError, ContextPair, Options, recomputed
 from retrograd.utils.selective_checkpoint import (
@@ -220,7 +220,7 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> AbstractContextManager
     return _setting(_debug, enabled)
 
 
-@contextmanager
+@generator_block
 def _setting(variable: ContextVar[bool | None], value: bool | None) -> Iterator[None]:
     token = variable.set(value)
     try:

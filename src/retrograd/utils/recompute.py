@@ -3,7 +3,7 @@
 import pickle
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -15,6 +15,7 @@ from retrograd.autograd import enable_grad
 from retrograd.autograd.graph import saved_tensors_hooks
 from retrograd.core import Tensor, at, current
 from retrograd.core.gradfn import Packed
+from retrograd.core.level import generator_block
 from retrograd.core.tensor import count_of
 from retrograd.ops.random import Generator, default_generator
 from retrograd.utils.operator_log import OperatorLog, side_by_side
@@ -93,7 +94,7 @@ class RandomState:
         """The run is over: forget the generators that it did not draw from."""
         self._states = [(generator, state) for generator, state in self._states if _state(generator) != state]
 
-    @contextmanager
+    @generator_block
     def replayed(self) -> Iterator[None]:
         """Draw the same numbers inside, then go on as if nothing had been drawn."""
         if not self._states:
@@ -158,7 +159,7 @@ class Levels:
             self._around.append((level, level.parent, level.parent_grad_enabled))
             level = level.parent
 
-    @contextmanager
+    @generator_block
     def resumed(self) -> Iterator[None]:
         """A block in which they are at work, each inside the one that it was inside of."""
         now = [(level, level.parent, level.parent_grad_enabled, level.active) for level, _, _ in self._around]

@@ -2,15 +2,15 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 
 from threadpoolctl import LibController, ThreadpoolController, register
 
 from retrograd import kernels
+from retrograd.core.level import generator_block
 
 
-@contextmanager
+@generator_block
 def blas_threads(most: int) -> Iterator[None]:
     """While entered, matrix products and kernels use at most `most` threads each, in the whole process.
 
@@ -63,7 +63,7 @@ def get_num_threads() -> int:
     return max([kernels.get_num_threads(), *([] if kernels.compiled else counts)])
 
 
-@contextmanager
+@generator_block
 def short_turns(seconds: float = 2e-4) -> Iterator[None]:
     """While entered, a Python thread that wants to run waits at most about so long for the one that does.
 

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
@@ -14,6 +13,7 @@ from retrograd.cli.demo.interrupt import Interruption
 from retrograd.cli.demo.measure import Training, measure
 from retrograd.cli.demo.training import EPOCHS, Settings, Trainer
 from retrograd.cli.errors import UsageError
+from retrograd.core.level import generator_block
 from retrograd.utils import progress
 
 INTERRUPTED, UNSOUND = 130, 1
@@ -73,7 +73,7 @@ def _make_folder(folder: Path) -> None:
         raise UsageError(f"--output: can't make the folder {folder}: {error.strerror}") from error
 
 
-@contextmanager
+@generator_block
 def _writing() -> Iterator[None]:
     """Say in one line what could not be written."""
     try:

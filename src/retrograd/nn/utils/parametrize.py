@@ -1,10 +1,10 @@
 """Parameters that are computed from others each time they are read."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from retrograd.autograd import no_grad
+from retrograd.core.level import generator_block
 from retrograd.nn.containers import ModuleDict, ModuleList
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Buffer, Parameter
@@ -13,7 +13,7 @@ _cache: dict[tuple[int, str], Any] = {}
 _caching = 0
 
 
-@contextmanager
+@generator_block
 def cached() -> Iterator[None]:
     """Within this block every parametrized tensor is computed once: for modules that read it often.
 

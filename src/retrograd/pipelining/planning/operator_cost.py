@@ -3,7 +3,6 @@
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ import optree
 
 from retrograd import autograd
 from retrograd.core import Tensor, registry
+from retrograd.core.level import generator_block
 from retrograd.fx import GraphModule, Interpreter, Node
 from retrograd.nn import Module
 from retrograd.ops.generators import get_rng_state, set_rng_state
@@ -48,7 +48,7 @@ class Operator(NamedTuple):
         )
 
 
-@contextmanager
+@generator_block
 def undisturbed(model: Module) -> Iterator[None]:
     """Run the model inside, on one thread, and leave its gradients, buffers and the random numbers as they were."""
     gradients = [(parameter, parameter.grad) for parameter in model.parameters()]

@@ -7,9 +7,10 @@ model is split and scheduled.
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
+from retrograd.core.level import generator_block
 from retrograd.fx import GraphModule
 from retrograd.ops.generators import Generator, default_generator, redirected
 
@@ -33,7 +34,7 @@ class Draw(NamedTuple):
         return tuple([size if isinstance(arg, tuple) else arg for arg in self.args])
 
 
-@contextmanager
+@generator_block
 def recorded() -> Iterator[list[Draw]]:
     """Collects what is drawn inside; afterwards the generators are where they were."""
     draws: list[Draw] = []

@@ -1,13 +1,13 @@
 """The backward pass of one stage, from the gradients of its outputs to those of its inputs."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import optree
 
 from retrograd import autograd
 from retrograd.core import Tensor
+from retrograd.core.level import generator_block
 
 
 def stage_backward(
@@ -51,7 +51,7 @@ def stage_backward(
     return tuple(found.get(id(value)) for value in values)
 
 
-@contextmanager
+@generator_block
 def _collected(values: Sequence[Any]) -> Iterator[dict[int, Tensor]]:
     """Collect, by their ids, the gradients that a backward pass in the block gives to these values.
 

@@ -1,11 +1,11 @@
 """Stage boundaries that users mark: in a model's code, or before and after its submodules."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
 from retrograd.core import Aval, Definition, current, op
+from retrograd.core.level import generator_block
 from retrograd.nn import Module
 
 
@@ -68,7 +68,7 @@ def annotate_split_points(mod: Module, spec: Mapping[str, SplitPoint | None]) ->
             del vars(submodule)[ATTRIBUTE]
 
 
-@contextmanager
+@generator_block
 def marked(module: Module, split_spec: Spec) -> Iterator[None]:
     """Boundaries where a spec and annotations say, for as long as the block lasts."""
     points = _submodules(module, split_spec, tuple(SplitPoint))

@@ -2,10 +2,10 @@
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from contextvars import copy_context
 from typing import Any
 
+from retrograd.core.level import generator_block
 from retrograd.pipelining.schedules.actions import Message
 from retrograd.pipelining.transports.interface import Aborted, Arrival, Link
 from retrograd.utils import blas_threads, short_turns
@@ -137,7 +137,7 @@ class _End:
             return launch.mail.pop(message)
 
 
-@contextmanager
+@generator_block
 def _shared_fairly(ranks: int) -> Iterator[None]:
     """Let the ranks be the threads: no threads within their matrix products, and short turns of Python."""
     if ranks == 1:

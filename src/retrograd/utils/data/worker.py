@@ -2,12 +2,12 @@
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import Any
 
+from retrograd.core.level import generator_block
 from retrograd.ops.generators import Generator, default_generator, redirected
 from retrograd.utils.data.collate import default_collate
 from retrograd.utils.data.dataset import Subset, TensorDataset
@@ -138,7 +138,7 @@ class _Source(threading.local):
 default_generator_here = _Source()
 
 
-@contextmanager
+@generator_block
 def own_randomness() -> Iterator[None]:
     """Inside, in this thread, what would draw from the default generator draws from the worker's own."""
     own = default_generator_here.generator
