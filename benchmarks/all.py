@@ -1,8 +1,8 @@
-"""Runs all benchmarks one after the other, and fills in the pages of the documentation: `make bench`.
+"""Run all benchmarks one after the other, and fill in the documentation's pages: `make bench`.
 
     python benchmarks/all.py [NAME ...] [--keep-pages]
 
-Figures go to build/bench/NAME.json.  Nothing else should run on the machine meanwhile.
+Results are written to build/bench/NAME.json.  Nothing else should run on the machine meanwhile.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from pathlib import Path
 import page
 
 FOLDER = Path(__file__).parent
-# The benchmarks, in the order of the pages, with options that make all of them take some twenty minutes.
+# The benchmarks in the order of the pages, with options for a total of some twenty minutes.
 OPTIONS: dict[str, list[str]] = {
     "steps": ["--rounds", "9"],
     "kernels": ["--rounds", "9"],
@@ -40,7 +40,7 @@ OPTIONS: dict[str, list[str]] = {
 
 
 def run(name: str) -> bool:
-    """Run one, and say how long it took; whether it ended well."""
+    """Run one benchmark and print its duration; return whether it succeeded."""
     start = time.perf_counter()
     command = [sys.executable, str(FOLDER / f"{name}.py"), *OPTIONS[name], "--json", str(page.FIGURES / f"{name}.json")]
     print(f"== {name}", flush=True)
@@ -50,7 +50,7 @@ def run(name: str) -> bool:
 
 
 def main() -> int:
-    """The exit status: 1 if one of them could not run."""
+    """Run the chosen benchmarks; return 1 if one of them failed."""
     options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     options.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(OPTIONS)}; all if none is given")
     options.add_argument("--keep-pages", action="store_true", help="leave the documentation as it is")

@@ -1,9 +1,9 @@
-"""What autograd's tools cost: gradcheck, Function, anomaly mode and the profiler, in retrograd and PyTorch.
+"""Time autograd's tools: gradcheck, Function, anomaly mode and the profiler, in retrograd and PyTorch.
 
     python benchmarks/autodiff.py [--rounds 9] [--json FILE] [--check]
 
-Two threads.  Rows of anomaly mode and the profiler come twice, with the tool off and on; the second table has the
-ratio of the two, and what the tool adds per operator or node.
+Two threads.  Anomaly mode and the profiler are measured with the tool off and on.  The second table contains the ratio
+of the two, and the notes what the tool adds per operator or node.
 """
 
 import argparse
@@ -50,9 +50,9 @@ class Switched(NamedTuple):
 
 SWITCHED = {
     "anomaly mode: MLP step, 3 x 256, batch 64": Switched("step", "anomaly", STEPS, ratio=1.3),
-    "anomaly mode: chain of 4 numbers, forward + backward": Switched("chain", "anomaly", 2 * CHAIN),
-    "profiler: chain of 4 numbers, forward": Switched("forward chain", "profiler", CHAIN, extra=3.0),
-    "profiler: chain of 4 numbers, forward + backward": Switched("chain", "profiler", 2 * CHAIN, extra=3.0),
+    "anomaly mode: chain on 4 elements, forward + backward": Switched("chain", "anomaly", 2 * CHAIN),
+    "profiler: chain on 4 elements, forward": Switched("forward chain", "profiler", CHAIN, extra=3.0),
+    "profiler: chain on 4 elements, forward + backward": Switched("chain", "profiler", 2 * CHAIN, extra=3.0),
 }
 AFTER = "chain, forward + backward, profiler off"  # in a process that profiled before, and in one that never did
 
@@ -220,10 +220,10 @@ def on_beside_off(made: Table) -> Table:
             budgets = {"off": row.ratio} if row.ratio and name == "retrograd" else {}
             rows.append(Row(f"{title}: {name}", {"on": on, "off": off}, budgets))
             extra = statistics.median(a - b for a, b in zip(on, off, strict=True)) * 1e6
-            least = f", of {row.extra:g} allowed" if row.extra and name == "retrograd" else ""
+            least = f", limit {row.extra:g}" if row.extra and name == "retrograd" else ""
             notes.append(f"{title}: {name} adds {extra:.2f} us{least}")
             fine = fine and not (least and row.extra and extra > row.extra)
-    return Table("Tools on and off, per step, operator or node", "us", rows, "on", made.threads, "", notes, fine)
+    return Table("Tools on and off, time per step, operator or node", "us", rows, "on", made.threads, "", notes, fine)
 
 
 def report(options: argparse.Namespace) -> list[Table]:
@@ -233,7 +233,11 @@ def report(options: argparse.Namespace) -> list[Table]:
     both = {f"{title} {state}": {} for title in SWITCHED for state in ("off", "on")}
     switched = measured(Suite("Tools", __file__, {**both, AFTER: {}}, SUBJECTS, cases, "us", THREADS), options)
     after = [row for row in switched.rows if row.name == AFTER]
-    return [plain, on_beside_off(switched), Table("After profiling", "us", after, threads=THREADS)]
+    return [
+        plain,
+        on_beside_off(switched),
+        Table("Profiler off, with and without earlier profiling", "us", after, threads=THREADS),
+    ]
 
 
 if __name__ == "__main__":

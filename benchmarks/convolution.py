@@ -1,12 +1,12 @@
-"""What images cost: convolutions, pooling, padding and resizing, forward and backward, against PyTorch.
+"""Time convolution, pooling, padding and resizing of images, forward and backward, next to PyTorch.
 
     python benchmarks/convolution.py [--rounds 9] [--only TEXT] [--json FILE] [--check]
 
 retrograd and PyTorch, each a process with one thread, take turns.  A sample is one forward and backward pass in single
 precision, with gradients of images and weight.
 
-What convolutions can reach is set by the matrix product of NumPy's BLAS, which is the last row.  An OpenBLAS that does
-not know a processor falls back to kernels for older ones; OPENBLAS_CORETYPE=SKYLAKEX chooses those with AVX-512.
+The speed of a convolution is limited by the matrix product of NumPy's BLAS, which is the last row.  An OpenBLAS that
+does not recognize the processor uses kernels for older ones; OPENBLAS_CORETYPE=SKYLAKEX selects those with AVX-512.
 """
 
 import argparse
@@ -24,23 +24,23 @@ BUDGET = 2.0  # of PyTorch's time, for each convolution
 # Title: images, weight, params.
 CONVOLUTIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, int]]] = {
     "3x3, 64 channels, 56x56": ((32, 64, 56, 56), (64, 64, 3, 3), {"padding": 1}),
-    "7x7 by 2, 3 channels, 224x224": ((16, 3, 224, 224), (64, 3, 7, 7), {"stride": 2, "padding": 3}),
+    "7x7, stride 2, 3 channels, 224x224": ((16, 3, 224, 224), (64, 3, 7, 7), {"stride": 2, "padding": 3}),
     "3x3, 256 channels, 14x14": ((32, 256, 14, 14), (256, 256, 3, 3), {"padding": 1}),
-    "3x3 by 2, 64 channels, 56x56": ((32, 64, 56, 56), (128, 64, 3, 3), {"stride": 2, "padding": 1}),
+    "3x3, stride 2, 64 channels, 56x56": ((32, 64, 56, 56), (128, 64, 3, 3), {"stride": 2, "padding": 1}),
     "1x1, 128 channels, 28x28": ((32, 128, 28, 28), (128, 128, 1, 1), {}),
-    "3x3 by channel, 64, 56x56": ((32, 64, 56, 56), (64, 1, 3, 3), {"padding": 1, "groups": 64}),
+    "3x3 depthwise, 64 channels, 56x56": ((32, 64, 56, 56), (64, 1, 3, 3), {"padding": 1, "groups": 64}),
     "3x3, 16 groups, 64 channels": ((32, 64, 56, 56), (64, 4, 3, 3), {"padding": 1, "groups": 16}),
     "5x5, 1 channel, 28x28": ((256, 1, 28, 28), (8, 1, 5, 5), {}),
 }
 IMAGES = (32, 64, 56, 56)
 OTHERS: dict[str, Callable[[Any, Any], Any]] = {
     "max_pool2d 2x2": lambda F, x: F.max_pool2d(x, 2),
-    "max_pool2d 3x3 by 2": lambda F, x: F.max_pool2d(x, 3, 2, 1),
+    "max_pool2d 3x3, stride 2": lambda F, x: F.max_pool2d(x, 3, 2, 1),
     "avg_pool2d 2x2": lambda F, x: F.avg_pool2d(x, 2),
     "adaptive_avg_pool2d to 1x1": lambda F, x: F.adaptive_avg_pool2d(x, 1),
     "pad, reflect": lambda F, x: F.pad(x, (1, 1, 1, 1), mode="reflect"),
-    "interpolate by 2, nearest": lambda F, x: F.interpolate(x, scale_factor=2),
-    "interpolate by 2, bilinear": lambda F, x: F.interpolate(x, scale_factor=2, mode="bilinear"),
+    "interpolate x2, nearest": lambda F, x: F.interpolate(x, scale_factor=2),
+    "interpolate x2, bilinear": lambda F, x: F.interpolate(x, scale_factor=2, mode="bilinear"),
 }
 PRODUCT = "1000x1000 matrix product"
 
@@ -80,7 +80,7 @@ def cases(name: str, threads: int) -> Callable[[str], Case]:
 
 
 SUITE = Suite(
-    "Images, forward and backward",
+    "Convolution, pooling and resizing, forward and backward",
     __file__,
     {row: {"PyTorch": BUDGET} if row in CONVOLUTIONS else {} for row in [*CONVOLUTIONS, *OTHERS, PRODUCT]},
     subjects("retrograd", "PyTorch"),

@@ -1,10 +1,10 @@
-"""What an installation costs: the time of the import, and the size on the disk with all dependencies.
+"""Measure the import time, and the size on disk with all dependencies.
 
     python benchmarks/footprint.py [--rounds 9] [--json FILE] [--check]
 
-Imports are those of fresh processes, with their bytecode cached as after an installation; a bare interpreter is taken
-off.  The size is that of the files that the installed packages list (RECORD), with those of all that they require.
-Our own are taken from the source tree where the installation is an editable one, compiled modules included.
+Imports run in fresh processes with cached bytecode, as after an installation; the time of a bare interpreter is
+subtracted.  The size is that of the files listed by the installed packages (RECORD) and by everything they require.
+For an editable installation of retrograd, it is that of the source tree with the compiled modules.
 """
 
 import argparse

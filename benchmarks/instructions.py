@@ -1,10 +1,10 @@
-"""How many instructions the eager path takes per operation, counted by callgrind.
+"""Count the instructions of the eager path per operation with callgrind.
 
     python benchmarks/instructions.py [--json FILE]
 
-The same for every run and machine of a kind, whatever else it does, so small changes show that times hide.  A chain of
-multiplications of 4 numbers is run at two lengths, and the difference divided by that of the lengths: starting and
-importing cancel.  Needs valgrind.
+The counts are the same in every run on the same kind of machine, so they show small changes that times hide.  A chain
+of multiplications of 4 elements runs at two lengths.  The difference of the counts is divided by the difference of the
+lengths, which cancels startup and imports.  Needs valgrind.
 """
 
 import argparse
@@ -27,9 +27,9 @@ for _ in range({length}):
 {end}
 """
 ROWS = {
-    "product, nothing recorded": (False, ""),
-    "product, recorded": (True, ""),
-    "product, forward and backward": (True, "w.sum().backward()"),
+    "multiplication, not recorded": (False, ""),
+    "multiplication, recorded": (True, ""),
+    "multiplication, forward and backward": (True, "w.sum().backward()"),
 }
 COUNTED = re.compile(r"Collected : (\d+)")
 
@@ -49,12 +49,16 @@ def counted(grad: bool, end: str, length: int) -> int:
 def report(options: argparse.Namespace) -> list[Table]:
     """Instructions per operation; without valgrind a note."""
     if shutil.which("valgrind") is None:
-        return [Table("Instructions per operation", "", [], notes=["valgrind is not installed, so none are counted."])]
+        return [
+            Table(
+                "Instructions per operation", "", [], notes=["valgrind is not installed; no instructions are counted."]
+            )
+        ]
     rows = []
     for row, (grad, end) in ROWS.items():
         few, many = (counted(grad, end, length) for length in (SHORT, LONG))
         rows.append(Row(row, {"retrograd": [(many - few) / (LONG - SHORT)]}))
-    return [Table("Instructions per operation on 4 numbers", "", rows, threads=1)]
+    return [Table("Instructions per operation on 4 elements", "", rows, threads=1)]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What derivatives of high order cost: Taylor mode, nested jvp, and JAX's Taylor mode, eager and compiled.
+"""Time derivatives of high order: Taylor mode, nested jvp, and JAX's Taylor mode, eager and compiled.
 
     python benchmarks/jet.py [--rounds 9] [--json FILE]
 
@@ -15,7 +15,7 @@ from retrograd.bench import Case, Subject, Suite, Table, main, measured, parser
 
 ORDERS = range(1, 9)
 NESTED = 6  # nested jvp of the network is not measured above this order
-PROGRAMS = ("sin(exp(x)), 4 numbers", "MLP, 3 x 64, tanh, batch 16")
+PROGRAMS = ("sin(exp(x)), 4 elements", "MLP, 3 x 64, tanh, batch 16")
 JAX = Subject("jax", {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false", "JAX_PLATFORMS": "cpu"})
 
 # ---------------------------------------------------------------------------------------------------- programs

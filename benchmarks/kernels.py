@@ -1,8 +1,8 @@
-"""What the kernels gain: activations, norms and losses forward and backward, and steps of Adam.
+"""Time the kernels: activations, norms and losses, forward and backward, and Adam steps.
 
     python benchmarks/kernels.py [--rounds 15] [--only TEXT] [--json FILE] [--check]
 
-8,192 rows of 512 numbers in single precision, two threads; JAX compiles each call whole.
+The inputs are 8,192 rows of 512 elements in single precision; two threads.  In JAX, each call is compiled as a whole.
 """
 
 import argparse
@@ -48,11 +48,11 @@ FUNCTIONS: dict[str, Callable[[ModuleType], Callable[[Any], Any]]] = {
     "sigmoid": lambda m: m.sigmoid,
     "softplus": lambda m: m.nn.functional.softplus,
 }
-BOTH_WAYS = " and back"  # after a row's name: the derivative too
+BOTH_WAYS = " + backward"  # suffix of rows that include the backward pass
 ROWS: dict[str, dict[str, float]] = {
     f"{name}{way}": {"PyTorch": BUDGET} for name in FUNCTIONS for way in ("", BOTH_WAYS)
 }
-ROWS |= {"a bias's gradient": {"PyTorch": BUDGET}, "a step of Adam": {"PyTorch": BUDGET}}
+ROWS |= {"bias gradient": {"PyTorch": BUDGET}, "Adam step": {"PyTorch": BUDGET}}
 
 
 def adam(m: ModuleType) -> Callable[[], Any]:
@@ -70,10 +70,10 @@ def adam(m: ModuleType) -> Callable[[], Any]:
 
 def call_of(m: ModuleType, row: str) -> Callable[[], Any]:
     """A row's call; it returns what must agree."""
-    if row == "a step of Adam":
+    if row == "Adam step":
         return adam(m)
     x, g = m.from_numpy(array(*SHAPE)), m.from_numpy(array(*SHAPE, seed=1))
-    if row == "a bias's gradient":
+    if row == "bias gradient":
         return lambda: g.sum(0)
     function = FUNCTIONS[row.removesuffix(BOTH_WAYS)](m)
     if not row.endswith(BOTH_WAYS):

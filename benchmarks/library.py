@@ -1,9 +1,9 @@
-"""What users' operators cost beside built-in ones, and beside PyTorch's.
+"""Time custom operators next to built-in ones, and next to PyTorch's.
 
     python benchmarks/library.py [--rounds 15] [--json FILE] [--check]
 
-The product of two tensors of 4 numbers, built in, and as a custom operator with a gradient formula whose kernel and
-formula are products too.  One thread.
+The operator is the product of two tensors of 4 elements: built in, and as a custom operator whose kernel and gradient
+formula are products.  One thread.
 """
 
 import argparse
@@ -13,12 +13,12 @@ from typing import Any
 
 from retrograd.bench import Case, Row, Suite, Table, converter, library, main, measured, parser, subjects
 
-OPERATORS = ("built in", "newer face", "older face")
+OPERATORS = ("built in", "new API", "old API")
 
-# Per job the most that an operator of the newer face may take, in built-in ones and in custom ones of PyTorch.
+# Per job the most that an operator of the new API may take, in built-in ones and in custom ones of PyTorch.
 JOBS: dict[str, tuple[float | None, float | None]] = {
     "call": (3.0, 0.12),
-    "call that is recorded": (None, None),
+    "recorded call": (None, None),
     "call and backward": (3.0, None),
 }
 
@@ -46,7 +46,7 @@ def newer(m: Any) -> Callable:
 
 
 def older(m: Any) -> Callable:
-    """By the older face: a prototype, a kernel, and a pair of functions for the gradient."""
+    """By the old API: a prototype, a kernel, and a pair of functions for the gradient."""
 
     def older(a, b): ...
 
@@ -70,10 +70,10 @@ def older(m: Any) -> Callable:
 
 
 def jobs(m: Any) -> Callable[[str], Callable[[], object] | None]:
-    """The function from a row, job and operator, to what is timed; PyTorch's older face no longer takes formulas."""
-    operators = {"built in": m.mul, "newer face": newer(m)}
+    """The function from a row, job and operator, to what is timed; PyTorch's old API no longer takes formulas."""
+    operators = {"built in": m.mul, "new API": newer(m)}
     if m.__name__ == "retrograd":
-        operators["older face"] = older(m)
+        operators["old API"] = older(m)
     a, b, g = m.linspace(0, 1, 4), m.linspace(1, 2, 4), m.ones(4)
     x, y = (t.clone().requires_grad_() for t in (a, b))
 
@@ -84,7 +84,7 @@ def jobs(m: Any) -> Callable[[str], Callable[[], object] | None]:
         operator = operators[name]
         if what == "call":
             return lambda: operator(a, b)
-        if what == "call that is recorded":
+        if what == "recorded call":
             return lambda: operator(x, y)
         return lambda: operator(x, y).backward(g)
 
@@ -112,11 +112,11 @@ def beside_built_in(made: Table) -> Table:
     rows = []
     for name, taken in found.items():
         what, operator = name.split(": ")
-        budget = JOBS[what][0] if operator == "newer face" else None
+        budget = JOBS[what][0] if operator == "new API" else None
         if operator != "built in" and f"{what}: built in" in found:
             samples = {"retrograd": taken, "built in": found[f"{what}: built in"]}
             rows.append(Row(name, samples, {"built in": budget} if budget else {}))
-    return Table("Custom operators beside built-in ones", "us", rows, threads=made.threads)
+    return Table("Custom operators compared with built-in ones", "us", rows, threads=made.threads)
 
 
 def report(options: argparse.Namespace) -> list[Table]:
@@ -124,7 +124,7 @@ def report(options: argparse.Namespace) -> list[Table]:
     rows: dict[str, dict[str, float]] = {}
     for what, (_, budget) in JOBS.items():
         for operator in OPERATORS:
-            rows[f"{what}: {operator}"] = {"PyTorch": budget} if budget and operator == "newer face" else {}
+            rows[f"{what}: {operator}"] = {"PyTorch": budget} if budget and operator == "new API" else {}
     made = measured(
         Suite("Custom operators", __file__, rows, subjects("retrograd", "PyTorch"), cases, unit="us"), options
     )

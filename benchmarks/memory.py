@@ -1,9 +1,9 @@
-"""What training needs in memory: the peaks of steps against PyTorch's, and whether memory stays flat.
+"""Measure the memory of training: peaks of steps next to PyTorch's, and growth over many steps.
 
     python benchmarks/memory.py [--rounds 3] [--json FILE] [--check]
 
-Every sample is a fresh process; the steps of steps.py have two threads, the others one.  Linux only: a process's peak
-is what its kernel says (VmHWM), set back right before the step.
+Every sample is a fresh process; the steps of steps.py use two threads, the others one.  Linux only: the peak of a
+process is the kernel's VmHWM, which is reset right before the step.
 """
 
 import argparse
@@ -87,7 +87,7 @@ def after_zero_grad(model: Any, step: Callable[[], None]) -> Callable[[], None]:
 
 PEAKS = {
     "first step": first_step,
-    "step that adds to .grad": accumulating,
+    "step that accumulates into .grad": accumulating,
     "step after zero_grad()": after_zero_grad,
 }
 
@@ -155,8 +155,8 @@ def stored_step(rg: ModuleType) -> Callable[[], None]:
 
 FLAT = {
     "backward()": plain_step,
-    "backward() and an update in place": in_place_step,
-    "grad(create_graph=True), its backward()": penalty_step,
+    "backward(), in-place update": in_place_step,
+    "grad(create_graph=True), backward() through it": penalty_step,
     "backward(create_graph=True), .grad = None": stored_step,
 }
 
@@ -224,16 +224,21 @@ def flat(options: argparse.Namespace) -> Table:
     for row in (row for row in FLAT if options.only in row):
         kib, objects = answered("retrograd", row, 1)
         rows.append(Row(row, {"retrograd": [kib * KIB]}, {"": NOISE_KIB}))
-        notes.append(f"{row}: {objects:.0f} live objects more")
+        notes.append(f"{row}: {objects:.0f} additional live objects")
         fine = fine and objects <= 0
-    title = f"Growth in {BLOCKS} times {STEPS_OF_BLOCK:,} steps without the cycle collector, the least of the three"
+    title = f"Growth in {STEPS_OF_BLOCK:,} steps without the cycle collector, minimum of {BLOCKS} runs"
     return Table(title, "KiB", rows, threads=1, notes=notes, fine=fine)
 
 
 def report(options: argparse.Namespace) -> list[Table]:
     """The peaks of the steps of steps.py and of a deep network, and growth."""
-    steps = peaks([row for row in STEPS if "chain" not in row], "Peak of a step above what was there", options, 2)
-    deep = peaks(PEAKS, f"Peak of a step of {LAYERS} layers", options, 1)
+    steps = peaks(
+        [row for row in STEPS if "chain" not in row],
+        "Peak memory of a step, above the resident memory before it",
+        options,
+        2,
+    )
+    deep = peaks(PEAKS, f"Peak memory of a step of {LAYERS} layers", options, 1)
     return [steps, deep, flat(options)]
 
 

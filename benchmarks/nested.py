@@ -1,8 +1,8 @@
-"""What ragged batches cost: nested tensors in retrograd, beside PyTorch's padded batches and its jagged layout.
+"""Time ragged batches: nested tensors in retrograd, next to PyTorch's padded batches and its jagged layout.
 
     python benchmarks/nested.py [--rounds 15] [--json FILE] [--check]
 
-256 components of 5 to 200 rows at random, 64 features, float32.  One thread.
+256 components of 5 to 200 rows, drawn once, 64 features, float32.  One thread.
 """
 
 import argparse
@@ -29,12 +29,12 @@ BUDGETS: dict[str, tuple[float | None, float | None]] = {
     "sum over the ragged dimension": (None, None),
     "softmax over the ragged dimension": (None, None),
     "linear": (None, None),
-    "matmul, scores of queries and keys": (None, None),
+    "matmul, attention scores": (None, None),
     "to_padded_tensor": (None, None),
-    "a + a of 3 components of 2 rows, forward alone": (None, None),
+    "a + a of 3 components of 2 rows, forward only": (None, None),
 }
 # Not compared: padded scores are more, and their gradients not zero; ones pulled back through a softmax are roundings.
-UNLIKE = ("matmul, scores of queries and keys", "softmax over the ragged dimension")
+UNLIKE = ("matmul, attention scores", "softmax over the ragged dimension")
 PADDED, JAGGED = "PyTorch, padded", "PyTorch, jagged"
 
 
@@ -171,9 +171,9 @@ CALLS: dict[str, Callable[[Kind], Callable[[], object] | None]] = {
     "sum over the ragged dimension": total,
     "softmax over the ragged dimension": softmax,
     "linear": layer,
-    "matmul, scores of queries and keys": scores,
+    "matmul, attention scores": scores,
     "to_padded_tensor": padded,
-    "a + a of 3 components of 2 rows, forward alone": small,
+    "a + a of 3 components of 2 rows, forward only": small,
 }
 
 

@@ -1,11 +1,11 @@
-"""What padding costs a sentence encoder: nested batches beside padded ones, in retrograd and PyTorch.
+"""Time a sentence encoder on nested and on padded batches, in retrograd and PyTorch.
 
     python benchmarks/nested_encoder.py [--rounds 5] [--json FILE] [--check]
 
-The encoder is that of examples/ragged_sentences.py, all-MiniLM-L6-v2: six layers of width 384 with 12 heads; its
-weights are random here. Texts are as long as what functions of Python's library say of themselves, at most 256 words;
-sentences are as long as those in these texts. PyTorch's encoder makes nested tensors of a padded batch by itself where
-nothing is recorded ("nested"), unless told not to. One thread.
+The encoder is that of examples/ragged_sentences.py, all-MiniLM-L6-v2, with random weights: six layers of width 384
+with 12 heads. The lengths of the texts are those of docstrings in Python's standard library, at most 256 words; the
+lengths of the sentences are those of the sentences in them. PyTorch's encoder converts a padded batch to nested
+tensors by itself if nothing is recorded ("nested"), unless this is disabled. One thread.
 """
 
 import argparse
@@ -124,7 +124,7 @@ def cases(name: str, threads: int) -> Callable[[str], Case | None]:
 
 
 SUITE = Suite(
-    "A sentence encoder",
+    "Sentence encoder",
     __file__,
     {row: {PADDED: budget} if budget else {} for row, budget in ROWS.items()},
     subjects(NESTED, PADDED, "PyTorch, padded", "PyTorch, nested"),

@@ -1,9 +1,9 @@
-"""What operators cost where arithmetic dominates: elementwise and reductions beside NumPy, gradients beside PyTorch.
+"""Time operators on large arrays: elementwise functions and reductions next to NumPy, gradients next to PyTorch.
 
     python benchmarks/operators.py [--rounds 15] [--only TEXT] [--json FILE] [--check]
 
-One thread.  NumPy's times are taken in our process, right after ours and on the same memory: in a process of its own
-it would find other memory and caches, which moves such short times by a fifth.
+One thread.  NumPy runs in retrograd's process, right after it and on the same memory.  In a process of its own, it
+would use other memory and caches, which changes such short times by a fifth.
 """
 
 import argparse

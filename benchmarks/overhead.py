@@ -1,8 +1,8 @@
-"""What one operation on a small array costs: retrograd (compiled and pure), PyTorch, HIPS autograd, NumPy.
+"""Time one operation on a small array: retrograd (compiled and pure), PyTorch, HIPS autograd, NumPy.
 
     python benchmarks/overhead.py [--rounds 31] [--json FILE] [--check]
 
-One thread.  A chain is of 1,000 multiplications `w = w * y` of 4 numbers; times are per operation.
+One thread.  A chain consists of 1,000 multiplications `w = w * y` of 4 elements; times are per operation.
 """
 
 import argparse
@@ -30,18 +30,18 @@ class Row(NamedTuple):
 
 
 ROWS = {
-    "float32 forward, nothing recorded": Row("forward", recorded="", budget=0.40),
+    "float32 forward, not recorded": Row("forward", recorded="", budget=0.40),
     "float32 forward, recorded": Row("forward", budget=0.55),
     "float32 forward + backward": Row("backward", budget=0.40),
-    "float32 forward + backward, y too": Row("backward", recorded="wy"),
-    "float64 forward, nothing recorded": Row("forward", "float64", "", budget=0.40),
+    "float32 forward + backward, y requires grad": Row("backward", recorded="wy"),
+    "float64 forward, not recorded": Row("forward", "float64", "", budget=0.40),
     "float64 forward, recorded": Row("forward", "float64", budget=0.55),
     "float64 forward + backward": Row("backward", "float64", budget=0.40),
-    "scalar forward, nothing recorded": Row("forward", recorded="", scalar=True, budget=0.40),
+    "scalar forward, not recorded": Row("forward", recorded="", scalar=True, budget=0.40),
     "scalar forward, recorded": Row("forward", scalar=True, budget=0.55),
     "scalar forward + backward": Row("backward", scalar=True, budget=0.40),
-    "one product, nothing recorded": Row("single", recorded="", budget=0.40),
-    "one product, recorded": Row("single", budget=0.55),
+    "one multiplication, not recorded": Row("single", recorded="", budget=0.40),
+    "one multiplication, recorded": Row("single", budget=0.55),
 }
 LONG_ROWS = {f"chain of {n:,}": Row("backward only", operations=n) for n in (LONG, LONGER)}
 
@@ -139,11 +139,11 @@ def growth(options: argparse.Namespace) -> Table:
     """The time per operation of a backward pass over chains of two lengths, which must not grow by half."""
     few = argparse.Namespace(rounds=2, only="", without=options.without)
     chosen = {name: s for name, s in SUBJECTS.items() if name in ("retrograd", "pure", "PyTorch")}
-    made = measured(Suite("Backward alone", __file__, {row: {} for row in LONG_ROWS}, chosen, cases, unit="us"), few)
+    made = measured(Suite("Backward only", __file__, {row: {} for row in LONG_ROWS}, chosen, cases, unit="us"), few)
     short, long = made.rows
     for name in made.subjects:
         grown = long.median(name) / short.median(name)  # type: ignore[operator]
-        made.notes.append(f"{name}: from the shorter to the longer chain, an operation's time grows to {grown:.2f}")
+        made.notes.append(f"{name}: time per operation of the longer chain / of the shorter: {grown:.2f}")
         made.fine = made.fine and (name == "PyTorch" or grown <= 1.5)
     return made
 
@@ -151,7 +151,7 @@ def growth(options: argparse.Namespace) -> Table:
 def report(options: argparse.Namespace) -> list[Table]:
     """Operations, and long chains."""
     rows = {title: {"PyTorch": row.budget} if row.budget else {} for title, row in ROWS.items()}
-    made = measured(Suite("One operation on 4 numbers", __file__, rows, SUBJECTS, cases, unit="us"), options)
+    made = measured(Suite("One operation on 4 elements", __file__, rows, SUBJECTS, cases, unit="us"), options)
     return [made, growth(options)]
 
 

@@ -1,9 +1,8 @@
-"""Fills in the pages of the documentation: tables and pictures of the figures in build/bench.
+"""Fill in the documentation's pages with the tables and pictures of the results in build/bench.
 
     python benchmarks/page.py
 
-A page has a pair of comments for each benchmark, between which its tables stand; where there are no new figures they
-stay as they are.
+A page has a pair of comments around the tables of each benchmark. Tables without new results are left unchanged.
 """
 
 import json
@@ -20,9 +19,9 @@ FIGURES = ROOT / "build" / "bench"
 PAGES = [ROOT / "docs" / name for name in ("benchmarks.md", "benchmarks_parts.md")]
 IMAGES = ROOT / "docs" / "images" / "benchmarks"
 DRAWN = {  # those with a picture, and what it shows
-    "steps": "Our share of each peer's time, by row",
-    "kernels": "Our share of each peer's time, by kernel",
-    "scaling": "Cost over size, depth, batch and components",
+    "steps": "retrograd's time divided by each library's, by row",
+    "kernels": "retrograd's time divided by each library's, by kernel",
+    "scaling": "Time over size, depth, batch and number of components",
 }
 PLACE = re.compile(r"<!-- (\w+) -->\n.*?<!-- end of \1 -->", re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""What the machine can do: bytes copied and operations of matrix products in a second, by NumPy and by PyTorch.
+"""Measure the machine's peaks: bytes copied and operations of a matrix product per second, by NumPy and by PyTorch.
 
 python benchmarks/peaks.py [--rounds 9] [--threads 2] [--json FILE]
 """
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from retrograd.bench import Case, Suite, Table, library, main, measured, parser, subjects
 
 COPIED, SIZE = 1 << 26, 1536  # bytes, larger than any cache; rows of a square matrix
-COPY, PRODUCT = "64 MiB copied", f"{SIZE:,} x {SIZE:,} matrix product, float32"
+COPY, PRODUCT = "copy of 64 MiB", f"{SIZE:,} x {SIZE:,} matrix product, float32"
 
 
 class Peaks(NamedTuple):
@@ -41,7 +41,7 @@ def cases(name: str, threads: int) -> Callable[[str], Case]:
 def table(options: argparse.Namespace, threads: int) -> Table:
     """The times of both."""
     suite = Suite(
-        "The machine's peaks",
+        "Machine peaks",
         __file__,
         {COPY: {}, PRODUCT: {}},
         subjects("NumPy", "PyTorch"),

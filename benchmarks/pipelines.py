@@ -1,14 +1,14 @@
-"""What a training step takes on two ranks: over MPI, unsplit, and with torch.distributed.pipelining.
+"""Time a training step on two ranks: over MPI, unsplit, and with torch.distributed.pipelining.
 
     python benchmarks/pipelines.py [--rounds 7] [--json FILE] [--check]
 
-An encoder of 12 layers, 256 wide, a batch of 64 sequences of 64, 16 micro-batches, float32, one BLAS thread per
-process.  All subjects run from the beginning, take turns in every round, and wait without using a core.  Before that,
-losses and gradients are compared.  Budgets are the time over MPI in that of one process, and in PyTorch's on two.
+An encoder of 12 layers, 256 wide, a batch of 64 sequences of 64, 16 microbatches, float32, one BLAS thread per
+process.  All subjects are started at the beginning, take turns in every round, and wait without using a core.  Losses
+and gradients are compared first.  Budgets limit the ratio to the time of one process, and to PyTorch's on two.
 
-Where other programs want the cores, two processes get more of them than one, and no ratio means anything.  So the
-kernel is asked how long every process has waited for a core: a sample in which one has waited for more than 3 % of it
-is taken again, up to 6 times, and the least disturbed one counts; the table says how disturbed that was.
+If other programs use the cores, two processes get more of them than one, and the ratio is meaningless.  The operating
+system reports how long every process has waited for a core.  A sample in which one has waited for more than 3 % is
+repeated, up to 6 times, and the least disturbed one is used; the notes report how disturbed it was.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from retrograd.bench import Row, Table, Worker, library, main, parser, present, 
 from retrograd.bench.workers import BARE
 
 LAYERS, WIDTH, HEADS, LENGTH, BATCH, MICRO_BATCHES, RANKS = 12, 256, 8, 64, 64, 16, 2
-BATCH_AT_ONCE, IN_PARTS = "one process", "one process, micro-batches"
+BATCH_AT_ONCE, IN_PARTS = "one process", "one process, microbatches"
 STAGES = {"1f1b": 2, "zb-h1": 2, "interleaved1f1b": 4}
 ROWS = [BATCH_AT_ONCE, IN_PARTS, *STAGES]
 UNSPLIT, OVER_MPI, TORCH, TORCH_RANKS = "retrograd", "retrograd, MPI", "PyTorch", "PyTorch, gloo"
@@ -354,7 +354,7 @@ def report(options: argparse.Namespace) -> list[Table]:
         }
         budgets = {f"{UNSPLIT}, {how}": OF_UNSPLIT for how in (BATCH_AT_ONCE, IN_PARTS)} | {TORCH_RANKS: OF_PYTORCH}
         rows.append(Row(row, samples, budgets))
-    return [Table(f"A training step on {RANKS} ranks", "s", rows, OVER_MPI, 1, notes=notes)]
+    return [Table(f"Training step on {RANKS} ranks", "s", rows, OVER_MPI, 1, notes=notes)]
 
 
 def taken_in_turn(workers: dict[str, Worker], rounds: int) -> tuple[dict, dict]:

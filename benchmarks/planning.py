@@ -1,11 +1,11 @@
-"""How near a plan comes to the step that follows: predicted by `plan` and measured, over threads and over MPI.
+"""Compare the step time predicted by `plan` with the measured one, over threads and over MPI.
 
     python benchmarks/planning.py [--rounds 5] [--json FILE] [--check]
 
-Two ranks on two cores, 8 micro-batches, one BLAS thread for each rank: chains of linear layers and small transformers,
-whose steps take some tens of milliseconds.  In every round a model is planned anew and then run as planned, ten steps,
-of which the median counts: machines get quicker and slower from one second to the next, so only what is measured side
-by side can be compared.
+Two ranks on two cores, 8 microbatches, one BLAS thread per rank: chains of linear layers and small transformers, whose
+steps take some tens of milliseconds.  In every round, a model is planned and then run for ten steps, of which the
+median is used.  The speed of a machine changes from one second to the next, so the plan and the steps are measured
+right after each other.
 """
 
 import argparse
@@ -94,10 +94,10 @@ def report(options: argparse.Namespace) -> list[Table]:
             row = Row(f"{transport}: {name}", {"planned": planned, "measured": taken})
             ratio = row.ratio("planned", "measured")
             steps.append(row)
-            errors.append(Row(row.name, {"off by": [abs(ratio.median - 1)] if ratio else []}, {"": OFF}))
+            errors.append(Row(row.name, {"error": [abs(ratio.median - 1)] if ratio else []}, {"": OFF}))
     return [
-        Table(f"A step on {RANKS} ranks, planned and measured", "ms", steps, ours="planned"),
-        Table("How far the plan is off", "", errors, ours="off by"),
+        Table(f"Step on {RANKS} ranks, planned and measured", "ms", steps, ours="planned"),
+        Table("Relative error of the plan", "", errors, ours="error"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""What ranks measure: a benchmark's script, started again as the processes of a transport."""
+"""Start a benchmark's script as the processes of a transport, and collect what they measured."""
 
 import json
 import os

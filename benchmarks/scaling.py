@@ -1,9 +1,9 @@
-"""Where cost leaves linear: over the size of arrays, depth, batches, threads, and the components of a ragged batch.
+"""Measure how time scales with array size, depth, batch size, threads, and the number of components of a ragged batch.
 
     python benchmarks/scaling.py [--rounds 7] [--only TEXT] [--json FILE] [--plot FILE]
 
-A curve is called linear from a place to another where the cost of one unit is within a quarter of the least of all:
-below it what every call costs shows, above it caches that are too small.
+A curve is called linear over the range in which the time per unit is within 25 % of its minimum.  Below this range the
+cost per call is visible, above it the size of the caches.
 """
 
 import argparse
@@ -22,12 +22,12 @@ SIZES = [4**n for n in range(1, 12)]
 DEPTHS = [1, 4, 16, 64, 256, 1024, 4096]
 BATCHES = [1, 4, 16, 64, 256, 1024, 4096]
 COMPONENTS = [1, 4, 16, 64, 256, 1024]
-SIZE, DEPTH, BATCH, RAGGED, THREADS = "numbers", "layers", "examples", "components", "threads"
+SIZE, DEPTH, BATCH, RAGGED, THREADS = "elements", "layers", "examples", "components", "threads"
 QUESTIONS = {
-    SIZE: ("gelu of so many numbers, forward and backward", SIZES),
+    SIZE: ("gelu, forward and backward", SIZES),
     DEPTH: ("tanh layers, 16 x 16, batch 8, forward and backward", DEPTHS),
     BATCH: ("MLP 784-128-10, forward and backward", BATCHES),
-    RAGGED: ("linear, gelu and sums of ragged components, forward and backward", COMPONENTS),
+    RAGGED: ("linear, gelu and sum of a ragged batch, forward and backward", COMPONENTS),
 }
 
 
@@ -122,7 +122,7 @@ def linear(table: Table) -> list[str]:
         first, last = (slope(points[i], points[j]) for i, j in ((0, 1), (-2, -1)))
         notes.append(
             f"{name}: linear from {min(fit):,.0f} to {max(fit):,.0f} {table.axis}; "
-            f"slope {first:.2f} at the lower end, {last:.2f} at the upper"
+            f"slope {first:.2f} at the low end, {last:.2f} at the high end"
         )
     return notes
 

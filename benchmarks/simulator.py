@@ -1,8 +1,8 @@
-"""How long it takes to simulate a pipeline of many ranks, and how much memory.
+"""Measure time and memory of the simulation of a pipeline with many ranks.
 
     python benchmarks/simulator.py [--ranks 1024] [--micro-batches 4096] [--json FILE] [--check]
 
-Each schedule is simulated in a process of its own, on one thread; seconds are those of the processor.
+Each schedule is simulated in a process of its own, on one thread; the times are CPU seconds.
 """
 
 import argparse
@@ -36,11 +36,14 @@ def report(options: argparse.Namespace) -> list[Table]:
     for name, samples in [(n, found[n]) for _ in range(options.rounds) for n in NAMES]:
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
             samples.append(pool.submit(measure, name, options.ranks, options.micro_batches).result())
-    title = f"{options.ranks:,} ranks and {options.micro_batches:,} micro-batches, simulated"
+    title = f"Simulation of {options.ranks:,} ranks and {options.micro_batches:,} microbatches"
     rows = [Row(name, {"retrograd": [s[0] for s in samples]}, {"": SECONDS}) for name, samples in found.items()]
     memory = [Row(name, {"retrograd": [s[1] for s in samples]}, {"": GIBIBYTES}) for name, samples in found.items()]
     notes = [f"{name}: bubble rate {samples[0][2]:.4f}" for name, samples in found.items()]
-    return [Table(title, "s", rows, threads=1, notes=notes), Table("their memory", "GiB", memory, threads=1)]
+    return [
+        Table(title, "s", rows, threads=1, notes=notes),
+        Table("Peak memory of the simulation", "GiB", memory, threads=1),
+    ]
 
 
 if __name__ == "__main__":

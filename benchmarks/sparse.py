@@ -1,9 +1,9 @@
-"""What sparse Jacobians and Hessians cost: 10,000 unknowns, pattern and colours included, and dense ones beside them.
+"""Time sparse Jacobians and Hessians with 10,000 unknowns, with their pattern and coloring, and dense ones.
 
     python benchmarks/sparse.py [--rounds 15] [--json FILE] [--check]
 
-One thread.  "All" finds the pattern, colours it and computes the entries; the others are given, or stop, in part.
-PyTorch has no function for it.
+One thread.  "retrograd" finds the pattern, colors it and computes the entries.  "pattern and coloring" and "known
+sparsity" time the two parts.  PyTorch has no such function.
 """
 
 import argparse
@@ -73,7 +73,7 @@ PROBLEMS = {
     "tridiagonal Jacobian": Problem(heat, (UNKNOWNS,)),
     "pentadiagonal Jacobian": Problem(beam, (UNKNOWNS,)),
     "periodic upwind Jacobian": Problem(burgers, (UNKNOWNS,)),
-    "Jacobian on a square": Problem(bratu, (GRID, GRID)),
+    "Jacobian on a 2D grid": Problem(bratu, (GRID, GRID)),
     "chained Rosenbrock Hessian": Problem(rosenbrock, (UNKNOWNS,), hessian=True),
     "Hessian with a full row": Problem(penalised, (UNKNOWNS,), hessian=True),
 }
@@ -101,7 +101,7 @@ class Job(NamedTuple):
 
 
 def job(problem: Problem) -> Job:
-    """Everything; the pattern with its colours alone; and with these known."""
+    """Everything; the pattern with its colours alone; and with known sparsity."""
     from retrograd import func
 
     f, x = problem.function, point(problem.shape)
@@ -113,7 +113,7 @@ def job(problem: Problem) -> Job:
     return Job(partial(sparse(f), x), partial(pattern(f), x), partial(sparse(f, sparsity=found), x), partial(dense, x))
 
 
-PARTS = {"whole": "retrograd", "pattern": "pattern and colours", "known": "these known", "dense": "dense"}
+PARTS = {"whole": "retrograd", "pattern": "pattern and coloring", "known": "known sparsity", "dense": "dense"}
 SUBJECTS = {name: Subject("retrograd") for name in PARTS.values()}
 LARGE = {f"{name}, {UNKNOWNS:,} unknowns": problem for name, problem in PROBLEMS.items()}
 SMALL = {f"{name}, {DENSE:,} unknowns": problem for name, problem in BESIDE.items()}
@@ -147,7 +147,7 @@ def report(options: argparse.Namespace) -> list[Table]:
     made = measured(Suite("Sparse derivatives", __file__, rows, SUBJECTS, cases), options)
     for name, problem in LARGE.items() if not options.only else ():
         sparsity = job(problem).pattern()
-        made.notes.append(f"{name}: {sparsity.count} colours, {sparsity.pattern.nnz:,} entries")
+        made.notes.append(f"{name}: {sparsity.count} colors, {sparsity.pattern.nnz:,} entries")
     return [made]
 
 

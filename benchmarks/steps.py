@@ -1,10 +1,10 @@
-"""What whole training steps and layers take: retrograd, PyTorch, JAX, HIPS autograd, tinygrad and MLX.
+"""Time whole training steps and layers: retrograd, PyTorch, JAX, HIPS autograd, tinygrad and MLX.
 
     python benchmarks/steps.py [--rounds 15] [--only TEXT] [--json FILE] [--plot FILE] [--check]
 
-All have the same weights and inputs, in single precision, and two threads.  Gradients agree before anything is timed,
-and where there is an optimizer the loss after some steps too.  The second table says how far our times are from the
-least that the machine allows: operations over what NumPy's matrix product reaches, bytes over what a copy moves.
+All subjects use the same weights and inputs, single precision and two threads.  Before anything is timed, gradients
+must agree, and where there is an optimizer also the loss after some steps.  The last table compares retrograd's times
+with two lower bounds: operations at the speed of NumPy's matrix product, and bytes at the speed of a copy.
 """
 
 import argparse
@@ -68,8 +68,8 @@ def limits(timed: Table, found: peaks.Peaks) -> Table:
         rows.append(
             Row(row.name, {"retrograd": ours, "operations": [by_flops] * len(ours), "bytes": [by_bytes] * len(ours)})
         )
-    notes = ["'operations' and 'bytes': the least time that they take at the peaks of NumPy's subject above."]
-    return Table("How far from the machine's limits", "ms", rows, threads=timed.threads, notes=notes)
+    notes = ["'operations' and 'bytes': the lower bounds by arithmetic and by memory traffic, at NumPy's peaks above."]
+    return Table("Lower bounds at the machine's peaks", "ms", rows, threads=timed.threads, notes=notes)
 
 
 def report(options: argparse.Namespace) -> list[Table]:

@@ -128,7 +128,7 @@ def layer_flops(rows: int, pairs: int, width: int) -> int:
 
 
 STEPS = {
-    "chain of 1,000 products of 4 numbers": Step("chain", chain, 0.33, 3 * 4 * CHAIN),
+    "chain of 1,000 multiplications of 4 elements": Step("chain", chain, 0.33, 3 * 4 * CHAIN),
     "MLP 784-512-512-10, batch 128, Adam": Step(
         "perceptron", perceptron(784, 512, 512, 10, batch=128), 0.75, products(128, 784, 512, 512, 10), "Adam"
     ),
@@ -138,11 +138,11 @@ STEPS = {
     "encoder layer, 256 wide, 8 x 128": Step(
         "encoder", encoder, 0.9, layer_flops(BATCH * LENGTH, BATCH * LENGTH**2, WIDTH)
     ),
-    "the same, lengths 16 to 128, beside padded": Step(
+    "nested encoder layer, lengths 16 to 128": Step(
         "ragged", encoder, 0.5, layer_flops(sum(RAGGED), sum(n * n for n in RAGGED), WIDTH)
     ),
     "conv2d 3x3, 32 to 64, 28x28, batch 32": Step("convolution", convolution, 1.2, 6 * 32 * 28**2 * 64 * 32 * 9),
-    "embedding's gradient, 8,192 of 10,000 rows": Step("embedding", embedding, 0.8, TOKENS[0] * TOKENS[1] * 256),
+    "embedding gradient, 8,192 of 10,000 rows": Step("embedding", embedding, 0.8, TOKENS[0] * TOKENS[1] * 256),
     "CNN on digits, batch 64, Adam": Step(
         "images", images, 0.8, 64 * 6 * (64 * 9 * 16 + 16 * 9 * 16 * 32 + 128 * 10), "Adam"
     ),

@@ -1,4 +1,4 @@
-"""What function transforms cost: derivatives and batches in retrograd and PyTorch's torch.func.
+"""Time function transforms: derivatives and batches in retrograd.func and torch.func.
 
     python benchmarks/transforms.py [--rounds 15] [--json FILE] [--check]
 
@@ -32,7 +32,7 @@ ROWS: dict[str, float | None] = {
     "jacfwd, tanh(W x), 100 by 100": None,
     "vmap of jacrev, tanh(W x), 10 by 10, 64 examples": None,
     "vmap, softmax attention of 16 by 8, 64 examples": None,
-    "linearize and 10 pushes, MLP 64-128-128-10, 256 examples": None,
+    "linearize and 10 tangents, MLP 64-128-128-10, 256 examples": None,
 }
 
 
@@ -120,7 +120,7 @@ def torch_like(m: Any) -> Callable[[str], Callable[[], object]]:
         "jacfwd": lambda: partial(func.jacfwd(lambda x: m.tanh(w @ x)), x),
         "vmap of jacrev": lambda: partial(func.vmap(func.jacrev(lambda x: m.tanh(small @ x))), normal(m, 64, 10)),
         "vmap": lambda: partial(func.vmap(attention(m)), *qkv),
-        "linearize and 10 pushes": lambda: linearized(m, func),
+        "linearize and 10 tangents": lambda: linearized(m, func),
     }
     for sizes in (SMALL, DIGITS, IMAGES):
         name = f"MLP {'-'.join(map(str, sizes))}"

@@ -1,9 +1,9 @@
-"""What a send over the MPI transport takes, beside a bare Isend and Irecv of a NumPy array in the same two processes.
+"""Time a send over the MPI transport, next to Isend and Irecv of mpi4py with a NumPy array in the same two processes.
 
     python benchmarks/transport.py [--rounds 41] [--json FILE] [--check]
 
-There and back: half the time of a tensor's way to the other process and back.  One way: the time per tensor of many
-in a row, until the receiver says that it has them all.
+Half a round trip: half the time until a tensor has been sent to the other process and back.  One way: the time per
+tensor of many in a row, until the receiver acknowledges them.
 """
 
 import argparse
@@ -18,13 +18,13 @@ from retrograd.bench import Row, Table, main, parser
 
 SENDS = 20  # in a sample
 BUDGETS: dict[tuple[str, int], float | None] = {
-    ("there and back", 1 << 10): None,
+    ("half a round trip", 1 << 10): None,
     ("one way", 1 << 10): None,
-    ("there and back", 1 << 16): None,
+    ("half a round trip", 1 << 16): None,
     ("one way", 1 << 16): None,
-    ("there and back", 1 << 20): 1.3,
+    ("half a round trip", 1 << 20): 1.3,
     ("one way", 1 << 20): 1.3,
-    ("there and back", 1 << 24): None,
+    ("half a round trip", 1 << 24): None,
     ("one way", 1 << 24): None,
 }
 Move = Callable[[int], Any]  # the number of a message; sends it, or receives it
@@ -71,7 +71,7 @@ def one_way(first: bool, send: Move, receive: Move) -> None:
     (receive if first else send)(SENDS)
 
 
-KINDS = {"there and back": there_and_back, "one way": one_way}
+KINDS = {"half a round trip": there_and_back, "one way": one_way}
 
 
 def sample(kind: str, first: bool, moves: tuple[Move, Move, Callable[[], None]]) -> float:
@@ -106,12 +106,12 @@ def report(options: argparse.Namespace) -> list[Table]:
     rows = [
         Row(
             f"{size >> 10} KiB, {kind}",
-            {"retrograd": [mine for mine, _ in rounds], "bare MPI": [its for _, its in rounds]},
-            {"bare MPI": budget} if budget else {},
+            {"retrograd": [mine for mine, _ in rounds], "mpi4py": [its for _, its in rounds]},
+            {"mpi4py": budget} if budget else {},
         )
         for ((kind, size), budget), rounds in zip(BUDGETS.items(), found, strict=True)
     ]
-    return [Table("A send between processes", "us", rows, threads=1)]
+    return [Table("Send between processes", "us", rows, threads=1)]
 
 
 if __name__ == "__main__":

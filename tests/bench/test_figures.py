@@ -63,7 +63,7 @@ def test_the_text_has_medians_ratio_with_spread_threads_budget_and_verdict():
 def test_markdown_has_the_same_cells_and_says_what_is_missed_in_bold():
     rows = as_markdown(table({"PyTorch": 0.9}, notes=["MLX is left out"])).splitlines()
     assert rows[0] == "**Steps, 2 threads**"
-    assert rows[2] == "| s | retrograd | PyTorch | of PyTorch | budget |"
+    assert rows[2] == "| s | retrograd | PyTorch | vs PyTorch | budget |"
     assert rows[4] == "| a step | 0.500 | 0.500 | 1.00 (0.75-2.00) | 0.9 **missed** |"
     assert rows[-1] == "MLX is left out"
 

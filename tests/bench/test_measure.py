@@ -45,7 +45,7 @@ def test_a_subject_that_disagrees_is_reported_and_not_timed(found):
 
 def test_a_subject_that_fails_is_left_out_with_its_reason(found):
     assert subjects_of(found, "one fails") == {"retrograd", "peer", "wrong", "none"}
-    assert "one fails: failing has none: ValueError: it can't" in found.notes
+    assert "one fails: failing failed: ValueError: it can't" in found.notes
 
 
 def test_a_subject_without_the_row_is_left_out(found):

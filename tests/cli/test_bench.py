@@ -12,15 +12,15 @@ pytestmark = pytest.mark.once("its workers choose the core themselves")
 
 def test_the_command_measures_a_case_and_says_that_no_peer_is_there(tmp_path, capsys):
     file = tmp_path / "figures.json"
-    assert main(["bench", "--rounds", "2", "--only", "product of 4", "--json", str(file)]) == 0
+    assert main(["bench", "--rounds", "2", "--only", "multiplications of 4", "--json", str(file)]) == 0
     told = capsys.readouterr().out
-    assert "product of 4 numbers" in told
+    assert "multiplications of 4 elements" in told
     found = json.loads(file.read_text())
     (row,) = found["tables"][0]["rows"]
     assert len(row["samples"]["retrograd"]) == 2
     if "torch" not in found["versions"]:
         assert "PyTorch is left out: torch is not installed" in told
-        assert "No peer is here" in told
+        assert "PyTorch is not installed" in told
 
 
 @pytest.mark.parametrize("row", short.CASES)

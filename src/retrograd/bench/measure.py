@@ -75,7 +75,7 @@ def _noted(notes: list[str], worker: Worker, row: str) -> Iterator[list[RowError
         yield failed
     except RowError as error:
         failed.append(error)
-        notes.append(f"{row}: {worker.name} has none: {error}")
+        notes.append(f"{row}: {worker.name} failed: {error}")
 
 
 def _apart(ours: list[dict[str, Any]], its: list[dict[str, Any]]) -> float:

@@ -44,14 +44,14 @@ def ratios(table: Table, axes: Any) -> None:
         ends = [[r.median - r.low for _, r in known], [r.high - r.median for _, r in known]]
         places = [place for place, _ in known]
         colour = COLOURS[number % len(COLOURS)]
-        axes.errorbar(middles, places, xerr=ends, fmt="o", ms=4, color=colour, label=f"of {peer}")
+        axes.errorbar(middles, places, xerr=ends, fmt="o", ms=4, color=colour, label=f"vs {peer}")
     for i, row in enumerate(table.rows):
         _stroke(axes, i, row)
     axes.axvline(1, color="#808080", lw=1)
     axes.set_yticks(range(len(table.rows)), [row.name for row in table.rows])
     axes.invert_yaxis()
     axes.set_xscale("log")
-    axes.set_xlabel(f"{table.ours} in others' figure, less is better")
+    axes.set_xlabel(f"{table.ours} / other library, lower is better")
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
 
 

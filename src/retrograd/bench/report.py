@@ -53,7 +53,7 @@ def grid(table: Table) -> tuple[list[str], list[list[str]]]:
     head, budgets = [NAMES.get(table.unit, table.unit), *table.subjects], columns(table)
     peers = [name for name in table.subjects if name != table.ours]
     for peer in [*peers, *([OURSELVES] if OURSELVES in budgets else [])]:
-        head += [f"of {peer}"] if peer else []
+        head += [f"vs {peer}"] if peer else []
         head += ["budget"] if peer in budgets else []
     return head, [_line(table, row, peers, budgets) for row in table.rows]
 

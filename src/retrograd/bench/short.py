@@ -1,6 +1,6 @@
-"""The short form of the benchmarks, `retrograd bench`: retrograd beside PyTorch, if that is installed.
+"""The short benchmark, `retrograd bench`: retrograd next to PyTorch, if that is installed.
 
-It is the script of its own workers. Inputs are waves, which every library makes alike.
+This module is also the script of its worker processes. Inputs are sine waves, which every library computes alike.
 """
 
 import argparse
@@ -93,8 +93,8 @@ def rowwise(name: str) -> Made:
 FUNCTIONS = ("softmax", "layer_norm", "gelu", "cross_entropy")
 # The cases, and the share of PyTorch's time that each may take.
 CASES: dict[str, tuple[Made, float]] = {
-    f"product of 4 numbers, in a chain of {CHAIN:,}": (chain, 0.33),
-    f"MLP {'-'.join(map(str, SIZES))}, batch {BATCH}, step of Adam": (training, 0.5),
+    f"chain of {CHAIN:,} multiplications of 4 elements": (chain, 0.33),
+    f"MLP {'-'.join(map(str, SIZES))}, batch {BATCH}, Adam step": (training, 0.5),
     **{f"{name}, {ROWS} x {WIDTH}": (rowwise(name), 0.9) for name in FUNCTIONS},
 }
 
@@ -111,7 +111,7 @@ def report(options: argparse.Namespace) -> list[Table]:
     known = subjects(OURS, "PyTorch")
     table = measured(Suite("forward and backward", __file__, rows, known, cases, "us", options.threads or 1), options)
     if table.subjects == [OURS]:
-        table.notes.append("No peer is here to compare with, so these figures are of this machine alone.")
+        table.notes.append("PyTorch is not installed, so there is nothing to compare with.")
     return [table]
 
 
