@@ -20,7 +20,7 @@ STAND_IN = """
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "native"};
 PyMODINIT_FUNC PyInit_native() { return PyModule_Create(&definition); }
 """
-HOT = ["arithmetic", "dispatch", "engine", "gradfn", "level", "op", "record", "tensor"]
+HOT = ["arithmetic", "dispatch", "engine", "graph", "level", "op", "record", "tensor"]
 
 
 def has_compiler():
@@ -155,7 +155,7 @@ def hot_names(file):
 def test_setup_and_core_name_the_same_modules_and_each_has_declarations():
     core = PROJECT / "src/retrograd/core"
     declared = {path.stem for path in core.glob("*.pxd") if path.with_suffix(".py").exists()}
-    assert hot_names("setup.py") == hot_names("src/retrograd/core/build.py") == declared == set(HOT)
+    assert hot_names("setup.py") == hot_names("src/retrograd/core/build_config.py") == declared == set(HOT)
 
 
 def test_every_dependency_has_its_reason():

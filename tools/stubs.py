@@ -216,11 +216,11 @@ def stubs() -> dict[Path, str]:
     tensor = f'class Tensor:\n    """{Tensor.__doc__.splitlines()[0]}"""\n\n{body}\n'
     root = f"{imports()}\n\n{ALIASES}\n__version__: _str\n\n{public_stub('')}"
     found = {
-        PACKAGE / "core" / "user.pyi": f"{HEADER}{BUILTINS}\n{tensor}\n{ALIASES}",
+        PACKAGE / "core" / "tensor_class.pyi": f"{HEADER}{BUILTINS}\n{tensor}\n{ALIASES}",
         PACKAGE / "__init__.pyi": f"{HEADER}{BUILTINS}\n{root}",
     }
     for home, path in HOMES.items():
-        names = "from retrograd.core.user import Tensor as Tensor\n"
+        names = "from retrograd.core.tensor_class import Tensor as Tensor\n"
         found[PACKAGE / f"{path}.pyi"] = f"{HEADER}{BUILTINS}\n{names}\n{ALIASES}\n{public_stub(home)}"
     return found
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from retrograd.core.user import Tensor as Tensor
+from retrograd.core.tensor_class import Tensor as Tensor
 
 _Number = _bool | _int | _float | _complex
 _Operand = Tensor | NDArray[Any] | np.generic | _Number
 _Ints = _int | Sequence[_int]
 
-from retrograd.backend.matrices import LinAlgError as LinAlgError
+from retrograd.backend.linalg import LinAlgError as LinAlgError
 
 def cholesky(A: _Operand, upper: _bool = False) -> Tensor:
     """The lower triangular L with A = L L^H, or the upper with A = U^H U, of Hermitian positive definite matrices."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from retrograd.core.user import Tensor as Tensor
+from retrograd.core.tensor_class import Tensor as Tensor
 
 _Number = _bool | _int | _float | _complex
 _Operand = Tensor | NDArray[Any] | np.generic | _Number

@@ -4,7 +4,7 @@ import retrograd as rg
 from retrograd.core import current
 from retrograd.levels import forward
 from retrograd.library import fake_context, sanitizer
-from retrograd.ops import generators
+from retrograd.ops import generator
 
 
 def thread_state():
@@ -19,7 +19,7 @@ def thread_state():
         **found,
         "grad modes": list(state.grad_blocks),
         "forward mode": forward.switch.on,
-        "source of random numbers": generators._redirection.to,
+        "source of random numbers": generator._redirection.to,
         "operator whose fake runs": fake_context._operator.name,
         "sanitizer": sanitizer.state.on,
         "anomaly mode": rg.autograd.anomaly_mode.is_anomaly_enabled(),

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from retrograd.kernels.grids import plan_of
-from retrograd.kernels.windows import windows_of
+from retrograd.kernels.conv_layout import plan_of
+from retrograd.kernels.pooling_windows import windows_of
 
 ONES = (1, 1, 1)
 GRID = plan_of((1, 5, 6), (1, 3, 2), (1, 3, 5), ONES, (0, 0, 0), ONES)

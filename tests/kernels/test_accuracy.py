@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from retrograd import kernels
-from retrograd.kernels import chosen, twins
+from retrograd.kernels import chosen, reference
 
 pytestmark = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
 
@@ -64,7 +64,7 @@ def test_functions_of_numbers_are_exact_to_a_few_ulp(name, dtype):
     if dtype == np.float64 and "gelu" in name:  # the twin's erf is one of double precision
         scale *= 4
     largest = max(1.0, float(np.abs(operands[0]).max()))
-    check(got, getattr(twins, name)(*map(wide, operands), *settings), ulps, scale * largest)
+    check(got, getattr(reference, name)(*map(wide, operands), *settings), ulps, scale * largest)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -75,7 +75,7 @@ def test_infinities_nan_zeros_and_extremes_are_those_of_the_twin(name, dtype):
     operands = [np.ones_like(x)] * (arrays - 1) + [x]
     got = getattr(chosen, name)(*operands, *map(dtype, settings))
     with np.errstate(all="ignore"):
-        check(got, getattr(twins, name)(*operands, *map(dtype, settings)), ulps, scale + 1)
+        check(got, getattr(reference, name)(*operands, *map(dtype, settings)), ulps, scale + 1)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -96,9 +96,9 @@ def test_functions_of_numbers_take_any_strides(name, layout):
 def test_functions_of_rows_are_exact_to_a_few_ulp(name, dtype, size):
     operands = [normal(dtype, 5, size, seed=i) for i in range(OF_ROWS[name])]
     if "grad" in name:
-        operands[1] = getattr(twins, name.replace("_grad", ""))(operands[1])
+        operands[1] = getattr(reference, name.replace("_grad", ""))(operands[1])
     got = getattr(chosen, name)(*operands)
-    check(got, getattr(twins, name)(*map(wide, operands)), 16, 16 * (1 if name == "softmax_rows" else size**0.5))
+    check(got, getattr(reference, name)(*map(wide, operands)), 16, 16 * (1 if name == "softmax_rows" else size**0.5))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -120,7 +120,7 @@ def test_functions_of_rows_are_exact_to_a_few_ulp(name, dtype, size):
 def test_rows_of_hard_numbers_are_those_of_the_twin(name, dtype, row, repeated):
     x = np.array([row * repeated], dtype)
     with np.errstate(all="ignore"):
-        check(getattr(chosen, name)(x), getattr(twins, name)(x), 16, 4)
+        check(getattr(chosen, name)(x), getattr(reference, name)(x), 16, 4)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -141,9 +141,9 @@ def test_losses_of_classes_and_their_slopes_are_those_of_the_twin(dtype, layout)
     target = np.random.default_rng(1).integers(0, classes, rows)
     target[::3] = -100
     g = normal(dtype, rows, seed=2)
-    check(chosen.class_loss_rows(x, target, -100), twins.class_loss_rows(wide(x), target, -100), 8, 16)
+    check(chosen.class_loss_rows(x, target, -100), reference.class_loss_rows(wide(x), target, -100), 8, 16)
     got = chosen.class_grad_rows(x, target, -100, g)
-    check(got, twins.class_grad_rows(wide(x), target, -100, wide(g)), 16, 16)
+    check(got, reference.class_grad_rows(wide(x), target, -100, wide(g)), 16, 16)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS[:6])
@@ -154,9 +154,9 @@ def test_norms_of_rows_and_their_slopes_are_those_of_the_twin(dtype, center, lay
     weight, bias = (laid(normal(dtype, 1, x.shape[1], seed=2 + i)[:, ::-1], "whole")[0] for i in range(2))
     eps = dtype(1e-3)
     got = chosen.norm_rows(x, weight, bias, eps, dtype(center))
-    check(got, twins.norm_rows(wide(x), wide(weight), wide(bias), eps, center), 16, 200)
+    check(got, reference.norm_rows(wide(x), wide(weight), wide(bias), eps, center), 16, 200)
     found = chosen.norm_grad_rows(g, x, weight, eps, dtype(center))
-    for one, other in zip(found, twins.norm_grad_rows(wide(g), wide(x), wide(weight), eps, center), strict=True):
+    for one, other in zip(found, reference.norm_grad_rows(wide(g), wide(x), wide(weight), eps, center), strict=True):
         check(one, other, 16, 3000)
 
 
@@ -182,8 +182,8 @@ def test_norms_of_rows_far_from_their_first_number_keep_their_digits(row, center
         size = (
             np.nan_to_num(np.abs(np.mean(wide(x))) / np.sqrt(np.var(wide(x)) + eps), nan=0.0) * center
         )  # the mean is rounded as x is
-        exact = twins.norm_rows(*map(wide, (x, weight, bias)), eps, center)
-        slopes = twins.norm_grad_rows(*map(wide, (g, x, weight)), eps, center)
+        exact = reference.norm_rows(*map(wide, (x, weight, bias)), eps, center)
+        slopes = reference.norm_grad_rows(*map(wide, (g, x, weight)), eps, center)
     check(chosen.norm_rows(x, weight, bias, eps, np.float32(center)), exact, 16, 16 + 4 * size)
     found = chosen.norm_grad_rows(g, x, weight, eps, np.float32(center))
     for one, other in zip(found, slopes, strict=True):
@@ -197,7 +197,7 @@ def test_steps_of_optimizers_write_into_what_they_read(name, layout):
     arrays = [laid(np.abs(normal(np.float32, 37, 53, seed=i)), layout) for i in range(4 if name == "adam" else 3)]
     written = [0, 2, 3] if name == "adam" else [0, 2]
     expected = [wide(a) for a in arrays]
-    getattr(twins, name)(*expected, *settings, out=tuple(expected[i] for i in written))
+    getattr(reference, name)(*expected, *settings, out=tuple(expected[i] for i in written))
     getattr(chosen, name)(*arrays, *map(np.float32, settings), out=tuple(arrays[i] for i in written))
     for one, other in zip(arrays, expected, strict=True):
         check(one, other, 16, 16)
@@ -225,7 +225,7 @@ def test_functions_of_channels_are_exact_to_a_few_ulp(name, dtype, shape):
     for layout in layouts:
         each = [normal(dtype, *(shape if kind == "x" else (c,)), seed=i) for i, kind in enumerate(CHANNELS[name])]
         each = [layout(x) if x.ndim == 3 else x for x in each]
-        got, expected = getattr(chosen, name)(*each), getattr(twins, name)(*map(wide, each))
+        got, expected = getattr(chosen, name)(*each), getattr(reference, name)(*map(wide, each))
         parts = zip(got, expected, strict=True) if isinstance(got, tuple) else [(got, expected)]
         for mine, part in parts:
             check(mine, part, 16, 16 * TERMS[name] * (n * size + 1) ** 0.5 if name in TERMS else 64)
@@ -248,7 +248,7 @@ def test_steps_of_recurrent_networks_are_exact_to_a_few_ulp(name, dtype, layout)
     out = tuple(np.full_like(operands[0], 7) for _ in range(outputs))
     getattr(chosen, name)(*operands, out=out)
     wider = tuple(map(wide, out))
-    expected = getattr(twins, name)(*map(wide, operands), **({"out": wider} if "grad" in name else {}))
+    expected = getattr(reference, name)(*map(wide, operands), **({"out": wider} if "grad" in name else {}))
     for got, part in zip(out, expected if isinstance(expected, tuple) else (expected,), strict=True):
         check(got, part, 8, 64)
 
@@ -262,6 +262,6 @@ def test_gates_stay_gates_at_the_ends_of_numbers(dtype):
             "lstm": [x, zeros, x, zeros, zeros, zeros, zeros, zeros, ones],
             "gru": [x, x, x, zeros, zeros, x, ones],
         }.items():
-            got, expected = getattr(chosen, name)(*operands), getattr(twins, name)(*operands)
+            got, expected = getattr(chosen, name)(*operands), getattr(reference, name)(*operands)
             for mine, part in zip(np.atleast_2d(got), np.atleast_2d(expected), strict=True):
                 check(mine, part, 8, 4)

@@ -7,7 +7,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import kernels
-from retrograd.kernels import chosen, twins
+from retrograd.kernels import chosen, reference
 
 DTYPES = (np.float32, np.float64)
 needs_compiled = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
@@ -52,7 +52,7 @@ def run(of, q, k, v, allowed=None, added=None, causal=False, lengths=None, g=Non
 
 
 def agree(q, k, v, *more, tolerance=1.0, **how):
-    for got, expected in zip(run(chosen, q, k, v, *more, **how), run(twins, q, k, v, *more, **how), strict=True):
+    for got, expected in zip(run(chosen, q, k, v, *more, **how), run(reference, q, k, v, *more, **how), strict=True):
         close = tolerance * (2e-5 if q.dtype == np.float32 else 4e-14)
         np.testing.assert_allclose(got, expected, rtol=close, atol=close)
 
@@ -65,7 +65,7 @@ def test_it_is_that_of_the_twin(sizes, causal, dtype):
     agree(*operands(*sizes, dtype), causal=causal)
 
 
-@pytest.mark.parametrize("of", [chosen, twins])
+@pytest.mark.parametrize("of", [chosen, reference])
 def test_it_is_the_formula(of):
     q, k, v = operands((2,), 5, 7, 4, 3, np.float64)
     scores = 0.3 * q @ k.swapaxes(-1, -2)
@@ -145,7 +145,7 @@ def test_infinities_and_nan_go_where_they_do_in_the_twin(dtype):
         for which in range(3):
             given = operands((2,), 66, 70, 4, 5, dtype)
             given[which][1, 2, 3] = value
-            out, expected = (run(of, *given)[0] for of in (chosen, twins))
+            out, expected = (run(of, *given)[0] for of in (chosen, reference))
             np.testing.assert_array_equal(np.isnan(out), np.isnan(expected))
             assert np.isfinite(out[0]).all()
 

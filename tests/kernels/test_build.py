@@ -8,7 +8,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import kernels
-from retrograd.kernels import twins
+from retrograd.kernels import reference
 
 needs_compiled = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
 NATIVE = "retrograd.kernels.native"
@@ -33,7 +33,7 @@ def again(monkeypatch):
 def older(*missing):
     """What was compiled before these kernels were written."""
     module = ModuleType(NATIVE)
-    vars(module).update({name: found for name, found in vars(twins).items() if name not in missing})
+    vars(module).update({name: found for name, found in vars(reference).items() if name not in missing})
     return module
 
 
@@ -45,7 +45,7 @@ def test_a_compiled_module_with_all_kernels_is_used(again):
 
 def test_without_a_compiled_module_twins_do_the_work(again):
     found = again(None)
-    assert (found.build, found.compiled, found.chosen) == ("pure", False, twins)
+    assert (found.build, found.compiled, found.chosen) == ("pure", False, reference)
 
 
 @pytest.mark.parametrize("missing", [("gelu",), ("segment_sum", "attend"), ("vector_bytes",)])
@@ -53,8 +53,8 @@ def test_an_older_compiled_module_is_not_used_and_what_it_lacks_is_named(missing
     names = ", ".join(sorted(missing))
     with pytest.warns(UserWarning, match=rf"they lack {names}: NumPy does their work until .* \(make build"):
         found = again(older(*missing))
-    assert (found.build, found.compiled, found.chosen) == ("outdated", False, twins)
-    assert found.gelu is twins.gelu
+    assert (found.build, found.compiled, found.chosen) == ("outdated", False, reference)
+    assert found.gelu is reference.gelu
     assert rg.show_config()["kernels"] == "outdated"
     assert "kernels: outdated" in capsys.readouterr().out
 
@@ -65,5 +65,5 @@ def test_where_nothing_compiled_is_wanted_an_older_module_is_not_looked_at(again
 
 
 def test_whatever_twins_offer_is_a_kernel():
-    offered = {name for name, twin in vars(twins).items() if name[0] != "_" and not isinstance(twin, ModuleType)}
+    offered = {name for name, twin in vars(reference).items() if name[0] != "_" and not isinstance(twin, ModuleType)}
     assert all(getattr(kernels, name) is getattr(kernels.chosen, name) for name in offered)

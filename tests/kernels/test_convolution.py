@@ -5,8 +5,8 @@ import pytest
 
 import retrograd as rg
 from retrograd import kernels
-from retrograd.kernels import chosen, twins
-from retrograd.kernels.grids import plan_of
+from retrograd.kernels import chosen, reference
+from retrograd.kernels.conv_layout import plan_of
 
 pytestmark = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
 
@@ -63,20 +63,20 @@ def close(got, expected):
 @each_dtype
 def test_windows_are_summed_as_by_the_twin(form, dtype):
     case = Case(form, dtype)
-    close(case.windows(chosen), case.windows(twins))
+    close(case.windows(chosen), case.windows(reference))
 
 
 @each_form
 @each_dtype
 def test_places_are_summed_as_by_the_twin(form, dtype):
     case = Case(form, dtype)
-    close(case.places(chosen), case.places(twins))
+    close(case.places(chosen), case.places(reference))
 
 
 @each_form
 def test_weights_and_results_may_lie_apart_and_backwards(form):
     case = Case(form)
-    expected = case.windows(twins)
+    expected = case.windows(reference)
     apart = np.full((*case.y.shape[:4], 2 * case.y.shape[4]), 7, np.float32)
     case.w = np.asfortranarray(case.w[..., ::-1, ::-1])[..., ::-1, ::-1]
     chosen.sum_windows(case.plan, case.x, case.w, case.bias, apart[..., ::2])
@@ -91,8 +91,8 @@ def test_one_odd_number_is_seen_by_the_windows_that_hold_it_only(number):
     case.w[...] = np.sign(case.w)
     case.y[...] = np.sign(case.y)
     with np.errstate(all="ignore"):
-        close(case.windows(chosen), case.windows(twins))
-        close(case.places(chosen), case.places(twins))
+        close(case.windows(chosen), case.windows(reference))
+        close(case.places(chosen), case.places(reference))
 
 
 @each_form
@@ -113,4 +113,4 @@ def test_any_number_of_threads_gives_the_same_digits(form):
 def test_there_may_be_no_bias():
     case = Case("plain")
     case.bias = None
-    close(case.windows(chosen), case.windows(twins))
+    close(case.windows(chosen), case.windows(reference))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from retrograd import kernels
-from retrograd.kernels import chosen, twins
+from retrograd.kernels import chosen, reference
 
 from .calls import EACH
 
@@ -24,7 +24,7 @@ RUNS = {  # threads, the grain size, and the dtype of ufuncs
     "by threads": (3, 1, "d"),
     "backwards": (1, -1, "f"),
 }
-MODULES = [twins, chosen] if kernels.compiled else [twins]
+MODULES = [reference, chosen] if kernels.compiled else [reference]
 UFUNCS = [name for name, found in vars(chosen).items() if isinstance(found, np.ufunc)] if kernels.compiled else []
 PRESET = {("attend_grad", 3): "must hold zeros before the call, which stay where no query looks"}
 WRITING = [  # twins of ufuncs that take `out`: of so many arrays and numbers, with so many results
@@ -123,7 +123,7 @@ def test_results_of_ufuncs_may_share_memory_with_operands(name, dtype):
 def test_results_of_twins_may_share_memory_with_operands(name, arrays, numbers, results):
     operands = list(np.random.default_rng(0).uniform(0.1, 2, (arrays, N, N)))
     for k in range(arrays):
-        call = functools.partial(written_by_twin, getattr(twins, name), [0.5] * numbers)
+        call = functools.partial(written_by_twin, getattr(reference, name), [0.5] * numbers)
         assert list(differing(call, k, operands, [np.zeros((N, N))] * results)) == []
 
 

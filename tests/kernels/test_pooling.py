@@ -5,8 +5,8 @@ import pytest
 
 import retrograd as rg
 from retrograd import kernels
-from retrograd.kernels import chosen, twins
-from retrograd.kernels.windows import windows_of
+from retrograd.kernels import chosen, reference
+from retrograd.kernels.pooling_windows import windows_of
 
 pytestmark = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
 
@@ -67,14 +67,14 @@ def same(got, expected):
 @each_dtype
 def test_windows_are_pooled_as_by_the_twin(form, dtype):
     x = noise(FORMS[form][0], dtype)
-    same(made(chosen, form, x), made(twins, form, x))
+    same(made(chosen, form, x), made(reference, form, x))
 
 
 @each_form
 @each_dtype
 def test_of_equals_the_first_is_found(form, dtype):
     x = np.round(noise(FORMS[form][0], dtype))
-    same(made(chosen, form, x), made(twins, form, x))
+    same(made(chosen, form, x), made(reference, form, x))
 
 
 @each_form
@@ -82,7 +82,7 @@ def test_of_equals_the_first_is_found(form, dtype):
 def test_odd_numbers_are_found_as_by_the_twin(form, dtype):
     x = np.random.default_rng(0).choice(np.array(ODD, dtype), FORMS[form][0])
     with np.errstate(all="ignore"):
-        same(made(chosen, form, x)[:3], made(twins, form, x)[:3])
+        same(made(chosen, form, x)[:3], made(reference, form, x)[:3])
 
 
 @each_form

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from retrograd import kernels
-from retrograd.kernels import chosen, twins
+from retrograd.kernels import chosen, reference
 
 pytestmark = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
 
@@ -34,7 +34,7 @@ def both(name, first, second, shape):
     """What the kernel and its twin write."""
     out = np.full((2, *shape), np.nan, first.dtype)
     assert getattr(chosen, name)(first, second, out[0])
-    assert getattr(twins, name)(first, second, out[1])
+    assert getattr(reference, name)(first, second, out[1])
     return out
 
 
@@ -69,7 +69,7 @@ def test_numbers_that_are_none_go_where_they_belong(columns):
     assert out[0, 0, 1, 0] == np.inf
 
 
-@pytest.mark.parametrize("module", [chosen, twins])
+@pytest.mark.parametrize("module", [chosen, reference])
 @pytest.mark.parametrize("wrong", [-1, 3, 2**40])
 @pytest.mark.parametrize("columns", [1, 20])
 def test_a_place_that_is_not_there_is_told(module, wrong, columns):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from retrograd import kernels
-from retrograd.kernels import chosen, twins
+from retrograd.kernels import chosen, reference
 
 pytestmark = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
 
@@ -25,7 +25,7 @@ def made(module, name, x, offsets):
 
 def check(name, x, lengths):
     offsets = np.cumsum([0, *lengths])
-    got, expected = made(chosen, name, x, offsets), made(twins, name, x, offsets)
+    got, expected = made(chosen, name, x, offsets), made(reference, name, x, offsets)
     eps = np.finfo(x.dtype).eps
     added = 12 * (16 + max(lengths, default=0))  # so much at most: the numbers of which sums are made are below 12
     np.testing.assert_allclose(got, expected, rtol=16 * eps, atol=added * eps)

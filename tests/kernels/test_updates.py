@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from retrograd import kernels
-from retrograd.kernels import chosen, twins
+from retrograd.kernels import chosen, reference
 
 pytestmark = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
 
@@ -27,7 +27,7 @@ STEPS = [
 def both(name, kept, numbers, arrays):
     """What the kernel and what the twin make of copies of arrays in the same places: the gradient and what is kept."""
     results = []
-    for module in (chosen, twins):
+    for module in (chosen, reference):
         g, p, *rest = [a.copy(order="K") for a in arrays[: kept + 1]]
         getattr(module, name)(p, g, *rest, *map(float, numbers), out=(p, *rest))
         results.append([p, *rest])
@@ -82,7 +82,7 @@ def test_hard_numbers_are_those_of_the_twin_and_no_accidents(name, kept, numbers
 
 
 def test_without_decay_an_infinite_parameter_stays_what_it_is():
-    for module in (chosen, twins):
+    for module in (chosen, reference):
         p, b, g = np.array([np.inf]), np.zeros(1), np.array([1.0])
         module.descent(p, g, 1.0, 0.0, 0.5, out=(p,))
         module.momentum(p, g, b, 1.0, 0.0, 0.9, 1.0, 0.0, 0.5, out=(p, b))

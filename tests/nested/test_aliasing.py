@@ -6,7 +6,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.core import Tensor
-from retrograd.core.examples import PerformanceWarning
+from retrograd.core.batch_loop import PerformanceWarning
 from retrograd.nested import nested_tensor, nested_tensor_from_jagged
 
 

@@ -11,7 +11,7 @@ from retrograd.autograd import gradcheck, gradgradcheck
 from retrograd.backend import ragged_attention
 from retrograd.core import registry
 from retrograd.func import grad, hessian, jvp, vmap
-from retrograd.kernels import attention_twins
+from retrograd.kernels import attention_reference
 from retrograd.nested import nested_tensor, nested_tensor_from_jagged
 from retrograd.testing import LAWS, assert_close, errors_of, samples_of
 
@@ -72,8 +72,8 @@ def test_single_precision():
 def test_blocks_of_queries_are_as_one(causal, monkeypatch):
     for name in ("attend", "attend_grad"):
         monkeypatch.setattr(kernels, name, getattr(kernels.twins, name))
-    monkeypatch.setattr(attention_twins, "BLOCK", 10)
-    monkeypatch.setattr(attention_twins, "CAUSAL_QUERIES", 2)
+    monkeypatch.setattr(attention_reference, "BLOCK", 10)
+    monkeypatch.setattr(attention_reference, "CAUSAL_QUERIES", 2)
     check(*qkv(), is_causal=causal)
     check(*qkv(keys=[4, 3, 7, 2]), is_causal=causal)
     check(*qkv(), masks(lambda m: m > 0) if not causal else None, is_causal=causal)
@@ -174,7 +174,7 @@ def test_dropout_draws_for_each_component():
     assert out.unbind()[1].std().item() > 0.01
 
 
-@pytest.mark.filterwarnings("ignore::retrograd.core.examples.PerformanceWarning")  # before the error, of a loop
+@pytest.mark.filterwarnings("ignore::retrograd.core.batch_loop.PerformanceWarning")  # before the error, of a loop
 def test_errors_name_the_first_component_that_does_not_fit():
     q, k, _ = qkv()
     with pytest.raises(ValueError, match=r"component 1 has keys of shape \(2, 4, 4\) and values of shape \(2, 3, 4\)"):

@@ -5,7 +5,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import autograd, library
-from retrograd.core.examples import PerformanceWarning
+from retrograd.core.batch_loop import PerformanceWarning
 from retrograd.core.op import registry
 from retrograd.nested import as_nested_tensor, nested_tensor, nested_tensor_from_jagged
 

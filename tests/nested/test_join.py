@@ -8,7 +8,7 @@ import pytest
 import retrograd as rg
 from retrograd.backend.ragged import Structure, no_components
 from retrograd.core import Tensor
-from retrograd.core.examples import PerformanceWarning
+from retrograd.core.batch_loop import PerformanceWarning
 from retrograd.nested.buffer import over, values
 from retrograd.nested.components import components, joined
 

@@ -13,7 +13,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.core import Tensor
-from retrograd.core.examples import PerformanceWarning
+from retrograd.core.batch_loop import PerformanceWarning
 from retrograd.nested import nested_tensor
 
 from .test_aliasing import KINDS, leaves

@@ -6,7 +6,7 @@ import scipy.sparse
 
 import retrograd as rg
 from retrograd.core import NotBatchedError
-from retrograd.core.examples import PerformanceWarning
+from retrograd.core.batch_loop import PerformanceWarning
 from retrograd.func import (
     grad,
     grad_and_value,

@@ -8,7 +8,7 @@ import pytest
 import retrograd as rg
 from retrograd.backend import conv
 from retrograd.core import registry
-from retrograd.kernels import grids, twins
+from retrograd.kernels import conv_layout, reference
 
 from .families import conv as oracles
 
@@ -57,9 +57,9 @@ def test_padding_may_be_more_than_the_kernel_and_leave_places_of_zeros_alone(bef
 @pytest.mark.parametrize(("groups", "c", "o"), [(1, 4, 6), (2, 4, 6), (4, 4, 4), (4, 4, 8)])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_blocks_and_batches_make_no_difference(groups, c, o, stride, monkeypatch):
-    monkeypatch.setattr(conv, "kernels_for", lambda dtype: twins)
-    monkeypatch.setattr(grids, "CACHE", 64)
-    monkeypatch.setattr(grids, "WIDE", 5)
+    monkeypatch.setattr(conv, "kernels_for", lambda dtype: reference)
+    monkeypatch.setattr(conv_layout, "CACHE", 64)
+    monkeypatch.setattr(conv_layout, "WIDE", 5)
     given = {"stride": (stride,) * 2, "dilation": (1, 1), "before": (1, 1)}
     size = (6, 5) if stride == 1 else (3, 3)
     for few in (1, 3):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.backend import matrices
+from retrograd.backend import linalg
 from retrograd.testing import assert_close
 
 
@@ -24,7 +24,7 @@ def random(*shape, seed=0, dtype="float64"):
 def libraries(request, monkeypatch):
     """With SciPy's LAPACK, and without."""
     if request.param == "numpy alone":
-        monkeypatch.setattr(matrices, "scipy_linalg", lambda: None)
+        monkeypatch.setattr(linalg, "scipy_linalg", lambda: None)
 
 
 # ------------------------------------------------------------------------------------------------- sizes
@@ -226,7 +226,7 @@ def test_half_precision_and_integers_are_refused_by_the_operators_name():
 
 
 def test_the_exponential_needs_scipy_and_says_so(monkeypatch):
-    monkeypatch.setattr(matrices, "scipy_linalg", lambda: None)
+    monkeypatch.setattr(linalg, "scipy_linalg", lambda: None)
     with pytest.raises(ImportError, match=r"linalg.matrix_exp needs SciPy.*retrograd\[scipy\]"):
         rg.linalg.matrix_exp(rg.eye(2))
 
@@ -234,6 +234,6 @@ def test_the_exponential_needs_scipy_and_says_so(monkeypatch):
 def test_the_factors_of_the_matrix_serve_its_gradient(monkeypatch):
     a = tensor(random(50, 50) + 50 * np.eye(50), requires_grad=True)
     X = rg.linalg.solve(a, rg.ones(50, dtype="float64"))
-    monkeypatch.setattr(matrices, "lu_factors", None)
+    monkeypatch.setattr(linalg, "lu_factors", None)
     X.sum().backward()
     assert a.grad.shape == (50, 50)

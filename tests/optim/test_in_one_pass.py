@@ -4,7 +4,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import nn, optim
-from retrograd.ops.overwrite import overwrite
+from retrograd.ops.fused_update import overwrite
 from retrograd.optim import adam, sgd
 
 SETTINGS = [

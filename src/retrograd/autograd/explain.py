@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from retrograd.autograd.nodes import is_leaf, origin, saved_values, short_name, sources_of, type_of, walk
 from retrograd.core import Tensor
 from retrograd.core.dtype import is_differentiable
-from retrograd.core.source import Cut
+from retrograd.core.source_location import Cut
 
 SHOWN = 12  # leaves of which the way is told
 CUTS = 5  # places where a value was cut off

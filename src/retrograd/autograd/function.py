@@ -14,7 +14,7 @@ from retrograd.core import Aval, GradFn, Op, Tensor, at, current, graph_level, r
 from retrograd.core.dispatch import cut, wants
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.engine import edge_of
-from retrograd.core.gradfn import node
+from retrograd.core.graph import node
 from retrograd.core.hooks import conjugate
 from retrograd.core.level import is_recording
 from retrograd.core.record import kept, kept_output, packed

@@ -13,7 +13,7 @@ from retrograd.autograd.saving import (
 )
 from retrograd.core import AccumulateGrad, Aval, GradFn, Tensor
 from retrograd.core.engine import edge_of
-from retrograd.core.gradfn import as_node
+from retrograd.core.graph import as_node
 from retrograd.core.hooks import RemovableHandle
 from retrograd.core.tensor import touch
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from retrograd.core import AccumulateGrad, Tensor
 from retrograd.core.engine import edge_of
-from retrograd.core.gradfn import Snapshot
+from retrograd.core.graph import Snapshot
 
 
 def origin(output: Any) -> Any:

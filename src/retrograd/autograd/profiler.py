@@ -10,7 +10,7 @@ from retrograd.autograd.profiler_report import BACKWARD, OPERATOR, RANGE, EventL
 from retrograd.autograd.profiler_trace import Path
 from retrograd.core import Level, Op, Tensor, call, current
 from retrograd.core.level import Block, watching
-from retrograd.core.source import stack
+from retrograd.core.source_location import stack
 
 
 class _Recorder(Level):

@@ -7,7 +7,7 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 from retrograd.autograd.profiler_trace import Path, makers_of, write_trace
-from retrograd.core.source import line_of
+from retrograd.core.source_location import line_of
 
 OPERATOR, BACKWARD, RANGE = "operator", "backward", "range"
 

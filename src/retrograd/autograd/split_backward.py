@@ -15,7 +15,7 @@ from retrograd.autograd.graph import GradientEdge
 from retrograd.autograd.seeds import seeds_of
 from retrograd.core import GradFn, Tensor, current, graph_level
 from retrograd.core.engine import edge_of, needed_for, pullback, reachable_from
-from retrograd.core.gradfn import INPUT, as_node, node
+from retrograd.core.graph import INPUT, as_node, node
 from retrograd.core.hooks import Hooks, conjugate
 from retrograd.core.tensor import count_of
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from retrograd.backend.matrices import check_square
+from retrograd.backend.linalg import check_square
 
 __all__ = ["bunch_kaufman", "swaps_of_pivots"]
 

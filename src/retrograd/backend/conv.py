@@ -9,16 +9,16 @@ from functools import lru_cache
 
 import numpy as np
 
-from retrograd.backend.places import in_rows, kernels_for
-from retrograd.kernels import twins
-from retrograd.kernels.grids import phases_of, plan_of
+from retrograd.backend.gather_scatter import in_rows, kernels_for
+from retrograd.kernels import reference
+from retrograd.kernels.conv_layout import phases_of, plan_of
 
 __all__ = ["conv", "conv_input", "conv_weight", "window_columns", "window_sums"]
 
 
 def _kernels(x):
     """Those in C++ know real numbers, and three dimensions at most."""
-    return kernels_for(x.dtype) if x.ndim == 5 else twins
+    return kernels_for(x.dtype) if x.ndim == 5 else reference
 
 
 def _half_in_single(kernel):

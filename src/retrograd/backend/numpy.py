@@ -7,12 +7,12 @@ import numpy as np
 from retrograd import kernels
 from retrograd.backend.bunch_kaufman import *  # noqa: F403
 from retrograd.backend.conv import *  # noqa: F403
+from retrograd.backend.gather_scatter import *  # noqa: F403
+from retrograd.backend.gather_scatter import check_range, kernels_for
 from retrograd.backend.images import *  # noqa: F403
+from retrograd.backend.linalg import *  # noqa: F403
 from retrograd.backend.lobpcg import *  # noqa: F403
-from retrograd.backend.matrices import *  # noqa: F403
 from retrograd.backend.norms import *  # noqa: F403
-from retrograd.backend.places import *  # noqa: F403
-from retrograd.backend.places import check_range, kernels_for
 from retrograd.backend.pooling import *  # noqa: F403
 from retrograd.backend.recurrent import *  # noqa: F403
 from retrograd.backend.sampling import *  # noqa: F403
@@ -22,10 +22,10 @@ from retrograd.backend.special import scipy_special
 from retrograd.kernels import add as add
 from retrograd.kernels import affine_rows as affine_rows
 from retrograd.kernels import multiply as multiply
+from retrograd.kernels import reference
 from retrograd.kernels import standardize_rows as standardize_rows
 from retrograd.kernels import subtract as subtract
 from retrograd.kernels import true_divide as true_divide
-from retrograd.kernels import twins
 
 
 def __getattr__(name):
@@ -103,12 +103,12 @@ def where(condition, x, other):
 def relu(x):
     """max(x, 0); NaN stays NaN."""
     real_only("relu", x)
-    return (kernels if x.dtype.char in "fd" else twins).relu(x)
+    return (kernels if x.dtype.char in "fd" else reference).relu(x)
 
 
 def relu_grad(g, out):
     """g where relu, which is `out`, is not 0."""
-    return (kernels if out.dtype.char in "fd" and g.dtype == out.dtype else twins).relu_grad(g, out)
+    return (kernels if out.dtype.char in "fd" and g.dtype == out.dtype else reference).relu_grad(g, out)
 
 
 def keep(kept, x, scale):
@@ -157,7 +157,7 @@ def _in_rows(x, dim):
 
 def _by_planes(name):
     """A kernel for images (n, c, l), or NumPy's way where few numbers lie side by side, of a plane or of channels."""
-    kernel, twin = getattr(kernels, name), getattr(twins, name)
+    kernel, twin = getattr(kernels, name), getattr(reference, name)
     return lambda x, *others: (kernel if x.shape[2 if x.shape[2] > 1 else 1] >= 16 else twin)(x, *others)
 
 

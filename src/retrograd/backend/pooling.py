@@ -8,9 +8,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from retrograd.backend.places import in_rows, kernels_for
-from retrograd.kernels import twins
-from retrograd.kernels.windows import windows_of
+from retrograd.backend.gather_scatter import in_rows, kernels_for
+from retrograd.kernels import reference
+from retrograd.kernels.pooling_windows import windows_of
 
 __all__ = ["max_places", "pooled_max", "pooled_max_back", "pooled_sum", "pooled_sum_back"]
 
@@ -55,7 +55,7 @@ def _filled(name, x, windows, sizes, shape, dtype, *given):
     if x.size and out.size:
         known = len(windows) <= 3 and x.size < FURTHER and all(z.dtype == x.dtype for z in given)
         images = [_images(z, len(windows)) for z in (*given, x, out)]
-        getattr(kernels_for(x.dtype) if known else twins, name)(_plan(windows, sizes), *images)
+        getattr(kernels_for(x.dtype) if known else reference, name)(_plan(windows, sizes), *images)
     else:
         out[...] = 0
     return out

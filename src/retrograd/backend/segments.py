@@ -8,7 +8,7 @@ element.
 import numpy as np
 
 from retrograd import kernels
-from retrograd.backend.places import cube, kernels_for
+from retrograd.backend.gather_scatter import cube, kernels_for
 from retrograd.backend.ragged import Structure
 from retrograd.backend.sorting import linear_recurrence, running_logsumexp
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from retrograd import kernels
-from retrograd.kernels import twins
+from retrograd.kernels import reference
 
 __all__ = [
     "airy",
@@ -127,8 +127,8 @@ def _complex_silu_grad(g, x):
 sigmoid = _or_complex("sigmoid", kernels.sigmoid, _complex_sigmoid)
 silu = _or_complex("silu", kernels.silu, lambda x: x * _complex_sigmoid(x))
 silu_grad = _or_complex("silu", kernels.silu_grad, _complex_silu_grad)
-sigmoid_grad = _or_complex("sigmoid", kernels.sigmoid_grad, twins.sigmoid_grad)
-tanh_grad = _or_complex("tanh", kernels.tanh_grad, twins.tanh_grad)
+sigmoid_grad = _or_complex("sigmoid", kernels.sigmoid_grad, reference.sigmoid_grad)
+tanh_grad = _or_complex("tanh", kernels.tanh_grad, reference.tanh_grad)
 
 
 # --------------------------------------------------------------------------------------- logarithms of products

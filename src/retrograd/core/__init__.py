@@ -1,20 +1,20 @@
 """The kernel: tensors, operators, levels, the autograd graph and the engine that walks it."""
 
-from retrograd.core import build
+from retrograd.core import build_config
 
-build.choose()  # before the first of the modules that come in two builds
+build_config.choose()  # before the first of the modules that come in two builds
 
 from retrograd.core import dtype as dtype  # noqa: E402
 from retrograd.core.arithmetic import bind_arithmetic  # noqa: E402
 from retrograd.core.aval import Aval  # noqa: E402
+from retrograd.core.batch_loop import NotBatchedError  # noqa: E402
 from retrograd.core.definition import Definition, Operator, dtype_of, op, shape_of, xp  # noqa: E402
 from retrograd.core.dispatch import Op, call  # noqa: E402
-from retrograd.core.examples import NotBatchedError  # noqa: E402
-from retrograd.core.gradfn import AccumulateGrad, GradFn  # noqa: E402
+from retrograd.core.graph import AccumulateGrad, GradFn  # noqa: E402
 from retrograd.core.level import Level, Watcher, at, current, graph_level, using, watching  # noqa: E402
 from retrograd.core.op import namespaces, operator_named, registry  # noqa: E402
 from retrograd.core.schema import parse  # noqa: E402
-from retrograd.core.user import Tensor  # noqa: E402
+from retrograd.core.tensor_class import Tensor  # noqa: E402
 
 __all__ = [
     "AccumulateGrad",

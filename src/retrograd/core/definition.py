@@ -4,16 +4,16 @@ import inspect
 import math
 from functools import partial
 
+from retrograd.core import batch_loop
 from retrograd.core import dtype as dtypes
-from retrograd.core import examples
 from retrograd.core.aval import Aval
+from retrograd.core.batch_loop import NotBatchedError
 from retrograd.core.dispatch import Op, call
-from retrograd.core.examples import NotBatchedError
-from retrograd.core.gradfn import arguments
+from retrograd.core.graph import arguments
 from retrograd.core.op import operator_named, registry
 from retrograd.core.opmath import kernel_in_single, widen
 from retrograd.core.schema import REQUIRED, parse
-from retrograd.core.source import user_line
+from retrograd.core.source_location import user_line
 
 
 class Function:
@@ -186,14 +186,15 @@ class Definition:
             )
         operator = registry[cls.__name__]
         if n == 0:
-            return examples.none(operator, batched, args, params)
-        return examples.together([call(operator, one, params) for one in examples.each(batched, n, args)])
+            return batch_loop.none(operator, batched, args, params)
+        return batch_loop.together([call(operator, one, params) for one in batch_loop.each(batched, n, args)])
 
     @classmethod
     def dependence(cls, i, out, /, *avals, **params):
         """Along which dimensions a result's elements lie where the elements of input i do that they depend on.
 
-        A dict from the input's dimensions to the result's, where sizes of 1 broadcast; or `Labels` (ops/dependence.py).
+        A dict from dimensions of the input to those of the result, where sizes of 1 broadcast; or `Labels`
+        (ops/sparsity_rules.py).
         Of tensors a rule gets the types; of constant ones that hold integers or booleans, the tensors.  Here nothing is
         known, so all depend on all.  Operators that move elements or add them up have no need of it.
         """

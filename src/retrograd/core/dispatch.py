@@ -10,7 +10,7 @@ from retrograd.core.hooks import move_retained
 from retrograd.core.level import at, current
 from retrograd.core.op import Aside, OpBase, compounds, namespaces, registry
 from retrograd.core.record import record, record2
-from retrograd.core.source import PACKAGE, user_frame
+from retrograd.core.source_location import PACKAGE, user_frame
 from retrograd.core.tensor import (
     COPIED,
     INFERENCE,

@@ -1,6 +1,6 @@
 cimport cython
 from retrograd.core.array cimport ndarray
-from retrograd.core.gradfn cimport GradFn
+from retrograd.core.graph cimport GradFn
 from retrograd.core.level cimport State, at, current
 from retrograd.core.tensor cimport TensorBase, make, same_kind, touch
 

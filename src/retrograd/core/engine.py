@@ -7,10 +7,10 @@ from heapq import heappop, heappush
 
 from numpy import add, empty, empty_like, errstate, geterr, ndarray, seterr
 
-from retrograd.core.gradfn import GradFn, zeros
+from retrograd.core.graph import GradFn, zeros
 from retrograd.core.hooks import of_leaves, run_after, run_before, run_tensor_hooks, some_leaf_is_watched
 from retrograd.core.level import at, current, modes_of, set_modes
-from retrograd.core.nested_passes import DEPTH, on_another_thread
+from retrograd.core.reentrant import DEPTH, on_another_thread
 from retrograd.core.tensor import COPIED, TensorBase, alias, make, preserve_snapshots, same_kind, touch
 
 LARGE = 1 << 16  # bytes

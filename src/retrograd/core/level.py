@@ -4,7 +4,7 @@ import functools
 import threading
 from typing import Any
 
-from retrograd.core.source import described
+from retrograd.core.source_location import described
 
 compiled = not __file__.endswith(".py")
 

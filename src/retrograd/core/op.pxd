@@ -1,4 +1,4 @@
-from retrograd.core.gradfn cimport VjpRule
+from retrograd.core.graph cimport VjpRule
 
 cdef class OpBase:
     cdef public object schema, definition, kernel, name

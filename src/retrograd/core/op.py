@@ -2,7 +2,7 @@
 
 from numpy import ndarray
 
-from retrograd.core.gradfn import VjpRule
+from retrograd.core.graph import VjpRule
 
 namespaces = {}  # array type -> namespace of functions on such arrays, filled by retrograd.backend
 registry = {}  # name -> operator

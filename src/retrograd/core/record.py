@@ -1,7 +1,7 @@
 """Recording: what a result in a graph gets, its node, with edges, and what the node's rules will need."""
 
 from retrograd.core.dtype import is_differentiable
-from retrograd.core.gradfn import GradFn, Packed, VjpRule, node, snapshot_of
+from retrograd.core.graph import GradFn, Packed, VjpRule, node, snapshot_of
 from retrograd.core.level import State, current
 from retrograd.core.tensor import (
     COPIED,

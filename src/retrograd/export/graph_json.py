@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from retrograd.core import Aval, Op, parse, registry
-from retrograd.core.files import cut
+from retrograd.core.atomic_write import cut
 from retrograd.core.level import generator_block
 from retrograd.core.schema import REQUIRED, Schema
 from retrograd.export.json_values import Codec, StorageError, expect, fields, text

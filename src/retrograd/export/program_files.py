@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from retrograd.core.files import cut, naming, replacing
+from retrograd.core.atomic_write import cut, naming, replacing
 from retrograd.core.level import generator_block
 from retrograd.export.json_values import StorageError
 

@@ -17,7 +17,7 @@ from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.node import Node, map_leaves
 from retrograd.fx.tracer import TraceLevel, capture
-from retrograd.ops.generators import fork_rng
+from retrograd.ops.generator import fork_rng
 
 AFFORDABLE = 1 << 18  # elements of an input that a program is tried with
 BEYOND = (1, 2, 5, -1, -2, -5)  # how far from where an answer changes the program is tried too

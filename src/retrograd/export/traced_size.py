@@ -8,7 +8,7 @@ from functools import partialmethod
 from typing import Any, NamedTuple
 
 from retrograd.backend import as_array
-from retrograd.core.source import LINES, PACKAGE, user_line
+from retrograd.core.source_location import LINES, PACKAGE, user_line
 from retrograd.export.symbolic_expr import Quotient
 
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 from retrograd.core import Definition, Op, Tensor, call, registry
-from retrograd.core.gradfn import arguments
+from retrograd.core.graph import arguments
 
 
 class Series(ABC):

@@ -7,7 +7,7 @@ from types import MethodType, TracebackType
 from typing import Any
 
 from retrograd.core import Tensor
-from retrograd.core.source import LINES
+from retrograd.core.source_location import LINES
 from retrograd.fx.graph import Graph
 from retrograd.fx.traced_writes import submodule, tensors_written
 from retrograd.nn.module import Module

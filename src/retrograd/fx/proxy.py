@@ -7,7 +7,7 @@ from dis import get_instructions
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from retrograd.core import Op, Tensor
-from retrograd.core.source import user_frame, user_line
+from retrograd.core.source_location import user_frame, user_line
 from retrograd.fx.call_format import as_written
 from retrograd.fx.dataclass_pytrees import members
 from retrograd.fx.node import IN_PLACE, Node, map_leaves

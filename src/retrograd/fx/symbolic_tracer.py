@@ -12,7 +12,7 @@ import optree
 
 from retrograd.core import Tensor
 from retrograd.core.level import generator_block
-from retrograd.core.source import user_line
+from retrograd.core.source_location import user_line
 from retrograd.fx.calling_convention import STARS, Callee
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule, extract, tensors_and_modules

@@ -8,7 +8,7 @@ import optree
 from retrograd.core import Aval, Level, Op, Tensor, at, call, current, operator_named
 from retrograd.core.aval import SymbolicSize
 from retrograd.core.op import Aside
-from retrograd.core.source import user_line
+from retrograd.core.source_location import user_line
 from retrograd.core.tensor import make
 from retrograd.fx.call_format import as_written
 from retrograd.fx.graph import Graph

@@ -8,27 +8,27 @@ import warnings
 from importlib import import_module
 from types import ModuleType
 
-from retrograd.kernels import memory, twins
+from retrograd.kernels import allocator, reference
 
 
 def _best() -> tuple[str, ModuleType]:
     """How the kernels were built, as `show_config` says it, and the module that has them."""
     if os.environ.get("RETROGRAD_PURE", "") not in ("", "0"):
-        return "pure", twins
+        return "pure", reference
     try:
         native = import_module("retrograd.kernels.native")
     except ImportError:  # there was no C++ compiler
-        return "pure", twins
-    wanted = (name for name, twin in vars(twins).items() if name[0] != "_" and not isinstance(twin, ModuleType))
+        return "pure", reference
+    wanted = (name for name, twin in vars(reference).items() if name[0] != "_" and not isinstance(twin, ModuleType))
     missing = sorted(name for name in wanted if not hasattr(native, name))
     if not missing:
         return "compiled", native
     text = f"the compiled kernels are older than these sources, they lack {', '.join(missing)}: NumPy does their work"
     warnings.warn(f"retrograd: {text} until they are built again (make build, or pip install)", stacklevel=3)
-    return "outdated", twins
+    return "outdated", reference
 
 
-memory.keep(memory.asked_for())
+allocator.keep(allocator.asked_for())
 build, chosen = _best()
 compiled = build == "compiled"
 

@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "loops.hpp"
-#include "tables.hpp"
+#include "registration.hpp"
 
 namespace retrograd {
 namespace {

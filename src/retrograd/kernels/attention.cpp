@@ -2,7 +2,7 @@
 
 #include "attention.hpp"
 
-#include "tables.hpp"
+#include "registration.hpp"
 
 namespace retrograd {
 FOR_VECTORS(attend, float, Items<float>)

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "rows.hpp"
-#include "tables.hpp"
+#include "registration.hpp"
 
 namespace retrograd {
 namespace {

@@ -1,6 +1,6 @@
 // Convolutions as sums in registers over a grid that holds one padded image, which needs no matrix of what windows see.
 
-#include "grid.hpp"
+#include "conv_layout.hpp"
 
 namespace retrograd {
 namespace {

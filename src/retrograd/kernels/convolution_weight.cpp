@@ -1,6 +1,6 @@
 // The gradient of a convolution by its weight: sums in registers of what a tap reads times what its place puts out.
 
-#include "grid.hpp"
+#include "conv_layout.hpp"
 
 namespace retrograd {
 namespace {

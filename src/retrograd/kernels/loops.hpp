@@ -17,8 +17,8 @@
 #include <cfenv>
 #include <new>
 
-#include "numbers.hpp"
-#include "pool.hpp"
+#include "scalar_math.hpp"
+#include "thread_pool.hpp"
 
 // The processor picks one of the clones when the module is loaded.  A sanitizer's calls must not come that early.
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && !defined(RETROGRAD_NO_CLONES)

@@ -6,7 +6,7 @@
 #define RETROGRAD_MODULE
 #include "loops.hpp"
 #include "matrices.hpp"
-#include "tables.hpp"
+#include "registration.hpp"
 
 namespace retrograd {
 namespace {

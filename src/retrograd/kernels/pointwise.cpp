@@ -1,7 +1,7 @@
 // Functions of every number by itself.
 
-#include "elements.hpp"
-#include "tables.hpp"
+#include "ufunc_adapter.hpp"
+#include "registration.hpp"
 
 namespace retrograd {
 namespace {

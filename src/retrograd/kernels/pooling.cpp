@@ -3,7 +3,7 @@
 #include <limits>
 #include <vector>
 
-#include "squares.hpp"
+#include "maxpool_2x2.hpp"
 
 namespace retrograd {
 namespace {

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "matrices.hpp"
-#include "tables.hpp"
+#include "registration.hpp"
 
 namespace retrograd {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "rows.hpp"
-#include "tables.hpp"
+#include "registration.hpp"
 
 namespace retrograd {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "loops.hpp"
-#include "tables.hpp"
+#include "registration.hpp"
 
 namespace retrograd {
 namespace {

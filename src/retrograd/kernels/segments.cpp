@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "loops.hpp"
-#include "tables.hpp"
+#include "registration.hpp"
 
 namespace retrograd {
 namespace {

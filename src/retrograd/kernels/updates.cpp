@@ -1,7 +1,7 @@
 // Steps of optimizers: all that happens to a parameter and what is kept for it, in one pass over memory.
 
-#include "elements.hpp"
-#include "tables.hpp"
+#include "ufunc_adapter.hpp"
+#include "registration.hpp"
 
 namespace retrograd {
 namespace {

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from retrograd.core import Level, NotBatchedError, Op, Tensor, call, examples, registry
+from retrograd.core import Level, NotBatchedError, Op, Tensor, batch_loop, call, registry
 from retrograd.core.aval import SymbolicSize
-from retrograd.core.source import user_line
+from retrograd.core.source_location import user_line
 from retrograd.core.tensor import make
 from retrograd.levels.unwrap import outputs, value_at
 from retrograd.ops.batching import all_batched, spread
-from retrograd.ops.generators import chosen
+from retrograd.ops.generator import chosen
 
 RANDOMNESS = ("error", "different", "same")
 
@@ -53,7 +53,8 @@ class VmapLevel(Level):
             out = op.definition.batch(batched, self.size, *values, **params, **told)
         except (ValueError, TypeError, IndexError, AttributeError):
             if not told:
-                op.definition.shape(*examples.avals(batched, values), **params)  # says of one example what does not fit
+                # The shape rule says of one example what does not fit.
+                op.definition.shape(*batch_loop.avals(batched, values), **params)
             raise
         if isinstance(out, Tensor):
             return make(out, self, op.name)
@@ -79,10 +80,10 @@ class VmapLevel(Level):
         """Each example draws what it would draw alone."""
         source = chosen(params.get("generator"))
         before, results = source.get_state(), []
-        for example in examples.each(batched, self.size, values):
+        for example in batch_loop.each(batched, self.size, values):
             source.set_state(before)
             results.append(call(op, example, params))
-        return examples.together(results) if results else examples.none(op, batched, values, params)
+        return batch_loop.together(results) if results else batch_loop.none(op, batched, values, params)
 
     def read(self, tensor: Tensor) -> Any:
         """The value, if it is the same for all examples."""

@@ -8,7 +8,7 @@ from retrograd.core import Level, Op, Tensor, call
 from retrograd.core.tensor import make
 from retrograd.levels.flatten_nested import as_plain
 from retrograd.levels.unwrap import outputs, value_at
-from retrograd.ops.dependence import Labels, dependence
+from retrograd.ops.sparsity_rules import Labels, dependence
 
 
 class PatternLevel(Level):

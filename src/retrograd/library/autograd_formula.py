@@ -10,7 +10,7 @@ from retrograd.autograd.function import FunctionCtx, fitted, save, saved_of
 from retrograd.core import Aval, GradFn, Tensor, at, current, registry
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.engine import edge_of
-from retrograd.core.gradfn import node
+from retrograd.core.graph import node
 from retrograd.core.hooks import conjugate
 from retrograd.library import double_backward_check
 from retrograd.library.operator_outputs import Structure, flattened

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.autograd.function_batch import VmapInfo, examples_in_front
-from retrograd.core import Aval, Definition, NotBatchedError, Tensor, at, call, examples, registry, using
+from retrograd.core import Aval, Definition, NotBatchedError, Tensor, at, batch_loop, call, registry, using
 from retrograd.levels import GradLevel, value_at
 from retrograd.levels.grad import leaf_at, pulled_back
 from retrograd.library import autograd_formula
@@ -137,10 +137,10 @@ def _placed(tensors: list, wanted: list[bool]) -> list:
 
 def _one_by_one(op: Any, batched: tuple[bool, ...], n: int, args: tuple, params: dict) -> Any:
     if n == 0:
-        return examples.none(op, batched, args, params)
-    results = [split(call(op, one, params)) for one in examples.each(batched, n, args)]
+        return batch_loop.none(op, batched, args, params)
+    results = [split(call(op, one, params)) for one in batch_loop.each(batched, n, args)]
     structure = _shared(op.name, [structure for _, structure in results])
-    joined = [examples.together(list(parts)) for parts in zip(*[tensors for tensors, _ in results], strict=True)]
+    joined = [batch_loop.together(list(parts)) for parts in zip(*[tensors for tensors, _ in results], strict=True)]
     return joined[0] if structure is None else (*joined, structure)
 
 

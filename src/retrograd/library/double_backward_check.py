@@ -6,7 +6,7 @@ from typing import Any
 from retrograd.core import GradFn, Level, Tensor, at, current, registry, using
 from retrograd.core.dispatch import wants
 from retrograd.core.engine import edge_of
-from retrograd.core.gradfn import node
+from retrograd.core.graph import node
 from retrograd.core.level import is_recording
 from retrograd.core.tensor import alias
 from retrograd.levels import GradLevel, value_at

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from retrograd.core import registry
-from retrograd.core.source import user_line
+from retrograd.core.source_location import user_line
 from retrograd.library.custom_ops import check_name, forget, found, register, renamed, second_definition
 from retrograd.library.operator import CustomOperator
 from retrograd.library.schema_parser import read

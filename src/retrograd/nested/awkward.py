@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from retrograd.backend.lists import as_lists
+from retrograd.backend.list_offsets import as_lists
 from retrograd.backend.offsets import structure_of_offsets, structure_of_starts
 from retrograd.core import Tensor
 from retrograd.nested.buffer import over

@@ -8,7 +8,7 @@ from typing import Any
 
 from retrograd.backend import ragged
 from retrograd.backend.ragged import Ragged, Structure
-from retrograd.backend.slicing import reach
+from retrograd.backend.ragged_slicing import reach
 from retrograd.core import Aval, Tensor, call, namespaces, op, registry
 from retrograd.nested.buffer_layout import Layout, is_nested, layout, layout_of
 from retrograd.ops.create import as_tensor

@@ -3,7 +3,7 @@
 from itertools import count as count_from
 from typing import Any
 
-from retrograd.backend import likeness
+from retrograd.backend import allclose
 from retrograd.backend.ragged import Ragged
 from retrograd.core import Op, Tensor, call, current, registry
 from retrograd.core.level import at
@@ -11,7 +11,7 @@ from retrograd.core.tensor import bottom
 from retrograd.nested.buffer_layout import is_nested, layout
 from retrograd.nested.dispatch import AcrossError, NoBatchError
 from retrograd.ops.family import Stacked
-from retrograd.ops.generators import fork_rng, get_rng_state
+from retrograd.ops.generator import fork_rng, get_rng_state
 from retrograd.ops.view import cat, narrow
 
 
@@ -96,4 +96,4 @@ def _repeats(whole: Tensor, part: Tensor, count: int, lead: int, drawn: bool) ->
     if whole.shape != (*part.shape[:lead], count, *part.shape[lead + 1 :]) or whole.dtype != part.dtype:
         return False
     arrays = bottom(narrow(whole, lead, 0, count - 1)), bottom(part)
-    return drawn or any(isinstance(a, Ragged) for a in arrays) or likeness.repeats(*arrays)
+    return drawn or any(isinstance(a, Ragged) for a in arrays) or allclose.repeats(*arrays)

@@ -7,8 +7,8 @@ from typing import Any
 
 from retrograd.backend.ragged import no_components
 from retrograd.core import Op, Tensor, call, registry
-from retrograd.core.examples import PerformanceWarning
-from retrograd.core.source import user_line
+from retrograd.core.batch_loop import PerformanceWarning
+from retrograd.core.source_location import user_line
 from retrograd.nested.buffer import over, values
 from retrograd.nested.buffer_layout import Layout, is_nested, layout
 from retrograd.nested.components import components, joined

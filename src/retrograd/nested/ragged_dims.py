@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from retrograd.backend import rearrange
+from retrograd.backend import ragged_reshape
 from retrograd.backend.ragged import Structure
 from retrograd.core import Tensor, registry
 from retrograd.nested.buffer import over, packed, values
@@ -35,7 +35,7 @@ def arranged(name: str, x: Tensor, order: Sequence[int], first: int, last: int) 
     matter = [m for m in moved if columns[m] in ragged or sizes[m] != 1]
     in_place = matter == sorted(matter)
     chosen = [sizes[m] for m in moved] if in_place else sizes
-    structure = rearrange.structure_with(chosen, layout(x).structure, keep_starts=not dense)
+    structure = ragged_reshape.structure_with(chosen, layout(x).structure, keep_starts=not dense)
     out = over(rows, structure, first - 1 - at, at)
     return out if in_place else _reordered(out, moved)
 
@@ -57,8 +57,8 @@ def _reordered(x: Tensor, order: list[int]) -> Tensor:
     """The ragged dimensions in another order: the rows of the components are moved."""
     known = layout(x)
     columns = [known.structure.sizes[:, c] for c in order]
-    structure = rearrange.structure_with(columns, known.structure.packed)
-    return picked(x, structure, lambda s: rearrange.transposed(s, order))
+    structure = ragged_reshape.structure_with(columns, known.structure.packed)
+    return picked(x, structure, lambda s: ragged_reshape.transposed(s, order))
 
 
 def picked(x: Tensor, structure: Structure, places: Callable[[Structure], Any]) -> Tensor:
@@ -82,7 +82,7 @@ def as_components(x: Tensor, lead: int, first: int, last: int) -> Tensor:
     count, sizes = x.shape[lead], x.shape[first:last]
     each = (*range(lead), *range(lead + 1, first), lead, *range(first, x.ndim))
     x = permute(x, each)
-    structure = rearrange.same_size(count, sizes)
+    structure = ragged_reshape.same_size(count, sizes)
     rows = reshape(x, (*x.shape[: first - 1], structure.rows, *x.shape[last:]))
     return over(rows, structure, first - 1 - lead, lead)
 

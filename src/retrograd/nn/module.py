@@ -7,7 +7,7 @@ from retrograd.core import Tensor, operator_named
 from retrograd.core import dtype as dtypes
 from retrograd.nn.hooks import Hook, Hooks, RemovableHandle, add, after, before
 from retrograd.nn.parameter import Buffer, Parameter, convert
-from retrograd.nn.state import IncompatibleKeys, load
+from retrograd.nn.state_loading import IncompatibleKeys, load
 from retrograd.ops.create import zeros
 from retrograd.ops.layout import check_device, is_device
 

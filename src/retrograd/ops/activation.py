@@ -7,9 +7,9 @@ from operator import index
 
 from retrograd.core import dtype as dtypes
 from retrograd.core import op, registry
-from retrograd.ops.extremes import argmax
 from retrograd.ops.family import Composite, Pointwise, canonical_dim, cast_to, pointwise
 from retrograd.ops.functions import function
+from retrograd.ops.max_min import argmax
 from retrograd.ops.mutate import writer
 from retrograd.ops.nn import softmax
 from retrograd.ops.pointwise import (

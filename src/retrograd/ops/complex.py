@@ -7,7 +7,7 @@ Everything rests on two views of the same memory, `view_as_real` and `view_as_co
 
 import math
 
-from retrograd.core import Aval, Tensor, examples, op, registry
+from retrograd.core import Aval, Tensor, batch_loop, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
 from retrograd.core.tensor import become_copy
@@ -101,7 +101,7 @@ class view_as_complex(View, linear="x", moves=False):
         return {d: d for d in range(out.ndim)}
 
     def batch(batched, n, x):
-        _whole(examples.avals(batched, (x,))[0])
+        _whole(batch_loop.avals(batched, (x,))[0])
         return view_as_complex(x.contiguous())  # how examples lie in memory says nothing of a single one
 
     def stacked(whole):

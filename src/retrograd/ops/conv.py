@@ -2,11 +2,11 @@
 
 from functools import lru_cache
 
-from retrograd.core import Aval, call, examples, op, registry
-from retrograd.ops.dependence import windows_seen
+from retrograd.core import Aval, batch_loop, call, op, registry
 from retrograd.ops.family import Composite, numel, same_dtype
 from retrograd.ops.linalg import Product
 from retrograd.ops.reduce import sum as sum_over
+from retrograd.ops.sparsity_rules import windows_seen
 from retrograd.ops.view import movedim, reshape, squeeze, unsqueeze
 
 # ------------------------------------------------------------------------------------------------- the primitives
@@ -30,7 +30,7 @@ class Convolution(Product, public=False, method=False):
         """The examples are more groups; or, of one operand alone, more of what it and the result count."""
         operator = registry[cls.__name__]
         if n == 0:
-            return examples.none(operator, batched, (a, b), {"groups": groups, **params})
+            return batch_loop.none(operator, batched, (a, b), {"groups": groups, **params})
         *operands, out = cls.parts
         if batched == (True, True):
             a, b = (folded(x, _GROUPED[part]) for x, part in zip((a, b), operands, strict=True))

@@ -7,9 +7,9 @@ from retrograd.core import Aval, Definition, Tensor, call, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
 from retrograd.core.dispatch import answer_of, is_foreign
-from retrograd.ops.data import as_tensor as as_tensor
-from retrograd.ops.data import from_numpy as from_numpy
-from retrograd.ops.data import tensor as tensor
+from retrograd.ops.as_tensor import as_tensor as as_tensor
+from retrograd.ops.as_tensor import from_numpy as from_numpy
+from retrograd.ops.as_tensor import tensor as tensor
 from retrograd.ops.family import Pointwise
 from retrograd.ops.functions import function
 from retrograd.ops.layout import arranged, check_keywords

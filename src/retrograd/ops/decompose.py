@@ -11,8 +11,8 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
 from retrograd.ops.complex import conjugate_transpose as adjoint
 from retrograd.ops.family import Composite, Gufunc, Stacked
-from retrograd.ops.inverses import check_matrices, check_square, dominant, turned
 from retrograd.ops.linalg import matmul
+from retrograd.ops.matrix_functions import check_matrices, check_square, dominant, turned
 from retrograd.ops.pointwise import clone
 from retrograd.ops.solve import check_info, triangular, triangular_right
 from retrograd.ops.view import cat, narrow, tril, triu

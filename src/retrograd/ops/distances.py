@@ -1,11 +1,11 @@
 """Distances of points from one another."""
 
 from retrograd.core import op, registry
-from retrograd.ops.extremes import amax
 from retrograd.ops.family import Composite, Gufunc, check_real, numel
 from retrograd.ops.index import T, getitem, nonzero
 from retrograd.ops.linalg import matmul
 from retrograd.ops.losses import share_grad
+from retrograd.ops.max_min import amax
 from retrograd.ops.pointwise import abs, detach, eq, isinf, logical_or, maximum, where
 from retrograd.ops.reduce import mean
 from retrograd.ops.reduce import sum as sum_over

@@ -6,7 +6,7 @@ from retrograd.core import Aval, Definition, Tensor, dtype_of, op, registry, sha
 from retrograd.core import dtype as dtypes
 from retrograd.ops.family import Composite, Pointwise, broadcast_shapes, cast_to, check_real, numel
 from retrograd.ops.gamma import digamma, polygamma
-from retrograd.ops.generators import chosen
+from retrograd.ops.generator import chosen
 from retrograd.ops.methods import method
 from retrograd.ops.pointwise import floor, log, log1p, neg, sigmoid, sqrt, tan
 from retrograd.ops.random import _rand, _randint, _randn, bernoulli

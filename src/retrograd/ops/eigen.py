@@ -20,8 +20,8 @@ from retrograd.ops.complex import conjugate_transpose as adjoint
 from retrograd.ops.decompose import hermitian
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import Composite, Stacked, cast_to
-from retrograd.ops.inverses import Mapped, check_square, turned
 from retrograd.ops.linalg import matmul
+from retrograd.ops.matrix_functions import Mapped, check_square, turned
 from retrograd.ops.pointwise import real_part, where
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.solve import linalg_solve

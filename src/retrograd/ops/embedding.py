@@ -2,12 +2,12 @@
 
 import math
 
-from retrograd.core import Aval, Definition, examples, op, registry, xp
+from retrograd.core import Aval, Definition, batch_loop, op, registry, xp
 from retrograd.ops.batching import spread
 from retrograd.ops.family import Composite, canonical_dim, numel
+from retrograd.ops.gather import gather, index_select, index_sum, stacked_places
 from retrograd.ops.mutate import set_item
-from retrograd.ops.norms import norm
-from retrograd.ops.places import gather, index_select, index_sum, stacked_places
+from retrograd.ops.norm import norm
 from retrograd.ops.pointwise import clamp, detach, eq, gt, isnan, logical_or, ne, to, where
 from retrograd.ops.scan import cumsum
 from retrograd.ops.scatter import scatter_max, scatter_min
@@ -38,7 +38,7 @@ class lookup(Definition, linear="weight", moves=True):
     def batch(batched, n, weight, ids):
         if not batched[0]:
             return lookup(weight, ids)
-        lookup.definition.shape(*examples.avals(batched, (weight, ids)))
+        lookup.definition.shape(*batch_loop.avals(batched, (weight, ids)))
         if not batched[1]:
             rows = index_select(weight, 1, reshape(ids, (numel(ids.shape),)))
             return reshape(rows, (n, *ids.shape, *weight.shape[2:]))

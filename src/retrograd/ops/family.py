@@ -12,9 +12,9 @@ from retrograd.core import (
     Aval,
     Definition,
     NotBatchedError,
+    batch_loop,
     call,
     dtype_of,
-    examples,
     op,
     operator_named,
     registry,
@@ -22,7 +22,7 @@ from retrograd.core import (
 )
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
-from retrograd.core.gradfn import arguments
+from retrograd.core.graph import arguments
 from retrograd.ops.batching import aligned, all_batched, at_least_1d
 
 
@@ -281,7 +281,7 @@ class Stacked(Definition):
     @classmethod
     def batch(cls, batched, n, /, *args, **params):
         """The examples are more of what is stacked, but must not stand in for dimensions that single ones lack."""
-        cls.shape(*examples.avals(batched, args), **params)
+        cls.shape(*batch_loop.avals(batched, args), **params)
         return call(registry[cls.__name__], tuple(aligned(args, batched, cls._cores_of(args))), params)
 
     @classmethod

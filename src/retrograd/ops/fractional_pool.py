@@ -7,9 +7,9 @@ from retrograd.core import Aval, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.conv import check_images, per_dim
 from retrograd.ops.family import Composite, Stacked, check_real, numel
+from retrograd.ops.gather import take_along_dim
 from retrograd.ops.index import select
-from retrograd.ops.places import take_along_dim
-from retrograd.ops.pool import Pooled, max_places, pick
+from retrograd.ops.pooling import Pooled, max_places, pick
 from retrograd.ops.view import narrow, reshape, squeeze, unsqueeze
 
 

@@ -4,13 +4,13 @@
 
 from typing import NamedTuple
 
-from retrograd.core import Aval, Definition, Tensor, examples, op
+from retrograd.core import Aval, Definition, Tensor, batch_loop, op
+from retrograd.ops.as_tensor import as_tensor
 from retrograd.ops.batching import all_batched
-from retrograd.ops.data import as_tensor
 from retrograd.ops.family import Composite, cast_to, check_real, numel
 from retrograd.ops.functions import function
+from retrograd.ops.gather import stacked_places
 from retrograd.ops.index import T, getitem
-from retrograd.ops.places import stacked_places
 from retrograd.ops.view import reshape
 
 
@@ -39,7 +39,7 @@ class bincount(Definition, linear="weights", sums=True, looped="without minlengt
     @classmethod
     def batch(cls, batched, n, /, x, weights, *, minlength):
         """Side by side, if all have one size; else one by one: sizes may agree."""
-        _check_counted(*examples.avals(batched, (x, weights)), minlength)
+        _check_counted(*batch_loop.avals(batched, (x, weights)), minlength)
         size = bincount(reshape(x, (numel(x.shape),)), None, minlength).shape[0]
         if batched[0] and size > minlength:
             return super().batch(batched, n, x, weights, minlength=minlength)

@@ -8,9 +8,9 @@ from retrograd.ops.complex import adjoint
 from retrograd.ops.decompose import linalg_qr
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import Composite, same_dtype
-from retrograd.ops.inverses import check_matrices
 from retrograd.ops.linalg import matmul
 from retrograd.ops.lu import lu_of
+from retrograd.ops.matrix_functions import check_matrices
 from retrograd.ops.pad import constant_pad_nd
 from retrograd.ops.pointwise import where
 from retrograd.ops.solve import lu_parts, triangular

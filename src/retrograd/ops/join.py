@@ -6,8 +6,8 @@ from retrograd.core import Aval, Definition, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import Factory, as_tensor
 from retrograd.ops.family import Composite, canonical_dim, numel, same_dtype
+from retrograd.ops.gather import index_select
 from retrograd.ops.index import T, getitem
-from retrograd.ops.places import index_select
 from retrograd.ops.view import cat, expand, narrow, reshape, stack, unsqueeze
 
 # ----------------------------------------------------------------------------------------- at least so many

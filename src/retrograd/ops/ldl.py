@@ -12,10 +12,10 @@ from retrograd.core.hooks import conjugate
 from retrograd.ops.decompose import hermitian as hermitian_of
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import Composite, Stacked, cast_to
-from retrograd.ops.inverses import Mapped, check_square, dominant, turned
+from retrograd.ops.gather import take_along_dim
 from retrograd.ops.linalg import matmul
 from retrograd.ops.matrices import diag_embed
-from retrograd.ops.places import take_along_dim
+from retrograd.ops.matrix_functions import Mapped, check_square, dominant, turned
 from retrograd.ops.pointwise import logical_not, real_part, where
 from retrograd.ops.solve import broadcast_stacks, check_info, check_sides, take_rows, triangular, triangular_right
 from retrograd.ops.sort import argsort

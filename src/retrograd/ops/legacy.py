@@ -4,8 +4,8 @@ import builtins
 
 from retrograd.core import Tensor
 from retrograd.core import dtype as dtypes
+from retrograd.ops.as_tensor import tensor
 from retrograd.ops.create import zeros
-from retrograd.ops.data import tensor
 from retrograd.ops.functions import function, functions
 from retrograd.ops.layout import Size
 from retrograd.ops.methods import method

@@ -5,7 +5,7 @@ import math
 import string
 from functools import lru_cache
 
-from retrograd.core import Aval, Definition, examples, op, registry, shape_of, xp
+from retrograd.core import Aval, Definition, batch_loop, op, registry, shape_of, xp
 from retrograd.core.aval import symbolic
 from retrograd.ops.batching import aligned
 from retrograd.ops.diagonal import diagonal
@@ -105,7 +105,7 @@ class matmul(Product, linear="a b", fits=True, aliases="linalg.matmul"):
     def batch(batched, n, a, b):
         ranks = a.ndim - batched[0], b.ndim - batched[1]
         if 0 in ranks:
-            check_operands("matmul", examples.avals(batched, (a, b)))
+            check_operands("matmul", batch_loop.avals(batched, (a, b)))
         if batched == (True, False) and (ranks[1] == 1 or ranks == (1, 2)):
             return matmul(a, b)
         if batched == (True, False) and ranks[1] == 2 and symbolic(a.shape) is not None:
@@ -179,7 +179,7 @@ class rows_dot(Product, linear="a b"):
         return {a.ndim - 1: i}
 
     def batch(batched, n, a, b):
-        rows_dot.definition.shape(*examples.avals(batched, (a, b)))
+        rows_dot.definition.shape(*batch_loop.avals(batched, (a, b)))
         if all(x.ndim - lies == 1 for x, lies in zip((a, b), batched, strict=True)):
             return unsqueeze(a, -1) * unsqueeze(b, -2)
         a, b = (_rows(x, lies) for x, lies in zip((a, b), batched, strict=True))
@@ -252,7 +252,7 @@ class linear(Product, aliases="nn.functional.linear"):
     def batch(batched, n, x, weight, bias=None):
         if not batched[1] and not batched[2]:
             return linear(x, weight, bias)
-        linear.definition.shape(*examples.avals(batched, (x, weight, bias)))
+        linear.definition.shape(*batch_loop.avals(batched, (x, weight, bias)))
         weight = transpose(weight, -2, -1)
         out = matmul.definition.batch(batched[:2], n, x, weight) if any(batched[:2]) else matmul(x, weight)
         if bias is None:

@@ -8,8 +8,8 @@ from retrograd.core import dtype as dtypes
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import check_real
 from retrograd.ops.functions import check_tensor, function
-from retrograd.ops.inverses import Mapped, check_square, turned
 from retrograd.ops.linalg import matmul
+from retrograd.ops.matrix_functions import Mapped, check_square, turned
 from retrograd.ops.pointwise import detach
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.solve import broadcast_stacks, linalg_solve

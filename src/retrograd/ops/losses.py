@@ -4,7 +4,7 @@ import math
 import warnings
 
 from retrograd.core import op, xp
-from retrograd.core.source import user_frame
+from retrograd.core.source_location import user_frame
 from retrograd.ops.activation import logsigmoid
 from retrograd.ops.family import Composite, Pointwise, broadcast_shapes, pointwise
 from retrograd.ops.pointwise import abs, clamp, exp, isinf, log, logical_and, lt, square, to, where

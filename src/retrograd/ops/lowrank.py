@@ -10,9 +10,9 @@ from retrograd.core import Tensor, op, registry
 from retrograd.ops.complex import adjoint
 from retrograd.ops.decompose import linalg_qr
 from retrograd.ops.family import Composite
-from retrograd.ops.inverses import check_matrices
 from retrograd.ops.layout import arranged, contiguous_format
 from retrograd.ops.linalg import matmul
+from retrograd.ops.matrix_functions import check_matrices
 from retrograd.ops.reduce import mean
 from retrograd.ops.svd import linalg_svd
 from retrograd.ops.view import expand

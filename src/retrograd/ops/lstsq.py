@@ -9,8 +9,8 @@ from retrograd.core import Aval, NotBatchedError, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.constants import constant_in
 from retrograd.ops.family import Composite
-from retrograd.ops.inverses import Mapped, check_matrices, linalg_pinv, pinv_pullback, precision_of, turned
 from retrograd.ops.linalg import matmul
+from retrograd.ops.matrix_functions import Mapped, check_matrices, linalg_pinv, pinv_pullback, precision_of, turned
 from retrograd.ops.pointwise import conj, eq, real_part
 from retrograd.ops.reduce import all as all_of
 from retrograd.ops.reduce import sum as sum_over

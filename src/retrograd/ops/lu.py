@@ -6,8 +6,8 @@ from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.family import Composite, cast_to
 from retrograd.ops.functions import check_tensor
-from retrograd.ops.inverses import Mapped, check_matrices, dominant, first_columns, first_rows, turned
 from retrograd.ops.linalg import matmul
+from retrograd.ops.matrix_functions import Mapped, check_matrices, dominant, first_columns, first_rows, turned
 from retrograd.ops.pointwise import eq
 from retrograd.ops.solve import check_info, lu_parts, order_of_rows, take_rows, triangular, triangular_right
 from retrograd.ops.view import cat, narrow, tril, triu, unsqueeze

@@ -2,16 +2,16 @@
 
 from retrograd.core import Aval, Definition, Tensor, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.ops.as_strided import unravel_index
 from retrograd.ops.batching import all_batched
 from retrograd.ops.create import as_tensor, full
 from retrograd.ops.family import Composite, cast_to, numel
 from retrograd.ops.functions import check_tensor, function
+from retrograd.ops.gather import gather
 from retrograd.ops.index import index, nonzero
-from retrograd.ops.places import gather
 from retrograd.ops.pointwise import ne
 from retrograd.ops.pointwise import where as choose
 from retrograd.ops.sort import largest_places
-from retrograd.ops.strides import unravel_index
 from retrograd.ops.view import broadcast_tensors, cat, narrow, reshape, stack, unsqueeze
 
 

@@ -10,9 +10,9 @@ from retrograd.core import dtype as dtypes
 from retrograd.core import op, registry
 from retrograd.ops.activation import softmin
 from retrograd.ops.create import tensor
-from retrograd.ops.extremes import amax, amin, argmax, argmin
 from retrograd.ops.family import Composite, canonical_dims, cast_to, check_floating
-from retrograd.ops.norms import linalg_vector_norm
+from retrograd.ops.max_min import amax, amin, argmax, argmin
+from retrograd.ops.norm import linalg_vector_norm
 from retrograd.ops.pointwise import clone, conj, isnan, logaddexp, logical_and, maximum, real_part, sqrt
 from retrograd.ops.pointwise import where as choose
 from retrograd.ops.reduce import any as any_of

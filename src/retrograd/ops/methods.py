@@ -9,7 +9,7 @@ from retrograd import backend
 from retrograd.core import Tensor, current, graph_level, registry
 from retrograd.core.dispatch import compound, cut, wants
 from retrograd.core.level import ReadError
-from retrograd.core.source import user_line
+from retrograd.core.source_location import user_line
 from retrograd.core.tensor import make
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.index import index

@@ -14,9 +14,9 @@ from retrograd.core.level import is_recording
 from retrograd.core.op import compounds
 from retrograd.core.record import kept, missing_rule, record, refuse_view
 from retrograd.core.tensor import COPIED, Version, alias, make, plain, preserve_snapshots, touch, version_of
+from retrograd.ops.as_tensor import operand
 from retrograd.ops.batching import inserted, spread
 from retrograd.ops.create import arange, as_tensor, full_like
-from retrograd.ops.data import operand
 from retrograd.ops.family import broadcast_shapes, cast_to, sum_to
 from retrograd.ops.index import (
     Places,

@@ -8,7 +8,7 @@ from retrograd.ops.attention import attended, can_attend, grouped
 from retrograd.ops.dropout import dropout
 from retrograd.ops.family import Composite, Rowwise, broadcast_shapes, canonical_dim, cast_to, check_floating
 from retrograd.ops.linalg import matmul
-from retrograd.ops.norms import norm
+from retrograd.ops.norm import norm
 from retrograd.ops.pointwise import (
     clamp,
     exp,

@@ -2,7 +2,7 @@
 
 from retrograd.core import Aval, op, registry
 from retrograd.ops.family import Composite, Stacked
-from retrograd.ops.resize import resample
+from retrograd.ops.interpolate import resample
 
 
 def margins(name, pad, shape):

@@ -5,7 +5,7 @@ import inspect
 from retrograd.core import call
 from retrograd.ops.fractional_pool import fractional_max_pool2d, fractional_max_pool3d
 from retrograd.ops.functions import function
-from retrograd.ops.pool import (
+from retrograd.ops.pooling import (
     adaptive_max_pool1d,
     adaptive_max_pool2d,
     adaptive_max_pool3d,

@@ -6,12 +6,12 @@ from retrograd.core.aval import symbolic
 from retrograd.core.dispatch import compound
 from retrograd.ops.create import Factory, Filled, factory, made
 from retrograd.ops.family import Pointwise, broadcast_shapes, check_real
-from retrograd.ops.generators import Generator as Generator
-from retrograd.ops.generators import chosen
-from retrograd.ops.generators import default_generator as default_generator
-from retrograd.ops.generators import get_rng_state as get_rng_state
-from retrograd.ops.generators import manual_seed as manual_seed
-from retrograd.ops.generators import set_rng_state as set_rng_state
+from retrograd.ops.generator import Generator as Generator
+from retrograd.ops.generator import chosen
+from retrograd.ops.generator import default_generator as default_generator
+from retrograd.ops.generator import get_rng_state as get_rng_state
+from retrograd.ops.generator import manual_seed as manual_seed
+from retrograd.ops.generator import set_rng_state as set_rng_state
 from retrograd.ops.pointwise import to
 
 

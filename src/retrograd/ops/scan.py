@@ -2,11 +2,11 @@
 
 from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.ops.data import as_tensor, tensor
-from retrograd.ops.extremes import Chosen, check_ordered
+from retrograd.ops.as_tensor import as_tensor, tensor
 from retrograd.ops.family import Along, Composite, Rowwise, canonical_dim, canonical_dims, cast_to, check_floating
+from retrograd.ops.gather import scatter_sum, take_along_dim
 from retrograd.ops.index import select
-from retrograd.ops.places import scatter_sum, take_along_dim
+from retrograd.ops.max_min import Chosen, check_ordered
 from retrograd.ops.pointwise import detach, exp, isinf, logical_or, logical_xor, where
 from retrograd.ops.reduce import in_dtype, sum_dtype
 from retrograd.ops.reduce import sum as sum_over

@@ -9,14 +9,14 @@ import math
 from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import as_tensor
-from retrograd.ops.dependence import Labels, numbered
 from retrograd.ops.family import Along, Composite, canonical_dim, cast_to, from_behind, numel, same_dtype
 from retrograd.ops.functions import function
+from retrograd.ops.gather import check_along, check_slices, gather, index_sum, one_slice, scatter_sum
 from retrograd.ops.index import T, check_places, index_put_sum, indexed_shape, static_index
 from retrograd.ops.masked import scalar_like
 from retrograd.ops.mutate import index_put, write_into
-from retrograd.ops.places import check_along, check_slices, gather, index_sum, one_slice, scatter_sum
 from retrograd.ops.pointwise import eq, isnan, logical_or, where
+from retrograd.ops.sparsity_rules import Labels, numbered
 from retrograd.ops.view import cat, expand, flip, narrow, reshape
 
 

@@ -5,16 +5,16 @@ Of the algebra behind the rules: M. Giles, Collected matrix derivative results f
 
 from typing import NamedTuple
 
-from retrograd.backend.matrices import LinAlgError
+from retrograd.backend.linalg import LinAlgError
 from retrograd.core import Aval, Definition, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.batching import aligned, all_batched
 from retrograd.ops.complex import conjugate_transpose as adjoint
 from retrograd.ops.family import Composite, Gufunc, Stacked, broadcast_shapes, numel
 from retrograd.ops.functions import function
-from retrograd.ops.inverses import check_matrices, check_square, dominant, turned
+from retrograd.ops.gather import take_along_dim
 from retrograd.ops.linalg import matmul
-from retrograd.ops.places import take_along_dim
+from retrograd.ops.matrix_functions import check_matrices, check_square, dominant, turned
 from retrograd.ops.view import expand, movedim, reshape, squeeze, tril, triu, unsqueeze
 
 function("linalg.LinAlgError")(LinAlgError)

@@ -2,15 +2,15 @@
 
 # sorted is Python's name, in this file a param of `unique` and `topk`.
 
-from retrograd.core import Aval, Definition, examples, op
+from retrograd.core import Aval, Definition, batch_loop, op
 from retrograd.core import dtype as dtypes
+from retrograd.ops.as_tensor import tensor
 from retrograd.ops.batching import all_batched, spread
 from retrograd.ops.create import zeros
-from retrograd.ops.data import tensor
-from retrograd.ops.extremes import check_ordered, chosen
 from retrograd.ops.family import Along, Composite, Rowwise, canonical_dim, numel, reduced_shape, shape_of
+from retrograd.ops.gather import gather, index_select, scatter_sum, take_along_dim
 from retrograd.ops.index import T, getitem, index_put_sum
-from retrograd.ops.places import gather, index_select, scatter_sum, take_along_dim
+from retrograd.ops.max_min import check_ordered, chosen
 from retrograd.ops.pointwise import clamp, eq, logical_not, to
 from retrograd.ops.reduce import any as any_of
 from retrograd.ops.view import movedim, reshape, unsqueeze
@@ -232,7 +232,7 @@ class insertion_places(Definition, differentiable=False):
     def batch(batched, n, sequence, values, sorter, *, right):
         if not batched[0] and not batched[2] and sequence.ndim == 1:
             return insertion_places(sequence, values, sorter, right=right)
-        _check_rows(*examples.avals(batched, (sequence, values, sorter)))
+        _check_rows(*batch_loop.avals(batched, (sequence, values, sorter)))
         sequence, sorter = all_batched((sequence, sorter), (batched[0], batched[2]), n)
         rows = _rows(values, batched[1], n, sequence.ndim - 1)
         return reshape(insertion_places(sequence, rows, sorter, right=right), (n, *shape_of(values)[batched[1] :]))

@@ -6,10 +6,9 @@ import math
 
 from retrograd.core import Aval, Definition, op
 from retrograd.core import dtype as dtypes
+from retrograd.ops.as_tensor import as_tensor, tensor
 from retrograd.ops.batching import at_least_1d
-from retrograd.ops.data import as_tensor, tensor
 from retrograd.ops.diagonal import diagonal
-from retrograd.ops.extremes import check_nonempty, check_ordered, chosen, shares
 from retrograd.ops.family import (
     Along,
     Composite,
@@ -23,8 +22,9 @@ from retrograd.ops.family import (
     reduced_shape,
 )
 from retrograd.ops.floats import lerp
+from retrograd.ops.gather import gather, scatter_sum, take_along_dim
 from retrograd.ops.linalg import matmul
-from retrograd.ops.places import gather, scatter_sum, take_along_dim
+from retrograd.ops.max_min import check_nonempty, check_ordered, chosen, shares
 from retrograd.ops.pointwise import (
     ceil,
     clamp,

@@ -15,8 +15,8 @@ from retrograd.ops.complex import conjugate_transpose as adjoint
 from retrograd.ops.diagonal import diagonal, place_diagonal
 from retrograd.ops.eigen import across, diagonal_sample, down, needs_vectors, weighted
 from retrograd.ops.family import Composite, Stacked
-from retrograd.ops.inverses import Mapped, check_matrices, first_columns, first_rows
 from retrograd.ops.linalg import matmul
+from retrograd.ops.matrix_functions import Mapped, check_matrices, first_columns, first_rows
 from retrograd.ops.pointwise import real_part, where
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import cat

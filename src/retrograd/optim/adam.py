@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from retrograd.core import operator_named
-from retrograd.ops.overwrite import overwrite
+from retrograd.ops.fused_update import overwrite
 from retrograd.optim.moments import count, moments
 from retrograd.optim.optimizer import (
     Group,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from retrograd.core import operator_named
-from retrograd.ops.overwrite import overwrite
+from retrograd.ops.fused_update import overwrite
 from retrograd.optim.optimizer import Group, Optimizer, State, at_least_zero, descent
 
 _zeros_like = operator_named("zeros_like")

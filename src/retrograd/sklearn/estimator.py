@@ -13,8 +13,8 @@ from retrograd.autograd import no_grad
 from retrograd.core import Tensor, registry
 from retrograd.core.level import generator_block
 from retrograd.nn import Linear, Module, ReLU, Sequential
-from retrograd.ops.data import from_numpy
-from retrograd.ops.generators import Generator, redirected
+from retrograd.ops.as_tensor import from_numpy
+from retrograd.ops.generator import Generator, redirected
 from retrograd.optim import Adam
 from retrograd.utils.data import DataLoader, TensorDataset
 from retrograd.utils.progress import progress

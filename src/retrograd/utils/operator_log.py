@@ -4,7 +4,7 @@ from itertools import zip_longest
 from typing import Any
 
 from retrograd.core import Level, Op, Tensor, call
-from retrograd.core.source import user_line
+from retrograd.core.source_location import user_line
 
 
 class OperatorLog(Level):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from retrograd.core.files import replacing
+from retrograd.core.atomic_write import replacing
 
 FORMS = ("png", "svg", "pdf")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from retrograd.core import Tensor, registry
-from retrograd.ops.data import as_tensor
+from retrograd.ops.as_tensor import as_tensor
 from retrograd.utils.event_files import EventFile, double, doubles, message, single, whole
 from retrograd.utils.hparams import PLUGIN, summaries
 

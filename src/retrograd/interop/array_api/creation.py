@@ -7,7 +7,7 @@ import numpy as np
 from retrograd.core import Tensor, operator_named
 from retrograd.core import dtype as dtypes
 from retrograd.interop.array_api.naming import named
-from retrograd.ops import create, data
+from retrograd.ops import as_tensor, create
 from retrograd.ops.family import cast_to
 from retrograd.ops.functions import functions
 from retrograd.ops.layout import check_device
@@ -19,7 +19,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     Raises ValueError if copy is False and a copy is needed.
     """
     check_device(device)
-    made = data.as_tensor(obj, dtype)
+    made = as_tensor.as_tensor(obj, dtype)
     shared = made is obj or (hasattr(obj, "__array_interface__") and made.dtype == getattr(obj, "dtype", None))
     if copy is False and not shared:
         raise ValueError(f"asarray: a {type(obj).__name__} can't become an array of dtype {made.dtype} without a copy")
@@ -98,4 +98,4 @@ def triu(x: Any, /, *, k: int = 0) -> Tensor:
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """The array of another library, its memory shared unless copy is True."""
     check_device(device)
-    return data.from_dlpack(x, copy=copy)
+    return as_tensor.from_dlpack(x, copy=copy)

@@ -8,8 +8,8 @@ from retrograd.nested.buffer import like, packed, values
 from retrograd.nested.buffer_layout import Layout, is_nested, layout
 from retrograd.nested.linked_views import is_view_of
 from retrograd.nested.rules.pointwise import beside, check_alike
+from retrograd.ops.as_tensor import operand
 from retrograd.ops.create import as_tensor
-from retrograd.ops.data import operand
 from retrograd.ops.family import broadcast_shapes
 from retrograd.ops.index import T, indexed, static_index
 from retrograd.ops.mutate import (

@@ -7,7 +7,7 @@ holes, if the rows of each component still follow each other; otherwise rows are
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from retrograd.backend import slicing
+from retrograd.backend import ragged_slicing
 from retrograd.backend.ragged import Structure
 from retrograd.core import Aval, Op, Tensor, call, op, registry
 from retrograd.core.dtype import int64
@@ -19,9 +19,9 @@ from retrograd.nested.rules.segment_reduce import repeat_rows
 from retrograd.nested.rules.view import over_same
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Pointwise, broadcast_shapes, canonical_dim
+from retrograd.ops.gather import check_slices
 from retrograd.ops.index import T, getitem
 from retrograd.ops.methods import concrete
-from retrograd.ops.places import check_slices
 from retrograd.ops.view import broadcast_tensors, movedim, narrow, permute, reshape
 
 WHOLE = slice(None)
@@ -104,7 +104,7 @@ def _all_whole(key: Sequence[Any]) -> bool:
 def component(x: Tensor, number: int) -> Tensor:
     """One component, as a view."""
     known = layout(x)
-    first, count, sizes = slicing.rows_of_component("index", known.structure, number)
+    first, count, sizes = ragged_slicing.rows_of_component("index", known.structure, number)
     rows = narrow(values(x), known.row, first, count)
     if known.several == 1:
         return rows
@@ -120,8 +120,8 @@ def _some(x: Tensor, key: slice) -> Tensor:
         return batch_part(x, first, max(first, last))
     if not known.several:  # rows are components: a strided slice of them leaves no holes
         rows = registry["slice"](values(x), spec=(*(WHOLE,) * known.row, key))
-        return over(rows, slicing.some_components(known.structure, key).packed, known.axis, known.lead)
-    return over(values(x), slicing.some_components(known.structure, key), known.axis, known.lead)
+        return over(rows, ragged_slicing.some_components(known.structure, key).packed, known.axis, known.lead)
+    return over(values(x), ragged_slicing.some_components(known.structure, key), known.axis, known.lead)
 
 
 def _dense(x: Tensor, parts: Key) -> Tensor:
@@ -140,15 +140,15 @@ def _windows(x: Tensor, key: Sequence[Any]) -> Tensor:
         return x
     structure, column, windows = layout(x).structure, 0, []
     for k in key:
-        windows.append(None if k is None else slicing.window("index", structure, column, k))
+        windows.append(None if k is None else ragged_slicing.window("index", structure, column, k))
         column += k is not None
     return seen_through(x, windows)
 
 
-def seen_through(x: Tensor, windows: Sequence[slicing.Window | None]) -> Tensor:
+def seen_through(x: Tensor, windows: Sequence[ragged_slicing.Window | None]) -> Tensor:
     """The parts of the components that lie in a window along each ragged dimension; a view where they can be one."""
     known = layout(x)
-    structure, places = slicing.cut(known.structure, windows)
+    structure, places = ragged_slicing.cut(known.structure, windows)
     rows = values(x) if places is None else registry["index_select"](values(x), known.row, as_tensor(places))
     if not structure.sizes.shape[1]:
         return movedim(rows, known.row, known.lead) if known.axis else rows
@@ -175,9 +175,9 @@ def _narrow(op: Op, args: tuple, params: dict) -> Any:
 def narrowed(name: str, x: Tensor, dim: int, start: Any, length: Any) -> Tensor:
     """So many places from `start` on along a ragged dimension: numbers, or an array with one for each component."""
     known = layout(x)
-    windows = [slicing.window(name, known.structure, c, WHOLE) for c in range(known.several)]
+    windows = [ragged_slicing.window(name, known.structure, c, WHOLE) for c in range(known.several)]
     column = dim - known.ragged.start
-    windows[column] = slicing.narrowed(name, known.structure, column, start, length)
+    windows[column] = ragged_slicing.narrowed(name, known.structure, column, start, length)
     return seen_through(x, windows)
 
 
@@ -191,7 +191,7 @@ class rows_at(Pointwise, differentiable=False, promotion=None, in_place=False):
     public = False
 
     def impl(xp, component, *places, structure, wrap):
-        return slicing.rows_at(component, places, structure, wrap)
+        return ragged_slicing.rows_at(component, places, structure, wrap)
 
     def shape(component, *places, structure, wrap):
         return Aval(broadcast_shapes("index", [a.shape for a in (component, *places)]), int64)
@@ -287,8 +287,9 @@ def _single_rows(x: Tensor, ids: dict[int, Tensor], first: bool, wrap: bool) -> 
     number = ids.get(known.lead)
     if number is None:
         labels.insert(0, known.lead)
-        number = as_tensor(slicing.component_numbers("index", range(len(known.structure)), len(known.structure), False))
-        number = reshape(number, (len(known.structure), *(1,) * rank))
+        count = len(known.structure)
+        number = as_tensor(ragged_slicing.component_numbers("index", range(count), count, False))
+        number = reshape(number, (count, *(1,) * rank))
     rows = rows_at(number, *[ids[d] for d in known.ragged], structure=known.structure, wrap=wrap)
     return _put_in_order(x, ids, rows, labels, first)
 
@@ -319,12 +320,12 @@ def _components(x: Tensor, ids: dict[int, Tensor], first: bool, wrap: bool) -> A
             f"index: components of a nested tensor are named by one number, or by a 1-d tensor, got shape "
             f"{index.shape}; flatten it"
         )
-    numbers = slicing.component_numbers("index", concrete(index), len(known.structure), wrap)
+    numbers = ragged_slicing.component_numbers("index", concrete(index), len(known.structure), wrap)
     if not index.ndim:
         one = registry["unsqueeze"](component(x, numbers.item()), known.lead)
         key = [0 if d == known.lead else T if d in ids else WHOLE for d in range(x.ndim)]
         return getitem(one, [ids[d] for d in sorted(ids) if d != known.lead], spec=tuple(key))
-    structure = slicing.some_components(known.structure, numbers)
+    structure = ragged_slicing.some_components(known.structure, numbers)
     return _their_rows(x, ids, structure, first)
 
 

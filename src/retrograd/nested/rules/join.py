@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
-from retrograd.backend import rearrange
+from retrograd.backend import ragged_reshape
 from retrograd.backend.ragged import Structure
 from retrograd.core import Op, Tensor, call, registry
 from retrograd.core.dispatch import mark_several
@@ -63,7 +63,7 @@ def _split(op: Op, args: tuple, params: dict) -> Any:
     offsets = known.structure.offsets
     lengths = [int(offsets[last] - offsets[first]) for first, last in bounds]
     parts = registry["split"](values(x), lengths, dim=known.row)
-    structures = [rearrange.part(known.structure, first, last) for first, last in bounds]
+    structures = [ragged_reshape.part(known.structure, first, last) for first, last in bounds]
     return tuple([over(p, s, known.axis, known.lead) for p, s in zip(parts, structures, strict=True)])
 
 
@@ -130,7 +130,7 @@ def _sizes(name: str, d: int, total: int, params: dict) -> Sequence[int]:
 def batch_part(x: Tensor, first: int, last: int) -> Tensor:
     """The components from `first` to before `last`, as a view."""
     known = layout(x)
-    buffer, structure = values(x), rearrange.part(known.structure, first, last)
+    buffer, structure = values(x), ragged_reshape.part(known.structure, first, last)
     if not known.holes:
         start, stop = known.structure.offsets[[first, last]].tolist()
         buffer = narrow(buffer, known.row, start, stop - start)
@@ -184,7 +184,7 @@ def _more_components(op: Op, parts: list[Tensor]) -> Tensor:
     """Components one behind the other."""
     known = layout(parts[0])
     rows = call(op, tuple([values(p) for p in parts]), {"dim": known.row})
-    structure = rearrange.one_after_another([layout(p).structure for p in parts])
+    structure = ragged_reshape.one_after_another([layout(p).structure for p in parts])
     return over(rows, structure, known.axis, known.lead)
 
 
@@ -201,7 +201,7 @@ def _larger(op: Op, parts: list[Tensor], column: int) -> Tensor:
     known = layout(parts[0])
     _check_structures("cat", parts, column)
     rows = call(op, tuple([values(p) for p in parts]), {"dim": known.row})
-    structure, places = rearrange.interleaved([layout(p).structure for p in parts], column)
+    structure, places = ragged_reshape.interleaved([layout(p).structure for p in parts], column)
     return over(registry["index_select"](rows, known.row, as_tensor(places)), structure, known.axis, known.lead)
 
 
@@ -212,7 +212,7 @@ def _check_structures(name: str, parts: Sequence[Tensor], but: int | None) -> No
         its = layout(other).structure
         if len(mine) != len(its):
             raise ValueError(f"{name}: the nested tensors have {len(mine)} and {len(its)} components")
-        i = rearrange.first_to_differ(mine, its, but)
+        i = ragged_reshape.first_to_differ(mine, its, but)
         if i is not None:
             a, b = component_shapes(parts[0])[i], component_shapes(other)[i]
             raise ValueError(f"{name}: the nested tensors differ in structure: component {i} has shapes {a} and {b}")
@@ -263,7 +263,7 @@ def _times(x: Tensor, d: int, times: int) -> Tensor:
     if d == known.lead:
         return batch_part(x, 0, 0)
     columns = [known.structure.sizes[:, c] * (c != d - known.ragged.start) for c in range(known.several)]
-    structure = rearrange.structure_with(columns, known.structure.packed)
+    structure = ragged_reshape.structure_with(columns, known.structure.packed)
     return over(narrow(values(x), known.row, 0, 0), structure, known.axis, known.lead)
 
 
@@ -299,7 +299,7 @@ def _flip(op: Op, args: tuple, params: dict) -> Any:
     columns = [d - known.ragged.start for d in dims if d in known.ragged]
     x = packed(x)
     if columns:
-        x = picked(x, layout(x).structure, lambda s: rearrange.reversed_along(s, columns))
+        x = picked(x, layout(x).structure, lambda s: ragged_reshape.reversed_along(s, columns))
     if known.lead in dims:
         x = registry["index_select"](x, known.lead, registry["arange"](len(known.structure) - 1, -1, -1))
     return over_same(op, x, {"dims": tuple([known.in_buffer(d) for d in dense])}) if dense else x
@@ -318,7 +318,7 @@ def _roll(op: Op, args: tuple, params: dict) -> Any:
     rows = [(d - known.ragged.start, s) for d, s in pairs if d in known.ragged]
     if rows:
         columns, by = zip(*rows, strict=True)
-        x = picked(x, layout(x).structure, lambda structure: rearrange.rolled(structure, by, columns))
+        x = picked(x, layout(x).structure, lambda structure: ragged_reshape.rolled(structure, by, columns))
     for by_components in [s for d, s in pairs if d == known.lead]:
         numbers = registry["arange"](0, len(known.structure), 1)
         x = registry["index_select"](x, known.lead, registry["roll"](numbers, by_components))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from retrograd.backend import rearrange, slicing
+from retrograd.backend import ragged_reshape, ragged_slicing
 from retrograd.core import Op, Tensor, call, registry
 from retrograd.core.dtype import bool_
 from retrograd.nested.buffer import like, over, packed, values
@@ -54,7 +54,7 @@ def masked(x: Tensor, mask: Tensor) -> Any:
         return NotImplemented if known.axis or known.several != 1 else like(known, masked(rows, flags))
     places = registry["nonzero"](reshape(flags, (-1,)), as_tuple=True)[0]
     behind = numel(flags.shape[known.row + 1 :])
-    structure, order = slicing.by_component(known.structure, concrete(places), behind, not known.axis)
+    structure, order = ragged_slicing.by_component(known.structure, concrete(places), behind, not known.axis)
     places = places if order is None else registry["index_select"](places, 0, as_tensor(order))
     rows = reshape(rows, (flags.numel(), *rows.shape[flags.ndim :])) if flags.ndim > 1 else rows
     return over(registry["index_select"](rows, 0, places), structure)
@@ -107,8 +107,8 @@ def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
     if not tensor.ndim:
         raise ValueError("masked_select: a tensor without dimensions has no rows")
     places = registry["nonzero"](reshape(mask, (-1,)), as_tuple=True)[0]
-    whole = rearrange.same_size(numel(tensor.shape[:-1]), (1,))
-    structure, _ = slicing.by_component(whole, concrete(places), tensor.shape[-1], True)
+    whole = ragged_reshape.same_size(numel(tensor.shape[:-1]), (1,))
+    structure, _ = ragged_slicing.by_component(whole, concrete(places), tensor.shape[-1], True)
     return over(registry["index_select"](reshape(tensor, (-1,)), 0, places), structure)
 
 
@@ -116,7 +116,7 @@ def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
 def _nonzero(op: Op, args: tuple, params: dict) -> Any:
     """A row for each element, the number of the component first, as if the components were stacked."""
     (x,) = args
-    return NotImplemented if layout(x).lead else as_tensor(slicing.nonzero(concrete(x)))
+    return NotImplemented if layout(x).lead else as_tensor(ragged_slicing.nonzero(concrete(x)))
 
 
 # -------------------------------------------------------------------------------------------- tables, classes
@@ -234,7 +234,7 @@ def _rows_named(x: Tensor, index: Tensor, column: int, wrap: bool) -> Tensor:
     """The rows of x that are at the places along one ragged dimension, and in the others where the index is."""
     its, rows = layout(index), values(index)
 
-    numbers = [*slicing.coordinates(its.structure), its.structure.components()]
+    numbers = [*ragged_slicing.coordinates(its.structure), its.structure.components()]
     *places, component = [for_rows(as_tensor(n), rows, its.row) for n in numbers]
     places[column] = rows
     return rows_at(component, *places, structure=layout(x).structure, wrap=wrap)
@@ -276,7 +276,7 @@ def _coordinate(x: Tensor, known: Layout, dim: int) -> Tensor:
     """Of each element of the buffer, with which it broadcasts, its place along a dimension."""
     rows, at = values(x), known.in_buffer(dim)
     if at is None:
-        at, numbers = known.row, as_tensor(slicing.coordinates(known.structure)[dim - known.ragged.start])
+        at, numbers = known.row, as_tensor(ragged_slicing.coordinates(known.structure)[dim - known.ragged.start])
     else:
         numbers = registry["arange"](0, rows.shape[at], 1)
     out: Tensor = for_rows(numbers, rows, at)

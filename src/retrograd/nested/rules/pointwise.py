@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from retrograd.backend.rearrange import equal_sizes
+from retrograd.backend.ragged_reshape import equal_sizes
 from retrograd.core import Op, Tensor, call
 from retrograd.nested.buffer import like, packed, values
 from retrograd.nested.buffer_layout import Layout, component_shapes, is_nested, layout

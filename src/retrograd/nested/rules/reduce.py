@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from retrograd.backend import rearrange, segments
+from retrograd.backend import ragged_reshape, segments
 from retrograd.backend.ragged import RaggedSize, Structure
 from retrograd.core import Aval, Op, Tensor, call
 from retrograd.core import dtype as dtypes
@@ -115,7 +115,7 @@ def stacked(x: Tensor) -> Tensor | None:
     """The plain tensor of components whose shapes are equal; None if they are not, or there are none."""
     x = packed(x)
     known, buffer = layout(x), values(x)
-    sizes = None if is_nested(buffer) else rearrange.equal_sizes(known.structure)
+    sizes = None if is_nested(buffer) else ragged_reshape.equal_sizes(known.structure)
     if sizes is None:
         return None
     row = known.row

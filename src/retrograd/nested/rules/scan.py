@@ -25,7 +25,7 @@ from retrograd.nested.rules.segment_scan import (
 )
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Along, canonical_dims, cast_to
-from retrograd.ops.places import gather
+from retrograd.ops.gather import gather
 from retrograd.ops.reduce import sum_dtype
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from retrograd.backend import slicing
+from retrograd.backend import ragged_slicing
 from retrograd.core import Op, Tensor, call, registry
 from retrograd.nested.buffer import packed, values
 from retrograd.nested.buffer_layout import is_nested, layout
@@ -11,9 +11,9 @@ from retrograd.nested.rules.reduce import check_elements, grouped, over_reduced
 from retrograd.nested.rules.segment_reduce import segment_found
 from retrograd.nested.rules.segment_scan import for_rows
 from retrograd.ops.create import as_tensor
-from retrograd.ops.extremes import Chosen, MinMax, amax, amin
 from retrograd.ops.family import canonical_dim
-from retrograd.ops.places import gather
+from retrograd.ops.gather import gather
+from retrograd.ops.max_min import Chosen, MinMax, amax, amin
 
 FINDERS: dict[str, tuple[str, dict]] = {  # by which operator the place of what is chosen along `dim` is found
     "max": ("argmax", {"keepdim": True}),
@@ -54,7 +54,7 @@ def _among_rows(op: Op, x: Tensor, dim: int, params: dict) -> Chosen:
     groups = grouped(op.name, x, [dim], [])
     rows, structure, row = groups.rows, groups.structure, groups.row
     places = segment_found(rows, operator=operator, structure=structure, row=row, params=given)
-    firsts = for_rows(as_tensor(slicing.begins(structure)), rows, row)
+    firsts = for_rows(as_tensor(ragged_slicing.begins(structure)), rows, row)
     found = gather(rows, row, places + firsts)
     return Chosen(*[groups.result(o, x.shape, (dim,), params["keepdim"]) for o in (found, places)])
 

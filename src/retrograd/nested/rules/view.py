@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from retrograd.backend import rearrange
+from retrograd.backend import ragged_reshape
 from retrograd.backend.ragged import RaggedSize
 from retrograd.core import Op, Tensor, call, registry
 from retrograd.core.aval import symbolic
@@ -60,13 +60,13 @@ def _fits(x: Tensor, known: Layout, shape: Sequence[Any], at: int) -> tuple | No
     count = len(known.structure)
     if at >= len(shape) or isinstance(shape[at], RaggedSize) or shape[at] not in (count, -1):
         return None
-    front = rearrange.resolved(x.shape[: known.lead], shape[:at])
+    front = ragged_reshape.resolved(x.shape[: known.lead], shape[:at])
     mine, its = x.shape[known.lead + 1 :], shape[at + 1 :]
-    if front is None or not all(map(rearrange.is_number, front)):
+    if front is None or not all(map(ragged_reshape.is_number, front)):
         return None
     if is_of_sets(known, x):
         return _around(x, known, front, list(its))
-    sizes = rearrange.resolved(mine, its)
+    sizes = ragged_reshape.resolved(mine, its)
     return None if sizes is None else (front, sizes)
 
 
@@ -109,12 +109,12 @@ class _Plan(NamedTuple):
 def _plan(known: Layout, old: list, new: list) -> _Plan:
     """How components of sizes `old` get the sizes `new`."""
     first, last = known.axis, known.axis + known.several
-    a, k = rearrange.matched(old[:first], new)
-    b, n = rearrange.matched(old[last:][::-1], new[k:][::-1])
+    a, k = ragged_reshape.matched(old[:first], new)
+    b, n = ragged_reshape.matched(old[last:][::-1], new[k:][::-1])
     if k + n == len(new):  # a dimension must be ragged
         a, k, b, n = 0, 0, 0, 0
     middle, after = new[k : len(new) - n], new[len(new) - n :]
-    ragged = [i for i, size in enumerate(middle) if not rearrange.is_number(size)] or ([0] if middle else [0, -1])
+    ragged = [i for i, size in enumerate(middle) if not ragged_reshape.is_number(size)] or ([0] if middle else [0, -1])
     start, stop = ragged[0], ragged[-1] + 1
     return _Plan(a, len(old) - b, new[:k], middle[:start], middle[start:stop], middle[stop:], after)
 
@@ -132,7 +132,7 @@ def _under(x: Tensor, known: Layout, front: list, sizes: list, after: list | Non
     if plan.first:
         x = _first_last(x, plan)
     buffer = values(x)
-    structure = rearrange.structure_with(plan.ragged, layout(x).structure, keep_starts=same_rows)
+    structure = ragged_reshape.structure_with(plan.ragged, layout(x).structure, keep_starts=same_rows)
     count = buffer.shape[layout(x).row] if same_rows else structure.rows
     buffer = reshape(buffer, (*front, *plan.before, count, *plan.first, *plan.behind, *plan.after))
     buffer = _in_front(buffer, len(front) + len(plan.before), len(plan.first))
@@ -142,10 +142,10 @@ def _under(x: Tensor, known: Layout, front: list, sizes: list, after: list | Non
 def _first_last(x: Tensor, plan: _Plan) -> Tensor:
     """The elements of each component (*first, *ragged, *behind) as they lie if those in front come behind `ragged`."""
     sizes, several = [*plan.first, *plan.ragged, *plan.behind], len(plan.first)
-    structure = rearrange.structure_with(sizes, layout(x).structure.packed)
+    structure = ragged_reshape.structure_with(sizes, layout(x).structure.packed)
     end = several + len(plan.ragged)
     order = [*range(several, end), *range(several), *range(end, len(sizes))]
-    return picked(x, structure, lambda _: rearrange.transposed(structure, order))
+    return picked(x, structure, lambda _: ragged_reshape.transposed(structure, order))
 
 
 def _in_front(buffer: Tensor, row: int, count: int) -> Tensor:
@@ -162,7 +162,7 @@ def _across(name: str, x: Tensor, known: Layout, shape: tuple) -> Tensor:
     """A shape in which the components are not one dimension: plain, or with more components than there were."""
     if symbolic(shape) is None:
         row = elements(x)
-        sizes = rearrange.resolved(row.shape, shape)
+        sizes = ragged_reshape.resolved(row.shape, shape)
         if sizes is not None and _apart(x, known, math.prod(sizes[1:])):
             return reshape(row, shape)
     for count in range(1, known.axis + 1):
@@ -179,7 +179,7 @@ def _across(name: str, x: Tensor, known: Layout, shape: tuple) -> Tensor:
 
 def _apart(x: Tensor, known: Layout, size: int) -> bool:
     """Whether no slice of so many elements along the first dimension is of several components that differ in size."""
-    if size == 1 or rearrange.equal_sizes(known.structure) is not None:
+    if size == 1 or ragged_reshape.equal_sizes(known.structure) is not None:
         return True
     if is_of_sets(known, x):
         return not known.row and _apart(values(x), layout(values(x)), size)
@@ -201,7 +201,7 @@ def elements(x: Tensor) -> Tensor:
 def dense(x: Tensor) -> Tensor | None:
     """The plain tensor of components whose shapes are equal; None if they are not."""
     known = layout(x)
-    sizes = rearrange.equal_sizes(known.structure)
+    sizes = ragged_reshape.equal_sizes(known.structure)
     if sizes is None or is_of_sets(known, x):
         return None
     return reshape(elements(x), (*x.shape[: known.ragged.start], *sizes, *x.shape[known.ragged.stop :]))
@@ -217,8 +217,8 @@ def into_components(x: Tensor, count: int) -> Tensor:
     row = known.row - count
     buffer = permute(buffer, order)
     rows = reshape(buffer, (*buffer.shape[:row], times * known.structure.rows, *buffer.shape[known.row + 1 :]))
-    places = as_tensor(rearrange.regrouped(known.structure, times))
-    structure = rearrange.repeated(known.structure, times)
+    places = as_tensor(ragged_reshape.regrouped(known.structure, times))
+    structure = ragged_reshape.repeated(known.structure, times)
     return over(registry["index_select"](rows, row, places), structure, known.axis - count, lead)
 
 
@@ -332,9 +332,9 @@ def _with_wider(x: Tensor, wanted: list) -> Tensor:
         return x
     front = known.lead + 1
     x = with_ragged("expand", x, front + places[0], front + places[-1] + 1)
-    columns = [rearrange.numbers(size) for size in wanted[places[0] : places[-1] + 1]]
-    wider = rearrange.structure_with(columns, layout(x).structure.packed)
-    return picked(x, wider, lambda structure: rearrange.spread(structure, wider))
+    columns = [ragged_reshape.numbers(size) for size in wanted[places[0] : places[-1] + 1]]
+    wider = ragged_reshape.structure_with(columns, layout(x).structure.packed)
+    return picked(x, wider, lambda structure: ragged_reshape.spread(structure, wider))
 
 
 # ------------------------------------------------------------------------------ views along dense dimensions

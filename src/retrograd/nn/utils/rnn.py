@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from retrograd.core import Tensor, operator_named
+from retrograd.ops.as_tensor import as_tensor
 from retrograd.ops.create import tensor
-from retrograd.ops.data import as_tensor
 
 _cat = operator_named("cat")
 _index_select = operator_named("index_select")

@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from retrograd.core.files import naming
+from retrograd.core.atomic_write import naming
 from retrograd.export.json_values import StorageError
 from retrograd.nn import Module
-from retrograd.ops.generators import default_generator
+from retrograd.ops.generator import default_generator
 from retrograd.optim import Optimizer
 from retrograd.pipelining.checkpoint.manifest import (
     Content,

@@ -13,7 +13,7 @@ from retrograd.core import Tensor, registry
 from retrograd.core.level import generator_block
 from retrograd.fx import GraphModule, Interpreter, Node
 from retrograd.nn import Module
-from retrograd.ops.generators import get_rng_state, set_rng_state
+from retrograd.ops.generator import get_rng_state, set_rng_state
 from retrograd.pipelining.microbatch import tensors_in
 from retrograd.pipelining.split.partition import NEVER, carried
 from retrograd.utils import blas_threads

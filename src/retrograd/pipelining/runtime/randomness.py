@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from retrograd.core.level import generator_block
 from retrograd.fx import GraphModule
-from retrograd.ops.generators import Generator, default_generator, redirected
+from retrograd.ops.generator import Generator, default_generator, redirected
 
 Size = tuple[int, ...]
 

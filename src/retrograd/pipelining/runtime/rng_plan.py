@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
-from retrograd.ops.generators import default_generator
+from retrograd.ops.generator import default_generator
 from retrograd.pipelining.microbatch import MicroBatch
 from retrograd.pipelining.runtime.randomness import Draw, Stream, Streams, batch_dims
 from retrograd.pipelining.split.capture_cache import Captured

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrograd.core import dtype as dtypes
-from retrograd.ops.data import from_numpy, tensor
+from retrograd.ops.as_tensor import from_numpy, tensor
 from retrograd.utils.data.dataset import Dataset
 
 

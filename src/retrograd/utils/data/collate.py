@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from retrograd.core import Tensor, examples, registry
-from retrograd.ops.data import as_tensor, tensor
+from retrograd.core import Tensor, batch_loop, registry
+from retrograd.ops.as_tensor import as_tensor, tensor
 
 Join = Callable[[list[Tensor]], Tensor]
 
@@ -125,4 +125,4 @@ def _stacked(tensors: list[Tensor]) -> Tensor:
 
 
 def _nested(tensors: list[Tensor]) -> Tensor:
-    return examples.joins[0](tensors) if any(tensor.ndim for tensor in tensors) else _stacked(tensors)
+    return batch_loop.joins[0](tensors) if any(tensor.ndim for tensor in tensors) else _stacked(tensors)

@@ -7,8 +7,8 @@ from itertools import accumulate, chain
 from typing import Any, Generic, TypeVar
 
 from retrograd.core import Tensor
-from retrograd.ops.data import as_tensor
-from retrograd.ops.generators import Generator
+from retrograd.ops.as_tensor import as_tensor
+from retrograd.ops.generator import Generator
 from retrograd.ops.random import randperm
 
 T = TypeVar("T", covariant=True)

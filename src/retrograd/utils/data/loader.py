@@ -7,7 +7,7 @@ from itertools import repeat
 from multiprocessing.context import BaseContext
 from typing import Any
 
-from retrograd.ops.generators import Generator, chosen
+from retrograd.ops.generator import Generator, chosen
 from retrograd.utils.data.collate import default_collate, default_convert
 from retrograd.utils.data.dataset import Dataset, IterableDataset
 from retrograd.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler

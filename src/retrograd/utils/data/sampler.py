@@ -6,8 +6,8 @@ from itertools import chain, islice, repeat
 from typing import Any, Generic, TypeVar
 
 from retrograd.core import registry
-from retrograd.ops.data import as_tensor
-from retrograd.ops.generators import Generator
+from retrograd.ops.as_tensor import as_tensor
+from retrograd.ops.generator import Generator
 from retrograd.ops.random import randint, randperm
 
 T = TypeVar("T", covariant=True)

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from retrograd.core.level import generator_block
-from retrograd.ops.generators import Generator, default_generator, redirected
+from retrograd.ops.generator import Generator, default_generator, redirected
 from retrograd.utils.data.collate import default_collate
 from retrograd.utils.data.dataset import Subset, TensorDataset
 

@@ -1,0 +1,319 @@
+"""Kernels that read from places and write into places: gathering, scattering, windows of memory."""
+
+import itertools
+import math
+
+import numpy as np
+
+from retrograd import kernels
+from retrograd.kernels import reference
+
+__all__ = [
+    "add_at",
+    "check_range",
+    "chosen",
+    "gather",
+    "index_select",
+    "index_sum",
+    "moving_windows",
+    "moving_windows_sum",
+    "nonzero_static",
+    "put_true",
+    "repeat_places",
+    "scatter_add",
+    "scatter_along",
+    "scatter_max",
+    "scatter_min",
+    "scatter_prod",
+    "scatter_set",
+    "stacked_places",
+    "sum_rows",
+    "strided",
+    "take_true",
+    "triangle",
+    "wrapped",
+]
+
+
+def check_range(name, ids, size):
+    """Indices must name places that are there; an IndexError says which do not."""
+    if ids.size and (ids.min() < 0 or ids.max() >= size):
+        raise IndexError(f"{name}: {ids.min()} to {ids.max()} are named, but there are 0 to {size - 1}")
+
+
+def wrapped(ids, size):
+    """The same places counted from the front, in int64; where none was counted from the end, a view if it can."""
+    ids = ids.astype(np.int64, copy=False)
+    return np.where(ids < 0, ids + size, ids) if ids.size and ids.min() < 0 else ids.view()
+
+
+def stacked_places(ids, size, dim):
+    """Places in tables of one size, one for each slice of `ids` along dim, as places in all of them as one table."""
+    check_range("index", ids, size)
+    starts = np.arange(ids.shape[dim]) * size
+    return ids.astype(np.int64) + starts.reshape(-1, *(1,) * (ids.ndim - 1 - dim))
+
+
+# ------------------------------------------------------------------------------------- along one dimension
+
+
+def _along(name, index, shape, dim):
+    """The places, in an array of `shape` laid out in rows, that `index` names along `dim`; others match one to one."""
+    shape, index = shape or (1,), index.reshape(index.shape or (1,))
+    at = dim % len(shape)
+    check_range(name, index, shape[at])
+    places = index.astype(np.intp)
+    places *= math.prod(shape[at + 1 :])
+    for d, size in enumerate(index.shape):
+        if d != at:
+            steps = np.arange(size) * math.prod(shape[d + 1 :])
+            places += steps.reshape(-1, *(1,) * (len(shape) - d - 1))
+    return places
+
+
+def gather(x, index, dim):
+    """Per position of `index`, the element of x at that place along `dim`."""
+    shape = index.shape
+    x, index = x.reshape(x.shape or (1,)), index.reshape(shape or (1,))
+    if _one_to_one(x.shape, index.shape, dim) and (x.flags.c_contiguous or x.size < 2 * index.size):
+        out = np.empty(index.shape, x.dtype)
+        taken = kernels_for(x.dtype).take_along(cube(x, dim), cube(_places(index), dim), cube(out, dim))
+        if taken:
+            return out.reshape(shape)
+    check_range("gather", index, x.shape[dim])
+    where = list(np.ogrid[tuple(map(slice, index.shape))])
+    where[dim] = index
+    return x[tuple(where)].reshape(shape)
+
+
+def scatter_along(src, index, shape, dim):
+    """Zeros of `shape` with each element of `src` added at its place along `dim`."""
+    if _one_to_one(shape, index.shape, dim):
+        out = np.empty(shape, src.dtype)
+        if kernels_for(src.dtype).sum_along(cube(src, dim), cube(_places(index), dim), cube(out, dim)):
+            return out
+    out = np.zeros(shape, src.dtype)
+    np.add.at(out.reshape(-1), _along("scatter", index, shape, dim).reshape(-1), src.reshape(-1))
+    return out
+
+
+def kernels_for(dtype):
+    """The kernels that know numbers of a dtype: their twins know all."""
+    return kernels if dtype.char in "fd" and dtype.isnative else reference
+
+
+def _one_to_one(shape, index_shape, dim):
+    """Whether all dimensions but `dim` have the same sizes."""
+    return shape[:dim] == index_shape[:dim] and shape[dim + 1 :] == index_shape[dim + 1 :]
+
+
+def in_rows(x, dtype=None):
+    """x in rows without gaps and where processors read numbers, as kernels want it: itself, if it is."""
+    x = np.ascontiguousarray(x, dtype)
+    return x if x.flags.aligned else x.copy()
+
+
+def cube(x, dim):
+    """x with what is before `dim` as one dimension, and what is behind it as another, in rows without gaps."""
+    shape = x.shape or (1,)
+    return in_rows(x).reshape(math.prod(shape[:dim]), shape[dim], math.prod(shape[dim + 1 :]))
+
+
+def _places(index):
+    return in_rows(index, np.int64)
+
+
+def scatter_set(x, index, src, dim):
+    """x with each element of `src`, an array or a number, at its place along `dim`; of several, the last."""
+    out = np.array(x, order="C")
+    places = _along("scatter", index, x.shape, dim)
+    out.reshape(-1)[places] = src.reshape(places.shape) if np.ndim(src) else src
+    return out
+
+
+def _merging(name, ufunc):
+    """x with each element of `src` merged by a ufunc into what is at its place along `dim`."""
+
+    def merge(x, index, src, dim):
+        if name != "prod" and x.dtype.kind == "c":
+            raise TypeError(f"scatter_reduce: complex numbers have no order, as scatter_{name} needs it; got {x.dtype}")
+        out = np.array(x, order="C")
+        places = _along("scatter_reduce", index, x.shape, dim).reshape(-1)
+        with np.errstate(invalid="ignore"):  # of NaN, which is what it should be
+            ufunc.at(out.reshape(-1), places, src.reshape(-1))
+        return out
+
+    return merge
+
+
+scatter_prod = _merging("prod", np.multiply)
+scatter_max, scatter_min = _merging("max", np.maximum), _merging("min", np.minimum)
+
+
+# -------------------------------------------------------------------------------------------- whole slices
+
+
+def index_select(x, index, dim):
+    """The slices along `dim` that `index` names."""
+    x, index = x.reshape(x.shape or (1,)), index.reshape(-1)
+    check_range("index_select", index, x.shape[dim])
+    return np.take(x, index, axis=dim)
+
+
+def index_sum(src, index, dim, size):
+    """`size` slices along `dim`, each the sum of those slices of src at whose place `index` names it."""
+    out = np.empty((*src.shape[:dim], size, *src.shape[dim + 1 :]), src.dtype)
+    if not kernels_for(src.dtype).sum_rows(cube(src, dim), _places(index), cube(out, dim)):
+        check_range("index_add", index, size)
+    return out
+
+
+def sum_rows(src, ids, size):
+    """`size` rows: row i sums the rows of src whose id is i."""
+    rows = src.reshape(ids.size, *src.shape[ids.ndim :])
+    return index_sum(rows, ids.reshape(-1), 0, size)
+
+
+# ---------------------------------------------------------------------------------------------- any index
+
+
+def scatter_add(src, where, shape):
+    """Zeros of `shape` with `src` added at the index `where`; places named twice get both."""
+    flat = _in_front_as_one(where, shape)
+    if flat is not None:
+        return sum_rows(src, flat, math.prod(shape[: len(where)])).reshape(shape)
+    out = np.zeros(shape, src.dtype)
+    if all(isinstance(i, (int, slice, type(None), type(Ellipsis))) for i in where):
+        out[where] = src
+    else:
+        add_at(out, where, src)
+    return out
+
+
+def _in_front_as_one(where, shape):
+    """Integers that name places in the first, not all, dimensions as places in these laid out in one row, else None."""
+    if not 0 < len(where) < len(shape) or any(not isinstance(i, np.ndarray) or i.dtype.kind not in "iu" for i in where):
+        return None
+    try:
+        return np.ravel_multi_index(
+            [wrapped(i, size) for i, size in zip(where, shape, strict=False)], shape[: len(where)]
+        )
+    except ValueError:  # one is not there, which NumPy says better
+        return None
+
+
+def add_at(out, where, src):
+    """Add `src` to `out`, which lies in rows, at the index `where`: in one dimension if it is worth it."""
+    if src.size * 4 > out.size:
+        where, out = (np.arange(out.size).reshape(out.shape)[where].reshape(-1),), out.reshape(-1)
+        src = np.asarray(src).reshape(-1)
+    np.add.at(out, where, src)
+
+
+def nonzero_static(x, size, fill_value):
+    """The first `size` places of elements that are not zero, the rest of the rows filled."""
+    found = np.argwhere(x)[:size]
+    out = np.full((size, x.ndim), fill_value, np.int64)
+    out[: len(found)] = found
+    return out
+
+
+def put_true(x, mask, source):
+    """Rows of x with the elements of those of `source` in their order, or a number, where the mask is true."""
+    out = np.array(x, order="C")
+    values = source.reshape(-1)[_in_front(mask, source.shape[-1])] if np.ndim(source) else source
+    out.reshape(-1)[np.flatnonzero(mask)] = values
+    return out
+
+
+def take_true(x, mask, size):
+    """Rows of `size` elements: those of x where the mask is true, then zeros."""
+    out = np.zeros((*x.shape[:-1], size), x.dtype)
+    out.reshape(-1)[_in_front(mask, size)] = x.reshape(-1)[np.flatnonzero(mask)]
+    return out
+
+
+def _in_front(mask, size):
+    """The places of as many elements at the front of rows of `size` as rows of the mask have true ones."""
+    count = np.count_nonzero(mask, axis=-1)
+    most = count.max(initial=0) if mask.ndim > 1 else count
+    if most > size:
+        raise RuntimeError(f"masked_scatter: the mask has {most} true elements, but source only {size}")
+    return slice(count) if mask.ndim == 1 else np.flatnonzero(np.arange(size) < count[..., None])
+
+
+def repeat_places(repeats, output_size):
+    """Each place as often as `repeats` says, one after the other; several rows of repeats must all be of that size."""
+    if repeats.size and repeats.min() < 0:
+        raise RuntimeError(f"repeat_interleave: repeats must not be negative, got {repeats.min()}")
+    sizes = repeats.sum(axis=-1, dtype=np.int64)
+    if output_size is not None and (sizes != output_size).any():
+        total = sizes.reshape(-1)[np.argmax(sizes != output_size)]
+        raise RuntimeError(f"repeat_interleave: output_size is {output_size}, but repeats add up to {total}")
+    places = np.broadcast_to(np.arange(repeats.shape[-1]), repeats.shape)
+    out = np.repeat(places.reshape(-1), repeats.reshape(-1))
+    return out if repeats.ndim == 1 else out.reshape(*repeats.shape[:-1], output_size)
+
+
+def chosen(n, r, with_replacement):
+    """The choices of r among n places in order: one row each."""
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    return np.array(list(choose(range(n), r)), np.int64).reshape(-1, r)
+
+
+def triangle(find, row, col, offset, dtype):
+    """The places of a triangle of a matrix, as two rows; `find` is NumPy's function for it."""
+    return np.stack(getattr(np, find)(row, offset, col)).astype(dtype)
+
+
+# ------------------------------------------------------------------------------------------ windows of memory
+
+
+def _shown(x, shape, strides, skip=0):
+    """The memory of x, from `skip` bytes on, in another shape and other strides: a view that NumPy knows as one."""
+    owner = x if x.base is None else x.base
+    memory = owner
+    if isinstance(owner, np.ndarray):  # which may own its memory in any order of dimensions
+        memory = owner.transpose(sorted(range(owner.ndim), key=lambda d: -owner.strides[d]))
+        start = memory.__array_interface__["data"][0]
+    else:
+        start = np.frombuffer(owner, np.uint8).__array_interface__["data"][0]
+    out = np.ndarray(shape, x.dtype, memory, x.__array_interface__["data"][0] - start + skip, strides)
+    out.flags.writeable = x.flags.writeable and _apart(shape, strides, x.itemsize)
+    return out if out.base is owner else out.copy()
+
+
+def _apart(shape, strides, itemsize):
+    """Whether no two elements lie in one place, as far as sizes and strides tell."""
+    reach = itemsize
+    for stride, size in sorted((abs(s), n) for n, s in zip(shape, strides, strict=True) if n > 1):
+        if stride < reach:
+            return False
+        reach += stride * (size - 1)
+    return True
+
+
+def moving_windows(x, dim, size, step):
+    """The windows of `size` elements at every `step` along dim, their elements in a new last dimension: a view."""
+    count = (x.shape[dim] - size) // step + 1
+    shape = (*x.shape[:dim], count, *x.shape[dim + 1 :], size)
+    if 0 in shape:
+        return np.zeros(shape, x.dtype)
+    return _shown(x, shape, (*x.strides[:dim], x.strides[dim] * step, *x.strides[dim + 1 :], x.strides[dim]))
+
+
+def moving_windows_sum(src, dim, length, step):
+    """Zeros of `length` along dim, with each window added where it was seen."""
+    out = np.zeros((*src.shape[:dim], length, *src.shape[dim + 1 : -1]), src.dtype)
+    count, size, before = src.shape[dim], src.shape[-1], (slice(None),) * dim
+    for i in range(size if count else 0):
+        out[(*before, slice(i, i + (count - 1) * step + 1, step))] += src[..., i]
+    return out
+
+
+def strided(x, size, stride, offset):
+    """Elements of a vector in a shape of `size`, where one step along dimension d is `stride[d]` elements."""
+    if 0 in size:
+        return np.zeros(size, x.dtype)
+    apart = x.strides[0]
+    return _shown(x, size, tuple(s * apart for s in stride), offset * apart)

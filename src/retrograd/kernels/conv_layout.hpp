@@ -1,0 +1,121 @@
+// One padded image in memory in which what a tap reads of a channel for all places is one run.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "registration.hpp"
+#include "tiles.hpp"
+
+namespace retrograd {
+
+// How images lie in the grid: a view of the table of a plan, which backend/conv.py makes.
+struct Layout {
+    npy_intp parts, taps, rows, cols, run, length, step[3], pitch[3];
+    const npy_int64 *part, *tap, *row;  // of a part and dimension: low, high, start; of a tap: part, begin; begins of rows
+
+    explicit Layout(const npy_int64* t)
+        : parts(t[0]), taps(t[1]), rows(t[2]), cols(t[3]), run(t[4]), length(t[5]), step{t[6], t[7], t[8]},
+          pitch{t[9], t[10], t[11]}, part(t + 12), tap(part + 9 * parts), row(tap + 2 * taps) {}
+
+    // Whether a table is as long as it says.
+    static bool complete(const Table& t) { return t.size > 12 && t.size == 12 + 9 * t.at[0] + 2 * t.at[1] + t.at[2]; }
+
+    // Whether images of these sizes have all that the grid takes from them, and a run all that comes out.
+    bool fits(const npy_intp* sizes, const npy_intp* out) const {
+        bool good = rows * cols == out[0] * out[1] * out[2] && (out[0] - 1) * pitch[0] + (out[1] - 1) * pitch[1] + out[2] <= run;
+        for (npy_intp k = 0; k < 3 * parts; k++) {
+            npy_intp count = part[3 * k + 1] - part[3 * k], start = part[3 * k + 2];
+            good = good && (count <= 0 || start + (count - 1) * step[k % 3] < sizes[k % 3]);
+        }
+        return good;
+    }
+
+    npy_intp volume(npy_intp channels) const { return parts * channels * length; }
+
+    // Where each tap of each of so many channels begins to read.
+    std::vector<npy_intp> begins(npy_intp channels) const {
+        std::vector<npy_intp> found;
+        for (npy_intp c = 0; c < channels; c++)
+            for (npy_intp t = 0; t < taps; t++) found.push_back((tap[2 * t] * channels + c) * length + tap[2 * t + 1]);
+        return found;
+    }
+};
+
+// Places of some rows of a matrix as rows of `columns` numbers.
+template <class T>
+inline void transposed(const T* from, npy_intp pitch, npy_intp rows, npy_intp places, T* out, npy_intp columns) {
+    npy_intp lanes = tiles<T>().lanes;
+    npy_intp whole = rows / lanes * lanes, p = 0;
+    for (; p + lanes <= places; p += lanes) {
+        for (npy_intp o = 0; o < whole; o += lanes)
+            tiles<T>().turn(from + o * pitch + p, pitch, out + p * columns + o, columns);
+        for (npy_intp o = whole; o < rows; o++)
+            for (npy_intp k = p; k < p + lanes; k++) out[k * columns + o] = from[o * pitch + k];
+    }
+    for (npy_intp o = 0; o < rows; o++)
+        for (npy_intp k = p; k < places; k++) out[k * columns + o] = from[o * pitch + k];
+}
+
+// The grids of some images one after the other; or one of several, at each place the numbers of all of them side by side.
+template <class T>
+class Grid {
+public:
+    Grid(const Layout& layout, npy_intp channels, const npy_intp* sizes, npy_intp abreast = 1, npy_intp grids = 1)
+        : layout(layout), channels(channels), sizes(sizes), abreast(abreast), places(sizes[0] * sizes[1] * sizes[2]),
+          memory(new T[layout.volume(channels) * abreast * grids + BEYOND]()),
+          side_by_side(abreast > 1 ? new T[places * abreast]() : nullptr) {}
+
+    T* at(npy_intp grid) const { return memory.get() + grid * layout.volume(channels); }
+
+    // A grid with some channels of an image in it; what no image covers stays zero.
+    const T* fill(const T* image, npy_intp grid = 0) {
+        T* out = at(grid);
+        for (npy_intp c = 0; c < channels; c++) each_part(image + c * places, c, out);
+        return out;
+    }
+
+    // The same for images side by side, which lie so far apart.
+    const T* fill_abreast(const T* image, npy_intp apart, npy_intp images) {
+        for (npy_intp c = 0; c < channels; c++) {
+            transposed(image + c * places, apart, images, places, side_by_side.get(), abreast);
+            each_part(side_by_side.get(), c, memory.get());
+        }
+        return memory.get();
+    }
+
+private:
+    const Layout& layout;
+    npy_intp channels;
+    const npy_intp* sizes;
+    npy_intp abreast, places;
+    std::unique_ptr<T[]> memory, side_by_side;
+
+    void each_part(const T* image, npy_intp c, T* out) {
+        for (npy_intp p = 0; p < layout.parts; p++)
+            channel(layout.part + 9 * p, image, out + (p * channels + c) * layout.length * abreast);
+    }
+
+    void channel(const npy_int64* part, const T* image, T* out) {
+        for (npy_intp i = part[0]; i < part[1]; i++)
+            for (npy_intp j = part[3]; j < part[4]; j++) {
+                npy_intp down = part[2] + (i - part[0]) * layout.step[0];
+                npy_intp along = part[5] + (j - part[3]) * layout.step[1];
+                copy(image + ((down * sizes[1] + along) * sizes[2] + part[8]) * abreast,
+                     out + (i * layout.pitch[0] + j * layout.pitch[1] + part[6]) * abreast, part[7] - part[6]);
+            }
+    }
+
+    void copy(const T* from, T* to, npy_intp n) {
+        npy_intp step = layout.step[2];
+        if (step == 1)
+            for (npy_intp k = 0; k < n * abreast; k++) to[k] = from[k];
+        else if (abreast == 1)
+            for (npy_intp k = 0; k < n; k++) to[k] = from[k * step];
+        else
+            for (npy_intp k = 0; k < n; k++) std::copy(from + k * step * abreast, from + (k * step + 1) * abreast, to + k * abreast);
+    }
+};
+
+}  // namespace retrograd

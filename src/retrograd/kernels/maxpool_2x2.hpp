@@ -1,0 +1,169 @@
+// What is largest in windows of two by two that lie side by side, which most networks have: all four numbers are read
+// at once, and which of them it is decides no branch, since it is chance.
+#pragma once
+
+#include <vector>
+
+#include "pooling_windows.hpp"
+
+namespace retrograd {
+
+// Whether windows are such squares.
+inline bool are_squares(const Windows& w) {
+    auto halves = [](const Axis& a) {
+        return a.taps == 2 && a.stride == 2 && a.dilation == 1 && a.before == 0 && 2 * a.out <= a.size;
+    };
+    return w.axis[0].size == 1 && w.axis[0].out == 1 && halves(w.axis[1]) && halves(w.axis[2]);
+}
+
+// Masks, numbers all of whose bits are set or none, choose among numbers: the compiler makes no vectors of a loop that
+// combines conditions in another way.
+template <class T>
+INLINE Place<T> bits(T x) {
+    Place<T> found;
+    std::memcpy(&found, &x, sizeof x);
+    return found;
+}
+template <class T>
+INLINE T number(Place<T> bits) {
+    T found;
+    std::memcpy(&found, &bits, sizeof bits);
+    return found;
+}
+template <class T>
+INLINE T chosen(Place<T> second, T a, T b) {
+    return number<T>((bits(a) & ~second) | (bits(b) & second));
+}
+
+// Whether the second of two numbers is the larger: of equals the first is, of NaN the last.
+template <class T>
+INLINE Place<T> second_larger(T first, T second) {
+    return (second > first ? Place<T>(-1) : Place<T>(0)) | (second != second ? Place<T>(-1) : Place<T>(0));
+}
+
+// What n windows see, that of one after the other in two rows; and what becomes of them: the largest numbers, where they
+// are, or rows of g at the largest numbers, with zeros beside it.
+template <class T>
+struct Seen {
+    npy_intp n, size;  // windows, and how far rows lie apart in the image
+    const T *top, *low, *g;
+    const Place<T>* begins;  // where windows begin in their images
+    T *values, *back, *low_back;
+    npy_int64* places;
+};
+
+template <Wanted wanted, class T>
+INLINE void largest_of_seen(const Seen<T>& of) {
+    const T *top = of.top, *low = of.low, *g = of.g;
+    T *values = of.values, *back = of.back, *low_back = of.low_back;
+    const Place<T>* begins = of.begins;
+    npy_int64* places = of.places;
+    const Place<T> size = Place<T>(of.size);
+    IN_ANY_ORDER
+    for (npy_intp j = 0; j < of.n; j++) {
+        const T a = top[2 * j], b = top[2 * j + 1], c = low[2 * j], d = low[2 * j + 1];
+        const Place<T> right = second_larger(a, b), low_right = second_larger(c, d);
+        const T high = chosen(right, a, b), other = chosen(low_right, c, d);
+        const Place<T> below = second_larger(high, other);
+        if (wanted == VALUES) values[j] = chosen(below, high, other);
+        if (wanted == PLACES) places[j] = begins[j] + (size & below) - ((right & ~below) | (low_right & below));
+        if (wanted == BACK) {
+            const Place<T> here = bits(g[j]), to_high = here & ~below, to_low = here & below;
+            back[2 * j] = number<T>(to_high & ~right);
+            back[2 * j + 1] = number<T>(to_high & right);
+            low_back[2 * j] = number<T>(to_low & ~low_right);
+            low_back[2 * j + 1] = number<T>(to_low & low_right);
+        }
+    }
+}
+
+// Rows of narrow images are too short for vectors, so that several are laid side by side.
+template <Wanted wanted, class T>
+class Squares {
+public:
+    explicit Squares(const Maxima<T>& job)
+        : job(job), per(job.windows.axis[2].out), size(job.windows.axis[2].size), most(per < FEW ? TOGETHER / per : 1),
+          from(most), begins(most * per), rows(8 * most * per) {}
+
+    // What the windows of these images see, row after row.
+    INLINE void of_images(npy_intp begin, npy_intp end) {
+        const npy_intp down = job.windows.axis[1].out, places = job.windows.places();
+        done = begin * down * per;
+        for (npy_intp n = begin; n < end; n++)
+            for (npy_intp row = 0; row < down; row++) {
+                most > 1 ? add(n * places, 2 * row * size) : direct(n * places, 2 * row * size);
+                if (count == most) finish();
+            }
+        finish();
+    }
+
+private:
+    static constexpr npy_intp FEW = 16, TOGETHER = 128;  // windows
+    const Maxima<T>& job;
+    const npy_intp per, size, most;
+    npy_intp count = 0, done = 0;  // rows that wait; windows before them
+    std::vector<npy_intp> from;    // where the rows lie
+    std::vector<Place<T>> begins;
+    std::vector<T> rows;  // what windows see above and below, and what they give back
+
+    T* side(int which) { return rows.data() + 2 * which * most * per; }
+
+    INLINE void copy(const T* row, T* to) const {
+        switch (per) {
+            case 2: std::memcpy(to, row, 4 * sizeof(T)); break;
+            case 4: std::memcpy(to, row, 8 * sizeof(T)); break;
+            default: std::copy(row, row + 2 * per, to);
+        }
+    }
+
+    INLINE void add(npy_intp image, npy_intp row) {
+        copy(job.x + image + row, side(0) + 2 * count * per);
+        copy(job.x + image + row + size, side(1) + 2 * count * per);
+        begin_at(row);
+        from[count++] = image + row;
+    }
+
+    INLINE void begin_at(npy_intp row) {
+        if (wanted == PLACES)
+            for (npy_intp j = 0; j < per; j++) begins[count * per + j] = Place<T>(row + 2 * j);
+    }
+
+    // A row that is long enough, where it lies.
+    INLINE void direct(npy_intp image, npy_intp row) {
+        const T* top = job.x + image + row;
+        T *out = static_cast<T*>(job.out), *back = out + image + row;
+        begin_at(row);
+        largest_of_seen<wanted>(Seen<T>{per, size, top, top + size, job.g + done, begins.data(), out + done, back, back + size,
+                                        static_cast<npy_int64*>(job.out) + done});
+        done += per;
+    }
+
+    INLINE void finish() {
+        if (count == 0) return;
+        T* out = static_cast<T*>(job.out);
+        largest_of_seen<wanted>(Seen<T>{count * per, size, side(0), side(1), job.g + done, begins.data(), out + done, side(2),
+                                        side(3), static_cast<npy_int64*>(job.out) + done});
+        if (wanted == BACK)
+            for (npy_intp i = 0; i < count; i++) {
+                copy(side(2) + 2 * i * per, out + from[i]);
+                copy(side(3) + 2 * i * per, out + from[i] + size);
+            }
+        done += count * per;
+        count = 0;
+    }
+};
+
+template <class T>
+INLINE void largest_of_squares(const Maxima<T>& job, npy_intp begin, npy_intp end) {
+    const npy_intp places = job.windows.places();
+    const bool all_seen = places == 4 * job.windows.count();
+    T* out = static_cast<T*>(job.out);
+    if (job.wanted == BACK && !all_seen) std::fill(out + begin * places, out + end * places, T(0));
+    switch (job.wanted) {
+        case VALUES: return Squares<VALUES, T>(job).of_images(begin, end);
+        case PLACES: return Squares<PLACES, T>(job).of_images(begin, end);
+        case BACK: return Squares<BACK, T>(job).of_images(begin, end);
+    }
+}
+
+}  // namespace retrograd

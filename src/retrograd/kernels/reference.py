@@ -1,0 +1,563 @@
+"""What the kernels in C++ compute, written with NumPy: their definition, their fallback, and the tests' oracle."""
+
+import math
+
+import numpy as np
+
+from retrograd.kernels.attention_reference import attend as attend
+from retrograd.kernels.attention_reference import attend_grad as attend_grad
+from retrograd.kernels.conv_layout import sum_places as sum_places
+from retrograd.kernels.conv_layout import sum_windows as sum_windows
+from retrograd.kernels.overlap import separate as _separate
+from retrograd.kernels.pooling_windows import window_maxima as window_maxima
+from retrograd.kernels.pooling_windows import window_maxima_back as window_maxima_back
+from retrograd.kernels.pooling_windows import window_places as window_places
+from retrograd.kernels.pooling_windows import window_sums as window_sums
+from retrograd.kernels.pooling_windows import window_sums_back as window_sums_back
+
+add, subtract, multiply, true_divide = np.add, np.subtract, np.multiply, np.true_divide
+multiply_matrices, vector_bytes = np.matmul, 0
+
+# erf(x) / x in x^2 for |x| <= 3.95, where erf in single precision reaches 1: our own weighted least-squares fit, wrong
+# by at most 2e-8; rounding in single precision adds 4e-7.
+_SINGLE = (
+    (2.0117344511229603e-06, 2.8760165552651037e-04, 3.917361155784924e-03, 5.3207189619104e-02,
+     1.9403669602557594e-01, 1.1283790060995655),
+    (3.7839682456963244e-05, 1.1982115627276156e-03, 1.5270787025490024e-02, 1.1559116622713242e-01,
+     5.052920314920322e-01, 1.0),
+)  # fmt: skip
+_SINGLE_REACHES_ONE = 3.95
+
+# W. J. Cody, Rational Chebyshev approximations for the error function, Math. Comp. 23 (1969), 631-637:
+# erf on |x| <= 0.46875, and exp(x^2) erfc(x) on the two ranges above.  Each pair is (numerator, denominator),
+# highest power first.
+_NEAR = (
+    (1.85777706184603153e-1, 3.16112374387056560e0, 1.13864154151050156e2, 3.77485237685302021e2,
+     3.20937758913846947e3),
+    (1.0, 2.36012909523441209e1, 2.44024637934444173e2, 1.28261652607737228e3, 2.84423683343917062e3),
+)  # fmt: skip
+_MIDDLE = (
+    (2.15311535474403846e-8, 5.64188496988670089e-1, 8.88314979438837594e0, 6.61191906371416295e1,
+     2.98635138197400131e2, 8.81952221241769090e2, 1.71204761263407058e3, 2.05107837782607147e3,
+     1.23033935479799725e3),
+    (1.0, 1.57449261107098347e1, 1.17693950891312499e2, 5.37181101862009858e2, 1.62138957456669019e3,
+     3.29079923573345963e3, 4.36261909014324716e3, 3.43936767414372164e3, 1.23033935480374942e3),
+)  # fmt: skip
+_FAR = (
+    (1.63153871373020978e-2, 3.05326634961232344e-1, 3.60344899949804439e-1, 1.25781726111229246e-1,
+     1.60837851487422766e-2, 6.58749161529837803e-4),
+    (1.0, 2.56852019228982242e0, 1.87295284992346725e0, 5.27905102951428412e-1, 6.05183413124413191e-2,
+     2.33520497626869185e-3),
+)  # fmt: skip
+_INVERSE_SQRT_PI = 0.56418958354775628695
+
+
+def erf(x):
+    """The error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x, of float32 or float64."""
+    return _erf_single(x) if x.dtype == np.float32 else _erf_double(x)
+
+
+def _erf_single(x):
+    y = np.clip(x, -_SINGLE_REACHES_ONE, _SINGLE_REACHES_ONE)
+    return np.clip(y * _ratio(_SINGLE, np.square(y)), -1, 1)
+
+
+def _erf_double(x):
+    y = np.abs(x)
+    out = np.empty_like(y)
+    near, far = y <= 0.46875, y > 4.0
+    middle = ~(near | far)  # NaN too
+    out[near] = y[near] * _ratio(_NEAR, np.square(y[near]))
+    out[middle] = 1 - np.exp(-np.square(y[middle])) * _ratio(_MIDDLE, y[middle])
+    z = np.minimum(y[far], 30.0)
+    tail = (_INVERSE_SQRT_PI - _ratio(_FAR, 1 / np.square(z)) / np.square(z)) / z
+    with np.errstate(under="ignore"):
+        out[far] = 1 - np.exp(-np.square(z)) * tail
+    return np.copysign(out, x)
+
+
+def _ratio(coefficients, x):
+    numerator, denominator = coefficients
+    return _polynomial(numerator, x) / _polynomial(denominator, x)
+
+
+def _polynomial(coefficients, x):
+    """Horner's rule, in one array."""
+    out = np.full_like(x, coefficients[0])
+    for coefficient in coefficients[1:]:
+        out *= x
+        out += coefficient
+    return out
+
+
+def gelu(x):
+    """x times the normal distribution function."""
+    with np.errstate(invalid="ignore"):  # NaN at minus infinity
+        return x * _normal(x)
+
+
+def _gelu_slope(x):
+    """The derivative of `gelu`: the normal distribution function, and x times the density."""
+    far = 14.5 if x.dtype == np.float32 else 39.0  # where x times the density is 0 in all digits
+    y = np.clip(x, -far, far)
+    with np.errstate(under="ignore"):
+        density = np.exp(-0.5 * np.square(y)) * x.dtype.type(1 / math.sqrt(2 * math.pi))
+    return _normal(x) + y * density
+
+
+def _normal(x):
+    return x.dtype.type(0.5) * (1 + erf(x * x.dtype.type(math.sqrt(0.5))))
+
+
+def gelu_grad(g, x):
+    """g times the derivative of `gelu` at x."""
+    return g * _gelu_slope(x)
+
+
+_ROOT = 2 * math.sqrt(2 / math.pi)
+
+
+def gelu_tanh(x):
+    """x (1 + tanh(u)) / 2 for u = sqrt(2 / pi) (x + 0.044715 x^3)."""
+    with np.errstate(invalid="ignore", over="ignore"):  # NaN at minus infinity
+        return x * sigmoid(_ROOT * (x + 0.044715 * x * x * x))
+
+
+def gelu_tanh_grad(g, x):
+    """g times the derivative of `gelu_tanh` at x."""
+    far = 14.5 if x.dtype == np.float32 else 39.0
+    y = np.clip(x, -far, far)
+    u = _ROOT * (y + 0.044715 * y * y * y)
+    s, other = sigmoid(u), sigmoid(-u)
+    with np.errstate(invalid="ignore"):  # NaN at infinity, as PyTorch has it
+        return g * (s + y * s * other * (_ROOT * (1 + 3 * 0.044715 * y * y)) + (x - x))
+
+
+def sigmoid(x):
+    """1 / (1 + exp(-x)), without overflow: the exponential is of numbers that are never positive."""
+    with np.errstate(under="ignore"):
+        e = np.exp(-np.abs(x))
+    return np.maximum(e, x >= 0) / (1 + e)  # the larger is 1 or e
+
+
+def sigmoid_grad(g, out):
+    """g times the derivative of `sigmoid` where that is `out`."""
+    return g * (out * (1 - out))
+
+
+def silu(x):
+    """x times its sigmoid."""
+    with np.errstate(invalid="ignore", under="ignore"):  # NaN at minus infinity
+        return x * sigmoid(x)
+
+
+def silu_grad(g, x):
+    """g times the derivative of `silu` at x."""
+    with np.errstate(invalid="ignore", under="ignore"):
+        return g * (sigmoid(x) * (1 + x * sigmoid(-x)))
+
+
+def tanh_grad(g, out):
+    """g times the derivative of tanh where that is `out`."""
+    return g * (1 - out * out)
+
+
+def relu(x):
+    """max(x, 0); NaN stays NaN."""
+    return np.maximum(x, np.zeros((), x.dtype))
+
+
+def relu_grad(g, out):
+    """g where relu, which is `out`, is not 0."""
+    return np.where(out == 0, np.zeros((), g.dtype), g)
+
+
+def softplus(x, beta, threshold):
+    """log(1 + exp(z)) / beta for z = beta x, without overflow; x itself where z is more than the threshold."""
+    z = x * beta
+    out = np.asarray(-np.abs(z))
+    with np.errstate(under="ignore"):
+        np.exp(out, out=out)
+    np.log1p(out, out=out)
+    out += np.maximum(z, 0)
+    out /= beta
+    np.copyto(out, x, where=z > threshold)
+    return out
+
+
+def softplus_grad(g, x, beta, threshold):
+    """g times the derivative of `softplus` at x."""
+    z = x * beta
+    return np.where(z > threshold, g, g * sigmoid(z))
+
+
+def masked(kept, x, scale):
+    """scale x where it is kept, else 0 times x: dropout."""
+    return x * np.where(kept, np.asarray(scale, x.dtype), np.zeros((), x.dtype))
+
+
+def uniform(key, counter, out):
+    """The numbers in [0, 1) of as many counters behind the one that is given as `out` takes whole ones."""
+    np.random.Generator(np.random.Philox(key=key, counter=counter)).random(out=out, dtype=out.dtype)
+
+
+# ------------------------------------------------------------------------------------------- channels of images
+
+
+def channel_moments(x):
+    """The means and variances of images' channels, (n, c, l) to twice (c,); 0 where there are no numbers."""
+    count = max(x.shape[0] * x.shape[2], 1)
+    mean = x.sum((0, 2)) / x.dtype.type(count)
+    return mean, np.square(x - mean[:, None]).sum((0, 2)) / x.dtype.type(count)
+
+
+def channel_dots(x, y, a):
+    """The sums of x (y - a) over n and l, both (n, c, l), a a number of each channel."""
+    y = _away(y, a)
+    if x.shape[2] < 16:  # vecdot is for long vectors
+        return np.einsum("ncl,ncl->c", x, y)
+    return np.add.reduce(np.vecdot(x, y), axis=0)
+
+
+def channel_sums(x):
+    """The sums of x (n, c, l) over n and l."""
+    return np.add.reduce(np.add.reduce(x, axis=2), axis=0)
+
+
+def channel_shift(x, a, p, q):
+    """(x - a) p + q, x (n, c, l) and the others numbers of the channels."""
+    out = x - a[:, None]
+    out *= p[:, None]
+    out += q[:, None]
+    return out
+
+
+def _away(y, a):
+    """y - a, without a pass over y where that is y."""
+    return y - a[:, None] if a.any() else y
+
+
+def channel_mix(x, p, q, y, r, a):
+    """x p + (y - a) r + q, x and y (n, c, l) and the others numbers of the channels."""
+    out = x * p[:, None]
+    out += _away(y, a) * r[:, None]
+    out += q[:, None]
+    return out
+
+
+# ------------------------------------------------------------------------------------ gates of recurrent networks
+
+
+def lstm(xi, xf, xg, xo, hi, hf, hg, ho, before):
+    """The states h and c after a step of an LSTM: what input and state add to its gates, and c before."""
+    i, f, g, o = _lstm_gates(xi, xf, xg, xo, hi, hf, hg, ho)
+    after = f * before + i * g
+    return o * np.tanh(after), after
+
+
+def lstm_grad(gh, gc, xi, xf, xg, xo, hi, hf, hg, ho, before, out):
+    """The cotangents of the gates and of c before, written into out, from those of h and c after."""
+    i, f, g, o = _lstm_gates(xi, xf, xg, xo, hi, hf, hg, ho)
+    top = np.tanh(f * before + i * g)
+    gc = gc + gh * o * (1 - top * top)
+    found = gc * g * (i * (1 - i)), gc * before * (f * (1 - f)), gc * i * (1 - g * g), gh * top * (o * (1 - o)), gc * f
+    _write(out, *found)
+    return out
+
+
+def _lstm_gates(xi, xf, xg, xo, hi, hf, hg, ho):
+    return sigmoid(xi + hi), sigmoid(xf + hf), np.tanh(xg + hg), sigmoid(xo + ho)
+
+
+def gru(xr, xz, xn, hr, hz, hn, h):
+    """The state after a step of a GRU: what input and state add to its gates, and the state before."""
+    n, z = np.tanh(xn + sigmoid(xr + hr) * hn), sigmoid(xz + hz)
+    return n + z * (h - n)
+
+
+def gru_grad(g, xr, xz, xn, hr, hz, hn, h, out):
+    """The cotangents of r, z, xn, hn and h, written into out; those of r and z are both the input's and the state's."""
+    r, z = sigmoid(xr + hr), sigmoid(xz + hz)
+    n = np.tanh(xn + r * hn)
+    of_new = g * (1 - z) * (1 - n * n)
+    found = of_new * hn * (r * (1 - r)), g * (h - n) * (z * (1 - z)), of_new, of_new * r, g * z
+    _write(out, *found)
+    return out
+
+
+# ------------------------------------------------------------------------------------------ steps of optimizers
+
+
+def descent(p, g, sign, decay, far, out):
+    """A step of gradient descent, written into out = (p,): p goes back by far d, with d = sign g + decay p."""
+    np.subtract(p, far * _downhill(p, g, sign, decay), out=out[0])
+
+
+def momentum(p, g, b, sign, decay, kept, taken, far, further, out):
+    """A step of gradient descent with momentum, written into out = (p, b): the sum b of d = sign g + decay p.
+
+    b becomes kept b + taken d, and p goes back by far d + further b.
+    """
+    d = _downhill(p, g, sign, decay)
+    total = b * kept
+    total += d * taken
+    _write(out, p - (_part(far, d) + further * total), total)
+
+
+def adam(p, g, m, v, sign, decay, left, beta1, beta2, rest1, rest2, eps, step, out):
+    """Adam's step, written into out = (p, m, v): means m and v of d = sign g + decay p and of its square.
+
+    p becomes left p - step m / (sqrt(v) + eps); rest1 and rest2 are what the betas leave to d.
+    """
+    mean, square = _moments(_downhill(p, g, sign, decay), m, v, beta1, beta2, rest1, rest2)
+    _write(out, _along(p, left, mean, square, eps, step), mean, square)
+
+
+def amsgrad(p, g, m, v, largest, sign, decay, left, beta1, beta2, rest1, rest2, eps, step, out):
+    """`adam` with the largest v so far as divisor, the fourth of out."""
+    mean, square = _moments(_downhill(p, g, sign, decay), m, v, beta1, beta2, rest1, rest2)
+    most = np.maximum(largest, square)
+    _write(out, _along(p, left, mean, most, eps, step), mean, square, most)
+
+
+def _part(factor, x):
+    """factor * x; a factor of 0 leaves nothing of infinities either."""
+    return factor * x if factor else 0
+
+
+def _downhill(p, g, sign, decay):
+    return sign * g + _part(decay, p)
+
+
+def _moments(d, m, v, beta1, beta2, rest1, rest2):
+    mean = m * beta1
+    mean += d * rest1
+    square = v * beta2
+    square += d * d * rest2
+    return mean, square
+
+
+def _along(p, left, mean, divisor, eps, step):
+    return p * left - step * (mean / (np.sqrt(divisor) + eps))
+
+
+def _write(out, *results):
+    """Write results when all operands have been read, since they may have the memory of any operand."""
+    for to, result in zip(out, results, strict=True):
+        to[...] = result
+
+
+# ------------------------------------------------------------------------------------------------------ of rows
+
+
+def standardize_rows(x, eps):
+    """Of each row (x - mean) / sqrt(variance + eps), the mean and the variance."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.add.reduce(x, axis=-1) / np.asarray(x.shape[-1], x.dtype)
+        out = x - mean[..., None]
+        variance = np.add.reduce(out * out, axis=-1) / np.asarray(x.shape[-1], x.dtype)
+    out *= (1 / np.sqrt(variance + eps))[..., None]
+    return out, mean, variance
+
+
+def column_sums(x):
+    """The sum of each column, by a product with ones: BLAS adds up several times faster than NumPy."""
+    with np.errstate(invalid="ignore"):
+        return np.matmul(np.ones(x.shape[-2], x.dtype), x)
+
+
+def affine_rows(x, weight, bias):
+    """x * weight + bias for each row of x; weight and bias are rows."""
+    out = x * weight
+    out += bias
+    return out
+
+
+def softmax_rows(x):
+    """exp(x) / sum(exp(x)) of each row."""
+    with np.errstate(invalid="ignore", under="ignore"):  # NaN where every number is -inf
+        e = np.exp(x - np.max(x, axis=-1, keepdims=True, initial=-np.inf))
+    e /= np.sum(e, axis=-1, keepdims=True)
+    return e
+
+
+def log_softmax_rows(x):
+    """log(softmax(x)) of each row, without taking the logarithm of a small number."""
+    with np.errstate(invalid="ignore", divide="ignore", under="ignore"):
+        shifted = x - np.max(x, axis=-1, keepdims=True, initial=-np.inf)
+        return shifted - np.log(np.sum(np.exp(shifted), axis=-1, keepdims=True))
+
+
+def softmax_grad_rows(g, out):
+    """The derivative of `softmax_rows` along g, where that is `out`: a symmetric matrix times g."""
+    return out * (g - np.sum(g * out, axis=-1, keepdims=True))
+
+
+def log_softmax_grad_rows(g, out):
+    """The derivative of `log_softmax_rows` where that is `out`, transposed, times g."""
+    with np.errstate(under="ignore"):
+        return g - np.exp(out) * np.sum(g, axis=-1, keepdims=True)
+
+
+def class_loss_rows(x, target, ignored):
+    """-log_softmax(x) at the number of each row's class, which must be one; 0 where that is `ignored`."""
+    at = np.where(target == ignored, 0, target)[..., None]
+    loss = 0 - np.take_along_axis(log_softmax_rows(x), at, axis=-1)[..., 0]  # 0, not -0, where it is sure
+    return np.where(target == ignored, np.zeros((), x.dtype), loss)
+
+
+def class_grad_rows(x, target, ignored, g):
+    """The derivative of `class_loss_rows` times g for each row: g (softmax(x) - 1 at its class)."""
+    out = softmax_rows(x)
+    at = np.where(target == ignored, 0, target)[..., None]
+    np.put_along_axis(out, at, np.take_along_axis(out, at, axis=-1) - 1, axis=-1)
+    out *= np.asarray(g)[..., None]
+    out[target == ignored] = 0
+    return out
+
+
+def norm_rows(x, weight, bias, eps, center):
+    """(x - mean) / sqrt(variance + eps) * weight + bias of each row; if center is 0, the mean counts as 0."""
+    return _standard(x, eps, center)[0] * weight + bias
+
+
+def norm_grad_rows(g, x, weight, eps, center):
+    """The derivatives of `norm_rows` times g: those by x, by the weight and by the bias."""
+    y, scale = _standard(x, eps, center)
+    h = g * weight[..., None, :]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        count = np.asarray(x.shape[-1], x.dtype)
+        back = h - y * (np.sum(h * y, axis=-1, keepdims=True) / count)
+        if center:
+            back -= np.sum(h, axis=-1, keepdims=True) / count
+    return back * scale, np.sum(g * y, axis=-2), np.sum(g, axis=-2)
+
+
+def _standard(x, eps, center):
+    """The rows with mean 0 and variance 1, and what they were multiplied by."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        count = np.asarray(x.shape[-1], x.dtype)
+        away = x - np.sum(x, axis=-1, keepdims=True) / count if center else x
+        scale = 1 / np.sqrt(np.sum(away * away, axis=-1, keepdims=True) / count + eps)
+        return away * scale, scale
+
+
+# -------------------------------------------------------------------------------------------------- of places
+
+_FEW_COLUMNS = 8  # are added one by one: that needs no places of single elements
+_BLOCK = 1 << 16  # so many places of single elements at a time stay in the cache
+
+
+@_separate(1)
+def sum_rows(rows, ids, out):
+    """out[b, i] becomes the sum of those rows[b, j] whose ids[j] is i; False where one names no row.
+
+    NumPy's `ufunc.at` is several times faster in one dimension than in two: so go by columns, or by elements.
+    """
+    size, columns = out.shape[1:]
+    if not _there(ids, size):
+        return False
+    out[...] = 0
+    for given, made in zip(rows, out, strict=True):
+        if columns <= _FEW_COLUMNS:
+            for c in range(columns):
+                np.add.at(made[:, c], ids, given[:, c])
+        else:
+            _add_elements(made, ids, given)
+    return True
+
+
+def _add_elements(out, ids, rows):
+    columns = rows.shape[1]
+    step = max(_BLOCK // columns, 1)
+    for start in range(0, len(rows), step):
+        places = ids[start : start + step, None] * columns + np.arange(columns)
+        np.add.at(out.reshape(-1), places.reshape(-1), rows[start : start + step].reshape(-1))
+
+
+def take_along(x, index, out):
+    """out[b, j, c] becomes x[b, index[b, j, c], c]; False where one names no place."""
+    if not _there(index, x.shape[1]):
+        return False
+    out[...] = np.take_along_axis(x, index, 1)
+    return True
+
+
+@_separate(1)
+def sum_along(values, index, out):
+    """out[b, i, c] becomes the sum of the values[b, j, c] with index[b, j, c] = i; False where one names no place."""
+    if not _there(index, out.shape[1]):
+        return False
+    out[...] = 0
+    batch, size, columns = out.shape
+    places = index * columns + np.arange(columns)
+    places += np.arange(batch)[:, None, None] * (size * columns)
+    np.add.at(out.reshape(-1), places.reshape(-1), values.reshape(-1))
+    return True
+
+
+def _there(ids, size):
+    return not ids.size or (ids.min() >= 0 and ids.max() < size)
+
+
+# ------------------------------------------------------------------------------------------------ of segments
+
+
+@_separate(1)
+def segment_sum(x, offsets, out):
+    """out[b, k] becomes the sum of the rows of x[b] from offsets[k] up to offsets[k + 1]; 0 of none."""
+    _reduced(np.add, x, offsets, 0, out)
+
+
+@_separate(1)
+def segment_max(x, offsets, out):
+    """out[b, k] becomes the largest of the rows of x[b] from offsets[k] up to offsets[k + 1]; -inf of none."""
+    _reduced(np.maximum, x, offsets, -np.inf, out)
+
+
+def _reduced(ufunc, x, offsets, nothing, out):
+    out[...] = nothing
+    there = np.diff(offsets) > 0
+    if there.any():
+        out[:, there] = ufunc.reduceat(x, offsets[:-1][there], axis=1)
+
+
+@_separate(1)
+def segment_softmax(x, offsets, out):
+    """out becomes exp(x) / sum(exp(x)) over the rows of x[b] from one offset to the next."""
+    np.exp(_shifted(x, offsets, out), out=out)
+    out /= _each(np.add, out, offsets)
+
+
+@_separate(1)
+def segment_log_softmax(x, offsets, out):
+    """out becomes the logarithm of `segment_softmax`."""
+    _shifted(x, offsets, out)
+    out -= np.log(_each(np.add, np.exp(out), offsets))
+
+
+def _shifted(x, offsets, out):
+    return np.subtract(x, _each(np.maximum, x, offsets), out=out)
+
+
+def _each(ufunc, x, offsets):
+    """What a ufunc makes of the rows of each segment, for each of these."""
+    found = np.empty((len(x), len(offsets) - 1, x.shape[2]), x.dtype)
+    _reduced(ufunc, x, offsets, 0, found)
+    return np.repeat(found, np.diff(offsets), axis=1)
+
+
+# -------------------------------------------------------------------------------------------------- of threads
+
+
+def get_num_threads():
+    """NumPy's own loops have one."""
+    return 1
+
+
+def set_num_threads(most):
+    """There is nothing to set."""
+
+
+def set_grain_size(least):
+    """Nothing is shared among threads."""

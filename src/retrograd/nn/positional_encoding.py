@@ -1,0 +1,155 @@
+"""Where in a sequence something is: rotary, sinusoidal and learned positions."""
+
+import math
+from typing import Any
+
+from retrograd.core import operator_named
+from retrograd.nn import functional as F
+from retrograd.nn import init
+from retrograd.nn.module import Module
+from retrograd.nn.parameter import Parameter
+from retrograd.ops.create import arange, empty
+
+_cat = operator_named("cat")
+_ones_like = operator_named("ones_like")
+_stack = operator_named("stack")
+
+
+def apply_rotary(x: Any, cos: Any, sin: Any, interleaved: bool = False) -> Any:
+    """Turn pairs of features of x (..., size) by angles whose cosines and sines (..., size / 2) broadcast against x.
+
+    A pair is feature i and i + size / 2, or with `interleaved` 2 i and 2 i + 1.
+
+    >>> import retrograd as rg
+    >>> from retrograd.nn.positional_encoding import apply_rotary
+    >>> apply_rotary(rg.tensor([1.0, 0.0]), rg.tensor([0.0]), rg.tensor([1.0]))
+    tensor([0., 1.])
+    """
+    if x.shape[-1] % 2 or cos.shape[-1] * 2 != x.shape[-1]:
+        raise ValueError(f"apply_rotary: {x.shape[-1]} features need {x.shape[-1] / 2:g} angles, got {cos.shape[-1]}")
+    a, b = x.unflatten(-1, (-1, 2)).unbind(-1) if interleaved else x.chunk(2, -1)
+    turned = a * cos - b * sin, b * cos + a * sin
+    return _stack(turned, -1).flatten(-2) if interleaved else _cat(turned, -1)
+
+
+class RotaryEmbedding(Module):
+    """Queries and keys turned by angles that grow with their positions: Su et al., RoFormer, arXiv 2104.09864.
+
+    Of x (..., positions, dim), feature pair i at position p turns by p · base ^ (-2 i / dim), so that products of
+    queries and keys depend on how far apart they are. `offset`: the position of the first, such as `len(cache)`;
+    or `positions`, integers that broadcast against (..., positions). `interleaved`: see `apply_rotary`.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> rotary = nn.RotaryEmbedding(8)
+    >>> q = k = rg.randn(2, 4, 6, 8)  # batch, heads, positions, size
+    >>> near = (rotary(q) @ rotary(k).mT)[..., 3, 1]
+    >>> far = (rotary(q, offset=100) @ rotary(k, offset=100).mT)[..., 3, 1]
+    >>> bool((near - far).abs().amax() < 1e-3)
+    True
+    """
+
+    inv_freq: Any
+
+    def __init__(self, dim: int, base: float = 10000.0, interleaved: bool = False, dtype: Any = None) -> None:
+        super().__init__()
+        if dim < 2 or dim % 2:
+            raise ValueError(f"RotaryEmbedding: dim must be even, at least 2, got {dim}")
+        self.dim = dim
+        self.base = base
+        self.interleaved = interleaved
+        self.register_buffer("inv_freq", frequencies(dim, base, dtype), persistent=False)
+
+    def forward(self, x: Any, positions: Any = None, offset: int = 0) -> Any:
+        """(..., positions, dim) to the same shape."""
+        if x.shape[-1] != self.dim:
+            raise ValueError(f"RotaryEmbedding: expected {self.dim} features, got shape {x.shape}")
+        if positions is None:
+            positions = _places(x, offset)
+        angles = positions.unsqueeze(-1) * self.inv_freq
+        return apply_rotary(x, angles.cos(), angles.sin(), self.interleaved)
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return f"{self.dim}, base={self.base}, interleaved={self.interleaved}"
+
+
+def frequencies(dim: int, base: float, dtype: Any = None) -> Any:
+    """base ^ (-2 i / dim) for i from 0 to dim / 2 - 1.
+
+    >>> frequencies(4, 100.0)
+    tensor([1. , 0.1])
+    """
+    return (arange(0, dim, 2, dtype="float64") * (-math.log(base) / dim)).exp().to(empty(0, dtype=dtype).dtype)
+
+
+def _places(x: Any, offset: int) -> Any:
+    """The positions of x (..., positions, features), or nested: of each row within its component."""
+    if x.is_nested:
+        return _ones_like(x.detach().select(-1, 0), dtype="int64").cumsum(-1) + (offset - 1)
+    return arange(offset, offset + x.shape[-2])
+
+
+class LearnedPositions(Module):
+    """x + weight[position]: a learned row for each of up to `max_positions` positions, from N(0, 0.02²).
+
+    x has shape (..., positions, dim), or is nested (batch, j, dim).  PyTorch has no such layer: there an `nn.Embedding`
+    of arange(positions) is added by hand, whose `weight` this one loads.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.LearnedPositions(10, 4)(rg.zeros(2, 3, 4)).shape
+    (2, 3, 4)
+    """
+
+    def __init__(self, max_positions: int, dim: int, dtype: Any = None) -> None:
+        super().__init__()
+        self.max_positions = max_positions
+        self.weight = Parameter(empty(max_positions, dim, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the rows anew."""
+        init.normal_(self.weight, std=0.02)
+
+    def forward(self, x: Any, offset: int = 0) -> Any:
+        """The shape of x stays; `offset` is the position of the first, such as `len(cache)`."""
+        if not x.is_nested and offset + x.shape[-2] > self.max_positions:
+            raise ValueError(
+                f"LearnedPositions: there are {self.max_positions} positions, got {x.shape[-2]} from {offset} on"
+            )
+        return x + F.embedding(_places(x, offset), self.weight)
+
+    def extra_repr(self) -> str:
+        """Sizes."""
+        return f"{self.max_positions}, {self.weight.shape[1]}"
+
+
+class SinusoidalPositions(Module):
+    """x + sines and cosines of the position, features in turn, with periods from 2 π to 2 π base: Vaswani et al., 2017.
+
+    x has shape (..., positions, dim), or is nested (batch, j, dim). Nothing is learned.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> nn.SinusoidalPositions(4)(rg.zeros(2, 4))[0]
+    tensor([0., 1., 0., 1.])
+    """
+
+    inv_freq: Any
+
+    def __init__(self, dim: int, base: float = 10000.0, dtype: Any = None) -> None:
+        super().__init__()
+        if dim < 2 or dim % 2:
+            raise ValueError(f"SinusoidalPositions: dim must be even, at least 2, got {dim}")
+        self.dim = dim
+        self.register_buffer("inv_freq", frequencies(dim, base, dtype), persistent=False)
+
+    def forward(self, x: Any, offset: int = 0) -> Any:
+        """The shape of x stays; `offset` is the position of the first, such as `len(cache)`."""
+        angles = _places(x, offset).unsqueeze(-1) * self.inv_freq
+        return x + _stack([angles.sin(), angles.cos()], -1).flatten(-2)
+
+    def extra_repr(self) -> str:
+        """The size."""
+        return f"{self.dim}"

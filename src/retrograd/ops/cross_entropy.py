@@ -1,0 +1,401 @@
+"""Losses of classes: numbers (..., classes, ...) against the number, or the probability, of the right one."""
+
+from retrograd.core import Aval, Definition, batch_loop, op, registry
+from retrograd.ops.batching import all_batched
+from retrograd.ops.embedding import lookup
+from retrograd.ops.family import Composite, check_floating, from_behind
+from retrograd.ops.gather import gather
+from retrograd.ops.linalg import linear
+from retrograd.ops.losses import REDUCTIONS, reduction_named, weighted_mean
+from retrograd.ops.nn import log_softmax, softmax
+from retrograd.ops.pointwise import ne, to, where
+from retrograd.ops.reduce import mean
+from retrograd.ops.reduce import sum as sum_over
+from retrograd.ops.view import movedim, reshape, unsqueeze
+
+
+class OfClasses(Definition):
+    """Takes numbers, with the classes last or without, and class numbers: all with the same dimensions in front."""
+
+    @classmethod
+    def batch(cls, batched, n, /, *args, **params):
+        """The examples are one dimension more in front."""
+        return registry[cls.__name__](*all_batched(args, batched, n), **params)
+
+    @classmethod
+    def dependence(cls, i, out, /, x, target, **params):
+        """On those of the same place in front."""
+        return from_behind(target.ndim, target.ndim)
+
+
+@op("class_loss(Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
+class class_loss(OfClasses, snapshots="x"):
+    """-log softmax(x) at the target: x (..., classes), integers (...) to (...); 0 for ignore_index."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, target, *, ignore_index):
+        check_classes("cross_entropy", x, target)
+        return xp.class_loss(x, target, ignore_index)
+
+    def shape(x, target, *, ignore_index):
+        check_classes("cross_entropy", x, target)
+        return Aval(target.shape, x.dtype)
+
+    def vjp_x(g, x, target, ignore_index):
+        return class_grad(g, x, target, ignore_index=ignore_index)
+
+    def jvp_x(t, x, target, ignore_index):
+        return sum_over(t * class_residual(x, target, ignore_index=ignore_index), -1)
+
+    @classmethod
+    def batch(cls, batched, n, /, x, target, *, ignore_index):
+        """The softmax of what all examples share is taken once."""
+        if batched[0]:
+            return super().batch(batched, n, x, target, ignore_index=ignore_index)
+        check_classes("cross_entropy", *batch_loop.avals(batched, (x, target)))
+        return -_picked_from_one(log_softmax(x, -1), target, ignore_index)
+
+    def samples(r):
+        yield (r(3, 4), r.ints(4, (3,))), {}
+        yield (r(2, 3, 4), r.ints(4, (2, 3))), {"ignore_index": 1}
+        yield (r(4), r.ints(4, ())), {}
+
+    def errors(r):
+        yield (
+            (r(3, 4), r.ints(1, (3,)) + 4),
+            {},
+            IndexError,
+            "classes: 4 to 4 are named, but there are 0 to 3",
+        )
+
+
+@op("class_residual(Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
+class class_residual(OfClasses):
+    """softmax(x) - one_hot(target), the derivative of `class_loss`; 0 where the target is ignore_index."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, target, *, ignore_index):
+        check_classes("cross_entropy", x, target)
+        return xp.class_residual(x, target, ignore_index)
+
+    def shape(x, target, *, ignore_index):
+        check_classes("cross_entropy", x, target)
+        return x
+
+    def vjp_x(g, x, target, ignore_index):
+        return _softmax_slope(g, x, target, ignore_index)
+
+    def jvp_x(t, x, target, ignore_index):
+        return _softmax_slope(t, x, target, ignore_index)
+
+    def samples(r):
+        yield (r(3, 4), r.ints(4, (3,))), {}
+        yield (r(2, 3, 4), r.ints(4, (2, 3))), {"ignore_index": 1}
+
+
+@op("class_grad(Tensor t, Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
+class class_grad(OfClasses):
+    """The derivative of `class_loss` times t (...), one number for each row: `class_residual` with weights."""
+
+    public = False
+    method = False
+
+    @classmethod
+    def dependence(cls, i, out, /, t, x, target, **params):
+        """On those of the same place in front."""
+        return from_behind(target.ndim, target.ndim)
+
+    def impl(xp, t, x, target, *, ignore_index):
+        check_classes("cross_entropy", x, target)
+        return xp.class_grad(t, x, target, ignore_index)
+
+    def shape(t, x, target, *, ignore_index):
+        check_classes("cross_entropy", x, target)
+        if t.shape != target.shape:
+            raise ValueError(f"class_grad: weights {t.shape} and targets {target.shape} do not fit")
+        return x
+
+    def vjp_t(g, x, target, ignore_index):
+        return sum_over(g * class_residual(x, target, ignore_index=ignore_index), -1)
+
+    def vjp_x(g, t, x, target, ignore_index):
+        return unsqueeze(t, -1) * _softmax_slope(g, x, target, ignore_index)
+
+    def jvp_t(t, x, target, ignore_index):
+        return class_grad(t, x, target, ignore_index=ignore_index)
+
+    def jvp_x(t_x, t, x, target, ignore_index):
+        return unsqueeze(t, -1) * _softmax_slope(t_x, x, target, ignore_index)
+
+    def samples(r):
+        yield (r(3), r(3, 4), r.ints(4, (3,))), {}
+        yield (r(2, 3), r(2, 3, 4), r.ints(4, (2, 3))), {"ignore_index": 1}
+
+
+def _softmax_slope(g, x, target, ignore_index):
+    s = softmax(x, -1)
+    return where(unsqueeze(ne(target, ignore_index), -1), s * (g - sum_over(g * s, -1, keepdim=True)), 0)
+
+
+@op("pick_class(Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
+class pick_class(OfClasses, linear="x", moves=True, saves_input=True):
+    """x at the target: x (..., classes), integers (...) to (...); 0 where the target is ignore_index."""
+
+    public = False
+    method = False
+
+    def impl(xp, x, target, *, ignore_index):
+        check_classes("nll_loss", x, target)
+        return xp.pick_class(x, target, ignore_index)
+
+    def shape(x, target, *, ignore_index):
+        check_classes("nll_loss", x, target)
+        return Aval(target.shape, x.dtype)
+
+    def vjp_x(g, x_aval, target, ignore_index):
+        return place_class(g, target, classes=x_aval.shape[-1], ignore_index=ignore_index)
+
+    @classmethod
+    def batch(cls, batched, n, /, x, target, *, ignore_index):
+        """What all examples share is not repeated for each."""
+        if batched[0]:
+            return super().batch(batched, n, x, target, ignore_index=ignore_index)
+        check_classes("nll_loss", *batch_loop.avals(batched, (x, target)))
+        return _picked_from_one(x, target, ignore_index)
+
+    def samples(r):
+        yield (r(3, 4), r.ints(4, (3,))), {}
+        yield (r(2, 3, 4), r.ints(4, (2, 3))), {"ignore_index": 1}
+
+
+@op("place_class(Tensor src, Tensor target, *, int classes, int ignore_index=-100) -> Tensor")
+class place_class(OfClasses, linear="src", moves=True):
+    """Zeros (..., classes) with src (...) at the target: the transpose of `pick_class`."""
+
+    public = False
+    method = False
+
+    def impl(xp, src, target, *, classes, ignore_index):
+        check_classes("nll_loss", unsqueezed(src, classes), target)
+        return xp.place_class(src, target, classes, ignore_index)
+
+    def shape(src, target, *, classes, ignore_index):
+        check_classes("nll_loss", unsqueezed(src, classes), target)
+        return Aval((*target.shape, classes), src.dtype)
+
+    def vjp_src(g, target, ignore_index):
+        return pick_class(g, target, ignore_index=ignore_index)
+
+    def samples(r):
+        yield (r(3), r.ints(4, (3,))), {"classes": 4}
+        yield (r(2, 3), r.ints(4, (2, 3))), {"classes": 4, "ignore_index": 1}
+
+
+def _picked_from_one(x, target, ignore_index):
+    """What the targets of many examples, (n, ...), pick from one x (..., classes): side by side in each row of x."""
+    counts = ne(target, ignore_index)
+    picked = gather(x, -1, movedim(where(counts, target, 0), 0, -1))
+    return where(counts, movedim(picked, -1, 0), 0)
+
+
+def unsqueezed(src, classes):
+    """The aval of the tensor that `src` was picked from."""
+    return Aval((*src.shape, classes), src.dtype)
+
+
+def check_classes(name, x, target):
+    """x (..., classes) and integer targets (...)."""
+    if target.dtype.kind not in "iu":
+        raise TypeError(
+            f"{name}: class numbers must be integers, got {target.dtype}; convert with .to('int64')"
+        )
+    if x.ndim == 0 or x.shape[:-1] != target.shape:
+        raise ValueError(f"{name}: inputs {x.shape} (classes last) and targets {target.shape} do not fit")
+
+
+def classes_last(name, x, target):
+    """x with its classes, dimension 1 of several or 0 of one, as the last; a ValueError names both shapes."""
+    at = 1 if x.ndim > 1 else 0
+    if x.ndim == 0 or (*x.shape[:at], *x.shape[at + 1 :]) != target.shape:
+        raise ValueError(
+            f"{name}: input {x.shape} and target {target.shape} do not fit: expected (n, classes, ...) and "
+            f"(n, ...), or (classes,) and ()"
+        )
+    return x if at == x.ndim - 1 else movedim(x, at, -1)
+
+
+def _check_weight(name, weight, classes):
+    if weight is not None and weight.shape != (classes,):
+        raise ValueError(
+            f"{name}: weight has shape {weight.shape}, expected one number for each of {classes} classes"
+        )
+
+
+def target_weights(weight, target, ignore_index, dtype):
+    """The weight of each target: 0 where it is ignored."""
+    counts = ne(target, ignore_index)
+    return to(counts, dtype) if weight is None else where(counts, lookup(weight, where(counts, target, 0)), 0)
+
+
+@op(
+    "nll_loss(Tensor x, Tensor target, Tensor? weight=None, int ignore_index=-100, str reduction='mean') "
+    "-> Tensor"
+)
+class nll_loss(Composite, aliases="nn.functional.nll_loss"):
+    """-x at the target class, times that class's weight: x holds logarithms of probabilities.
+
+    x (n, classes, ...) or (classes,), target (n, ...) or () of integers, weight (classes,).  The mean is
+    weighted; targets of `ignore_index` do not count.
+    """
+
+    method = False
+
+    def compose(x, target, weight, *, ignore_index, reduction):
+        finish = reduction_named("nll_loss", reduction)
+        x = classes_last("nll_loss", x, target)
+        _check_weight("nll_loss", weight, x.shape[-1])
+        loss = -pick_class(x, target, ignore_index=ignore_index)
+        if weight is None and reduction != "mean":
+            return finish(loss)
+        weights = target_weights(weight, target, ignore_index, x.dtype)
+        loss = loss if weight is None else loss * weights
+        return weighted_mean(loss, weights) if reduction == "mean" else finish(loss)
+
+    def samples(r):
+        yield (r(3, 4), r.ints(4, (3,)), None), {}
+        yield (r(3, 4), r.ints(4, (3,)), r(4, within=(0.5, 2.0))), {"ignore_index": 1}
+        yield (r(2, 4, 3), r.ints(4, (2, 3)), None), {"reduction": "none"}
+        yield (r(4), r.ints(4, ()), None), {"reduction": "sum"}
+
+    def errors(r):
+        yield (r(3, 4), r.ints(4, (2,)), None), {}, ValueError, r"\(3, 4\) and target \(2,\) do not fit"
+        yield (r(3, 4), r.ints(4, (3,)), r(3)), {}, ValueError, "each of 4 classes"
+        yield (r(3, 4), r.ints(4, (3,)), None), {"reduction": "avg"}, ValueError, "'mean', 'sum' or 'none'"
+
+
+@op(
+    "cross_entropy(Tensor x, Tensor target, Tensor? weight=None, int ignore_index=-100, "
+    "str reduction='mean', float label_smoothing=0.0) -> Tensor"
+)
+class cross_entropy(Composite, aliases="nn.functional.cross_entropy", opmath="x target weight"):
+    """-sum(p * log softmax(x)) over the classes: x any numbers, p the wanted probabilities.
+
+    x: (n, classes, ...) or (classes,).  target: class numbers (n, ...) or (), of which `ignore_index` does
+    not count; or probabilities, of x's shape.  weight: one number per class; with class numbers the mean is
+    weighted by it.  label_smoothing: the part of p that is spread evenly, from 0 to 1.
+
+    >>> import retrograd as rg
+    >>> rg.cross_entropy(rg.tensor([[0.0, 0.0], [1000.0, 0.0]]), rg.tensor([0, 0]), reduction="none").tolist()
+    [0.6931471824645996, 0.0]
+    """
+
+    method = False
+
+    def compose(x, target, weight, *, ignore_index, reduction, label_smoothing):
+        reduction_named("cross_entropy", reduction)
+        if not 0 <= label_smoothing <= 1:
+            raise ValueError(f"cross_entropy: label_smoothing must be from 0 to 1, got {label_smoothing}")
+        if target.dtype.kind == "c":
+            raise TypeError(f"cross_entropy: targets are class numbers or real probabilities, got {target.dtype}")
+        if target.dtype.kind == "f":
+            return _soft_cross_entropy(x, target, weight, reduction, label_smoothing)
+        x = classes_last("cross_entropy", x, target)
+        _check_weight("cross_entropy", weight, x.shape[-1])
+        if weight is None and label_smoothing == 0:
+            return _hard_cross_entropy(x, target, ignore_index, reduction)
+        return _smooth_cross_entropy(x, target, weight, ignore_index, reduction, label_smoothing)
+
+    def samples(r):
+        yield (r(3, 4), r.ints(4, (3,)), None), {}
+        yield (r(4), r.ints(4, ()), None), {"reduction": "sum"}
+        yield (r(2, 4, 3), r.ints(4, (2, 3)), None), {"ignore_index": 1}
+        yield (r(3, 4), r.ints(4, (3,)), r(4, within=(0.5, 2.0))), {"label_smoothing": 0.1, "ignore_index": 1}
+        yield (r(3, 4), r.ints(4, (3,)), None), {"label_smoothing": 0.1, "reduction": "none"}
+        yield (r(2, 4, 3), r(2, 4, 3, within=(0.0, 1.0)), r(4, within=(0.5, 2.0))), {"label_smoothing": 0.2}
+
+    def errors(r):
+        yield (r(3, 4), r.ints(4, (2,)), None), {}, ValueError, r"\(3, 4\) and target \(2,\) do not fit"
+        yield (r(3, 4), r(3, 3), None), {}, ValueError, "probabilities of shape"
+        yield (r.ints(4, (3, 4)), r.ints(4, (3,)), None), {}, TypeError, "cross_entropy: expected a floating"
+        yield (r(3, 4), r.ints(4, (3,)), None), {"label_smoothing": 2.0}, ValueError, "from 0 to 1, got 2.0"
+        yield (r(3, 4), r.ints(4, (3,)), None), {"reduction": "avg"}, ValueError, "'mean', 'sum' or 'none'"
+
+
+@op(
+    "linear_cross_entropy(Tensor x, Tensor linear_weight, Tensor target, *, Tensor? linear_bias=None, "
+    "Tensor? weight=None, str reduction='mean', int? ignore_index=None, float label_smoothing=0.0, any options=None) "
+    "-> Tensor"
+)
+class linear_cross_entropy(Composite, home="nn.functional", method=False):
+    """Return `cross_entropy` of a linear map of x (n, features) or (features,).
+
+    linear_weight is (classes, ..., features), linear_bias (classes, ...), target has x's n and what is between classes
+    and features, or is probabilities.  ignore_index None is -100.  PyTorch's `options`, which save memory, are refused.
+    """
+
+    def compose(
+        x, linear_weight, target, linear_bias, weight, *, reduction, ignore_index, label_smoothing, options
+    ):  # fmt: skip
+        if options is not None:
+            raise NotImplementedError("linear_cross_entropy: there are no chunks here; leave options=None")
+        if linear_weight.ndim < 2 or (x.ndim != 2 and (x.ndim != 1 or linear_weight.ndim > 2)):
+            raise ValueError(
+                f"linear_cross_entropy: expected (n, features) and weights (classes, ..., features), or (features,) "
+                f"and (classes, features), got shapes {x.shape} and {linear_weight.shape}"
+            )
+        if ignore_index is not None and target.dtype.kind == "f":
+            raise ValueError("linear_cross_entropy: probabilities have no class to ignore; leave ignore_index=None")
+        classes = linear_weight.shape[:-1]
+        bias = None if linear_bias is None else reshape(linear_bias, (-1,))
+        logits = linear(x, reshape(linear_weight, (-1, linear_weight.shape[-1])), bias)
+        logits = reshape(logits, (*x.shape[:-1], *classes))
+        ignored = -100 if ignore_index is None else ignore_index
+        return cross_entropy(logits, target, weight, ignored, reduction, label_smoothing)
+
+    def samples(r):
+        yield (r(5, 3), r(4, 3), r.ints(4, (5,)), None, None), {}
+        yield (r(3), r(4, 3), r.ints(4, ()), r(4), r(4, within=(0.5, 2.0))), {"reduction": "sum"}
+        yield (r(2, 3), r(4, 2, 3), r.ints(4, (2, 2)), r(4, 2), None), {"ignore_index": 1, "label_smoothing": 0.1}
+        yield (r(2, 3), r(4, 3), r(2, 4, within=(0.0, 1.0)), None, None), {"reduction": "none"}
+
+    def errors(r):
+        yield (r(3), r(3), r.ints(3, ()), None, None), {}, ValueError, r"got shapes \(3,\) and \(3,\)"
+        given = (r(2, 3), r(4, 3), r.ints(4, (2,)), None, None)
+        yield given, {"options": {}}, NotImplementedError, "leave options=None"
+        soft = (r(2, 3), r(4, 3), r(2, 4, within=(0.0, 1.0)), None, None)
+        yield soft, {"ignore_index": 1}, ValueError, "leave ignore_index=None"
+
+
+def _hard_cross_entropy(x, target, ignore_index, reduction):
+    check_floating("cross_entropy", x)
+    loss = class_loss(x, target, ignore_index=ignore_index)
+    if reduction == "mean":
+        return weighted_mean(loss, ne(target, ignore_index))
+    return REDUCTIONS[reduction](loss)
+
+
+def _smooth_cross_entropy(x, target, weight, ignore_index, reduction, smoothing):
+    logs = log_softmax(x, -1)
+    weights = target_weights(weight, target, ignore_index, x.dtype)
+    hard = -pick_class(logs, target, ignore_index=ignore_index) * weights
+    spread = -mean(logs if weight is None else logs * weight, -1)
+    loss = (1 - smoothing) * hard + smoothing * where(ne(target, ignore_index), spread, 0)
+    return weighted_mean(loss, weights) if reduction == "mean" else REDUCTIONS[reduction](loss)
+
+
+def _soft_cross_entropy(x, target, weight, reduction, smoothing):
+    if x.shape != target.shape or x.ndim == 0:
+        raise ValueError(
+            f"cross_entropy: input {x.shape} and probabilities of shape {target.shape} must agree"
+        )
+    at = 1 if x.ndim > 1 else 0
+    classes = x.shape[at]
+    _check_weight("cross_entropy", weight, classes)
+    target = target if smoothing == 0 else target * (1 - smoothing) + smoothing / max(classes, 1)
+    if weight is not None:
+        target = target * reshape(weight, (classes, *(1,) * (x.ndim - at - 1)))
+    return REDUCTIONS[reduction](-sum_over(log_softmax(x, at) * target, at))

@@ -1,0 +1,340 @@
+"""Indexing along one dimension by tensors of places, of slices or of single elements, and its transposes."""
+
+from retrograd.core import Aval, Definition, NotBatchedError, batch_loop, op, registry
+from retrograd.core import dtype as dtypes
+from retrograd.ops.batching import all_batched, at_least_1d, spread
+from retrograd.ops.family import Composite, Rowwise, View, canonical_dim, numel
+from retrograd.ops.index import check_places
+from retrograd.ops.view import movedim, reshape
+
+# ----------------------------------------------------------------------------------------------------- slices
+
+
+@op("stacked_places(Tensor index, *, int size, int dim) -> Tensor")
+class stacked_places(Rowwise, differentiable=False):
+    """Places in tables of one size, a table for each slice along `dim`, as places in all these tables as one."""
+
+    public = False
+    method = False
+
+    def impl(xp, index, *, size, dim):
+        return xp.stacked_places(index, size, canonical_dim("stacked_places", dim, index.ndim))
+
+    def shape(index, *, size, dim):
+        canonical_dim("stacked_places", dim, index.ndim)
+        return Aval(index.shape, dtypes.int64)
+
+    def samples(r):
+        yield (r.ints(4, (3, 2)),), {"size": 4, "dim": 0}
+        yield (r.ints(4, (3, 2)),), {"size": 5, "dim": 1}
+
+    def errors(r):
+        yield (r.ints(1, (2, 2)) + 3,), {"size": 3, "dim": 0}, IndexError, "index: 3 to 3 are named"
+
+
+@op("index_select(Tensor x, int dim, Tensor index) -> Tensor")
+class index_select(Definition, linear="x", moves=True):
+    """The slices along `dim` that a 1-d integer tensor names, in its order; places count from 0.
+
+    >>> import retrograd as rg
+    >>> rg.index_select(rg.tensor([[1.0, 2.0], [3.0, 4.0]]), 1, rg.tensor([1, 1, 0])).tolist()
+    [[2.0, 2.0, 1.0], [4.0, 4.0, 3.0]]
+    """
+
+    def impl(xp, x, index, *, dim):
+        at = check_slices("index_select", x, index, dim)
+        return xp.index_select(x, index, at) if x.ndim else xp.index_select(x.reshape(1), index, at).reshape(())
+
+    def shape(x, index, *, dim):
+        at = check_slices("index_select", x, index, dim)
+        if x.ndim == 0:
+            return x
+        return Aval((*x.shape[:at], numel(index.shape), *x.shape[at + 1 :]), x.dtype)
+
+    def vjp_x(g, x_aval, index, dim):
+        if x_aval.ndim == 0:
+            return reshape(index_sum(reshape(g, (1,)), index, dim=dim, size=1), ())
+        return index_sum(g, index, dim=dim, size=x_aval.shape[dim])
+
+    def batch(batched, n, x, index, *, dim):
+        at = check_slices("index_select", *batch_loop.avals(batched, (x, index)), dim)
+        if x.ndim == batched[0]:  # each example is one slice
+            rows = reshape(x, (n, 1) if batched[0] else (1,))
+            return reshape(index_select.definition.batch(batched, n, rows, index, dim=0), (n,))
+        if not batched[1]:
+            return index_select(x, at + 1, index)
+        if batched[0]:
+            x, index = movedim(x, at + 1, 1), stacked_places(index, size=x.shape[at + 1], dim=0)
+            out = index_select(reshape(x, (n * x.shape[1], *x.shape[2:])), 0, reshape(index, (numel(index.shape),)))
+            return movedim(reshape(out, (n, numel(index.shape[1:]), *out.shape[1:])), 1, at + 1)
+        out = index_select(x, at, reshape(index, (numel(index.shape),)))
+        return movedim(reshape(out, (*x.shape[:at], n, numel(index.shape[1:]), *x.shape[at + 1 :])), at, 0)
+
+    def samples(r):
+        yield (r(2, 3, 4), r.ints(3, (5,))), {"dim": 1}
+        yield (r(3), r.ints(3, ())), {"dim": -1}
+        yield (r(), r.ints(1, (1,))), {"dim": 0}
+
+    def errors(r):
+        yield (r(), r.ints(1, (2,))), {"dim": 0}, ValueError, "index_select: a tensor without dimensions is one slice"
+        yield (r(3, 4), r.ints(3, (2, 2))), {"dim": 0}, ValueError, r"index_select: .* 1-d, got shape \(2, 2\)"
+        yield (r(3, 4), r.booleans(3)), {"dim": 0}, TypeError, "index_select: .* integers, got bool"
+        yield (r(3), r.ints(1, (2,)) - 1), {"dim": 0}, IndexError, "index_select: -1 to -1 are named"
+
+
+def check_slices(name, x, index, dim):
+    """`dim` from the front, where `index` can name slices."""
+    check_places(name, index)
+    if index.ndim > 1:
+        raise ValueError(f"{name}: index must be 1-d, got shape {index.shape}; reshape it with .flatten()")
+    if x.ndim == 0 and numel(index.shape) != 1:
+        raise ValueError(f"{name}: a tensor without dimensions is one slice, but index has shape {index.shape}")
+    return canonical_dim(name, dim, x.ndim)
+
+
+def one_slice(x):
+    """Return a tensor without dimensions as one slice, others as they are."""
+    return x if x.ndim else reshape(x, (1,))
+
+
+@op("index_sum(Tensor src, Tensor index, *, int dim, int size) -> Tensor")
+class index_sum(Definition, linear="src", sums=True, opmath="src"):
+    """Zeros of `size` slices along `dim`, each slice of src added where `index` says: index_select transposed."""
+
+    public = False
+    method = False
+
+    def impl(xp, src, index, *, dim, size):
+        return xp.index_sum(src, index.reshape(-1), _one_each("index_add", src, index, dim), size)
+
+    def shape(src, index, *, dim, size):
+        at = _one_each("index_add", src, index, dim)
+        return Aval((*src.shape[:at], size, *src.shape[at + 1 :]), src.dtype)
+
+    def vjp_src(g, index, dim):
+        return index_select(g, dim, index)
+
+    def batch(batched, n, src, index, *, dim, size):
+        at = _one_each("index_add", *batch_loop.avals(batched, (src, index)), dim)
+        if not batched[1]:
+            return index_sum(src, index, dim=at + 1, size=size)
+        src = movedim(src if batched[0] else spread(src, n), at + 1, 1)
+        index = reshape(stacked_places(index, size=size, dim=0), (numel(index.shape),))
+        out = index_sum(reshape(src, (n * src.shape[1], *src.shape[2:])), index, dim=0, size=n * size)
+        return movedim(reshape(out, (n, size, *out.shape[1:])), 1, at + 1)
+
+    def samples(r):
+        yield (r(2, 3, 4), r.ints(5, (3,))), {"dim": 1, "size": 5}
+        yield (r(4, 10), r.ints(2, (4,))), {"dim": 0, "size": 2}
+
+
+def _one_each(name, src, index, dim):
+    at = check_slices(name, src, index, dim)
+    if src.shape[at] != numel(index.shape):
+        raise ValueError(
+            f"{name}: index of shape {index.shape} does not fit source of shape {src.shape} at dimension {at}"
+        )
+    return at
+
+
+# --------------------------------------------------------------------------------------------------- elements
+
+
+@op("gather(Tensor x, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor")
+class gather(Definition, linear="x", moves=True, saves_input=True, row_major=True, snapshots="index"):
+    """Per position of `index`, the element of x at that place along `dim`; places count from 0.
+
+    The index has as many dimensions as x, and is no larger but along `dim`.  Gradients are never sparse.
+
+    >>> import retrograd as rg
+    >>> rg.gather(rg.tensor([[1.0, 2.0], [3.0, 4.0]]), 1, rg.tensor([[0], [1]])).tolist()
+    [[1.0], [4.0]]
+    """
+
+    def impl(xp, x, index, *, dim, sparse_grad):
+        return xp.gather(x, index, check_along("gather", x.shape, index, dim))
+
+    def shape(x, index, *, dim, sparse_grad):
+        check_along("gather", x.shape, index, dim)
+        return Aval(index.shape, x.dtype)
+
+    def vjp_x(g, x_aval, index, dim):
+        return scatter_sum(g, index, shape=x_aval.shape, dim=dim)
+
+    def batch(batched, n, x, index, *, dim, sparse_grad):
+        at = check_along("gather", x.shape[batched[0] :], batch_loop.avals(batched[1:], (index,))[0], dim)
+        if not batched[0]:
+            return _from_one(x, index, at)
+        x, wide = (at_least_1d(a) for a in all_batched((x, index), batched, n))
+        return reshape(gather(x, at + 1, wide), (n, *index.shape[batched[1] :]))
+
+    def samples(r):
+        yield (r(3, 4), r.ints(4, (2, 2))), {"dim": 1}
+        yield (r(3, 4), r.ints(3, (5, 4))), {"dim": 0}
+        yield (r(2, 3, 2), r.ints(3, (2, 1, 2))), {"dim": -2}
+
+    def errors(r):
+        yield (r(3, 4), r.ints(4, (4, 2))), {"dim": 1}, ValueError, r"gather: index of shape \(4, 2\) is larger"
+        yield (r(3, 4), r.ints(4, (2,))), {"dim": 1}, ValueError, r"gather: index of shape \(2,\) .* dimensions"
+        yield (r(3, 4), r(3, 2)), {"dim": 1}, TypeError, "gather: index must hold integers, got float64"
+        yield (r(3), r.ints(1, (2,)) - 1), {"dim": 0}, IndexError, "gather: -1 to -1 are named"
+
+
+def _from_one(x, index, at):
+    """What each of a batch of indices gathers from the same tensor: all places along the dimension side by side."""
+    places = movedim(at_least_1d(index), 0, at)
+    beside = reshape(places, (*places.shape[:at], numel(places.shape[at : at + 2]), *places.shape[at + 2 :]))
+    out = gather(x if x.ndim else reshape(x, (1,)), at, beside)
+    return reshape(movedim(reshape(out, places.shape), at, 0), index.shape)
+
+
+def check_along(name, shape, index, dim):
+    """`dim` from the front; an error unless `index` has the dimensions of `shape` and is larger at most along it."""
+    at = canonical_dim(name, dim, len(shape))
+    check_places(name, index)
+    if max(index.ndim, 1) != max(len(shape), 1):
+        if numel(index.shape) == 0:  # PyTorch takes an index that names nothing in any shape
+            return at
+        raise ValueError(
+            f"{name}: index of shape {index.shape} must have as many dimensions as the tensor of shape {tuple(shape)}"
+        )
+    if any(d != at and size > shape[d] for d, size in enumerate(index.shape)):
+        raise ValueError(
+            f"{name}: index of shape {index.shape} is larger than the tensor of shape {tuple(shape)} in another "
+            f"dimension than {at}"
+        )
+    return at
+
+
+@op("scatter_sum(Tensor src, Tensor indices, *, int[] shape, int dim) -> Tensor")
+class scatter_sum(Definition, linear="src", sums=True, opmath="src"):
+    """Zeros of `shape` with each element of src added at its place along `dim`: gather transposed."""
+
+    public = False
+    method = False
+
+    def impl(xp, src, indices, *, shape, dim):
+        return xp.scatter_along(src, indices, shape, _matching(src, indices, shape, dim))
+
+    def shape(src, indices, *, shape, dim):
+        _matching(src, indices, shape, dim)
+        return Aval(shape, src.dtype)
+
+    def vjp_src(g, indices, dim):
+        return gather(g, dim, indices)
+
+    def batch(batched, n, src, indices, *, shape, dim):
+        at = _matching(*batch_loop.avals(batched, (src, indices)), shape, dim)
+        src, indices = (at_least_1d(a) for a in all_batched((src, indices), batched, n))
+        return reshape(scatter_sum(src, indices, shape=(n, *(shape or (1,))), dim=at + 1), (n, *shape))
+
+    def samples(r):
+        yield (r(3, 2), r.ints(4, (3, 2))), {"shape": (3, 4), "dim": 1}
+        yield (r(2, 2), r.ints(4, (2, 2))), {"shape": (3, 4), "dim": 1}
+
+
+def _matching(src, index, shape, dim):
+    if src.shape != index.shape:
+        raise ValueError(f"scatter_add: index of shape {index.shape} and src of shape {src.shape} do not match")
+    return check_along("scatter_add", shape, index, dim)
+
+
+@op("from_front(Tensor index, *, int size) -> Tensor")
+class from_front(View):
+    """Places counted from the front, of those that may be counted from the end too; itself if none is."""
+
+    public = False
+    method = False
+
+    def impl(xp, index, *, size):
+        return xp.wrapped(index, size)
+
+    def shape(index, *, size):
+        return Aval(index.shape, dtypes.int64)
+
+    def stacked(whole, *, size):
+        return (("from_front", {"size": size}),)
+
+    def samples(r):
+        yield (r.ints(6, (4,)) - 3,), {"size": 3}
+
+
+@op("take_along_dim(Tensor x, Tensor indices, int? dim=None) -> Tensor")
+class take_along_dim(Composite):
+    """Per position of `indices`, the element of x at that place along `dim`; the other dimensions broadcast.
+
+    -1 is the last place.  Without dim, x and indices are taken as one row each.
+
+    >>> import retrograd as rg
+    >>> rg.take_along_dim(rg.tensor([[1.0, 5.0], [7.0, 2.0]]), rg.tensor([[-1, 0]]), 1).tolist()
+    [[5.0, 1.0], [2.0, 7.0]]
+    """
+
+    def compose(x, indices, *, dim):
+        if dim is None:
+            x, indices, dim = reshape(x, (-1,)), reshape(indices, (-1,)), 0
+        check_places("take_along_dim", indices)
+        at = canonical_dim("take_along_dim", dim, x.ndim)
+        if indices.ndim != x.ndim or _without(indices.shape, at) != _without(x.shape, at):
+            x, indices = _broadcast_along(x, indices, at)
+        return gather(x, at, from_front(indices, size=x.shape[at] if x.ndim else 1))
+
+    def samples(r):
+        yield (r(3, 4), r.ints(4, (3, 2))), {"dim": 1}
+        yield (r(3, 4), r.ints(3, (5, 4)) - 3), {"dim": 0}
+        yield (r(3, 1), r.ints(3, (1, 2))), {"dim": 0}
+        yield (r(3, 2), r.ints(6, (2, 2))), {}
+
+    def errors(r):
+        yield (r(3, 4), r.ints(4, (2, 2))), {"dim": 1}, ValueError, r"take_along_dim: indices of shape \(2, 2\)"
+        yield (r(3, 4), r.ints(4, (3,))), {"dim": 1}, ValueError, r"take_along_dim: indices of shape \(3,\)"
+        yield (r(3, 4), r(3, 2)), {"dim": 1}, TypeError, "take_along_dim: index must hold integers, got float64"
+
+
+def _without(shape, at):
+    return shape[:at] + shape[at + 1 :]
+
+
+def _broadcast_along(x, indices, at):
+    """Both in the common shape of their dimensions other than `at`."""
+    if x.ndim != indices.ndim:
+        raise ValueError(f"take_along_dim: indices of shape {indices.shape} and x of shape {x.shape} do not match")
+    sizes = [{a, b} - {1} for a, b in zip(x.shape, indices.shape, strict=True)]
+    if any(len(s) > 1 for i, s in enumerate(sizes) if i != at):
+        raise ValueError(
+            f"take_along_dim: indices of shape {indices.shape} do not match x of shape {x.shape} outside dimension {at}"
+        )
+    common = [s.pop() if len(s) == 1 else 1 for s in sizes]
+    expand = registry["expand"]
+    return tuple(expand(a, (*common[:at], a.shape[at], *common[at + 1 :])) for a in (x, indices))
+
+
+@op("one_hot(Tensor tensor, int num_classes=-1) -> Tensor")
+class one_hot(Definition, differentiable=False, aliases="nn.functional.one_hot"):
+    """Integer classes as rows of zeros with a single one, in a new last dimension of int64."""
+
+    def impl(xp, x, *, num_classes):
+        _check_integers(x)
+        return xp.one_hot(x, num_classes)
+
+    def shape(x, *, num_classes):
+        _check_integers(x)
+        if num_classes < 0:
+            raise ValueError("one_hot: without num_classes the shape depends on the values; give num_classes")
+        return Aval((*x.shape, num_classes), dtypes.int64)
+
+    def batch(batched, n, x, *, num_classes):
+        if num_classes < 0:
+            raise NotBatchedError("one_hot: how many classes there are depends on the values; give num_classes")
+        return one_hot(x, num_classes)
+
+    def samples(r):
+        yield (r.ints(3, (2, 2)),), {"num_classes": 4}
+
+    def errors(r):
+        yield (r(3),), {"num_classes": 4}, TypeError, "one_hot: expected integers, got float64"
+
+
+def _check_integers(x):
+    if x.dtype.kind not in "iu":
+        raise TypeError(f"one_hot: expected integers, got {x.dtype}; convert with .to('int64')")

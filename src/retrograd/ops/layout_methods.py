@@ -1,0 +1,215 @@
+"""How tensors lie in memory: strides, formats, sizes in bytes, and on which device."""
+
+from retrograd import backend
+from retrograd.core import Tensor
+from retrograd.core.dispatch import compound
+from retrograd.ops.as_tensor import tensor
+from retrograd.ops.functions import check_callable, check_tensor, function
+from retrograd.ops.layout import (
+    CPU,
+    arranged,
+    check_device,
+    contiguous_format,
+    copied,
+    is_device,
+    lies_in,
+    preserve_format,
+    strided,
+)
+from retrograd.ops.methods import attribute, concrete, lost, method
+
+
+@function()
+def clone(input, *, memory_format=preserve_format) -> Tensor:
+    """A copy that gradients pass through; it keeps the order in memory unless a format is given.
+
+    >>> import retrograd as rg
+    >>> x = rg.ones(2, requires_grad=True)
+    >>> x.clone().sum().backward()
+    >>> x.grad
+    tensor([1., 1.])
+    """
+    return copied(input, memory_format)
+
+
+Tensor.clone = clone
+
+
+@method
+def contiguous(x, memory_format=contiguous_format) -> Tensor:
+    """The tensor itself if its elements lie in memory in that format (row-major order), else a copy that does."""
+    return arranged(x, memory_format)
+
+
+@method
+def is_contiguous(x, memory_format=contiguous_format) -> bool:
+    """Whether the elements lie in memory in that format, row-major order unless another is given."""
+    return lies_in(x, memory_format)
+
+
+@method
+def stride(x, dim=None):
+    """How many elements lie between neighbours along each dimension, or along one."""
+    steps = tuple(step // x.itemsize for step in concrete(x).strides)
+    return steps if dim is None else steps[dim]
+
+
+@method
+def storage_offset(x) -> int:
+    """How many elements of the memory that the tensor is part of lie before its first one."""
+    array = concrete(x)
+    return backend.distance(array) // x.itemsize
+
+
+@method
+def data_ptr(x) -> int:
+    """The address of the first element."""
+    return backend.address(concrete(x))
+
+
+@method
+def element_size(x) -> int:
+    """The bytes of one element."""
+    return x.dtype.itemsize
+
+
+@attribute
+def itemsize(x):
+    """The bytes of one element."""
+    return x.dtype.itemsize
+
+
+@attribute
+def nbytes(x):
+    """The bytes of all elements."""
+    return x.numel() * x.dtype.itemsize
+
+
+# ------------------------------------------------------------------------------------------------- devices
+
+
+@attribute
+def device(x):
+    """Where the array lives: on the CPU.  It equals the string "cpu"."""
+    return CPU
+
+
+@attribute
+def layout(x):
+    """How the elements are kept: strided."""
+    return strided
+
+
+def _constant(name, value, doc):
+    def fact(x):
+        return value
+
+    fact.__name__, fact.__doc__ = name, doc
+    attribute(fact)
+
+
+_constant("is_cpu", True, "Whether the array lives on the CPU: always.")
+for _kind in ("cuda", "mps", "xpu", "xla", "meta", "mkldnn"):
+    _constant(f"is_{_kind}", False, f"Whether the array is one of the device {_kind}: never.")
+for _kind in ("sparse", "sparse_csr", "quantized", "nested"):
+    _constant(f"is_{_kind}", False, f"Whether the tensor is {_kind.replace('_', ' ')}: never.")
+
+
+@function()
+@method
+def get_device(input) -> int:
+    """The number of the accelerator that the tensor is on: -1, which stands for the CPU."""
+    return -1
+
+
+@method
+def cpu(x, memory_format=preserve_format) -> Tensor:
+    """The tensor itself: it is on the CPU."""
+    return arranged(x, memory_format)
+
+
+@method
+def cuda(x, device=None, non_blocking=False, memory_format=preserve_format) -> Tensor:
+    """Refused: tensors live on the CPU."""
+    check_device(device if is_device(device) else "cuda")
+    return x
+
+
+@method
+def pin_memory(x, device=None) -> Tensor:
+    """Refused: there is no accelerator that memory could be pinned for."""
+    raise RuntimeError("pin_memory: there is no accelerator that memory could be pinned for")
+
+
+@method
+def is_pinned(x, device=None) -> bool:
+    """Whether the memory is pinned for an accelerator: never."""
+    return False
+
+
+@method
+def share_memory_(x) -> Tensor:
+    """Refused: NumPy's memory can't move; make the array over multiprocessing.shared_memory, then `from_numpy`."""
+    raise RuntimeError(
+        "share_memory_: NumPy's memory can't be moved; make an array over multiprocessing.shared_memory and use "
+        "from_numpy(array)"
+    )
+
+
+@method
+def is_shared(x) -> bool:
+    """Whether the memory was moved by `share_memory_`: never."""
+    return False
+
+
+# ------------------------------------------------------------------------------------- to and from Python
+
+
+def _dlpack(x, *, stream=None, max_version=None, dl_device=None, copy=None):
+    why = lost(x)
+    if why:
+        raise BufferError(f"__dlpack__: this tensor {why}; export x.detach()")
+    array = backend.as_numpy(concrete(x))
+    return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+
+def _dlpack_device(x):
+    return backend.as_numpy(concrete(x)).__dlpack_device__()
+
+
+Tensor.__dlpack__, Tensor.__dlpack_device__ = _dlpack, _dlpack_device
+
+
+@method
+def apply_(x, callable) -> Tensor:
+    """Replace every element by what a Python function makes of it; slow, and for tensors outside graphs only."""
+    _check_outside_graphs("apply_", x)
+    check_callable("apply_", callable)
+    return _replace(x, [callable(v) for v in _numbers(x)])
+
+
+@method
+def map_(x, tensor, callable) -> Tensor:
+    """Replace every element by what a Python function makes of it and of the other tensor's, which broadcasts."""
+    _check_outside_graphs("map_", x, check_tensor("map_", tensor))
+    check_callable("map_", callable)
+    pairs = zip(_numbers(x), _numbers(tensor.expand(x.shape)), strict=True)
+    return _replace(x, [callable(a, b) for a, b in pairs])
+
+
+def _numbers(x):
+    whole = compound(x)
+    return concrete(x if whole is None else whole.plain(x)[0]).ravel().tolist()
+
+
+def _check_outside_graphs(name, *tensors):
+    if any(lost(x) for x in tensors):
+        raise RuntimeError(f"{name}: gradients can't pass through a Python function; use x.detach().{name}(...)")
+
+
+def _replace(x, numbers):
+    whole = compound(x)
+    if whole is None:
+        return x.copy_(tensor(numbers, x.dtype).reshape(x.shape))
+    plain, rebuilt = whole.plain(x)
+    return x.copy_(rebuilt(tensor(numbers, x.dtype).reshape(plain.shape), 0))

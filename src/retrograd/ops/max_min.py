@@ -1,0 +1,263 @@
+"""The largest and the smallest: their values and their places."""
+
+# max and min are Python's names: in this file they are operators.
+
+from typing import NamedTuple
+
+from retrograd.core import Tensor, op, registry
+from retrograd.core import dtype as dtypes
+from retrograd.ops.family import (
+    Composite,
+    Reduction,
+    behind,
+    canonical_dim,
+    canonical_dims,
+    cast_to,
+    kept,
+    numel,
+    reduced_shape,
+)
+from retrograd.ops.gather import take_along_dim
+from retrograd.ops.pointwise import eq, isnan, logical_and, logical_or, maximum, minimum
+from retrograd.ops.reduce import axes_of, reduced, reduction_samples
+from retrograd.ops.reduce import sum as sum_over
+from retrograd.ops.view import reshape
+
+
+def check_nonempty(name, x, dim):
+    """Refuse to choose among no elements."""
+    if 0 in [x.shape[d] for d in canonical_dims(name, dim, x.ndim)]:
+        raise ValueError(
+            f"{name}: nothing to choose from: the reduced dimensions of shape {x.shape} have no elements"
+        )
+
+
+def check_ordered(name, x):
+    """Refuse complex numbers, which have no order."""
+    if x.dtype.kind == "c":
+        raise TypeError(f"{name}: complex numbers have no order, got {x.dtype}; compare .abs() or .real")
+
+
+def _check_choice(name, x, dim):
+    check_ordered(name, x)
+    check_nonempty(name, x, None if dim is None else (dim,))
+
+
+def shares(x, out, dim, keepdim):
+    """What part of the gradient each element gets: those that are the result equal parts, the others nothing."""
+    out = kept(out, x, dim, keepdim)
+    chosen = cast_to(logical_or(eq(x, out), logical_and(isnan(x), isnan(out))), x.dtype)
+    return chosen / sum_over(chosen, dim, keepdim=True)
+
+
+class Extreme(Reduction):
+    """Chooses among the elements over `dim`; those that tie share the gradient equally."""
+
+    @staticmethod
+    def vjp_x(g, x, out, dim, keepdim):
+        """Each element's share."""
+        return kept(g, x, dim, keepdim) * shares(x, out, dim, keepdim)
+
+    @staticmethod
+    def jvp_x(t, x, out, dim, keepdim):
+        """The mean of the tangents of those that tie."""
+        return sum_over(t * shares(x, out, dim, keepdim), dim, keepdim)
+
+
+@op("amax(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
+class amax(Extreme):
+    """The largest element over `dim` (None or (): all); equals share the gradient.  NaN wins.
+
+    >>> import retrograd as rg
+    >>> rg.amax(rg.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1).tolist()
+    [5.0, 7.0]
+    """
+
+    def impl(xp, x, *, dim, keepdim):
+        return xp.amax(x, axis=axes_of(x, dim), keepdims=keepdim)
+
+    def shape(x, *, dim, keepdim):
+        check_nonempty("amax", x, dim)
+        return reduced("amax", x, dim, keepdim, x.dtype)
+
+    samples = reduction_samples
+
+    def errors(r):
+        yield (r(2, 0),), {"dim": 1}, ValueError, r"amax: nothing to choose from: .* \(2, 0\)"
+
+
+@op("amin(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
+class amin(Extreme):
+    """The smallest element over `dim` (None or (): all); equals share the gradient.  NaN wins."""
+
+    def impl(xp, x, *, dim, keepdim):
+        return xp.amin(x, axis=axes_of(x, dim), keepdims=keepdim)
+
+    def shape(x, *, dim, keepdim):
+        check_nonempty("amin", x, dim)
+        return reduced("amin", x, dim, keepdim, x.dtype)
+
+    samples = reduction_samples
+
+    def errors(r):
+        yield (r(0),), {}, ValueError, "amin: nothing to choose from"
+
+
+class Position(Reduction, differentiable=False):
+    """Where along one dimension something is, the first of equals; None: in the flattened tensor."""
+
+    @classmethod
+    def shape(cls, x, *, dim, keepdim):
+        """That of x without the dimension."""
+        dims = None if dim is None else (dim,)
+        check_nonempty(cls.__name__, x, dims)
+        return reduced(cls.__name__, x, dims, keepdim, dtypes.int64)
+
+    @classmethod
+    def batch(cls, batched, n, /, x, *, dim=None, keepdim=False):
+        """Of all dimensions, a flattened example is a row."""
+        if dim is not None and x.ndim > 1:
+            return registry[cls.__name__](x, behind(cls.__name__, dim, x.ndim - 1), keepdim)
+        canonical_dims(cls.__name__, dim, x.ndim - 1)
+        found = registry[cls.__name__](reshape(x, (n, -1 if n else numel(x.shape[1:]))), 1)
+        return reshape(found, (n, *(1,) * (x.ndim - 1))) if keepdim else found
+
+    @staticmethod
+    def samples(r):
+        """In all of a tensor, and along a dimension."""
+        yield (r(3, 4),), {}
+        yield (r(3, 4),), {"keepdim": True}
+        yield (r(3, 4),), {"dim": 1}
+        yield (r(3, 4),), {"dim": 0, "keepdim": True}
+
+
+@op("argmax(Tensor x, int? dim=None, bool keepdim=False) -> Tensor")
+class argmax(Position):
+    """Where the largest element along `dim` is, the first of equals; None: in the flattened tensor.
+
+    >>> import retrograd as rg
+    >>> rg.argmax(rg.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1).tolist()
+    [1, 0]
+    """
+
+    def impl(xp, x, *, dim, keepdim):
+        return xp.argmax(x, axis=dim, keepdims=keepdim)
+
+    def errors(r):
+        yield (r(0, 2),), {"dim": 0}, ValueError, "argmax: nothing to choose from"
+
+
+@op("argmin(Tensor x, int? dim=None, bool keepdim=False) -> Tensor")
+class argmin(Position):
+    """Where the smallest element along `dim` is, the first of equals; None: in the flattened tensor."""
+
+    def impl(xp, x, *, dim, keepdim):
+        return xp.argmin(x, axis=dim, keepdims=keepdim)
+
+    def errors(r):
+        yield (r(0),), {}, ValueError, "argmin: nothing to choose from"
+
+
+class MinMax(NamedTuple):
+    """The two results of `aminmax`."""
+
+    min: Tensor
+    max: Tensor
+
+
+@op("aminmax(Tensor x, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)")
+class aminmax(Composite):
+    """`amin` and `amax` along `dim` (None: of all), as a named tuple (min, max).
+
+    >>> import retrograd as rg
+    >>> low, high = rg.aminmax(rg.tensor([3.0, 1.0, 2.0]))
+    >>> low.item(), high.item()
+    (1.0, 3.0)
+    """
+
+    def compose(x, *, dim, keepdim):
+        _check_choice("aminmax", x, dim)
+        dim = None if dim is None else (dim,)
+        return MinMax(amin(x, dim, keepdim), amax(x, dim, keepdim))
+
+    def samples(r):
+        yield (r(3, 4),), {}
+        yield (r(3, 4),), {"dim": 1, "keepdim": True}
+
+    def errors(r):
+        yield (r(0, 2),), {"dim": 0}, ValueError, "^aminmax: nothing to choose from"
+
+
+class Chosen(NamedTuple):
+    """Elements and where they are: what `max` along a dimension, `sort`, `topk` and their kin answer."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def chosen(x, indices, dim, keepdim=True):
+    """The elements of x at these places along `dim`, which get the gradient, and the places."""
+    if x.ndim == 0:
+        return Chosen(registry["clone"](x), indices)
+    values = take_along_dim(x, indices, dim)
+    if keepdim:
+        return Chosen(values, indices)
+    shape = reduced_shape(x.shape, (canonical_dim("chosen", dim, x.ndim),), False)
+    return Chosen(reshape(values, shape), reshape(indices, shape))
+
+
+# PyTorch's max and min are three operators by one name: of two tensors, along a dimension, of everything.
+
+
+def _three_faces(x, other, dim, keepdim, pairwise, overall, position):
+    name = position.name.removeprefix("arg")
+    other = dim if isinstance(dim, Tensor) else other
+    if other is not None:
+        return pairwise(x, other)
+    if not isinstance(dim, int | None):
+        raise TypeError(f"{name}: dim must be an int, got {dim!r}; for several there is {overall.name}")
+    _check_choice(name, x, dim)
+    if dim is None:
+        return overall(x, None, keepdim)
+    return chosen(x, position(x, dim, keepdim=True), dim, keepdim)
+
+
+@op("max(Tensor x, any dim=None, bool keepdim=False, *, Tensor? other=None) -> Tensor")
+class max(Composite):
+    """The largest of all; along `dim`, a named tuple (values, indices); with a second tensor, `maximum`.
+
+    Along a dimension the gradient goes to the element at `indices`; of all, equals share it, as in `amax`.
+
+    >>> import retrograd as rg
+    >>> values, indices = rg.max(rg.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
+    >>> values.tolist(), indices.tolist()
+    ([5.0, 7.0], [1, 0])
+    """
+
+    def compose(x, other, *, dim, keepdim):
+        return _three_faces(x, other, dim, keepdim, maximum, amax, argmax)
+
+    def samples(r):
+        yield (r(3, 4), None), {}
+        yield (r(3, 4), None), {"dim": 1}
+        yield (r(3, 4), r(4)), {}
+
+    def errors(r):
+        yield (r(3, 4), None), {"dim": (0, 1)}, TypeError, "max: dim must be an int.*amax"
+        yield (r(0, 4), None), {"dim": 0}, ValueError, "^max: nothing to choose from"
+
+
+@op("min(Tensor x, any dim=None, bool keepdim=False, *, Tensor? other=None) -> Tensor")
+class min(Composite):
+    """The smallest of all; along `dim`, a named tuple (values, indices); with a second tensor, `minimum`."""
+
+    def compose(x, other, *, dim, keepdim):
+        return _three_faces(x, other, dim, keepdim, minimum, amin, argmin)
+
+    def samples(r):
+        yield (r(3, 4), None), {}
+        yield (r(3, 4), None), {"dim": 0, "keepdim": True}
+        yield (r(3, 4), r(4)), {}
+
+    def errors(r):
+        yield (r(3, 4), None), {"dim": 2}, IndexError, "^min: dim 2 is out of range"

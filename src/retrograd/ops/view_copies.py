@@ -1,0 +1,85 @@
+"""Views as copies: `expand_copy` returns what `expand` does, in memory of its own."""
+
+import inspect
+import operator
+
+from retrograd.core import Tensor
+from retrograd.core.dispatch import wants
+from retrograd.ops.as_strided import as_strided, unfold_dim
+from retrograd.ops.complex import view_as_complex, view_as_real
+from retrograd.ops.diagonal import diagonal
+from retrograd.ops.family import canonical_dim
+from retrograd.ops.functions import check_tensor, function
+from retrograd.ops.index import select
+from retrograd.ops.layout import contiguous_format
+from retrograd.ops.layout_methods import clone
+from retrograd.ops.matrices import t
+from retrograd.ops.pointwise import detach
+from retrograd.ops.split import split, split_with_sizes, unbind
+from retrograd.ops.view import expand, permute, squeeze, transpose, unsqueeze
+
+
+def _copy_of(name, show):
+    """Register `<name>_copy`, which copies what `show` returns, in row-major order; `out=` takes the copies."""
+
+    def copy(*args, out=None, **params):
+        shown = show(*args, **params)
+        if out is not None:
+            return _written(f"{name}_copy", shown, out)
+        if isinstance(shown, Tensor):
+            return clone(shown, memory_format=contiguous_format)
+        return tuple([clone(part, memory_format=contiguous_format) for part in shown])
+
+    copy.__name__ = copy.__qualname__ = f"{name}_copy"
+    copy.__doc__ = f"Return a copy of what `{name}` shows, in memory of its own."
+    own = inspect.signature(show)
+    last = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
+    copy.__signature__ = own.replace(parameters=[*own.parameters.values(), last])
+    return function()(copy)
+
+
+def _written(name, shown, out):
+    """Write one result, or several, into the tensors that are to take them."""
+    pairs = [(out, shown)] if isinstance(shown, Tensor) else list(zip(out, shown, strict=True))
+    for target, part in pairs:
+        if target.shape != part.shape:
+            raise RuntimeError(f"{name}: out has shape {target.shape}, but the result has shape {part.shape}")
+        if wants(target) or wants(part):
+            raise RuntimeError(f"{name}: out= takes no part in automatic differentiation, but a tensor requires grad")
+    for target, part in pairs:
+        target.copy_(part)
+    return out
+
+
+def _expand(input, size, *, implicit=False) -> Tensor:
+    return expand(input, size)
+
+
+def _slice(input, dim=0, start=None, end=None, step=1) -> Tensor:
+    at = canonical_dim("slice_copy", operator.index(dim), check_tensor("slice_copy", input).ndim)
+    return input[(slice(None),) * at + (slice(start, end, step),)]
+
+
+def _view(input, size=None, dtype=None) -> Tensor:
+    return Tensor.view(input, size if dtype is None else dtype)
+
+
+def _alias(input) -> Tensor:
+    return input
+
+
+def _permute(input, dims) -> Tensor:
+    return permute(input, dims)
+
+
+def _unfold(input, dimension, size, step) -> Tensor:
+    return unfold_dim(input, dimension, size, step)
+
+
+for _name, _show in {
+    "alias": _alias, "as_strided": as_strided, "detach": detach, "diagonal": diagonal, "expand": _expand,
+    "permute": _permute, "select": select, "slice": _slice, "split": split, "split_with_sizes": split_with_sizes,
+    "squeeze": squeeze, "t": t, "transpose": transpose, "unbind": unbind, "unfold": _unfold, "unsqueeze": unsqueeze,
+    "view": _view, "view_as_complex": view_as_complex, "view_as_real": view_as_real,
+}.items():  # fmt: skip
+    _copy_of(_name, _show)

@@ -1,6 +1,0 @@
-"""How PyTorch is called for the operators of `ops/equations.py`: it has none of these."""
-
-NO_COUNTERPART = {
-    "solve_sylvester": "SciPy's; PyTorch solves no matrix equations",
-    "sqrtm": "SciPy's; PyTorch has no root of matrices",
-}

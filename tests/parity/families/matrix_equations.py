@@ -1,0 +1,6 @@
+"""How PyTorch is called for the operators of `ops/matrix_equations.py`: it has none of these."""
+
+NO_COUNTERPART = {
+    "solve_sylvester": "SciPy's; PyTorch solves no matrix equations",
+    "sqrtm": "SciPy's; PyTorch has no root of matrices",
+}
