@@ -17,13 +17,13 @@ def parser(doc: str, rounds: int) -> argparse.ArgumentParser:
     """The options: rounds, rows, files for the figures, and --check."""
     made = argparse.ArgumentParser(description=doc.splitlines()[0])
     made.add_argument("--worker", metavar="NAME", help=argparse.SUPPRESS)
-    made.add_argument("--threads", type=int, help="of each subject, where the benchmark does not say how many")
-    made.add_argument("--rounds", type=int, default=rounds, help=f"samples of each row and subject ({rounds})")
-    made.add_argument("--only", default="", metavar="TEXT", help="rows whose name contains this")
-    made.add_argument("--without", action="append", default=[], metavar="SUBJECT", help="leave a subject out")
-    made.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
-    made.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables")
-    made.add_argument("--plot", type=Path, metavar="FILE", help="draw the tables, .svg or .png")
+    made.add_argument("--threads", type=int, help="threads of each subject, if the benchmark does not set them")
+    made.add_argument("--rounds", type=int, default=rounds, help=f"samples per row and subject (default {rounds})")
+    made.add_argument("--only", default="", metavar="TEXT", help="run only rows whose name contains TEXT")
+    made.add_argument("--without", action="append", default=[], metavar="SUBJECT", help="skip a subject")
+    made.add_argument("--json", type=Path, metavar="FILE", help="write all results as JSON")
+    made.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables as Markdown")
+    made.add_argument("--plot", type=Path, metavar="FILE", help="plot the tables as .svg or .png")
     made.add_argument("--check", action="store_true", help="exit with 1 if a budget is missed or results differ")
     return made
 
