@@ -11,7 +11,7 @@ from retrograd.core import Aval, Tensor, batch_loop, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
 from retrograd.core.tensor import become_copy
-from retrograd.ops.family import Composite, View, pointwise
+from retrograd.ops.family import Composite, View, pointwise, zero_cotangent
 from retrograd.ops.functions import function
 from retrograd.ops.index import select
 from retrograd.ops.linalg import dot
@@ -221,7 +221,7 @@ class angle(Composite):
 
 real_angle = pointwise("real_angle(Tensor x) -> Tensor", lambda xp, x: xp.arctan2(0, x + 0),  # + 0 makes 0 of -0
     "The angle of a real number, -0 counting as 0; its derivative is 0.",
-    vjp=lambda g: g * 0, promotion="float", public=False)  # fmt: skip
+    vjp=zero_cotangent, promotion="float", public=False)  # fmt: skip
 
 
 @op("sgn(Tensor x) -> Tensor")

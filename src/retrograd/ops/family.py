@@ -85,6 +85,11 @@ def cast_to(g, dtype):
     return g if g.dtype == dtype else registry["to"](g, dtype)
 
 
+def zero_cotangent(g):
+    """Return zeros like g, for an input on which the output depends nowhere; 0 * g is NaN where g is infinite."""
+    return registry["zeros_like"](g)
+
+
 class Pointwise(Definition):
     """Acts on each element: shapes broadcast, dtypes are promoted; a vjp rule is g times a partial derivative."""
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from retrograd.core import Aval, Tensor, dtype_of, op, xp
 from retrograd.core import dtype as dtypes
 from retrograd.ops.batching import aligned
-from retrograd.ops.family import Comparison, Composite, Pointwise, cast_to, check_real, pointwise
+from retrograd.ops.family import Comparison, Composite, Pointwise, cast_to, check_real, pointwise, zero_cotangent
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.pointwise import (
     POSITIVE,
@@ -102,10 +102,10 @@ class rounded_quotient(Pointwise, public=False):
         return xp.quotient(a, b, rounding_mode)
 
     def vjp_a(g):
-        return g * 0
+        return zero_cotangent(g)
 
     def vjp_b(g):
-        return g * 0
+        return zero_cotangent(g)
 
     def samples(r):
         yield (r(4, 1), r(3, within=(0.5, 2.0))), {"rounding_mode": "floor"}
@@ -338,15 +338,15 @@ class frexp(Composite):
 
 copysign = pointwise("copysign(Tensor a, Tensor b) -> Tensor", xp.copysign,
     "|a| with the sign of b, that of -0.0 too; its derivative by a is 0 where a is 0, that by b is 0.",
-    vjp_a=lambda g, a, b: g * (sign(a) * copysign(1.0, b)), vjp_b=lambda g: g * 0, snapshots="b",
+    vjp_a=lambda g, a, b: g * (sign(a) * copysign(1.0, b)), vjp_b=zero_cotangent, snapshots="b",
     promotion="float")  # fmt: skip
 nextafter = pointwise("nextafter(Tensor a, Tensor b) -> Tensor", xp.nextafter,
     "The number next to a in the direction of b; b where they are equal: there the derivative is 0, and by b always.",
-    vjp_a=lambda g, a, b: where(eq(a, b), 0, g), vjp_b=lambda g: g * 0,
+    vjp_a=lambda g, a, b: where(eq(a, b), 0, g), vjp_b=zero_cotangent,
     promotion="float")  # fmt: skip
 heaviside = pointwise("heaviside(Tensor x, Tensor values) -> Tensor", lambda xp, x, v: xp.where(x == 0, v, x > 0),
     "0 where x is negative, 1 where it is positive, `values` where it is 0.  The derivative by x is 0.",
-    vjp_x=lambda g: g * 0, vjp_values=lambda g, x: where(eq(x, 0), g, 0), family=Real)  # fmt: skip
+    vjp_x=zero_cotangent, vjp_values=lambda g, x: where(eq(x, 0), g, 0), family=Real)  # fmt: skip
 signbit = pointwise("signbit(Tensor x) -> Tensor", xp.signbit,
     "Whether the sign is minus, as that of -0.0 is.", family=Comparison, in_place=False)  # fmt: skip
 

@@ -4,7 +4,7 @@ import math
 
 from retrograd.core import Tensor, op, xp
 from retrograd.ops.create import arange, as_tensor
-from retrograd.ops.family import Composite, cast_to
+from retrograd.ops.family import Composite, cast_to, zero_cotangent
 from retrograd.ops.pointwise import POSITIVE, exp, log1p
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.special import PROBABILITIES, Special, special, xlogy
@@ -26,7 +26,7 @@ rgamma = special("special.rgamma(Tensor x) -> Tensor", xp.rgamma,
     vjp=lambda g, x, out: g * (-out * digamma(x)), domain=POSITIVE)  # fmt: skip
 gammasgn = special("special.gammasgn(Tensor x) -> Tensor", xp.gammasgn,
     "The sign of gamma(x), -1 or 1; its derivative is 0.",
-    vjp=lambda g: g * 0)  # fmt: skip
+    vjp=zero_cotangent)  # fmt: skip
 
 
 @op("polygamma(int n, Tensor x) -> Tensor")

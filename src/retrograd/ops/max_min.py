@@ -18,7 +18,7 @@ from retrograd.ops.family import (
     reduced_shape,
 )
 from retrograd.ops.gather import take_along_dim
-from retrograd.ops.pointwise import eq, isnan, logical_and, logical_or, maximum, minimum
+from retrograd.ops.pointwise import eq, isnan, logical_and, logical_or, maximum, minimum, where
 from retrograd.ops.reduce import axes_of, reduced, reduction_samples
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import reshape
@@ -43,11 +43,11 @@ def _check_choice(name, x, dim):
     check_nonempty(name, x, None if dim is None else (dim,))
 
 
-def shares(x, out, dim, keepdim):
-    """What part of the gradient each element gets: those that are the result equal parts, the others nothing."""
+def shared(g, x, out, dim, keepdim):
+    """Return the part of g that each element of x gets: those equal to `out` equal parts, the others 0."""
     out = kept(out, x, dim, keepdim)
-    chosen = cast_to(logical_or(eq(x, out), logical_and(isnan(x), isnan(out))), x.dtype)
-    return chosen / sum_over(chosen, dim, keepdim=True)
+    chosen = logical_or(eq(x, out), logical_and(isnan(x), isnan(out)))
+    return where(chosen, g / sum_over(cast_to(chosen, x.dtype), dim, keepdim=True), 0)
 
 
 class Extreme(Reduction):
@@ -56,12 +56,12 @@ class Extreme(Reduction):
     @staticmethod
     def vjp_x(g, x, out, dim, keepdim):
         """Each element's share."""
-        return kept(g, x, dim, keepdim) * shares(x, out, dim, keepdim)
+        return shared(kept(g, x, dim, keepdim), x, out, dim, keepdim)
 
     @staticmethod
     def jvp_x(t, x, out, dim, keepdim):
         """The mean of the tangents of those that tie."""
-        return sum_over(t * shares(x, out, dim, keepdim), dim, keepdim)
+        return sum_over(shared(t, x, out, dim, keepdim), dim, keepdim)
 
 
 @op("amax(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")

@@ -9,7 +9,7 @@ import math
 from retrograd.core import call, op, registry, xp
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
-from retrograd.ops.family import Comparison, Composite, Pointwise, cast_to, pointwise
+from retrograd.ops.family import Comparison, Composite, Pointwise, cast_to, pointwise, zero_cotangent
 
 POSITIVE = (0.2, 3.0)
 
@@ -65,7 +65,7 @@ neg = pointwise("neg(Tensor x) -> Tensor", xp.negative,
     vjp=lambda g: -g, linear="x", aliases="negative")  # fmt: skip
 floor_divide = pointwise("floor_divide(Tensor a, Tensor b) -> Tensor", xp.floor_divide,
     "The quotient rounded down; its derivative is 0.  ZeroDivisionError if an integer is divided by 0.",
-    vjp_a=lambda g: g * 0, vjp_b=lambda g: g * 0,
+    vjp_a=zero_cotangent, vjp_b=zero_cotangent,
     domain=(0.5, 5.0))  # fmt: skip
 remainder = pointwise("remainder(Tensor a, Tensor b) -> Tensor", xp.remainder,
     "a - floor(a / b) * b: what is left, with the sign of b.  ZeroDivisionError if an integer is divided by 0.",
@@ -87,8 +87,8 @@ class pow(Pointwise):
     def vjp_a(g, a, exponent):
         b = exponent
         if isinstance(b, (int, float, complex)):
-            return g * (b * a ** (b - 1)) if b else g * 0
-        return g * where(b == 0, 0, b * a ** where(b == 0, 1, b - 1))
+            return g * (b * a ** (b - 1)) if b else zero_cotangent(g)
+        return where(b == 0, 0, g * (b * a ** where(b == 0, 1, b - 1)))
 
     def vjp_exponent(g, a, exponent, out):
         if isinstance(a, (int, float, complex)):
@@ -137,7 +137,7 @@ conj = pointwise("conj(Tensor x) -> Tensor", lambda xp, x: xp.conjugate(x) if x.
     vjp=lambda g: conjugate(g), jvp=lambda t: conjugate(t), in_place=False, public=False, method=False)  # fmt: skip
 sign = pointwise("sign(Tensor x) -> Tensor", lambda xp, x: x.copy() if x.dtype.kind == "b" else xp.sign(x),
     "-1, 0 or 1; its derivative is 0.  Of complex numbers there is `sgn`.",
-    vjp=lambda g: g * 0)  # fmt: skip
+    vjp=zero_cotangent)  # fmt: skip
 
 
 def _square_dtype(x):
@@ -290,7 +290,7 @@ tanh_grad = _slope("tanh_grad(Tensor t, Tensor y) -> Tensor", xp.tanh_grad,
     formula=lambda t, y: t * (1 - y * y))  # fmt: skip
 relu_grad = _slope("relu_grad(Tensor t, Tensor y) -> Tensor", xp.relu_grad,
     "t where `relu`, which is y, is not 0.",
-    vjp_t=lambda g, y: relu_grad(g, y), vjp_y=lambda g: g * 0)  # fmt: skip
+    vjp_t=lambda g, y: relu_grad(g, y), vjp_y=zero_cotangent)  # fmt: skip
 sigmoid_grad = _slope("sigmoid_grad(Tensor t, Tensor y) -> Tensor", xp.sigmoid_grad,
     "t times the derivative of `sigmoid` where that is y.",
     vjp_t=lambda g, y: sigmoid_grad(g, y), vjp_y=lambda g, t, y: g * t * (1 - 2 * y),
@@ -504,13 +504,13 @@ class clamp(Composite, in_place=True, aliases="clip"):
 
 floor = pointwise("floor(Tensor x) -> Tensor", xp.floor,
     "The largest integer not above x; its derivative is 0.",
-    vjp=lambda g: g * 0)  # fmt: skip
+    vjp=zero_cotangent)  # fmt: skip
 ceil = pointwise("ceil(Tensor x) -> Tensor", xp.ceil,
     "The smallest integer not below x; its derivative is 0.",
-    vjp=lambda g: g * 0)  # fmt: skip
+    vjp=zero_cotangent)  # fmt: skip
 trunc = pointwise("trunc(Tensor x) -> Tensor", xp.trunc,
     "x without its fraction; its derivative is 0.",
-    vjp=lambda g: g * 0, aliases="fix")  # fmt: skip
+    vjp=zero_cotangent, aliases="fix")  # fmt: skip
 
 
 @op("round(Tensor x, *, int decimals=0) -> Tensor")
@@ -523,7 +523,7 @@ class round(Pointwise, aliases="special.round", opmath="x"):
         return xp.round(x, decimals)
 
     def vjp_x(g):
-        return g * 0
+        return zero_cotangent(g)
 
     def samples(r):
         yield (r(3, 2),), {}

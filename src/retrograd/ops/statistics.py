@@ -24,7 +24,7 @@ from retrograd.ops.family import (
 from retrograd.ops.floats import lerp
 from retrograd.ops.gather import gather, scatter_sum, take_along_dim
 from retrograd.ops.linalg import matmul
-from retrograd.ops.max_min import check_nonempty, check_ordered, chosen, shares
+from retrograd.ops.max_min import check_nonempty, check_ordered, chosen, shared
 from retrograd.ops.pointwise import (
     ceil,
     clamp,
@@ -94,10 +94,10 @@ class middle(Reduction):
         return reduced("median", x, dim, keepdim, x.dtype)
 
     def vjp_x(g, x, out, dim, keepdim):
-        return kept(g, x, dim, keepdim) * shares(x, out, dim, keepdim)
+        return shared(kept(g, x, dim, keepdim), x, out, dim, keepdim)
 
     def jvp_x(t, x, out, dim, keepdim):
-        return sum_over(t * shares(x, out, dim, keepdim), dim, keepdim)
+        return sum_over(shared(t, x, out, dim, keepdim), dim, keepdim)
 
     def samples(r):
         yield (r(5),), {}
