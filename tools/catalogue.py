@@ -48,7 +48,7 @@ def title(module: str) -> str:
 
 def derivative(operator: Operator) -> str:
     """What the page says of an operator's derivatives."""
-    return "any" if operator.differentiable or operator.inlined else "none"
+    return "any" if operator.differentiable or operator.composite else "none"
 
 
 def row(operator: Operator) -> str:
@@ -61,7 +61,7 @@ def row(operator: Operator) -> str:
 
 def looped() -> str:
     """Which operators take the examples of a batch one by one, and why."""
-    found = [(name, o.definition.looped) for name, o in sorted(registry.items()) if o.definition.looped]
+    found = [(name, o.definition.vmap_fallback) for name, o in sorted(registry.items()) if o.definition.vmap_fallback]
     if not found:
         return ""
     return "One by one go " + "; ".join(f"`{name}` ({why})" for name, why in found) + "."

@@ -71,7 +71,7 @@ def test_single_precision():
 @pytest.mark.parametrize("causal", [False, True])
 def test_blocks_of_queries_are_as_one(causal, monkeypatch):
     for name in ("attend", "attend_grad"):
-        monkeypatch.setattr(kernels, name, getattr(kernels.twins, name))
+        monkeypatch.setattr(kernels, name, getattr(kernels.reference, name))
     monkeypatch.setattr(attention_reference, "BLOCK", 10)
     monkeypatch.setattr(attention_reference, "CAUSAL_QUERIES", 2)
     check(*qkv(), is_causal=causal)

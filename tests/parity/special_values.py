@@ -52,7 +52,7 @@ def is_pointwise(op):
     definition = op.definition
     if issubclass(definition, Pointwise):
         return True
-    if not op.inlined or definition.random:
+    if not op.composite or definition.random:
         return False
     try:
         return all(_acts_on_parts(op, args, params) for args, params in samples_of(op))
@@ -115,7 +115,7 @@ def both(name, args, params, to_torch):
     theirs = to_torch(args)
     xs, ys = differentiated(name, args), differentiated(name, theirs)
     op = registry[name]
-    if op.differentiable or op.inlined:
+    if op.differentiable or op.composite:
         for x in (*xs, *ys):
             x.requires_grad_()
     with warnings.catch_warnings(), np.errstate(all="ignore"):

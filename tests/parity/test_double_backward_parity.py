@@ -49,7 +49,7 @@ def missing(name, to_torch):
     return found
 
 
-DIFFERENTIABLE = [n for n in NAMES if registry[n].differentiable or registry[n].inlined]
+DIFFERENTIABLE = [n for n in NAMES if registry[n].differentiable or registry[n].composite]
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -40,7 +40,7 @@ def cotangent(shape, dtype):
 def ours(name, args, params):
     """The results, and the gradients of their sum with weights."""
     op, xs = registry[name], differentiated(name, args)
-    if op.differentiable or op.inlined:
+    if op.differentiable or op.composite:
         for x in xs:
             x.requires_grad_()
     outs = run(op, args, params)

@@ -72,7 +72,7 @@ def _finite(a):
     return rg.nan_to_num(a, 3.0, 4.0, -4.0) if isinstance(a, rg.Tensor) and a.dtype.kind == "f" else a
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if registry[n].differentiable or registry[n].inlined])
+@pytest.mark.parametrize("name", [n for n in NAMES if registry[n].differentiable or registry[n].composite])
 def test_gradient_is_0_where_pytorchs_is(name, to_torch):
     found = 0
     for args, params in samples(name):

@@ -126,7 +126,7 @@ class Both:
         op = registry[name]
         theirs = to_torch(args)
         xs, ys = differentiated(name, args), differentiated(name, theirs)
-        if op.differentiable or op.inlined:
+        if op.differentiable or op.composite:
             for x in (*xs, *ys):
                 x.requires_grad_(True)
         self.ours = run(op, args, params)

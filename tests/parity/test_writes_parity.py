@@ -172,7 +172,7 @@ def in_place(name, args, params):
 def hazards(name, dtype):
     """The samples of an operator, differentiated by all of its inputs, and by each alone."""
     op = registry[name.removesuffix("_")]
-    for args, params in samples_of(op) if op.differentiable or op.inlined or op.name != name else ():
+    for args, params in samples_of(op) if op.differentiable or op.composite or op.name != name else ():
         if op.name != name and not isinstance(args[0], rg.Tensor):
             continue
         args = cast(args, dtype)

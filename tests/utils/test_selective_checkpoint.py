@@ -224,6 +224,6 @@ def test_what_is_no_policy_is_refused():
         create_selective_checkpoint_contexts(["matmul"])
     with pytest.raises(TypeError, match="must return a CheckpointPolicy or a bool, got None for matmul"):
         run(function, matrix(), lambda *args, **params: None)
-    composed = next(operator for operator in registry.values() if operator.inlined)
+    composed = next(operator for operator in registry.values() if operator.composite)
     with pytest.raises(ValueError, match=f"{composed.name} is composed of other operators"):
         create_selective_checkpoint_contexts([composed])

@@ -14,7 +14,7 @@ from retrograd.autograd.graph import GradientEdge
 from retrograd.autograd.graph_around import GraphAround
 from retrograd.autograd.seeds import seeds_of, sequence
 from retrograd.core import AccumulateGrad, Level, Tensor, at, current, graph_level, registry
-from retrograd.core.dispatch import answer_of, compound, is_foreign, wants
+from retrograd.core.dispatch import answer_of, compound, is_foreign, requires_grad_synced
 from retrograd.core.engine import accumulating, add_into, edge_of, laid_out, pullback
 from retrograd.core.hooks import conjugate
 from retrograd.core.level import generator_block
@@ -142,7 +142,7 @@ def _are_around(level: Level, tensors: Sequence[Tensor | GradientEdge]) -> bool:
     """Whether all are in one graph around this level: its nodes run here as they are, on cotangents of the level."""
     known = [t for t in tensors if isinstance(t, Tensor)]
     levels = {t.level for t in known}
-    return len(levels) < 2 and level not in levels and all(wants(t) for t in known)
+    return len(levels) < 2 and level not in levels and all(requires_grad_synced(t) for t in known)
 
 
 def _lifted(level: Level, root: Tensor) -> Tensor:
@@ -152,7 +152,7 @@ def _lifted(level: Level, root: Tensor) -> Tensor:
 
 def _is_in_graph(tensor: Tensor | GradientEdge, level: Level | None) -> bool:
     """Whether a tensor is in the graph of a level, rather than of one below."""
-    return isinstance(tensor, GradientEdge) or (tensor.level is level and wants(tensor))
+    return isinstance(tensor, GradientEdge) or (tensor.level is level and requires_grad_synced(tensor))
 
 
 def grad(

@@ -11,16 +11,16 @@ from retrograd.autograd.function_arguments import check_keywords, with_defaults
 from retrograd.autograd.function_batch import VmapInfo, examples_in_front, generated
 from retrograd.autograd.function_tangents import forward_levels, push, unseen
 from retrograd.core import Aval, GradFn, Op, Tensor, at, current, graph_level, registry
-from retrograd.core.dispatch import cut, wants
+from retrograd.core.dispatch import note_cut, requires_grad_synced
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.engine import edge_of
 from retrograd.core.graph import node
 from retrograd.core.hooks import conjugate
 from retrograd.core.level import is_recording
-from retrograd.core.record import kept, kept_output, packed
-from retrograd.core.tensor import COPIED, View, alias, count_of, make, touch, version_of
+from retrograd.core.record import kept_output, packed, saved_version
+from retrograd.core.tensor import COPIED, View, alias, bump_version, count_of, make, version_of
 from retrograd.ops.family import cast_to, sum_to
-from retrograd.ops.mutate import adopt, check_history
+from retrograd.ops.mutate import check_history, rebase_history_of
 
 IN_FUNCTION = "custom Function"
 
@@ -93,8 +93,8 @@ class _FunctionOp(Op):
         self.cls = cls
         self.name = cls.__name__
         self.definition = self
-        self.differentiable = self.inlined = self.told = self.whole = True
-        self.fits = self.several_views = self.view = self.random = False
+        self.differentiable = self.composite = self.takes_randomness = self.accepts_nested = True
+        self.reduces_cotangent = self.several_views = self.view = self.random = False
         self.simple = 0
         self._generated = functools.lru_cache(maxsize=64)(functools.partial(generated, Function, cls))
 
@@ -344,7 +344,7 @@ class Function:
         if state.level is not None:
             _check_place(cls, args, state.grad_enabled)
         ctx = FunctionCtx()
-        ctx.needs_input_grad = tuple([isinstance(a, Tensor) and wants(a) for a in args])
+        ctx.needs_input_grad = tuple([isinstance(a, Tensor) and requires_grad_synced(a) for a in args])
         recorded = True in ctx.needs_input_grad and is_recording()
         fn = _node(cls, ctx, args) if recorded else None  # of the inputs as they are: forward may write to them
         with at(None, False) if state.level is None else unseen(levels):
@@ -387,7 +387,7 @@ def _is_followed(x: Tensor) -> bool:
         if x.level.pushes and x.tag is not None:
             return True
         x = x.value
-        if wants(x):
+        if requires_grad_synced(x):
             return True
     return False
 
@@ -466,7 +466,7 @@ def _check_dirty(cls: type[Function], ctx: FunctionCtx, args: tuple, results: tu
                 f"{cls.__name__}: a tensor of shape {tensor.shape} that forward marked as dirty was not returned; "
                 f"return every input that it writes to"
             )
-        touch(tensor)
+        bump_version(tensor)
         if not recorded:
             continue
         if not _is_among(tensor, args):
@@ -492,7 +492,7 @@ def _attach(fn: GradFn, ctx: FunctionCtx, outputs: list) -> None:
         out = outputs[place]
         if not is_differentiable(dtype) or (ctx._fixed and _is_among(out, ctx._fixed)):
             if out.level is None:
-                cut(out, "mark_non_differentiable")
+                note_cut(out, "mark_non_differentiable")
         elif ctx._dirty and _is_among(out, ctx._dirty):
             _rebase(fn, number, out)
         else:
@@ -507,7 +507,7 @@ def _rebase(fn: GradFn, number: int, out: Tensor) -> None:
     """A tensor that was written to gets a new history; of a view, its base does too."""
     target = make(out.value, out.level, None)
     target._grad_fn, target.output_nr, target._requires_grad = fn, number, True
-    adopt(out, target)
+    rebase_history_of(out, target)
 
 
 def _number(tensor: Tensor | None, outputs: tuple) -> int | None:
@@ -528,7 +528,7 @@ def save(fn: GradFn, ctx: FunctionCtx, outputs: tuple) -> None:
             versions.append(count_of(tensor))
             tensor = kept_output(tensor)
         else:
-            versions.append(0 if tensor is None else kept(fn.op, tensor))
+            versions.append(0 if tensor is None else saved_version(fn.op, tensor))
         saved.append(tensor)
     state = current()
     fn.saved = tuple(saved) if state.saving is None else tuple([packed(state.saving, s) for s in saved])
@@ -542,7 +542,7 @@ class _Once:
     """The operator behind what a once_differentiable backward returns: there is no way further."""
 
     name = "Error"
-    fits = False
+    reduces_cotangent = False
 
     @staticmethod
     def gradients(fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
@@ -556,12 +556,12 @@ def once_differentiable(fn: Callable) -> Callable:
     @functools.wraps(fn)
     def backward(ctx: FunctionCtx, *args: Any) -> Any:
         state = current()
-        twice = state.grad_enabled and any(isinstance(a, Tensor) and wants(a) for a in args)
+        twice = state.grad_enabled and any(isinstance(a, Tensor) and requires_grad_synced(a) for a in args)
         with at(state.level, False):
             results = fn(ctx, *args)
         if not twice:
             return results
-        edges = tuple([edge_of(a)[0] for a in args if isinstance(a, Tensor) and wants(a)])
+        edges = tuple([edge_of(a)[0] for a in args if isinstance(a, Tensor) and requires_grad_synced(a)])
         refusal = node(_Once, None, {}, edges, False)
         if isinstance(results, tuple):
             return tuple([_refusing(r, refusal) for r in results])

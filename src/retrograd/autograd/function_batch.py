@@ -5,7 +5,7 @@ from typing import Any
 from retrograd.core import Tensor, registry
 from retrograd.core.tensor import make
 from retrograd.levels import VmapLevel, value_at
-from retrograd.ops.batching import spread
+from retrograd.ops.batching import broadcast_batch
 
 
 class VmapInfo:
@@ -34,7 +34,7 @@ def _in_front(name: str, out: Any, dims: Any, n: int) -> Any:
         return found if isinstance(out, list) else tuple(found)
     if not isinstance(out, Tensor):
         return out
-    return spread(out, n) if dims is None else out if dims == 0 else registry["movedim"](out, dims, 0)
+    return broadcast_batch(out, n) if dims is None else out if dims == 0 else registry["movedim"](out, dims, 0)
 
 
 class _Batch:

@@ -26,7 +26,7 @@ from retrograd.autograd.grad_mode import enable_grad, is_grad_enabled, set_grad_
 from retrograd.core import Tensor, registry
 from retrograd.core.tensor import make
 from retrograd.levels import VmapLevel
-from retrograd.levels.flatten_nested import Plainly
+from retrograd.levels.flatten_nested import NestedFlattener
 from retrograd.levels.forward import ForwardLevel
 from retrograd.levels.standard_basis import basis
 from retrograd.ops.create import zeros
@@ -187,7 +187,7 @@ def hessian(
 
 def _jacobian(call: Call, func: Callable, inputs: Any, vectorize: bool, strategy: str) -> Any:
     _check_strategy(call, vectorize, strategy)
-    plainly = Plainly(call.name, func, inputs if isinstance(inputs, tuple) else (inputs,))
+    plainly = NestedFlattener(call.name, func, inputs if isinstance(inputs, tuple) else (inputs,))
     inputs = plainly.args if isinstance(inputs, tuple) else plainly.args[0]
     if strategy == FORWARD:
         outs, point, found = _columns(call, plainly, inputs)
@@ -263,7 +263,7 @@ def _parted(whole: Tensor, sizes: list[int], dim: int, shapes: list[tuple[int, .
     return [registry["reshape"](part, shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
-def _columns(call: Call, func: Plainly, inputs: Any) -> tuple[Tree, Tree, list[list[Tensor]]]:
+def _columns(call: Call, func: NestedFlattener, inputs: Any) -> tuple[Tree, Tree, list[list[Tensor]]]:
     """The outputs, the inputs and per pair a Jacobian, by one pass forward with a batch of tangents."""
     point = call.inputs(inputs)
     primals = [x if call.create_graph else x.detach() for x in point.leaves]

@@ -8,7 +8,7 @@ import optree
 from retrograd.autograd.backward import grad
 from retrograd.core import Tensor, registry
 from retrograd.core.aval import differing
-from retrograd.core.dispatch import wants
+from retrograd.core.dispatch import requires_grad_synced
 
 OUTPUT, JACOBIAN, HESSIAN = [f"the {what} is independent of {{}}" for what in ("output", "Jacobian", "Hessian")]
 Grads = Sequence[Tensor | None]
@@ -55,7 +55,7 @@ def with_zeros(found: Grads, likes: Sequence[Tensor]) -> list[Tensor]:
 def leaf(x: Tensor, create_graph: bool) -> Tensor:
     """A tensor in the place of an input that requires grad, behind the input in its graph if the results are to be."""
     out = registry["view_as"](x, x) if create_graph else x.detach()
-    return out if wants(out) else out.requires_grad_()  # here, even if it does below a transform
+    return out if requires_grad_synced(out) else out.requires_grad_()  # here, even if it does below a transform
 
 
 # ------------------------------------------------------------------------------------------- what goes in and out

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-from retrograd.core import Tensor, current, using
+from retrograd.core import Tensor, current, override_state
 from retrograd.core.level import Block, Blocks, GradBlock, InferenceBlock
 from retrograd.core.tensor import count_of, version_of
 
@@ -121,7 +121,7 @@ class _Awaitable:
 class _GradMode(Mode):
     """Whether operators are recorded."""
 
-    def __init__(self, mode: bool, at_once: using | None = None) -> None:
+    def __init__(self, mode: bool, at_once: override_state | None = None) -> None:
         super().__init__(at_once)
         self._mode = mode
 
@@ -174,7 +174,7 @@ class set_grad_enabled(_GradMode):
     """
 
     def __init__(self, mode: bool) -> None:
-        super().__init__(bool(mode), using("grad_enabled", bool(mode)))
+        super().__init__(bool(mode), override_state("grad_enabled", bool(mode)))
 
 
 class inference_mode(Mode):
@@ -211,11 +211,11 @@ class set_multithreading_enabled(Mode):
     """
 
     def __init__(self, mode: bool) -> None:
-        super().__init__(using("multithreading", bool(mode)))
+        super().__init__(override_state("multithreading", bool(mode)))
         self._mode = bool(mode)
 
-    def _block(self) -> using:
-        return using("multithreading", self._mode)
+    def _block(self) -> override_state:
+        return override_state("multithreading", self._mode)
 
 
 class _force_original_view_tracking(Mode):

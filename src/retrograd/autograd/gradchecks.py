@@ -28,7 +28,7 @@ from retrograd.autograd.gradcheck_jacobians import (
     projections_agree,
 )
 from retrograd.core import Tensor, registry
-from retrograd.levels.flatten_nested import Plainly, as_plain
+from retrograd.levels.flatten_nested import NestedFlattener, as_plain
 from retrograd.ops.create import from_numpy
 from retrograd.ops.random import Generator
 
@@ -96,7 +96,7 @@ def gradcheck(
         batched=check_batched_grad,
         batched_forward=check_batched_forward_grad,
     )
-    plainly = Plainly("gradcheck", func, _as_tuple(inputs))
+    plainly = NestedFlattener("gradcheck", func, _as_tuple(inputs))
     return _verdict(plainly, plainly.args, settings, raise_exception)
 
 
@@ -132,7 +132,7 @@ def gradgradcheck(
     True
     """
     _check_asked("gradgradcheck", check_fwd_over_rev, check_rev_over_rev, check_batched_grad)
-    plainly = Plainly("gradgradcheck", func, _as_tuple(inputs))
+    plainly = NestedFlattener("gradgradcheck", func, _as_tuple(inputs))
     arguments = plainly.args
     gradients = _gradients_of(plainly, arguments)
     if grad_outputs is None:

@@ -15,7 +15,7 @@ from retrograd.core import AccumulateGrad, Aval, GradFn, Tensor
 from retrograd.core.engine import edge_of
 from retrograd.core.graph import as_node
 from retrograd.core.hooks import RemovableHandle
-from retrograd.core.tensor import touch
+from retrograd.core.tensor import bump_version
 
 __all__ = [
     "GradientEdge",
@@ -128,7 +128,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     1
     """
     for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
-        touch(t)
+        bump_version(t)
 
 
 def __getattr__(name: str) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from retrograd.core import GradFn, Level, Tensor
-from retrograd.core.dispatch import wants
+from retrograd.core.dispatch import requires_grad_synced
 from retrograd.core.engine import edge_of, needed_for, reachable_from
 from retrograd.core.hooks import Hooks
 from retrograd.core.level import generator_block, graph_below
@@ -27,7 +27,7 @@ class GraphAround:
         while below is not None:
             roots = [lower for root in roots for lower in _lower(below, root)]
             below = graph_below(below)
-            starts = [edge_of(r)[0] for r in roots if r.level is below and wants(r)]
+            starts = [edge_of(r)[0] for r in roots if r.level is below and requires_grad_synced(r)]
             for node in reachable_from(starts) if ends is None else needed_for(starts, ends) & reachable_from(starts):
                 self._meet(node)
 

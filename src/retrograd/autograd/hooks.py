@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.core import Tensor, current, registry
-from retrograd.core.dispatch import wants
+from retrograd.core.dispatch import requires_grad_synced
 from retrograd.core.engine import edge_of
 from retrograd.core.hooks import RemovableHandle, hooks_of, retain
 from retrograd.core.level import Block
@@ -65,7 +65,7 @@ def _check_requires_grad(name: str, tensor: Tensor) -> None:
             f"{name}: this tensor, of shape {tensor.shape}, doesn't require gradient (requires_grad=False), so none "
             f"will reach it; call requires_grad_() before it is used"
         )
-    if not wants(tensor):
+    if not requires_grad_synced(tensor):
         raise RuntimeError(
             f"{name}: the gradient of this tensor, of shape {tensor.shape}, flows in a graph around "
             f"{type(tensor.level).__name__}, not in the transform's own, and would not be seen here. Use a tensor "

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.autograd.grad_mode import Mode
-from retrograd.core import Tensor, current, registry, using
+from retrograd.core import Tensor, current, override_state, registry
 from retrograd.core.level import Block, HookBlock
 from retrograd.core.tensor import count_of
 
@@ -68,10 +68,10 @@ class disable_saved_tensors_hooks(Mode):
         super().__init__()
         self._message = error_message
 
-    def _block(self) -> using:
+    def _block(self) -> override_state:
         if current().saving is not None:
             raise RuntimeError(f"{self._message} (disable_saved_tensors_hooks: hooks are in use here already)")
-        return using("saving_refused", self._message)
+        return override_state("saving_refused", self._message)
 
 
 class _Kept:
@@ -126,7 +126,8 @@ class allow_mutation_on_saved_tensors(Block):
         """Begin to watch writes."""
         if current().on_write is not None:
             raise RuntimeError("allow_mutation_on_saved_tensors: another one is entered here; they cannot be nested")
-        self._blocks = [saved_tensors_hooks(self._pack, _Kept.value)._block(), using("on_write", self._on_write)]
+        hooks = saved_tensors_hooks(self._pack, _Kept.value)._block()
+        self._blocks = [hooks, override_state("on_write", self._on_write)]
         for block in self._blocks:
             block.__enter__()
         return self

@@ -38,7 +38,7 @@ def attend(q, k, v, allowed, added, look):
     """softmax(scale q k^T + added) v within components, and the logarithms of the sums of exponentials.
 
     The dimensions of q in front of the rows are those of all, among which the others may have 1.  For masks see
-    `matrices` and `kernels.twins`.
+    `matrices` and `kernels.reference`.
     """
     k, v = raised(k, q.ndim), raised(v, q.ndim)
     out, sums = np.empty_like(q, shape=(*q.shape[:-1], v.shape[-1])), np.empty(q.shape[:-1], q.dtype)

@@ -11,7 +11,7 @@ from retrograd.core.batch_loop import NotBatchedError  # noqa: E402
 from retrograd.core.definition import Definition, Operator, dtype_of, op, shape_of, xp  # noqa: E402
 from retrograd.core.dispatch import Op, call  # noqa: E402
 from retrograd.core.graph import AccumulateGrad, GradFn  # noqa: E402
-from retrograd.core.level import Level, Watcher, at, current, graph_level, using, watching  # noqa: E402
+from retrograd.core.level import Level, Watcher, at, current, graph_level, override_state, watching  # noqa: E402
 from retrograd.core.op import namespaces, operator_named, registry  # noqa: E402
 from retrograd.core.schema import parse  # noqa: E402
 from retrograd.core.tensor_class import Tensor  # noqa: E402
@@ -41,7 +41,7 @@ __all__ = [
     "parse",
     "registry",
     "shape_of",
-    "using",
+    "override_state",
     "watching",
     "xp",
 ]

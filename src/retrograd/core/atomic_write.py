@@ -11,10 +11,10 @@ from typing import BinaryIO
 from retrograd.core.level import generator_block
 
 
-def cut(message: str, longest: int = 500) -> str:
+def shorten(message: str, longest: int = 500) -> str:
     """Return a message that may quote from a file, shortened.
 
-    >>> cut("long" * 10, 9)
+    >>> shorten("long" * 10, 9)
     'longlo...'
     """
     return message if len(message) <= longest else message[: longest - 3] + "..."

@@ -47,8 +47,8 @@ class Operator(Op):
     @property
     def called_as(self):
         """The schema of calls: that of the operator that takes them with keywords, if there is one."""
-        wider = self.definition.wider
-        return registry[wider].schema if wider else self.schema
+        overload = self.definition.keyword_overload
+        return registry[overload].schema if overload else self.schema
 
     @property
     def public_names(self):
@@ -82,7 +82,7 @@ class Definition:
     of_matrices = False  # of a matrix of blocks that are series it has the blocks of the result: see `func.series`
     promotion = None  # how operands of different dtypes meet: None, "same" (must agree), "numeric", "float"
     opmath = ""  # the inputs with which it computes in float32 where they are float16, as PyTorch does: see `opmath.py`
-    fits = False  # cotangents must be fitted to the shape and dtype of the input
+    reduces_cotangent = False  # cotangents must be fitted to the shape and dtype of the input
     view = False  # the result shares the first input's memory
     row_major = False  # results are contiguous, whatever the order of the operands, where NumPy's function keeps that
     saves_input = False  # in PyTorch, so that the gradient of a linear operator has a derivative: zero
@@ -91,20 +91,20 @@ class Definition:
     snapshots = ""  # saved inputs, and "out", that later writes may change: these copy what the graph saved first
     several_views = False  # returns views together, each of which then refuses recorded in-place writes
     part_views = False  # returns a tuple of views of its first input, each of which may be written to by itself
-    inlined = False  # defined by other operators: nothing is recorded or interpreted
+    composite = False  # defined by other operators: nothing is recorded or interpreted
     impure = False  # does more than compute its result (checks, marks): stays in a graph without users
     random = False  # draws random numbers; stays in a graph without users too
     ragged = False  # how large the result is depends on the values of the inputs: examples of a batch may differ in it
     moves = False  # elements of the result are elements of the inputs that have derivatives, or constants
     sums = False  # elements of the result are sums of elements of the input, each of which goes to one place
-    told = False  # its batching rule is told `randomness` too
-    whole = False  # takes compound arrays as they are: see `Compound`
-    looped = ""  # why the operator takes the examples of a batch one by one; "" if it has a batching rule
+    takes_randomness = False  # its batching rule gets `randomness` too
+    accepts_nested = False  # takes compound arrays as they are: see `Compound`
+    vmap_fallback = ""  # why the operator takes the examples of a batch one by one; "" if it has a batching rule
     public = True  # has a name in `rg.`, or below it if its name has dots
     home = ""  # the namespace below `rg.` that its name is in: "nn.functional"
     method = True  # is a method of tensors too, by its names without dots
     aliases = ""  # other public names: "multiply", "linalg.det nn.functional.relu"
-    wider = ""  # the operator that takes calls with keywords: of an operator that is called often, with more params
+    keyword_overload = ""  # of an operator that is called often: the one, with more params, that takes keywords
     impl = None
 
     def __init_subclass__(cls, **traits):
@@ -177,9 +177,9 @@ class Definition:
         """The operator on n examples at once, which the result, or each of them, has along its first dimension.
 
         So have the inputs that `batched` marks; the others are the same for all examples.  Where the class says in
-        `looped` why it can't, the examples come one by one.
+        `vmap_fallback` why it can't, the examples come one by one.
         """
-        if not cls.looped:
+        if not cls.vmap_fallback:
             why = "how large its result is depends on the values" if cls.ragged else "there is no batching rule for it"
             raise NotBatchedError(
                 f"{cls.__name__}: at {user_line()}: can't run on a batch, since {why}; use vmap(..., fallback='loop')"

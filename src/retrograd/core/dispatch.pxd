@@ -4,7 +4,7 @@ from retrograd.core.level cimport State, at, current
 from retrograd.core.op cimport OpBase
 from retrograd.core.record cimport record, record2
 from retrograd.core.tensor cimport (
-    TensorBase, View, become_view, bottom, floating, known_tensor, make, plain, shows,
+    TensorBase, View, set_view, unwrap_all, floating, known_tensor, make, plain, is_view_of,
     version_of,
 )
 
@@ -31,24 +31,24 @@ cpdef object composed(Op op, tuple args, dict params)
 cpdef object ground(Op op, tuple args, dict params)
 cpdef object raw(Op op, object a)
 
-cpdef object show(Op op, TensorBase out, TensorBase source, dict params, State state)
+cpdef object track_view(Op op, TensorBase out, TensorBase source, dict params, State state)
 
 @cython.locals(view=View, base=TensorBase)
-cpdef object follow(TensorBase t)
-cpdef bint wants(TensorBase t) except -1
+cpdef object sync_view(TensorBase t)
+cpdef bint requires_grad_synced(TensorBase t) except -1
 
 cpdef bint passes(View view) except -1
-cpdef object remade(View view)
+cpdef object replay_view(View view)
 
 @cython.locals(view=View, base=TensorBase)
-cpdef object renew(TensorBase t)
+cpdef object sync_view_copy(TensorBase t)
 
 @cython.locals(view=View, base=TensorBase)
-cpdef object refresh(TensorBase t)
+cpdef object regenerate_view(TensorBase t)
 
 @cython.locals(number=int)
-cpdef object take(TensorBase t, TensorBase new)
+cpdef object rebase_history(TensorBase t, TensorBase new)
 cpdef object how_made(State state)
-cpdef object cut(TensorBase out, object reason)
-cpdef object cut_off(Op op, TensorBase out, State state)
+cpdef object note_cut(TensorBase out, object reason)
+cpdef object note_detached(Op op, TensorBase out, State state)
 cpdef bint is_foreign(object a) except -1

@@ -8,7 +8,7 @@ from numpy import asarray, ascontiguousarray, empty, generic, ndarray
 from retrograd.core.dtype import category
 from retrograd.core.hooks import move_retained
 from retrograd.core.level import at, current
-from retrograd.core.op import Aside, OpBase, compounds, namespaces, registry
+from retrograd.core.op import AuxOutput, OpBase, composite_arrays, namespaces, registry
 from retrograd.core.record import record, record2
 from retrograd.core.source_location import PACKAGE, user_frame
 from retrograd.core.tensor import (
@@ -16,13 +16,13 @@ from retrograd.core.tensor import (
     INFERENCE,
     TensorBase,
     View,
-    become_view,
-    bottom,
     copied_at,
     floating,
+    is_view_of,
     make,
     plain,
-    shows,
+    set_view,
+    unwrap_all,
     version_of,
 )
 
@@ -50,8 +50,8 @@ class Op(OpBase):
             params = self.quick_params(args, kwargs)
             if params is not None:
                 return call(self, args[: self.leading], params)
-        if kwargs and self.definition.wider:
-            return registry[self.definition.wider](*args, **kwargs)
+        if kwargs and self.definition.keyword_overload:
+            return registry[self.definition.keyword_overload](*args, **kwargs)
         if "out" in kwargs and "out" not in self.params:
             return write_out(self, args, kwargs)
         inputs, params = self.schema.bind(args, kwargs)
@@ -95,10 +95,10 @@ def fits_exactly(kind, value):
 def call1(op, a):
     """Run an operator of one input and no params."""
     state = current()
-    if state.level is None and isinstance(a, TensorBase) and not op.inlined and op.kernel is not None:
+    if state.level is None and isinstance(a, TensorBase) and not op.composite and op.kernel is not None:
         t: TensorBase = known_tensor(a)  # noqa: F821
         if t.level is None and type(t.value) is ndarray and (not op.to_float or floating(t.value)):
-            wanted = wants(t)
+            wanted = requires_grad_synced(t)
             try:
                 r = op.kernel(t.value)
             except (ValueError, TypeError, IndexError, AttributeError):
@@ -107,13 +107,13 @@ def call1(op, a):
             out = make(r if type(r) is ndarray else asarray(r), None, t.tag)
             if state.inference:
                 out.version = INFERENCE
-            if op.view and shows(out.value, t.value):
-                show(op, out, t, op.params, state)
+            if op.view and is_view_of(out.value, t.value):
+                track_view(op, out, t, op.params, state)
             if wanted:
                 if state.grad_enabled and op.differentiable and not state.inference:
                     record(op, (a,), op.params, out, None)
                 else:
-                    cut_off(op, out, state)
+                    note_detached(op, out, state)
             return out
     return call(op, (a,), op.params)
 
@@ -121,7 +121,7 @@ def call1(op, a):
 def call2(op, a, b):
     """Run an operator of two inputs and no params."""
     state = current()
-    if state.level is None and not op.inlined:
+    if state.level is None and not op.composite:
         wanted = False
         x = a
         y = b
@@ -131,7 +131,7 @@ def call2(op, a, b):
             if t.level is not None:
                 return call(op, (a, b), op.params)
             if t._view is not None:
-                follow(t)
+                sync_view(t)
             x = t.value
             wanted = t._requires_grad
             if t.tag is not None:
@@ -141,7 +141,7 @@ def call2(op, a, b):
             if u.level is not None:
                 return call(op, (a, b), op.params)
             if u._view is not None:
-                follow(u)
+                sync_view(u)
             y = u.value
             wanted = wanted or u._requires_grad
             if u.tag is not None:
@@ -155,7 +155,7 @@ def call2(op, a, b):
             out = make(r if type(r) is ndarray else asarray(r), None, cut)
             if wanted:
                 if not state.grad_enabled or not op.differentiable or state.inference:
-                    cut_off(op, out, state)
+                    note_detached(op, out, state)
                 elif floating(out.value):
                     record2(op, a, b, out, state)
             if state.inference:
@@ -171,13 +171,13 @@ def call(op, args, params):
         if not isinstance(a, TensorBase):
             if is_foreign(a):
                 return overridden(op, args, params)
-        elif type(bottom(a)) is not ndarray:
+        elif type(unwrap_all(a)) is not ndarray:
             parts = compound(a)
     if parts is not None:
         out = parts.call(op, args, params)
         if out is not NotImplemented:
             return out
-    if op.inlined and not (parts is not None and seen_whole()):
+    if op.composite and not (parts is not None and seen_whole()):
         out = composed(op, args, params)
         if op.several_views:
             mark_several(out, op.name)
@@ -194,7 +194,7 @@ def call(op, args, params):
     for a in args:
         if isinstance(a, TensorBase):
             t: TensorBase = known_tensor(a)  # noqa: F821
-            if wants(t) and t.level is level:
+            if requires_grad_synced(t) and t.level is level:
                 wanted = True
     if level is None:
         out = ground(op, args, params)
@@ -202,7 +202,7 @@ def call(op, args, params):
         with level.below():
             out = level.process(op, args, params)
         if op.view and isinstance(args[0], TensorBase):
-            show(op, out, args[0], params, state)
+            track_view(op, out, args[0], params, state)
     if state.inference:
         mark_inference(out)
     if wanted:
@@ -210,8 +210,8 @@ def call(op, args, params):
             record(op, args, params, out, level)
         elif level is None:
             for o in out if type(out) is tuple else (out,):
-                if not isinstance(o, Aside):
-                    cut_off(op, o, state)
+                if not isinstance(o, AuxOutput):
+                    note_detached(op, o, state)
     return out
 
 
@@ -226,7 +226,7 @@ def composed(op, args, params):
 
 def compound(t):
     """What takes apart the operators on a tensor whose array consists of several; None of other arrays."""
-    return compounds.get(type(bottom(t)))
+    return composite_arrays.get(type(unwrap_all(t)))
 
 
 def seen_whole():
@@ -253,10 +253,10 @@ def ground(op, args, params):
         if isinstance(a, TensorBase) and a.tag is not None:
             cut = a.tag
     if type(out) is tuple:
-        return tuple([r if isinstance(r, Aside) else make(as_array(r), None, cut) for r in out])
+        return tuple([r if isinstance(r, AuxOutput) else make(as_array(r), None, cut) for r in out])
     result = make(as_array(out), None, cut)
-    if op.view and isinstance(args[0], TensorBase) and shows(result.value, args[0].value):
-        show(op, result, args[0], params, current())
+    if op.view and isinstance(args[0], TensorBase) and is_view_of(result.value, args[0].value):
+        track_view(op, result, args[0], params, current())
     return result
 
 
@@ -267,7 +267,7 @@ def in_row_major(out):
     return out if type(out) is not ndarray or out.flags.c_contiguous else ascontiguousarray(out)
 
 
-def show(op, out, source, params, state):
+def track_view(op, out, source, params, state):
     """The result of a view operator: it shares the version, and if gradients pass the history too.
 
     Above the ground there is no memory that would tell: what would be a copy there is one, and what passes no gradients
@@ -275,21 +275,21 @@ def show(op, out, source, params, state):
     """
     if source.level is None or source.level is not out.level:
         if op.differentiable or (source._view is not None and source._view.made == COPIED):
-            become_view(out, source, op, params, how_made(state))
+            set_view(out, source, op, params, how_made(state))
         else:
             out.version = version_of(source)
-    elif source._view is None or would_show(op, source._view, params):
-        become_view(out, source, op, params, how_made(state) if op.differentiable else "")
+    elif source._view is None or would_be_view(op, source._view, params):
+        set_view(out, source, op, params, how_made(state) if op.differentiable else "")
 
 
-def would_show(op, view, params):
+def would_be_view(op, view, params):
     """Whether an operator on a view of an array in row-major order would show that one's memory."""
     if view.made == COPIED or compound(view.base) is not None:
         return True
     array = empty(view.base.shape, view.base.dtype)
     for step, given in view.chain:
         array = step.kernel_for((array,))(array, **given)
-    return shows(op.kernel_for((array,))(array, **params), array)
+    return is_view_of(op.kernel_for((array,))(array, **params), array)
 
 
 def passes(view):
@@ -300,27 +300,27 @@ def passes(view):
     return True
 
 
-def wants(t):
+def requires_grad_synced(t):
     """Whether a tensor requires a gradient; a view first takes over what its base has become."""
     if t._view is not None:
-        follow(t)
+        sync_view(t)
     return t._requires_grad
 
 
-def follow(t):
+def sync_view(t):
     """A view takes over what its base has become since, unless it was made under other rules."""
     view: View = t._view
     if view.seen != t.version.rebased:
         base: TensorBase = view.base
         if view.made == COPIED:
-            renew(t)
+            sync_view_copy(t)
         elif view.made and base._requires_grad:
             t._requires_grad = True  # but what records it refuses: see `record.stale`
         else:
-            refresh(t)
+            regenerate_view(t)
 
 
-def renew(t):
+def sync_view_copy(t):
     """A copy of what its base shows is computed again if the memory of the base was written to since."""
     view: View = t._view
     base: TensorBase = view.base
@@ -329,13 +329,13 @@ def renew(t):
         return
     view.seen = seen
     with at(t.level, base._requires_grad):
-        now = remade(view)
+        now = replay_view(view)
     t.value, t.tag = now.value, now.tag
     if base._requires_grad and passes(view):
-        take(t, now)
+        rebase_history(t, now)
 
 
-def refresh(t):
+def regenerate_view(t):
     """The base has a new history, and above the ground a new value, since the view was made: follow it."""
     view: View = t._view
     base: TensorBase = view.base
@@ -343,14 +343,14 @@ def refresh(t):
     if t.level is None and not base._requires_grad:
         return
     with at(t.level, base._requires_grad or t.level is not None):
-        now = remade(view)
+        now = replay_view(view)
     if t.level is not None:
         t.value, t.tag = now.value, now.tag
     if base._requires_grad and passes(view):
-        take(t, now)
+        rebase_history(t, now)
 
 
-def remade(view):
+def replay_view(view):
     """The view of its base as that is now, as a new tensor."""
     now = view.base
     for op, params in view.chain:
@@ -358,7 +358,7 @@ def remade(view):
     return now
 
 
-def take(t, new):
+def rebase_history(t, new):
     """The tensor gets the history of another."""
     old, number = t._grad_fn, t.output_nr
     t._grad_fn, t.output_nr = new._grad_fn, new.output_nr
@@ -382,17 +382,17 @@ def mark_several(outs, name):
 def mark_inference(out):
     """What is made in inference mode, but for views of what was made outside, takes no part in graphs ever."""
     for o in out if type(out) is tuple else (out,):
-        if not isinstance(o, Aside) and o._view is None:
+        if not isinstance(o, AuxOutput) and o._view is None:
             o.version = INFERENCE
 
 
-def cut_off(op, out, state):
+def note_detached(op, out, state):
     """Note where a result has left the graph that its operands are in; a backward pass does so all the time."""
     if state.running is None:
-        cut(out, "inference_mode" if state.inference else op.name if state.grad_enabled else "no_grad")
+        note_cut(out, "inference_mode" if state.inference else op.name if state.grad_enabled else "no_grad")
 
 
-def cut(out, reason):
+def note_cut(out, reason):
     """Note why, and at which line, a value has left its graph."""
     frame = _getframe(0)  # compiled, this function has none: it is the user's already
     if frame.f_code.co_filename.startswith(PACKAGE):
@@ -479,7 +479,7 @@ def write_out(op, args, kwargs):
     inputs, _ = op.schema.bind(args, rest)
     if current().grad_enabled:
         for a in (*inputs, *outs):
-            if isinstance(a, TensorBase) and wants(a):
+            if isinstance(a, TensorBase) and requires_grad_synced(a):
                 raise RuntimeError(
                     f"{op.name}: out= takes no part in automatic differentiation, but the argument of shape {a.shape} "
                     f"requires grad; use x.copy_(result), or no_grad()"

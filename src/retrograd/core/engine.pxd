@@ -2,10 +2,10 @@ cimport cython
 from retrograd.core.array cimport ndarray
 from retrograd.core.graph cimport GradFn
 from retrograd.core.level cimport State, at, current
-from retrograd.core.tensor cimport TensorBase, make, same_kind, touch
+from retrograd.core.tensor cimport TensorBase, make, same_kind, bump_version
 
 @cython.final
-cdef class Pass:
+cdef class BackwardPass:
     cdef public list heap, callbacks, roots
     cdef public GradFn first
     cdef public dict pending, arrived, captured, left
@@ -25,20 +25,20 @@ cdef class Pass:
     @cython.locals(total=TensorBase, term=TensorBase)
     cpdef object summed(self, object key, object old, object g)
     @cython.locals(state=State)
-    cpdef object between(self, list roots, list cotangents)
+    cpdef object execute(self, list roots, list cotangents)
     @cython.locals(fn=GradFn)
     cpdef object run(self)
     @cython.locals(i=int, last=int)
     cpdef object step(self, GradFn fn, object g)
     @cython.locals(old=object, total=object)
-    cpdef object arrive(self, TensorBase leaf, object g, bint fresh)
-    cpdef object notice(self, GradFn fn, object g)
+    cpdef object accumulate_leaf(self, TensorBase leaf, object g, bint fresh)
+    cpdef object run_output_hooks(self, GradFn fn, object g)
     @cython.locals(i=int, ours=cython.bint, gs=tuple)
     cpdef object watched_step(self, GradFn fn, object g)
     @cython.locals(i=int, last=int, wanted=list)
     cpdef object gradients(self, GradFn fn, object gs)
     cpdef object count(self)
-    cpdef object secure(self)
+    cpdef object copy_shared_grads(self)
     cpdef object capture(self, GradFn fn, object g)
 
 cpdef bint is_large(TensorBase g) except -1

@@ -11,14 +11,14 @@ from retrograd.core.graph import GradFn, zeros
 from retrograd.core.hooks import of_leaves, run_after, run_before, run_tensor_hooks, some_leaf_is_watched
 from retrograd.core.level import at, current, modes_of, set_modes
 from retrograd.core.reentrant import DEPTH, on_another_thread
-from retrograd.core.tensor import COPIED, TensorBase, alias, make, preserve_snapshots, same_kind, touch
+from retrograd.core.tensor import COPIED, TensorBase, alias, bump_version, make, preserve_snapshots, same_kind
 
 LARGE = 1 << 16  # bytes
 accumulating = threading.Lock()  # held while a .grad is added to: passes on several threads may share leaves
 NOTHING = object()  # waits at a node that runs without a gradient
 
 
-class Pass:
+class BackwardPass:
     """One backward pass: cotangents on their way, by node, and those that have arrived at leaves.
 
     Creation numbers are a topological order, so a node that is popped from the heap has had all its
@@ -75,7 +75,7 @@ class Pass:
     def deliver(self, edge, number, g):
         """Bring a cotangent to the node or leaf at the end of an edge."""
         if isinstance(edge, TensorBase):
-            self.arrive(edge, g, False)
+            self.accumulate_leaf(edge, g, False)
             return
         fn: GradFn = edge
         if fn.out_avals is not None:
@@ -137,7 +137,7 @@ class Pass:
             self.owned.add(key)
         return old + g
 
-    def between(self, roots, cotangents):
+    def execute(self, roots, cotangents):
         """The whole pass: from the cotangents of the roots to what was asked for."""
         state = current()
         modes = modes_of(state)
@@ -171,7 +171,7 @@ class Pass:
                 self.run_on_nothing(fn)
                 continue
             if self.targets is not None or fn._hooks is not None:
-                g = self.notice(fn, g)
+                g = self.run_output_hooks(fn, g)
             if self.needed is None or not self.needed.isdisjoint(fn.edges):
                 if self.careful or fn._hooks is not None or fn.rules is None:
                     self.watched_step(fn, g)
@@ -180,7 +180,7 @@ class Pass:
                 if not self.retain:
                     fn.release()
         for leaf in tuple(self.arrived):
-            self.settle(leaf)
+            self.finalize_leaf(leaf)
 
     def run_on_nothing(self, fn):
         """Run a node that got no gradient at all."""
@@ -189,12 +189,12 @@ class Pass:
             if not self.retain:
                 fn.release()
 
-    def notice(self, fn, g):
+    def run_output_hooks(self, fn, g):
         """The cotangents of a node after its outputs' hooks; those that were asked for are kept."""
         single = fn.out_avals is None
         if fn._hooks is not None:
             if self.in_place and self.arrived:
-                self.secure()
+                self.copy_shared_grads()
             gs = [g] if single else g
             for number in range(len(gs)):
                 gs[number] = run_tensor_hooks(fn._hooks, number, gs[number])
@@ -220,7 +220,7 @@ class Pass:
             if gi is not None:
                 if isinstance(edge, TensorBase):
                     fresh = self.in_place and is_fresh(gi, g) and (members is None or is_once(gi, members))
-                    self.arrive(edge, gi, fresh)
+                    self.accumulate_leaf(edge, gi, fresh)
                 else:
                     self.deliver(edge, 0 if fn.numbers is None else fn.numbers[i], gi)
 
@@ -228,7 +228,7 @@ class Pass:
         """Run one node for those who look: its hooks, the watchers, leaves that wait for their last cotangent."""
         gs = (g,) if fn.out_avals is None else tuple(g)
         if self.in_place and self.arrived and (fn._hooks is not None or fn.rules is None):
-            self.secure()
+            self.copy_shared_grads()
         if fn._hooks is not None and fn._hooks.before:
             gs = run_before(fn._hooks, gs)
         proceed = self.gradients
@@ -244,7 +244,7 @@ class Pass:
             if results[i] is not None:
                 if isinstance(edge, TensorBase):
                     fresh = ours and is_fresh(results[i], gs[0]) and (not fn.listed or is_once(results[i], results))
-                    self.arrive(edge, results[i], fresh)
+                    self.accumulate_leaf(edge, results[i], fresh)
                 else:
                     self.deliver(edge, 0 if fn.numbers is None else fn.numbers[i], results[i])
             elif fn.rules is None or g is None:
@@ -271,9 +271,9 @@ class Pass:
         """One edge to the leaf is done with; after the last the leaf has all that it will get."""
         self.left[leaf] -= 1
         if self.left[leaf] == 0 and leaf in self.arrived:
-            self.settle(leaf)
+            self.finalize_leaf(leaf)
 
-    def settle(self, leaf):
+    def finalize_leaf(self, leaf):
         """A leaf has had its last cotangent: its hooks run, and it is accumulated, or kept for the caller."""
         g = unlinked(self.arrived.pop(leaf))
         hooks = leaf._hooks
@@ -302,7 +302,7 @@ class Pass:
             self.reachable = reachable_from(self.roots)
         return edge in self.reachable
 
-    def arrive(self, leaf, g, fresh):
+    def accumulate_leaf(self, leaf, g, fresh):
         """A cotangent reaches a leaf; `fresh` says that nobody else sees its memory."""
         if self.adds and leaf._grad is not None and self.left is None and is_large(g):
             self.counting = True
@@ -323,9 +323,9 @@ class Pass:
         self.careful = True
         for leaf in tuple(self.arrived):
             if leaf not in self.left:
-                self.settle(leaf)
+                self.finalize_leaf(leaf)
 
-    def secure(self):
+    def copy_shared_grads(self):
         """A user's code is about to run, which may write to its gradient: leaves keep copies of what they share."""
         for leaf, g in tuple(self.arrived.items()):
             if leaf not in self.owned and g.level is None:
@@ -383,7 +383,7 @@ def add_into(total, term):
         add(total.value, term.value, total.value)
     except ValueError:  # read-only memory, which only the user can have put there
         return False
-    touch(total)
+    bump_version(total)
     return True
 
 
@@ -470,7 +470,7 @@ def pullback(roots, cotangents, *, level, inputs=None, create_graph=False, retai
     if inputs is not None:
         needed = needed_for(ends, [edge for edge, _ in inputs])
         targets = {pair for pair in inputs if not isinstance(pair[0], TensorBase)}
-    run = Pass(ends, retain_graph, level is None and not create_graph, needed, targets, accumulate)
+    run = BackwardPass(ends, retain_graph, level is None and not create_graph, needed, targets, accumulate)
     if current().depth % DEPTH == DEPTH - 1:
         return on_another_thread(partial(run_at, run, level, create_graph, roots, cotangents))
     return run_at(run, level, create_graph, roots, cotangents)
@@ -481,7 +481,7 @@ def run_at(run, level, create_graph, roots, cotangents):
     before = copy_context()
     try:
         with at(level, create_graph), errstate(all="ignore"):  # an infinite slope is no accident of the user's
-            return run.between(roots, cotangents)
+            return run.execute(roots, cotangents)
     except KeyboardInterrupt:
         seterr(**before.run(geterr))  # it may have come inside of errstate, which is written in Python
         raise

@@ -174,7 +174,7 @@ class _PassOn:
     """The identity, as the operator of a node."""
 
     name = "alias"
-    fits = False
+    reduces_cotangent = False
     rules = (VjpRule(lambda g: g, ["x"], [], "alias"),)
 
 
@@ -192,7 +192,7 @@ class _ZeroSlope:
     """A function that is constant wherever it has a derivative, as the operator of a node."""
 
     name = "zero_slope"
-    fits = False
+    reduces_cotangent = False
     rules = (VjpRule(lambda g: zeros(g.aval), ["x"], [], "zero_slope"),)
 
 
@@ -271,7 +271,7 @@ class GradFn:
             for i in range(rule.count):
                 args.append(self.fetch(rule.kinds[i], rule.keys[i]))
             result = rule.fn(*args)
-        if self.avals is not None and self.avals[index] is not None and self.op.fits:
+        if self.avals is not None and self.avals[index] is not None and self.op.reduces_cotangent:
             result = self.op.definition.fit(result, self.avals[index])
         if rule.depends and current().grad_enabled and isinstance(result, TensorBase):
             return depending(result, self, index)

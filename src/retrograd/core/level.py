@@ -114,7 +114,7 @@ class at:
 UNCHANGED = object()
 
 
-class using:
+class override_state:
     """Run a block with one of the rarer fields of the thread's state changed."""
 
     __slots__ = ("_field", "_old", "_value")
@@ -254,7 +254,7 @@ class InferenceBlock(GradBlock):
 
     def __init__(self, mode):
         super().__init__(not mode)
-        self._inference = using("inference", mode)
+        self._inference = override_state("inference", mode)
 
     def __enter__(self):
         self._inference.__enter__()

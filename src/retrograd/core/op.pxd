@@ -6,4 +6,5 @@ cdef class OpBase:
     cdef public tuple rules, positional
     cdef public int last, simple, leading, required
     cdef public unsigned long long snapshots
-    cdef public bint promotes, to_float, differentiable, fits, view, inlined, variadic, several_views, row_major
+    cdef public bint promotes, to_float, differentiable, reduces_cotangent, view, composite, variadic
+    cdef public bint several_views, row_major

@@ -6,10 +6,10 @@ from retrograd.core.graph import VjpRule
 
 namespaces = {}  # array type -> namespace of functions on such arrays, filled by retrograd.backend
 registry = {}  # name -> operator
-compounds = {}  # array type -> `Compound`, for arrays that consist of several
+composite_arrays = {}  # array type -> `CompositeArray`, for arrays that consist of several
 
 
-class Compound:
+class CompositeArray:
     """Arrays of a kind that consist of several: what takes operators on tensors of them apart.
 
     That happens where the call stands, before any level sees the operator: levels and the graph know the parts only.
@@ -36,7 +36,7 @@ class Compound:
         raise NotImplementedError
 
 
-class Aside:
+class AuxOutput:
     """What an operator returns beside its tensors, behind them: levels and the graph leave it as it is."""
 
     def path(self, number):
@@ -51,8 +51,8 @@ class OpBase:
         "definition",
         "differentiable",
         "exact",
-        "fits",
-        "inlined",
+        "reduces_cotangent",
+        "composite",
         "kernel",
         "kernels",
         "last",
@@ -88,9 +88,9 @@ class OpBase:
         self.differentiable = definition.differentiable
         self.promotes = definition.promotion is not None
         self.to_float = definition.promotion == "float"
-        self.fits = definition.fits
+        self.reduces_cotangent = definition.reduces_cotangent
         self.view = definition.view
-        self.inlined = definition.inlined
+        self.composite = definition.composite
         self.several_views = definition.several_views
         self.row_major = definition.row_major
         self.rules = _vjp_rules(schema, definition)

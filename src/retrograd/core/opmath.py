@@ -14,7 +14,7 @@ from retrograd.core.tensor import TensorBase
 
 def widen(definition, schema):
     """Make the rules of a definition, or its composition, compute with float32 in place of float16."""
-    if definition.inlined:
+    if definition.composite:
         definition.compose = _composition(definition.compose, definition.opmath.split(), schema)
     for kind in ("vjp_", "jvp_"):
         for parameter in schema.inputs:

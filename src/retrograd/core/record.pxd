@@ -17,10 +17,10 @@ cpdef object record2(OpBase op, object a, object b, TensorBase out, State state)
 @cython.locals(t=TensorBase)
 cpdef object edge_to(OpBase op, int index, object a)
 
-cpdef object stale(TensorBase t)
+cpdef object check_stale_view(TensorBase t)
 
 @cython.locals(t=TensorBase, count=cython.Py_ssize_t)
-cpdef Py_ssize_t kept(object op, object a) except -1
+cpdef Py_ssize_t saved_version(object op, object a) except -1
 
 @cython.locals(
     single=cython.bint, edges=list, i=cython.int, values=cython.ulonglong, avals=cython.ulonglong,
@@ -34,7 +34,7 @@ cpdef object save(GradFn fn, OpBase op, tuple args, object out, unsigned long lo
 @cython.locals(i=cython.int, needed=cython.bint, avals=list)
 cpdef object keep_avals(GradFn fn, OpBase op, tuple args, object out, unsigned long long wanted)
 
-cpdef object tell(tuple watchers, GradFn fn)
+cpdef object notify_watchers(tuple watchers, GradFn fn)
 @cython.locals(i=cython.Py_ssize_t, values=list)
 cpdef tuple with_snapshots(tuple saved, unsigned long long which)
 cpdef object snapped(object saved)

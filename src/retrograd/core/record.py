@@ -44,19 +44,19 @@ def record2(op, a, b, out, state):
         x = a if values & 1 else None
         y = b if values & 2 else None
         fn.saved = (x, y, kept_output(out) if keeps_out else None)
-        m = 0 if x is None else kept(op, x)
-        n = 0 if y is None else kept(op, y)
+        m = 0 if x is None else saved_version(op, x)
+        n = 0 if y is None else saved_version(op, y)
         if m or n:
             fn.versions = (m, n, 0)
-    if avals or op.fits:
-        x = aval_of(a) if avals & 1 or (op.fits and left is not None and not agrees(a, out)) else None
-        y = aval_of(b) if avals & 2 or (op.fits and right is not None and not agrees(b, out)) else None
+    if avals or op.reduces_cotangent:
+        x = aval_of(a) if avals & 1 or (op.reduces_cotangent and left is not None and not agrees(a, out)) else None
+        y = aval_of(b) if avals & 2 or (op.reduces_cotangent and right is not None and not agrees(b, out)) else None
         if x is not None or y is not None:
             fn.avals = (x, y)
     out._grad_fn = fn
     out._requires_grad = True
     if state.watchers is not None:
-        tell(state.watchers, fn)
+        notify_watchers(state.watchers, fn)
 
 
 def edge_to(op, index, a):
@@ -65,14 +65,14 @@ def edge_to(op, index, a):
         t: TensorBase = known_tensor(a)  # noqa: F821
         if t._requires_grad:
             if t._view is not None:
-                stale(t)
+                check_stale_view(t)
             if op.rules[index] is None:
                 missing_rule(op, index)
             return t if t._grad_fn is None else t._grad_fn
     return None
 
 
-def stale(t):
+def check_stale_view(t):
     """Refuse a view of another's making whose base was written to since: it has no history that would be right."""
     if t._view.seen != t.version.rebased and t._view.made != COPIED:
         refuse_view(t._view.made, "this tensor is a view, and its base or another view of its base has been modified")
@@ -91,7 +91,7 @@ def refuse_view(made, what):
     )
 
 
-def kept(op, a):
+def saved_version(op, a):
     """The version at which a node saves an operand; numbers and arrays have none."""
     if isinstance(a, TensorBase):
         t: TensorBase = known_tensor(a)  # noqa: F821
@@ -129,7 +129,7 @@ def record(op, args, params, out, level):
             u: TensorBase = a
             if u._requires_grad and u.level is level:
                 if u._view is not None:
-                    stale(u)
+                    check_stale_view(u)
                 edge = u if u._grad_fn is None else u._grad_fn
                 if u.output_nr:
                     numbers = True
@@ -150,7 +150,7 @@ def record(op, args, params, out, level):
             fn.saved = tuple([packed(state.saving, saved) for saved in fn.saved])
         elif op.snapshots:
             fn.saved = with_snapshots(fn.saved, op.snapshots)
-    if avals or op.fits:
+    if avals or op.reduces_cotangent:
         keep_avals(fn, op, args, out, avals)
     if single:
         t = out
@@ -159,10 +159,10 @@ def record(op, args, params, out, level):
     else:
         mark_outputs(fn, out)
     if state.watchers is not None:
-        tell(state.watchers, fn)
+        notify_watchers(state.watchers, fn)
 
 
-def tell(watchers, fn):
+def notify_watchers(watchers, fn):
     """Tell those who watch of a new node."""
     for watcher in watchers:
         watcher.recorded(fn)
@@ -187,10 +187,10 @@ def save(fn, op, args, out, wanted, outs):
         if wanted >> i & 1:
             if op.variadic and i == last:
                 keep = tuple(args[i:])
-                version = tuple([kept(op, a) for a in keep])
+                version = tuple([saved_version(op, a) for a in keep])
             else:
                 keep = args[i]
-                version = kept(op, keep)
+                version = saved_version(op, keep)
         saved.append(keep)
         versions.append(version)
     saved.append(kept_outputs(out, outs) if outs else None)
@@ -251,7 +251,7 @@ def keep_avals(fn, op, args, out, wanted):
             if wanted >> i & 1:
                 avals[i] = tuple([aval_of(a) for a in args[i:]])
                 needed = True
-        elif wanted >> i & 1 or (op.fits and fn.edges[i] is not None and not agrees(args[i], out)):
+        elif wanted >> i & 1 or (op.reduces_cotangent and fn.edges[i] is not None and not agrees(args[i], out)):
             avals[i] = aval_of(args[i])
             needed = True
     if needed:

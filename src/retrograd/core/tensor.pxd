@@ -81,23 +81,23 @@ cpdef TensorBase make(object value, object level, object tag)
 @cython.locals(out=TensorBase)
 cpdef TensorBase alias(TensorBase tensor, object grad_fn)
 
-cpdef object bottom(TensorBase tensor)
+cpdef object unwrap_all(TensorBase tensor)
 
 cpdef Version version_of(TensorBase tensor)
 
 cpdef Py_ssize_t count_of(TensorBase tensor) except -2
 
 @cython.locals(version=Version)
-cpdef object touch(TensorBase tensor)
+cpdef object bump_version(TensorBase tensor)
 
 @cython.locals(version=Version)
 cpdef object preserve_snapshots(TensorBase tensor)
 
 @cython.locals(a=ndarray, b=ndarray)
-cpdef bint shows(object array, object source) except -1
+cpdef bint is_view_of(object array, object source) except -1
 
 @cython.locals(known=View)
-cpdef object become_view(TensorBase out, TensorBase source, object op, dict params, object made)
+cpdef object set_view(TensorBase out, TensorBase source, object op, dict params, object made)
 
 @cython.locals(a=ndarray, b=ndarray)
 cpdef bint plain(object x, object y) except -1

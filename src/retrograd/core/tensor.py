@@ -139,7 +139,7 @@ def alias(tensor, grad_fn):
     return out
 
 
-def bottom(tensor):
+def unwrap_all(tensor):
     """The array below all levels."""
     while tensor.level is not None:
         tensor = tensor.value
@@ -154,7 +154,7 @@ def version_of(tensor):
     return tensor.version
 
 
-def touch(tensor):
+def bump_version(tensor):
     """The tensor's storage was just written to."""
     version = version_of(tensor)
     if version.count >= 0:
@@ -175,12 +175,12 @@ def preserve_snapshots(tensor):
         version.snapshots = None
 
 
-def shows(array, source):
+def is_view_of(array, source):
     """Whether one array shows the memory of the other, which it was computed from."""
     if array is source:
         return True
     if type(array) is not ndarray or type(source) is not ndarray:
-        return shows_part(array, source)
+        return is_view_of_composite(array, source)
     a: ndarray = array
     b: ndarray = source
     return a.base is not None and (a.base is b or a.base is b.base)
@@ -191,15 +191,15 @@ def memory_of(array):
     return getattr(array, "memory", array)
 
 
-def shows_part(array, source):
-    """`shows`, where one is no plain array: of compounds the array that holds their numbers tells."""
+def is_view_of_composite(array, source):
+    """`is_view_of`, where one is no plain array: of compounds the array that holds their numbers tells."""
     mine, its = memory_of(array), memory_of(source)
     if mine is array and its is source:
         return type(array) is type(source)
-    return shows(mine, its)
+    return is_view_of(mine, its)
 
 
-def become_view(out, source, op, params, made):
+def set_view(out, source, op, params, made):
     """The result of a view operator: it shares the version counter, and remembers how to be made again."""
     out.version = version_of(source)
     known: View = source._view
@@ -211,7 +211,7 @@ def become_view(out, source, op, params, made):
         out._view = View(known.base, known.chain + step, known.made or made, seen)
 
 
-def become_copy(out, source, op, params):
+def set_view_copy(out, source, op, params):
     """The result of a view operator whose elements had to be copied: it follows its base, and refuses writes."""
     out.version = version_of(source)
     known: View = source._view

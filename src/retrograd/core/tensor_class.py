@@ -4,10 +4,10 @@ import warnings
 
 from retrograd.core import dtype as dtypes
 from retrograd.core.arithmetic import Arithmetic
-from retrograd.core.dispatch import wants
+from retrograd.core.dispatch import requires_grad_synced
 from retrograd.core.level import current, graph_level
 from retrograd.core.outer_grads import grad_inside, set_grad_inside
-from retrograd.core.record import stale
+from retrograd.core.record import check_stale_view
 from retrograd.core.tensor import count_of, set_tensor_class
 
 
@@ -31,7 +31,7 @@ class Tensor(Arithmetic):
     @property
     def requires_grad(self):
         """Whether operators on this tensor are recorded, here or below a transform, so that gradients flow to it."""
-        return wants(self) or (self.level is not None and self.value.requires_grad)
+        return requires_grad_synced(self) or (self.level is not None and self.value.requires_grad)
 
     @requires_grad.setter
     def requires_grad(self, flag):
@@ -55,9 +55,9 @@ class Tensor(Arithmetic):
     @property
     def grad_fn(self):
         """The node of the graph that made this tensor; None for leaves."""
-        wants(self)  # a view whose base was written to has another by now
+        requires_grad_synced(self)  # a view whose base was written to has another by now
         if self._view is not None and self._requires_grad:
-            stale(self)
+            check_stale_view(self)
         return self._grad_fn
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from retrograd.core import Aval, Op, parse, registry
-from retrograd.core.atomic_write import cut
+from retrograd.core.atomic_write import shorten
 from retrograd.core.level import generator_block
 from retrograd.core.schema import REQUIRED, Schema
 from retrograd.export.json_values import Codec, StorageError, expect, fields, text
@@ -29,7 +29,7 @@ def at_place(place: str) -> Iterator[None]:
     try:
         yield
     except StorageError as error:
-        raise StorageError(cut(f"{place}: {error}", LONGEST_MESSAGE)) from error.__cause__
+        raise StorageError(shorten(f"{place}: {error}", LONGEST_MESSAGE)) from error.__cause__
 
 
 # ------------------------------------------------------------------------------------------------- writing

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from retrograd.core.atomic_write import cut, naming, replacing
+from retrograd.core.atomic_write import naming, replacing, shorten
 from retrograd.core.level import generator_block
 from retrograd.export.json_values import StorageError
 
@@ -136,7 +136,7 @@ def opened(path: Path) -> Iterator[Path]:
         except StorageError:
             raise
         except Exception as error:  # a damaged archive: zipfile has many ways to say so
-            raise StorageError(f"it is damaged or no zip: {cut(str(error))}") from error
+            raise StorageError(f"it is damaged or no zip: {shorten(str(error))}") from error
         yield Path(unpacked)
 
 

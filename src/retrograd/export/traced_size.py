@@ -59,7 +59,7 @@ class Fixed(NamedTuple):
     place: tuple
 
 
-class SeenNumber:
+class TracedNumber:
     """A number made of sizes: it calculates as such, and notes in a log what the program does with it.
 
     It is no int or float, though it says so: only thus does Python ask it, with `__index__` and the like, where its
@@ -81,10 +81,10 @@ class SeenNumber:
         self._fix(name)
         return found
 
-    def __copy__(self) -> "SeenNumber":
+    def __copy__(self) -> "TracedNumber":
         return self
 
-    def __deepcopy__(self, memo: dict) -> "SeenNumber":
+    def __deepcopy__(self, memo: dict) -> "TracedNumber":
         return self
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
@@ -134,7 +134,7 @@ class SeenNumber:
         return seen(left / right, self._log)
 
 
-class SeenSize(SeenNumber):
+class TracedInt(TracedNumber):
     """A size of a traced tensor, or an integer that follows from it."""
 
     __slots__ = ()
@@ -148,7 +148,7 @@ class SeenSize(SeenNumber):
             other = math.ceil(other) if op in ("<", ">=") else math.floor(other)
         if type(other) is float and not other.is_integer():  # infinite, no number, or equal to no size
             return COMPARISONS[op](self._value, other)
-        if type(other) is SeenFloat or not isinstance(other, (int, float)):
+        if type(other) is TracedFloat or not isinstance(other, (int, float)):
             return NotImplemented
         asked = Comparison(op, self._value, int(plain(other)), user_line(), place_of(sys._getframe(1)))
         self._log.append(asked)
@@ -182,7 +182,7 @@ class SeenSize(SeenNumber):
         return self
 
 
-class SeenFloat(SeenNumber):
+class TracedFloat(TracedNumber):
     """A float that a program made of sizes.  What is asked of it is asked of a plain number."""
 
     __slots__ = ()
@@ -199,13 +199,13 @@ def seen(value: Any, log: list, read_at: tuple | None = None) -> Any:
     """A number that notes in `log` what is asked of it; of a tuple, all members."""
     if isinstance(value, tuple):
         return tuple([seen(v, log, read_at) for v in value])
-    kind = {int: SeenSize, float: SeenFloat}.get(type(value))
+    kind = {int: TracedInt, float: TracedFloat}.get(type(value))
     return value if kind is None else kind(value, log, read_at)
 
 
 def plain(value: Any) -> Any:
     """A number without its notes."""
-    return value._value if isinstance(value, SeenNumber) else value
+    return value._value if isinstance(value, TracedNumber) else value
 
 
 def place_of(frame: Any) -> tuple:
@@ -220,28 +220,28 @@ _ROUNDED = {"floordiv": operator.floordiv, "mod": operator.mod, "divmod": divmod
 _MADE_PLAIN: tuple[Callable, ...] = (int, float, complex, hash, str, format, operator.index)
 
 
-def _define(kind: type[SeenNumber], name: str, there: Callable, back: Callable, *args: Any) -> None:
+def _define(kind: type[TracedNumber], name: str, there: Callable, back: Callable, *args: Any) -> None:
     setattr(kind, f"__{name}__", partialmethod(there, *args))
     setattr(kind, f"__r{name}__", partialmethod(back, *args))
 
 
 for _op, _name in _METHODS.items():
-    for _kind in (SeenSize, SeenFloat):
+    for _kind in (TracedInt, TracedFloat):
         setattr(_kind, _name, partialmethod(_kind._compare, _op))
 for _name in ("add", "sub", "mul", "pow"):
-    _define(SeenNumber, _name, SeenNumber._compute, SeenNumber._reflect, getattr(operator, _name))
+    _define(TracedNumber, _name, TracedNumber._compute, TracedNumber._reflect, getattr(operator, _name))
 for _name in ("neg", "pos", "abs"):
-    setattr(SeenNumber, f"__{_name}__", partialmethod(SeenNumber._compute, getattr(operator, _name)))
+    setattr(TracedNumber, f"__{_name}__", partialmethod(TracedNumber._compute, getattr(operator, _name)))
 for _function in _MADE_PLAIN:
-    setattr(SeenNumber, f"__{_function.__name__}__", partialmethod(SeenNumber._made_plain, _function))
+    setattr(TracedNumber, f"__{_function.__name__}__", partialmethod(TracedNumber._made_plain, _function))
 for _name, _function in _ROUNDED.items():
-    _define(SeenSize, _name, SeenSize._floor, SeenSize._floor_back, _function)
-    _define(SeenFloat, _name, SeenFloat._compute, SeenFloat._reflect, _function)
+    _define(TracedInt, _name, TracedInt._floor, TracedInt._floor_back, _function)
+    _define(TracedFloat, _name, TracedFloat._compute, TracedFloat._reflect, _function)
 for _name in ("and", "or", "xor", "lshift"):
-    _define(SeenSize, _name, SeenSize._bits, SeenSize._bits_back, getattr(operator, f"__{_name}__"))
+    _define(TracedInt, _name, TracedInt._bits, TracedInt._bits_back, getattr(operator, f"__{_name}__"))
 for _name in ("round", "floor", "ceil", "trunc"):
-    setattr(SeenSize, f"__{_name}__", SeenSize._itself)
+    setattr(TracedInt, f"__{_name}__", TracedInt._itself)
     _function = round if _name == "round" else getattr(math, _name)
-    setattr(SeenFloat, f"__{_name}__", partialmethod(SeenFloat._made_plain, _function))
-for _kind in (SeenSize, SeenFloat):
-    setattr(_kind, "__hash__", vars(SeenNumber)["__hash__"])  # noqa: B010
+    setattr(TracedFloat, f"__{_name}__", partialmethod(TracedFloat._made_plain, _function))
+for _kind in (TracedInt, TracedFloat):
+    setattr(_kind, "__hash__", vars(TracedNumber)["__hash__"])  # noqa: B010

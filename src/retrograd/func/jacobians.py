@@ -14,7 +14,7 @@ from retrograd.func.forward import pushed
 from retrograd.func.reverse import checked_outputs
 from retrograd.func.vjp_run import Run, lowered
 from retrograd.levels import VmapLevel
-from retrograd.levels.flatten_nested import Plainly
+from retrograd.levels.flatten_nested import NestedFlattener
 from retrograd.levels.standard_basis import basis, units
 from retrograd.ops.create import as_tensor
 
@@ -48,7 +48,7 @@ def jacrev(
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         x = chosen("jacrev", args, argnums)
         main, kept = keeping_aux(func, "jacrev", has_aux)
-        plainly = Plainly("jacrev", of_chosen(main, args, kwargs, argnums), (x,))
+        plainly = NestedFlattener("jacrev", of_chosen(main, args, kwargs, argnums), (x,))
         run = Run("jacrev", plainly, *plainly.args)
         outs = checked_outputs("jacrev", run.value)
         _check_real("jacrev", (*run.leaves, *outs))
@@ -125,7 +125,7 @@ def jacfwd(
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         x = chosen("jacfwd", args, argnums)
         main, kept = keeping_aux(func, "jacfwd", has_aux)
-        plainly = Plainly("jacfwd", of_chosen(main, args, kwargs, argnums), (x,))
+        plainly = NestedFlattener("jacfwd", of_chosen(main, args, kwargs, argnums), (x,))
         leaves, spec = optree.tree_flatten(plainly.args[0])
         leaves = [as_tensor(leaf) for leaf in leaves]
         _check_real("jacfwd", leaves)

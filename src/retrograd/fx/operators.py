@@ -3,7 +3,7 @@
 from typing import Any
 
 from retrograd.core import Aval, Definition, op, operator_named
-from retrograd.ops.batching import spread
+from retrograd.ops.batching import broadcast_batch
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Composite
 
@@ -41,9 +41,9 @@ class guard(Definition, differentiable=False, impure=True):
         return Aval((), "bool")
 
     def batch(batched: Any, n: int, x: Any, expected: Any, *, source: str) -> Any:  # type: ignore[override]
-        expected = expected if batched[1] else spread(as_tensor(expected, x.dtype), n)
-        x = x if batched[0] else spread(x, n)
-        return spread(operator_named("guard")(x, expected, source=source), n)
+        expected = expected if batched[1] else broadcast_batch(as_tensor(expected, x.dtype), n)
+        x = x if batched[0] else broadcast_batch(x, n)
+        return broadcast_batch(operator_named("guard")(x, expected, source=source), n)
 
     def samples(r: Any) -> Any:
         same = r.ints(9, (3, 2))
@@ -74,7 +74,7 @@ class overwritten(Definition, moves=True):
         return t
 
     def batch(batched: Any, n: int, x: Any, numbers: Any) -> Any:  # type: ignore[override]
-        whole = [a if b else spread(as_tensor(a), n) for a, b in zip((x, numbers), batched, strict=True)]
+        whole = [a if b else broadcast_batch(as_tensor(a), n) for a, b in zip((x, numbers), batched, strict=True)]
         return operator_named("overwritten")(*whole)
 
     def samples(r: Any) -> Any:

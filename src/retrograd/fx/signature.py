@@ -11,7 +11,7 @@ import optree
 from retrograd import backend
 from retrograd.core import Aval, Tensor
 from retrograd.core.aval import SymbolicSize, differing
-from retrograd.core.tensor import bottom
+from retrograd.core.tensor import unwrap_all
 from retrograd.fx.dataclass_pytrees import check_hides_none, with_fields
 from retrograd.fx.traced_writes import USER_INPUT, Mutation, write_back
 
@@ -104,7 +104,7 @@ class Signature:
         pairs = list(zip(self.inputs, tensors, strict=True)) if written else []
         for known, x in pairs:
             for other, y in pairs:
-                if known.name in written and other is not known and backend.shares_memory(bottom(x), bottom(y)):
+                if known.name in written and other is not known and backend.shares_memory(unwrap_all(x), unwrap_all(y)):
                     raise ValueError(
                         f"{known.name} is written to, and shares memory with {other.name}; the graph takes them for "
                         f"separate tensors, so clone one of them"

@@ -7,7 +7,7 @@ import optree
 
 from retrograd.core import Aval, Level, Op, Tensor, at, call, current, operator_named
 from retrograd.core.aval import SymbolicSize
-from retrograd.core.op import Aside
+from retrograd.core.op import AuxOutput
 from retrograd.core.source_location import user_line
 from retrograd.core.tensor import make
 from retrograd.fx.call_format import as_written
@@ -132,7 +132,7 @@ class TraceLevel(Level):
         node = self.graph.call_function(op, *written)
         self._describe(node, out)
         if isinstance(out, tuple):
-            path = out[-1].path if out and isinstance(out[-1], Aside) else Aside().path
+            path = out[-1].path if out and isinstance(out[-1], AuxOutput) else AuxOutput().path
             picks = self._picked(node, {path(i): o for i, o in enumerate(out) if isinstance(o, Tensor)})
             return tuple(
                 self._wrap(picks[path(i)], o, stopped) if isinstance(o, Tensor) else o for i, o in enumerate(out)
@@ -269,7 +269,7 @@ class TraceLevel(Level):
 
 def _knows_sizes(node: Node) -> bool:
     """Whether a node depends on sizes that are no numbers: it takes arrays apart, or it has such a size."""
-    if isinstance(node.target, Op) and node.target.definition.whole:
+    if isinstance(node.target, Op) and node.target.definition.accepts_nested:
         return True
     inputs: Any = (node.args, node.kwargs)
     return any(isinstance(leaf, SymbolicSize) for leaf in optree.tree_leaves(inputs))

@@ -11,7 +11,7 @@ from typing import BinaryIO
 import numpy as np
 
 import retrograd.ops  # noqa: F401  (tensors get their methods)
-from retrograd.core.atomic_write import cut, opened
+from retrograd.core.atomic_write import opened, shorten
 from retrograd.core.level import generator_block
 from retrograd.interop.bfloat16 import widened
 from retrograd.interop.pytorch_nested import JAGGED, JAGGED_CLASS, MARKER, from_jagged, from_marked, from_strided
@@ -82,9 +82,9 @@ def _named(path):
             raise type(error)(error.errno, error.strerror, name) from error
         raise ValueError(f"{name} is damaged: {error}") from error
     except ValueError as error:
-        raise ValueError(f"{name}: {cut(str(error))}") from error
+        raise ValueError(f"{name}: {shorten(str(error))}") from error
     except Exception as error:
-        raise ValueError(f"{name} is damaged: {cut(str(error)) or type(error).__name__}") from error
+        raise ValueError(f"{name} is damaged: {shorten(str(error)) or type(error).__name__}") from error
 
 
 def _entries(infos, length):

@@ -10,7 +10,7 @@ from safetensors.numpy import save
 
 import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.core import Tensor
-from retrograd.core.atomic_write import cut, opened, replacing
+from retrograd.core.atomic_write import opened, replacing, shorten
 from retrograd.interop.bfloat16 import widened
 from retrograd.ops.create import from_numpy
 
@@ -72,7 +72,7 @@ def _read(path, take):
         with safe_open(path, framework="np") as file:
             return take(file)
     except SafetensorError as error:
-        raise ValueError(f"{os.fspath(path)} is damaged or no safetensors file: {cut(str(error))}") from error
+        raise ValueError(f"{os.fspath(path)} is damaged or no safetensors file: {shorten(str(error))}") from error
 
 
 def _arrays(file, path):

@@ -8,7 +8,7 @@ from retrograd.core.aval import SymbolicSize
 from retrograd.core.source_location import user_line
 from retrograd.core.tensor import make
 from retrograd.levels.unwrap import outputs, value_at
-from retrograd.ops.batching import all_batched, spread
+from retrograd.ops.batching import batch_all, broadcast_batch
 from retrograd.ops.generator import chosen
 
 RANDOMNESS = ("error", "different", "same")
@@ -46,9 +46,9 @@ class VmapLevel(Level):
         if True not in batched and not _for_one_example(params):
             return outputs(call(op, values, params), lambda o: make(o, self, None))
         if True not in batched:  # the result differs between the examples, if in size alone
-            values = tuple(all_batched(values, batched, self.size))
+            values = tuple(batch_all(values, batched, self.size))
             batched = tuple([isinstance(v, Tensor) for v in values])
-        told = {"randomness": self.randomness} if op.definition.told else {}
+        told = {"randomness": self.randomness} if op.definition.takes_randomness else {}
         try:
             out = op.definition.batch(batched, self.size, *values, **params, **told)
         except (ValueError, TypeError, IndexError, AttributeError):
@@ -68,7 +68,7 @@ class VmapLevel(Level):
                 f"example, or randomness='same'"
             )
         if self.randomness == "different":
-            values = tuple(all_batched(values, batched, self.size))
+            values = tuple(batch_all(values, batched, self.size))
             out = op.definition.batch(tuple([isinstance(v, Tensor) for v in values]), self.size, *values, **params)
         elif True not in batched:
             return outputs(call(op, values, params), lambda o: make(o, self, None))
@@ -99,7 +99,7 @@ class VmapLevel(Level):
 
     def whole(self, tensor: Any) -> Tensor:
         """All examples of a tensor one level below, along the first dimension."""
-        return tensor.value if self.differs(tensor) else spread(value_at(self, tensor), self.size)
+        return tensor.value if self.differs(tensor) else broadcast_batch(value_at(self, tensor), self.size)
 
     def lowered(self, tensor: Tensor, cotangent: Tensor) -> tuple[Tensor, Tensor]:
         """What a loop over the examples would have pulled back in all: what they share gets the sum."""

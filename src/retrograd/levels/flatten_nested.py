@@ -17,7 +17,7 @@ def as_plain(x: Any) -> tuple[Any, Rebuilt | None]:
     return (x, None) if whole is None else whole.plain(x)
 
 
-class Plainly:
+class NestedFlattener:
     """A function of pytrees of tensors as one of plain tensors: `args` are its arguments as such."""
 
     def __init__(self, name: str, func: Callable, args: tuple) -> None:

@@ -4,12 +4,12 @@ import threading
 import weakref
 from typing import Any
 
-from retrograd.core import Definition, Level, Op, Tensor, call, current, registry, using
+from retrograd.core import Definition, Level, Op, Tensor, call, current, override_state, registry
 from retrograd.core.definition import Operator
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.level import thread_values
 from retrograd.core.schema import parse
-from retrograd.ops.batching import all_batched
+from retrograd.ops.batching import batch_all
 from retrograd.ops.family import shown
 from retrograd.ops.mutate import view_scatter
 
@@ -24,7 +24,7 @@ switch = _Switch()
 thread_values.append(switch)
 
 
-class Beside:
+class WeakIdDict:
     """Something beside each of some objects, found by their identity, for as long as they live."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Beside:
         self._kept.clear()
 
 
-class Start(list):
+class DualAnchor(list):
     """The shape of a view that shows all of its base, but whose tangent at one level is a matter of its own."""
 
     def __init__(self, level: "ForwardLevel", x: Tensor) -> None:
@@ -102,15 +102,15 @@ class ForwardLevel(Level):
 
     A tangent belongs to the value of a tensor, an array or a tensor of the parent, since the graph knows a tensor by
     other objects around the same value.  Views have the same view of the tangent of their base, or of what they were
-    made from behind the base: a view whose shape is a `Start`, as dual tensors are.
+    made from behind the base: a view whose shape is a `DualAnchor`, as dual tensors are.
     """
 
     transparent, own_mode = True, False
 
     def __init__(self) -> None:
         self.paused = False  # a user's Function runs, whose tangents come from its jvp
-        self._tangents = Beside()  # by what `_place` says
-        self._views = Beside()  # on the ground, by value: hooks get saved views as tensors that are none
+        self._tangents = WeakIdDict()  # by what `_place` says
+        self._views = WeakIdDict()  # on the ground, by value: hooks get saved views as tensors that are none
 
     def __exit__(self, *exception: Any) -> None:
         super().__exit__(*exception)
@@ -127,7 +127,7 @@ class ForwardLevel(Level):
         if current().saving is None:
             return self._differentiated(op, args, params, tangents)
         hooks = _Hooks(self, current().saving)
-        with using("saving", hooks):
+        with override_state("saving", hooks):
             out = self._differentiated(op, args, params, tangents)
         hooks.settle()
         return out
@@ -193,7 +193,7 @@ class ForwardLevel(Level):
             if not op.differentiable:  # as detach(): it shows the numbers alone
                 return x.value, ()
             start = params.get("shape")
-            if not isinstance(start, Start):
+            if not isinstance(start, DualAnchor):
                 steps.insert(0, (op.name, params))
             elif start.level is self:
                 return start, tuple(steps)
@@ -203,7 +203,7 @@ class ForwardLevel(Level):
 
     def dual(self, x: Tensor, tangent: Tensor | None) -> Tensor:
         """A view of all of x that has this tangent, whatever x has."""
-        start = Start(self, x)
+        start = DualAnchor(self, x)
         out = call(registry["reshape"], (x,), {"shape": start})
         if x.level is None:
             self._tangents.set(start, tangent)
@@ -227,7 +227,7 @@ class ForwardLevel(Level):
         if whole is None and tangent is None:
             return
         with self.below():
-            if whole is None and isinstance(owner, Start):
+            if whole is None and isinstance(owner, DualAnchor):
                 whole = registry["zeros"](owner.aval.shape, dtype=owner.aval.dtype)
             elif whole is None:
                 whole = registry["zeros_like"](x if x._view is None else x._view.base)
@@ -254,7 +254,7 @@ class OfLevel(Definition):
     @classmethod
     def batch(cls, batched, n, /, *args, **params):
         """The tangent has the examples where the value has them."""
-        return call(cls.operator(), tuple(all_batched(args, batched, n)), params)
+        return call(cls.operator(), tuple(batch_all(args, batched, n)), params)
 
 
 def _inside_out(name: str) -> NotImplementedError:

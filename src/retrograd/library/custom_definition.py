@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.autograd.function_batch import VmapInfo, examples_in_front
-from retrograd.core import Aval, Definition, NotBatchedError, Tensor, at, batch_loop, call, registry, using
+from retrograd.core import Aval, Definition, NotBatchedError, Tensor, at, batch_loop, call, override_state, registry
 from retrograd.levels import GradLevel, value_at
 from retrograd.levels.grad import leaf_at, pulled_back
 from retrograd.library import autograd_formula
@@ -20,7 +20,13 @@ from retrograd.library.schema import CustomSchema
 KINDS = {"numpy": "cpu", "cupy": "cuda", "ragged": "nested"}  # a kind of array by the namespace of its functions
 
 
-class CustomDefinition(Definition, public=False, method=False, looped="no batching rule is registered", told=True):
+class CustomDefinition(
+    Definition,
+    public=False,
+    method=False,
+    vmap_fallback="no batching rule is registered",
+    takes_randomness=True,
+):
     """Everything about one operator of a user; each is a class below this one, with its own schema and parts."""
 
     schema: CustomSchema
@@ -90,7 +96,7 @@ class CustomDefinition(Definition, public=False, method=False, looped="no batchi
         marks = autograd_formula.differentiable(name, cls.parts, made)
         wanted = [m and not any(out is f for f in ctx._fixed) for out, m in zip(made.outs, marks, strict=True)]
         seeds = [waves(out) for out, w in zip(made.outs, wanted, strict=True) if w]
-        with using("saving", None):  # hooks of saved tensors, a checkpoint's say, are for graphs that stay
+        with override_state("saving", None):  # hooks of saved tensors, a checkpoint's say, are for graphs that stay
             with level:
                 leaves = [leaf_at(level, x) for x in seeds]
                 found = autograd_formula.pulled(cls.schema, cls.parts, ctx, ctx._saved, _placed(leaves, wanted), moving)

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from retrograd.core import GradFn, Level, Tensor, at, current, registry, using
-from retrograd.core.dispatch import wants
+from retrograd.core import GradFn, Level, Tensor, at, current, override_state, registry
+from retrograd.core.dispatch import requires_grad_synced
 from retrograd.core.engine import edge_of
 from retrograd.core.graph import node
 from retrograd.core.level import is_recording
@@ -17,7 +17,7 @@ class _Refusal:
     """The operator behind a gradient that can't be differentiated."""
 
     name = "Error"
-    fits = False
+    reduces_cotangent = False
 
     def __init__(self, message: str) -> None:
         self.message = message
@@ -67,12 +67,12 @@ def _moves(level: Any, x: Tensor) -> bool:
         return level.wrote is not None and level.tangent(x) is not None
     if x.level is not level:
         return False
-    return (is_recording() and wants(x)) or (level is not None and level.pushes and x.tag is not None)
+    return (is_recording() and requires_grad_synced(x)) or (level is not None and level.pushes and x.tag is not None)
 
 
 def _connected(formula: Callable, cotangents: Sequence) -> list[bool]:
     """Per result of the formula whether it depends on cotangents, once these are in a graph."""
-    with using("saving", None), GradLevel() as level:
+    with override_state("saving", None), GradLevel() as level:
         found = formula([None if g is None else leaf_at(level, g) for g in cotangents])
     return [g is not None and g.level is level and g._requires_grad for g in found]
 
@@ -92,7 +92,7 @@ def _refused(name: str, g: Tensor, sources: list) -> Tensor:
     )
     if level is not None:
         raise NotImplementedError(message)
-    edges = tuple([edge_of(x)[0] for x in sources if wants(x)])
+    edges = tuple([edge_of(x)[0] for x in sources if requires_grad_synced(x)])
     out = alias(g, node(_Refusal(message), None, {}, edges, False))
     out.output_nr = 0
     return out

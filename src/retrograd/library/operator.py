@@ -9,9 +9,9 @@ import optree
 
 from retrograd import backend
 from retrograd.core import Operator, Tensor, call, current
-from retrograd.core.dispatch import answer_of, is_foreign, mark_inference, wants
+from retrograd.core.dispatch import answer_of, is_foreign, mark_inference, requires_grad_synced
 from retrograd.core.schema import Parameter
-from retrograd.core.tensor import make, preserve_snapshots, touch
+from retrograd.core.tensor import bump_version, make, preserve_snapshots
 from retrograd.library import autograd_formula, sanitizer
 from retrograd.library.custom_definition import CustomDefinition
 from retrograd.library.kernel_adapter import arguments, copying, value_of
@@ -177,7 +177,7 @@ class CustomOperator(Operator, Registrations):
                 return self._result(call(self, inputs, params))
             finally:
                 for x in targets:
-                    touch(x)
+                    bump_version(x)
         _check_apart(self.name, targets)
         args, kwargs = arguments(self.schema, inputs, params)
         result, *written = self.functional(*args, **kwargs)
@@ -204,7 +204,7 @@ class CustomOperator(Operator, Registrations):
 
 
 def _wanted(inputs: Sequence) -> bool:
-    return any(isinstance(a, Tensor) and wants(a) for a in inputs)
+    return any(isinstance(a, Tensor) and requires_grad_synced(a) for a in inputs)
 
 
 def _check_apart(name: str, targets: list[Tensor]) -> None:

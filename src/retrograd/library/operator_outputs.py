@@ -7,11 +7,11 @@ import optree
 
 from retrograd.core import Tensor
 from retrograd.core.dtype import DType, bool_
-from retrograd.core.op import Aside
+from retrograd.core.op import AuxOutput
 from retrograd.library.schema import Returns
 
 
-class Structure(Aside):
+class Structure(AuxOutput):
     """How a result is made of its tensors: the tree, and the leaves that are no tensors."""
 
     def __init__(self, spec: Any, leaves: list) -> None:

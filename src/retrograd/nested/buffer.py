@@ -18,7 +18,7 @@ namespaces[Ragged] = ragged
 
 
 @op("nested.values(Tensor x) -> Tensor")
-class values(View, linear="x", whole=True):
+class values(View, linear="x", accepts_nested=True):
     """The buffer of a nested tensor: the rows of its components, one component behind the other, as a view.
 
     >>> import retrograd as rg
@@ -48,7 +48,7 @@ class values(View, linear="x", whole=True):
 
 
 @op("nested.from_values(Tensor buffer, *, any structure, int axis=0, int lead=0) -> Tensor")
-class from_values(View, linear="buffer", whole=True):
+class from_values(View, linear="buffer", accepts_nested=True):
     """The nested tensor over a buffer, as a view; where the structure leaves holes, the buffer has rows to spare."""
 
     public = False

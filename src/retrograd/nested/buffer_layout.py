@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from retrograd.backend.ragged import Ragged, RaggedSize, Structure, no_sizes
 from retrograd.core import Tensor
-from retrograd.core.tensor import bottom
+from retrograd.core.tensor import unwrap_all
 
 
 class Layout(NamedTuple):
@@ -65,7 +65,7 @@ def is_nested(x: object) -> bool:
         return False
     if x.level is None:
         return type(x.value) is Ragged
-    return type(bottom(x)) is Ragged and layout_of(x.shape).lead >= 0
+    return type(unwrap_all(x)) is Ragged and layout_of(x.shape).lead >= 0
 
 
 def layout(x: Tensor) -> Layout:

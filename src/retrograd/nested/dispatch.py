@@ -78,7 +78,7 @@ def way(op: Op) -> str:
     """How an operator runs on nested tensors: "at once", "composed" of operators that do, or "one by one"."""
     if rules_of(op) != _last:
         return "at once"
-    return "composed" if op.inlined else "one by one"
+    return "composed" if op.composite else "one by one"
 
 
 def take_apart(op: Op, args: tuple, params: dict) -> Any:
@@ -87,7 +87,7 @@ def take_apart(op: Op, args: tuple, params: dict) -> Any:
     A rule that compares a ragged size with a number, or asks for that, fails where the operator on each component may
     not: then the next one is asked.  If all fail, what the first one said stands.
     """
-    if op.definition.whole or seen_whole() or not any(map(is_nested, args)):
+    if op.definition.accepts_nested or seen_whole() or not any(map(is_nested, args)):
         return NotImplemented
     rules = _known.get(op)
     if rules is None:

@@ -7,7 +7,7 @@ from retrograd.backend import allclose
 from retrograd.backend.ragged import Ragged
 from retrograd.core import Op, Tensor, call, current, registry
 from retrograd.core.level import at
-from retrograd.core.tensor import bottom
+from retrograd.core.tensor import unwrap_all
 from retrograd.nested.buffer_layout import is_nested, layout
 from retrograd.nested.dispatch import AcrossError, NoBatchError
 from retrograd.ops.family import Stacked
@@ -32,7 +32,7 @@ def _acted_along(op: Op, i: int, args: tuple, params: dict) -> set[int]:
         return set(range(ndim))
     named = [v for k, v in params.items() if k.startswith("dim")]  # a composite says itself what None is
     found = {d % max(most, 1) for v in named for d in (v if isinstance(v, tuple) else (v,)) if isinstance(d, int)}
-    if not op.inlined and (None in named or () in named):
+    if not op.composite and (None in named or () in named):
         found |= set(range(ndim))
     if issubclass(op.definition, Stacked):
         cores = op.definition.cores
@@ -42,7 +42,7 @@ def _acted_along(op: Op, i: int, args: tuple, params: dict) -> set[int]:
 
 def check_shapes(op: Op, args: tuple, params: dict) -> None:
     """Refuse what the shape rule refuses: a kernel may take it."""
-    if op.rules is not None and not op.inlined and not op.definition.ragged:
+    if op.rules is not None and not op.composite and not op.definition.ragged:
         op.definition.shape(*[a.aval if isinstance(a, Tensor) else a for a in args], **params)
 
 
@@ -95,5 +95,5 @@ def _repeats(whole: Tensor, part: Tensor, count: int, lead: int, drawn: bool) ->
     """Whether a result, but for the last of so many places along a dimension, is another again and again."""
     if whole.shape != (*part.shape[:lead], count, *part.shape[lead + 1 :]) or whole.dtype != part.dtype:
         return False
-    arrays = bottom(narrow(whole, lead, 0, count - 1)), bottom(part)
+    arrays = unwrap_all(narrow(whole, lead, 0, count - 1)), unwrap_all(part)
     return drawn or any(isinstance(a, Ragged) for a in arrays) or allclose.repeats(*arrays)

@@ -21,7 +21,7 @@ from retrograd.ops.view import cat, narrow, reshape, unsqueeze
 @otherwise
 def composed_of_others(op: Op, args: tuple, params: dict) -> Any:
     """An operator that is made of others, unless these want numbers where sizes are ragged."""
-    return op.definition.compose(*args, **params) if op.inlined else NotImplemented
+    return op.definition.compose(*args, **params) if op.composite else NotImplemented
 
 
 _told: set[str] = set()  # the operators of which the user has heard

@@ -11,7 +11,7 @@ from retrograd.levels.unwrap import value_at
 Function = Callable[..., Sequence[Tensor]]
 
 
-def pushed(function: Function, primals: Sequence[Tensor], tangents: Sequence[Tensor | None]) -> tuple[Tensor, ...]:
+def jvp(function: Function, primals: Sequence[Tensor], tangents: Sequence[Tensor | None]) -> tuple[Tensor, ...]:
     """The tangents of what a function returns, along those of its arguments; None is zero."""
     with DualLevel() as level:
         outs = function(*[make(p, level, t) for p, t in zip(primals, tangents, strict=True)])
@@ -24,7 +24,7 @@ def _tangent(level: DualLevel, out: Tensor) -> Tensor:
     return registry["zeros_like"](value_at(level, out))
 
 
-def pulled(function: Function, primals: Sequence[Tensor], cotangents: Sequence[Tensor]) -> list[Tensor]:
+def vjp(function: Function, primals: Sequence[Tensor], cotangents: Sequence[Tensor]) -> list[Tensor]:
     """The cotangents of a function's arguments, of those of what it returns."""
     with GradLevel() as level:
         leaves = [leaf_at(level, p) for p in primals]

@@ -8,7 +8,7 @@ that takes it for PyTorch's view gets other numbers than there.
 from typing import Any
 
 from retrograd.core import Op, Tensor, call, op, registry
-from retrograd.core.tensor import COPIED, become_copy
+from retrograd.core.tensor import COPIED, set_view_copy
 from retrograd.ops.family import Composite
 
 UNLINKED = {  # view operators whose results are not marked, and why
@@ -18,7 +18,7 @@ UNLINKED = {  # view operators whose results are not marked, and why
 
 
 @op("nested.member(Tensor x, *, str name, any params, int number) -> Tensor")
-class member(Composite, whole=True):
+class member(Composite, accepts_nested=True):
     """One of the results of an operator that returns several."""
 
     public = False
@@ -42,7 +42,7 @@ def linked(op: Op, x: Any, params: dict, out: Any) -> Any:
 
 def _link(op: Op, x: Tensor, params: dict, out: Tensor) -> None:
     if out is not x and not (out._view is not None and out._view.base is _base(x)):
-        become_copy(out, x, op, params)
+        set_view_copy(out, x, op, params)
 
 
 def is_view_of(out: Tensor, x: Tensor) -> bool:

@@ -6,7 +6,7 @@ from retrograd.core import Aval, Definition, op
 from retrograd.core.dtype import int64
 from retrograd.nested.buffer import over
 from retrograd.nested.buffer_layout import layout_of
-from retrograd.ops.batching import spread
+from retrograd.ops.batching import broadcast_batch
 
 
 def _sizes(x):
@@ -19,7 +19,7 @@ _ABOUT = {"offsets": lambda x: places_in(x.structure), "lengths": lambda x: x.st
 
 
 @op("nested.places(Tensor x, *, str what) -> Tensor")
-class places(Definition, differentiable=False, whole=True):
+class places(Definition, differentiable=False, accepts_nested=True):
     """A copy of the "offsets" of the components, their "lengths" in rows, or their "sizes", a row each; int64."""
 
     public = False
@@ -33,7 +33,7 @@ class places(Definition, differentiable=False, whole=True):
         return Aval({"offsets": (count + 1,), "lengths": (count,), "sizes": (count, ndim)}[what], int64)
 
     def batch(batched, n, x, *, what):
-        return spread(places(x, what=what), n)
+        return broadcast_batch(places(x, what=what), n)
 
     def samples(r):
         for what in _ABOUT:

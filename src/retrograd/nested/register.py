@@ -6,7 +6,7 @@ from typing import Any
 
 from retrograd.backend.ragged import Ragged
 from retrograd.core import Op, Tensor, registry
-from retrograd.core.op import Compound, compounds
+from retrograd.core.op import CompositeArray, composite_arrays
 from retrograd.nested import flat_values
 from retrograd.nested.buffer import packed
 from retrograd.nested.buffer_layout import is_nested
@@ -14,7 +14,7 @@ from retrograd.nested.dispatch import take_apart
 from retrograd.nested.rules import copy
 
 
-class Nested(Compound):
+class Nested(CompositeArray):
     """What takes operators on nested tensors apart."""
 
     def call(self, op: Op, args: tuple, params: dict) -> Any:
@@ -39,4 +39,4 @@ class Nested(Compound):
         copy.write_item(x, key, value)
 
 
-compounds[Ragged] = Nested()
+composite_arrays[Ragged] = Nested()

@@ -3,7 +3,7 @@
 from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.diagonal import diagonal
-from retrograd.ops.family import Along, Composite, View, behind, canonical_dim, numel, sum_to
+from retrograd.ops.family import Along, Composite, View, canonical_dim, numel, shift_dims, sum_to
 from retrograd.ops.family import broadcast_shapes as common_shape
 from retrograd.ops.functions import function
 from retrograd.ops.index import T, check_places, index_put_sum
@@ -41,7 +41,7 @@ class unfold_dim(View, linear="x", aliases="unfold"):
         return windows_sum(g, dimension=at, length=x_aval.shape[at], step=step)
 
     def stacked(whole, *, dimension, size, step):
-        at = behind("unfold", dimension, len(whole) - 1)
+        at = shift_dims("unfold", dimension, len(whole) - 1)
         if len(whole) == 1:  # one element is its own window
             return (("reshape", {"shape": (*whole, 1)}), ("narrow", {"dim": at, "start": 0, "length": size}))
         return (("unfold_dim", {"dimension": at, "size": size, "step": step}),)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from retrograd.backend import attention
 from retrograd.core import Aval, Definition, op, registry
-from retrograd.ops.batching import aligned, all_batched
+from retrograd.ops.batching import align_batched, batch_all
 from retrograd.ops.family import broadcast_shapes, kernels_know, sum_to
 from retrograd.ops.linalg import matmul
 from retrograd.ops.pointwise import exp, where
@@ -143,7 +143,7 @@ class attend(Definition, snapshots="allowed tensors out"):
 
     def batch(batched, n, *args, scale, causal):
         args = (*args[:1], args[1] if batched[1] else registry["expand"](args[1], (n, *args[1].shape)), *args[2:])
-        allowed, *tensors = aligned(args, (*batched[:1], True, *batched[2:]), (2,) * len(args))
+        allowed, *tensors = align_batched(args, (*batched[:1], True, *batched[2:]), (2,) * len(args))
         return attend(allowed, tensors, scale=scale, causal=causal)
 
     def samples(r):
@@ -223,8 +223,9 @@ class attend_backward(Definition):
         return tuple([sum_to(f(), x.shape) if w else registry["zeros"]((0,), dtype=q.dtype) for f, x, w in each])
 
     def batch(batched, n, *args, scale, causal, wanted):
-        whole = all_batched(args, batched, n)
-        allowed, *tensors = aligned(whole, [a is not None for a in whole], (2, 2, 1, 2, 1, 2, 2, 2, 2)[: len(whole)])
+        whole = batch_all(args, batched, n)
+        cores = (2, 2, 1, 2, 1, 2, 2, 2, 2)[: len(whole)]
+        allowed, *tensors = align_batched(whole, [a is not None for a in whole], cores)
         found = attend_backward(allowed, tensors, scale=scale, causal=causal, wanted=wanted)
         pairs = zip(found, [*whole[5:], None][:4], strict=True)
         return tuple([reshape(d, (n, 0) if d.ndim == 1 else x.shape) for d, x in pairs])

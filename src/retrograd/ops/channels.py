@@ -2,7 +2,7 @@
 
 from retrograd.core import Aval, Definition, op
 from retrograd.core import dtype as dtypes
-from retrograd.ops.batching import all_batched
+from retrograd.ops.batching import batch_all
 from retrograd.ops.family import check_real, numel
 from retrograd.ops.pointwise import rsqrt
 from retrograd.ops.reduce import mean as mean_over
@@ -154,7 +154,7 @@ class channel_dot(Definition):
         return {1: 0} if i < 2 else {0: 0}
 
     def batch(batched, n, *tensors):
-        x, y, a = all_batched(tensors, batched, n)
+        x, y, a = batch_all(tensors, batched, n)
         return reshape(channel_dot(*map(_beside, (x, y, a))), (n, x.shape[2]))
 
     def samples(r):
@@ -240,10 +240,10 @@ class channel_mix(Definition, snapshots="p r"):
 
     def batch(batched, n, x, p, q, y, r, a):
         if not (batched[1] or batched[2] or batched[4] or batched[5]):  # the channels of all examples are alike
-            x, y = all_batched((x, y), (batched[0], batched[3]), n)
+            x, y = batch_all((x, y), (batched[0], batched[3]), n)
             rows = [b if b is None else reshape(b, (n * b.shape[1], *b.shape[2:])) for b in (x, y)]
             return reshape(channel_mix(rows[0], p, q, rows[1], r, a), x.shape)
-        args = all_batched((x, p, q, y, r, a), batched, n)
+        args = batch_all((x, p, q, y, r, a), batched, n)
         return _apart(channel_mix(*map(_beside, args)), args[0].shape)
 
     def samples(r):
@@ -309,7 +309,7 @@ class norm_channels(Definition, snapshots="tensors"):
         return {0: 1} if out.ndim == 3 else {}
 
     def batch(batched, n, *tensors, eps):
-        tensors = all_batched(tensors, batched, n)
+        tensors = batch_all(tensors, batched, n)
         return _statistics_apart(norm_channels([_beside(a) for a in tensors], eps=eps), tensors[0].shape)
 
     def samples(r):

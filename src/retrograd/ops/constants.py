@@ -1,7 +1,7 @@
 """Results that require grad and whose gradient is zero everywhere, as the norm of order 0 has it."""
 
 from retrograd.core import Definition, op, registry
-from retrograd.ops.batching import spread
+from retrograd.ops.batching import broadcast_batch
 from retrograd.ops.family import from_behind
 
 
@@ -28,7 +28,7 @@ class constant_in(Definition, linear="value"):
         return registry["zeros_like"](out)
 
     def batch(batched, n, value, x):
-        return constant_in(value if batched[0] else spread(value, n), x)
+        return constant_in(value if batched[0] else broadcast_batch(value, n), x)
 
     def dependence(i, out, value, x):
         return from_behind(value.ndim, value.ndim) if i == 0 else {}

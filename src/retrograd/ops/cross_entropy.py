@@ -1,7 +1,7 @@
 """Losses of classes: numbers (..., classes, ...) against the number, or the probability, of the right one."""
 
 from retrograd.core import Aval, Definition, batch_loop, op, registry
-from retrograd.ops.batching import all_batched
+from retrograd.ops.batching import batch_all
 from retrograd.ops.embedding import lookup
 from retrograd.ops.family import Composite, check_floating, from_behind
 from retrograd.ops.gather import gather
@@ -20,7 +20,7 @@ class OfClasses(Definition):
     @classmethod
     def batch(cls, batched, n, /, *args, **params):
         """The examples are one dimension more in front."""
-        return registry[cls.__name__](*all_batched(args, batched, n), **params)
+        return registry[cls.__name__](*batch_all(args, batched, n), **params)
 
     @classmethod
     def dependence(cls, i, out, /, x, target, **params):

@@ -12,7 +12,7 @@ from retrograd.core.hooks import conjugate
 from retrograd.ops.complex import conjugate_transpose as adjoint
 from retrograd.ops.family import Composite, Gufunc, Stacked
 from retrograd.ops.linalg import matmul
-from retrograd.ops.matrix_functions import check_matrices, check_square, dominant, turned
+from retrograd.ops.matrix_functions import check_matrices, check_square, dominant, mT
 from retrograd.ops.pointwise import clone
 from retrograd.ops.solve import check_info, triangular, triangular_right
 from retrograd.ops.view import cat, narrow, tril, triu
@@ -40,7 +40,7 @@ def _definite(r):
 
 
 @op("cholesky_factor(Tensor A, *, bool check) -> Tensor")
-class cholesky_factor(Gufunc, fits=False):
+class cholesky_factor(Gufunc, reduces_cotangent=False):
     """The lower factor; of matrices that are not positive definite NaN, or an error."""
 
     public = False
@@ -51,9 +51,9 @@ class cholesky_factor(Gufunc, fits=False):
         return xp.cholesky_lower(A) if check else xp.cholesky_or_nan(A)
 
     def vjp_A(g, out):
-        inner = _half(tril, matmul(turned(out), g))
+        inner = _half(tril, matmul(mT(out), g))
         inner = (inner + adjoint(inner)) * 0.5
-        left = triangular(turned(out), inner, upper=True, unit=False)
+        left = triangular(mT(out), inner, upper=True, unit=False)
         return triangular_right(conjugate(out), left, upper=False)
 
     def jvp_A(t, out):
@@ -174,8 +174,8 @@ class qr_factors(Stacked):
     def vjp_A(g, out, mode):
         (gQ, gR), (Q, R) = g, out
         _check_mode(Q, R)
-        inner = _half(triu, matmul(gR, turned(R)) - matmul(turned(Q), gQ))
-        return triangular_right(turned(R), gQ + matmul(conjugate(Q), inner + adjoint(inner)), upper=False)
+        inner = _half(triu, matmul(gR, mT(R)) - matmul(mT(Q), gQ))
+        return triangular_right(mT(R), gQ + matmul(conjugate(Q), inner + adjoint(inner)), upper=False)
 
     def jvp_A(t, out):
         Q, R = out

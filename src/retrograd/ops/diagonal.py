@@ -1,7 +1,7 @@
 """The diagonals of tensors."""
 
 from retrograd.core import Aval, Definition, op
-from retrograd.ops.family import Composite, View, behind, canonical_dim
+from retrograd.ops.family import Composite, View, canonical_dim, shift_dims
 from retrograd.ops.reduce import sum as sum_over
 
 
@@ -19,7 +19,7 @@ class diagonal(View, linear="x"):
         return place_diagonal(g, shape=x_aval.shape, offset=offset, dim1=dim1, dim2=dim2)
 
     def stacked(whole, *, offset, dim1, dim2):
-        dim1, dim2 = behind("diagonal", (dim1, dim2), len(whole) - 1)
+        dim1, dim2 = shift_dims("diagonal", (dim1, dim2), len(whole) - 1)
         return (("diagonal", {"offset": offset, "dim1": dim1, "dim2": dim2}),)
 
     def samples(r):
@@ -60,7 +60,7 @@ class place_diagonal(Definition, linear="src", moves=True):
         return diagonal(g, offset, dim1, dim2)
 
     def batch(batched, n, src, *, shape, offset, dim1, dim2):
-        dim1, dim2 = behind("diagonal", (dim1, dim2), len(shape))
+        dim1, dim2 = shift_dims("diagonal", (dim1, dim2), len(shape))
         return place_diagonal(src, shape=(n, *shape), offset=offset, dim1=dim1, dim2=dim2)
 
     def samples(r):

@@ -21,7 +21,7 @@ from retrograd.ops.decompose import hermitian
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import Composite, Stacked, cast_to
 from retrograd.ops.linalg import matmul
-from retrograd.ops.matrix_functions import Mapped, check_square, turned
+from retrograd.ops.matrix_functions import Mapped, check_square, mT
 from retrograd.ops.pointwise import real_part, where
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.solve import linalg_solve
@@ -121,7 +121,7 @@ class eigh_values(OfHermitian):
 
     def vjp_A(g, A, values, vectors):
         V = eigh_vectors(A, values, vectors)
-        return matmul(conjugate(V) * across(g), turned(V))
+        return matmul(conjugate(V) * across(g), mT(V))
 
     def jvp_A(t, A, values, vectors):
         V = eigh_vectors(A, values, vectors)
@@ -139,8 +139,8 @@ class eigh_vectors(OfHermitian):
         return Aval(vectors.shape, vectors.dtype)
 
     def vjp_A(g, A, out, values, vectors):
-        inner = _hermitian_part(matmul(turned(out), g) * _inverse_gaps(eigh_values(A, values, vectors)))
-        return matmul(conjugate(out), matmul(inner, turned(out)))
+        inner = _hermitian_part(matmul(mT(out), g) * _inverse_gaps(eigh_values(A, values, vectors)))
+        return matmul(conjugate(out), matmul(inner, mT(out)))
 
     def jvp_A(t, A, out, values, vectors):
         inner = matmul(adjoint(out), matmul(_hermitian_part(t), out))
@@ -304,7 +304,7 @@ class eig_values(OfGeneral):
         return Aval(values.shape, values.dtype)
 
     def vjp_A(g, A, values, vectors):
-        Vt = turned(eig_vectors(A, values, vectors))
+        Vt = mT(eig_vectors(A, values, vectors))
         return _like(linalg_solve(Vt, down(g) * Vt), A)
 
     def jvp_A(t, A, values, vectors):
@@ -324,8 +324,8 @@ class eig_vectors(OfGeneral):
 
     def vjp_A(g, A, out, values, vectors):
         g = g - conjugate(out) * _lengths(conjugate(out), g)
-        inner = matmul(turned(out), g) * _inverse_gaps(eig_values(A, values, vectors))
-        return _like(linalg_solve(turned(out), matmul(inner, turned(out))), A)
+        inner = matmul(mT(out), g) * _inverse_gaps(eig_values(A, values, vectors))
+        return _like(linalg_solve(mT(out), matmul(inner, mT(out))), A)
 
     def jvp_A(t, A, out, values, vectors):
         inner = linalg_solve(out, matmul(cast_to(t, out.dtype), out))

@@ -3,7 +3,7 @@
 import math
 
 from retrograd.core import Aval, Definition, batch_loop, op, registry, xp
-from retrograd.ops.batching import spread
+from retrograd.ops.batching import broadcast_batch
 from retrograd.ops.family import Composite, canonical_dim, numel
 from retrograd.ops.gather import gather, index_select, index_sum, stacked_places
 from retrograd.ops.mutate import set_item
@@ -78,7 +78,7 @@ class sum_rows(Definition, linear="src", sums=True, opmath="src"):
             count = numel(ids.shape)
             src = reshape(src, (n, count, *src.shape[1 + ids.ndim :]))
             return index_sum(src, reshape(ids, (count,)), dim=1, size=size)
-        src = src if batched[0] else spread(src, n)
+        src = src if batched[0] else broadcast_batch(src, n)
         out = sum_rows(src, stacked_places(ids, size=size, dim=0), n * size)
         return reshape(out, (n, size, *out.shape[1:]))
 

@@ -23,7 +23,7 @@ from retrograd.core import (
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
 from retrograd.core.graph import arguments
-from retrograd.ops.batching import aligned, all_batched, at_least_1d
+from retrograd.ops.batching import align_batched, at_least_1d, batch_all
 
 
 def broadcast_shapes(name, shapes):
@@ -94,7 +94,7 @@ class Pointwise(Definition):
     """Acts on each element: shapes broadcast, dtypes are promoted; a vjp rule is g times a partial derivative."""
 
     promotion = "numeric"
-    fits = True
+    reduces_cotangent = True
     in_place = True
     result = "same"  # the dtype of the result: "same" as the promoted operands', "bool", or its "real" part
     masks = 0  # leading operands that are booleans and take no part in promotion
@@ -137,7 +137,7 @@ class Pointwise(Definition):
     def batch(cls, batched, n, /, *args, **params):
         """Examples broadcast and are promoted as they would alone: their dimensions are aligned first."""
         args = cls._promoted_alone(batched, args) if cls.promotion else args
-        return call(registry[cls.__name__], tuple(aligned(args, batched)), params)
+        return call(registry[cls.__name__], tuple(align_batched(args, batched)), params)
 
     @classmethod
     def dependence(cls, i, out, /, *avals, **params):
@@ -193,11 +193,11 @@ class Along(Definition):
     @classmethod
     def batch(cls, batched, n, /, *args, **params):
         """The dimensions count from behind the examples."""
-        args = all_batched(args, batched, n)
+        args = batch_all(args, batched, n)
         ndim = args[0].ndim - 1
-        shifted = {k: behind(cls.__name__, v, ndim) if k in cls.dims.split() else v for k, v in params.items()}
+        shifted = {k: shift_dims(cls.__name__, v, ndim) if k in cls.dims.split() else v for k, v in params.items()}
         out = call(registry[cls.__name__], tuple(map(at_least_1d, args)), shifted)
-        return out if ndim else without_last(out)
+        return out if ndim else squeeze_last(out)
 
     @classmethod
     def dependence(cls, i, out, /, *avals, **params):
@@ -207,16 +207,16 @@ class Along(Definition):
         return {d: d for d in range(ndim) if not any(d in dims for dims in named)}
 
 
-def behind(name, dim, ndim):
+def shift_dims(name, dim, ndim):
     """One dimension, or several, of an example of so many, counted with that of the examples in front."""
     if isinstance(dim, int):
         return canonical_dim(name, dim, ndim) + 1
     return tuple([canonical_dim(name, d, ndim) + 1 for d in dim])
 
 
-def without_last(out):
+def squeeze_last(out):
     """A result, or each of several, without the last dimension, which has size 1."""
-    return tuple(map(without_last, out)) if isinstance(out, tuple) else registry["reshape"](out, out.shape[:-1])
+    return tuple(map(squeeze_last, out)) if isinstance(out, tuple) else registry["reshape"](out, out.shape[:-1])
 
 
 class Rowwise(Along):
@@ -253,7 +253,7 @@ class Reduction(Definition):
         """The dimensions count from behind the examples, and None is all of these."""
         ndim = x.ndim - 1
         if isinstance(dim, int) and ndim:
-            dims = behind(cls.__name__, dim, ndim)
+            dims = shift_dims(cls.__name__, dim, ndim)
         else:
             dims = tuple([d + 1 for d in canonical_dims(cls.__name__, dim, ndim)]) or (1,)
         out = registry[cls.__name__](at_least_1d(x), dim=dims, keepdim=keepdim, **params)
@@ -287,7 +287,7 @@ class Stacked(Definition):
     def batch(cls, batched, n, /, *args, **params):
         """The examples are more of what is stacked, but must not stand in for dimensions that single ones lack."""
         cls.shape(*batch_loop.avals(batched, args), **params)
-        return call(registry[cls.__name__], tuple(aligned(args, batched, cls._cores_of(args))), params)
+        return call(registry[cls.__name__], tuple(align_batched(args, batched, cls._cores_of(args))), params)
 
     @classmethod
     def dependence(cls, i, out, /, *avals, **params):
@@ -300,7 +300,7 @@ class Stacked(Definition):
         return [cls.cores[min(i, len(cls.cores) - 1)] for i in range(len(args))]
 
 
-class Gufunc(Stacked, fits=True, promotion="same"):
+class Gufunc(Stacked, reduces_cotangent=True, promotion="same"):
     """Acts on the last dimensions, as `core` says, and maps over those in front, which broadcast.
 
     `core` is NumPy's notation for such functions, "(m,n),(n)->(m)": a letter is a size, the same wherever it stands.
@@ -414,7 +414,7 @@ def check_real(name, x, way_out="convert with .to(dtype) first"):
         raise TypeError(f"{name}: expected a real floating dtype, got {x.dtype}; {way_out}")
 
 
-class Composite(Definition, inlined=True, differentiable=False):
+class Composite(Definition, composite=True, differentiable=False):
     """Defined by other operators in `compose`: every rule follows from theirs."""
 
     @classmethod
@@ -480,7 +480,7 @@ __all__ = [
     "Rowwise",
     "Stacked",
     "View",
-    "behind",
+    "shift_dims",
     "broadcast_like",
     "broadcast_shapes",
     "canonical_dim",

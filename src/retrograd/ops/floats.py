@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from retrograd.core import Aval, Tensor, dtype_of, op, xp
 from retrograd.core import dtype as dtypes
-from retrograd.ops.batching import aligned
+from retrograd.ops.batching import align_batched
 from retrograd.ops.family import Comparison, Composite, Pointwise, cast_to, check_real, pointwise, zero_cotangent
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.pointwise import (
@@ -217,7 +217,7 @@ class moved_by_bits(Pointwise, promotion="float", public=False):
         return moved_by_bits(g, exponent)
 
     def batch(batched, n, x, exponent):
-        return moved_by_bits(*aligned((x, exponent), batched))
+        return moved_by_bits(*align_batched((x, exponent), batched))
 
     def samples(r):
         yield (r(4, 1), r.ints(5, (3,)) - 2), {}

@@ -2,7 +2,7 @@
 
 from retrograd.backend.updates import update_kernel
 from retrograd.core import current
-from retrograd.core.tensor import preserve_snapshots, touch
+from retrograd.core.tensor import bump_version, preserve_snapshots
 from retrograd.ops.mutate import announce, check_write, inherit_cut, is_recorded
 
 
@@ -31,5 +31,5 @@ def overwrite(name, written, others, numbers) -> bool:
         preserve_snapshots(t)
     kernel(arrays[0], *read, *arrays[1:], *map(float, numbers), out=tuple(arrays))
     for t in written:
-        touch(t)
+        bump_version(t)
     return True

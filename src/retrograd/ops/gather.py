@@ -2,7 +2,7 @@
 
 from retrograd.core import Aval, Definition, NotBatchedError, batch_loop, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.ops.batching import all_batched, at_least_1d, spread
+from retrograd.ops.batching import at_least_1d, batch_all, broadcast_batch
 from retrograd.ops.family import Composite, Rowwise, View, canonical_dim, numel
 from retrograd.ops.index import check_places
 from retrograd.ops.view import movedim, reshape
@@ -118,7 +118,7 @@ class index_sum(Definition, linear="src", sums=True, opmath="src"):
         at = _one_each("index_add", *batch_loop.avals(batched, (src, index)), dim)
         if not batched[1]:
             return index_sum(src, index, dim=at + 1, size=size)
-        src = movedim(src if batched[0] else spread(src, n), at + 1, 1)
+        src = movedim(src if batched[0] else broadcast_batch(src, n), at + 1, 1)
         index = reshape(stacked_places(index, size=size, dim=0), (numel(index.shape),))
         out = index_sum(reshape(src, (n * src.shape[1], *src.shape[2:])), index, dim=0, size=n * size)
         return movedim(reshape(out, (n, size, *out.shape[1:])), 1, at + 1)
@@ -165,7 +165,7 @@ class gather(Definition, linear="x", moves=True, saves_input=True, row_major=Tru
         at = check_along("gather", x.shape[batched[0] :], batch_loop.avals(batched[1:], (index,))[0], dim)
         if not batched[0]:
             return _from_one(x, index, at)
-        x, wide = (at_least_1d(a) for a in all_batched((x, index), batched, n))
+        x, wide = (at_least_1d(a) for a in batch_all((x, index), batched, n))
         return reshape(gather(x, at + 1, wide), (n, *index.shape[batched[1] :]))
 
     def samples(r):
@@ -225,7 +225,7 @@ class scatter_sum(Definition, linear="src", sums=True, opmath="src"):
 
     def batch(batched, n, src, indices, *, shape, dim):
         at = _matching(*batch_loop.avals(batched, (src, indices)), shape, dim)
-        src, indices = (at_least_1d(a) for a in all_batched((src, indices), batched, n))
+        src, indices = (at_least_1d(a) for a in batch_all((src, indices), batched, n))
         return reshape(scatter_sum(src, indices, shape=(n, *(shape or (1,))), dim=at + 1), (n, *shape))
 
     def samples(r):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from retrograd.core import Aval, Definition, Tensor, batch_loop, op
 from retrograd.ops.as_tensor import as_tensor
-from retrograd.ops.batching import all_batched
+from retrograd.ops.batching import batch_all
 from retrograd.ops.family import Composite, cast_to, check_real, numel
 from retrograd.ops.functions import function
 from retrograd.ops.gather import stacked_places
@@ -15,7 +15,9 @@ from retrograd.ops.view import reshape
 
 
 @op("bincount(Tensor x, Tensor? weights=None, int minlength=0) -> Tensor")
-class bincount(Definition, linear="weights", sums=True, looped="without minlength each example decides on the size"):
+class bincount(
+    Definition, linear="weights", sums=True, vmap_fallback="without minlength each example decides on the size"
+):
     """How often each integer from 0 to the largest in x comes, or how much it weighs; `minlength` places at least.
 
     Weights of float32 add up to float32, others to float64.
@@ -43,7 +45,7 @@ class bincount(Definition, linear="weights", sums=True, looped="without minlengt
         size = bincount(reshape(x, (numel(x.shape),)), None, minlength).shape[0]
         if batched[0] and size > minlength:
             return super().batch(batched, n, x, weights, minlength=minlength)
-        x, weights = all_batched((x, weights), batched, n)
+        x, weights = batch_all((x, weights), batched, n)
         ids = reshape(stacked_places(x, size=size, dim=0), (numel(x.shape),))
         weights = weights if weights is None else reshape(weights, ids.shape)
         return reshape(bincount(ids, weights, n * size), (n, size))
@@ -76,7 +78,7 @@ def _check_counted(x, weights, minlength):
     "count_into_bins(Tensor x, Tensor? edges, Tensor? weight, *, int bins=0, number low=0, number high=0, "
     "bool density=False) -> (Tensor hist, Tensor bin_edges)"
 )
-class count_into_bins(Definition, differentiable=False, looped="NumPy makes one histogram at a time"):
+class count_into_bins(Definition, differentiable=False, vmap_fallback="NumPy makes one histogram at a time"):
     """A histogram and its edges: those given, or of `bins` equal bins from low to high, by default the extremes."""
 
     public = False
@@ -180,7 +182,7 @@ class histogram(Composite):
     "count_into_boxes(Tensor x, Tensor? weight, Tensor[] edges, *, any counts=None, any spans=None, "
     "bool density=False) -> (Tensor hist, Tensor[] bin_edges)"
 )
-class count_into_boxes(Definition, differentiable=False, looped="NumPy makes one histogram at a time"):
+class count_into_boxes(Definition, differentiable=False, vmap_fallback="NumPy makes one histogram at a time"):
     """The histogram of the rows of a matrix, then the edges along each of its columns."""
 
     public = False

@@ -7,7 +7,7 @@ from retrograd.core import Aval, Definition, NotBatchedError, Tensor, graph_leve
 from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import answer_of, compound
 from retrograd.core.schema import foreign_in
-from retrograd.ops.batching import aligned, inserted, spread
+from retrograd.ops.batching import align_batched, broadcast_batch, unsqueeze_n
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Composite, View, canonical_dim
 from retrograd.ops.pointwise import to
@@ -115,7 +115,7 @@ class index_put_sum(Definition, linear="src", sums=True, opmath="src"):
 
     def batch(batched, n, src, *ids, shape, spec):
         places = Places(spec, len(shape), ids, batched[1:])
-        src = src if batched[0] else spread(src, n)
+        src = src if batched[0] else broadcast_batch(src, n)
         ids, spec = places.of_examples(n)
         return index_put_sum(places.examples_last(src), ids, shape=(n, *shape), spec=spec)
 
@@ -142,7 +142,7 @@ class Places:
 
     def aligned(self):
         """The index tensors, all with the examples in front, or none."""
-        return aligned(self.ids, self.batched) if True in self.batched else self.ids
+        return align_batched(self.ids, self.batched) if True in self.batched else self.ids
 
     def alone(self):
         """The avals of the index tensors of one example."""
@@ -152,7 +152,7 @@ class Places:
         """Index tensors and spec that name these places in each of n examples that lie in front."""
         if True not in self.batched:
             return self.ids, (slice(None), *self.spec)
-        rows = inserted(registry["arange"](0, n, 1), self.rank)
+        rows = unsqueeze_n(registry["arange"](0, n, 1), self.rank)
         return [rows, *self.aligned()], (T, *self.spec)
 
     def examples_first(self, out):

@@ -1,9 +1,9 @@
 """Views in place: a tensor becomes a view of what it was, `x.unsqueeze_(0)`."""
 
 from retrograd.core import Tensor, registry
-from retrograd.core.dispatch import compound, take, wants
+from retrograd.core.dispatch import compound, rebase_history, requires_grad_synced
 from retrograd.core.level import is_recording
-from retrograd.core.tensor import alias, touch, version_of
+from retrograd.core.tensor import alias, bump_version, version_of
 from retrograd.ops.methods import method
 from retrograd.ops.mutate import announce
 
@@ -19,8 +19,8 @@ def _become(name, x, show):
     if new is not source:
         announce(x)
         x.value, x.tag, x._view = new.value, new.tag, new._view
-        take(x, new)
-        touch(x)
+        rebase_history(x, new)
+        bump_version(x)
     return x
 
 
@@ -30,7 +30,7 @@ def _check(name, x):
             f"{name}: only plain tensors outside of function transforms and traces become views in place; use "
             f"x = x.{name.rstrip('_')}(...)"
         )
-    if wants(x) and (x._grad_fn is None or not is_recording()):
+    if requires_grad_synced(x) and (x._grad_fn is None or not is_recording()):
         raise RuntimeError(
             f"{name}: a leaf Variable that requires grad can't become a view in place, nor a tensor of a graph under "
             f"no_grad(); use x = x.{name.rstrip('_')}(...)"

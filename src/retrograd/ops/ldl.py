@@ -15,7 +15,7 @@ from retrograd.ops.family import Composite, Stacked, cast_to
 from retrograd.ops.gather import take_along_dim
 from retrograd.ops.linalg import matmul
 from retrograd.ops.matrices import diag_embed
-from retrograd.ops.matrix_functions import Mapped, check_square, dominant, turned
+from retrograd.ops.matrix_functions import Mapped, check_square, dominant, mT
 from retrograd.ops.pointwise import logical_not, real_part, where
 from retrograd.ops.solve import broadcast_stacks, check_info, check_sides, take_rows, triangular, triangular_right
 from retrograd.ops.sort import argsort
@@ -24,7 +24,7 @@ from retrograd.ops.view import cat, expand, narrow, tril, triu, unsqueeze
 
 def _star(x, hermitian):
     """Return the transposes of matrices, with `hermitian` their adjoints."""
-    return turned(conjugate(x) if hermitian else x)
+    return mT(conjugate(x) if hermitian else x)
 
 
 # ------------------------------------------------------------------------------------------------ L and D in one
@@ -142,17 +142,17 @@ class ldl_of(Mapped):
 
     def vjp_A(g, out, blocks, hermitian):
         L = _unit_lower(out, blocks)
-        moved = _outside(matmul(turned(L), _outside(g, blocks)), blocks)
-        moved = _outside(turned(_divided(out, blocks, turned(moved), hermitian)), blocks) + _inside(g, blocks)
+        moved = _outside(matmul(mT(L), _outside(g, blocks)), blocks)
+        moved = _outside(mT(_divided(out, blocks, mT(moved), hermitian)), blocks) + _inside(g, blocks)
         right = triangular_right(conjugate(L) if hermitian else L, moved, upper=False, unit=True)
-        return triangular(turned(L), right, upper=True, unit=True)
+        return triangular(mT(L), right, upper=True, unit=True)
 
     def jvp_A(t, out, blocks, hermitian):
         L = _unit_lower(out, blocks)
         inner = triangular(L, t, upper=False, unit=True)
         inner = triangular_right(_star(L, hermitian), inner, upper=True, unit=True)
         D = conjugate(out) if hermitian else out
-        moved = turned(_divided(D, blocks, turned(_outside(inner, blocks)), hermitian))
+        moved = mT(_divided(D, blocks, mT(_outside(inner, blocks)), hermitian))
         return _outside(matmul(L, moved), blocks) + _inside(inner, blocks)
 
     def constrain(A, LD):
@@ -196,8 +196,8 @@ def _factored(name, A, hermitian, check_errors):
     packed, pivots, info = ldl_parts(A, hermitian=hermitian)
     check_info(name, info, check_errors, _ZERO)
     order, blocks, source = ldl_swaps(pivots)
-    whole = hermitian_of(A) if hermitian else tril(A) + turned(tril(A, -1))
-    whole = turned(take_rows(turned(take_rows(whole, order)), order))
+    whole = hermitian_of(A) if hermitian else tril(A) + mT(tril(A, -1))
+    whole = mT(take_rows(mT(take_rows(whole, order)), order))
     known = ldl_of(whole, take_along_dim(packed, source, -2), blocks, hermitian=hermitian)
     return take_along_dim(known, argsort(source, -2), -2), pivots, info
 

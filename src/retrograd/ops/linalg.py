@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from retrograd.core import Aval, Definition, batch_loop, op, registry, shape_of, xp
 from retrograd.core.aval import symbolic
-from retrograd.ops.batching import aligned
+from retrograd.ops.batching import align_batched
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import Composite, broadcast_shapes, from_behind, numel, same_dtype, sum_to
 from retrograd.ops.pointwise import mul
@@ -52,7 +52,7 @@ NARROW = 16  # columns; of so few the products of many examples with one matrix 
 
 
 @op("matmul(Tensor a, Tensor b) -> Tensor")
-class matmul(Product, linear="a b", fits=True, aliases="linalg.matmul"):
+class matmul(Product, linear="a b", reduces_cotangent=True, aliases="linalg.matmul"):
     """The matrix product: (..., m, k) times (..., k, n) is (..., m, n); the dimensions in front broadcast.
 
     A 1-d operand is a row on the left, a column on the right, and that dimension is not in the result.
@@ -143,7 +143,7 @@ def _as_matrices(a, b, batched, ranks):
     """The products of examples, vectors being matrices of one row or column."""
     a = unsqueeze(a, -2) if ranks[0] == 1 else a
     b = unsqueeze(b, -1) if ranks[1] == 1 else b
-    out = matmul(*aligned((a, b), batched, (2, 2)))
+    out = matmul(*align_batched((a, b), batched, (2, 2)))
     out = squeeze(out, -1) if ranks[1] == 1 else out
     return squeeze(out, -2 + (ranks[1] == 1)) if ranks[0] == 1 else out
 

@@ -9,7 +9,7 @@ from retrograd.ops.create import as_tensor
 from retrograd.ops.family import check_real
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.linalg import matmul
-from retrograd.ops.matrix_functions import Mapped, check_square, turned
+from retrograd.ops.matrix_functions import Mapped, check_square, mT
 from retrograd.ops.pointwise import detach
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.solve import broadcast_stacks, linalg_solve
@@ -44,7 +44,7 @@ class extreme_eigenpairs(Mapped, differentiable=False):
         return Aval((*X.shape[:-2], X.shape[-1]), X.dtype), X
 
     def observe(E, X):
-        return E, matmul(X, turned(X))
+        return E, matmul(X, mT(X))
 
     def samples(r):
         A = _symmetric(r, 7)
@@ -55,12 +55,12 @@ class extreme_eigenpairs(Mapped, differentiable=False):
 def _symmetric(r, n):
     """Return a sample of symmetric matrices whose eigenvalues are apart."""
     A = r(n, n)
-    return (A + turned(A)) * 0.1 + registry["diag"](registry["arange"](0, n, 1, dtype=dtypes.float64))
+    return (A + mT(A)) * 0.1 + registry["diag"](registry["arange"](0, n, 1, dtype=dtypes.float64))
 
 
 def _positive(r, n):
     A = r(n, n)
-    return matmul(A, turned(A)) * 0.05 + registry["eye"](n, dtype=dtypes.float64)
+    return matmul(A, mT(A)) * 0.05 + registry["eye"](n, dtype=dtypes.float64)
 
 
 def _check_guess(A, B, iK, X):
@@ -94,12 +94,12 @@ class eigenpairs_of(Mapped):
 
     def vjp_A(g, A, B, out):
         gE, gX = g
-        return matmul(out[1] * unsqueeze(gE, -2) + _pulled(A, B, out, gX), turned(out[1]))
+        return matmul(out[1] * unsqueeze(gE, -2) + _pulled(A, B, out, gX), mT(out[1]))
 
     def vjp_B(g, A, B, out):
         (gE, gX), (E, X) = g, out
         moved = (X * unsqueeze(gE, -2) + _pulled(A, B, out, gX)) * unsqueeze(E, -2)
-        return -matmul(moved + X * (sum_over(X * gX, -2, keepdim=True) * 0.5), turned(X))
+        return -matmul(moved + X * (sum_over(X * gX, -2, keepdim=True) * 0.5), mT(X))
 
     def jvp_A(t, A, B, out):
         return _pushed(A, B, out, matmul(t, out[1]))
@@ -111,7 +111,7 @@ class eigenpairs_of(Mapped):
         return dE, dX - X * (sum_over(X * moved, -2, keepdim=True) * 0.5)
 
     def constrain(A, B, E, X):
-        A, B = ((x + turned(x)) * 0.5 for x in (A, B))
+        A, B = ((x + mT(x)) * 0.5 for x in (A, B))
         return A, B, *extreme_eigenpairs(A, B, None, detach(X), niter=20, tol=1e-14, largest=True)
 
     def samples(r):
@@ -137,7 +137,7 @@ def _solved(A, B, out, Y):
     """Return the columns M^-1 y, where M differs for each."""
     E, X = out
     columns = unsqueeze(movedim(matmul(B, X), -1, -2), -1)  # (..., n, m, 1)
-    M = unsqueeze(A, -3) - unsqueeze(B, -3) * unsqueeze(unsqueeze(E, -1), -1) + matmul(columns, turned(columns))
+    M = unsqueeze(A, -3) - unsqueeze(B, -3) * unsqueeze(unsqueeze(E, -1), -1) + matmul(columns, mT(columns))
     return movedim(squeeze(linalg_solve(M, unsqueeze(movedim(Y, -1, -2), -1)), -1), -2, -1)
 
 
@@ -187,8 +187,8 @@ def lobpcg(
     k, n = _counts(A, k, X, n)
     if X is None:
         X = registry["randn"]((*A.shape[:-1], n), dtype=A.dtype)
-    A = (A + turned(A)) * 0.5
-    B = None if B is None else broadcast_stacks("lobpcg", (B + turned(B)) * 0.5, A)[0]
+    A = (A + mT(A)) * 0.5
+    B = None if B is None else broadcast_stacks("lobpcg", (B + mT(B)) * 0.5, A)[0]
     iK = None if iK is None else broadcast_stacks("lobpcg", iK, A)[0]
     tol = dtypes.finfo(A.dtype).eps ** 0.5 if tol is None else tol
     options = {"niter": STEPS if niter is None else niter, "tol": tol, "largest": largest is None or largest}

@@ -10,7 +10,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.ops.constants import constant_in
 from retrograd.ops.family import Composite
 from retrograd.ops.linalg import matmul
-from retrograd.ops.matrix_functions import Mapped, check_matrices, linalg_pinv, pinv_pullback, precision_of, turned
+from retrograd.ops.matrix_functions import Mapped, check_matrices, linalg_pinv, mT, pinv_pullback, precision_of
 from retrograd.ops.pointwise import conj, eq, real_part
 from retrograd.ops.reduce import all as all_of
 from retrograd.ops.reduce import sum as sum_over
@@ -52,10 +52,10 @@ class minimizer(Mapped):
         return Aval(X.shape, X.dtype)
 
     def vjp_A(g, A, B):
-        return pinv_pullback(A, linalg_pinv(A), matmul(g, turned(B)))
+        return pinv_pullback(A, linalg_pinv(A), matmul(g, mT(B)))
 
     def vjp_B(g, A):
-        return matmul(turned(linalg_pinv(A)), g)
+        return matmul(mT(linalg_pinv(A)), g)
 
     def jvp_A(t, A, B):
         return matmul(linalg_pinv.definition.jvp_A(t, A, linalg_pinv(A)), B)

@@ -7,7 +7,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.ops.family import Composite, cast_to
 from retrograd.ops.functions import check_tensor
 from retrograd.ops.linalg import matmul
-from retrograd.ops.matrix_functions import Mapped, check_matrices, dominant, first_columns, first_rows, turned
+from retrograd.ops.matrix_functions import Mapped, check_matrices, dominant, first_columns, first_rows, mT
 from retrograd.ops.pointwise import eq
 from retrograd.ops.solve import check_info, lu_parts, order_of_rows, take_rows, triangular, triangular_right
 from retrograd.ops.view import cat, narrow, tril, triu, unsqueeze
@@ -36,8 +36,8 @@ class lu_of(Mapped):
         square, right, below = _parts(out, k)
         g_square, g_right, g_below = _parts(g, k)
         L = tril(square, -1) + _eye(k, out.dtype)
-        inner_L = matmul(turned(L), tril(g_square, -1)) - matmul(g_right, turned(right))
-        inner_U = matmul(triu(g_square), turned(triu(square))) - matmul(turned(below), g_below)
+        inner_L = matmul(mT(L), tril(g_square, -1)) - matmul(g_right, mT(right))
+        inner_U = matmul(triu(g_square), mT(triu(square))) - matmul(mT(below), g_below)
         inner = tril(inner_L, -1) + triu(inner_U)
         whole = cat([cat([inner, g_right], -1), _padded(g_below, out)], -2)
         return _undo_L(_undo_U(whole, square, k), square, k)
@@ -78,13 +78,13 @@ def _padded(below, out):
 
 def _undo_U(x, square, k):
     """The first k columns times U^-T."""
-    first = triangular_right(turned(square), narrow(x, -1, 0, k), upper=False)
+    first = triangular_right(mT(square), narrow(x, -1, 0, k), upper=False)
     return first if x.shape[-1] == k else cat([first, narrow(x, -1, k, x.shape[-1] - k)], -1)
 
 
 def _undo_L(x, square, k):
     """L^-T times the first k rows."""
-    first = triangular(turned(square), narrow(x, -2, 0, k), upper=True, unit=True)
+    first = triangular(mT(square), narrow(x, -2, 0, k), upper=True, unit=True)
     return first if x.shape[-2] == k else cat([first, narrow(x, -2, k, x.shape[-2] - k)], -2)
 
 

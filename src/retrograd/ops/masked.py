@@ -3,7 +3,7 @@
 from retrograd.core import Aval, Definition, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.as_strided import unravel_index
-from retrograd.ops.batching import all_batched
+from retrograd.ops.batching import batch_all
 from retrograd.ops.create import as_tensor, full
 from retrograd.ops.family import Composite, cast_to, numel
 from retrograd.ops.functions import check_tensor, function
@@ -122,7 +122,7 @@ class put_true(Definition, linear="x,source", moves=True):
         return take_true(g, mask, size=source_aval.shape[-1])
 
     def batch(batched, n, x, mask, source):
-        return put_true(*all_batched((x, mask, source), batched, n))
+        return put_true(*batch_all((x, mask, source), batched, n))
 
     def samples(r):
         yield (r(5), as_tensor([True, False, True, True, False]), r(4)), {}
@@ -155,7 +155,7 @@ class take_true(Definition, linear="x", moves=True):
         return put_true(registry["zeros"](mask.shape, dtype=g.dtype), mask, g)
 
     def batch(batched, n, x, mask, *, size):
-        return take_true(*all_batched((x, mask), batched, n), size=size)
+        return take_true(*batch_all((x, mask), batched, n), size=size)
 
     def samples(r):
         yield (r(5), as_tensor([True, False, True, True, False])), {"size": 4}

@@ -25,7 +25,7 @@ def _check_square(name, *avals):
 
 @op("solve_sylvester(Tensor A, Tensor B, Tensor Q) -> Tensor")
 class solve_sylvester(
-    Definition, public=False, method=False, linear="Q", solves="Q", looped="SciPy takes one matrix at a time"
+    Definition, public=False, method=False, linear="Q", solves="Q", vmap_fallback="SciPy takes one matrix at a time"
 ):
     """X with A X + X B = Q, for square A and B without a common eigenvalue of A and -B.
 
@@ -71,7 +71,7 @@ def _pulled(g, A, B):
 
 
 @op("sqrtm(Tensor A) -> Tensor")
-class sqrtm(Definition, public=False, method=False, looped="SciPy takes one matrix at a time"):
+class sqrtm(Definition, public=False, method=False, vmap_fallback="SciPy takes one matrix at a time"):
     """The principal square root of a matrix; of a real one it must be real, else convert to complex first.
 
     A. Bjorck and S. Hammarling, A Schur method for the square root of a matrix, Lin. Alg. Appl. 52/53 (1983).

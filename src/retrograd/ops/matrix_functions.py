@@ -6,7 +6,7 @@ from typing import NamedTuple
 from retrograd.core import Aval, Definition, Tensor, call, op, registry, xp
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
-from retrograd.ops.batching import all_batched
+from retrograd.ops.batching import batch_all
 from retrograd.ops.complex import complex, imag
 from retrograd.ops.complex import conjugate_transpose as adjoint
 from retrograd.ops.family import Composite, Gufunc, Stacked, check_floating, numel, same_dtype
@@ -16,7 +16,7 @@ from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import cat, narrow, reshape, transpose, unsqueeze
 
 
-def turned(x):
+def mT(x):
     """Matrices transposed, not conjugated."""
     return transpose(x, -2, -1)
 
@@ -65,7 +65,7 @@ class Mapped(Definition):
     @classmethod
     def batch(cls, batched, n, /, *args, **params):
         """The examples are more of what is stacked, of all inputs."""
-        return call(registry[cls.__name__], tuple(all_batched(args, batched, n)), params)
+        return call(registry[cls.__name__], tuple(batch_all(args, batched, n)), params)
 
 
 def dominant(r, n, *lead):
@@ -78,7 +78,7 @@ def _square(r):
     yield (dominant(r, 2, 2),), {}
 
 
-class Inverse(Gufunc, fits=False):
+class Inverse(Gufunc, reduces_cotangent=False):
     """The inverse of square matrices; `impl` says what becomes of singular ones."""
 
     core = "(m,m)->(m,m)"
@@ -86,7 +86,7 @@ class Inverse(Gufunc, fits=False):
     @staticmethod
     def vjp_A(g, out):
         """-A^-T g A^-T."""
-        return -matmul(turned(out), matmul(g, turned(out)))
+        return -matmul(mT(out), matmul(g, mT(out)))
 
     @staticmethod
     def jvp_A(t, out):
@@ -151,7 +151,7 @@ def pinv_pullback(A, P, g):
 
     G. H. Golub and V. Pereyra, The differentiation of pseudo-inverses, SIAM J. Numer. Anal. 10 (1973).
     """
-    Ph, Pt, Gh = adjoint(P), turned(P), turned(g)  # G being PyTorch's gradient, the conjugate of g
+    Ph, Pt, Gh = adjoint(P), mT(P), mT(g)  # G being PyTorch's gradient, the conjugate of g
     out = -matmul(Pt, matmul(g, Pt))
     rows = matmul(matmul(Gh - matmul(A, matmul(P, Gh)), P), Ph)
     columns = matmul(Ph, matmul(P, Gh - matmul(matmul(Gh, P), A)))
@@ -162,7 +162,7 @@ def pinv_pullback(A, P, g):
     "linalg.pinv(Tensor A, number? rcond=None, bool hermitian=False, *, number? atol=None, number? rtol=None) "
     "-> Tensor"
 )
-class linalg_pinv(Gufunc, fits=False):
+class linalg_pinv(Gufunc, reduces_cotangent=False):
     """The pseudo-inverse by E. H. Moore and R. Penrose, of matrices of any shape.
 
     Singular values of at most max(atol, rtol * the largest) count as 0; rtol (or rcond) is the precision times the
@@ -234,7 +234,7 @@ class linalg_tensorinv(Composite):
 
 
 @op("linalg.det(Tensor A) -> Tensor")
-class linalg_det(Gufunc, fits=False, aliases="det"):
+class linalg_det(Gufunc, reduces_cotangent=False, aliases="det"):
     """The determinants of square matrices; the derivative holds for singular ones too.
 
     >>> import retrograd as rg
@@ -259,7 +259,7 @@ class linalg_det(Gufunc, fits=False, aliases="det"):
 
 
 @op("cofactor(Tensor A) -> Tensor")
-class cofactor(Gufunc, fits=False):
+class cofactor(Gufunc, reduces_cotangent=False):
     """det(A) A^-T, the derivative of the determinant, also of singular matrices; its own is not for these."""
 
     public = False
@@ -268,12 +268,12 @@ class cofactor(Gufunc, fits=False):
     impl = xp.cofactors
 
     def vjp_A(g, A, out):
-        inverse = turned(linalg_inv(A))
-        return inverse * sum_over(g * out, (-2, -1), keepdim=True) - matmul(inverse, matmul(turned(g), out))
+        inverse = mT(linalg_inv(A))
+        return inverse * sum_over(g * out, (-2, -1), keepdim=True) - matmul(inverse, matmul(mT(g), out))
 
     def jvp_A(t, A, out):
-        inverse = turned(linalg_inv(A))
-        return out * sum_over(inverse * t, (-2, -1), keepdim=True) - matmul(out, matmul(turned(t), inverse))
+        inverse = mT(linalg_inv(A))
+        return out * sum_over(inverse * t, (-2, -1), keepdim=True) - matmul(out, matmul(mT(t), inverse))
 
     samples = _square
 
@@ -301,10 +301,10 @@ class log_determinant(Stacked):
         g_sign, g_size = g
         if A.dtype.kind == "c":
             g_size = complex(g_size, imag(sign * g_sign))
-        return over_matrices(g_size) * turned(linalg_inv(A))
+        return over_matrices(g_size) * mT(linalg_inv(A))
 
     def jvp_A(t, A, out):
-        turn = sum_over(turned(linalg_inv(A)) * t, (-2, -1))
+        turn = sum_over(mT(linalg_inv(A)) * t, (-2, -1))
         if A.dtype.kind != "c":
             return registry["zeros_like"](turn), turn
         return out[0] * complex(registry["zeros_like"](imag(turn)), imag(turn)), registry["real"](turn)
@@ -350,7 +350,7 @@ class logdet(Composite):
 
 
 @op("linalg.matrix_exp(Tensor A) -> Tensor")
-class linalg_matrix_exp(Gufunc, fits=False, of_matrices=True, aliases="matrix_exp"):
+class linalg_matrix_exp(Gufunc, reduces_cotangent=False, of_matrices=True, aliases="matrix_exp"):
     """The exponential of square matrices, the sum of A^n / n!.  Needs SciPy.
 
     The derivative is a block of the exponential of a matrix of twice the size: I. Najfeld and T. F. Havel,
@@ -365,7 +365,7 @@ class linalg_matrix_exp(Gufunc, fits=False, of_matrices=True, aliases="matrix_ex
     impl = xp.matrix_exponential
 
     def vjp_A(g, A):
-        return _change_of_exp(turned(A), g)
+        return _change_of_exp(mT(A), g)
 
     def jvp_A(t, A):
         return _change_of_exp(A, t)

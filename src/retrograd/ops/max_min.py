@@ -9,13 +9,13 @@ from retrograd.core import dtype as dtypes
 from retrograd.ops.family import (
     Composite,
     Reduction,
-    behind,
     canonical_dim,
     canonical_dims,
     cast_to,
     kept,
     numel,
     reduced_shape,
+    shift_dims,
 )
 from retrograd.ops.gather import take_along_dim
 from retrograd.ops.pointwise import eq, isnan, logical_and, logical_or, maximum, minimum, where
@@ -117,7 +117,7 @@ class Position(Reduction, differentiable=False):
     def batch(cls, batched, n, /, x, *, dim=None, keepdim=False):
         """Of all dimensions, a flattened example is a row."""
         if dim is not None and x.ndim > 1:
-            return registry[cls.__name__](x, behind(cls.__name__, dim, x.ndim - 1), keepdim)
+            return registry[cls.__name__](x, shift_dims(cls.__name__, dim, x.ndim - 1), keepdim)
         canonical_dims(cls.__name__, dim, x.ndim - 1)
         found = registry[cls.__name__](reshape(x, (n, -1 if n else numel(x.shape[1:]))), 1)
         return reshape(found, (n, *(1,) * (x.ndim - 1))) if keepdim else found

@@ -7,7 +7,7 @@ import warnings
 
 from retrograd import backend
 from retrograd.core import Tensor, current, graph_level, registry
-from retrograd.core.dispatch import compound, cut, wants
+from retrograd.core.dispatch import compound, note_cut, requires_grad_synced
 from retrograd.core.level import ReadError
 from retrograd.core.source_location import user_line
 from retrograd.core.tensor import make
@@ -40,10 +40,10 @@ def attribute(function):
 def concrete(x):
     """The array below all levels; a level that can't be read refuses, or takes note."""
     while x.level is not None:
-        wants(x)  # a view whose base was written to takes over the new value
+        requires_grad_synced(x)  # a view whose base was written to takes over the new value
         x = x.level.read(x)
     if x._view is not None:
-        wants(x)  # so does a copy
+        requires_grad_synced(x)  # so does a copy
     return x.value
 
 
@@ -91,7 +91,7 @@ def _is_transformed(x):
     if _tagged(x):
         return True
     while x.level is not None:
-        if wants(x):
+        if requires_grad_synced(x):
             return True
         x = x.value
     return False
@@ -378,7 +378,7 @@ def _data(x):
     if x.is_inference():
         out.version = x.version
     if x.requires_grad:
-        cut(out, "detach")
+        note_cut(out, "detach")
     return out
 
 

@@ -8,14 +8,22 @@ import math
 
 from retrograd.core import Aval, Definition, Tensor, call, current, graph_level, op, operator_named, registry
 from retrograd.core import dtype as dtypes
-from retrograd.core.dispatch import compound, ground, is_foreign, passes, remade, take, wants
+from retrograd.core.dispatch import (
+    compound,
+    ground,
+    is_foreign,
+    passes,
+    rebase_history,
+    replay_view,
+    requires_grad_synced,
+)
 from retrograd.core.hooks import conjugate
 from retrograd.core.level import is_recording
-from retrograd.core.op import compounds
-from retrograd.core.record import kept, missing_rule, record, refuse_view
-from retrograd.core.tensor import COPIED, Version, alias, make, plain, preserve_snapshots, touch, version_of
+from retrograd.core.op import composite_arrays
+from retrograd.core.record import missing_rule, record, refuse_view, saved_version
+from retrograd.core.tensor import COPIED, Version, alias, bump_version, make, plain, preserve_snapshots, version_of
 from retrograd.ops.as_tensor import operand
-from retrograd.ops.batching import inserted, spread
+from retrograd.ops.batching import broadcast_batch, unsqueeze_n
 from retrograd.ops.create import arange, as_tensor, full_like
 from retrograd.ops.family import broadcast_shapes, cast_to, sum_to
 from retrograd.ops.index import (
@@ -66,14 +74,14 @@ class view_scatter(Definition, linear="base,src", moves=True):
         return cast_to(sum_to(conjugate(g), src_aval.shape), src_aval.dtype)
 
     def batch(batched, n, base, src, *, chain):
-        base = base if batched[0] else spread(base, n)
+        base = base if batched[0] else broadcast_batch(base, n)
         example, stacked = base.aval, []
         for name, params in chain:
             steps = registry[name].definition.stacked(example.shape, **params)
             for step, given in steps:
                 example = registry[step].definition.shape(example, **given)
             stacked += steps
-        src = inserted(src, example.ndim - src.ndim) if batched[1] else src
+        src = unsqueeze_n(src, example.ndim - src.ndim) if batched[1] else src
         return view_scatter(base, src, chain=tuple(stacked))
 
     def samples(r):
@@ -115,12 +123,12 @@ class index_put(Definition, linear="x,values", moves=True, row_major=True):
 
     def batch(batched, n, x, values, *ids, spec):
         places = Places(spec, x.ndim - batched[0], ids, batched[2:])
-        x = x if batched[0] else spread(x, n)
+        x = x if batched[0] else broadcast_batch(x, n)
         if not hasattr(values, "shape"):
             ids, spec = places.of_examples(n)
             return index_put(x, values, ids, spec=spec)
         alone = indexed_shape(Aval(x.shape[1:], x.dtype), places.alone(), spec)
-        values = inserted(values, len(alone) + 1 - values.ndim) if batched[1] else values
+        values = unsqueeze_n(values, len(alone) + 1 - values.ndim) if batched[1] else values
         ids, spec = places.of_examples(n)
         return index_put(x, places.examples_last(registry["expand"](values, (n, *alone))), ids, spec=spec)
 
@@ -160,7 +168,7 @@ def write_into(name, x, src):
     announce(x)
     x.value[...] = _numbers(src, x.dtype)
     inherit_cut(x, src)
-    touch(x)
+    bump_version(x)
     if recorded:
         rebase(x, src)
     if current().level is not None:
@@ -219,7 +227,7 @@ def check_history(x):
             raise RuntimeError(
                 "in-place write to a view of a leaf Variable that requires grad; write under no_grad(), or to a clone"
             )
-    if wants(x) and x._grad_fn is None:
+    if requires_grad_synced(x) and x._grad_fn is None:
         raise RuntimeError(
             "in-place write to a leaf Variable that requires grad; write under no_grad(), or to x.detach() or x.clone()"
         )
@@ -228,7 +236,7 @@ def check_history(x):
 def _of_a_leaf(x):
     """Whether a view shows a leaf that requires gradients: its base, or a view of that on the way to it."""
     base = x._view.base
-    return base._grad_fn is None if wants(base) else wants(x) and x._grad_fn is not None
+    return base._grad_fn is None if requires_grad_synced(base) else requires_grad_synced(x) and x._grad_fn is not None
 
 
 def check_fits(name, x, src):
@@ -241,8 +249,9 @@ def is_recorded(x, *operands):
     """Whether a write to x becomes part of a graph."""
     if not is_recording() or not dtypes.is_differentiable(x.dtype):
         return False
-    wanted = [wants(a) for a in (x, *operands) if isinstance(a, Tensor)]  # of all: views take over their histories
-    return any(wanted) or (x._view is not None and passes(x._view) and wants(x._view.base))
+    # Ask all of them: this brings the history of each view up to date.
+    wanted = [requires_grad_synced(a) for a in (x, *operands) if isinstance(a, Tensor)]
+    return any(wanted) or (x._view is not None and passes(x._view) and requires_grad_synced(x._view.base))
 
 
 def inherit_cut(x, *operands):
@@ -289,7 +298,7 @@ def rebase(x, src):
     shadow = make(base.value, base.level, None)
     shadow.version = version_of(base)
     record(view_scatter, (base, src), {"chain": chain}, shadow, base.level)
-    take(base, shadow)
+    rebase_history(base, shadow)
     base.version.rebased += 1
 
 
@@ -314,8 +323,8 @@ def _write_above(x, src):
         told(base, merged)
     base.value, base.tag = merged.value, merged.tag
     if current().grad_enabled:
-        take(base, merged)
-    touch(base)
+        rebase_history(base, merged)
+    bump_version(base)
     base.version.rebased += 1
     return x
 
@@ -335,7 +344,8 @@ def in_place(operator, x, others, params):
     """x = operator(x, *others, **params), written into x."""
     name = f"{operator.name}_"
     check_write(name, x, *others)
-    straight = x.level is None and operator.differentiable and not operator.inlined and type(x.value) not in compounds
+    straight = x.level is None and operator.differentiable and not operator.composite
+    straight = straight and type(x.value) not in composite_arrays
     if not straight or (current().level and keepers()):
         return _through_a_copy(operator, x, others, params)
     recorded = is_recorded(x, *others)
@@ -350,7 +360,7 @@ def in_place(operator, x, others, params):
     _check_result(name, x, result)
     announce(x)
     x.value[...] = result.value
-    touch(x)
+    bump_version(x)
     if recorded:
         _new_history(operator, x, args, params)
     return x
@@ -360,14 +370,14 @@ def _check_rules(operator, args):
     """What recording would refuse is refused before anything is written: no rule, or a value that can't be saved."""
     needed = 0
     for i, a in enumerate(args):
-        if isinstance(a, Tensor) and wants(a):
+        if isinstance(a, Tensor) and requires_grad_synced(a):
             rule = operator.rules[min(i, operator.last)]
             if rule is None:
                 missing_rule(operator, i)
             needed |= rule.needs_values
     for i, a in enumerate(args):
         if needed >> i & 1:
-            kept(operator, a)
+            saved_version(operator, a)
 
 
 def _straight(operator, x, others, params):
@@ -382,7 +392,7 @@ def _straight(operator, x, others, params):
         return False
     announce(x)
     kernel(x.value, *arrays, out=x.value)
-    touch(x)
+    bump_version(x)
     return True
 
 
@@ -390,14 +400,14 @@ def _before(operator, x, others):
     """x as it is, for the graph; with a copy of its numbers if a rule will ask for them."""
     before = _as_it_was(x)
     rules = zip(operator.rules, (x, *others), strict=False)
-    if any(r is not None and r.needs_values & 1 for r, a in rules if isinstance(a, Tensor) and wants(a)):
+    if any(r is not None and r.needs_values & 1 for r, a in rules if isinstance(a, Tensor) and requires_grad_synced(a)):
         _keep_numbers(before, x)
     return before
 
 
 def _as_it_was(x):
     """x for the graph of a write to it, without the hooks on it if it is a view."""
-    return alias(x, x._grad_fn) if x._view is None else remade(x._view)
+    return alias(x, x._grad_fn) if x._view is None else replay_view(x._view)
 
 
 def _keep_numbers(before, x):
@@ -412,15 +422,15 @@ def _new_history(operator, x, args, params):
     shadow = make(x.value, None, x.tag)
     shadow.version = x.version
     record(operator, args, params, shadow, None)
-    adopt(x, shadow)
+    rebase_history_of(x, shadow)
 
 
-def adopt(x, new):
+def rebase_history_of(x, new):
     """x, which was written to, gets the history of another tensor; if it is a view, so does its base."""
     if x._view is not None:
         rebase(x, new)
     else:
-        take(x, new)
+        rebase_history(x, new)
         version_of(x).rebased += 1
 
 
@@ -535,7 +545,7 @@ def is_mask(key):
 def in_front_of(mask, x):
     """A mask of the first dimensions of x so that it broadcasts against x."""
     check_mask(mask, x, 0)
-    return inserted(mask, x.ndim - mask.ndim, mask.ndim)
+    return unsqueeze_n(mask, x.ndim - mask.ndim, mask.ndim)
 
 
 def set_item(x, key, value) -> None:
@@ -565,7 +575,7 @@ def set_item(x, key, value) -> None:
     recorded = is_recorded(x, value)
     announce(x)
     x.value[fill(spec, [i.value for i in ids])] = _numbers(value, x.dtype)
-    touch(x)
+    bump_version(x)
     if recorded:
         _new_history(index_put, x, (alias(x, x._grad_fn), value, *ids), {"spec": spec})
 

@@ -7,7 +7,7 @@ y mean(v y)).  Without `center` the mean of x counts as 0, and mean(v) is not ta
 import math
 
 from retrograd.core import Aval, Definition, op, registry
-from retrograd.ops.batching import all_batched
+from retrograd.ops.batching import batch_all
 from retrograd.ops.family import kernels_know
 from retrograd.ops.pointwise import rsqrt
 from retrograd.ops.reduce import mean
@@ -96,7 +96,7 @@ class norm_rows(Definition, snapshots="tensors"):
 
     def batch(batched, n, *tensors, **params):
         if any(batched[1:]) or tensors[1].ndim > 1:  # the weights' first dimension is that of the examples
-            tensors = all_batched(tensors, batched, n)
+            tensors = batch_all(tensors, batched, n)
         return norm_rows(list(tensors), **params)
 
     def samples(r):
@@ -152,7 +152,7 @@ class norm_rows_grad(Definition):
         return (dx, *[zeros if part is None else _over_rows(part, weight) for part in (each, t_h)])
 
     def batch(batched, n, *tensors, **params):
-        return norm_rows_grad(list(all_batched(tensors, batched, n)), **params)
+        return norm_rows_grad(list(batch_all(tensors, batched, n)), **params)
 
     def samples(r):
         yield (r(3, 4), r(3, 4), r(4)), {"eps": 0.1}

@@ -17,7 +17,7 @@ POSITIVE = (0.2, 3.0)
 
 
 @op("add(Tensor a, Tensor b) -> Tensor")
-class add(Pointwise, linear="a,b", wider="scaled_add"):
+class add(Pointwise, linear="a,b", keyword_overload="scaled_add"):
     """Elementwise sum; operands broadcast."""
 
     impl = xp.add
@@ -54,12 +54,12 @@ class mul(Pointwise, linear="a b", aliases="multiply"):
 
 sub = pointwise("sub(Tensor a, Tensor b) -> Tensor", xp.subtract,
     "Elementwise difference a - b.",
-    vjp_a=lambda g: g, vjp_b=lambda g: -g, linear="a,b", wider="subtract")  # fmt: skip
+    vjp_a=lambda g: g, vjp_b=lambda g: -g, linear="a,b", keyword_overload="subtract")  # fmt: skip
 div = pointwise("div(Tensor a, Tensor b) -> Tensor", xp.true_divide,
     "Elementwise quotient a / b, of floating dtype.",
     vjp_a=lambda g, b: g / b, vjp_b=lambda g, a, b: -g * (a / b) / b,  # not `out`: it may be written to
     jvp_b=lambda t, b, out: -t * out / b,
-    promotion="float", solves="a", domain=(0.5, 2.0), aliases="true_divide", wider="divide")  # fmt: skip
+    promotion="float", solves="a", domain=(0.5, 2.0), aliases="true_divide", keyword_overload="divide")  # fmt: skip
 neg = pointwise("neg(Tensor x) -> Tensor", xp.negative,
     "Elementwise negation.",
     vjp=lambda g: -g, linear="x", aliases="negative")  # fmt: skip

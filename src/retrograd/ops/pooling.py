@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.ops.batching import all_batched
+from retrograd.ops.batching import batch_all
 from retrograd.ops.conv import check_images, per_dim
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Composite, Stacked, check_real, from_behind, numel
@@ -145,7 +145,7 @@ class pooled_max_back(Pooling, linear="y"):
         return Aval(x.shape, y.dtype)
 
     def batch(batched, n, y, x, *, windows):
-        y, x = all_batched((y, x), batched, n)
+        y, x = batch_all((y, x), batched, n)
         return pooled_max_back(y, x, windows=windows)
 
     def vjp_y(g, x, windows):

@@ -128,7 +128,7 @@ def _integral(low, high, dtype):
 
 
 @op("randperm(int n, *, any generator=None, dtype? dtype=None) -> Tensor")
-class _randperm(Factory, random=True, looped="every permutation is drawn by itself"):
+class _randperm(Factory, random=True, vmap_fallback="every permutation is drawn by itself"):
     """The integers from 0 up to but not including n, in random order.
 
     >>> import retrograd as rg

@@ -5,7 +5,7 @@ representations using RNN encoder-decoder, arXiv 1406.1078.
 """
 
 from retrograd.core import Aval, Definition, op, registry
-from retrograd.ops.batching import all_batched
+from retrograd.ops.batching import batch_all
 from retrograd.ops.family import kernels_know
 from retrograd.ops.pointwise import sigmoid, tanh
 from retrograd.ops.split import chunk
@@ -31,7 +31,7 @@ class Step(Definition):
 
     @classmethod
     def batch(cls, batched, n, *tensors):
-        return registry[cls.__name__](list(all_batched(tensors, batched, n)))
+        return registry[cls.__name__](list(batch_all(tensors, batched, n)))
 
     @classmethod
     def check(cls, *tensors):

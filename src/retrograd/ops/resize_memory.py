@@ -2,8 +2,8 @@
 
 from retrograd import backend
 from retrograd.core import Tensor, registry
-from retrograd.core.dispatch import compound, wants
-from retrograd.core.tensor import Version, View, make, touch, version_of
+from retrograd.core.dispatch import compound, requires_grad_synced
+from retrograd.core.tensor import Version, View, bump_version, make, version_of
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.layout import contiguous_format
 from retrograd.ops.methods import method
@@ -36,7 +36,7 @@ def resize_(x, *shape, memory_format=contiguous_format) -> Tensor:
         _show_part(x, array)
     else:
         x.value, x._view, x.version = array, None, _newer(x)
-    touch(x)
+    bump_version(x)
     return x
 
 
@@ -80,7 +80,7 @@ def _sizes(shape):
 def _check(x, memory_format):
     if memory_format is not contiguous_format:
         raise RuntimeError(f"resize_: expected contiguous_format, got {memory_format}; use .contiguous() afterwards")
-    if wants(x):
+    if requires_grad_synced(x):
         raise RuntimeError("resize_: tensors that require grad can't be resized; use reshape, narrow or pad")
     if x.level is not None or compound(x) is not None:
         raise RuntimeError(

@@ -8,13 +8,13 @@ from typing import NamedTuple
 from retrograd.backend.linalg import LinAlgError
 from retrograd.core import Aval, Definition, Tensor, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.ops.batching import aligned, all_batched
+from retrograd.ops.batching import align_batched, batch_all
 from retrograd.ops.complex import conjugate_transpose as adjoint
 from retrograd.ops.family import Composite, Gufunc, Stacked, broadcast_shapes, numel
 from retrograd.ops.functions import function
 from retrograd.ops.gather import take_along_dim
 from retrograd.ops.linalg import matmul
-from retrograd.ops.matrix_functions import check_matrices, check_square, dominant, turned
+from retrograd.ops.matrix_functions import check_matrices, check_square, dominant, mT
 from retrograd.ops.view import expand, movedim, reshape, squeeze, tril, triu, unsqueeze
 
 function("linalg.LinAlgError")(LinAlgError)
@@ -97,13 +97,13 @@ class solved(Definition, snapshots="operands"):
         gB = solved([A, g, LU, swaps], transposed=not transposed)
         if not A.requires_grad:
             return None, gB, None, None
-        return -matmul(out, turned(gB)) if transposed else -matmul(gB, turned(out)), gB, None, None
+        return -matmul(out, mT(gB)) if transposed else -matmul(gB, mT(out)), gB, None, None
 
     def jvp(op, primals, tangents, out, params):
         A, _, LU, swaps = primals
         tA, tB = tangents[:2]
         if tA is not None:
-            moved = matmul(turned(tA) if params["transposed"] else tA, out)
+            moved = matmul(mT(tA) if params["transposed"] else tA, out)
             tB = -moved if tB is None else tB - moved
         return registry["zeros_like"](out) if tB is None else solved([A, tB, LU, swaps], **params)
 
@@ -111,7 +111,7 @@ class solved(Definition, snapshots="operands"):
         A, B, LU, swaps = operands
         if batched == (False, True, False, False) and A.ndim == 2:
             return side_by_side(B, lambda B: solved([A, B, LU, swaps], transposed=transposed))
-        return solved(all_batched(operands, batched, n), transposed=transposed)
+        return solved(batch_all(operands, batched, n), transposed=transposed)
 
     def dependence(i, out, *operands, transposed):
         in_front = {d: d for d in range(out.ndim - 2)}
@@ -139,8 +139,8 @@ def solve_with(name, A, B, left, factors):
         raise ValueError(f"{name}: with left=False B must be matrices, got shape {B.shape}")
     B = unsqueeze(B, -1) if vector else B
     check_sides(name, A, B, left)
-    X = _solve_stacks(name, A, B if left else turned(B), factors(A), not left)
-    X = X if left else turned(X)
+    X = _solve_stacks(name, A, B if left else mT(B), factors(A), not left)
+    X = X if left else mT(X)
     return squeeze(X, -1) if vector else X
 
 
@@ -261,11 +261,11 @@ class triangular(Gufunc, linear="B", solves="B"):
         return xp.solve_triangular(A, B, upper, unit)
 
     def vjp_A(g, A, out, upper, unit):
-        gB = triangular(turned(A), g, upper=not upper, unit=unit)
-        return -one_triangle(matmul(gB, turned(out)), upper, unit)
+        gB = triangular(mT(A), g, upper=not upper, unit=unit)
+        return -one_triangle(matmul(gB, mT(out)), upper, unit)
 
     def vjp_B(g, A, upper, unit):
-        return triangular(turned(A), g, upper=not upper, unit=unit)
+        return triangular(mT(A), g, upper=not upper, unit=unit)
 
     def jvp_A(t, A, out, upper, unit):
         return -triangular(A, matmul(one_triangle(t, upper, unit), out), upper=upper, unit=unit)
@@ -273,7 +273,7 @@ class triangular(Gufunc, linear="B", solves="B"):
     def batch(batched, n, A, B, *, upper, unit):
         if not batched[0] and A.ndim == 2:
             return side_by_side(B, lambda B: triangular(A, B, upper=upper, unit=unit))
-        return triangular(*aligned((A, B), batched, (2, 2)), upper=upper, unit=unit)
+        return triangular(*align_batched((A, B), batched, (2, 2)), upper=upper, unit=unit)
 
     def samples(r):
         yield (dominant(r, 3), r(3, 2)), {"upper": True, "unit": False}
@@ -288,7 +288,7 @@ def one_triangle(x, upper, unit=False):
 
 def triangular_right(A, B, upper, unit=False):
     """X with X A = B."""
-    return turned(triangular(turned(A), turned(B), upper=not upper, unit=unit))
+    return mT(triangular(mT(A), mT(B), upper=not upper, unit=unit))
 
 
 @op("linalg.solve_triangular(Tensor A, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor")
@@ -335,7 +335,7 @@ class triangular_solve(Composite):
 
     def compose(b, A, *, upper, transpose, unitriangular):
         check_sides("triangular_solve", A, b)
-        solution = triangular(turned(A) if transpose else A, b, upper=upper != transpose, unit=unitriangular)
+        solution = triangular(mT(A) if transpose else A, b, upper=upper != transpose, unit=unitriangular)
         return TriangularSolve(solution, A.clone())
 
     def samples(r):

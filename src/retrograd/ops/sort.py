@@ -5,7 +5,7 @@
 from retrograd.core import Aval, Definition, batch_loop, op
 from retrograd.core import dtype as dtypes
 from retrograd.ops.as_tensor import tensor
-from retrograd.ops.batching import all_batched, spread
+from retrograd.ops.batching import batch_all, broadcast_batch
 from retrograd.ops.create import zeros
 from retrograd.ops.family import Along, Composite, Rowwise, canonical_dim, numel, reduced_shape, shape_of
 from retrograd.ops.gather import gather, index_select, scatter_sum, take_along_dim
@@ -233,7 +233,7 @@ class insertion_places(Definition, differentiable=False):
         if not batched[0] and not batched[2] and sequence.ndim == 1:
             return insertion_places(sequence, values, sorter, right=right)
         _check_rows(*batch_loop.avals(batched, (sequence, values, sorter)))
-        sequence, sorter = all_batched((sequence, sorter), (batched[0], batched[2]), n)
+        sequence, sorter = batch_all((sequence, sorter), (batched[0], batched[2]), n)
         rows = _rows(values, batched[1], n, sequence.ndim - 1)
         return reshape(insertion_places(sequence, rows, sorter, right=right), (n, *shape_of(values)[batched[1] :]))
 
@@ -246,7 +246,7 @@ def _rows(values, batched, n, ndim):
     """The values of each example, which may be a number, with what is behind the first `ndim` dimensions as one."""
     if not hasattr(values, "dtype"):
         values = tensor(values, dtype=dtypes.float64 if isinstance(values, float) else None)
-    values = values if batched else spread(values, n)
+    values = values if batched else broadcast_batch(values, n)
     return reshape(values, (*values.shape[:ndim], numel(values.shape[ndim:])))
 
 

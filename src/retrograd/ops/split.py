@@ -4,8 +4,8 @@ from itertools import accumulate
 
 from retrograd.core import Aval, Definition, current, op, registry
 from retrograd.core.level import is_recording
-from retrograd.core.tensor import become_view, shows
-from retrograd.ops.family import Composite, behind, canonical_dim
+from retrograd.core.tensor import is_view_of, set_view
+from retrograd.ops.family import Composite, canonical_dim, shift_dims
 from retrograd.ops.index import basic_slice
 from retrograd.ops.view import cat, narrow, stack
 
@@ -43,7 +43,7 @@ class split_views(Definition, linear="x", moves=True):
         return stack(g, dim=dim) if sizes is None else cat(g, dim=dim)
 
     def batch(batched, n, x, *, sizes, dim):
-        return split_views(x, sizes=sizes, dim=behind("split", dim, x.ndim - 1))
+        return split_views(x, sizes=sizes, dim=shift_dims("split", dim, x.ndim - 1))
 
     def samples(r):
         yield (r(2, 5),), {"sizes": (1, 4), "dim": 1}
@@ -70,8 +70,8 @@ def _together(x, sizes, dim, steps):
         return tuple(step(x, **params) for step, params in steps)
     out = split_views(x, sizes=sizes, dim=dim)
     for part, (step, params) in zip(out, steps, strict=True):
-        if shows(part.value, x.value):
-            become_view(part, x, step, params, "")
+        if is_view_of(part.value, x.value):
+            set_view(part, x, step, params, "")
     return out
 
 

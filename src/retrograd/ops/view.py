@@ -3,18 +3,18 @@
 from retrograd.core import Aval, Definition, op, registry, xp
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import SymbolicSize, symbolic
-from retrograd.ops.batching import all_batched
+from retrograd.ops.batching import batch_all
 from retrograd.ops.family import (
     Along,
     Composite,
     Stacked,
     View,
-    behind,
     broadcast_shapes,
     canonical_dim,
     canonical_dims,
     cast_to,
     numel,
+    shift_dims,
     sum_to,
 )
 
@@ -284,7 +284,7 @@ class transpose(View, linear="x", aliases="swapdims"):
         return transpose(g, dim0, dim1)
 
     def stacked(whole, *, dim0, dim1):
-        dim0, dim1 = behind("transpose", (dim0, dim1), len(whole) - 1)
+        dim0, dim1 = shift_dims("transpose", (dim0, dim1), len(whole) - 1)
         return (("transpose", {"dim0": dim0, "dim1": dim1}),) if len(whole) > 1 else ()
 
     def samples(r):
@@ -351,7 +351,7 @@ class roll(Definition, linear="x", moves=True, row_major=True):
     def batch(batched, n, x, *, shifts, dim):
         if not dim:
             return reshape(roll(reshape(x, (n, numel(x.shape[1:]))), shifts, 1), x.shape)
-        return roll(x, shifts, behind("roll", dim, x.ndim - 1))
+        return roll(x, shifts, shift_dims("roll", dim, x.ndim - 1))
 
     def samples(r):
         yield (r(2, 3),), {"shifts": 1}
@@ -456,9 +456,9 @@ class cat(Definition, linear="tensors,", aliases="concat concatenate", moves=Tru
         return parts
 
     def batch(batched, n, *tensors, dim):
-        tensors = all_batched(tensors, batched, n)
+        tensors = batch_all(tensors, batched, n)
         joined = [t for t in tensors if t.ndim != 2 or t.shape[1]] or tensors
-        out = cat(joined, dim=behind("cat", dim, max(t.ndim for t in joined) - 1))
+        out = cat(joined, dim=shift_dims("cat", dim, max(t.ndim for t in joined) - 1))
         return cast_to(out, dtypes.result_type(*tensors))
 
     def samples(r):
@@ -521,7 +521,7 @@ class narrow(View, linear="x"):
         return cat([zeros(before, dtype=g.dtype), g, zeros(after, dtype=g.dtype)], dim=dim)
 
     def stacked(whole, *, dim, start, length):
-        dim = behind("narrow", dim, len(whole) - 1)
+        dim = shift_dims("narrow", dim, len(whole) - 1)
         return (("narrow", {"dim": dim, "start": start, "length": length}),)
 
     def samples(r):

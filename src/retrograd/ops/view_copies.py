@@ -4,7 +4,7 @@ import inspect
 import operator
 
 from retrograd.core import Tensor
-from retrograd.core.dispatch import wants
+from retrograd.core.dispatch import requires_grad_synced
 from retrograd.ops.as_strided import as_strided, unfold_dim
 from retrograd.ops.complex import view_as_complex, view_as_real
 from retrograd.ops.diagonal import diagonal
@@ -44,7 +44,7 @@ def _written(name, shown, out):
     for target, part in pairs:
         if target.shape != part.shape:
             raise RuntimeError(f"{name}: out has shape {target.shape}, but the result has shape {part.shape}")
-        if wants(target) or wants(part):
+        if requires_grad_synced(target) or requires_grad_synced(part):
             raise RuntimeError(f"{name}: out= takes no part in automatic differentiation, but a tensor requires grad")
     for target, part in pairs:
         target.copy_(part)

@@ -51,7 +51,7 @@ def closed(op: Op, args: tuple, params: dict) -> tuple[Callable, tuple]:
     inputs such as it is defined for (a matrix Hermitian), and `observe(*outputs)`, what of its outputs is determined
     (not the phases of eigenvectors): then the map is from what is constrained to what is observed.
     """
-    if not (op.differentiable or op.inlined):
+    if not (op.differentiable or op.composite):
         return lambda: (), ()
     constrain = getattr(op.definition, "constrain", _as_they_are)
     observe = getattr(op.definition, "observe", _as_they_are)

@@ -43,7 +43,7 @@ def shape_rule(op: Op, args: tuple, params: dict) -> tuple[Aval, ...]:
 
 def law_shape(op: Op, args: tuple, params: dict) -> None:
     """The shape rule says the shape and dtype of the result.  (Composites have none.)"""
-    if not op.inlined:
+    if not op.composite:
         said, got = shape_rule(op, args, params), tuple(out.aval for out in run(op, args, params))
         assert said == got, f"{op.name}: the shape rule says {said}, the result is {got}"
 
@@ -241,7 +241,7 @@ def law_memory(op: Op, args: tuple, params: dict) -> None:
     f, xs = closed(op, args, params)
     leaves = tuple(map(leaf, xs))
     outs = f(*leaves)
-    if op.inlined or not xs or not outs or not outs[0].requires_grad or hasattr(op.definition, "observe"):
+    if op.composite or not xs or not outs or not outs[0].requires_grad or hasattr(op.definition, "observe"):
         return
     fn, gs = outs[0].grad_fn, directions(outs, 2)
     g: Any = gs[0] if fn.out_avals is None else _filled(fn, outs, gs)
@@ -271,7 +271,7 @@ def _results(fn: Any, i: int, g: Any) -> list:
 
 def law_no_silent_zero(op: Op, args: tuple, params: dict) -> None:
     """Without derivatives nothing requires a gradient; an input without a rule is refused by its name."""
-    if op.inlined:
+    if op.composite:
         return
     for i, a in enumerate(args):
         if not is_float(a):
@@ -359,7 +359,7 @@ def _backwards(a: np.ndarray) -> np.ndarray:
 
 def law_broadcast(op: Op, args: tuple, params: dict) -> None:
     """A pointwise operator's inputs broadcast, each in turn, and cotangents are summed back."""
-    if op.inlined or not issubclass(op.definition, Pointwise) or sum(isinstance(a, Tensor) for a in args) < 2:
+    if op.composite or not issubclass(op.definition, Pointwise) or sum(isinstance(a, Tensor) for a in args) < 2:
         return
     for i, a in enumerate(args):
         for narrow in _narrowed(a):
@@ -404,7 +404,7 @@ def law_complex(op: Op, args: tuple, params: dict) -> None:
     args = tuple(_made_complex(a) if is_float(a) else a for a in args)
     refusal = _refusal(op, args, params)
     if refusal:
-        assert op.inlined or op.name in refusal, f"{op.name}: the refusal of complex numbers says only: {refusal}"
+        assert op.composite or op.name in refusal, f"{op.name}: the refusal of complex numbers says only: {refusal}"
         return
     for law in (law_shape, law_jvp, law_vjp, law_reverse_over_reverse, law_float32, law_views):
         law(op, args, params)

@@ -23,7 +23,7 @@ def law_nested(op: Op, args: tuple, params: dict) -> None:
     and of such rows cut to different lengths, gradients included.  The same of samples stacked, where the operator
     takes them.  What mixes the rows may be refused.
     """
-    if op.definition.whole:
+    if op.definition.accepts_nested:
         return
     with _quietly():
         for one, given in [(args, params), *_stacks(op, args, params)]:
@@ -139,7 +139,7 @@ def _mapped(op: Op, each: list[tuple], params: dict) -> list[tuple] | None:
 
 def _strictly(op: Op, args: tuple, params: dict) -> tuple:
     """The results, but what the shape rule refuses is refused, though the kernel may take it."""
-    if not op.inlined and not op.definition.ragged:
+    if not op.composite and not op.definition.ragged:
         op.definition.shape(*[a.aval if isinstance(a, Tensor) else a for a in args], **params)
     return run(op, args, params)
 
@@ -272,7 +272,7 @@ def _apart(out: Tensor, count: int) -> list[Tensor]:
 
 def _pulled(op: Op, outs: list[Tensor], leaves: list[Tensor]) -> tuple:
     """The gradients that fixed cotangents of the floating results give the leaves."""
-    if not (op.differentiable or op.inlined):
+    if not (op.differentiable or op.composite):
         return ()
     floating = tuple(filter(is_float, outs))
     found = gradients(floating, leaves, directions(floating, 1), create_graph=True)  # they share `constrain`

@@ -53,7 +53,7 @@ def _is_declared_constant(probe: Probe) -> bool:
 def _has_formula(probe: Probe) -> bool:
     """Whether there is something to check: a formula, or a tensor that needs one."""
     if probe.custom is None:
-        return bool(probe.op.differentiable or probe.op.inlined)
+        return bool(probe.op.differentiable or probe.op.composite)
     p = probe.custom.parts
     return probe.asked or any(x is not None for x in (p.pull, p.save, p.backward, p.autograd))
 
@@ -96,7 +96,7 @@ def _is_recorded(probe: Probe) -> bool:
 
 def check_forward(probe: Probe, close: Close, atol: float = ATOL, rtol: float = RTOL) -> None:
     """Tangents are those that differences suggest, along each input alone and along all."""
-    if not (probe.custom or probe.op.differentiable or probe.op.inlined):
+    if not (probe.custom or probe.op.differentiable or probe.op.composite):
         return
     for call in _points(probe):
         n = len(call.wanted)

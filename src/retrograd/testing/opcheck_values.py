@@ -7,7 +7,7 @@ import numpy as np
 
 from retrograd import fx
 from retrograd.core import Aval, Tensor
-from retrograd.core.op import Aside
+from retrograd.core.op import AuxOutput
 from retrograd.func import vjp
 from retrograd.testing.calculus import dense, directions, pull, seeded
 from retrograd.testing.closeness import assert_close
@@ -66,7 +66,7 @@ def _check_unchanged(name: str, now: np.ndarray, old: np.ndarray) -> None:
 
 def check_fake(probe: Probe, close: Close) -> None:
     """The abstract function says the shapes and dtypes of the results, also for others than those given."""
-    if probe.op.inlined:
+    if probe.op.composite:
         return  # it has none: levels see what it is made of
     _check_avals(probe)
     for call in [*probe.resized(), probe.retyped()]:
@@ -89,7 +89,7 @@ def _check_avals(probe: Probe) -> None:
         return  # it says that it can't be told without the values
     except Exception as error:
         raise AssertionError(f"for {given} {source} raises {type(error).__name__}: {error}") from error
-    found = [said] if isinstance(said, Aval) else [a for a in said if not isinstance(a, Aside)]
+    found = [said] if isinstance(said, Aval) else [a for a in said if not isinstance(a, AuxOutput)]
     assert found == got, f"for {given} {source} says {found}, but the kernel returns {got}"
 
 

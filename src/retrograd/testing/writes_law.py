@@ -19,9 +19,9 @@ def law_writes(op: Op, args: tuple, params: dict) -> None:
     A recorded write multiplies by two, and so doubles the cotangents of the outputs that show the memory; a write
     under no_grad changes no gradient.
     """
-    if not (op.differentiable or op.inlined):
+    if not (op.differentiable or op.composite):
         return
-    rules = [True] * len(args) if op.inlined else [op.rules[min(i, op.last)] for i in range(len(args))]
+    rules = [True] * len(args) if op.composite else [op.rules[min(i, op.last)] for i in range(len(args))]
     wanted = tuple(i for i, a in enumerate(args) if is_float(a) and rules[i])
     for target in _targets(args, run(op, args, params)):
         for recorded in (True, False):

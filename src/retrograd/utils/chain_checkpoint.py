@@ -8,7 +8,7 @@ import optree
 from retrograd.autograd import enable_grad
 from retrograd.autograd.graph import saved_tensors_hooks
 from retrograd.core import Tensor
-from retrograd.core.level import using
+from retrograd.core.level import override_state
 from retrograd.utils import revolve
 from retrograd.utils.recompute import Frame, KeptTree, Options, Run, generators_of
 
@@ -75,7 +75,7 @@ class _Chain:
         for place in range(start, number):
             x = self._advance(place, x)
             if place + 1 in places:
-                with using("saving", None):
+                with override_state("saving", None):
                     self.kept[place + 1] = _State(x)
         return x
 

@@ -70,7 +70,7 @@ def _one_of(operators: Any) -> Policy:
     for op in operators:
         if not isinstance(op, Op):
             raise ValueError(f"create_selective_checkpoint_contexts: expected operators such as rg.matmul, got {op!r}")
-        if op.inlined:
+        if op.composite:
             raise ValueError(
                 f"create_selective_checkpoint_contexts: {op.name} is composed of other operators; name those"
             )

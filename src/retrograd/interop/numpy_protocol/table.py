@@ -11,7 +11,7 @@ import numpy as np
 from retrograd import ops
 from retrograd.core import Tensor
 from retrograd.core import dtype as dtypes
-from retrograd.core.dispatch import wants
+from retrograd.core.dispatch import requires_grad_synced
 from retrograd.core.dtype import category
 from retrograd.core.level import current
 from retrograd.ops.create import as_tensor
@@ -155,7 +155,8 @@ def write_into(name: str, out: Any, result: Any, operands: tuple) -> Any:
             f"np.{name}: out= must be a tensor where an operand is one, got {type(target).__name__}, which would lose "
             f"the gradient; for `array += tensor` write `array = array + tensor`"
         )
-    if current().grad_enabled and any(isinstance(a, Tensor) and wants(a) for a in (result, target, *operands)):
+    tensors = [a for a in (result, target, *operands) if isinstance(a, Tensor)]
+    if current().grad_enabled and any(map(requires_grad_synced, tensors)):
         raise RuntimeError(
             f"np.{name}: out= takes no part in automatic differentiation, but an operand requires grad; "
             f"use x.copy_(result), or no_grad()"

@@ -42,7 +42,7 @@ ufuncs |= {"matmul": matmul, "matvec": matvec, "vecdot": vecdot, "vecmat": vecma
 
 def elementwise(operator: Callable) -> Callable:
     """The operator, on whatever NumPy takes as an operand."""
-    inlined = not isinstance(operator, Operator) or operator.definition.inlined
+    inlined = not isinstance(operator, Operator) or operator.definition.composite
     taken = {*NUMBERS, Tensor} if inlined else DIRECT
 
     def on_operands(*inputs: Any) -> Any:

@@ -10,9 +10,9 @@ from retrograd.backend.ragged import structure_of
 from retrograd.backend.ragged_attention import Plan
 from retrograd.backend.ragged_products import Part, Parts, paired
 from retrograd.core import Aval, Definition, op, registry
-from retrograd.nested.jvp_vjp import pulled, pushed
-from retrograd.nested.rules.segment_matmul import multiply_each, turned
-from retrograd.ops.batching import aligned, all_batched
+from retrograd.nested.jvp_vjp import jvp, vjp
+from retrograd.nested.rules.segment_matmul import mT, multiply_each
+from retrograd.ops.batching import align_batched, batch_all
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import sum_to
 from retrograd.ops.pointwise import exp, log, where
@@ -28,7 +28,7 @@ class Attention(Definition):
     @classmethod
     def jvp(cls, op, primals, tangents, out, params):
         """The derivative of the formulas."""
-        return pushed(cls.formulas(primals[0], out, **params), primals[1:], tangents[1:])
+        return jvp(cls.formulas(primals[0], out, **params), primals[1:], tangents[1:])
 
 
 @op("nested.attend(Tensor? allowed, Tensor[] tensors, *, any plan) -> (Tensor out, Tensor sums)")
@@ -58,7 +58,7 @@ class attend(Attention):
     def batch(batched, n, *args, plan):
         args = (*args[:1], args[1] if batched[1] else registry["expand"](args[1], (n, *args[1].shape)), *args[2:])
         batched = (*batched[:1], True, *batched[2:])
-        allowed, *tensors = aligned(args, batched, (1, 2, 2, 2, 1)[: len(args)])
+        allowed, *tensors = align_batched(args, batched, (1, 2, 2, 2, 1)[: len(args)])
         return attend(allowed, tensors, plan=plan)
 
     def samples(r):
@@ -92,15 +92,15 @@ class attend_backward(Attention):
         return tuple([Aval(x.shape if w else (0,), q.dtype) for x, w in operands])
 
     def vjp_tensors(g, allowed, tensors, out, plan, wanted):
-        return pulled(attend_backward.definition.formulas(allowed, out, plan, wanted), tensors, g)
+        return vjp(attend_backward.definition.formulas(allowed, out, plan, wanted), tensors, g)
 
     def formulas(allowed, out, plan, wanted):
         return partial(_pulled_back, allowed, plan, wanted)
 
     def batch(batched, n, *args, plan, wanted):
-        whole = all_batched(args, batched, n)
+        whole = batch_all(args, batched, n)
         given = [a is not None for a in whole]
-        allowed, *tensors = aligned(whole, given, (1, 2, 1, 2, 1, 2, 2, 2, 1)[: len(whole)])
+        allowed, *tensors = align_batched(whole, given, (1, 2, 1, 2, 1, 2, 2, 2, 1)[: len(whole)])
         found = attend_backward(allowed, tensors, plan=plan, wanted=wanted)
         pairs = zip(found, [*whole[5:], None][:4], strict=True)
         return tuple([reshape(d, (n, 0) if d.ndim == 1 else x.shape) for d, x in pairs])
@@ -137,7 +137,7 @@ def _weights(allowed, added, q, k, sums, plan):
     """exp(scale q k^T + added - sums), 0 where a query may not look: in one product, since 1 stands beside the keys."""
     ones = registry["ones"]((*k.shape[:-1], 1), dtype=k.dtype)
     queries, keys = cat([q * plan.scale, unsqueeze(-sums, -1)], -1), cat([k, ones], -1)
-    scores = multiply_each(queries, turned(keys, _keys(plan)), parts=_scores(plan))
+    scores = multiply_each(queries, mT(keys, _keys(plan)), parts=_scores(plan))
     scores = scores if added is None else scores + added
     if plan.causal:
         allowed = as_tensor(ragged_attention.may_look(plan))
@@ -159,7 +159,7 @@ def _pulled_back(allowed, plan, wanted, g, of_sums, out, sums, q, k, v, added=No
     weights = _weights(allowed, added, q, k, sums, plan)
     ones = registry["ones"]((*v.shape[:-1], 1), dtype=v.dtype)
     level = unsqueeze(of_sums - sum_over(g * out, -1), -1)
-    values = turned(cat([v, ones], -1), _keys(plan))
+    values = mT(cat([v, ones], -1), _keys(plan))
     pulled = weights * multiply_each(cat([g, level], -1), values, parts=_scores(plan))
     found = (
         lambda: multiply_each(pulled, k * plan.scale, parts=_of_keys(plan)),

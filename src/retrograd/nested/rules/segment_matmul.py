@@ -4,13 +4,13 @@ from retrograd.backend import ragged_products
 from retrograd.backend.ragged import structure_of
 from retrograd.backend.ragged_products import Part, Parts
 from retrograd.core import Aval, Definition, op
-from retrograd.ops.batching import aligned
+from retrograd.ops.batching import align_batched
 from retrograd.ops.family import sum_to
 from retrograd.ops.view import transpose
 
 
 @op("nested.multiply_each(Tensor a, Tensor b, *, any parts) -> Tensor")
-class multiply_each(Definition, linear="a b", fits=True):
+class multiply_each(Definition, linear="a b", reduces_cotangent=True):
     """The products of the matrices of each component, which lie in the buffers where `parts` says.
 
     Its derivatives are such products too.  The dimensions in front of the matrices broadcast.
@@ -25,16 +25,16 @@ class multiply_each(Definition, linear="a b", fits=True):
         return Aval(ragged_products.product_shape(a.shape, b.shape, parts), a.dtype)
 
     def vjp_a(g, b, parts):
-        return multiply_each(g, turned(b, parts.b), parts=Parts(parts.out, parts.b.transposed, parts.a))
+        return multiply_each(g, mT(b, parts.b), parts=Parts(parts.out, parts.b.transposed, parts.a))
 
     def vjp_b(g, a, parts):
-        return multiply_each(turned(a, parts.a), g, parts=Parts(parts.a.transposed, parts.out, parts.b))
+        return multiply_each(mT(a, parts.a), g, parts=Parts(parts.a.transposed, parts.out, parts.b))
 
     def fit(g, aval):
         return sum_to(g, aval.shape)
 
     def batch(batched, n, a, b, *, parts):
-        a, b = aligned((a, b), batched, (parts.a.core, parts.b.core))
+        a, b = align_batched((a, b), batched, (parts.a.core, parts.b.core))
         return multiply_each(a, b, parts=parts)
 
     def samples(r):
@@ -48,6 +48,6 @@ class multiply_each(Definition, linear="a b", fits=True):
         yield (r(5, 4), r(3, 4, 2)), {"parts": Parts(rows, Part("none"), rows)}
 
 
-def turned(x, part):
+def mT(x, part):
     """The buffer of the transposed matrices, for `part.transposed`; a view."""
     return x if part.ragged == "both" else transpose(x, -2, -1)

@@ -9,7 +9,7 @@ from retrograd.backend import segments
 from retrograd.backend.ragged import structure_of
 from retrograd.core import Aval, Definition, call, op, registry
 from retrograd.core.dtype import bool_, int64
-from retrograd.ops.batching import all_batched
+from retrograd.ops.batching import batch_all
 from retrograd.ops.family import cast_to, check_floating
 from retrograd.ops.pointwise import eq, exp, isinf, isnan, logical_and, logical_or, where
 from retrograd.ops.reduce import Truth, sum_dtype
@@ -23,7 +23,7 @@ class Segments(Definition):
     @classmethod
     def batch(cls, batched, n, /, *args, row, **params):
         """The rows lie behind the examples."""
-        args = tuple(all_batched(args, batched, n))
+        args = tuple(batch_all(args, batched, n))
         return call(registry[cls.__name__], args, {**params, "row": row + 1})
 
     def samples(r):

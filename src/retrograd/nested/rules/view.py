@@ -11,7 +11,7 @@ from retrograd.backend import ragged_reshape
 from retrograd.backend.ragged import RaggedSize
 from retrograd.core import Op, Tensor, call, registry
 from retrograd.core.aval import symbolic
-from retrograd.core.tensor import shows
+from retrograd.core.tensor import is_view_of
 from retrograd.nested.buffer import like, over, packed, values
 from retrograd.nested.buffer_layout import Layout, component_shapes, is_nested, layout
 from retrograd.nested.dispatch import composed
@@ -35,7 +35,7 @@ def _view(op: Op, args: tuple, params: dict) -> Any:
     """`reshape`, where that needs no copy."""
     (x,) = args
     out = reshaped("view", x, params["shape"])
-    if x.level is None and not shows(out.value, x.value):
+    if x.level is None and not is_view_of(out.value, x.value):
         raise RuntimeError(
             f"view: the memory of this nested tensor, of shape {x.shape}, can't be shown in shape {out.shape}. Use "
             f".reshape(...) instead."

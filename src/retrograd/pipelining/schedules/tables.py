@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from retrograd.core.atomic_write import cut, opened, replacing
+from retrograd.core.atomic_write import opened, replacing, shorten
 from retrograd.pipelining.planning.simulate import Cost, simulate, unit_cost
 from retrograd.pipelining.schedules.actions import Action, Kind, Schedule, parse
 from retrograd.pipelining.schedules.lowering import Edges, chain, ranks_of
@@ -148,7 +148,7 @@ def _rows(path: Path) -> list[list[str]]:
         try:
             return list(csv.reader(io.StringIO(file.read().decode("utf-8-sig"), newline="")))
         except (UnicodeError, csv.Error) as error:
-            raise ValueError(f"{os.fspath(path)} is damaged or no CSV file: {cut(str(error))}") from error
+            raise ValueError(f"{os.fspath(path)} is damaged or no CSV file: {shorten(str(error))}") from error
 
 
 class _Places:
@@ -166,7 +166,7 @@ class _Places:
             for action in actions:
                 self._place(action, rank, place)
         except ValueError as error:
-            raise ValueError(f"{self.path}, {place}: {cut(str(error))}") from None
+            raise ValueError(f"{self.path}, {place}: {shorten(str(error))}") from None
         return actions
 
     def _place(self, action: Action, rank: int, place: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from retrograd.backend import memory
 from retrograd.pipelining.transports.interface import Link
-from retrograd.pipelining.transports.rank_messaging import Head, Letter, Peers
+from retrograd.pipelining.transports.rank_messaging import Head, Packet, Peers
 from retrograd.pipelining.transports.spmd import launch
 from retrograd.pipelining.transports.staging_ring import Staging, huge_pages
 
@@ -117,7 +117,7 @@ class _Post:
                 requests.append(self._comm.Isend([source, self._byte], rank, _BUFFER))
         self._outgoing.append(_Outgoing(requests, self._staging.end))
 
-    def poll(self) -> list[Letter]:
+    def poll(self) -> list[Packet]:
         """Receive heads, start to receive the buffers they speak of, and hand over the letters that are there."""
         outgoing, incoming = self._outgoing, self._incoming
         self._moving = False
@@ -143,9 +143,9 @@ class _Post:
                 requests.append(self._comm.Irecv([parts[place], self._byte], rank, _BUFFER))
         self._incoming.append(_Incoming(rank, head, parts, requests))
 
-    def _complete(self) -> list[Letter]:
+    def _complete(self) -> list[Packet]:
         """The letters that have arrived, those of each sender in order."""
-        letters: list[Letter] = []
+        letters: list[Packet] = []
         waiting: set[int] = set()
         kept: deque[_Incoming] = deque()
         for letter in self._incoming:

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, Protocol
 Packed = tuple[bytes, Sequence[Any]]  # what `wire.pack` makes: a header, buffers
 Head = tuple[int, Any, bytes]  # which `Kind` of letter it is, plain data, and the header of what is packed
 Subject = tuple[str, int, int, int]  # what mail is about: a `Message`, as a plain tuple, which equals it
-Letter = tuple[int, Head, Sequence[Any]]  # the sender's rank, a head, buffers
+Packet = tuple[int, Head, Sequence[Any]]  # the sender's rank, a head, buffers
 NOTHING: Packed = (b"", ())
 
 
-class Post(Protocol):
+class Channel(Protocol):
     """Delivers letters between ranks, those from one to another in the order in which they were sent."""
 
     rank: int
@@ -27,7 +27,7 @@ class Post(Protocol):
     def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> None:
         """Send without waiting; the post keeps the buffers until they are delivered."""
 
-    def poll(self) -> list[Letter]:
+    def poll(self) -> list[Packet]:
         """Move everything on, without waiting, and hand over what has arrived."""
 
     def moving(self) -> bool:
@@ -84,7 +84,7 @@ class Peers:
     or is gone.  lost: the ranks without which a launch has ended; from then on there are no more.
     """
 
-    def __init__(self, post: Post) -> None:
+    def __init__(self, post: Channel) -> None:
         self.post = post
         self.rank, self.size = post.rank, post.size
         self.launch = 0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.pipelining.transports.interface import Link
-from retrograd.pipelining.transports.rank_messaging import Head, Kind, Letter, Peers
+from retrograd.pipelining.transports.rank_messaging import Head, Kind, Packet, Peers
 from retrograd.pipelining.transports.spmd import launch
 
 Deliver = Callable[[int, int, Head, Sequence[Any]], None]  # to another actor: sender, number, head, buffers
@@ -81,16 +81,16 @@ class Mailbox:
         self.others: list[Deliver] = []  # by rank, how to call it
         self._sent = [0] * size
         self._lock = threading.Lock()
-        self._arrived: list[Letter] = []
+        self._arrived: list[Packet] = []
         self._next = [0] * size  # by sender, the number of the letter that is its turn
-        self._early: dict[tuple[int, int], Letter] = {}  # by sender and number, those before their turn
+        self._early: dict[tuple[int, int], Packet] = {}  # by sender and number, those before their turn
 
     def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> None:
         """Call the other actor, which copies the buffers, so that the caller may go on at once."""
         number, self._sent[rank] = self._sent[rank], self._sent[rank] + 1
         self.others[rank](self.rank, number, head, [pickle.PickleBuffer(buffer) for buffer in buffers])
 
-    def poll(self) -> list[Letter]:
+    def poll(self) -> list[Packet]:
         """Hand over what has arrived."""
         if not self._arrived:
             return []
