@@ -6,7 +6,8 @@ import pytest
 
 import retrograd as rg
 from retrograd import ops
-from retrograd.core import registry
+from retrograd.core import Tensor, registry
+from retrograd.testing import samples_of
 
 
 def test_arithmetic_takes_the_keywords_that_pytorch_has():
@@ -92,3 +93,36 @@ def test_sizes_may_be_tensors_without_dimensions():
 @pytest.mark.parametrize("operator", registry.values(), ids=registry.keys())
 def test_every_operator_shows_its_signature(operator):
     assert list(inspect.signature(operator).parameters) == [p.name for p in operator.called_as.parameters]
+
+
+def as_arrays(value):
+    """Return a value with an array for each tensor."""
+    if isinstance(value, Tensor):
+        return value.numpy()
+    return type(value)(map(as_arrays, value)) if type(value) in (list, tuple) else value
+
+
+def kinds(out):
+    return [type(o) for o in out] if isinstance(out, (tuple, list)) else type(out)
+
+
+@pytest.mark.parametrize("name", sorted(n for n in ops.public("") if n in registry))
+def test_functions_take_arrays_as_tensors(name):
+    op = registry[name]
+    args, params = next(iter(samples_of(op)))
+    given = {**op.schema.group(args), **params}
+    expected = op(**given)
+    assert kinds(op(**{key: as_arrays(value) for key, value in given.items()})) == kinds(expected)
+
+
+def test_numpy_scalars_are_taken_as_tensors_without_dimensions():
+    assert isinstance(rg.real(rg.tensor(1.5).numpy()[()]), Tensor)
+
+
+def test_to_takes_a_bool_for_the_dtype_and_never_after_a_device():
+    x = rg.ones(2)
+    assert x.to(True).dtype == x.to(False, False).dtype == rg.bool
+    assert x.to(rg.float32, True) is x
+    assert x.to(rg.float32, False, True) is not x
+    with pytest.raises(TypeError, match="expected a dtype after the device, got True"):
+        x.to("cpu", True)

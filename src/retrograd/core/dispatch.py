@@ -1,7 +1,7 @@
 """Running operators: on arrays at the ground, through the current level above it."""
 
 from functools import partial
-from sys import _getframe, exc_info
+from sys import _getframe
 
 from numpy import asarray, ascontiguousarray, empty, generic, ndarray
 
@@ -9,6 +9,7 @@ from retrograd.core.dtype import category
 from retrograd.core.hooks import move_retained
 from retrograd.core.level import at, current
 from retrograd.core.op import AuxOutput, OpBase, composite_arrays, namespaces, registry
+from retrograd.core.operand_errors import check_operands, explain
 from retrograd.core.record import record, record2
 from retrograd.core.source_location import PACKAGE, user_frame
 from retrograd.core.tensor import (
@@ -216,7 +217,11 @@ def call(op, args, params):
 
 
 def composed(op, args, params):
-    """What an operator that is made of others gives."""
+    """What an operator that is made of others gives: they see tensors where it was called with arrays."""
+    for a in args:
+        if not isinstance(a, TensorBase) and is_array(a):
+            args = tuple([as_operand(x) for x in args])
+            break
     try:
         return op.definition.compose(*args, **params)
     except AttributeError:
@@ -420,30 +425,14 @@ def raw(op, a):
     raise TypeError(f"{op.name}: expected a Tensor, an array or a number, got {type(a).__name__}; see rg.tensor")
 
 
-def explain(op, args, params):
-    """A kernel failed: let the shape rule say it better, by raising; or say which dtypes NumPy has nothing for."""
-    if op.rules is None:  # a user's, whose kernel speaks for itself
-        return
-    check_operands(op, args)
-    op.definition.shape(*[a.aval if isinstance(a, TensorBase) else a for a in args], **params)
-    error = exc_info()[1]
-    if isinstance(error, TypeError) and str(error).startswith("ufunc"):
-        listed = ", ".join([str(a.dtype) for a in args if isinstance(a, TensorBase)])
-        raise TypeError(f"{op.name}: not defined for {listed}") from error
+def is_array(a):
+    """Whether an operand is an array, or a scalar of NumPy's."""
+    return isinstance(a, (ndarray, generic)) or type(a) in namespaces
 
 
-def check_operands(op, args):
-    """A call failed: say so, if that is for an operand that is no tensor where no number can stand for one either."""
-    error = exc_info()[1]
-    inputs = op.schema.inputs
-    for i, a in enumerate(args):
-        expected = inputs[min(i, len(inputs) - 1)]
-        fits = isinstance(a, (TensorBase, ndarray, generic)) or type(a) in namespaces
-        if not fits and isinstance(a, (bool, int, float, complex)):
-            fits = not isinstance(error, AttributeError)
-        if not fits and not (a is None and expected.type.endswith("?")):
-            text = f"{op.name}: expected a Tensor for {expected.name!r}, got {type(a).__name__}; see rg.tensor"
-            raise TypeError(text) from error
+def as_operand(a):
+    """Return a tensor of an array's memory; other operands as they are."""
+    return make(as_array(a), None, None) if is_array(a) else a
 
 
 # ------------------------------------------------------------------------------------------- other classes, out=

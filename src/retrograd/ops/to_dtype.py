@@ -20,7 +20,8 @@ def to(x, *target, dtype=None, device=None, other=None, non_blocking=False, copy
     """The tensor in another dtype; itself if it has that already and no copy is asked for.
 
     `x.to(dtype)`, `x.to(device)`, `x.to(device, dtype)` or `x.to(other)`, which gives the dtype of another tensor;
-    then perhaps `non_blocking` (which changes nothing here) and `copy`.  The one device is the CPU.
+    then perhaps `non_blocking` (which changes nothing here) and `copy`.  The one device is the CPU.  As in PyTorch,
+    True or False in place of a dtype is the dtype bool.
 
     >>> import retrograd as rg
     >>> rg.tensor([1.5, 2.0]).to(rg.int64), rg.arange(2).to("cpu", rg.float32)
@@ -39,8 +40,11 @@ def to(x, *target, dtype=None, device=None, other=None, non_blocking=False, copy
         device = rest.pop(0)
     if other is not None:
         dtype = other.dtype
-    elif rest and not isinstance(rest[0], bool):
-        dtype = rest.pop(0)
+    elif rest:
+        if isinstance(rest[0], bool) and device is not None:
+            raise TypeError(f"to: expected a dtype after the device, got {rest[0]}; name it, non_blocking={rest[0]}")
+        dtype = dtypes.bool_ if isinstance(rest[0], bool) else rest[0]
+        del rest[0]
     check_device(device)
     return _converted(x, dtype, copy or (len(rest) > 1 and rest[1]), memory_format)
 

@@ -1,0 +1,34 @@
+"""Errors of calls: what was wrong with the operands, where a kernel only says that it failed."""
+
+from sys import exc_info
+
+from numpy import generic, ndarray
+
+from retrograd.core.op import namespaces
+from retrograd.core.tensor import TensorBase
+
+
+def explain(op, args, params):
+    """A kernel failed: let the shape rule say it better, by raising; or say which dtypes NumPy has nothing for."""
+    if op.rules is None:  # a user's, whose kernel speaks for itself
+        return
+    check_operands(op, args)
+    op.definition.shape(*[a.aval if isinstance(a, TensorBase) else a for a in args], **params)
+    error = exc_info()[1]
+    if isinstance(error, TypeError) and str(error).startswith("ufunc"):
+        listed = ", ".join([str(a.dtype) for a in args if isinstance(a, TensorBase)])
+        raise TypeError(f"{op.name}: not defined for {listed}") from error
+
+
+def check_operands(op, args):
+    """A call failed: say so, if that is for an operand that is no tensor where no number can stand for one either."""
+    error = exc_info()[1]
+    inputs = op.schema.inputs
+    for i, a in enumerate(args):
+        expected = inputs[min(i, len(inputs) - 1)]
+        fits = isinstance(a, (TensorBase, ndarray, generic)) or type(a) in namespaces
+        if not fits and isinstance(a, (bool, int, float, complex)):
+            fits = not isinstance(error, AttributeError)
+        if not fits and not (a is None and expected.type.endswith("?")):
+            text = f"{op.name}: expected a Tensor for {expected.name!r}, got {type(a).__name__}; see rg.tensor"
+            raise TypeError(text) from error
