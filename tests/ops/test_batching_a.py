@@ -130,7 +130,7 @@ def test_places_of_tensors_without_dimensions():
         lambda x, i: rg.gather(x, 0, i),
         lambda x, i: rg.index_select(x, 0, i),
         lambda x, i: rg.index_add(x, 0, i, x),
-        lambda x, i: F.embedding(i, x),
+        lambda x, i: F.embedding(i, x[:, None]),
     ],
 )
 @pytest.mark.parametrize("wrong", [3, -1])

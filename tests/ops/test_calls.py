@@ -2,6 +2,7 @@
 
 import inspect
 
+import numpy as np
 import pytest
 
 import retrograd as rg
@@ -126,3 +127,34 @@ def test_to_takes_a_bool_for_the_dtype_and_never_after_a_device():
     assert x.to(rg.float32, False, True) is not x
     with pytest.raises(TypeError, match="expected a dtype after the device, got True"):
         x.to("cpu", True)
+
+
+REFUSED = {
+    "eye: sizes must not be negative": lambda: rg.eye(2, -1),
+    "randn: sizes must not be negative": lambda: rg.randn(2, -1),
+    "neg: ": lambda: rg.neg(rg.tensor([True])),
+    r"split: expected an integer or a list of integers, got 'a'": lambda: rg.split(rg.zeros(3), "a"),
+    r"cumsum\(\): dim must be int, got False": lambda: rg.cumsum(rg.zeros(3), False),
+    r"narrow\(\): start must be int": lambda: rg.narrow(rg.zeros(3), 0, rg.tensor([1]), 1),
+    "arange: expected finite numbers": lambda: rg.arange(0.0, float("nan")),
+    "roll: dim 0 is named, but the tensor has no dimensions": lambda: rg.roll(rg.tensor(1.0), 1, 0),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_refusals_name_the_operator(message):
+    with pytest.raises((TypeError, ValueError, IndexError), match=f"^{message}"):
+        REFUSED[message]()
+
+
+def test_none_of_several_results_is_written_if_one_can_not_be():
+    values, places = rg.zeros(3), rg.zeros(1, dtype=rg.int64).expand(3)
+    with pytest.raises(RuntimeError, match="max: the memory of out is read-only"):
+        rg.max(rg.ones(3, 3), 0, out=(values, places))
+    assert values.tolist() == [0, 0, 0]
+
+
+def test_arrays_that_repeat_their_elements_are_not_written_to():
+    array = np.lib.stride_tricks.as_strided(np.zeros(1), (3,), (0,))
+    with pytest.raises(RuntimeError, match="more than one element lies in one place"):
+        rg.from_numpy(array).add_(1)

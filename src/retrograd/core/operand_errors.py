@@ -13,11 +13,22 @@ def explain(op, args, params):
     if op.rules is None:  # a user's, whose kernel speaks for itself
         return
     check_operands(op, args)
-    op.definition.shape(*[a.aval if isinstance(a, TensorBase) else a for a in args], **params)
+    out = op.definition.shape(*[a.aval if isinstance(a, TensorBase) else a for a in args], **params)
     error = exc_info()[1]
+    check_sizes(op, out)
     if isinstance(error, TypeError) and str(error).startswith("ufunc"):
         listed = ", ".join([str(a.dtype) for a in args if isinstance(a, TensorBase)])
         raise TypeError(f"{op.name}: not defined for {listed}") from error
+    name = str(error).partition(": ")[0]
+    if type(error) in (TypeError, ValueError, IndexError) and (" " in name or name == str(error)):
+        raise type(error)(f"{op.name}: {error}") from error  # NumPy's, which does not know the operator
+
+
+def check_sizes(op, out):
+    """Refuse a result with a negative size, which a kernel refuses without saying which."""
+    for aval in out if type(out) is tuple else (out,):
+        if any(type(size) is int and size < 0 for size in getattr(aval, "shape", ())):
+            raise ValueError(f"{op.name}: sizes must not be negative, got {aval.shape}")
 
 
 def check_operands(op, args):

@@ -42,12 +42,21 @@ def foreign_in(value):
     return [value] if is_foreign(value) else []
 
 
-def _integers(value):
-    if isinstance(value, bool):  # PyTorch once took `unbiased` where `dim` stands
+def _integer(value):
+    """Return an integer; neither a flag nor a vector of one number is one: PyTorch refuses both."""
+    if type(value) is int:
+        return value
+    if isinstance(value, (TensorBase, np.ndarray)) and (value.ndim or value.dtype == bool):
         raise TypeError
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError
+    return operator.index(value)
+
+
+def _integers(value):
     if _is_one(value):
-        return (operator.index(value),)
-    return tuple([v if isinstance(v, SymbolicSize) else operator.index(v) for v in value])
+        return (_integer(value),)
+    return tuple([v if isinstance(v, SymbolicSize) else _integer(v) for v in value])
 
 
 def _dims_or_flag(value):
@@ -104,7 +113,7 @@ def _identity(value):
 
 
 CONVERT = {
-    "int": operator.index,
+    "int": _integer,
     "float": float,
     "number": _number,
     "bool": _boolean,

@@ -80,7 +80,13 @@ def from_numpy(array) -> Tensor:
     """
     if type(array) not in namespaces:
         raise TypeError(f"from_numpy: expected an ndarray, got {type(array).__name__}")
-    return _constant(array)
+    return _constant(backend.read_only(array) if _repeats(array) else array)
+
+
+def _repeats(array):
+    """Whether more than one element of an array has the same memory, by a stride of 0."""
+    pairs = zip(array.shape, array.strides, strict=True) if 0 in getattr(array, "strides", ()) else ()
+    return any(size > 1 and stride == 0 for size, stride in pairs)
 
 
 @function()

@@ -179,6 +179,8 @@ class _arange(Factory):
 
 def _steps(start, end, step, dtype):
     """Return start, end and step in the kind of dtype; a ValueError unless the steps lead to the end."""
+    if any(isinstance(n, float) and not math.isfinite(n) for n in (start, end, step)):
+        raise ValueError(f"arange: expected finite numbers, got {start} to {end} in steps of {step}")
     start, end, step = _whole(dtype, start, end, step)
     if step == 0 or (end - start) / step < 0:
         raise ValueError(f"arange: no steps of {step} lead from {start} to {end}")

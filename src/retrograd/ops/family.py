@@ -61,6 +61,13 @@ def canonical_dims(name, dims, ndim):
     return out if ndim else ()
 
 
+def existing_dims(name, dims, ndim):
+    """Return `canonical_dims` of those listed, if any; an IndexError for each of a tensor without dimensions, too."""
+    if dims and ndim == 0:
+        raise IndexError(f"{name}: dim {dims[0]} is named, but the tensor has no dimensions")
+    return canonical_dims(name, dims, ndim) if dims else ()
+
+
 def reduced_shape(shape, dims, keepdim):
     """The shape after reducing `dims`."""
     if keepdim:

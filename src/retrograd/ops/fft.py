@@ -11,7 +11,7 @@ from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.complex import view_as_complex
 from retrograd.ops.create import arange, factory
-from retrograd.ops.family import Along, Composite, canonical_dim, canonical_dims
+from retrograd.ops.family import Along, Composite, canonical_dim, canonical_dims, existing_dims
 from retrograd.ops.index import index_put_sum
 from retrograd.ops.pointwise import logical_and, real_part, to, where
 from retrograd.ops.view import cat, narrow, reshape, roll
@@ -150,10 +150,8 @@ def _dims_and_sizes(name, shape, s, dim):
     ndim = len(shape)
     if dim is None and s is not None and len(s) > ndim:
         raise RuntimeError(f"{name}: {len(s)} sizes are given for a tensor of {ndim} dimensions")
-    if dim is None:
-        dims = tuple(range(0 if s is None else ndim - len(s), ndim))
-    else:
-        dims = canonical_dims(name, dim, ndim) if dim else ()
+    last = range(0 if s is None else ndim - len(s), ndim)
+    dims = tuple(last) if dim is None else existing_dims(name, dim, ndim)
     s = (-1,) * len(dims) if s is None else s
     if len(s) != len(dims):
         raise RuntimeError(f"{name}: {len(s)} sizes are given for {len(dims)} dimensions")

@@ -315,6 +315,8 @@ class one_hot(Definition, differentiable=False, aliases="nn.functional.one_hot")
 
     def impl(xp, x, *, num_classes):
         _check_integers(x)
+        if num_classes < -1:
+            raise ValueError(f"one_hot: num_classes must be -1, to count them, or positive, got {num_classes}")
         return xp.one_hot(x, num_classes)
 
     def shape(x, *, num_classes):

@@ -216,6 +216,8 @@ def _adaptive(name, x, ndim, output_size):
     given = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * ndim
     if len(given) != ndim or any(n is not None and n < 0 for n in given):
         raise ValueError(f"{name}: output_size must be one size or {ndim}, None to keep one, got {output_size}")
+    if 0 in x.shape[-ndim:]:
+        raise ValueError(f"{name}: images of shape {x.shape} have no elements")
     windows = []
     for size, out in zip(x.shape[-ndim:], given, strict=True):
         out = size if out is None else out

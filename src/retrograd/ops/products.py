@@ -138,6 +138,8 @@ class kron(Composite):
 
 
 def _cross(name, a, b, dim):
+    if a.ndim != b.ndim:
+        raise ValueError(f"{name}: expected as many dimensions in both, got {a.shape} and {b.shape}")
     shape = broadcast_shapes(name, (a.shape, b.shape))
     dim = canonical_dim(name, dim, len(shape))
     if not shape or {x.shape[dim - len(shape)] for x in (a, b) if x.ndim >= len(shape) - dim} != {3}:
@@ -159,7 +161,7 @@ class linalg_cross(Composite):
         return _cross("linalg.cross", x, other, dim)
 
     def samples(r):
-        yield (r(3), r(2, 3)), {}
+        yield (r(1, 3), r(2, 3)), {}
         yield (r(3, 2), r(3, 2)), {"dim": 0}
 
     def errors(r):

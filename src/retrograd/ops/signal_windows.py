@@ -45,27 +45,27 @@ def _window_aval(name, M, dtype):
 
 def _general_cosine(xp, n, steps, a):
     if not isinstance(a, (tuple, list)) or not a:
-        raise ValueError(f"general_cosine: a must be a list of weights, got {a!r}")
+        raise ValueError(f"signal.windows.general_cosine: a must be a list of weights, got {a!r}")
     return sum((-1) ** k * weight * xp.cos(2 * math.pi * k * n / steps) for k, weight in enumerate(a))
 
 
 def _exponential(xp, n, steps, center, tau):
     if tau <= 0:
-        raise ValueError(f"exponential: tau must be positive, got {tau}")
+        raise ValueError(f"signal.windows.exponential: tau must be positive, got {tau}")
     if center is not None and steps < len(n):
-        raise ValueError("exponential: only periodic windows, with sym=False, have another center")
+        raise ValueError("signal.windows.exponential: only periodic windows, with sym=False, have another center")
     return xp.exp(-abs(n - (steps / 2 if center is None else center)) / tau)
 
 
 def _gaussian(xp, n, steps, std):
     if std <= 0:
-        raise ValueError(f"gaussian: std must be positive, got {std}")
+        raise ValueError(f"signal.windows.gaussian: std must be positive, got {std}")
     return xp.exp(-0.5 * ((n - steps / 2) / std) ** 2)
 
 
 def _kaiser(xp, n, steps, beta):
     if beta < 0:
-        raise ValueError(f"kaiser: beta must not be negative, got {beta}")
+        raise ValueError(f"signal.windows.kaiser: beta must not be negative, got {beta}")
     return xp.i0(beta * xp.sqrt(1 - (2 * n / steps - 1) ** 2)) / xp.i0(beta)
 
 

@@ -90,7 +90,20 @@ def equal_sizes(name, total, size):
 
 
 def _sizes(name, x, size, dim):
-    return equal_sizes(name, x.shape[dim], size) if isinstance(size, int) else tuple(size)
+    if isinstance(size, int):
+        return equal_sizes(name, x.shape[dim], size)
+    _check_integers(name, size)
+    return tuple(size)
+
+
+def _check_integers(name, listed):
+    """Refuse what is neither a number of parts nor a list of integers."""
+    if isinstance(listed, str) or not all(hasattr(n, "__index__") for n in _members(listed)):
+        raise TypeError(f"{name}: expected an integer or a list of integers, got {listed!r}")
+
+
+def _members(listed):
+    return listed if hasattr(listed, "__iter__") else (listed,)
 
 
 def _split(name, x, size, dim):
@@ -228,6 +241,7 @@ def _tensor_split(name, x, places, dim):
             raise ValueError(f"{name}: expected at least 1 section, got {places}")
         least, more = divmod(x.shape[at], places)
         return parts(name, x, [least + (i < more) for i in range(places)], at)
+    _check_integers(name, places)
     edges = [slice(a, b).indices(x.shape[at]) for a, b in zip((0, *places), (*places, None), strict=True)]
     return tuple(narrow(x, at, start, max(stop - start, 0)) for start, stop, _ in edges)
 

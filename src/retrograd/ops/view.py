@@ -13,6 +13,7 @@ from retrograd.ops.family import (
     canonical_dim,
     canonical_dims,
     cast_to,
+    existing_dims,
     numel,
     shift_dims,
     sum_to,
@@ -365,8 +366,7 @@ class roll(Definition, linear="x", moves=True, row_major=True):
 def _check_shifts(x, shifts, dim):
     if len(shifts) != (len(dim) if dim else 1):
         raise ValueError(f"roll: {len(shifts)} shifts for {len(dim or ())} dimensions")
-    for d in dim or ():
-        canonical_dim("roll", d, x.ndim)
+    existing_dims("roll", tuple(dict.fromkeys(dim or ())), x.ndim)
 
 
 @op("tril(Tensor x, int diagonal=0) -> Tensor")

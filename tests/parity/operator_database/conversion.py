@@ -84,7 +84,10 @@ class Converter:
             self._arrays[key] = whole.numpy().copy()
         elements = self._arrays[key][: self._arrays[key].size // dtype.itemsize * dtype.itemsize].view(dtype)
         strides = [s * dtype.itemsize for s in tensor.stride()]
-        return np.lib.stride_tricks.as_strided(elements[tensor.storage_offset() :], tuple(tensor.shape), strides)
+        try:
+            return np.ndarray(tuple(tensor.shape), dtype, elements, tensor.storage_offset() * dtype.itemsize, strides)
+        except ValueError:  # PyTorch resized its storage, to write a result of another shape
+            raise UnavailableError("a tensor that reaches beyond its storage") from None
 
 
 def _where_determined(function: Callable, input: Any, *args: Any, **params: Any) -> Any:

@@ -118,6 +118,8 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     a, b = O.movedim(a, axisa, -1), O.movedim(b, axisb, -1)
     if a.shape[-1] != 3 or b.shape[-1] != 3:
         refuse("cross", f"vectors must have 3 components, got {a.shape[-1]} and {b.shape[-1]}")
+    lead = [(1,) * (max(a.ndim, b.ndim) - x.ndim) for x in (a, b)]
+    a, b = (O.reshape(x, (*ones, *x.shape)) if ones else x for x, ones in zip((a, b), lead, strict=True))
     return O.movedim(O.linalg.cross(a, b, dim=-1), -1, axisc)
 
 
