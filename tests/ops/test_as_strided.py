@@ -176,3 +176,8 @@ def test_numbers_that_do_not_lie_where_processors_read_them_are_the_same_numbers
     expected = OF_LAYOUTS[name](*map(rg.from_numpy, arrays))
     got = OF_LAYOUTS[name](*(rg.from_numpy(off_by_a_byte(array)) for array in arrays))
     np.testing.assert_allclose(got.numpy(), expected.numpy(), rtol=1e-6, atol=1e-6)
+
+
+def test_windows_of_an_array_that_as_strided_made_are_copies():
+    repeated = np.lib.stride_tricks.as_strided(np.arange(3.0), (2, 3), (0, 8))
+    assert rg.from_numpy(repeated).unfold(1, 2, 1).tolist() == [[[0.0, 1.0], [1.0, 2.0]]] * 2

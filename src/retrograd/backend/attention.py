@@ -41,7 +41,10 @@ def attend(q, k, v, allowed, added, look):
     `matrices` and `kernels.reference`.
     """
     k, v = raised(k, q.ndim), raised(v, q.ndim)
-    out, sums = np.empty_like(q, shape=(*q.shape[:-1], v.shape[-1])), np.empty(q.shape[:-1], q.dtype)
+    # Heads of one position that are neighbours in memory are so in the result: then they join without a copy.
+    joined = q.ndim == 4 and q.strides[-1] == q.itemsize and 0 not in q.strides
+    out = np.empty_like(q, shape=(*q.shape[:-1], v.shape[-1]), order="K" if joined else "C")
+    sums = np.empty(q.shape[:-1], q.dtype)
     kernels.attend(q, k, v, allowed, added, *look, out, sums)
     return out, sums
 

@@ -275,6 +275,8 @@ def _shown(x, shape, strides, skip=0):
     memory = owner
     if isinstance(owner, np.ndarray):  # which may own its memory in any order of dimensions
         memory = owner.transpose(sorted(range(owner.ndim), key=lambda d: -owner.strides[d]))
+        if not (memory.flags.c_contiguous or skip):  # an array that shows memory of no array: as_strided made it
+            return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False).copy()
         start = memory.__array_interface__["data"][0]
     else:
         start = np.frombuffer(owner, np.uint8).__array_interface__["data"][0]

@@ -41,8 +41,47 @@ def cast(x, dtype):
 
 def converted(x, dtype):
     """`cast` to memory of its own, also where x has that dtype."""
-    out = cast(x, dtype)
-    return out.copy() if out is x else out
+    out = cast(dense(x), dtype)
+    return out.copy(order="K") if out is x else out
+
+
+def copy(x):
+    """A copy with the dimensions in the order in which x has them in memory."""
+    out = dense(x)
+    return x.copy(order="K") if out is x else out
+
+
+def dense(x):
+    """Return x; of an expanded x a copy in the order of a sum with x, which is PyTorch's for copies too.
+
+    NumPy's own copies have the expanded dimensions last in memory, so that few views of them can be made.
+    """
+    if 0 not in x.strides or not x.size:
+        return x
+    flags = (("readonly",), ("writeonly", "allocate"))
+    out = np.nditer((x, None), op_flags=flags, op_dtypes=(x.dtype, x.dtype)).operands[1]
+    out[...] = x
+    return out
+
+
+def zeros_like(x, dtype=None):
+    """Zeros in the shape and the order of x."""
+    return np.zeros_like(dense(x), dtype)
+
+
+def ones_like(x, dtype=None):
+    """Ones in the shape and the order of x."""
+    return np.ones_like(dense(x), dtype)
+
+
+def full_like(x, value, dtype=None):
+    """One number in the shape and the order of x."""
+    return np.full_like(dense(x), value, dtype)
+
+
+def nan_to_num(x, **numbers):
+    """NumPy's, in the order of x."""
+    return np.nan_to_num(dense(x), **numbers)
 
 
 def real_only(name, x):
@@ -197,7 +236,7 @@ def one_hot(x, num_classes):
     columns = int(x.max(initial=-1)) + 1 if num_classes < 0 else num_classes
     if x.size and (x.min() < 0 or x.max() >= columns):
         raise ValueError(f"one_hot: classes {x.min()} to {x.max()} do not fit into {columns}")
-    return (x[..., None] == np.arange(columns)).astype(np.int64)
+    return (x[..., None] == np.arange(columns)).astype(np.int64, order="C")
 
 
 add_up = np.add.reduce  # (x, axis, dtype, out, keepdims)
@@ -281,14 +320,14 @@ def product(a, b):
     if type(a) is type(b) is np.ndarray and a.ndim > 1 < b.ndim:
         (m, k), n = a.shape[-2:], b.shape[-1]
         if k == 1 == b.shape[-2]:
-            return np.multiply(a, b)  # matmul has a loop of its own for that, which takes five times as long
+            return np.multiply(a, b, order="C")  # matmul has a loop of its own for that, which takes five times as long
         wide = kernels.vector_bytes == 64 and min(m, k, n) >= WORTH[0] and m * k * n >= WORTH[1]
         if wide and a.dtype == b.dtype and a.dtype.char in "fd":
             return kernels.multiply_matrices(a, b)
     if type(a) is np.ndarray and a.shape[-1:] == FALSE_ALARM and a.dtype.char == "f":
         with np.errstate(invalid="ignore"):
-            return np.matmul(a, b)
-    return np.matmul(a, b)
+            return np.matmul(a, b, order="C")
+    return np.matmul(a, b, order="C")
 
 
 def _rows(x):

@@ -172,7 +172,7 @@ def _check_pair(name, x, y, *each):
 
 
 @op("channel_mix(Tensor x, Tensor p, Tensor? q=None, Tensor? y=None, Tensor? r=None, Tensor? a=None) -> Tensor")
-class channel_mix(Definition, snapshots="p r"):
+class channel_mix(Definition, snapshots="p r", row_major=True):
     """x * p + q + (y - a) * r: x and y (n, c, l), the others one number per channel, (c,)."""
 
     public = False
@@ -257,7 +257,7 @@ class channel_mix(Definition, snapshots="p r"):
 
 
 @op("norm_channels(Tensor[] tensors, *, float eps) -> (Tensor out, Tensor mean, Tensor variance)")
-class norm_channels(Definition, snapshots="tensors"):
+class norm_channels(Definition, snapshots="tensors", row_major=True):
     """(x - mean) / sqrt(variance + eps) * weight + bias; tensors are x (n, c, l), the weight and the bias, (c,).
 
     The mean and the variance (over n * l) are those of each channel.  With s = 1 / sqrt(variance + eps) and

@@ -263,7 +263,7 @@ class multinomial(Definition, differentiable=False, random=True):
             uniform = chosen(generator).draw("random", (len(rows), num_samples))
             return xp.draw_places(rows, uniform).reshape(shape)
         times = chosen(generator).draw("standard_exponential", rows.shape)
-        return xp.draw_distinct(rows, times, num_samples).reshape(shape)
+        return xp.ascontiguousarray(xp.draw_distinct(rows, times, num_samples)).reshape(shape)
 
     def shape(x, *, num_samples, replacement, generator):
         return _multinomial_aval(x, num_samples, replacement)

@@ -176,7 +176,9 @@ def broadcast_like(t, out):
 def _as_dtype(a, dtype):
     if not hasattr(a, "dtype"):
         return dtype.type(a) if dtype.kind != "b" else bool(a)
-    return a if a.dtype == dtype else a.astype(dtype)
+    if a.dtype == dtype:
+        return a
+    return a.astype(dtype, order="C" if 0 in a.strides else "K")  # NumPy moves expanded dimensions to the end
 
 
 class Comparison(Pointwise, differentiable=False, result="bool"):

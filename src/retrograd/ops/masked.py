@@ -66,7 +66,7 @@ class masked_fill(Composite, in_place=True):
 
     def compose(x, mask, value):
         check_mask("masked_fill", mask)
-        return choose(mask, scalar_like("masked_fill", value, x), x)
+        return choose(mask, scalar_like("masked_fill", value, x), x).contiguous()
 
     def samples(r):
         yield (r(3, 4), r.booleans(4), -1.5), {}

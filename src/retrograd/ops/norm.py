@@ -391,7 +391,7 @@ class renorm(Composite, in_place=True, opmath="x"):
             )
         (dim,) = canonical_dims("renorm", (dim,), x.ndim)
         size = _vector_norm("renorm", x, p, tuple(d for d in range(x.ndim) if d != dim), True, None)
-        return x * where(size > maxnorm, maxnorm / (size + 1e-7), 1)
+        return (x * where(size > maxnorm, maxnorm / (size + 1e-7), 1)).contiguous()
 
     def samples(r):
         yield (r(3, 4),), {"p": 2, "dim": 0, "maxnorm": 1.5}

@@ -45,7 +45,7 @@ class svd_factors(Stacked, differentiable=False):
 
 
 @op("singular_values_alone(Tensor A) -> Tensor")
-class singular_values_alone(Stacked, differentiable=False):
+class singular_values_alone(Stacked, differentiable=False, row_major=True):
     """The singular values, where nobody asks for derivatives."""
 
     public = False
@@ -264,7 +264,7 @@ class svd(Composite):
         check_matrices("svd", x)
         if compute_uv:
             U, S, Vh = linalg_svd(x, not some)
-            return OlderSVD(U, S, adjoint(Vh))
+            return OlderSVD(U, S, adjoint(Vh).contiguous())
         zeros = [registry["zeros"]((*x.shape[:-2], size, size), dtype=x.dtype) for size in x.shape[-2:]]
         return OlderSVD(zeros[0], linalg_svdvals(x), zeros[1])
 

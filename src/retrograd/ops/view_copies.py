@@ -61,7 +61,7 @@ def _slice(input, dim=0, start=None, end=None, step=1) -> Tensor:
 
 
 def _view(input, size=None, dtype=None) -> Tensor:
-    return Tensor.view(input, size if dtype is None else dtype)
+    return Tensor.view(input.contiguous(), size if dtype is None else dtype)  # a copy is made of any memory
 
 
 def _alias(input) -> Tensor:
