@@ -98,3 +98,12 @@ def close(ours, exact, scale, power, tolerance, dtype):
     largest = max(1.0, np.abs(exact).max())
     least = 64 * np.finfo(dtype).smallest_subnormal / factor
     assert_close((ours / factor).astype("float64"), exact, rtol=0, atol=float(max(tolerance * largest, least)))
+
+
+@pytest.mark.parametrize("dim", [None, 0, 1])
+@pytest.mark.parametrize("dtype", [rg.float32, rg.float64, rg.complex64, rg.complex128])
+def test_the_norm_of_an_infinity_is_infinite(dtype, dim):
+    x = rg.full((2, 2), math.inf, dtype=dtype)
+    found = rg.linalg.vector_norm(x, dim=dim)
+    assert rg.isposinf(found).all()
+    assert rg.isnan(rg.linalg.vector_norm(x * 0, dim=dim)).all()
