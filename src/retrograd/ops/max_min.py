@@ -1,6 +1,6 @@
-"""The largest and the smallest: their values and their places."""
+"""Maxima and minima, and their indices: max, min, amax, amin, aminmax, argmax, argmin."""
 
-# max and min are Python's names: in this file they are operators.
+# max and min are builtins; in this file these names are the operators.
 
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ from retrograd.ops.view import reshape
 
 
 def check_nonempty(name, x, dim):
-    """Refuse to choose among no elements."""
+    """Raise an error if there are no elements to choose from."""
     if 0 in [x.shape[d] for d in canonical_dims(name, dim, x.ndim)]:
         raise ValueError(
             f"{name}: nothing to choose from: the reduced dimensions of shape {x.shape} have no elements"
@@ -33,7 +33,7 @@ def check_nonempty(name, x, dim):
 
 
 def check_ordered(name, x):
-    """Refuse complex numbers, which have no order."""
+    """Raise an error for complex dtypes, which have no order."""
     if x.dtype.kind == "c":
         raise TypeError(f"{name}: complex numbers have no order, got {x.dtype}; compare .abs() or .real")
 
@@ -44,14 +44,14 @@ def _check_choice(name, x, dim):
 
 
 def shared(g, x, out, dim, keepdim):
-    """Return the part of g that each element of x gets: those equal to `out` equal parts, the others 0."""
+    """Return g divided equally among the elements of x that equal `out`; 0 for the others."""
     out = kept(out, x, dim, keepdim)
     chosen = logical_or(eq(x, out), logical_and(isnan(x), isnan(out)))
     return where(chosen, g / sum_over(cast_to(chosen, x.dtype), dim, keepdim=True), 0)
 
 
 class Extreme(Reduction):
-    """Chooses among the elements over `dim`; those that tie share the gradient equally."""
+    """Base of amax and amin over `dim`; tied elements share the gradient equally."""
 
     @staticmethod
     def vjp_x(g, x, out, dim, keepdim):
@@ -66,7 +66,7 @@ class Extreme(Reduction):
 
 @op("amax(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
 class amax(Extreme):
-    """The largest element over `dim` (None or (): all); equals share the gradient.  NaN wins.
+    """The maximum over `dim` (None or (): all).  Tied elements share the gradient.  NaN wins.
 
     >>> import retrograd as rg
     >>> rg.amax(rg.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1).tolist()
@@ -88,7 +88,7 @@ class amax(Extreme):
 
 @op("amin(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
 class amin(Extreme):
-    """The smallest element over `dim` (None or (): all); equals share the gradient.  NaN wins."""
+    """The minimum over `dim` (None or (): all).  Tied elements share the gradient.  NaN wins."""
 
     def impl(xp, x, *, dim, keepdim):
         return xp.amin(x, axis=axes_of(x, dim), keepdims=keepdim)
@@ -104,7 +104,7 @@ class amin(Extreme):
 
 
 class Position(Reduction, differentiable=False):
-    """Where along one dimension something is, the first of equals; None: in the flattened tensor."""
+    """Base of argmax and argmin: the index of the first match along `dim` (None: in the flattened tensor)."""
 
     @classmethod
     def shape(cls, x, *, dim, keepdim):
@@ -133,7 +133,7 @@ class Position(Reduction, differentiable=False):
 
 @op("argmax(Tensor x, int? dim=None, bool keepdim=False) -> Tensor")
 class argmax(Position):
-    """Where the largest element along `dim` is, the first of equals; None: in the flattened tensor.
+    """The index of the maximum along `dim`, the first if tied; None: in the flattened tensor.
 
     >>> import retrograd as rg
     >>> rg.argmax(rg.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1).tolist()
@@ -149,7 +149,7 @@ class argmax(Position):
 
 @op("argmin(Tensor x, int? dim=None, bool keepdim=False) -> Tensor")
 class argmin(Position):
-    """Where the smallest element along `dim` is, the first of equals; None: in the flattened tensor."""
+    """The index of the minimum along `dim`, the first if tied; None: in the flattened tensor."""
 
     def impl(xp, x, *, dim, keepdim):
         return xp.argmin(x, axis=dim, keepdims=keepdim)
@@ -159,7 +159,7 @@ class argmin(Position):
 
 
 class MinMax(NamedTuple):
-    """The two results of `aminmax`."""
+    """The results of `aminmax`."""
 
     min: Tensor
     max: Tensor
@@ -167,7 +167,7 @@ class MinMax(NamedTuple):
 
 @op("aminmax(Tensor x, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)")
 class aminmax(Composite):
-    """`amin` and `amax` along `dim` (None: of all), as a named tuple (min, max).
+    """The minimum and the maximum along `dim` (None: of all), as a named tuple (min, max).
 
     >>> import retrograd as rg
     >>> low, high = rg.aminmax(rg.tensor([3.0, 1.0, 2.0]))
@@ -189,14 +189,14 @@ class aminmax(Composite):
 
 
 class Chosen(NamedTuple):
-    """Elements and where they are: what `max` along a dimension, `sort`, `topk` and their kin answer."""
+    """Values and indices: the results of `max` along a dimension, `sort`, `topk` and others."""
 
     values: Tensor
     indices: Tensor
 
 
 def chosen(x, indices, dim, keepdim=True):
-    """The elements of x at these places along `dim`, which get the gradient, and the places."""
+    """The elements of x at these indices along `dim`, which receive the gradient, and the indices."""
     if x.ndim == 0:
         return Chosen(registry["clone"](x), indices)
     values = take_along_dim(x, indices, dim)
@@ -206,7 +206,7 @@ def chosen(x, indices, dim, keepdim=True):
     return Chosen(reshape(values, shape), reshape(indices, shape))
 
 
-# PyTorch's max and min are three operators by one name: of two tensors, along a dimension, of everything.
+# PyTorch's max and min are three operators each: elementwise of two tensors, along a dimension, over all elements.
 
 
 def _three_faces(x, other, dim, keepdim, pairwise, overall, position):
@@ -224,9 +224,10 @@ def _three_faces(x, other, dim, keepdim, pairwise, overall, position):
 
 @op("max(Tensor x, any dim=None, bool keepdim=False, *, Tensor? other=None) -> Tensor")
 class max(Composite):
-    """The largest of all; along `dim`, a named tuple (values, indices); with a second tensor, `maximum`.
+    """The maximum of all elements; along `dim`, a named tuple (values, indices); with a second tensor, `maximum`.
 
-    Along a dimension the gradient goes to the element at `indices`; of all, equals share it, as in `amax`.
+    Along a dimension the gradient goes to the element at `indices`.  Over all elements, tied ones share it, as in
+    `amax`.
 
     >>> import retrograd as rg
     >>> values, indices = rg.max(rg.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
@@ -249,7 +250,7 @@ class max(Composite):
 
 @op("min(Tensor x, any dim=None, bool keepdim=False, *, Tensor? other=None) -> Tensor")
 class min(Composite):
-    """The smallest of all; along `dim`, a named tuple (values, indices); with a second tensor, `minimum`."""
+    """The minimum of all elements; along `dim`, a named tuple (values, indices); with a second tensor, `minimum`."""
 
     def compose(x, other, *, dim, keepdim):
         return _three_faces(x, other, dim, keepdim, minimum, amin, argmin)

@@ -1,7 +1,7 @@
-"""Operators that act on each element: arithmetic, powers, trigonometry, rounding, comparison."""
+"""Elementwise operators: arithmetic, powers, exponentials, trigonometry, rounding, comparison, logic."""
 
-# The short form says a whole operator in a line or two: signature, kernel, meaning, derivative.  A rule's
-# argument names are its save list (`out` is the output), and its one formula serves both modes.
+# `pointwise` defines an operator in a few lines: schema, kernel, docstring, derivative.  The argument names of a rule
+# say which tensors are saved (`out` is the output).  One formula serves vjp and jvp.
 
 import cmath
 import math
@@ -18,7 +18,7 @@ POSITIVE = (0.2, 3.0)
 
 @op("add(Tensor a, Tensor b) -> Tensor")
 class add(Pointwise, linear="a,b", keyword_overload="scaled_add"):
-    """Elementwise sum; operands broadcast."""
+    """The elementwise sum a + b; a and b broadcast."""
 
     impl = xp.add
 
@@ -36,7 +36,7 @@ class add(Pointwise, linear="a,b", keyword_overload="scaled_add"):
 
 @op("mul(Tensor a, Tensor b) -> Tensor")
 class mul(Pointwise, linear="a b", aliases="multiply"):
-    """Elementwise product; operands broadcast."""
+    """The elementwise product a * b; a and b broadcast."""
 
     impl = xp.multiply
 
@@ -53,33 +53,33 @@ class mul(Pointwise, linear="a b", aliases="multiply"):
 
 
 sub = pointwise("sub(Tensor a, Tensor b) -> Tensor", xp.subtract,
-    "Elementwise difference a - b.",
+    "The elementwise difference a - b; a and b broadcast.",
     vjp_a=lambda g: g, vjp_b=lambda g: -g, linear="a,b", keyword_overload="subtract")  # fmt: skip
 div = pointwise("div(Tensor a, Tensor b) -> Tensor", xp.true_divide,
-    "Elementwise quotient a / b, of floating dtype.",
+    "The elementwise quotient a / b, in a floating dtype.",
     vjp_a=lambda g, b: g / b, vjp_b=lambda g, a, b: -g * (a / b) / b,  # not `out`: it may be written to
     jvp_b=lambda t, b, out: -t * out / b,
     promotion="float", solves="a", domain=(0.5, 2.0), aliases="true_divide", keyword_overload="divide")  # fmt: skip
 neg = pointwise("neg(Tensor x) -> Tensor", xp.negative,
-    "Elementwise negation.",
+    "The elementwise negation -x.",
     vjp=lambda g: -g, linear="x", aliases="negative")  # fmt: skip
 floor_divide = pointwise("floor_divide(Tensor a, Tensor b) -> Tensor", xp.floor_divide,
-    "The quotient rounded down; its derivative is 0.  ZeroDivisionError if an integer is divided by 0.",
+    "The quotient a / b rounded down.  Its derivative is 0.  Integer division by 0 raises ZeroDivisionError.",
     vjp_a=zero_cotangent, vjp_b=zero_cotangent,
     domain=(0.5, 5.0))  # fmt: skip
 remainder = pointwise("remainder(Tensor a, Tensor b) -> Tensor", xp.remainder,
-    "a - floor(a / b) * b: what is left, with the sign of b.  ZeroDivisionError if an integer is divided by 0.",
+    "The remainder a - floor(a / b) * b, with the sign of b.  Integer division by 0 raises ZeroDivisionError.",
     vjp_a=lambda g: g, vjp_b=lambda g, a, b: -g * floor_divide(a, b),
     domain=(0.7, 5.0))  # fmt: skip
 
 
 @op("pow(Tensor a, Tensor exponent) -> Tensor")
 class pow(Pointwise):
-    """a to the power exponent.
+    """a raised elementwise to the power `exponent`.
 
-    The derivative by a is 0 where the exponent is 0, and that by the exponent is 0 where a is 0 and the exponent is not
-    negative.  Integers to negative powers are rounded towards 0; a negative power that is a Python number is refused
-    with a RuntimeError.
+    The derivative by a is 0 where the exponent is 0.  The derivative by the exponent is 0 where a is 0 and the exponent
+    is not negative.  Integers raised to negative powers are rounded towards 0; a negative Python number as exponent of
+    an integer tensor raises RuntimeError.
     """
 
     impl = xp.power
@@ -105,38 +105,38 @@ class pow(Pointwise):
 
 
 def _slope_of_zero(exponent, out):
-    """The derivative of 0 to some power by the exponent: infinite for negative ones, where the power is, else 0."""
+    """The derivative of 0**exponent by the exponent: -out, which is infinite, for negative exponents, else 0."""
     return where(exponent >= 0, 0, -out) if out.dtype.kind == "f" else 0
 
 
 def _logarithm(number, dtype):
-    """The natural logarithm of a Python number, which is not 0, as dtype has it."""
+    """The natural logarithm of a nonzero Python number; NaN for negative ones in a real dtype."""
     if dtype.kind == "c":
         return cmath.log(number)
     return math.log(number) if number > 0 else math.nan
 
 
 square = pointwise("square(Tensor x) -> Tensor", lambda xp, x: xp.square(x, dtype=_square_dtype(x)),
-    "x times x; of booleans in int64.",
+    "The elementwise square x * x; int64 for booleans.",
     vjp=lambda g, x: g * (2 * x), shape=lambda x: type(x)(x.shape, _square_dtype(x)))  # fmt: skip
 sqrt = pointwise("sqrt(Tensor x) -> Tensor", xp.sqrt,
-    "The square root; NaN for negative numbers.",
+    "The elementwise square root; NaN for negative values.",
     vjp=lambda g, out: g / (2 * out), promotion="float", domain=POSITIVE)  # fmt: skip
 rsqrt = pointwise("rsqrt(Tensor x) -> Tensor", lambda xp, x: 1 / xp.sqrt(x),
-    "1 / sqrt(x).",
+    "The reciprocal of the square root, 1 / sqrt(x).",
     vjp=lambda g, out: g * (-0.5 * out * out * out), promotion="float", domain=POSITIVE)  # fmt: skip
 reciprocal = pointwise("reciprocal(Tensor x) -> Tensor", xp.reciprocal,
-    "1 / x.",
+    "The elementwise reciprocal 1 / x.",
     vjp=lambda g, out: g * -(out * out), promotion="float", domain=POSITIVE)  # fmt: skip
 abs = pointwise("abs(Tensor x) -> Tensor", xp.absolute,
-    "The absolute value; its derivative at 0 is 0.",
+    "The elementwise absolute value.  Its derivative at 0 is 0.",
     vjp=lambda g, x: g * _towards(x), jvp=lambda t, x: real_part(t * _towards(x)),
     result="real", aliases="absolute")  # fmt: skip
 conj = pointwise("conj(Tensor x) -> Tensor", lambda xp, x: xp.conjugate(x) if x.dtype.kind == "c" else x.copy(),
-    "The complex conjugate, as a copy; of real numbers, a copy too.",
+    "The complex conjugate, as a copy; real tensors are copied too.",
     vjp=lambda g: conjugate(g), jvp=lambda t: conjugate(t), in_place=False, public=False, method=False)  # fmt: skip
 sign = pointwise("sign(Tensor x) -> Tensor", lambda xp, x: x.copy() if x.dtype.kind == "b" else xp.sign(x),
-    "-1, 0 or 1; its derivative is 0.  Of complex numbers there is `sgn`.",
+    "The sign of x: -1, 0 or 1.  Its derivative is 0.  For complex tensors use `sgn`.",
     vjp=zero_cotangent)  # fmt: skip
 
 
@@ -145,7 +145,7 @@ def _square_dtype(x):
 
 
 def _towards(x):
-    """What |x| grows by per step of x: its sign, or, of a complex number, conj(x) / |x|, and 0 at 0."""
+    """The derivative of |x|: sign(x), or conj(x) / |x| for complex x, and 0 at 0."""
     if x.dtype.kind != "c":
         return sign(x)
     size = abs(x)
@@ -153,32 +153,32 @@ def _towards(x):
 
 
 def real_part(x):
-    """The real part; real tensors pass as they are."""
+    """The real part of x; x itself if it is real."""
     return to(x, dtypes.real_of(x.dtype)) if x.dtype.kind == "c" else x
 
 
 # ---------------------------------------------------------------------------------- exponentials, logarithms
 
 exp = pointwise("exp(Tensor x) -> Tensor", xp.exp,
-    "e to the power x.",
+    "The exponential e**x.",
     vjp=lambda g, out: g * out, promotion="float")  # fmt: skip
 exp2 = pointwise("exp2(Tensor x) -> Tensor", xp.exp2,
-    "2 to the power x.",
+    "The power 2**x.",
     vjp=lambda g, out: g * (out * math.log(2)), promotion="float", aliases="special.exp2")  # fmt: skip
 expm1 = pointwise("expm1(Tensor x) -> Tensor", xp.expm1,
-    "exp(x) - 1, exact for small x.",
+    "exp(x) - 1, accurate for small x.",
     vjp=lambda g, x: g * exp(x), promotion="float", snapshots="x", aliases="special.expm1")  # fmt: skip
 log = pointwise("log(Tensor x) -> Tensor", xp.log,
-    "The natural logarithm.",
+    "The natural logarithm of x.",
     vjp=lambda g, x: g / x, promotion="float", domain=POSITIVE)  # fmt: skip
 log2 = pointwise("log2(Tensor x) -> Tensor", xp.log2,
-    "The logarithm to base 2.",
+    "The logarithm of x to base 2.",
     vjp=lambda g, x: g / (x * math.log(2)), promotion="float", domain=POSITIVE)  # fmt: skip
 log10 = pointwise("log10(Tensor x) -> Tensor", xp.log10,
-    "The logarithm to base 10.",
+    "The logarithm of x to base 10.",
     vjp=lambda g, x: g / (x * math.log(10)), promotion="float", domain=POSITIVE)  # fmt: skip
 log1p = pointwise("log1p(Tensor x) -> Tensor", xp.log1p,
-    "log(1 + x), exact for small x.",
+    "log(1 + x), accurate for small x.",
     vjp=lambda g, x: g / (1 + x), promotion="float", domain=(-0.5, 3.0), aliases="special.log1p")  # fmt: skip
 logaddexp = pointwise("logaddexp(Tensor a, Tensor b) -> Tensor", xp.logaddexp,
     "log(exp(a) + exp(b)), without overflow.",
@@ -197,73 +197,73 @@ tan = pointwise("tan(Tensor x) -> Tensor", xp.tan,
     "The tangent of x radians.",
     vjp=lambda g, out: g * (1 + out * out), promotion="float", domain=(-1.2, 1.2))  # fmt: skip
 asin = pointwise("asin(Tensor x) -> Tensor", xp.arcsin,
-    "The angle in radians whose sine is x.",
+    "The inverse sine of x, in radians.",
     vjp=lambda g, x: g * rsqrt(1 - x * x), promotion="float", domain=(-0.9, 0.9), aliases="arcsin")  # fmt: skip
 acos = pointwise("acos(Tensor x) -> Tensor", xp.arccos,
-    "The angle in radians whose cosine is x.",
+    "The inverse cosine of x, in radians.",
     vjp=lambda g, x: g * -rsqrt(1 - x * x), promotion="float", domain=(-0.9, 0.9), aliases="arccos")  # fmt: skip
 atan = pointwise("atan(Tensor x) -> Tensor", xp.arctan,
-    "The angle in radians whose tangent is x.",
+    "The inverse tangent of x, in radians.",
     vjp=lambda g, x: g / (1 + x * x), promotion="float", aliases="arctan")  # fmt: skip
 
 
 def _angle_slope(x, a, b):
-    """x / (a^2 + b^2), in which no square leaves the range of the dtype; 0 at the origin."""
+    """x / (a^2 + b^2), computed without overflow or underflow of the squares; 0 at the origin."""
     origin = logical_and(a == 0, b == 0)
     size = registry["hypot"](where(origin, 1, a), b)
     return where(origin, 0, x / size / size)
 
 
 atan2 = pointwise("atan2(Tensor a, Tensor b) -> Tensor", xp.arctan2,
-    "The angle in radians of the point (b, a).",
+    "The inverse tangent of a / b in the quadrant of the point (b, a), in radians.",
     vjp_a=lambda g, a, b: g * _angle_slope(b, a, b), vjp_b=lambda g, a, b: g * -_angle_slope(a, a, b),
     promotion="float", domain=POSITIVE, aliases="arctan2")  # fmt: skip
 sinh = pointwise("sinh(Tensor x) -> Tensor", xp.sinh,
-    "The hyperbolic sine.",
+    "The hyperbolic sine of x.",
     vjp=lambda g, x: g * cosh(x), promotion="float")  # fmt: skip
 cosh = pointwise("cosh(Tensor x) -> Tensor", xp.cosh,
-    "The hyperbolic cosine.",
+    "The hyperbolic cosine of x.",
     vjp=lambda g, x: g * sinh(x), promotion="float")  # fmt: skip
 tanh = pointwise("tanh(Tensor x) -> Tensor", xp.tanh,
-    "The hyperbolic tangent.",
+    "The hyperbolic tangent of x.",
     vjp=lambda g, out: tanh_grad(g, out), promotion="float", aliases="nn.functional.tanh")  # fmt: skip
 asinh = pointwise("asinh(Tensor x) -> Tensor", xp.arcsinh,
-    "The inverse hyperbolic sine.",
+    "The inverse hyperbolic sine of x.",
     vjp=lambda g, x: g * rsqrt(x * x + 1), promotion="float", aliases="arcsinh")  # fmt: skip
 
 
 def _acosh_slope(x):
-    """1 / sqrt(x^2 - 1), on the branch of the complex root that acosh is on."""
+    """1 / sqrt(x^2 - 1); for complex x on the branch of the root that `acosh` uses."""
     return rsqrt(x + 1) * rsqrt(x - 1) if x.dtype.kind == "c" else rsqrt(x * x - 1)
 
 
 acosh = pointwise("acosh(Tensor x) -> Tensor", xp.arccosh,
-    "The inverse hyperbolic cosine, for x of at least 1.",
+    "The inverse hyperbolic cosine of x, for x >= 1.",
     vjp=lambda g, x: g * _acosh_slope(x), promotion="float", domain=(1.2, 3.0), aliases="arccosh")  # fmt: skip
 atanh = pointwise("atanh(Tensor x) -> Tensor", xp.arctanh,
-    "The inverse hyperbolic tangent, for x between -1 and 1.",
+    "The inverse hyperbolic tangent of x, for -1 < x < 1.",
     vjp=lambda g, x: g / (1 - x * x), promotion="float", domain=(-0.9, 0.9), aliases="arctanh")  # fmt: skip
 erf = pointwise("erf(Tensor x) -> Tensor", xp.erf,
-    "The error function.",
+    "The error function of x.",
     vjp=lambda g, x: g * (2 / math.sqrt(math.pi) * exp(-x * x)), promotion="float", aliases="special.erf")  # fmt: skip
 
 # ---------------------------------------------------------------------------------------------- activations
 
 sigmoid = pointwise("sigmoid(Tensor x) -> Tensor", xp.sigmoid,
-    "1 / (1 + exp(-x)).",
+    "The logistic sigmoid 1 / (1 + exp(-x)).",
     vjp=lambda g, out: sigmoid_grad(g, out), promotion="float",
     aliases="nn.functional.sigmoid special.expit")  # fmt: skip
 relu = pointwise("relu(Tensor x) -> Tensor", xp.relu,
-    "max(x, 0); its derivative at 0 is 0, and at NaN 1.",
+    "The rectified linear unit max(x, 0).  Its derivative is 0 at 0, and 1 at NaN.",
     vjp=lambda g, out: relu_grad(g, out), inplace=True, aliases="nn.functional.relu")  # fmt: skip
 silu = pointwise("silu(Tensor x) -> Tensor", xp.silu,
-    "x * sigmoid(x), also called swish.",
+    "The sigmoid linear unit x * sigmoid(x), also called swish.",
     vjp=lambda g, x: silu_grad(g, x), promotion="float", inplace=True, aliases="nn.functional.silu")  # fmt: skip
 
 
 @op("softplus(Tensor x, float beta=1.0, float threshold=20.0) -> Tensor")
 class softplus(Pointwise, promotion="float", aliases="nn.functional.softplus"):
-    """log(1 + exp(beta * x)) / beta, without overflow; x itself where beta * x is more than the threshold."""
+    """log(1 + exp(beta * x)) / beta, without overflow; x itself where beta * x exceeds the threshold."""
 
     def impl(xp, x, *, beta, threshold):
         return xp.softplus(x, beta, threshold)
@@ -277,7 +277,7 @@ class softplus(Pointwise, promotion="float", aliases="nn.functional.softplus"):
         yield (r(),), {"threshold": -0.5}
 
 
-# ---- g times their derivatives, in one pass over memory
+# ---- cotangent times derivative, fused into one pass over memory
 
 
 def _slope(schema, impl, doc, **rules):
@@ -285,20 +285,20 @@ def _slope(schema, impl, doc, **rules):
 
 
 tanh_grad = _slope("tanh_grad(Tensor t, Tensor y) -> Tensor", xp.tanh_grad,
-    "t times the derivative of `tanh` where that is y.",
+    "t times the derivative of `tanh`, from its output y.",
     vjp_t=lambda g, y: tanh_grad(g, y), vjp_y=lambda g, t, y: g * t * (-2 * y),
     formula=lambda t, y: t * (1 - y * y))  # fmt: skip
 relu_grad = _slope("relu_grad(Tensor t, Tensor y) -> Tensor", xp.relu_grad,
-    "t where `relu`, which is y, is not 0.",
+    "t times the derivative of `relu`, from its output y.",
     vjp_t=lambda g, y: relu_grad(g, y), vjp_y=zero_cotangent)  # fmt: skip
 sigmoid_grad = _slope("sigmoid_grad(Tensor t, Tensor y) -> Tensor", xp.sigmoid_grad,
-    "t times the derivative of `sigmoid` where that is y.",
+    "t times the derivative of `sigmoid`, from its output y.",
     vjp_t=lambda g, y: sigmoid_grad(g, y), vjp_y=lambda g, t, y: g * t * (1 - 2 * y),
     formula=lambda t, y: t * (y - y * y))  # fmt: skip
 
 
 def _silu_curve(x, s):
-    """The second derivative of `silu`, s being the sigmoid."""
+    """The second derivative of `silu` at x, where s = sigmoid(x)."""
     return s * (1 - s) * (2 + x * (1 - 2 * s))
 
 
@@ -306,13 +306,13 @@ silu_grad = _slope("silu_grad(Tensor t, Tensor x) -> Tensor", xp.silu_grad,
     "t times the derivative of `silu` at x.",
     vjp_t=lambda g, x: silu_grad(g, x), vjp_x=lambda g, t, x: g * t * _silu_curve(x, sigmoid(x)))  # fmt: skip
 gelu_grad = _slope("gelu_grad(Tensor t, Tensor x) -> Tensor", xp.gelu_grad,
-    "t times the derivative of the exact `gelu` at x: the normal distribution function, and x times the density.",
+    "t times the derivative of the exact `gelu` at x: the normal CDF plus x times the normal density.",
     vjp_t=lambda g, x: gelu_grad(g, x),
     vjp_x=lambda g, t, x: g * t * ((2 - x * x) * exp(-0.5 * x * x) / math.sqrt(2 * math.pi)))  # fmt: skip
 
 
 def _gelu_tanh_curve(x):
-    """The second derivative of x s(u) for the sigmoid s and u = 2 sqrt(2 / pi) (x + 0.044715 x^3)."""
+    """The second derivative of x s(u), with s the sigmoid and u = 2 sqrt(2 / pi) (x + 0.044715 x^3)."""
     root = 2 * math.sqrt(2 / math.pi)
     s = sigmoid(root * (x + 0.044715 * x * x * x))
     first, second = root * (1 + 3 * 0.044715 * x * x), root * 6 * 0.044715 * x
@@ -320,13 +320,13 @@ def _gelu_tanh_curve(x):
 
 
 gelu_tanh_grad = _slope("gelu_tanh_grad(Tensor t, Tensor x) -> Tensor", xp.gelu_tanh_grad,
-    "t times the derivative of `gelu` by its formula with tanh, at x.",
+    "t times the derivative of the tanh approximation of `gelu` at x.",
     vjp_t=lambda g, x: gelu_tanh_grad(g, x), vjp_x=lambda g, t, x: g * t * _gelu_tanh_curve(x))  # fmt: skip
 
 
 @op("softplus_grad(Tensor t, Tensor x, float beta=1.0, float threshold=20.0) -> Tensor")
 class softplus_grad(Pointwise, promotion="float", public=False, method=False, in_place=False):
-    """t times the derivative of `softplus` at x: a sigmoid."""
+    """t times the derivative of `softplus` at x, a sigmoid."""
 
     def impl(xp, t, x, *, beta, threshold):
         return xp.softplus_grad(t, x, beta, threshold)
@@ -346,7 +346,7 @@ class softplus_grad(Pointwise, promotion="float", public=False, method=False, in
 
 @op("gelu(Tensor x, *, str approximate='none') -> Tensor")
 class gelu(Pointwise, promotion="float", aliases="nn.functional.gelu"):
-    """x times the normal distribution function: exact, or with approximate="tanh" by that formula.
+    """x times the normal CDF of x; approximate="tanh" uses the approximation with tanh.
 
     Hendrycks and Gimpel, Gaussian error linear units, arXiv 1606.08415.
     """
@@ -373,7 +373,7 @@ class gelu(Pointwise, promotion="float", aliases="nn.functional.gelu"):
 
 @op("leaky_relu(Tensor x, number negative_slope=0.01) -> Tensor")
 class leaky_relu(Pointwise, promotion="float", inplace=True, aliases="nn.functional.leaky_relu"):
-    """x where positive, negative_slope * x elsewhere."""
+    """x where it is positive, negative_slope * x elsewhere."""
 
     def impl(xp, x, *, negative_slope):
         xp.real_only("leaky_relu", x)
@@ -392,7 +392,7 @@ class leaky_relu(Pointwise, promotion="float", inplace=True, aliases="nn.functio
 
 @op("where(Tensor condition, Tensor input, Tensor other) -> Tensor")
 class where(Pointwise, linear="input,other", masks=1, in_place=False, moves=True):
-    """input where the condition holds, other elsewhere; all three broadcast."""
+    """Elements of `input` where the condition is true, of `other` elsewhere; all three broadcast."""
 
     impl = xp.where
 
@@ -416,21 +416,21 @@ def _smaller(g, a, b):
 
 
 maximum = pointwise("maximum(Tensor a, Tensor b) -> Tensor", xp.maximum,
-    "The larger of the two; equals share the gradient.",
+    "The elementwise maximum of a and b.  Equal elements share the gradient.",
     vjp_a=lambda g, a, b: _larger(g, a, b), vjp_b=lambda g, a, b: _larger(g, b, a))  # fmt: skip
 minimum = pointwise("minimum(Tensor a, Tensor b) -> Tensor", xp.minimum,
-    "The smaller of the two; equals share the gradient.",
+    "The elementwise minimum of a and b.  Equal elements share the gradient.",
     vjp_a=lambda g, a, b: _smaller(g, a, b), vjp_b=lambda g, a, b: _smaller(g, b, a))  # fmt: skip
 
 
 def _clamp_dtype(x, min, max):
-    """A float bound makes an integer tensor a float one."""
+    """The dtype of the result: a float bound converts an integer tensor to float."""
     return dtypes.result_type(x, *[bound for bound in (min, max) if bound is not None])
 
 
 @op("clamp_numbers(Tensor x, number? min=None, number? max=None) -> Tensor")
 class clamp_numbers(Pointwise, public=False):
-    """x, but at least min and at most max, which are numbers."""
+    """`clamp` with bounds that are Python numbers."""
 
     def impl(xp, x, *, min, max):
         xp.real_only("clamp_numbers", x)
@@ -453,7 +453,7 @@ class clamp_numbers(Pointwise, public=False):
 
 @op("clamp_tensors(Tensor x, Tensor? min, Tensor? max) -> Tensor")
 class clamp_tensors(Pointwise, public=False):
-    """x, but at least min and at most max, of which one is a tensor."""
+    """`clamp` with at least one bound that is a tensor."""
 
     def impl(xp, x, min, max):
         xp.real_only("clamp_tensors", x)
@@ -482,9 +482,10 @@ def _within(x, min, max):
 
 @op("clamp(Tensor x, Tensor? min=None, Tensor? max=None) -> Tensor")
 class clamp(Composite, in_place=True, aliases="clip"):
-    """x, but at least min and at most max (which wins over min): numbers, or tensors that broadcast.
+    """x limited to the range from min to max: numbers, or tensors that broadcast.  If min > max, the result is max.
 
-    The derivative by x is 1 within the bounds, the bounds included; beyond one it is that bound's, at NaN nothing's.
+    The derivative by x is 1 from min to max, bounds included.  Outside, the gradient goes to the bound that is
+    exceeded.  At NaN it is 0.
     """
 
     def compose(x, min, max):
@@ -503,19 +504,19 @@ class clamp(Composite, in_place=True, aliases="clip"):
 
 
 floor = pointwise("floor(Tensor x) -> Tensor", xp.floor,
-    "The largest integer not above x; its derivative is 0.",
+    "x rounded down to an integer.  Its derivative is 0.",
     vjp=zero_cotangent)  # fmt: skip
 ceil = pointwise("ceil(Tensor x) -> Tensor", xp.ceil,
-    "The smallest integer not below x; its derivative is 0.",
+    "x rounded up to an integer.  Its derivative is 0.",
     vjp=zero_cotangent)  # fmt: skip
 trunc = pointwise("trunc(Tensor x) -> Tensor", xp.trunc,
-    "x without its fraction; its derivative is 0.",
+    "x rounded towards 0 to an integer.  Its derivative is 0.",
     vjp=zero_cotangent, aliases="fix")  # fmt: skip
 
 
 @op("round(Tensor x, *, int decimals=0) -> Tensor")
 class round(Pointwise, aliases="special.round", opmath="x"):
-    """The nearest number of so many decimals, halves to even; negative decimals round to tens.  Its derivative is 0."""
+    """x rounded to `decimals` decimals, halves to even; negative decimals round to tens.  Its derivative is 0."""
 
     def impl(xp, x, *, decimals):
         if x.dtype.kind == "b":  # NumPy makes float16 of it
@@ -538,30 +539,30 @@ def _compare(name, impl, doc, aliases=""):
     return pointwise(f"{name}(Tensor a, Tensor b) -> Tensor", impl, doc, family=Comparison, aliases=aliases)
 
 
-eq = _compare("eq", xp.equal, "Whether a equals b, element by element.")
-ne = _compare("ne", xp.not_equal, "Whether a differs from b, element by element.", "not_equal")
-lt = _compare("lt", xp.less, "Whether a is less than b, element by element.", "less")
-le = _compare("le", xp.less_equal, "Whether a is at most b, element by element.", "less_equal")
-gt = _compare("gt", xp.greater, "Whether a is greater than b, element by element.", "greater")
-ge = _compare("ge", xp.greater_equal, "Whether a is at least b, element by element.", "greater_equal")
-logical_and = _compare("logical_and", xp.logical_and, "Whether both are true (not zero).")
-logical_or = _compare("logical_or", xp.logical_or, "Whether at least one is true (not zero).")
-logical_xor = _compare("logical_xor", xp.logical_xor, "Whether exactly one is true (not zero).")
+eq = _compare("eq", xp.equal, "Whether a == b, elementwise.")
+ne = _compare("ne", xp.not_equal, "Whether a != b, elementwise.", "not_equal")
+lt = _compare("lt", xp.less, "Whether a < b, elementwise.", "less")
+le = _compare("le", xp.less_equal, "Whether a <= b, elementwise.", "less_equal")
+gt = _compare("gt", xp.greater, "Whether a > b, elementwise.", "greater")
+ge = _compare("ge", xp.greater_equal, "Whether a >= b, elementwise.", "greater_equal")
+logical_and = _compare("logical_and", xp.logical_and, "Whether both elements are nonzero.")
+logical_or = _compare("logical_or", xp.logical_or, "Whether at least one of the elements is nonzero.")
+logical_xor = _compare("logical_xor", xp.logical_xor, "Whether exactly one of the elements is nonzero.")
 logical_not = pointwise("logical_not(Tensor x) -> Tensor", xp.logical_not,
-    "Whether x is false (zero).", family=Comparison)  # fmt: skip
+    "Whether each element is zero.", family=Comparison)  # fmt: skip
 isnan = pointwise("isnan(Tensor x) -> Tensor", xp.isnan,
-    "Whether x is not a number.", family=Comparison, in_place=False)  # fmt: skip
+    "Whether each element is NaN.", family=Comparison, in_place=False)  # fmt: skip
 isinf = pointwise("isinf(Tensor x) -> Tensor", xp.isinf,
-    "Whether x is infinite, of either sign.", family=Comparison, in_place=False)  # fmt: skip
+    "Whether each element is infinite, of either sign.", family=Comparison, in_place=False)  # fmt: skip
 isfinite = pointwise("isfinite(Tensor x) -> Tensor", xp.isfinite,
-    "Whether x is neither infinite nor NaN.", family=Comparison, in_place=False)  # fmt: skip
+    "Whether each element is finite: neither infinite nor NaN.", family=Comparison, in_place=False)  # fmt: skip
 
 # ------------------------------------------------------------------------------------ identity and conversion
 
 
 @op("to(Tensor x, dtype dtype) -> Tensor")
 class to(Pointwise, linear="x", promotion=None, in_place=False, public=False):
-    """x in another dtype; from complex to real, its real part."""
+    """x converted to another dtype; complex to real takes the real part."""
 
     def impl(xp, x, *, dtype):
         return xp.converted(x, dtype)
@@ -570,7 +571,7 @@ class to(Pointwise, linear="x", promotion=None, in_place=False, public=False):
         return type(x)(x.shape, dtype)
 
     def vjp_x(g):
-        return g  # which `fit` brings back to the input's dtype
+        return g  # `fit` converts it to the input's dtype
 
     def samples(r):
         yield (r(3, 2),), {"dtype": "float32"}
@@ -579,17 +580,17 @@ class to(Pointwise, linear="x", promotion=None, in_place=False, public=False):
 
 
 clone = pointwise("clone(Tensor x) -> Tensor", xp.copy,
-    "A copy that gradients pass through.",
+    "A copy of x; gradients pass through.",
     vjp=lambda g: g, linear="x", public=False, in_place=False)  # fmt: skip
 
 row_major = pointwise("row_major(Tensor x) -> Tensor", lambda xp, x: xp.array(x, order="C", copy=True),
-    "A copy whose elements lie in row-major order; `contiguous` calls it.",
+    "A copy of x with row-major strides; `contiguous` calls it.",
     vjp=lambda g: g, linear="x", public=False, in_place=False)  # fmt: skip
 
 
 @op("detach(Tensor x) -> Tensor")
 class detach(Pointwise, differentiable=False, view=True, promotion=None, in_place=False):
-    """The same memory outside every graph: an operator, so that each level it passes cuts its own."""
+    """A view of x outside every graph.  It is an operator, so that each level detaches its own value."""
 
     def impl(xp, x):
         return x[...]

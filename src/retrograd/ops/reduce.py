@@ -1,6 +1,6 @@
-"""Operators that add up or multiply over dimensions, and those that ask whether all are true."""
+"""Reductions: sums, means, variances, products, and logical and counting reductions over dimensions."""
 
-# The names of several operators are Python's own (sum, any, all): in this file they are operators.
+# Several operators have the names of builtins (sum, any, all).  In this file these names are the operators.
 
 import math
 from typing import NamedTuple
@@ -26,43 +26,43 @@ from retrograd.ops.view import cat, expand, narrow, permute, reshape
 
 
 def axes_of(x, dim):
-    """`dim` as NumPy takes it: None for all dimensions, and for 0 or -1 of an array that has none."""
+    """`dim` as NumPy's axis: None for all dimensions, and for dim 0 or -1 of a tensor without dimensions."""
     if x.ndim == 0:
-        canonical_dims("sum", dim, 0)  # the shape rule says it again, by the operator's name
+        canonical_dims("sum", dim, 0)  # the shape rule checks again, with the operator's name
         return None
     return dim or None
 
 
 def reduced(name, x, dim, keepdim, dtype):
-    """The aval after reducing `dim`."""
+    """The aval of x after the reduction over `dim`."""
     return Aval(reduced_shape(x.shape, canonical_dims(name, dim, x.ndim), keepdim), dtype)
 
 
 def count_over(shape, dim, name="reduction"):
-    """How many elements are reduced to one; `name` is for the error."""
+    """The number of elements per reduced slice; `name` is used in errors."""
     return numel(shape[d] for d in canonical_dims(name, dim, len(shape)))
 
 
 def sum_dtype(x, dtype):
-    """The dtype that elements add up in: integers and booleans in int64."""
+    """The dtype of a sum: int64 for integers and booleans."""
     return dtype or (dtypes.int64 if x.dtype.kind in "biu" else x.dtype)
 
 
 def in_dtype(xp, x, dtype):
-    """x as it is to be added up: NumPy does not turn to a lower kind of number by itself."""
+    """x cast to `dtype` if that is of a lower category, which NumPy does not cast to by itself."""
     lower = dtype is not None and dtypes.category(dtype) < dtypes.category(x.dtype)
     return xp.cast(x, dtype) if lower else x
 
 
 def _back(g, x_aval, dim, keepdim):
-    """A cotangent of the reduced tensor, the same for every element that went into it."""
+    """The cotangent of a sum's input: g broadcast to the input's shape."""
     if not dim:
         return filled(cast_to(g, x_aval.dtype), shape=x_aval.shape)
     return expand(cast_to(kept(g, x_aval, dim, keepdim), x_aval.dtype), x_aval.shape)
 
 
 def _counted(x_aval, dim, keepdim):
-    """How many elements are reduced to one; a tensor where they are as many as a size that is no number."""
+    """The number of elements per reduced slice; as a tensor if a size is symbolic."""
     dims = canonical_dims("mean", dim, x_aval.ndim)
     if symbolic([x_aval.shape[d] for d in dims]) is None:
         return count_over(x_aval.shape, dim)
@@ -71,7 +71,7 @@ def _counted(x_aval, dim, keepdim):
 
 @op("filled(Tensor x, *, int[] shape) -> Tensor")
 class filled(Definition, linear="x", moves=True):
-    """A tensor of `shape` with the one element of x everywhere: what a sum of everything is the transpose of."""
+    """A tensor of `shape` filled with the one element of x; the transpose of the sum over all elements."""
 
     public = False
     method = False
@@ -95,7 +95,7 @@ class filled(Definition, linear="x", moves=True):
 
 
 def reduction_samples(r, within=(-2.0, 2.0)):
-    """All dimensions, several, one kept, none."""
+    """Samples over all dimensions, several, one with keepdim, and of a tensor without dimensions."""
     yield (r(3, 4, within=within),), {}
     yield (r(2, 3, 4, within=within),), {"dim": (0, -1)}
     yield (r(2, 3, 4, within=within),), {"dim": (1,), "keepdim": True}
@@ -107,7 +107,7 @@ def reduction_samples(r, within=(-2.0, 2.0)):
 
 @op("sum(Tensor x, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor")
 class sum(Reduction, linear="x"):
-    """The sum over `dim` (None or (): all).  Integers and booleans add up in int64.
+    """The sum of elements over `dim` (None or (): all).  Integers and booleans are summed in int64.
 
     >>> import retrograd as rg
     >>> rg.sum(rg.tensor([[1, 2], [3, 4]]), dim=0).tolist()
@@ -115,7 +115,7 @@ class sum(Reduction, linear="x"):
     """
 
     def impl(xp, x, *, dim, keepdim, dtype):
-        if dim is None and dtype is None and x.dtype.char in "fd":  # most losses end so
+        if dim is None and dtype is None and x.dtype.char in "fd":  # fast path: most losses end with it
             return xp.add_up(x, None, None, None, keepdim)
         x = in_dtype(xp, x, dtype)
         return xp.sum(x, axis=axes_of(x, dim), dtype=sum_dtype(x, dtype), keepdims=keepdim)
@@ -137,7 +137,7 @@ class sum(Reduction, linear="x"):
 
 @op("mean(Tensor x, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor")
 class mean(Reduction, linear="x"):
-    """The sum over `dim` (None or (): all) divided by the number of elements; NaN where there are none.
+    """The mean of elements over `dim` (None or (): all); NaN for empty slices.
 
     >>> import retrograd as rg
     >>> rg.mean(rg.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1).tolist()
@@ -164,7 +164,7 @@ class mean(Reduction, linear="x"):
 
 @op("nansum(Tensor x, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor")
 class nansum(Reduction, opmath="x"):
-    """The sum over `dim` (None or (): all) of what is not NaN; real numbers only.
+    """The sum over `dim` (None or (): all) of the elements that are not NaN; real dtypes only.
 
     >>> import retrograd as rg
     >>> rg.nansum(rg.tensor([1.0, float("nan"), 2.0])).item()
@@ -191,7 +191,7 @@ class nansum(Reduction, opmath="x"):
 
 @op("nanmean(Tensor x, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor")
 class nanmean(Composite):
-    """The mean over `dim` (None or (): all) of what is not NaN; NaN where nothing else is.
+    """The mean over `dim` (None or (): all) of the elements that are not NaN; NaN if there are none.
 
     >>> import retrograd as rg
     >>> rg.nanmean(rg.tensor([1.0, float("nan"), 2.0])).item()
@@ -217,7 +217,7 @@ class nanmean(Composite):
 
 @op("variance(Tensor x, int[]? dim=None, bool keepdim=False, *, number correction=1) -> Tensor")
 class variance(Reduction, opmath="x"):
-    """The mean squared distance from the mean, over n - correction: real, also of complex numbers."""
+    """The variance with divisor n - correction; real for complex x, too."""
 
     public = False
     method = False
@@ -248,15 +248,15 @@ def _slope_of_variance(x, dim, correction):
     return conjugate(x - mean(x, dim, keepdim=True)) * (2 / freedom if freedom > 0 else math.nan)
 
 
-# PyTorch's older word: unbiased=True for correction=1, unbiased=False for correction=0.  As the second argument it
-# stands where `dim` does.
+# PyTorch's older keyword: unbiased=True means correction=1, unbiased=False correction=0.  Passed as the second
+# positional argument it takes the position of `dim`.
 _VAR = (
     "(Tensor x, dims? dim=None, bool? unbiased=None, bool keepdim=False, *, number? correction=None) -> Tensor"
 )
 
 
 def _var(name, x, dim, unbiased, keepdim, correction):
-    """Return the variance, and the dimensions that it is over."""
+    """Return the variance and the dimensions that it reduces."""
     if isinstance(dim, bool):
         if unbiased is not None:
             raise TypeError(f"{name}: dim must be integers, got {dim}, which stands for unbiased, and that is given")
@@ -271,7 +271,7 @@ def _var(name, x, dim, unbiased, keepdim, correction):
 
 @op("var" + _VAR)
 class var(Composite):
-    """sum((x - mean(x))^2) / (n - correction) over `dim` (None: all).
+    """The variance over `dim` (None: all): sum(|x - mean(x)|^2) / (n - correction).
 
     >>> import retrograd as rg
     >>> rg.tensor([1.0, 2.0, 6.0]).var().item()
@@ -293,7 +293,7 @@ class var(Composite):
 
 @op("std" + _VAR)
 class std(Composite, opmath="x"):
-    """The square root of `var`; where that is 0, the derivative is taken as 0."""
+    """The standard deviation over `dim`, the square root of `var`.  Its derivative where it is 0 is taken as 0."""
 
     def compose(x, *, dim, unbiased, keepdim, correction):
         return sqrt_or_zero(_var("std", x, dim, unbiased, keepdim, correction)[0])
@@ -304,7 +304,7 @@ class std(Composite, opmath="x"):
 
 
 class VarMean(NamedTuple):
-    """The two results of `var_mean`."""
+    """The results of `var_mean`."""
 
     var: Tensor
     mean: Tensor
@@ -312,7 +312,7 @@ class VarMean(NamedTuple):
 
 @op("var_mean" + _VAR.replace("-> Tensor", "-> (Tensor var, Tensor mean)"))
 class var_mean(Composite):
-    """`var` and `mean` over the same dimensions, as a named tuple (var, mean)."""
+    """The variance and the mean over `dim`, as a named tuple (var, mean)."""
 
     method = False
 
@@ -326,7 +326,7 @@ class var_mean(Composite):
 
 
 class StdMean(NamedTuple):
-    """The two results of `std_mean`."""
+    """The results of `std_mean`."""
 
     std: Tensor
     mean: Tensor
@@ -334,7 +334,7 @@ class StdMean(NamedTuple):
 
 @op("std_mean" + _VAR.replace("-> Tensor", "-> (Tensor std, Tensor mean)"))
 class std_mean(Composite, opmath="x"):
-    """`std` and `mean` over the same dimensions, as a named tuple (std, mean)."""
+    """The standard deviation and the mean over `dim`, as a named tuple (std, mean)."""
 
     method = False
 
@@ -353,7 +353,7 @@ class std_mean(Composite, opmath="x"):
 
 
 def sqrt_or_zero(x):
-    """The square root, with derivative 0 at 0."""
+    """The square root of x, with derivative 0 at 0."""
     zero = x == 0
     return where(zero, 0, sqrt(where(zero, 1, x)))
 
@@ -363,7 +363,7 @@ def sqrt_or_zero(x):
 
 @op("prod(Tensor x, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor")
 class prod(Reduction, opmath="x"):
-    """The product over `dim` (None or (): all); derivatives of every order hold where factors are 0.
+    """The product of elements over `dim` (None or (): all); derivatives of every order hold where factors are 0.
 
     >>> import retrograd as rg
     >>> rg.prod(rg.tensor([[1, 2], [3, 4]]), dim=1).tolist()
@@ -389,7 +389,7 @@ class prod(Reduction, opmath="x"):
 
 
 def product_of_others(x, dim):
-    """For each element, the product of all others reduced with it; without division, so zeros do no harm."""
+    """For each element, the product of all others in its slice; without division, so that zeros are safe."""
     dims = canonical_dims("prod", dim, x.ndim)
     order = (*(d for d in range(x.ndim) if d not in dims), *dims)
     rows = permute(x, order)
@@ -399,7 +399,7 @@ def product_of_others(x, dim):
 
 
 def _others_in_row(x):
-    """Multiply the halves of each row, solve that problem of half the size, hand out the factors."""
+    """The products of others in each row: halve by multiplying pairs, recurse, multiply by the pair's other factor."""
     n = x.shape[-1]
     if n <= 1:
         return registry["ones_like"](x)
@@ -415,12 +415,12 @@ def _others_in_row(x):
 
 
 def _axes_or_none(x, dim):
-    """Unlike the sum, these two take () for no dimension at all."""
+    """`dim` as axes, where () means no dimension (for `sum` it means all)."""
     return () if dim == () else axes_of(x, dim)
 
 
 class Truth(Reduction, differentiable=False):
-    """Asks what is true over `dim` (None: all, (): each on its own)."""
+    """Base of logical reductions over `dim` (None: all; (): elementwise)."""
 
     @classmethod
     def shape(cls, x, *, dim, keepdim):
@@ -436,7 +436,7 @@ class Truth(Reduction, differentiable=False):
 
     @staticmethod
     def samples(r):
-        """Over all dimensions, several, one, none."""
+        """Samples over all dimensions, several, one, and none."""
         yield from reduction_samples(r)
         yield (r.ints(2, (3, 2)),), {"dim": (0, 1)}
         yield (r.ints(2, (3, 2)),), {"dim": ()}
@@ -444,7 +444,7 @@ class Truth(Reduction, differentiable=False):
 
 @op("any(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
 class any(Truth):
-    """Whether some element over `dim` (None: all, (): each on its own) is true (not zero)."""
+    """Whether any element over `dim` (None: all, (): elementwise) is nonzero."""
 
     def impl(xp, x, *, dim, keepdim):
         return xp.any(x, axis=_axes_or_none(x, dim), keepdims=keepdim)
@@ -452,7 +452,7 @@ class any(Truth):
 
 @op("all(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
 class all(Truth):
-    """Whether every element over `dim` (None: all, (): each on its own) is true (not zero)."""
+    """Whether all elements over `dim` (None: all, (): elementwise) are nonzero."""
 
     def impl(xp, x, *, dim, keepdim):
         return xp.all(x, axis=_axes_or_none(x, dim), keepdims=keepdim)
@@ -460,7 +460,7 @@ class all(Truth):
 
 @op("count_nonzero(Tensor x, int[]? dim=None) -> Tensor")
 class count_nonzero(Composite):
-    """How many elements over `dim` (None or (): all) are not zero, in int64."""
+    """The number of nonzero elements over `dim` (None or (): all), in int64."""
 
     def compose(x, *, dim):
         canonical_dims("count_nonzero", dim, x.ndim)
@@ -473,9 +473,9 @@ class count_nonzero(Composite):
 
 @op("logsumexp(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
 class logsumexp(Reduction, aliases="special.logsumexp", opmath="x"):
-    """log(sum(exp(x))) over `dim` (None or (): all), without overflow; -inf where there is nothing.
+    """log(sum(exp(x))) over `dim` (None or (): all), without overflow; -inf for empty slices.
 
-    Of integers, as of the floats that they become.
+    Integers are converted to floats.
 
     >>> import retrograd as rg
     >>> round(rg.logsumexp(rg.tensor([1000.0, 1000.0]), dim=0).item(), 3)
@@ -500,6 +500,6 @@ class logsumexp(Reduction, aliases="special.logsumexp", opmath="x"):
 
 
 def _softmax_over(x, out, dim, keepdim):
-    """The softmax, from the logsumexp; where that is infinite, no difference of infinities is taken."""
+    """The softmax of x, from its logsumexp; without inf - inf where that is infinite."""
     out = kept(out, x, dim, keepdim)
     return exp(x - where(isinf(out), 0, out))

@@ -1,4 +1,4 @@
-"""Scans along a dimension: cumulative sums, products, extremes, integrals; and differences, which undo them."""
+"""Scans along a dimension: cumulative sums, products, maxima, minima and integrals; differences and slopes."""
 
 from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
@@ -23,7 +23,7 @@ def _samples(r):
 
 
 def check_dimension(name, x, dim):
-    """`dim` counted from the front; a tensor without dimensions has none to go along."""
+    """`dim` as a nonnegative number, for an operator that needs at least one dimension."""
     if x.ndim == 0:
         raise IndexError(f"{name}: expected at least one dimension, got a tensor that has none")
     return canonical_dim(name, dim, x.ndim)
@@ -34,7 +34,7 @@ def check_dimension(name, x, dim):
 
 @op("linear_recurrence(Tensor b, Tensor a, *, int dim) -> Tensor")
 class linear_recurrence(Along, linear="b", solves="b", opmath="b a"):
-    """h[i] = b[i] + a[i] h[i - 1] along `dim`: what products and exponentials that add up differentiate to."""
+    """h[i] = b[i] + a[i] h[i - 1] along `dim`; derivatives of cumprod and logcumsumexp use it."""
 
     public = False
     method = False
@@ -65,12 +65,12 @@ class linear_recurrence(Along, linear="b", solves="b", opmath="b a"):
 
 
 def transposed_recurrence(g, a, dim):
-    """The same from the end: h[i] = g[i] + a[i + 1] h[i + 1]."""
+    """The transpose of `linear_recurrence`: h[i] = g[i] + a[i + 1] h[i + 1]."""
     return flip(linear_recurrence(flip(g, dim), delayed(flip(a, dim), dim, 0), dim=dim), dim) if g.ndim else g
 
 
 def delayed(x, dim, first):
-    """x one place later along `dim`, with the number `first` in front."""
+    """x shifted by one index along `dim`, with the value `first` in front."""
     n = x.shape[dim] if x.ndim else 1
     if n <= 1:
         return registry["full_like"](x, first)
@@ -83,7 +83,7 @@ def delayed(x, dim, first):
 
 @op("cumsum(Tensor x, int dim, *, dtype? dtype=None) -> Tensor")
 class cumsum(Along, linear="x", in_place=True, opmath="x"):
-    """The sums of the elements up to each place along `dim`.  Integers and booleans add up in int64.
+    """The cumulative sum of x along `dim`.  Integers and booleans are summed in int64.
 
     >>> import retrograd as rg
     >>> rg.cumsum(rg.tensor([1, 2, 3]), dim=0).tolist()
@@ -108,7 +108,7 @@ class cumsum(Along, linear="x", in_place=True, opmath="x"):
 
 @op("cumprod(Tensor x, int dim, *, dtype? dtype=None) -> Tensor")
 class cumprod(Along, in_place=True, opmath="x", snapshots="out"):
-    """The products of the elements up to each place along `dim`; derivatives of every order hold where factors are 0.
+    """The cumulative product of x along `dim`; derivatives of every order hold where factors are 0.
 
     >>> import retrograd as rg
     >>> rg.cumprod(rg.tensor([1, 2, 3, 4]), dim=0).tolist()
@@ -123,7 +123,7 @@ class cumprod(Along, in_place=True, opmath="x", snapshots="out"):
         canonical_dim("cumprod", dim, x.ndim)
         return Aval(x.shape, sum_dtype(x, dtype))
 
-    # Factor i is in every product from place i on: out[i - 1] (1 + x[i + 1] + x[i + 1] x[i + 2] + ...).
+    # Factor i is in every product from index i on: out[i - 1] (1 + x[i + 1] + x[i + 1] x[i + 2] + ...).
 
     def vjp_x(g, x, out, dim):
         return cast_to(delayed(out, dim, 1) * transposed_recurrence(g, cast_to(x, g.dtype), dim), x.dtype)
@@ -137,7 +137,7 @@ class cumprod(Along, in_place=True, opmath="x", snapshots="out"):
 
 @op("logcumsumexp(Tensor x, int dim) -> Tensor")
 class logcumsumexp(Rowwise, opmath="x"):
-    """log(cumsum(exp(x))) along `dim`, without overflow, in values and in derivatives.
+    """log(cumsum(exp(x))) along `dim`; neither values nor derivatives overflow.
 
     >>> import retrograd as rg
     >>> [round(v, 3) for v in rg.logcumsumexp(rg.tensor([1000.0, 1000.0]), dim=0).tolist()]
@@ -172,7 +172,7 @@ class logcumsumexp(Rowwise, opmath="x"):
 
 
 def _weights(x, out, dim):
-    """exp(x - out), and what a step leaves of the share of what came before; no difference of infinities is taken."""
+    """exp(x - out), and the decay of earlier weights in each step; without inf - inf."""
     infinite = isinf(out)
     cut = logical_or(infinite, delayed(infinite, dim, True))
     finite = where(infinite, 0, out)
@@ -185,7 +185,7 @@ def _weights(x, out, dim):
 
 @op("running_extremes(Tensor x, *, int dim, bool largest) -> (Tensor values, Tensor indices)")
 class running_extremes(Rowwise):
-    """The largest, or smallest, element up to each place, and where it is, the last of equals; NaN wins."""
+    """The cumulative maximum or minimum, and the index of its last occurrence so far.  NaN wins."""
 
     public = False
     method = False
@@ -212,7 +212,7 @@ class running_extremes(Rowwise):
 
 @op("cummax(Tensor x, int dim) -> (Tensor values, Tensor indices)")
 class cummax(Composite):
-    """The largest elements up to each place along `dim` and where they are, the last of equals.  NaN wins.
+    """The cumulative maximum of x along `dim`, and the index of its last occurrence so far.  NaN wins.
 
     >>> import retrograd as rg
     >>> values, indices = rg.cummax(rg.tensor([1.0, 3.0, 2.0]), dim=0)
@@ -230,7 +230,7 @@ class cummax(Composite):
 
 @op("cummin(Tensor x, int dim) -> (Tensor values, Tensor indices)")
 class cummin(Composite):
-    """The smallest elements up to each place along `dim` and where they are, the last of equals.  NaN wins."""
+    """The cumulative minimum of x along `dim`, and the index of its last occurrence so far.  NaN wins."""
 
     def compose(x, *, dim):
         check_ordered("cummin", x)
@@ -245,7 +245,7 @@ class cummin(Composite):
 
 @op("trapezoid(Tensor y, Tensor? x=None, *, number? dx=None, int dim=-1) -> Tensor")
 class trapezoid(Composite, aliases="trapz"):
-    """The integral of y along `dim` by the trapezoidal rule, at the places x or at distances dx (default 1).
+    """The integral of y along `dim` by the trapezoidal rule, at the points x or with spacing dx (default 1).
 
     x has one dimension, or broadcasts against y.
 
@@ -278,7 +278,7 @@ class trapezoid(Composite, aliases="trapz"):
 
 @op("cumulative_trapezoid(Tensor y, Tensor? x=None, *, number? dx=None, int dim=-1) -> Tensor")
 class cumulative_trapezoid(Composite):
-    """The integrals of y up to each place but the first, as `trapezoid` takes them.
+    """The cumulative integral of y along `dim` by the trapezoidal rule, from the second point on.
 
     >>> import retrograd as rg
     >>> rg.cumulative_trapezoid(rg.tensor([1.0, 2.0, 4.0])).tolist()
@@ -300,7 +300,7 @@ class cumulative_trapezoid(Composite):
 
 
 def _steps(name, y, x, dx, dim):
-    """The dimension counted from the front, and the distances of neighbours along it."""
+    """The dimension as a nonnegative number, and the spacings along it."""
     at = check_dimension(name, y, dim)
     if x is None:
         return at, 1 if dx is None else dx
@@ -314,7 +314,7 @@ def _steps(name, y, x, dx, dim):
 
 
 def _pair(x, dim):
-    """x without the last, and without the first place along `dim`."""
+    """x without its last, and x without its first index along `dim`."""
     rest = max(x.shape[dim] - 1, 0)
     return narrow(x, dim, 0, rest), narrow(x, dim, x.shape[dim] - rest, rest)
 
@@ -334,7 +334,7 @@ def _differences(x, dim):
 
 @op("diff(Tensor x, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor")
 class diff(Composite):
-    """The differences of neighbours along `dim`, taken n times; before that, x may be lengthened at both ends.
+    """The n-th difference of adjacent elements along `dim`, after x is extended by `prepend` and `append`.
 
     >>> import retrograd as rg
     >>> rg.diff(rg.tensor([1, 3, 6])).tolist()
@@ -345,7 +345,7 @@ class diff(Composite):
         at = check_dimension("diff", x, dim)
         if n < 0:
             raise ValueError(f"diff: n must not be negative, got {n}")
-        if n == 0:  # nor is x lengthened, in NumPy and PyTorch
+        if n == 0:  # and x is not extended, as in NumPy and PyTorch
             return registry["clone"](x)
         parts = [part for part in (prepend, x, append) if part is not None]
         x = cat(parts, dim=at) if len(parts) > 1 else x
@@ -366,11 +366,10 @@ class diff(Composite):
 
 @op("gradient(Tensor x, *, any spacing=1, int[]? dim=None, int edge_order=1) -> Tensor[]")
 class gradient(Composite):
-    """The slopes of sampled functions along each of the dimensions, as a tuple: second order inside.
+    """The numerical derivative of a sampled function along each dimension, as a tuple; second order in the interior.
 
-    `spacing` is the distance of neighbours, or a list of one per dimension, each a number or a tensor of all
-    coordinates.  At the ends it is the slope of the line through two places, or with edge_order=2 that of
-    the parabola through three.
+    `spacing` is the spacing, or a list with one entry per dimension, each a number or a tensor of coordinates.  At the
+    boundary the slope is that of the line through two points, or with edge_order=2 of the parabola through three.
 
     >>> import retrograd as rg
     >>> rg.gradient(rg.tensor([1.0, 2.0, 4.0]), spacing=2.0)[0].tolist()
@@ -408,13 +407,13 @@ def _slopes(x, at, spacing, edge_order):
     if n <= edge_order:
         raise ValueError(f"gradient: dimension {at} has {n} places, but {edge_order + 1} are needed")
     inside, first, last = (_unequal if getattr(spacing, "ndim", 0) else _equal)(x, at, spacing)
-    if edge_order == 2:  # the slope of a parabola is linear, and over the first step it is `first` on average
+    if edge_order == 2:  # the slope of a parabola is linear; its mean over the first step is `first`
         first, last = 2 * first - narrow(inside, at, 0, 1), 2 * last - narrow(inside, at, n - 3, 1)
     return cat([first, inside, last], dim=at)
 
 
 def _equal(x, at, step):
-    """The slopes of the parabolas through three places, and those of the first and of the last step."""
+    """The slopes at interior points, and over the first and the last step."""
     n = x.shape[at]
     inside = (narrow(x, at, 2, n - 2) - narrow(x, at, 0, n - 2)) / (2 * step)
     return inside, *(_differences(narrow(x, at, i, 2), at) / step for i in (0, n - 2))

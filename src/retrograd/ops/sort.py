@@ -1,6 +1,6 @@
-"""Sorting, choosing by rank, searching in what is sorted, and what comes more than once."""
+"""Sorting, topk and kthvalue, binary search, membership, and unique elements."""
 
-# sorted is Python's name, in this file a param of `unique` and `topk`.
+# `sorted` is a builtin; in this file it is a param of `unique` and `topk`.
 
 from retrograd.core import Aval, Definition, batch_loop, op
 from retrograd.core import dtype as dtypes
@@ -27,7 +27,7 @@ def _samples(r):
 
 @op("argsort(Tensor x, int dim=-1, bool descending=False, bool stable=False) -> Tensor")
 class argsort(Rowwise, differentiable=False):
-    """Where the elements of x, sorted along `dim`, come from; equal ones keep their order, NaN counts as the largest.
+    """The indices that sort x along `dim`.  The sort is stable; NaN is the largest value.
 
     >>> import retrograd as rg
     >>> rg.argsort(rg.tensor([3.0, 1.0, 2.0])).tolist()
@@ -51,9 +51,9 @@ class argsort(Rowwise, differentiable=False):
 
 @op("sort(Tensor x, int dim=-1, bool descending=False, *, bool stable=False) -> (Tensor values, Tensor indices)")
 class sort(Composite):
-    """The elements in order along `dim`, and where they come from, as a named tuple (values, indices).
+    """x sorted along `dim` and the indices that sort it, as a named tuple (values, indices).
 
-    Always stable: equal elements keep their order.  NaN counts as the largest number.
+    The sort is always stable: equal elements keep their order.  NaN is the largest value.
 
     >>> import retrograd as rg
     >>> values, indices = rg.sort(rg.tensor([3.0, 1.0, 2.0]))
@@ -74,7 +74,7 @@ class sort(Composite):
 
 @op("sorted_values(Tensor x, *, int dim, bool descending=False) -> Tensor")
 class sorted_values(Rowwise, snapshots="x"):
-    """The elements in order along `dim`; where they come from is found out when derivatives are asked for."""
+    """x sorted along `dim`; the indices are computed only if derivatives are needed."""
 
     public = False
     method = False
@@ -96,7 +96,7 @@ class sorted_values(Rowwise, snapshots="x"):
 
 @op("msort(Tensor x) -> Tensor")
 class msort(Composite):
-    """The elements in order along the first dimension.
+    """x sorted along the first dimension.
 
     >>> import retrograd as rg
     >>> rg.msort(rg.tensor([3, 1, 2])).tolist()
@@ -116,7 +116,7 @@ class msort(Composite):
 
 @op("largest_places(Tensor x, *, int k, int dim, bool largest) -> Tensor")
 class largest_places(Along, differentiable=False):
-    """Where the k largest, or smallest, elements along `dim` are, in their order; of equals the first."""
+    """The indices of the k largest, or smallest, elements along `dim`, in their order; the first of equals."""
 
     public = False
     method = False
@@ -135,7 +135,7 @@ class largest_places(Along, differentiable=False):
 
 
 def _ranked(name, x, k, dim):
-    """`dim` counted from the front; a ValueError unless there are k elements along it."""
+    """`dim` as a nonnegative number; ValueError unless it has at least k elements."""
     at = canonical_dim(name, dim, x.ndim)
     size = x.shape[at] if x.ndim else 1
     if not (0 if name == "topk" and x.ndim else 1) <= k <= size:
@@ -145,9 +145,9 @@ def _ranked(name, x, k, dim):
 
 @op("topk(Tensor x, int k, int? dim=None, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)")
 class topk(Composite):
-    """The k largest (or smallest) elements along `dim` (None: the last), and where they are, in their order.
+    """The k largest (or smallest) elements along `dim` (None: the last), and their indices, sorted by rank.
 
-    Of equal elements the first are chosen.  NaN counts as the largest number.
+    Of equal elements the first are chosen.  NaN is the largest value.
 
     >>> import retrograd as rg
     >>> values, indices = rg.topk(rg.tensor([3.0, 1.0, 2.0]), 2)
@@ -170,7 +170,7 @@ class topk(Composite):
 
 @op("rank_places(Tensor x, *, int k, int dim) -> Tensor")
 class rank_places(Along, differentiable=False):
-    """Where the k-th smallest element along `dim` is, which is kept as a dimension of size 1."""
+    """The index of the k-th smallest element along `dim`, which remains as a dimension of size 1."""
 
     public = False
     method = False
@@ -189,9 +189,9 @@ class rank_places(Along, differentiable=False):
 
 @op("kthvalue(Tensor x, int k, int? dim=None, bool keepdim=False) -> (Tensor values, Tensor indices)")
 class kthvalue(Composite):
-    """The k-th smallest element (from 1) along `dim` (None: the last), and where it is.
+    """The k-th smallest element (k from 1) along `dim` (None: the last), and its index.
 
-    Equal elements are ranked in the order in which they stand.  NaN counts as the largest number.
+    Equal elements are ranked by index.  NaN is the largest value.
 
     >>> import retrograd as rg
     >>> rg.kthvalue(rg.tensor([3.0, 1.0, 2.0]), 2).values.item()
@@ -216,7 +216,7 @@ class kthvalue(Composite):
 
 @op("insertion_places(Tensor sequence, Tensor values, Tensor? sorter, *, bool right) -> Tensor")
 class insertion_places(Definition, differentiable=False):
-    """Before which element of the sorted rows each value belongs."""
+    """The insertion index of each value in the sorted rows."""
 
     public = False
     method = False
@@ -243,7 +243,7 @@ class insertion_places(Definition, differentiable=False):
 
 
 def _rows(values, batched, n, ndim):
-    """The values of each example, which may be a number, with what is behind the first `ndim` dimensions as one."""
+    """The values of each example (or one number), with the dimensions after the first `ndim` flattened."""
     if not hasattr(values, "dtype"):
         values = tensor(values, dtype=dtypes.float64 if isinstance(values, float) else None)
     values = values if batched else broadcast_batch(values, n)
@@ -282,10 +282,10 @@ def _search(sequence, values, sorter, right, out_int32):
     "str? side=None, Tensor? sorter=None) -> Tensor"
 )
 class searchsorted(Composite):
-    """Before which element of a sorted sequence each value belongs; `right`, or side="right": after its equals.
+    """The index at which each value is inserted into a sorted sequence; `right`, or side="right": after equal elements.
 
-    The sequence has one dimension, or one row for each row of the values; NaN counts as the largest number.
-    `sorter` is the order, such as argsort finds, in which the sequence is sorted.
+    The sequence has one dimension, or one row for each row of the values.  NaN is the largest value.  `sorter` holds
+    the indices that sort the sequence, such as `argsort` returns.
 
     >>> import retrograd as rg
     >>> rg.searchsorted(rg.tensor([1.0, 3.0, 5.0]), rg.tensor([0.0, 3.0, 9.0])).tolist()
@@ -317,7 +317,7 @@ class searchsorted(Composite):
 
 @op("bucketize(Tensor x, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor")
 class bucketize(Composite):
-    """In which of the buckets between sorted boundaries each element of x is: `searchsorted` the other way round.
+    """The index of the bucket between sorted boundaries for each element of x: `searchsorted` with arguments swapped.
 
     >>> import retrograd as rg
     >>> rg.bucketize(rg.tensor([0.5, 2.0]), rg.tensor([1.0, 2.0, 3.0])).tolist()
@@ -345,9 +345,9 @@ class bucketize(Composite):
 
 @op("isin(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor")
 class isin(Definition, differentiable=False):
-    """Whether each of `elements` is (`invert`: is not) among `test_elements`; one of the two may be a number.
+    """Whether each of `elements` is (`invert`: is not) in `test_elements`; one of the two may be a number.
 
-    `assume_unique` says that neither has equal elements, which may save time.  NaN is nowhere.
+    `assume_unique` states that neither has duplicates, which may save time.  NaN equals nothing.
 
     >>> import retrograd as rg
     >>> rg.isin(rg.tensor([1, 2, 3]), rg.tensor([2, 9])).tolist()
@@ -376,10 +376,10 @@ class isin(Definition, differentiable=False):
 
 
 def _in_rows(x, rows):
-    """Whether each element of a row of x is in the row at the same place."""
+    """Whether each element of a row of x is in the corresponding row of the other."""
     if rows.shape[1] == 0:
         return zeros(x.shape, dtype=dtypes.bool_)
-    if "c" in (x.dtype.kind, rows.dtype.kind):  # there is no order to search by
+    if "c" in (x.dtype.kind, rows.dtype.kind):  # complex numbers have no order to search by
         return any_of(eq(unsqueeze(x, 2), unsqueeze(rows, 1)), 2)
     ranked = sorted_values(rows, dim=1)
     places = insertion_places(ranked, x, None, right=False)
@@ -392,9 +392,9 @@ def _unknown(name):
 
 @op("unique_values(Tensor x, *, bool counted=False) -> (Tensor values, Tensor counts)")
 class unique_values(Definition, ragged=True):
-    """The different elements of a 1-d tensor in order, and if asked for how often each comes.
+    """The unique elements of a 1-d tensor, sorted, and optionally their counts.
 
-    Where they come from is found out when derivatives are.
+    Their indices are computed only if derivatives are needed.
     """
 
     public = False
@@ -421,7 +421,7 @@ class unique_values(Definition, ragged=True):
 
 @op("unique_places(Tensor x, *, bool consecutive=False) -> (Tensor places, Tensor inverse, Tensor counts)")
 class unique_places(Definition, differentiable=False, ragged=True):
-    """The different slices along the first dimension: the first place of each, which each slice is, how many are."""
+    """The unique slices along the first dimension: index of the first occurrence, inverse indices, counts."""
 
     public = False
     method = False
@@ -443,10 +443,10 @@ class unique_places(Definition, differentiable=False, ragged=True):
     "-> Tensor"
 )
 class unique(Composite):
-    """The different elements in order; with `dim`, the different slices along it.
+    """The unique elements of x, sorted; with `dim`, the unique slices along it.
 
-    `return_inverse` asks for the place in the result of each element too, `return_counts` for how often each
-    comes; the results are then a tuple.  Of equal elements the first has the derivative.  NaN equals nothing.
+    `return_inverse` adds the index in the result of each element, `return_counts` the number of occurrences; the
+    results are then a tuple.  The gradient goes to the first of equal elements.  NaN equals nothing.
 
     >>> import retrograd as rg
     >>> values, counts = rg.unique(rg.tensor([3, 1, 3]), return_counts=True)
@@ -477,9 +477,9 @@ class unique(Composite):
     "-> Tensor"
 )
 class unique_consecutive(Composite):
-    """The elements without those that equal the one before; with `dim`, the slices along it.
+    """The elements of x without consecutive duplicates; with `dim`, the slices along it.
 
-    The other results and the derivative are as those of `unique`.
+    The other results and the derivative are as for `unique`.
 
     >>> import retrograd as rg
     >>> rg.unique_consecutive(rg.tensor([1, 1, 3, 1])).tolist()

@@ -1,4 +1,4 @@
-"""Operators that show, join or rearrange elements without computing with them; `split` and `join` have more."""
+"""Views and rearrangements: reshape, expand, squeeze, permute, flip, narrow, cat, stack; more in `split` and `join`."""
 
 from retrograd.core import Aval, Definition, op, registry, xp
 from retrograd.core import dtype as dtypes
@@ -23,9 +23,9 @@ from retrograd.ops.family import (
 
 
 def inferred_shape(name, old, new):
-    """`new` with its -1, if any, worked out from the number of elements; a ValueError if it can't be.
+    """The shape `new` with -1 replaced by the inferred size; ValueError if it does not fit.
 
-    It stays as it is where sizes are symbolic.
+    The -1 stays if sizes are symbolic.
     """
     if any(isinstance(s, SymbolicSize) for s in (*old, *new)):
         return tuple(new)
@@ -40,7 +40,7 @@ def inferred_shape(name, old, new):
 
 @op("reshape(Tensor x, int... shape) -> Tensor")
 class reshape(View, linear="x"):
-    """The same elements in row-major order in another shape; one size may be -1.  A view where strides allow."""
+    """x with the same elements, in row-major order, in another shape; one size may be -1.  A view if strides allow."""
 
     impl = xp.reshape
 
@@ -64,9 +64,9 @@ class reshape(View, linear="x"):
 
 @op("view(Tensor x, int... shape) -> Tensor")
 class view(Composite):
-    """The same memory in another shape; where strides do not allow that, `reshape` makes a copy."""
+    """A view of x with another shape; if the strides do not allow one, `reshape` copies instead."""
 
-    method = False  # that one knows dtypes too: see strides
+    method = False  # `view` also takes dtypes; see strides
 
     def compose(x, *, shape):
         out = reshape(x, shape)
@@ -83,14 +83,14 @@ class view(Composite):
 
 @op("expand(Tensor x, int... shape) -> Tensor")
 class expand(View, linear="x"):
-    """Dimensions of size 1 repeated, and new ones in front, without copying; -1 keeps a size."""
+    """A view of x with dimensions of size 1 repeated, and new dimensions in front; -1 keeps a size."""
 
     def impl(xp, x, *, shape):
         shape = expanded_shape(x.shape, shape)
         size = symbolic(shape)
         if size is not None:
             return size.spread(x, shape)
-        if numel(shape) == numel(x.shape):  # nothing is repeated: the memory may be written to
+        if numel(shape) == numel(x.shape):  # no element is repeated, so the view may be written to
             return xp.reshape(x, shape)
         return xp.broadcast_to(x, shape)
 
@@ -116,7 +116,7 @@ class expand(View, linear="x"):
 
 
 def expanded_shape(old, new):
-    """`new` with each -1 replaced by the size that it keeps; a ValueError if old sizes neither fit nor are 1."""
+    """The shape `new` with each -1 replaced by the old size; ValueError unless old sizes are equal or 1."""
     lead, out = len(new) - len(old), list(new)
     for i, size in enumerate(old):
         at = lead + i
@@ -131,7 +131,7 @@ def expanded_shape(old, new):
 
 @op("broadcast_to(Tensor x, int... shape) -> Tensor")
 class broadcast_to(Composite):
-    """`expand`, by NumPy's name."""
+    """x broadcast to `shape`, as a view: `expand` under NumPy's name."""
 
     def compose(x, *, shape):
         return expand(x, shape)
@@ -142,7 +142,7 @@ class broadcast_to(Composite):
 
 @op("squeeze(Tensor x, int[]? dim=None) -> Tensor")
 class squeeze(View, linear="x"):
-    """Without the dimensions of size 1, or without those of them that `dim` names."""
+    """A view of x without its dimensions of size 1, or without those of them listed in `dim`."""
 
     def impl(xp, x, *, dim):
         return xp.reshape(x, squeezed_shape(x.shape, dim))
@@ -163,14 +163,14 @@ class squeeze(View, linear="x"):
 
 
 def squeezed_shape(shape, dim):
-    """The shape without the named dimensions of size 1."""
+    """The shape without those of the listed dimensions that have size 1."""
     dims = range(len(shape)) if dim is None else canonical_dims("squeeze", dim, len(shape)) if dim else ()
     return tuple(s for i, s in enumerate(shape) if i not in dims or s != 1)
 
 
 @op("unsqueeze(Tensor x, int dim) -> Tensor")
 class unsqueeze(View, linear="x"):
-    """A new dimension of size 1 at `dim`."""
+    """A view of x with a new dimension of size 1 at `dim`."""
 
     def impl(xp, x, *, dim):
         return xp.reshape(x, unsqueezed_shape(x.shape, dim))
@@ -191,14 +191,14 @@ class unsqueeze(View, linear="x"):
 
 
 def unsqueezed_shape(shape, dim):
-    """The shape with a 1 at `dim`."""
+    """The shape with a 1 inserted at `dim`."""
     at = canonical_dim("unsqueeze", dim, len(shape) + 1)
     return (*shape[:at], 1, *shape[at:])
 
 
 @op("flatten(Tensor x, int start_dim=0, int end_dim=-1) -> Tensor")
 class flatten(Composite):
-    """Dimensions start_dim to end_dim, both included, as one."""
+    """x with the dimensions start_dim to end_dim, inclusive, merged into one."""
 
     def compose(x, *, start_dim, end_dim):
         first, last = (canonical_dim("flatten", d, x.ndim) for d in (start_dim, end_dim))
@@ -217,7 +217,7 @@ class flatten(Composite):
 
 @op("unflatten(Tensor x, int dim, int[] sizes) -> Tensor")
 class unflatten(Composite):
-    """One dimension as several; one of the sizes may be -1."""
+    """x with one dimension split into several; one of the sizes may be -1."""
 
     def compose(x, *, dim, sizes):
         at = canonical_dim("unflatten", dim, x.ndim)
@@ -233,7 +233,7 @@ class unflatten(Composite):
 
 @op("permute(Tensor x, int... dims) -> Tensor")
 class permute(View, linear="x"):
-    """Dimensions in another order: dimension i of the result is dimension dims[i] of x."""
+    """A view of x with dimensions reordered: dimension i of the result is dimension dims[i] of x."""
 
     impl = xp.transpose
 
@@ -261,7 +261,7 @@ class permute(View, linear="x"):
 
 
 def permutation(name, dims, ndim):
-    """`dims` counted from the front; a ValueError unless each dimension comes once."""
+    """`dims` as nonnegative numbers; ValueError unless it is a permutation."""
     order = tuple(canonical_dim(name, d, ndim) for d in dims)
     if sorted(order) != list(range(ndim)):
         raise ValueError(f"{name}: dims {tuple(dims)} must name each of the {ndim} dimensions once")
@@ -270,7 +270,7 @@ def permutation(name, dims, ndim):
 
 @op("transpose(Tensor x, int dim0, int dim1) -> Tensor")
 class transpose(View, linear="x", aliases="swapdims"):
-    """Two dimensions swapped."""
+    """A view of x with two dimensions swapped."""
 
     def impl(xp, x, *, dim0, dim1):
         canonical_dim("transpose", dim0, x.ndim), canonical_dim("transpose", dim1, x.ndim)
@@ -295,7 +295,7 @@ class transpose(View, linear="x", aliases="swapdims"):
 
 @op("movedim(Tensor x, int[] source, int[] destination) -> Tensor")
 class movedim(Composite, aliases="moveaxis"):
-    """Dimensions moved to other places, the rest in their old order."""
+    """A view of x with dimensions moved to new positions; the others keep their order."""
 
     def compose(x, *, source, destination):
         source, destination = (canonical_dims("movedim", d, x.ndim) for d in (source, destination))
@@ -312,7 +312,7 @@ class movedim(Composite, aliases="moveaxis"):
 
 @op("flip(Tensor x, int... dims) -> Tensor")
 class flip(Along, linear="x", dims="dims", moves=True):
-    """The elements in reverse order along the given dimensions; a copy, as in PyTorch."""
+    """x with the order of elements reversed along the given dimensions; a copy, as in PyTorch."""
 
     def impl(xp, x, *, dims):
         return xp.flip(x, canonical_dims("flip", dims, x.ndim) if dims else ()).copy()
@@ -331,7 +331,7 @@ class flip(Along, linear="x", dims="dims", moves=True):
 
 @op("roll(Tensor x, int[] shifts, int[]? dim=None) -> Tensor")
 class roll(Definition, linear="x", moves=True, row_major=True):
-    """The elements shifted along each of `dim` (None: in row-major order); those pushed out come in at the front.
+    """x shifted cyclically along each of `dim` (None: in row-major order).
 
     >>> import retrograd as rg
     >>> rg.roll(rg.tensor([[1, 2, 3], [4, 5, 6]]), (1, -1), (0, 1)).tolist()
@@ -371,7 +371,7 @@ def _check_shifts(x, shifts, dim):
 
 @op("tril(Tensor x, int diagonal=0) -> Tensor")
 class tril(Stacked, linear="x", in_place=True, moves=True, row_major=True):
-    """The lower triangle of the last two dimensions, zeros above the given diagonal."""
+    """The lower triangle of the last two dimensions; elements above the given diagonal become 0."""
 
     def impl(xp, x, *, diagonal):
         return xp.tril(_at_least_2d("tril", x), diagonal)
@@ -392,7 +392,7 @@ class tril(Stacked, linear="x", in_place=True, moves=True, row_major=True):
 
 @op("triu(Tensor x, int diagonal=0) -> Tensor")
 class triu(Stacked, linear="x", in_place=True, moves=True, row_major=True):
-    """The upper triangle of the last two dimensions, zeros below the given diagonal."""
+    """The upper triangle of the last two dimensions; elements below the given diagonal become 0."""
 
     def impl(xp, x, *, diagonal):
         return xp.triu(_at_least_2d("triu", x), diagonal)
@@ -419,9 +419,9 @@ def _at_least_2d(name, x):
 
 @op("cat(Tensor[] tensors, int dim=0) -> Tensor")
 class cat(Definition, linear="tensors,", aliases="concat concatenate", moves=True, row_major=True):
-    """The tensors one after the other along an existing dimension; their other sizes agree.
+    """The concatenation of tensors along an existing dimension; their other sizes must be equal.
 
-    Tensors of shape (0,) fit to everything, and add nothing.
+    Tensors of shape (0,) are ignored.
 
     >>> import retrograd as rg
     >>> rg.cat((rg.tensor([[1, 2]]), rg.tensor([[3, 4]])), dim=1).tolist()
@@ -472,7 +472,7 @@ class cat(Definition, linear="tensors,", aliases="concat concatenate", moves=Tru
 
 
 def _joined(tensors):
-    """Those that count: not the vectors without elements, unless there is nothing else."""
+    """The tensors to concatenate: without those of shape (0,), unless all are."""
     for x in tensors:
         if not hasattr(x, "ndim"):
             raise TypeError(f"cat: expected tensors, got {x!r}")
@@ -487,7 +487,7 @@ def _without(shape, at):
 
 @op("stack(Tensor[] tensors, int dim=0) -> Tensor")
 class stack(Composite):
-    """The tensors, all of one shape, side by side along a new dimension."""
+    """Tensors of equal shape stacked along a new dimension."""
 
     method = False
 
@@ -503,7 +503,7 @@ class stack(Composite):
 
 @op("narrow(Tensor x, int dim, int start, int length) -> Tensor")
 class narrow(View, linear="x"):
-    """`length` places from `start` on, which may be counted from the end, along `dim`."""
+    """A view of x at the indices start to start + length along `dim`; a negative start counts from the end."""
 
     def impl(xp, x, *, dim, start, length):
         return x[_window(x.shape, dim, start, length)]
@@ -548,7 +548,7 @@ def _window(shape, dim, start, length):
 
 @op("broadcast_tensors(Tensor[] tensors) -> Tensor[]")
 class broadcast_tensors(Composite):
-    """The tensors as views of their common shape."""
+    """The tensors as views, broadcast to their common shape."""
 
     method = False
 
