@@ -1,8 +1,8 @@
-"""The kernel: tensors, operators, levels, the autograd graph and the engine that walks it."""
+"""The core: tensors, operators, levels, the autograd graph and the engine that runs backward passes over it."""
 
 from retrograd.core import build_config
 
-build_config.choose()  # before the first of the modules that come in two builds
+build_config.choose()  # before the first import of a module that has two builds
 
 from retrograd.core import dtype as dtype  # noqa: E402
 from retrograd.core.arithmetic import bind_arithmetic  # noqa: E402

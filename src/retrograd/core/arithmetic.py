@@ -1,4 +1,4 @@
-"""Python's operators on tensors."""
+"""Python's arithmetic and comparison operators on tensors."""
 
 from retrograd.core.dispatch import call1, call2
 from retrograd.core.tensor import TensorBase
@@ -7,7 +7,7 @@ compiled = not __file__.endswith(".py")
 
 
 def bind_arithmetic(operators):
-    """Tell Python's operators which registered operators they are."""
+    """Set the registered operators that Python's operators call."""
     global ADD, SUB, MUL, DIV, MATMUL, POW, NEG, REMAINDER, FLOOR_DIVIDE, LT, LE, GT, GE, EQ, NE
     ADD, SUB, MUL, DIV = operators["add"], operators["sub"], operators["mul"], operators["div"]
     MATMUL, POW, NEG = operators["matmul"], operators["pow"], operators["neg"]
@@ -20,10 +20,10 @@ ADD = SUB = MUL = DIV = MATMUL = POW = NEG = REMAINDER = FLOOR_DIVIDE = LT = LE 
 
 
 class Arithmetic(TensorBase):
-    """Python's operators, wired straight to the entry for two operands."""
+    """Python's operators, which call the entry for two operands directly."""
 
     __slots__ = ()
-    __array_ufunc__ = None  # an ndarray on the left leaves the operation to us
+    __array_ufunc__ = None  # makes `ndarray + tensor` call __radd__ below
 
     def __add__(self, other):
         return call2(ADD, self, other)

@@ -1,4 +1,4 @@
-"""Files that are replaced in one step."""
+"""Atomic replacement of files."""
 
 import os
 import stat
@@ -12,7 +12,7 @@ from retrograd.core.level import generator_block
 
 
 def shorten(message: str, longest: int = 500) -> str:
-    """Return a message that may quote from a file, shortened.
+    """Return a message, which may quote a file, cut to `longest` characters.
 
     >>> shorten("long" * 10, 9)
     'longlo...'

@@ -1,36 +1,36 @@
-"""Abstract values: what is known of an array without its numbers."""
+"""Abstract values: the shape and dtype of an array, without its values."""
 
 import numpy as np
 
 
 class SymbolicSize:
-    """A size that is no number, since it differs between the parts of an array; it may stand in shapes."""
+    """A size that is not a number because it differs between the components; it may occur in shapes."""
 
     __slots__ = ()
 
     def of_example(self, place):
-        """Whether a shape that has it at this place is that of one part, without the dimension of the parts."""
+        """Return whether a shape with this size at index `place` is that of one component."""
         raise NotImplementedError
 
     def typical(self):
-        """A number to reckon with, where it need not be right: about the mean over the parts."""
+        """Return an approximate number for estimates: about the mean over the components."""
         raise NotImplementedError
 
     def made(self, make, shape):
-        """An array of a shape that it is in, by a function that makes plain ones of a shape."""
+        """Return an array of a shape with this size, using `make`, which returns a plain array of a shape."""
         raise NotImplementedError
 
     def spread(self, array, shape):
-        """An array broadcast to a shape that it is in."""
+        """Return an array broadcast to a shape with this size."""
         raise NotImplementedError
 
     def differs(self, other):
-        """In which part it first is another than that of another array, and what both are there."""
+        """Return the first component where this size differs from that of another array, and both sizes there."""
         raise NotImplementedError
 
 
 def symbolic(shape):
-    """The first size in a shape that is no number; None if there is none."""
+    """Return the first symbolic size in a shape; None if there is none."""
     for size in shape:
         if isinstance(size, SymbolicSize):
             return size
@@ -38,12 +38,12 @@ def symbolic(shape):
 
 
 def reckoned(shape):
-    """A shape in numbers, for estimates: a size that is no number is a typical one."""
+    """Return a shape in numbers, for estimates: symbolic sizes are replaced by typical ones."""
     return tuple([size.typical() if isinstance(size, SymbolicSize) else size for size in shape])
 
 
 def differing(shape, other):
-    """For an error that shows two shapes: how they differ where that does not show, in sizes that are no numbers."""
+    """Return how two shapes differ in symbolic sizes, for an error that shows them; "" if they do not."""
     for size, its in zip(shape, other, strict=False):
         if isinstance(size, SymbolicSize) and isinstance(its, SymbolicSize) and size != its:
             return f": {size.differs(its)}"
@@ -51,7 +51,7 @@ def differing(shape, other):
 
 
 class Aval:
-    """Shape and dtype: what a shape rule maps to what.
+    """Shape and dtype: the argument and result of shape rules.
 
     >>> Aval((2, 3), "float32")
     float32[2, 3]

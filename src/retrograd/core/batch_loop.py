@@ -1,4 +1,4 @@
-"""Batches taken apart and put together again, for what can't run on all examples at once."""
+"""Loops over the examples of a batch, for operators that can't run on all at once."""
 
 from retrograd.core.aval import Aval
 from retrograd.core.level import ReadError
@@ -7,7 +7,7 @@ from retrograd.core.tensor import TensorBase
 
 
 class PerformanceWarning(UserWarning):
-    """Something runs as asked for, but slower than it could."""
+    """Warns of something that runs as asked for, but slower than it could."""
 
 
 class NotBatchedError(ReadError):
@@ -15,17 +15,17 @@ class NotBatchedError(ReadError):
 
 
 def each(batched, n, args):
-    """The arguments of each example: slices of those that are batched, the others as they are."""
+    """Yield the arguments of each example: slices of those that are batched, the others as they are."""
     at = operator_named("slice")
     for i in range(n):
         yield tuple([at(a, spec=(i,)) if b else a for a, b in zip(args, batched, strict=True)])
 
 
-joins = []  # the function that puts tensors of different shapes together: see the package's root
+joins = []  # the function that joins tensors of different shapes: see the package's root
 
 
 def together(results, joined=None):
-    """The results of all examples, tensors or tuples of them, along a new first dimension.
+    """Return the results of all examples, tensors or tuples of tensors, stacked along a new first dimension.
 
     `joined` is for results that differ in shape; without it they are an error.
     """
@@ -42,12 +42,12 @@ def together(results, joined=None):
 
 
 def avals(batched, args):
-    """The types of the arguments of one example: what a shape rule gets."""
+    """Return the avals of the arguments of one example, as a shape rule gets them."""
     return [_one_of(a) if b else getattr(a, "aval", a) for a, b in zip(args, batched, strict=True)]
 
 
 def none(operator, batched, args, params):
-    """The result for a batch without examples, by the operator's shape rule."""
+    """Return the result for a batch without examples, by the operator's shape rule."""
     out = operator.definition.shape(*avals(batched, args), **params)
     zeros = operator_named("zeros")
     if isinstance(out, tuple):

@@ -1,4 +1,4 @@
-"""Which build runs: the compiled modules, or the same files as they are."""
+"""Selects the build: the compiled modules, or their Python sources."""
 
 import os
 import sys
@@ -12,11 +12,11 @@ PURE_VARIABLE = "RETROGRAD_PURE"
 
 
 class SourceFinder:
-    """Finds the hot modules' sources, where compiled files beside them would win."""
+    """An import finder for the sources of the hot modules, which precedes the finder of compiled files."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
-        """The spec of `retrograd.core.<hot>` from its .py file; None leaves others to the usual finders."""
+        """Return the spec of `retrograd.core.<hot>` from its .py file; None leaves other modules to other finders."""
         package, _, module = name.rpartition(".")
         if package == __package__ and module in HOT:
             return spec_from_file_location(name, os.path.join(os.path.dirname(__file__), module + ".py"))
@@ -24,13 +24,13 @@ class SourceFinder:
 
 
 def choose():
-    """Make the sources win if the environment asks for them; the order of finders does the rest."""
+    """Put the SourceFinder before Python's PathFinder if the environment asks for the sources."""
     if os.environ.get(PURE_VARIABLE, "") not in ("", "0") and SourceFinder not in sys.meta_path:
         sys.meta_path.insert(sys.meta_path.index(PathFinder), SourceFinder)
 
 
 def show_config():
-    """Print and return which build runs: per hot module, and of the kernels, "compiled" or "pure", and NumPy's version.
+    """Print and return the build: "compiled" or "pure" for each hot module and the kernels, and NumPy's version.
 
     Kernels may also be "outdated": compiled from older sources, so that they lack some, and not used.
 

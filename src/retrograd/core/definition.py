@@ -1,4 +1,4 @@
-"""Defining operators: one class holds all rules of one operator; families hold what many share."""
+"""Defining operators: one class holds all rules of one operator; families are base classes with shared rules."""
 
 import inspect
 import math
@@ -17,7 +17,7 @@ from retrograd.core.source_location import user_line
 
 
 class Function:
-    """`xp.multiply` in a class body: the function of that name in whichever namespace the arrays come from."""
+    """A function of the namespace that the arrays come from: `xp.multiply` in a class body."""
 
     def __init__(self, name):
         self.name = name
@@ -41,18 +41,18 @@ class Operator(Op):
 
     @property
     def __signature__(self):
-        """What `help()` and `inspect.signature` show."""
+        """The signature that `help()` and `inspect.signature` show."""
         return inspect.Signature([_python_parameter(p) for p in self.called_as.parameters])
 
     @property
     def called_as(self):
-        """The schema of calls: that of the operator that takes them with keywords, if there is one."""
+        """The schema of calls: that of the overload that takes keywords, if there is one."""
         overload = self.definition.keyword_overload
         return registry[overload].schema if overload else self.schema
 
     @property
     def public_names(self):
-        """The dotted names below `rg.` that the operator goes by: its own, and its aliases."""
+        """The dotted names of the operator below `rg.`: its own, and its aliases."""
         of = self.definition
         return (f"{of.home}.{self.name}".lstrip("."), *of.aliases.split()) if of.public else ()
 
@@ -64,7 +64,7 @@ class Operator(Op):
 
 
 class Definition:
-    """What every family knows; a concrete operator is a class that states what is particular to it.
+    """The base class of all families; an operator is a class that states what is particular to it.
 
     - `impl`: the kernel, `xp.name` or a function `(xp, *arrays, **params)`; the one part that sees raw arrays.
     - `shape(*avals, **params)`: avals to aval, with an error that says what does not fit.
@@ -77,34 +77,34 @@ class Definition:
 
     differentiable = True
     linear = ""  # the inputs that the operator is linear in, the others fixed; "a,b": jointly, "a b": each
-    solves = ""  # the right side of the equations, linear in the result and in the others, that the operator solves
-    formula = None  # the same by products and sums, where those have simpler series than the operator's own rules
-    of_matrices = False  # of a matrix of blocks that are series it has the blocks of the result: see `func.series`
+    solves = ""  # the right-hand side, if the operator solves equations linear in the result and in the other inputs
+    formula = None  # the operator as products and sums, if these have simpler series than its own rules
+    of_matrices = False  # maps block matrices of series coefficients to such matrices: see `func.series`
     promotion = None  # how operands of different dtypes meet: None, "same" (must agree), "numeric", "float"
-    opmath = ""  # the inputs with which it computes in float32 where they are float16, as PyTorch does: see `opmath.py`
-    reduces_cotangent = False  # cotangents must be fitted to the shape and dtype of the input
+    opmath = ""  # the float16 inputs with which it computes in float32, as PyTorch does: see `opmath.py`
+    reduces_cotangent = False  # cotangents must be reduced to the shape and dtype of the input
     view = False  # the result shares the first input's memory
-    row_major = False  # results are contiguous, whatever the order of the operands, where NumPy's function keeps that
-    saves_input = False  # in PyTorch, so that the gradient of a linear operator has a derivative: zero
+    row_major = False  # results are C-contiguous, even where NumPy's function keeps the operands' memory order
+    saves_input = False  # as in PyTorch, so that the gradient of a linear operator has a derivative (zero)
     in_place = False  # has a method `<name>_` that writes the result into the first input
     inplace = False  # its function in `nn.functional` has the argument of that name
-    snapshots = ""  # saved inputs, and "out", that later writes may change: these copy what the graph saved first
+    snapshots = ""  # saved inputs, and "out", that later writes may change: they are saved as snapshots
     several_views = False  # returns views together, each of which then refuses recorded in-place writes
-    part_views = False  # returns a tuple of views of its first input, each of which may be written to by itself
-    composite = False  # defined by other operators: nothing is recorded or interpreted
-    impure = False  # does more than compute its result (checks, marks): stays in a graph without users
-    random = False  # draws random numbers; stays in a graph without users too
-    ragged = False  # how large the result is depends on the values of the inputs: examples of a batch may differ in it
-    moves = False  # elements of the result are elements of the inputs that have derivatives, or constants
-    sums = False  # elements of the result are sums of elements of the input, each of which goes to one place
-    takes_randomness = False  # its batching rule gets `randomness` too
-    accepts_nested = False  # takes compound arrays as they are: see `Compound`
-    vmap_fallback = ""  # why the operator takes the examples of a batch one by one; "" if it has a batching rule
+    part_views = False  # returns a tuple of views of its first input, each of which may be written to
+    composite = False  # calls other operators, which are dispatched and recorded in its stead
+    impure = False  # has side effects (checks, marks): stays in a graph even without users
+    random = False  # draws random numbers; stays in a graph even without users
+    ragged = False  # the result's size depends on the input values, so it may differ between examples
+    moves = False  # elements of the result are elements of the differentiable inputs, or constants
+    sums = False  # elements of the result are sums of input elements, each of which is used once
+    takes_randomness = False  # its batching rule also gets `randomness`
+    accepts_nested = False  # takes composite arrays as they are: see `CompositeArray`
+    vmap_fallback = ""  # why a batch is computed by a loop over the examples; "" if there is a batching rule
     public = True  # has a name in `rg.`, or below it if its name has dots
     home = ""  # the namespace below `rg.` that its name is in: "nn.functional"
-    method = True  # is a method of tensors too, by its names without dots
+    method = True  # is also a method of tensors, under its names without dots
     aliases = ""  # other public names: "multiply", "linalg.det nn.functional.relu"
-    keyword_overload = ""  # of an operator that is called often: the one, with more params, that takes keywords
+    keyword_overload = ""  # of a hot operator: the operator with more params that handles calls with keywords
     impl = None
 
     def __init_subclass__(cls, **traits):
@@ -116,7 +116,7 @@ class Definition:
 
     @classmethod
     def bind(cls, namespace):
-        """The kernel over one namespace."""
+        """Return the kernel over one namespace."""
         if isinstance(cls.impl, Function):
             kernel = getattr(namespace, cls.impl.name)
         elif cls.impl is None:
@@ -127,17 +127,17 @@ class Definition:
 
     @classmethod
     def work(cls, avals, out):
-        """About how many multiplications the kernel makes: one per element of the output, unless it says more."""
+        """Return the approximate number of multiplications of the kernel: one per output element by default."""
         return math.prod(out.shape) if isinstance(out, Aval) else sum(math.prod(o.shape) for o in out)
 
     @classmethod
     def fit(cls, g, aval):
-        """A cotangent in the shape and dtype of the input that it belongs to."""
+        """Return a cotangent reduced to the shape and dtype of its input."""
         return g
 
     @classmethod
     def jvp(cls, op, primals, tangents, out, params):
-        """The tangent of the output: a sum of one term per input with a tangent."""
+        """Return the tangent of the output: the sum of one term for each input with a tangent."""
         if "," in cls.linear:
             return call(op, cls._filled(op, primals, tangents), params)
         total = None
@@ -149,7 +149,7 @@ class Definition:
 
     @classmethod
     def _filled(cls, op, primals, tangents):
-        """Tangents (zeros where there are none) of the inputs that the operator is linear in; others as they are."""
+        """Return the inputs, with tangents (or zeros) in place of those that the operator is linear in."""
         linear = cls.linear.replace(",", " ").split()
         names = [op.schema.inputs[min(i, op.last)].name for i in range(len(primals))]
         triples = zip(names, primals, tangents, strict=True)
@@ -168,16 +168,16 @@ class Definition:
 
     @classmethod
     def derived_jvp(cls, op, index, t, primals, out, params):
-        """The tangent's term where no rule is written: families that can, derive it."""
+        """Return the tangent's term for an input without a jvp rule; some families derive it."""
         name = op.schema.inputs[min(index, op.last)].name
         raise NotImplementedError(f"{op.name}: no forward derivative is defined with respect to {name!r}")
 
     @classmethod
     def batch(cls, batched, n, /, *args, **params):
-        """The operator on n examples at once, which the result, or each of them, has along its first dimension.
+        """Run the operator on n examples at once; they are the first dimension of the result, or of each result.
 
-        So have the inputs that `batched` marks; the others are the same for all examples.  Where the class says in
-        `vmap_fallback` why it can't, the examples come one by one.
+        The inputs that `batched` marks have it too; the others are the same for all examples. If `vmap_fallback` says
+        why the class has no batching rule, this loops over the examples.
         """
         if not cls.vmap_fallback:
             why = "how large its result is depends on the values" if cls.ragged else "there is no batching rule for it"
@@ -191,25 +191,24 @@ class Definition:
 
     @classmethod
     def dependence(cls, i, out, /, *avals, **params):
-        """Along which dimensions a result's elements lie where the elements of input i do that they depend on.
+        """Return which dimensions of the result depend elementwise on which dimensions of input i.
 
-        A dict from dimensions of the input to those of the result, where sizes of 1 broadcast; or `Labels`
-        (ops/sparsity_rules.py).
-        Of tensors a rule gets the types; of constant ones that hold integers or booleans, the tensors.  Here nothing is
-        known, so all depend on all.  Operators that move elements or add them up have no need of it.
+        The result is a dict from dimensions of the input to those of the result, where sizes of 1 broadcast; or
+        `Labels` (ops/sparsity_rules.py). For tensors a rule gets avals; for constant tensors of integers or booleans,
+        the tensors. By default all elements depend on all. Operators that move or sum elements need no such rule.
         """
         return {}
 
 
 def op(schema):
-    """Class decorator: register the operator that the class defines, and put it in the class's place."""
+    """Class decorator: register the operator that the class defines, and replace the class by it."""
     parsed = parse(schema)
 
     def register(cls):
         if parsed.name in registry:
             there = registry[parsed.name].definition.__module__
             raise ValueError(f"operator {parsed.name!r} is registered already, by {there}")
-        cls.__name__ = parsed.name  # the families' errors say it
+        cls.__name__ = parsed.name  # the families' errors name it
         if cls.opmath:
             widen(cls, parsed)
         registry[parsed.name] = Operator(parsed, cls)
@@ -219,14 +218,14 @@ def op(schema):
 
 
 def _sum_of_terms(a, b):
-    """The sum of two tangents, None being zero; of several outputs, one by one."""
+    """Return the sum of two tangents, of each output if there are several; None is zero."""
     if isinstance(a, tuple):
         return tuple(_sum_of_terms(x, y) for x, y in zip(a, b, strict=True))
     return b if a is None else a if b is None else a + b
 
 
 def _python_parameter(parameter):
-    """A schema's parameter as Python has it; `int...` takes its numbers one by one."""
+    """Return a schema's parameter as a Python one; `int...` becomes `*args`."""
     if parameter.type == "int...":
         return inspect.Parameter(parameter.name, inspect.Parameter.VAR_POSITIONAL, annotation="int")
     kind = inspect.Parameter.KEYWORD_ONLY if parameter.keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -235,17 +234,17 @@ def _python_parameter(parameter):
 
 
 def _zero(operand):
-    """Zero in the shape and dtype of an operand, and of its standing in promotion."""
+    """Return zeros like an operand; a Python number stays a number, so it promotes in the same way."""
     return operator_named("zeros_like")(operand) if hasattr(operand, "dtype") else type(operand)(0)
 
 
 def dtype_of(operand):
-    """The dtype of an aval, tensor or Python number."""
+    """Return the dtype of an aval, tensor or Python number."""
     return operand.dtype if hasattr(operand, "dtype") else dtypes.of_scalar(operand)
 
 
 def shape_of(operand):
-    """The shape of an aval or tensor; a Python number has none."""
+    """Return the shape of an aval or tensor; () for a Python number."""
     return getattr(operand, "shape", ())
 
 

@@ -1,4 +1,4 @@
-"""Running operators: on arrays at the ground, through the current level above it."""
+"""Dispatch: run an operator's kernel on arrays on the ground, or pass the call to the innermost level."""
 
 from functools import partial
 from sys import _getframe
@@ -33,7 +33,7 @@ if not compiled:  # compiled, this is a cast without a check: see tensor.pxd
 
 
 class Op(OpBase):
-    """One operator.  Calling it runs it wherever the call stands."""
+    """One operator. Calling it runs it at the current level."""
 
     __slots__ = ()
 
@@ -59,7 +59,7 @@ class Op(OpBase):
         return call(self, inputs, params)
 
     def quick_params(self, args, kwargs):
-        """The params of a call whose arguments need no conversion; None leaves them to the schema."""
+        """Return the params of a call whose arguments need no conversion; None if the schema must bind them."""
         if len(args) == self.leading and not kwargs:
             return self.params if len(self.params) == self.required else None
         params = self.params.copy()
@@ -79,7 +79,7 @@ class Op(OpBase):
 
 
 def fits_exactly(kind, value):
-    """Whether a value is what the param's type wants, without conversion; `kind` is from `Schema.exact`."""
+    """Return whether a value already has the type of its param; `kind` is from `Schema.exact`."""
     if kind is tuple:
         if type(value) is not tuple:
             return False
@@ -94,8 +94,9 @@ def fits_exactly(kind, value):
 
 
 def call1(op, a):
-    """Run an operator of one input and no params."""
+    """Run an operator of one input and no params: `call`, specialized for the ground."""
     state = current()
+    # Fast path: a plain array on the ground. Everything else falls through to `call` below.
     if state.level is None and isinstance(a, TensorBase) and not op.composite and op.kernel is not None:
         t: TensorBase = known_tensor(a)  # noqa: F821
         if t.level is None and type(t.value) is ndarray and (not op.to_float or floating(t.value)):
@@ -120,7 +121,7 @@ def call1(op, a):
 
 
 def call2(op, a, b):
-    """Run an operator of two inputs and no params."""
+    """Run an operator of two inputs and no params: `call`, specialized for the ground."""
     state = current()
     if state.level is None and not op.composite:
         wanted = False
@@ -147,6 +148,7 @@ def call2(op, a, b):
             wanted = wanted or u._requires_grad
             if u.tag is not None:
                 cut = u.tag
+        # Without promotion, NumPy's kernel gives PyTorch's dtype. Else `call` promotes the operands first.
         if op.kernel is not None and plain(x, y) and (not op.to_float or floating(x) or floating(y)):
             try:
                 r = op.kernel(x, y)
@@ -167,6 +169,7 @@ def call2(op, a, b):
 
 def call(op, args, params):
     """Run an operator on its flat inputs: the one dispatch function."""
+    # 1. Other classes answer for themselves; 2. composite arrays are taken apart before any level sees the call.
     parts = None
     for a in args:
         if not isinstance(a, TensorBase):
@@ -178,6 +181,7 @@ def call(op, args, params):
         out = parts.call(op, args, params)
         if out is not NotImplemented:
             return out
+    # 3. A composite operator calls others, which are dispatched one by one; it gets no node of its own.
     if op.composite and not (parts is not None and seen_whole()):
         out = composed(op, args, params)
         if op.several_views:
@@ -185,6 +189,7 @@ def call(op, args, params):
         return out
     state = current()
     level = state.level
+    # A transparent level only observes: its `process` calls the operator again, at the parent level.
     if level is not None and level.transparent:
         state.level = level.parent
         try:
@@ -200,6 +205,7 @@ def call(op, args, params):
     if level is None:
         out = ground(op, args, params)
     else:
+        # 4. The level's rules are operators too. They run one level below, so transforms nest in any order.
         with level.below():
             out = level.process(op, args, params)
         if op.view and isinstance(args[0], TensorBase):
@@ -208,6 +214,7 @@ def call(op, args, params):
         mark_inference(out)
     if wanted:
         if state.grad_enabled and op.differentiable and not state.inference:
+            # 6. The result joins the graph of this level; levels below have recorded their own part already.
             record(op, args, params, out, level)
         elif level is None:
             for o in out if type(out) is tuple else (out,):
@@ -217,7 +224,7 @@ def call(op, args, params):
 
 
 def composed(op, args, params):
-    """What an operator that is made of others gives: they see tensors where it was called with arrays."""
+    """Return the result of a composite operator's `compose`, which gets tensors in place of arrays."""
     for a in args:
         if not isinstance(a, TensorBase) and is_array(a):
             args = tuple([as_operand(x) for x in args])
@@ -230,18 +237,18 @@ def composed(op, args, params):
 
 
 def compound(t):
-    """What takes apart the operators on a tensor whose array consists of several; None of other arrays."""
+    """Return the `CompositeArray` that handles a tensor's kind of array; None for plain arrays."""
     return composite_arrays.get(type(unwrap_all(t)))
 
 
 def seen_whole():
-    """Whether the current level gets operators on compound arrays as they are called."""
+    """Return whether the current level receives operators on composite arrays without taking them apart."""
     level = current().level
     return level is not None and level.keeps_whole
 
 
 def ground(op, args, params):
-    """Run the kernel on the arrays themselves."""
+    """Run the kernel on the arrays, and wrap its results."""
     arrays = [raw(op, a) for a in args]
     if op.promotes:
         arrays = op.definition.promote(arrays)
@@ -266,17 +273,17 @@ def ground(op, args, params):
 
 
 def in_row_major(out):
-    """A kernel's result, or each of several, contiguous: so `.view(-1)` works on it, as it does in PyTorch."""
+    """Return a kernel's results as C-contiguous arrays, so that `.view(-1)` works on them as in PyTorch."""
     if type(out) is tuple:
         return tuple([in_row_major(r) for r in out])
     return out if type(out) is not ndarray or out.flags.c_contiguous else ascontiguousarray(out)
 
 
 def track_view(op, out, source, params, state):
-    """The result of a view operator: it shares the version, and if gradients pass the history too.
+    """Make the result of a view operator a view: it shares the version, and if it is differentiable the history too.
 
-    Above the ground there is no memory that would tell: what would be a copy there is one, and what passes no gradients
-    still follows the numbers.
+    Above the ground no memory tells views from copies. What would be a copy on the ground is a copy there too, and a
+    result without gradients still follows the values of its base.
     """
     if source.level is None or source.level is not out.level:
         if op.differentiable or (source._view is not None and source._view.made == COPIED):
@@ -288,9 +295,10 @@ def track_view(op, out, source, params, state):
 
 
 def would_be_view(op, view, params):
-    """Whether an operator on a view of an array in row-major order would show that one's memory."""
+    """Return whether an operator on a view of a row-major array would share that array's memory."""
     if view.made == COPIED or compound(view.base) is not None:
         return True
+    # Replay the chain on an uninitialized array of the base's shape, and look whether the memory is shared.
     array = empty(view.base.shape, view.base.dtype)
     for step, given in view.chain:
         array = step.kernel_for((array,))(array, **given)
@@ -298,7 +306,7 @@ def would_be_view(op, view, params):
 
 
 def passes(view):
-    """Whether gradients pass from a base to a view."""
+    """Return whether gradients pass from a base to a view."""
     for step, _ in view.chain:
         if not step.differentiable:
             return False
@@ -306,31 +314,31 @@ def passes(view):
 
 
 def requires_grad_synced(t):
-    """Whether a tensor requires a gradient; a view first takes over what its base has become."""
+    """Return whether a tensor requires grad; a view is first synchronized with its base."""
     if t._view is not None:
         sync_view(t)
     return t._requires_grad
 
 
 def sync_view(t):
-    """A view takes over what its base has become since, unless it was made under other rules."""
+    """Bring a view up to date with its base, unless it was made under rules that forbid that."""
     view: View = t._view
     if view.seen != t.version.rebased:
         base: TensorBase = view.base
         if view.made == COPIED:
             sync_view_copy(t)
         elif view.made and base._requires_grad:
-            t._requires_grad = True  # but what records it refuses: see `record.stale`
+            t._requires_grad = True  # but recording it is refused: see `record.check_stale_view`
         else:
             regenerate_view(t)
 
 
 def sync_view_copy(t):
-    """A copy of what its base shows is computed again if the memory of the base was written to since."""
+    """Recompute a COPIED view if the memory of its base was written to since."""
     view: View = t._view
     base: TensorBase = view.base
     seen = copied_at(t.version)
-    if view.seen == seen and seen != copied_at(INFERENCE):  # there, writes are not counted
+    if view.seen == seen and seen != copied_at(INFERENCE):  # inference tensors count no writes: always recompute
         return
     view.seen = seen
     with at(t.level, base._requires_grad):
@@ -341,7 +349,7 @@ def sync_view_copy(t):
 
 
 def regenerate_view(t):
-    """The base has a new history, and above the ground a new value, since the view was made: follow it."""
+    """Give a view the new history of its base, and above the ground its new value, by replaying the chain."""
     view: View = t._view
     base: TensorBase = view.base
     view.seen = base.version.rebased
@@ -356,7 +364,7 @@ def regenerate_view(t):
 
 
 def replay_view(view):
-    """The view of its base as that is now, as a new tensor."""
+    """Return the view of its base as the base is now, as a new tensor."""
     now = view.base
     for op, params in view.chain:
         now = call(op, (now,), params)
@@ -364,7 +372,7 @@ def replay_view(view):
 
 
 def rebase_history(t, new):
-    """The tensor gets the history of another."""
+    """Give a tensor the history of another one (PyTorch's `rebase_history`)."""
     old, number = t._grad_fn, t.output_nr
     t._grad_fn, t.output_nr = new._grad_fn, new.output_nr
     t._requires_grad = new._requires_grad
@@ -373,45 +381,45 @@ def rebase_history(t, new):
 
 
 def how_made(state):
-    """What a view remembers of the mode that it is made in."""
+    """Return the `View.made` of a view made in the current mode."""
     return "inference" if state.inference else "" if state.grad_enabled else "no_grad"
 
 
 def mark_several(outs, name):
-    """Views that were returned together refuse recorded writes."""
+    """Mark views that one operator returned together: they refuse recorded writes, as in PyTorch."""
     for out in outs:
         if out._view is not None:
             out._view.made = out._view.made or name
 
 
 def mark_inference(out):
-    """What is made in inference mode, but for views of what was made outside, takes no part in graphs ever."""
+    """Mark results made in inference mode: they can never join a graph, except views of tensors made outside."""
     for o in out if type(out) is tuple else (out,):
         if not isinstance(o, AuxOutput) and o._view is None:
             o.version = INFERENCE
 
 
 def note_detached(op, out, state):
-    """Note where a result has left the graph that its operands are in; a backward pass does so all the time."""
+    """Note where a result left the graph of its operands; not in a backward pass, where that is common."""
     if state.running is None:
         note_cut(out, "inference_mode" if state.inference else op.name if state.grad_enabled else "no_grad")
 
 
 def note_cut(out, reason):
-    """Note why, and at which line, a value has left its graph."""
-    frame = _getframe(0)  # compiled, this function has none: it is the user's already
+    """Store in the tag why, and at which line, a value left its graph."""
+    frame = _getframe(0)  # compiled functions have no Python frame: this is the user's already
     if frame.f_code.co_filename.startswith(PACKAGE):
         frame = user_frame()
     out.tag = (reason, frame.f_code, frame.f_lasti) if frame is not None else (reason, None, 0)
 
 
 def as_array(result):
-    """A kernel's result as an array: NumPy answers scalars where the result has no dimensions."""
+    """Return a kernel's result as an array: NumPy returns scalars for results without dimensions."""
     return result if type(result) in namespaces else asarray(result)
 
 
 def raw(op, a):
-    """The array of an operand on the ground; Python numbers and None pass."""
+    """Return the array of an operand on the ground; Python numbers and None pass unchanged."""
     if isinstance(a, TensorBase):
         if a.level is None:
             return a.value
@@ -426,7 +434,7 @@ def raw(op, a):
 
 
 def is_array(a):
-    """Whether an operand is an array, or a scalar of NumPy's."""
+    """Return whether an operand is an array, or a scalar of NumPy's."""
     return isinstance(a, (ndarray, generic)) or type(a) in namespaces
 
 
@@ -439,18 +447,18 @@ def as_operand(a):
 
 
 def is_foreign(a):
-    """Whether an operand, which is no tensor, wants to answer for operators itself."""
+    """Return whether an operand's class, which is no tensor, implements `__tensor_function__`."""
     return hasattr(type(a), "__tensor_function__")
 
 
 def overridden(op, args, params):
-    """Let the foreign classes among the operands answer."""
+    """Let the foreign classes among the operands compute the result."""
     grouped = tuple(op.schema.group(args).values())
     return answer_of(op, [a for a in args if is_foreign(a)], grouped, params)
 
 
 def answer_of(func, foreign, args, kwargs):
-    """What the first of the foreign operands' classes that knows `func` makes of the call."""
+    """Return the first result that a foreign operand's class gives for `func`; a TypeError if none does."""
     types = tuple(dict.fromkeys(type(a) for a in foreign))
     for a in foreign:
         result = type(a).__tensor_function__(func, types, args, kwargs)
@@ -461,7 +469,7 @@ def answer_of(func, foreign, args, kwargs):
 
 
 def write_out(op, args, kwargs):
-    """`op(..., out=tensor)`: the result is written into a tensor that is there already."""
+    """Run `op(..., out=tensor)`: write the result into an existing tensor."""
     rest = dict(kwargs)
     out = rest.pop("out")
     outs = out if isinstance(out, (tuple, list)) else (out,)

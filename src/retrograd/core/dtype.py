@@ -1,4 +1,4 @@
-"""Data types: their names, the default, and PyTorch's rules of promotion."""
+"""Data types: their names, the default dtype, and PyTorch's promotion rules."""
 
 import numpy as np
 
@@ -26,7 +26,7 @@ _default = float32  # one setting for the process, as in PyTorch
 
 
 def get_default_dtype():
-    """The dtype that Python floats become.
+    """Return the dtype that Python floats become.
 
     >>> get_default_dtype()
     dtype('float32')
@@ -35,7 +35,7 @@ def get_default_dtype():
 
 
 def set_default_dtype(dtype):
-    """Choose the dtype that Python floats become: a real floating dtype, else TypeError."""
+    """Set the dtype that Python floats become: a real floating dtype, else TypeError."""
     global _default
     dtype = np.dtype(dtype)
     if dtype.kind != "f":
@@ -44,7 +44,7 @@ def set_default_dtype(dtype):
 
 
 def category(dtype):
-    """0 boolean, 1 integer, 2 floating, 3 complex.
+    """Return the category of a dtype: 0 boolean, 1 integer, 2 floating, 3 complex.
 
     >>> [category(d) for d in (bool_, uint8, float32, complex64)]
     [0, 1, 2, 3]
@@ -56,17 +56,17 @@ def category(dtype):
 
 
 def is_differentiable(dtype):
-    """Whether values of this dtype can carry gradients: floating and complex ones do."""
+    """Return whether values of this dtype can have gradients: floating and complex ones do."""
     return category(dtype) >= 2
 
 
 def float_of(dtype):
-    """The dtype in which a function into the reals answers: integers become the default dtype."""
+    """Return the result dtype of a floating function: integers become the default dtype."""
     return dtype if category(dtype) >= 2 else _default
 
 
 def real_of(dtype):
-    """The dtype of the parts of a complex dtype; any other dtype is its own.
+    """Return the dtype of the real part of a complex dtype; any other dtype as it is.
 
     >>> real_of(complex128)
     dtype('float64')
@@ -75,7 +75,7 @@ def real_of(dtype):
 
 
 def complex_of(dtype):
-    """The complex dtype whose parts have this dtype.
+    """Return the complex dtype whose real part has this dtype.
 
     >>> complex_of(float32)
     dtype('complex64')
@@ -84,7 +84,7 @@ def complex_of(dtype):
 
 
 def of_scalar(value):
-    """The dtype that a Python number becomes when it stands alone."""
+    """Return the dtype of the tensor made from a Python number alone."""
     if isinstance(value, bool):
         return bool_
     if isinstance(value, int):
@@ -97,7 +97,7 @@ def of_scalar(value):
 
 
 def promote(a, b):
-    """The dtype that holds both, of two arrays of the same standing: a float wins over any integer.
+    """Return the common dtype of two arrays of equal rank in promotion: a float wins over any integer.
 
     TypeError for uint64 with a signed integer, since no integer dtype holds both.
 
@@ -114,7 +114,7 @@ def promote(a, b):
 
 
 def _outrank(higher, lower):
-    """Arrays with dimensions outrank 0-d arrays, and these outrank Python numbers, within a category."""
+    """Return the dtype that wins: within a category, arrays with dimensions win over 0-d arrays, these over numbers."""
     if higher is None or lower is None:
         return lower if higher is None else higher
     if category(higher) == 2 and category(lower) == 3:
@@ -123,7 +123,7 @@ def _outrank(higher, lower):
 
 
 def result_type(*operands):
-    """The dtype of an elementwise operation on tensors, arrays, avals and Python numbers, as in PyTorch.
+    """Return the dtype of an elementwise operation on tensors, arrays, avals and Python numbers, as in PyTorch.
 
     >>> result_type(np.zeros(3, "int64"), 2.5)
     dtype('float32')
@@ -140,20 +140,20 @@ def result_type(*operands):
 
 
 def check_holds(name, array, dtype):
-    """Refuse numbers that a dtype can't hold: complex ones if it is real, too large ones if it is an integer dtype.
+    """Raise if a dtype cannot hold values: complex ones if it is real, too large ones if it is an integer dtype.
 
-    Fractions are cut off, and unsigned dtypes take a negative number for what is larger by their range, as in PyTorch.
+    Fractions are truncated, and unsigned dtypes wrap negative values, as in PyTorch.
     """
     if array.dtype.kind == "c" and dtype.kind not in "bc":
         raise TypeError(f"{name}: the value is complex, which {dtype} can't hold")
     if dtype.kind in "iu" and array.size and array.dtype.kind in "iuf":
         low, high = np.iinfo(dtype).min or -np.iinfo(dtype).max, np.iinfo(dtype).max
-        if not (array.min() >= low and array.max() <= high):  # so of NaN too
+        if not (array.min() >= low and array.max() <= high):  # also true of NaN
             raise RuntimeError(f"{name}: {array.min()} to {array.max()} can't be converted to {dtype} without overflow")
 
 
 def check_requires_grad(dtype):
-    """Refuse gradients of dtypes that have none."""
+    """Raise if tensors of a dtype cannot require grad."""
     if not is_differentiable(dtype):
         raise RuntimeError(f"only tensors of floating or complex dtype can require gradients, got {dtype}")
 
@@ -162,7 +162,7 @@ def check_requires_grad(dtype):
 
 
 class finfo:
-    """The limits of a floating dtype (none given: the default dtype) as Python numbers; of a complex one, its parts'.
+    """The limits of a floating dtype (by default the default dtype) as Python numbers; of a complex one, its parts'.
 
     >>> finfo(float32).bits, finfo(float32).eps == 2.0**-23, finfo(float64).max
     (32, True, 1.7976931348623157e+308)

@@ -1,4 +1,4 @@
-"""PyTorch's other names: those of dtypes are Python's and C's, so they have a module of their own."""
+"""PyTorch's aliases of dtypes, in a module of their own because they shadow Python's builtins."""
 
 from retrograd.core.aval import SymbolicSize
 from retrograd.core.dtype import DType, bool_, complex64, complex128, float16, float32, float64, int16, int32, int64

@@ -1,4 +1,4 @@
-"""Reverse mode: one pass over the graph of one level, latest node first."""
+"""Reverse mode: one backward pass over the graph of one level, in descending order of creation numbers."""
 
 import threading
 from contextvars import copy_context
@@ -14,18 +14,19 @@ from retrograd.core.reentrant import DEPTH, on_another_thread
 from retrograd.core.tensor import COPIED, TensorBase, alias, bump_version, make, preserve_snapshots, same_kind
 
 LARGE = 1 << 16  # bytes
-accumulating = threading.Lock()  # held while a .grad is added to: passes on several threads may share leaves
-NOTHING = object()  # waits at a node that runs without a gradient
+accumulating = threading.Lock()  # held while adding to a .grad: passes on several threads may share leaves
+NOTHING = object()  # the pending entry of a node that runs without a gradient
 
 
 class BackwardPass:
-    """One backward pass: cotangents on their way, by node, and those that have arrived at leaves.
+    """One backward pass: the cotangents that wait at nodes, and those that have arrived at leaves.
 
-    Creation numbers are a topological order, so a node that is popped from the heap has had all its
-    cotangents.  A sum is made in place only into memory that this pass itself allocated.
+    Creation numbers are a topological order: a node that is popped from the heap has received all its cotangents.
+    Cotangents are added in place only into memory that this pass itself allocated.
 
-    `accumulate(leaf, g, owned)` gets what arrives at each leaf; without it, that is kept in `captured`.  It is
-    called at the end, or, while `left` counts the edges to each leaf, as soon as the leaf has had its last cotangent.
+    `accumulate(leaf, g, owned)` receives the cotangent of each leaf; without it, cotangents are stored in `captured`.
+    It is called at the end of the pass. If `left` counts the remaining edges to each leaf, it is called as soon as the
+    leaf has received its last cotangent.
     """
 
     __slots__ = (
@@ -55,17 +56,18 @@ class BackwardPass:
         self.roots = roots
         self.retain = retain
         self.in_place = in_place
-        self.needed = needed  # the nodes on a path to a wanted input; None: every node
-        self.targets = targets  # the (node, output number) pairs whose cotangents are wanted
+        self.needed = needed  # the nodes on a path to a requested input; None: every node
+        self.targets = targets  # the (node, output number) pairs whose cotangents are requested
         self.accumulate = accumulate
         self.adds = accumulate is not None and in_place
         self.watchers = current().watchers
         self.left = edges_to_leaves(roots, needed) if of_leaves and some_leaf_is_watched() else None
+        # Hooks, watchers and counted leaves need `watched_step`; all other nodes take the faster `step`.
         self.careful = self.left is not None or self.watchers is not None
         self.counting = False
         self.reachable = None
-        self.callbacks = []  # functions to call when the pass is over
-        self.first = None  # the latest node of all that wait, if it is not in the heap: chains need no heap
+        self.callbacks = []  # functions to call at the end of the pass
+        self.first = None  # the latest pending node, if not in the heap: a chain of nodes never uses the heap
         self.heap = []
         self.pending = {}
         self.arrived = {}
@@ -73,7 +75,7 @@ class BackwardPass:
         self.owned = set()
 
     def deliver(self, edge, number, g):
-        """Bring a cotangent to the node or leaf at the end of an edge."""
+        """Add a cotangent to the node or leaf at the end of an edge."""
         if isinstance(edge, TensorBase):
             self.accumulate_leaf(edge, g, False)
             return
@@ -89,13 +91,13 @@ class BackwardPass:
             self.pending[fn] = g if old is NOTHING else self.summed(fn, old, g)
 
     def deliver_nothing(self, edge):
-        """A user's function gave no gradient for an edge: what is behind it runs all the same, as in PyTorch."""
+        """Schedule a node for which a user's Function returned no gradient: as in PyTorch, it runs all the same."""
         if not isinstance(edge, TensorBase) and edge not in self.pending:
             self.pending[edge] = NOTHING if edge.out_avals is None else [None] * len(edge.out_avals)
             self.enqueue(edge)
 
     def enqueue(self, fn):
-        """A node waits for its turn; `first` is later than all in the heap."""
+        """Schedule a node; `first` is later than every node in the heap."""
         rival: GradFn = self.first
         if rival is None:
             rival = self.heap[0] if self.heap else None
@@ -108,7 +110,7 @@ class BackwardPass:
         heappush(self.heap, fn)
 
     def next(self):
-        """The latest node that waits; None when there is none."""
+        """Remove and return the latest pending node; None if there is none."""
         fn: GradFn = self.first
         if fn is not None:
             self.first = None
@@ -116,7 +118,7 @@ class BackwardPass:
         return heappop(self.heap) if self.heap else None
 
     def deliver_one_of(self, fn, number, g):
-        """The node has several outputs: its cotangents wait in a list."""
+        """Add a cotangent to one output of a node with several: its cotangents wait in a list."""
         slots = self.pending.get(fn)
         if slots is None:
             slots = self.pending[fn] = [None] * len(fn.out_avals)
@@ -124,9 +126,10 @@ class BackwardPass:
         slots[number] = self.summed((fn, number), slots[number], g)
 
     def summed(self, key, old, g):
-        """The sum of two cotangents for the same place."""
+        """Return the sum of two cotangents of the same value; `key` identifies the value in `owned`."""
         if old is None:
             return g
+        # This pass allocated `old` for an earlier sum, so nobody else can see an in-place addition.
         if key in self.owned:
             total: TensorBase = old
             term: TensorBase = g
@@ -138,7 +141,7 @@ class BackwardPass:
         return old + g
 
     def execute(self, roots, cotangents):
-        """The whole pass: from the cotangents of the roots to what was asked for."""
+        """Run the pass: from the cotangents of the roots to the requested results."""
         state = current()
         modes = modes_of(state)
         state.running = self
@@ -157,7 +160,7 @@ class BackwardPass:
         return self.captured
 
     def run(self):
-        """Run every node that has a cotangent."""
+        """Run every node that has received a cotangent, then finalize the leaves."""
         while True:
             fn: GradFn = self.next()
             if fn is None:
@@ -183,14 +186,14 @@ class BackwardPass:
             self.finalize_leaf(leaf)
 
     def run_on_nothing(self, fn):
-        """Run a node that got no gradient at all."""
+        """Run a node that received no gradient at all."""
         if self.needed is None or not self.needed.isdisjoint(fn.edges):
             self.watched_step(fn, None)
             if not self.retain:
                 fn.release()
 
     def run_output_hooks(self, fn, g):
-        """The cotangents of a node after its outputs' hooks; those that were asked for are kept."""
+        """Return the cotangents of a node after the hooks of its outputs, and capture the requested ones."""
         single = fn.out_avals is None
         if fn._hooks is not None:
             if self.in_place and self.arrived:
@@ -204,7 +207,7 @@ class BackwardPass:
         return g
 
     def step(self, fn, g):
-        """Run one node: a cotangent for each edge that is wanted."""
+        """Run one node: compute and deliver a cotangent for each needed edge."""
         members = None
         last = len(fn.rules) - 1
         for i in range(len(fn.edges)):
@@ -225,7 +228,7 @@ class BackwardPass:
                     self.deliver(edge, 0 if fn.numbers is None else fn.numbers[i], gi)
 
     def watched_step(self, fn, g):
-        """Run one node for those who look: its hooks, the watchers, leaves that wait for their last cotangent."""
+        """Run one node with its hooks and the watchers, and count down the edges to leaves."""
         gs = (g,) if fn.out_avals is None else tuple(g)
         if self.in_place and self.arrived and (fn._hooks is not None or fn.rules is None):
             self.copy_shared_grads()
@@ -237,6 +240,7 @@ class BackwardPass:
         results = proceed(fn, gs)
         if fn._hooks is not None and fn._hooks.after:
             results = run_after(fn._hooks, results, gs)
+        # After hooks or a user's Function, results may be shared with the user's code, so they are never added into.
         ours = self.in_place and fn._hooks is None and fn.rules is not None and len(gs) == 1
         for i, edge in enumerate(fn.edges):
             if edge is None or (self.needed is not None and edge not in self.needed):
@@ -253,11 +257,11 @@ class BackwardPass:
                 self.count_down(edge)
 
     def gradients(self, fn, gs):
-        """Per edge of the node the cotangent, None where it is not wanted or nothing flows."""
+        """Return the cotangent of each edge of the node; None where it is not needed or there is none."""
         wanted = [edge is not None and (self.needed is None or edge in self.needed) for edge in fn.edges]
         if fn.rules is None:
             return fn.op.gradients(fn, gs, wanted)
-        if fn.out_avals is None and gs[0] is None:  # a hook may take the gradient away
+        if fn.out_avals is None and gs[0] is None:  # a hook may have removed the gradient
             return [None] * len(wanted)
         g = gs[0] if fn.out_avals is None else materialize(fn, gs)
         last = len(fn.rules) - 1
@@ -268,13 +272,13 @@ class BackwardPass:
         return single + [m if w else None for m, w in zip(members, wanted[last:], strict=True)]
 
     def count_down(self, leaf):
-        """One edge to the leaf is done with; after the last the leaf has all that it will get."""
+        """Note that one edge to the leaf is done; after the last one, finalize the leaf."""
         self.left[leaf] -= 1
         if self.left[leaf] == 0 and leaf in self.arrived:
             self.finalize_leaf(leaf)
 
     def finalize_leaf(self, leaf):
-        """A leaf has had its last cotangent: its hooks run, and it is accumulated, or kept for the caller."""
+        """Run the hooks of a leaf that has received its last cotangent, then accumulate or capture the sum."""
         g = unlinked(self.arrived.pop(leaf))
         hooks = leaf._hooks
         if hooks is not None:
@@ -282,7 +286,7 @@ class BackwardPass:
         if self.accumulate is None:
             self.captured[leaf] = g
         elif not leaf._requires_grad:
-            return  # any more
+            return  # it was switched off during the pass
         elif hooks is None:
             self.accumulate(leaf, g, leaf in self.owned)
         else:
@@ -295,7 +299,7 @@ class BackwardPass:
             run_after(hooks, (), (g,))
 
     def will_run(self, edge):
-        """Whether this pass brings a cotangent to a node or leaf, as far as the graph tells."""
+        """Return whether this pass, as far as the graph shows, brings a cotangent to a node or leaf."""
         if self.needed is not None:
             return edge in self.needed
         if self.reachable is None:
@@ -303,7 +307,8 @@ class BackwardPass:
         return edge in self.reachable
 
     def accumulate_leaf(self, leaf, g, fresh):
-        """A cotangent reaches a leaf; `fresh` says that nobody else sees its memory."""
+        """Add a cotangent to those of a leaf; `fresh` says that nobody else references its memory."""
+        # Large gradients that wait until the end of the pass, while .grad exists too, would take twice the memory.
         if self.adds and leaf._grad is not None and self.left is None and is_large(g):
             self.counting = True
         old = self.arrived.get(leaf)
@@ -317,7 +322,7 @@ class BackwardPass:
                 self.arrived[leaf] = total
 
     def count(self):
-        """From here on each leaf is settled after its last cotangent: what it waits with takes much memory."""
+        """From here on finalize each leaf after its last cotangent, because waiting gradients take much memory."""
         self.counting = False
         self.left = edges_to_leaves(self.pending, self.needed)
         self.careful = True
@@ -326,14 +331,14 @@ class BackwardPass:
                 self.finalize_leaf(leaf)
 
     def copy_shared_grads(self):
-        """A user's code is about to run, which may write to its gradient: leaves keep copies of what they share."""
+        """Copy gradients that leaves share with others, before user code runs that may write to its gradient."""
         for leaf, g in tuple(self.arrived.items()):
             if leaf not in self.owned and g.level is None:
                 self.arrived[leaf] = laid_out(g, leaf, False)
                 self.owned.add(leaf)
 
     def capture(self, fn, g):
-        """Keep the cotangent of a node that was asked for."""
+        """Store the cotangents of a node that were requested."""
         if fn.out_avals is None:
             if (fn, 0) in self.targets:
                 self.captured[fn, 0] = unlinked(g)
@@ -344,7 +349,7 @@ class BackwardPass:
 
 
 def unlinked(g):
-    """A gradient that is a copy of what another cotangent shows, without that link: it may be written to."""
+    """Return a gradient without its COPIED link to another cotangent, so that it can be written to."""
     if g._view is None or g._view.made != COPIED:
         return g
     out = alias(g, g._grad_fn)
@@ -353,43 +358,43 @@ def unlinked(g):
 
 
 def is_fresh(result, g):
-    """Whether a rule's result is memory of its own.  The laws hold rules to: fresh memory, or a view of g."""
+    """Return whether a rule's result owns its memory. The laws hold rules to: fresh memory, or a view of g."""
     if result is g or type(g) is tuple or type(result.value) is not ndarray or result._view is not None:
-        return False  # a copy that follows its base would be computed again
+        return False  # a COPIED view would be recomputed from its base
     return result.value is not g.value and result.value.base is None
 
 
 def is_once(result, results):
-    """Whether no other of a rule's results has the same memory, given that it is memory of their own."""
+    """Return whether no other of a rule's fresh results is the same array."""
     return sum([other is not None and other.value is result.value for other in results]) == 1
 
 
 def materialize(fn, slots):
-    """Zeros where an output of a node with several got no cotangent."""
+    """Return the cotangents of a node with several outputs, with zeros for outputs that received none."""
     return tuple([zeros(aval) if g is None else g for aval, g in zip(fn.out_avals, slots, strict=True)])
 
 
 def is_large(g):
-    """Whether a gradient is worth being added to .grad as soon as possible."""
+    """Return whether a gradient is large enough to be added to .grad as early as possible."""
     return type(g.value) is ndarray and g.value.nbytes >= LARGE
 
 
 def add_into(total, term):
-    """Add to a tensor's memory, if both are plain arrays of one kind; whether that was done."""
+    """Add to a tensor's memory if both are plain arrays of equal shape and dtype; return whether that was done."""
     if total.level is not None or not same_kind(total.value, term.value):
         return False
     preserve_snapshots(total)
     try:
         add(total.value, term.value, total.value)
-    except ValueError:  # read-only memory, which only the user can have put there
+    except ValueError:  # read-only memory, which only the user can have assigned
         return False
     bump_version(total)
     return True
 
 
 def laid_out(g, leaf, owned):
-    """A gradient in memory of its own, in the layout of its leaf; g itself if it is so, and nobody else's."""
-    if g.level is not None:  # nothing is written to there
+    """Return a gradient in memory of its own with the strides of its leaf; g itself if it is that already."""
+    if g.level is not None:  # above the ground no memory is written to
         return g
     if type(g.value) is not ndarray or type(leaf.value) is not ndarray:
         return g if owned else make(g.value.copy(), None, None)
@@ -401,21 +406,23 @@ def laid_out(g, leaf, owned):
 
 
 def ones(shape, dtype):
-    """A cotangent of ones on the ground."""
+    """Return a cotangent of ones on the ground."""
     array = empty(shape, dtype)
     array.fill(1)
     return make(array, None, None)
 
 
 def edge_of(tensor):
-    """The end of an edge to a tensor: its node and output number, or itself if it is a leaf."""
+    """Return the edge to a tensor: its node and output number, or (tensor, 0) for a leaf."""
     return (tensor, 0) if tensor.grad_fn is None else (tensor.grad_fn, tensor.output_nr)
 
 
 def needed_for(roots, wanted):
-    """The nodes and leaves from which something wanted can be reached, the wanted ones included."""
+    """Return the nodes and leaves from which a wanted one can be reached, the wanted ones included."""
     needed = set(wanted)
     seen = set()
+    # Depth first with an explicit stack, since graphs may be deeper than Python's recursion limit. A node is pushed
+    # again as done, to be judged after all its edges.
     stack = [(root, False) for root in roots]
     while stack:
         node, done = stack.pop()
@@ -432,7 +439,7 @@ def needed_for(roots, wanted):
 
 
 def reachable_from(roots):
-    """All nodes and leaves that the roots depend on, themselves included."""
+    """Return all nodes and leaves that can be reached from the roots, including the roots."""
     seen = set(roots)
     stack = list(seen)
     while stack:
@@ -445,7 +452,7 @@ def reachable_from(roots):
 
 
 def edges_to_leaves(roots, needed):
-    """How many edges of the part of the graph that runs lead to each leaf."""
+    """Return a dict from each leaf to the number of edges that lead to it, in the part of the graph that runs."""
     counts = {}
     for node in reachable_from(roots):
         if not isinstance(node, TensorBase) and (needed is None or node in needed):
@@ -459,11 +466,11 @@ def edges_to_leaves(roots, needed):
 
 
 def pullback(roots, cotangents, *, level, inputs=None, create_graph=False, retain_graph=False, accumulate=None):
-    """Cotangents at one level: of `inputs`, edges as made by `edge_of`, or of every leaf if that is None.
+    """Return the cotangents at one level: of `inputs`, edges as made by `edge_of`, or of every leaf if that is None.
 
-    `roots` are edges too.  Returns a dict from leaf or (node, output number) to cotangent, without those that
-    nothing flows to; `accumulate(leaf, g, owned)`, if given, takes those of leaves, and may keep the memory of
-    those that are owned.
+    `roots` are edges too. The result is a dict from leaf or (node, output number) to cotangent, without those that
+    receive none. `accumulate(leaf, g, owned)`, if given, receives the cotangents of leaves instead, and may keep the
+    memory of those that are owned.
     """
     needed = targets = None
     ends = [edge for edge, _ in roots]
@@ -471,17 +478,18 @@ def pullback(roots, cotangents, *, level, inputs=None, create_graph=False, retai
         needed = needed_for(ends, [edge for edge, _ in inputs])
         targets = {pair for pair in inputs if not isinstance(pair[0], TensorBase)}
     run = BackwardPass(ends, retain_graph, level is None and not create_graph, needed, targets, accumulate)
+    # Hooks and Functions may start passes inside passes: every DEPTH-th moves to a new thread, with a fresh stack.
     if current().depth % DEPTH == DEPTH - 1:
         return on_another_thread(partial(run_at, run, level, create_graph, roots, cotangents))
     return run_at(run, level, create_graph, roots, cotangents)
 
 
 def run_at(run, level, create_graph, roots, cotangents):
-    """The whole pass, at a level."""
+    """Run the pass at a level."""
     before = copy_context()
     try:
-        with at(level, create_graph), errstate(all="ignore"):  # an infinite slope is no accident of the user's
+        with at(level, create_graph), errstate(all="ignore"):  # infinite slopes are legitimate, so NumPy shall not warn
             return run.execute(roots, cotangents)
     except KeyboardInterrupt:
-        seterr(**before.run(geterr))  # it may have come inside of errstate, which is written in Python
+        seterr(**before.run(geterr))  # the interrupt may have come within errstate, which is written in Python
         raise

@@ -1,4 +1,4 @@
-"""How a tensor was made: the nodes of the autograd graph and the rules that they run."""
+"""The autograd graph: its nodes, the vjp rules that they run, and saved tensors."""
 
 import weakref
 from functools import partial
@@ -14,15 +14,15 @@ from retrograd.core.tensor import TensorBase, alias, count_of, make, version_of
 
 compiled = not __file__.endswith(".py")
 
-# Where a rule's argument comes from.
+# The source of a rule's argument: an input, all outputs, an input's aval, a param, or one of several outputs.
 INPUT, OUT, AVAL, PARAM, ONE_OUT = 0, 1, 2, 3, 4
 
 
 class VjpRule:
-    """A vjp rule of one input: its parameter names say what to keep of the call.
+    """The vjp rule of one input. The names of its parameters determine what a node saves.
 
-    `g` is the cotangent; `out` the output; an input's name its value; `<input>_aval` its shape and dtype
-    only; a parameter's name the parameter; of several outputs, the name of one is that alone.
+    `g` is the cotangent, `out` the output. The name of an input stands for its value, `<input>_aval` for its shape and
+    dtype only, the name of a param for the param, and the name of one of several outputs for that output.
     """
 
     __slots__ = ("count", "depends", "fn", "keys", "kinds", "needs_avals", "needs_out", "needs_values")
@@ -37,12 +37,12 @@ class VjpRule:
         self.needs_values = sum({1 << key for kind, key in sources if kind == INPUT})
         self.needs_avals = sum({1 << key for kind, key in sources if kind == AVAL})
         members = sum({1 << key for kind, key in sources if kind == ONE_OUT})
-        self.needs_out = -1 if OUT in self.kinds else members  # as bits, one for each output
-        self.depends = False  # whether the cotangent requires grad for the input's sake: set by the operator
+        self.needs_out = -1 if OUT in self.kinds else members  # bit i for output i; -1 for all
+        self.depends = False  # whether the result depends on the input itself: set by the operator
 
 
 def arguments(fn):
-    """The names of a rule's arguments after the first, `g` or `t`."""
+    """Return the names of a rule's arguments after the first, `g` or `t`."""
     code = getattr(fn, "__wrapped__", fn).__code__
     return code.co_varnames[1 : code.co_argcount]
 
@@ -62,7 +62,7 @@ def _source(name, inputs, params, owner, outputs):
 
 
 class Counter:
-    """Creation numbers: higher is later, whichever thread made the node."""
+    """The last creation number: a later node has a higher one, whichever thread made it."""
 
     __slots__ = ("last",)
 
@@ -71,11 +71,11 @@ class Counter:
 
 
 counter = Counter()
-_numbers = count(1)  # the same uncompiled
+_numbers = count(1)  # the uncompiled counterpart of `counter`
 
 
 class Packed:
-    """A saved tensor as a pack hook left it, and what the tensor was in the graph."""
+    """A saved tensor after its pack hook, with the edge to the tensor."""
 
     __slots__ = ("edge", "hooks", "number", "packed")
 
@@ -95,7 +95,7 @@ class Packed:
         self.number = tensor.output_nr
 
     def unpack(self):
-        """The tensor again, with its place in the graph."""
+        """Return the tensor, attached to its edge of the graph."""
         tensor = self.hooks.unpack(self.packed)
         if not isinstance(tensor, TensorBase):
             raise TypeError(f"saved_tensors_hooks: unpack_hook must return a Tensor, got {type(tensor).__name__}")
@@ -105,33 +105,33 @@ class Packed:
 
 
 class Snapshot:
-    """A saved tensor that may be written to after: the content is copied before the first write, if there is one.
+    """A saved tensor whose content is copied before the first later write, if there is one.
 
-    PyTorch saves a value of its own in such a case, which takes a copy each time.
+    PyTorch saves a copy at once in such a case.
     """
 
     __slots__ = ("__weakref__", "count", "edge", "level", "number", "tag", "value", "version")
 
     def preserve(self):
-        """Copy the content: the storage is about to be written to."""
+        """Copy the content, because the storage is about to be written to."""
         self.value = self.value.copy()
         self.version = None
 
     def changed(self):
-        """Whether the storage was written to by somebody who did not say so before."""
+        """Return whether the storage was written to without `preserve` being called first."""
         return self.version is not None and self.version.count != self.count
 
     def unpack(self):
-        """The tensor as it was saved, with its position in the graph: a level below may record what is done to it."""
+        """Return the tensor as it was saved, attached to the graph, since a level below may record its use."""
         if isinstance(self.edge, TensorBase) and self.edge.value is self.value and self.version is not None:
             return self.edge  # a leaf that was not written to
         tensor = make(self.value, self.level, self.tag)
-        tensor.version = self.version  # what a recorded pass saves of it shows the same storage: writes are noticed
+        tensor.version = self.version  # a recorded pass that saves this notices writes
         return attached(tensor, self.edge, self.number)
 
 
 def snapshot_of(tensor):
-    """Return a snapshot of a tensor; on the ground the writes to its storage know of it."""
+    """Return a snapshot of a tensor; on the ground it is registered with the version counter."""
     new: Snapshot = Snapshot.__new__(Snapshot)
     new.value = tensor.value
     new.level = tensor.level
@@ -140,21 +140,21 @@ def snapshot_of(tensor):
     new.number = tensor.output_nr
     new.version = None
     new.count = 0
-    if tensor.level is None:  # above the ground no value is ever overwritten
+    if tensor.level is None:  # above the ground values are never overwritten
         version = version_of(tensor)
         new.version = version
         new.count = version.count
         references = version.snapshots
         if references is None:
             version.snapshots = references = []
-        elif len(references) % 64 == 0:  # as graphs go, so do their snapshots
+        elif len(references) % 64 == 0:  # prune the snapshots of graphs that were freed
             references[:] = [r for r in references if r() is not None]
         references.append(weakref.ref(new))
     return new
 
 
 def history_of(tensor):
-    """The edge to a tensor: the node that made it, itself if it is a leaf that requires grad, else None."""
+    """Return the edge to a tensor: its grad_fn, the tensor itself if it is a leaf that requires grad, or None."""
     return tensor if tensor._grad_fn is None and tensor._requires_grad else tensor._grad_fn
 
 
@@ -163,7 +163,7 @@ def attached(tensor, edge, number):
     if edge is None:
         return tensor
     tensor._requires_grad = True
-    if isinstance(edge, TensorBase):  # a leaf: the value is another tensor's, the gradient goes to the leaf
+    if isinstance(edge, TensorBase):  # the value is in another tensor than the leaf: an identity node leads to the leaf
         tensor._grad_fn = node(PASS_ON, PASS_ON.rules, {}, (edge,), False)
     else:
         tensor._grad_fn, tensor.output_nr = edge, number
@@ -182,14 +182,14 @@ PASS_ON = _PassOn()
 
 
 def zeros(aval):
-    """A zero cotangent on the ground; levels above treat it as a constant."""
+    """Return a zero cotangent on the ground; levels above treat it as a constant."""
     zero = partial(zero_array, dtype=aval.dtype)
     size = symbolic(aval.shape)
     return make(zero(aval.shape) if size is None else size.made(zero, aval.shape), None, None)
 
 
 class _ZeroSlope:
-    """A function that is constant wherever it has a derivative, as the operator of a node."""
+    """A function whose derivative is zero wherever it exists, as the operator of a node."""
 
     name = "zero_slope"
     reduces_cotangent = False
@@ -200,9 +200,10 @@ ZERO_SLOPE = _ZeroSlope()
 
 
 def depending(g, fn, index):
-    """The cotangent of an input, from a rule that has read it: at the least its derivative by that input is zero.
+    """Return the cotangent of an input, connected to that input with a derivative of zero if it has no graph.
 
-    The cotangent of a piecewise linear function is made of comparisons, which have no derivative.
+    The rule has read the input, but the cotangent of a piecewise linear function consists of comparisons, which have no
+    derivative.
     """
     if g._requires_grad or fn.listed or fn.edges[index] is None:
         return g
@@ -215,12 +216,12 @@ def depending(g, fn, index):
 
 
 class GradFn:
-    """A node of the graph: operator, edges to what made its inputs, and the values that its rules need.
+    """A node of the graph: the operator, edges to the nodes of its inputs, and the values that its rules need.
 
-    An edge is the node that made an input, the input itself if that is a leaf, or None.  `saved` holds the
-    declared inputs that some rule reads, and the output last; it is None when nothing is kept, or once freed.
-    `listed` says that the last declared input is a list: the edges from there on are those of its members.
-    A node without rules is a user's `Function`: its operator pulls all gradients at once, with `params["ctx"]`.
+    An edge is the node that made an input, the input itself if that is a leaf, or None. `saved` holds the inputs that
+    some rule reads, and the output last. It is None if nothing is saved, or once freed. `listed` says that the last
+    declared input is a list: the edges from there on are those of its members. A node without rules belongs to a user's
+    `Function`, whose operator computes all gradients at once, with `params["ctx"]`.
     """
 
     __slots__ = (
@@ -242,7 +243,7 @@ class GradFn:
     )
 
     def name(self):
-        """PyTorch's name of the node: MulBackward0 for `mul`."""
+        """Return PyTorch's name of the node: MulBackward0 for `mul`."""
         if self.rules is None:
             return f"{self.op.name}Backward"
         return "".join(word.capitalize() for word in self.op.name.replace(".", "_").split("_")) + "Backward0"
@@ -251,7 +252,7 @@ class GradFn:
         return f"<{self.name()} #{self.sequence}>"
 
     def __lt__(self, other):
-        return self.sequence > other.sequence  # a heap of nodes yields the latest first
+        return self.sequence > other.sequence  # reversed, so that a heap yields the latest node first
 
     def __hash__(self):
         return self.sequence
@@ -260,8 +261,9 @@ class GradFn:
         return self is other
 
     def pull(self, index, g):
-        """The cotangent of input `index`; for a list input, the list of cotangents of its members."""
+        """Return the cotangent of input `index`; for a list input, the list of cotangents of its members."""
         rule: VjpRule = self.rules[index]
+        # The two most common signatures, (g) and (g, input), avoid building a list of arguments.
         if rule.count == 0:
             result = rule.fn(g)
         elif rule.count == 1 and rule.kinds[0] == INPUT:
@@ -272,13 +274,14 @@ class GradFn:
                 args.append(self.fetch(rule.kinds[i], rule.keys[i]))
             result = rule.fn(*args)
         if self.avals is not None and self.avals[index] is not None and self.op.reduces_cotangent:
+            # Undo broadcasting and promotion: sum to the input's shape, convert to its dtype.
             result = self.op.definition.fit(result, self.avals[index])
         if rule.depends and current().grad_enabled and isinstance(result, TensorBase):
             return depending(result, self, index)
         return result
 
     def fetch(self, kind, key):
-        """One argument of a rule."""
+        """Return one argument of a rule."""
         if kind == INPUT:
             return self.value(key)
         if kind == OUT:
@@ -290,7 +293,7 @@ class GradFn:
         return self.params[key]
 
     def value(self, index):
-        """A saved input, if it is what it was."""
+        """Return a saved input, after checking that it has not changed since."""
         if self.freed:
             raise RuntimeError(
                 f"backward a second time: the values that {self.op.name} saved are freed already. To walk the graph "
@@ -310,7 +313,7 @@ class GradFn:
         return self.restored(saved, 0)
 
     def restored(self, saved, version):
-        """One saved value: unpacked, or checked to be what it was."""
+        """Return one saved value: unpacked, or checked to be unchanged."""
         if type(saved) is Packed:
             return saved.unpack()
         if type(saved) is Snapshot:
@@ -324,7 +327,7 @@ class GradFn:
         return saved
 
     def check(self, saved, version):
-        """A value that was written to since it was saved is an error, not a wrong gradient."""
+        """Raise if a saved value was written to since it was saved: the gradient would be wrong."""
         count = count_of(saved)
         if count != version:
             where = saved.version.where
@@ -337,7 +340,7 @@ class GradFn:
             )
 
     def check_attached(self, saved, edge):
-        """An input that `detach_` has taken out of its graph since can't be saved as what it was."""
+        """Raise if a saved input was taken out of its graph by `detach_` since it was saved."""
         if edge is not None and edge is not saved:
             raise RuntimeError(
                 f"backward of {self.op.name}: its input of shape {saved.shape} was detached in place by detach_() "
@@ -345,7 +348,7 @@ class GradFn:
             )
 
     def output(self):
-        """The saved output; back in the graph where the pass itself is recorded."""
+        """Return the saved output; connected to this node if the pass itself is recorded."""
         saved = self.value(-1)
         if not current().grad_enabled:
             return saved
@@ -354,7 +357,7 @@ class GradFn:
         return alias(saved, self)
 
     def output_again(self, member, number):
-        """One of several outputs, back in the graph as that; integers never were in it.  None stays None."""
+        """Return one of several saved outputs, connected to this node if it is differentiable; None stays None."""
         if member is None or not is_differentiable(member.dtype):
             return member
         out = alias(member, self)
@@ -368,14 +371,14 @@ class GradFn:
             self.freed = True
 
     def __getattr__(self, name):
-        """What a user's `Function` keeps on its ctx shows on the node, which in PyTorch is the ctx."""
+        """Return an attribute of a user Function's ctx, which in PyTorch is the node itself."""
         if self.rules is not None or name.startswith("__") or "ctx" not in self.params:
             raise AttributeError(f"{self.name()!r} has no attribute {name!r}")
         return getattr(self.params["ctx"], name)
 
     @property
     def metadata(self):
-        """A dict for the user's own notes on this node."""
+        """A dict for the user's own data about this node."""
         return hooks_of(self).metadata
 
     def register_hook(self, fn):
@@ -388,13 +391,13 @@ class GradFn:
 
     @property
     def next_functions(self):
-        """Per input, the node that made it and which of its outputs it was; (None, 0) without gradient."""
+        """Pairs (node that made the input, number of the output) for each input; (None, 0) without gradient."""
         numbers = self.numbers or (0,) * len(self.edges)
         return tuple((as_node(edge), number) for edge, number in zip(self.edges, numbers, strict=True))
 
 
 def node(op, rules, params, edges, listed):
-    """A new node, the latest of all; compiled, its other fields are None and 0 from the start."""
+    """Return a new node with the next creation number."""
     fn: GradFn = GradFn.__new__(GradFn)
     if not compiled:
         empty(fn)
@@ -412,13 +415,13 @@ def node(op, rules, params, edges, listed):
 
 
 def empty(fn):
-    """Plain Python leaves the fields of a new object unset."""
+    """Set the fields of a new node, which plain Python leaves unset (Cython starts them as None and 0)."""
     fn.numbers = fn.saved = fn.versions = fn.avals = fn.out_avals = fn._hooks = fn.trace = None
     fn.freed = False
 
 
 class AccumulateGrad:
-    """The node at a leaf, as the graph shows it: it adds to `variable.grad`."""
+    """The node at a leaf in the graph that users see: it adds to `variable.grad`."""
 
     __slots__ = ("__weakref__", "variable")
 
@@ -426,14 +429,14 @@ class AccumulateGrad:
         self.variable = variable
 
     def name(self):
-        """The name that PyTorch gives this node."""
+        """Return the name that PyTorch gives this node."""
         return "AccumulateGrad"
 
     next_functions = ()
 
     @property
     def metadata(self):
-        """A dict for the user's own notes on this node."""
+        """A dict for the user's own data about this node."""
         return hooks_of(self.variable).metadata
 
     def register_hook(self, fn):
@@ -448,11 +451,11 @@ class AccumulateGrad:
         return f"<AccumulateGrad {self.variable.shape}>"
 
 
-_accumulators = weakref.WeakValueDictionary()  # by the id of the leaf, which each of them holds
+_accumulators = weakref.WeakValueDictionary()  # by the id of the leaf; each node holds its leaf, so ids stay valid
 
 
 def accumulator(leaf):
-    """The node at a leaf: the same one as long as somebody holds it."""
+    """Return the node at a leaf: the same one as long as somebody holds it."""
     found = _accumulators.get(id(leaf))
     if found is None:
         found = _accumulators.setdefault(id(leaf), AccumulateGrad(leaf))
@@ -460,5 +463,5 @@ def accumulator(leaf):
 
 
 def as_node(edge):
-    """An edge as users see it."""
+    """Return an edge as users see it: the node, with AccumulateGrad for a leaf."""
     return accumulator(edge) if isinstance(edge, TensorBase) else edge

@@ -1,4 +1,4 @@
-"""Functions that users hang on nodes and leaves, and how the engine runs them.
+"""Hooks that users register on nodes and leaves, and how the engine runs them.
 
 The engine's cotangents are plain transposes; hooks see PyTorch's gradients, which are their conjugates.
 """
@@ -15,7 +15,7 @@ _numbers = count()
 
 
 class RemovableHandle(Block):
-    """Takes a hook away again: by `remove()`, or at the end of a `with` block.
+    """The handle that removes a hook: by `remove()`, or at the end of a `with` block.
 
     >>> import retrograd as rg
     >>> x = rg.ones(2, requires_grad=True)
@@ -32,7 +32,7 @@ class RemovableHandle(Block):
         hooks[self.id] = hook
 
     def remove(self):
-        """Take the hook away; doing so twice is no error."""
+        """Remove the hook; doing so twice is no error."""
         self._hooks.pop(self.id, None)
 
     def _enter(self):
@@ -40,15 +40,16 @@ class RemovableHandle(Block):
         return self
 
     def _leave(self, *exception):
-        """Take the hook away."""
+        """Remove the hook."""
         self.remove()
 
 
 class Hooks:
-    """What hangs on a node or a leaf; each dict goes from a handle's number to a function.
+    """The hooks of a node or a leaf; each dict maps a handle's id to a function.
 
-    `tensor` holds, per output, functions of its gradient; `retaining`, per output, the tensor whose `.grad` is to
-    show it; `before` and `after` run around the node, a leaf's around the accumulation into `.grad`.
+    `tensor` holds functions of the gradient of each output. `retaining` holds, for each output, the tensor whose
+    `.grad` receives its gradient. `before` and `after` run around the node; those of a leaf run around the accumulation
+    into `.grad`.
     """
 
     __slots__ = ("__weakref__", "accumulated", "after", "before", "metadata", "retaining", "tensor")
@@ -62,18 +63,18 @@ class Hooks:
         self.metadata = {}
 
     def any(self):
-        """Whether there is a function to run."""
+        """Return whether there is a function to run."""
         return bool(self.before or self.after or self.accumulated or any(self.tensor.values()))
 
 
 _hanging = threading.Lock()
-of_leaves = {}  # weak references to the hooks of all leaves that have had any, by the id of these
+of_leaves = {}  # weak references to the `Hooks` of leaves, by their id
 
 
 def hooks_of(owner):
-    """The hooks of a node or leaf, made when first asked for."""
+    """Return the hooks of a node or leaf, created on first use."""
     if owner._hooks is None:
-        with _hanging:  # two threads may ask at once
+        with _hanging:  # two threads may arrive here at once
             if owner._hooks is None:
                 hooks = Hooks()
                 if isinstance(owner, TensorBase):
@@ -87,18 +88,18 @@ def _forget(key, reference):
 
 
 def some_leaf_is_watched():
-    """Whether any leaf anywhere has a hook: then passes find out when each leaf has had its last gradient."""
+    """Return whether any leaf has a hook: then passes count the edges to leaves, to run hooks as early as possible."""
     alive = [reference() for reference in tuple(of_leaves.values())]
     return any(hooks is not None and hooks.any() for hooks in alive)
 
 
 def retain(tensor, accumulate):
-    """`tensor`, a node's output, shall show its gradient: `accumulate(tensor, g)` is called with it."""
+    """Let `tensor`, an output of a node, receive its gradient: the pass calls `accumulate(tensor, g)`."""
     hooks_of(tensor._grad_fn).retaining[tensor.output_nr] = (weakref.ref(tensor), accumulate)
 
 
 def move_retained(tensor, old, number):
-    """The tensor has a new history: what was to show its gradient there goes along."""
+    """Move the `retaining` entry of a tensor that got a new history to its new node."""
     if old is None or old._hooks is None:
         return
     known = old._hooks.retaining.get(number)
@@ -108,7 +109,7 @@ def move_retained(tensor, old, number):
 
 
 def run_tensor_hooks(hooks, number, g):
-    """The gradient of one output after its hooks; those that replace it are held to its shape and dtype."""
+    """Return the gradient of one output after its hooks, whose replacements are checked."""
     for function in tuple(hooks.tensor.get(number, {}).values()):
         result = function(conjugate(g))
         if result is not None:
@@ -123,12 +124,12 @@ def run_tensor_hooks(hooks, number, g):
 
 
 def conjugate(g):
-    """From the engine's convention to that of users, and back."""
+    """Convert a cotangent from the engine's convention to that of users, or back."""
     return g if g is None or g.dtype.kind != "c" else g.conj_physical()
 
 
 def check_replacement(function, result, g):
-    """A hook gave another gradient: it must fit as the old one did."""
+    """Raise if the gradient that a hook returned differs in shape or dtype from the old one."""
     name = getattr(function, "__name__", type(function).__name__)
     if not isinstance(result, TensorBase):
         raise TypeError(f"hook {name!r} must return a Tensor or None, got {type(result).__name__}")
@@ -141,7 +142,7 @@ def check_replacement(function, result, g):
 
 
 def run_before(hooks, gs):
-    """The cotangents of a node after its pre-hooks, each of which may replace them all."""
+    """Return the cotangents of a node after its pre-hooks, each of which may replace them all."""
     for function in tuple(hooks.before.values()):
         result = function(_all_conjugate(gs))
         if result is not None:
@@ -150,7 +151,7 @@ def run_before(hooks, gs):
 
 
 def run_after(hooks, results, gs):
-    """The gradients of a node's inputs after its hooks, each of which may replace them all."""
+    """Return the gradients of a node's inputs after its hooks, each of which may replace them all."""
     for function in tuple(hooks.after.values()):
         result = function(_all_conjugate(results), _all_conjugate(gs))
         if result is not None:

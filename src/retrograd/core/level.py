@@ -1,4 +1,4 @@
-"""Which transform interprets operators now: levels, and the state of each thread."""
+"""Levels (the active transforms, which interpret operators) and the state of each thread."""
 
 import functools
 import threading
@@ -10,11 +10,11 @@ compiled = not __file__.endswith(".py")
 
 
 class ReadError(RuntimeError):
-    """A transform refuses to give the value of a tensor as a number or an array."""
+    """A transform cannot give the value of a tensor as a number or an array."""
 
 
 class State:
-    """What one thread is doing: the level that interprets operators, and what is recorded."""
+    """The state of one thread: its innermost level, and its modes of recording."""
 
     __slots__ = (
         "level",
@@ -31,19 +31,19 @@ class State:
     )
 
     def __init__(self):
-        self.level = None  # None is the ground: arrays themselves
+        self.level = None  # None is the ground: operators run on arrays
         self.grad_enabled = True
-        self.inference = False  # results can never take part in a graph
-        self.saving = None  # the innermost hooks of saved tensors
-        self.saving_refused = None  # why no such hooks may be entered
+        self.inference = False  # results can never join a graph
+        self.saving = None  # the innermost saved-tensor hooks
+        self.saving_refused = None  # why no saved-tensor hooks may be entered; None if they may
         self.watchers = None  # a tuple of `Watcher`s
-        self.running = None  # the engine's pass that runs now
-        self.depth = 0  # how many passes run, each inside the one before
+        self.running = None  # the innermost running `BackwardPass`
+        self.depth = 0  # how many nested passes are running
         self.grad_blocks = []  # the grad modes that are on, in the order in which they were entered
-        self.multithreading = True  # what was asked for; passes run on the thread that starts them
-        self.on_write = None  # told of every in-place write before it happens
+        self.multithreading = True  # stored for compatibility: a pass runs on the thread that starts it
+        self.on_write = None  # called before every in-place write
 
-    def __dealloc__(self):  # compiled only: a thread that Python did not start may lose its state and go on
+    def __dealloc__(self):  # compiled only: a thread not started by Python may outlive its state
         thread_state_forget(self)  # noqa: F821 (declared in level.pxd)
 
 
@@ -53,11 +53,11 @@ class _Thread(threading.local):
 
 
 _thread = _Thread()
-thread_values = []  # the other objects of `threading.local`, whose values a pass takes along to another thread
+thread_values = []  # other `threading.local` objects, whose values are copied when a pass moves to another thread
 
 
 def current():
-    """The state of the running thread."""
+    """Return the state of the running thread."""
     if compiled:  # a C thread-local pointer saves the dictionary look-up
         state = thread_state_get()  # noqa: F821 (declared in level.pxd)
         if state is None:
@@ -68,7 +68,7 @@ def current():
 
 
 def modes_of(state):
-    """Return the modes of a thread, without level and grad mode, that callbacks may change while a pass runs."""
+    """Return the modes of a thread, without level and grad mode, that callbacks may change during a pass."""
     return (
         state.running,
         state.saving,
@@ -80,7 +80,7 @@ def modes_of(state):
 
 
 def set_modes(state, modes):
-    """Set the modes back: callbacks may have entered blocks without leaving them, or left those around the pass."""
+    """Restore the modes: callbacks may have entered blocks without leaving them, or left those around the pass."""
     (
         state.running,
         state.saving,
@@ -92,7 +92,7 @@ def set_modes(state, modes):
 
 
 class at:
-    """Run a block at a level, with a grad mode: the only way in which either changes."""
+    """Run a block at a level and with a grad mode: the only way in which either changes."""
 
     __slots__ = ("_level", "_grad_enabled", "_old_level", "_old_grad_enabled")
 
@@ -115,7 +115,7 @@ UNCHANGED = object()
 
 
 class override_state:
-    """Run a block with one of the rarer fields of the thread's state changed."""
+    """Run a block with another value in one of the less used fields of the thread's state."""
 
     __slots__ = ("_field", "_old", "_value")
 
@@ -146,11 +146,11 @@ class Block:
     __slots__ = ()
 
     def _enter(self):
-        """Begin; what this returns is the value of the block."""
+        """Begin the block; the result is the value of the `with` statement."""
         raise NotImplementedError
 
     def _leave(self, *exception):
-        """End; with the exception that has ended the block, if there is one."""
+        """End the block; `exception` is the one that ended it, if any."""
         raise NotImplementedError
 
     def __enter__(self):
@@ -169,13 +169,13 @@ class Block:
 
 
 class _GeneratorBlock:
-    """The context manager that runs a generator up to its `yield`, and at the end the rest of it."""
+    """A context manager that runs a generator up to its `yield`, and the rest of it at the end."""
 
     def __init__(self, make):
         self._make, self._generator = make, None
 
     def __call__(self, function):
-        """Return the function, run in a block of its own each time."""
+        """Return the function, run in a new block at each call."""
 
         @functools.wraps(function)
         def run(*args, **kwargs):
@@ -197,7 +197,7 @@ class _GeneratorBlock:
         except StopIteration as stop:
             return error is not None and stop is not error
         except BaseException as raised:
-            # Of a StopIteration that leaves a generator Python makes a RuntimeError.
+            # Python converts a StopIteration that leaves a generator into a RuntimeError.
             wrapped = type(raised) is RuntimeError and type(error) is StopIteration and raised.__cause__ is error
             if raised is error or wrapped:
                 error.__traceback__ = traceback
@@ -222,10 +222,10 @@ def generator_block(make):
 
 
 class GradBlock:
-    """A grad mode while it is on.
+    """One entered grad mode.
 
-    Blocks within generators and coroutines end in any order.  Each then takes out itself alone: the mode changes only
-    if none was entered after it, and the next one will restore what was before both.
+    Blocks within generators and coroutines end in any order. Each then removes only itself: the mode changes only if no
+    block was entered after it, and the next one will restore the mode from before both.
     """
 
     def __init__(self, mode):
@@ -250,7 +250,7 @@ class GradBlock:
 
 
 class InferenceBlock(GradBlock):
-    """Inference mode while it is on or off; it decides on recording too."""
+    """Inference mode switched on or off; it sets the grad mode too."""
 
     def __init__(self, mode):
         super().__init__(not mode)
@@ -266,7 +266,7 @@ class InferenceBlock(GradBlock):
 
 
 class HookBlock:
-    """A pair of hooks for saved tensors while it is in use; it ends by itself alone, in whatever order blocks end."""
+    """An active pair of saved-tensor hooks; it removes only itself, in whatever order blocks end."""
 
     def __init__(self, pack, unpack):
         self.pack = pack
@@ -285,7 +285,7 @@ class HookBlock:
         inner = state.saving
         while inner is not None and getattr(inner, "outer", None) is not self:
             inner = getattr(inner, "outer", None)
-        if inner is not None:  # else a backward pass has ended in which it was entered, and has left it
+        if inner is not None:  # else the backward pass in which it was entered has ended, and removed it
             inner.outer = self.outer
 
 
@@ -300,7 +300,7 @@ class Blocks:
         raise NotImplementedError
 
     def _begin(self):
-        """Runs before a block is made."""
+        """Run before a block is made."""
 
     def __enter__(self):
         self._begin()
@@ -314,22 +314,22 @@ class Blocks:
             self._left = self._entered.pop()
         elif self._left is None:
             raise RuntimeError(f"{type(self).__name__}: left without having been entered")
-        self._left.__exit__(*exception)  # once more if a callback left it: the backward pass has put it back
+        self._left.__exit__(*exception)  # once more if a callback left it: the backward pass restored it
 
 
 class Watcher:
-    """Sees every node of the autograd graph of its thread: when it is made, and when it runs backward."""
+    """An observer of every node of its thread's autograd graph: when it is created, and when it runs backward."""
 
     def recorded(self, fn):
-        """A node was made."""
+        """Called after a node was created."""
 
     def pull(self, proceed, fn, cotangents):
-        """A node is about to run; returns what `proceed(fn, cotangents)` does: per edge a gradient or None."""
+        """Run a node: return `proceed(fn, cotangents)`, a gradient or None for each edge."""
         return proceed(fn, cotangents)
 
 
 class watching:
-    """Run a block under a watcher, inside those that watch already; others may come and go meanwhile."""
+    """Run a block with a watcher, inside those that are active; others may be added and removed meanwhile."""
 
     __slots__ = ("_watcher",)
 
@@ -347,7 +347,7 @@ class watching:
 
 
 def graph_level():
-    """The level at which operators are recorded now: the current one, or what a transparent one looks at."""
+    """Return the level at which operators are recorded now: the innermost that is not transparent."""
     level = current().level
     while level is not None and level.transparent:
         level = level.parent
@@ -355,7 +355,7 @@ def graph_level():
 
 
 def graph_below(level):
-    """The level at which operators are recorded inside of which a level is; None is the ground."""
+    """Return the level that records the operators that run below a level; None is the ground."""
     level = level.parent
     while level is not None and level.transparent:
         level = level.parent
@@ -363,37 +363,37 @@ def graph_below(level):
 
 
 def is_recording():
-    """Whether operators are recorded now, if an operand requires it."""
+    """Return whether operators are recorded now if an operand requires grad."""
     state = current()
     return state.grad_enabled and not state.inference
 
 
 class Level:
-    """One active transform: how operators are interpreted on its tensors.
+    """One active transform: it interprets operators on its tensors.
 
-    Above the ground a tensor is `(value: tensor of the parent level, level, tag)`; what the tag holds is
-    the transform's own business. Operators are processed one level below.
+    Its tensors are `(value: tensor of the parent level, level, tag)`; the level defines what the tag holds. Its rules
+    run one level below.
 
-    A transparent level only watches or answers for operators: its tensors are those of the level below, which
-    records them too.
+    A transparent level only observes or replaces operators: its tensors are those of the level below, which also
+    records them.
     """
 
     parent: Any = None
     parent_grad_enabled = True
     active = False
     transparent = False
-    own_mode = True  # what runs in it is recorded, whatever the grad mode around; else that mode is the program's
-    mode_below = None  # the grad mode of the levels below, where it is not the program's
-    holds_functions = True  # a user's Function is an operator here as others are
-    pushes = False  # forward mode: its tensors carry tangents
-    tracked = ""  # what a tag says of its tensor that arrays and numbers would lose, as errors put it
-    wrote: Any = None  # of a level that keeps something beside tensors: what to tell of a write, `wrote(x, src)`
-    function: Any = None  # what is transformed
-    keeps_grads = False  # its program sees gradients of tensors from around by `outer_grads`
-    grads_differ = False  # and they are not those that the tensors have
+    own_mode = True  # records whatever the grad mode outside is; if False, it has no grad mode of its own
+    mode_below = None  # the grad mode of the levels below, if it differs from the current one
+    holds_functions = True  # a user's Function is processed as one operator
+    pushes = False  # forward mode: its tags are tangents
+    tracked = ""  # for errors: the information in a tag that is lost when a tensor becomes an array
+    wrote: Any = None  # of a level that stores data about tensors: called for each write, `wrote(x, src)`
+    function: Any = None  # the transformed function
+    keeps_grads = False  # reads `.grad` of outer tensors through `outer_grads`
+    grads_differ = False  # and these gradients differ from those of the tensors
     outer_grads: Any = None  # see `outer_grads.py`
-    grad_starts: Any = None  # for several levels that share it: what these gradients were before the first
-    keeps_whole = False  # operators on compound arrays reach it as they are called: it computes nothing itself
+    grad_starts: Any = None  # shared by several levels: these gradients before the first of them
+    keeps_whole = False  # receives operators on composite arrays without taking them apart
 
     def __enter__(self):
         state = current()
@@ -415,10 +415,10 @@ class Level:
             self.active = False
         self._hand_down(changed)
         if type(error) is ValueError and isinstance(error.__cause__, ReadError) and str(error).startswith("setting an"):
-            raise error.__cause__.with_traceback(traceback) from None  # `array[0] = x`: NumPy's own error hides it
+            raise error.__cause__.with_traceback(traceback) from None  # `array[0] = x`: NumPy hides it
 
     def _hand_down(self, changed):
-        """The program is over: gradients of tensors from around that it assigned, or wrote to, get what they are."""
+        """Store the gradients of outer tensors that the program assigned or wrote to, after it has ended."""
         self.outer_grads = None
         for tensor, value, assigned in changed:
             if assigned or tensor.grad is None:
@@ -428,33 +428,33 @@ class Level:
                     tensor.grad.copy_(value)
 
     def below(self):
-        """A block in which this level's rules run: the parent's level, and the grad mode that holds there."""
+        """Return a block in which this level's rules run: at the parent level, with the grad mode that holds there."""
         if self.own_mode:
             return at(self.parent, self.parent_grad_enabled)
         return at(self.parent, current().grad_enabled if self.mode_below is None else self.mode_below)
 
     def unrecorded(self):
-        """A block in which nothing is recorded at this level; the levels below record as they do now."""
+        """Return a block in which nothing is recorded at this level; the levels below record as before."""
         return at(self, False) if self.own_mode or self.transparent else _Unrecorded(self)
 
     def process(self, op, args, params):
-        """Interpret one operator; runs below."""
+        """Interpret one operator; called one level below."""
         raise NotImplementedError(f"{type(self).__name__}: a level defines process")
 
     def shape(self, tensor):
-        """The shape that the user's code sees."""
+        """Return the shape that the user's code sees."""
         return tensor.value.shape
 
     def read(self, tensor):
-        """The parent's tensor to read a value from, where the user's code asks for one."""
+        """Return the parent's tensor from which a value is read, where the user's code asks for one."""
         return tensor.value
 
     def lost(self, tensor):
-        """What an array or a number of this level's tensor would lose, as errors put it; "" if nothing."""
+        """Return what an array or number would lose of this level's tensor, for errors; "" if nothing."""
         return self.tracked if tensor.tag is not None else ""
 
     def escape(self, tensor):
-        """The error for a tensor of this level that is used where the level is not at work."""
+        """Return the error for a tensor of this level that is used while the level is not current."""
         where = "" if self.function is None else f" {described(self.function)}"
         return RuntimeError(
             f"this tensor, of shape {tensor.shape}, belongs to a {type(self).__name__} that is "
@@ -463,26 +463,26 @@ class Level:
         )
 
     def lowered(self, tensor, cotangent):
-        """A tensor and its cotangent one level below, for a backward pass that goes on there."""
+        """Return a tensor and its cotangent one level below, where a backward pass continues."""
         return tensor.value, cotangent.value if cotangent.level is self else cotangent
 
     def passes_below(self, pairs, apart):
-        """The passes that go on one level below, each as pairs of `lowered`; one for each example where hooks tell."""
+        """Return the passes to run one level below, as lists of `lowered` pairs: one, or one for each example."""
         return [[self.lowered(x, g) for x, g in pairs]]
 
     def last_example(self, tensor):
-        """A tensor one level below as a loop over the examples would leave it; None stays."""
+        """Return a tensor one level below as a loop over the examples would leave it; None stays None."""
         return tensor.value if tensor is not None and tensor.level is self else tensor
 
     def pulled_below(self, pull, roots, cotangents, inputs):
-        """Per input that is in the graph of a level below its cotangent, by `pull(roots, cotangents, inputs)` there."""
+        """Return the cotangents of inputs of a level below, computed by `pull(roots, cotangents, inputs)` there."""
         raise NotImplementedError(
             f"grad: the inputs must belong to the program that runs, not to what is around: {type(self).__name__}"
         )
 
 
 class _Unrecorded:
-    """No recording at one level, whose grad mode is else that of the program."""
+    """A block without recording at one level that has no grad mode of its own."""
 
     def __init__(self, level):
         self._level = level

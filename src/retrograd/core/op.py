@@ -1,4 +1,4 @@
-"""What is known of an operator: its schema, its rules, its kernels."""
+"""The fields of an operator: schema, rules, kernels and traits; and the registries of operators and kinds of arrays."""
 
 from numpy import ndarray
 
@@ -6,46 +6,47 @@ from retrograd.core.graph import VjpRule
 
 namespaces = {}  # array type -> namespace of functions on such arrays, filled by retrograd.backend
 registry = {}  # name -> operator
-composite_arrays = {}  # array type -> `CompositeArray`, for arrays that consist of several
+composite_arrays = {}  # array type -> `CompositeArray`, for arrays that consist of several arrays
 
 
 class CompositeArray:
-    """Arrays of a kind that consist of several: what takes operators on tensors of them apart.
+    """The handler of operators on one kind of composite array, which consists of several (as nested tensors do).
 
-    That happens where the call stands, before any level sees the operator: levels and the graph know the parts only.
+    It replaces an operator by operators on the parts before any level processes the call: levels and the graph handle
+    the parts only.
     """
 
     def call(self, op, args, params):
-        """What an operator answers, by way of operators on the parts; NotImplemented leaves it as it is."""
+        """Compute an operator by operators on the parts; NotImplemented if it has to run as it is."""
         raise NotImplementedError
 
     def plain(self, x):
-        """The plain tensor with all elements of x, and what makes a tensor like x of others: see `levels.plain`."""
+        """Return the plain tensor with all elements of x, and the function that rebuilds a tensor like x from one."""
         raise NotImplementedError
 
     def numel(self, x):
-        """The number of elements of x, where its shape does not tell."""
+        """Return the number of elements of x, where its shape does not determine it."""
         raise NotImplementedError
 
     def write(self, name, x, src):
-        """Write a tensor into the memory of x, for the function of that name; returns x."""
+        """Write a tensor into the memory of x, for the in-place function `name`; return x."""
         raise NotImplementedError
 
     def write_item(self, x, key, value):
-        """x[key] = value."""
+        """Perform x[key] = value."""
         raise NotImplementedError
 
 
 class AuxOutput:
-    """What an operator returns beside its tensors, behind them: levels and the graph leave it as it is."""
+    """An extra output after an operator's tensors, which levels and the graph pass through unchanged."""
 
     def path(self, number):
-        """Where in what a call of the operator returns one of the tensors stands: places, from the outermost in."""
+        """Return the path of indices, outermost first, to output `number` in the result of a call."""
         return (number,)
 
 
 class OpBase:
-    """The fields of an operator.  `Op`, its one subclass, can be called."""
+    """The fields of an operator. `Op`, its only subclass, can be called."""
 
     __slots__ = (
         "definition",
@@ -99,14 +100,14 @@ class OpBase:
         self.kernel = None
 
     def kernel_for(self, arrays):
-        """The implementation for the arrays' kind: NumPy's unless one of them is of another kind."""
+        """Return the kernel for the arrays: NumPy's unless one of them is of another kind."""
         for array in arrays:
             if type(array) in namespaces and type(array) is not ndarray:
                 return self.bound(type(array))
         return self.kernel if self.kernel is not None else self.bound(ndarray)
 
     def bound(self, array_type):
-        """The implementation over one namespace, bound on first use."""
+        """Return the kernel over one namespace, bound on first use."""
         if array_type not in self.kernels:
             self.kernels[array_type] = self.definition.bind(namespaces[array_type])
         if array_type is ndarray:
@@ -115,7 +116,7 @@ class OpBase:
 
 
 def operator_named(name):
-    """The registered operator of that name; a KeyError names it."""
+    """Return the registered operator of that name; a KeyError names it."""
     if name not in registry:
         raise KeyError(f"no operator named {name!r} is registered")
     return registry[name]
@@ -134,7 +135,7 @@ def _vjp_rules(schema, definition):
 
 
 def _snapshot_mask(schema, definition):
-    """Which saved inputs are snapshots, as bits; the bit after the last input is that of the outputs."""
+    """Return which saved inputs are snapshots, as bits; the bit after the last input stands for the outputs."""
     names = [*(p.name for p in schema.inputs), "out"]
     wanted = definition.snapshots.split()
     unknown = set(wanted) - set(names)

@@ -1,4 +1,4 @@
-"""Half precision computed in single precision: what operators with the trait `opmath` do with float16 inputs.
+"""Half precision computed in single precision, for float16 inputs of operators with the trait `opmath`.
 
 Squares of numbers from 256 on overflow float16, and sums of some thousand numbers lose their digits in it.  So PyTorch
 computes with float32, its "opmath type", and rounds the result; the derivatives too.
@@ -13,7 +13,7 @@ from retrograd.core.tensor import TensorBase
 
 
 def widen(definition, schema):
-    """Make the rules of a definition, or its composition, compute with float32 in place of float16."""
+    """Make the rules or the `compose` of a definition compute with float32 in place of float16."""
     if definition.composite:
         definition.compose = _composition(definition.compose, definition.opmath.split(), schema)
     for kind in ("vjp_", "jvp_"):
@@ -24,7 +24,7 @@ def widen(definition, schema):
 
 
 def kernel_in_single(kernel):
-    """Return the kernel of arrays that computes with float32 where it is given float16, and answers in float16."""
+    """Return the kernel that computes in float32 and rounds its result to float16 if given float16."""
 
     def computed(*arrays, **params):
         for a in arrays:
@@ -37,14 +37,14 @@ def kernel_in_single(kernel):
 
 def _run_in_single(kernel, arrays, params):
     dtype = params.get("dtype")
-    if dtype is not None and dtype != float16:  # it says in what to compute
+    if dtype is not None and dtype != float16:  # an explicit dtype determines the precision
         return kernel(*arrays, **params)
     params = {**params, "dtype": None} if "dtype" in params else params
     return _each(_narrow_array, kernel(*[_wide_array(a) for a in arrays], **params))
 
 
 def _rule(rule):
-    """Return the derivative rule that computes with float32 where its cotangent or tangent == float16."""
+    """Return the derivative rule that computes in float32 if its cotangent or tangent is float16."""
 
     @wraps(rule)
     def computed(g, *args, **named):
@@ -57,7 +57,7 @@ def _rule(rule):
 
 
 def _composition(compose, names, schema):
-    """Return the composite that computes with float32 in place of those of its inputs `names` that are float16."""
+    """Return the composite that computes in float32 if its inputs `names` are float16."""
     inputs = [p.name for p in schema.inputs]
     chosen = [name in names for name in inputs]
 
@@ -72,7 +72,7 @@ def _composition(compose, names, schema):
 
 
 def _all_half(args):
-    """Whether there are float16 tensors, and no others of a floating dtype: those would win in promotion."""
+    """Return whether there are float16 tensors, and none of another floating dtype, which would win in promotion."""
     found = False
     for a in args:
         if isinstance(a, TensorBase):
@@ -85,12 +85,12 @@ def _all_half(args):
 
 
 def _is_half(g):
-    """Whether a cotangent == float16; of several, whether one is."""
+    """Return whether a cotangent, or one of several, is float16."""
     return any(map(_is_half, g)) if isinstance(g, (tuple, list)) else isinstance(g, TensorBase) and g.dtype == float16
 
 
 def _each(change, value):
-    """A value changed, or each member of a tuple or list; named tuples stay such."""
+    """Apply a function to a value, or to each member of a tuple or list; named tuples keep their type."""
     if isinstance(value, (tuple, list)):
         members = [_each(change, member) for member in value]
         return type(value)(*members) if hasattr(value, "_fields") else type(value)(members)

@@ -1,7 +1,7 @@
-"""`.grad` of tensors from around a transform, as the program inside sees it: that of a program run by itself.
+"""`.grad` of tensors from outside a transform, as the program inside sees it: as if it ran without the transform.
 
-A backward pass inside adds to the tensor itself what a loop over the examples would add in all.  What each example sees
-is another thing: what there was before, and its own gradients.  It is computed when the program asks for it.
+A backward pass inside adds to the tensor itself the total over the examples. Each example sees another value: the one
+from before, plus its own gradients. It is computed when the program asks for it.
 """
 
 from numpy import ndarray
@@ -9,11 +9,11 @@ from numpy import ndarray
 from retrograd.core.level import at, graph_below
 from retrograd.core.tensor import TensorBase, count_of, make
 
-UNKNOWN = object()  # a sum that nobody has asked for yet
+UNKNOWN = object()  # a sum that was not computed yet
 
 
 def grad_inside(level, tensor):
-    """Return what the program at a level, None for the ground, sees as `.grad` of a tensor."""
+    """Return the `.grad` of a tensor that the program at a level sees; level None is the ground."""
     while level is not None and level is not tensor.level:
         if level.keeps_grads:
             return grads_at(level).read(tensor)
@@ -22,7 +22,7 @@ def grad_inside(level, tensor):
 
 
 def set_grad_inside(level, tensor, value):
-    """Set what the program at a level sees as `.grad` of a tensor."""
+    """Set the `.grad` of a tensor that the program at a level sees."""
     while level is not None and level is not tensor.level:
         if level.keeps_grads:
             grads_at(level).write(tensor, value)
@@ -32,37 +32,37 @@ def set_grad_inside(level, tensor, value):
 
 
 def grads_at(level):
-    """Return the gradients that a level keeps, which its first user makes."""
+    """Return the `OuterGrads` of a level, created on first use."""
     if level.outer_grads is None:
         level.outer_grads = OuterGrads(level)
     return level.outer_grads
 
 
 class OuterGrads:
-    """What the program of one level sees as `.grad` of tensors from around, where that is not what they have."""
+    """The `.grad` of outer tensors that the program of one level sees, where it differs from their own."""
 
     def __init__(self, level):
         self._level = level
         self._known = {}  # by the id of a tensor
 
     def read(self, tensor):
-        """Return the gradient of a tensor, at this level; None if there is none."""
+        """Return the gradient of a tensor at this level; None if there is none."""
         if id(tensor) in self._known or self._level.grads_differ:
             return self._entry(tensor).read()
         return grad_inside(graph_below(self._level), tensor)
 
     def write(self, tensor, value):
-        """Assign a gradient, which the program around sees when the level is over."""
+        """Assign a gradient, which the program outside sees when the level has ended."""
         below = graph_below(self._level)
         if not self._level.grads_differ and (value is None or value.level is not self._level):
             self._known.pop(id(tensor), None)
             set_grad_inside(below, tensor, value)
             return
         self._entry(tensor).assign(value)
-        set_grad_inside(below, tensor, None)  # passes shall not add to what was there: others may hold it
+        set_grad_inside(below, tensor, None)  # so that passes do not add to the old gradient, which others may hold
 
     def entries(self, tensors, all_of_them):
-        """Return an entry for each tensor that a pass will add to, if what this level sees is not what they have."""
+        """Return an entry for each tensor that a pass will add to, if this level sees other gradients than theirs."""
         wanted = all_of_them or self._level.grads_differ
         return [self._entry(t) for t in tensors if wanted or id(t) in self._known]
 
@@ -73,13 +73,13 @@ class OuterGrads:
         return known
 
     def changed(self):
-        """Return (tensor, gradient below, whether it was assigned) of those that the program assigned or wrote to."""
+        """Return (tensor, gradient below, was it assigned) for each gradient that the program assigned or wrote to."""
         found = [(e, e.read()) for e in self._known.values() if e.is_changed()]
         with self._level.below():
             return [(e.tensor, self._level.last_example(g), e.assigned) for e, g in found]
 
     def state(self, tensor):
-        """Return what `take_back` needs to forget all that happens to the gradient of a tensor from now on."""
+        """Return the state with which `take_back` undoes later changes of a tensor's gradient."""
         known = self._known.get(id(tensor))
         return self, tensor, None if known is None else known.state()
 
@@ -90,28 +90,28 @@ class OuterGrads:
             self._entry(tensor).set_state(state)
 
     def undo(self):
-        """Take back what passes of this level's program have added to tensors around it, and what it assigned."""
+        """Undo what this level's passes added to outer tensors, and what its program assigned."""
         for known in self._known.values():
             known.undo()
 
 
 class _Entry:
-    """`.grad` of one tensor inside a level: what it was at the beginning, and what was added since."""
+    """`.grad` of one tensor inside a level: the gradient at the beginning, and the terms added since."""
 
     def __init__(self, level, tensor):
         self.tensor = tensor
         self.assigned = False
         self._level = level
         self._before, self._start = _snapshot(graph_below(level), tensor)
-        if level.grad_starts is not None:  # what other chunks of the batch have added does not count
+        if level.grad_starts is not None:  # without the terms that other chunks of the batch added
             _, self._start = level.grad_starts.setdefault(id(tensor), (tensor, self._start))
         self._terms = []
-        self._value = UNKNOWN  # or what the program has got
-        self._version = 0  # of that, where the program has not written to it
+        self._value = UNKNOWN  # or the tensor that the program received
+        self._version = 0  # its version, as long as the program has not written to it
         self._written = False
 
     def read(self):
-        """Return the gradient as a tensor of the level; the same one until it is assigned."""
+        """Return the gradient as a tensor of the level; the same tensor until it is assigned."""
         if self._value is UNKNOWN:
             with at(self._level, any(recorded for _, recorded in self._terms)):
                 self._value = self._total()
@@ -130,7 +130,7 @@ class _Entry:
         return total
 
     def add(self, term, recorded):
-        """Note that a pass has added `term(tensor)`, None for nothing; `recorded` says whether that has a graph."""
+        """Note that a pass added `term(tensor)`, None for nothing; `recorded` says whether the term has a graph."""
         if isinstance(self._value, TensorBase):
             self._note_write()
             with at(self._level, recorded):
@@ -154,18 +154,18 @@ class _Entry:
             self._written = True
 
     def assign(self, value):
-        """The program sets the gradient."""
+        """Set the gradient, as the program did."""
         self.assigned = True
         self._value, self._terms = value, []
         self._version = 0 if value is None else count_of(value)
 
     def is_changed(self):
-        """Whether the program has assigned the gradient, or written to it."""
+        """Return whether the program has assigned the gradient, or written to it."""
         self._note_write()
         return self.assigned or self._written
 
     def snapshot(self):
-        """Return a function that gives the gradient as it is now."""
+        """Return a function that returns the gradient as it is now."""
         if isinstance(self._value, TensorBase):  # above the ground a value is never overwritten
             value, tag = self._value.value, self._value.tag
             return lambda: make(value, self._level, tag)
@@ -177,7 +177,7 @@ class _Entry:
         return copy.read
 
     def state(self):
-        """Return all that the program can change."""
+        """Return everything that the program can change."""
         return self.assigned, self._written, self._start, list(self._terms), self._value, self._version
 
     def set_state(self, state):
@@ -185,7 +185,7 @@ class _Entry:
         self.assigned, self._written, self._start, self._terms, self._value, self._version = state
 
     def undo(self):
-        """Take back what this level has done to the gradient below it."""
+        """Undo this level's changes to the gradient below it."""
         self._before()
 
 
@@ -194,7 +194,7 @@ def _nothing():
 
 
 def _snapshot(level, tensor):
-    """Return a function that puts back the gradient that the program at a level sees now, and one that reads it."""
+    """Return a function that restores the gradient that the program at a level sees now, and one that reads it."""
     if level is None or level is tensor.level:
         return _snapshot_of_own(tensor)
     put_back, read = _snapshot(graph_below(level), tensor)
@@ -211,7 +211,7 @@ def _snapshot(level, tensor):
 
 
 def _snapshot_of_own(tensor):
-    """Do so for what the tensor itself has: passes add to that in place."""
+    """Return `_snapshot` for the gradient of the tensor itself, to which passes add in place."""
     g = tensor._grad
     if g is None or g.level is not None or g._requires_grad:
 

@@ -1,4 +1,4 @@
-"""Recording: what a result in a graph gets, its node, with edges, and what the node's rules will need."""
+"""Recording: create the node of a result, with edges to its inputs and the values that the vjp rules need."""
 
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.graph import GradFn, Packed, VjpRule, node, snapshot_of
@@ -19,7 +19,8 @@ if not compiled:  # compiled, this is a cast without a check: see tensor.pxd
 
 
 def record2(op, a, b, out, state):
-    """`record` for two inputs and one output on the ground, where it matters most how long it takes."""
+    """Record an operator of two inputs and one output on the ground: `record`, specialized for the hot path."""
+    # Saved-tensor hooks and snapshots are rare; the general function handles them.
     if state.saving is not None or op.snapshots:
         return record(op, (a, b), op.params, out, None)
     left = edge_to(op, 0, a)
@@ -28,6 +29,7 @@ def record2(op, a, b, out, state):
     avals = 0
     keeps_out = False
     if left is not None:
+        # Save only what the rules of inputs with an edge read: bit i of these masks stands for input i.
         rule: VjpRule = op.rules[0]
         values, avals, keeps_out = rule.needs_values, rule.needs_avals, rule.needs_out != 0
         if a.output_nr:
@@ -49,6 +51,8 @@ def record2(op, a, b, out, state):
         if m or n:
             fn.versions = (m, n, 0)
     if avals or op.reduces_cotangent:
+        # A cotangent has the shape and dtype of the output. If broadcasting or promotion made these differ from the
+        # input's, the input's aval is saved, and `GradFn.pull` reduces the cotangent to it.
         x = aval_of(a) if avals & 1 or (op.reduces_cotangent and left is not None and not agrees(a, out)) else None
         y = aval_of(b) if avals & 2 or (op.reduces_cotangent and right is not None and not agrees(b, out)) else None
         if x is not None or y is not None:
@@ -60,7 +64,7 @@ def record2(op, a, b, out, state):
 
 
 def edge_to(op, index, a):
-    """The edge to an operand on the ground: what made it, itself if it is a leaf, None without gradient."""
+    """Return the edge to an operand on the ground: its grad_fn, the operand itself if it is a leaf, or None."""
     if isinstance(a, TensorBase):
         t: TensorBase = known_tensor(a)  # noqa: F821
         if t._requires_grad:
@@ -73,13 +77,13 @@ def edge_to(op, index, a):
 
 
 def check_stale_view(t):
-    """Refuse a view of another's making whose base was written to since: it has no history that would be right."""
+    """Raise if a view that cannot be replayed is out of date with its base: it has no correct history."""
     if t._view.seen != t.version.rebased and t._view.made != COPIED:
         refuse_view(t._view.made, "this tensor is a view, and its base or another view of its base has been modified")
 
 
 def refuse_view(made, what):
-    """A view that was made under other rules takes no part in recorded writes."""
+    """Raise the error for a recorded write that involves a view whose `made` forbids it."""
     if made in ("no_grad", "inference"):
         raise RuntimeError(
             f"{what} in place with grad mode enabled, but the view was made in {made} mode. Make it outside, or write "
@@ -92,10 +96,11 @@ def refuse_view(made, what):
 
 
 def saved_version(op, a):
-    """The version at which a node saves an operand; numbers and arrays have none."""
+    """Return the version at which a node saves an operand, and mark it as saved; 0 for numbers and arrays."""
     if isinstance(a, TensorBase):
         t: TensorBase = known_tensor(a)  # noqa: F821
         if t.version is None:
+            # No write yet, so no counter is allocated: `version_of` reads the flag when the first write creates one.
             t._saved = True
             return 0
         t.version.saved = True
@@ -110,12 +115,13 @@ def saved_version(op, a):
 
 
 def record(op, args, params, out, level):
-    """Give the output its node in the level's graph."""
-    if op.rules is None:  # its formula gives all gradients at once
+    """Create the node of an output in the level's graph."""
+    if op.rules is None:  # a user's Function: its backward computes all gradients at once
         return op.definition.record(op, args, params, out, level)
     single = type(out) is not tuple
     if single:
         t: TensorBase = out
+        # Integer and boolean results have no gradient, so they get no node.
         if not floating(t.value) and not is_differentiable(t.dtype):
             return
     edges = []
@@ -163,13 +169,13 @@ def record(op, args, params, out, level):
 
 
 def notify_watchers(watchers, fn):
-    """Tell those who watch of a new node."""
+    """Call `recorded` of every watcher for a new node."""
     for watcher in watchers:
         watcher.recorded(fn)
 
 
 def mark_outputs(fn, outs):
-    """Each floating output of an operator with several is one output of its node."""
+    """Make each differentiable output of an operator an output of its node."""
     fn.out_avals = tuple([out.aval for out in outs])
     for i, out in enumerate(outs):
         if is_differentiable(out.dtype):
@@ -177,7 +183,7 @@ def mark_outputs(fn, outs):
 
 
 def save(fn, op, args, out, wanted, outs):
-    """Keep the inputs that some rule reads, and the outputs that one asks for, with their versions."""
+    """Save the inputs that some rule reads and the outputs that a rule asks for, with their versions."""
     last = op.last
     saved = []
     versions = []
@@ -201,26 +207,26 @@ def save(fn, op, args, out, wanted, outs):
 
 
 def versions_of(out):
-    """The versions of an output, which an in-place operator may have written before it is saved."""
+    """Return the versions of an output; they are not 0 if an in-place operator wrote it before it is saved."""
     return tuple([count_of(o) for o in out]) if type(out) is tuple else count_of(out)
 
 
 def kept_outputs(out, outs):
-    """The output; of several those whose bits are set, and None for the others."""
+    """Return the output to save; of several, those whose bits are set, and None for the others."""
     if type(out) is not tuple:
         return kept_output(out)
     return tuple([kept_output(o) if outs >> i & 1 else None for i, o in enumerate(out)])
 
 
 def kept_output(out):
-    """The output outside the graph, so that its node does not hold itself."""
+    """Return the output without its history, so that the node does not reference itself."""
     out.version = version_of(out)
     out.version.saved = True
     return alias(out, None)
 
 
 def with_snapshots(saved, which):
-    """Saved values with those as snapshots whose bits are set."""
+    """Return the saved values, with snapshots of those whose bits are set."""
     values = list(saved)
     for i in range(len(values)):
         if which >> i & 1 and values[i] is not None:
@@ -229,21 +235,21 @@ def with_snapshots(saved, which):
 
 
 def snapped(saved):
-    """A saved value as a snapshot, which a later write to it leaves as it is; numbers and arrays stay."""
+    """Return a snapshot of a saved value, which later writes do not change; numbers and arrays as they are."""
     if type(saved) is tuple:
         return tuple([snapped(member) for member in saved])
     return snapshot_of(saved) if isinstance(saved, TensorBase) else saved
 
 
 def packed(hooks, saved):
-    """A saved value after the pack hook; numbers and arrays stay."""
+    """Return a saved value after the pack hook; numbers and arrays as they are."""
     if type(saved) is tuple:
         return tuple([packed(hooks, member) for member in saved])
     return Packed(hooks, saved) if isinstance(saved, TensorBase) else saved
 
 
 def keep_avals(fn, op, args, out, wanted):
-    """Keep the shapes and dtypes that rules ask for, and those that a cotangent must be fitted to."""
+    """Save the avals that rules ask for, and those of inputs to which a cotangent must be reduced."""
     avals = [None] * (op.last + 1)
     needed = False
     for i in range(op.last + 1):
@@ -259,17 +265,17 @@ def keep_avals(fn, op, args, out, wanted):
 
 
 def agrees(a, out):
-    """Whether a cotangent of the output fits the input as it is."""
+    """Return whether a cotangent of the output has the shape and dtype of the input."""
     return (a.level is None and same_kind(a.value, out.value)) or a.aval == out.aval
 
 
 def aval_of(a):
-    """The aval of an operand; a number or None is its own."""
+    """Return the aval of an operand; a number or None stands for itself."""
     return a.aval if isinstance(a, TensorBase) else a
 
 
 def missing_rule(op, index):
-    """An input that needs a gradient and has no rule is refused by name, never a silent zero."""
+    """Raise for an input that requires grad and has no vjp rule: a silent zero would be wrong."""
     name = op.schema.inputs[min(index, op.last)].name
     raise NotImplementedError(
         f"{op.name}: no gradient is defined with respect to {name!r}, which requires one. Detach it, or run "

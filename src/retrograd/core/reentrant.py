@@ -1,17 +1,17 @@
-"""Backward passes that start inside of others: every so many of them move to a new thread, with a stack of its own."""
+"""Reentrant backward passes: every `DEPTH`-th nested pass runs on a new thread, which has a stack of its own."""
 
 import contextvars
 import threading
 
 from retrograd.core.level import State, current, thread_values
 
-DEPTH = 25  # passes on one thread; each takes some 15 frames of Python's, of which there are 1000
-LIMIT = 10_000  # passes in each other
+DEPTH = 25  # passes per thread: each takes some 15 of the 1000 frames that Python allows
+LIMIT = 10_000  # nested passes in all
 CARRIED = tuple([name for name in State.__slots__ if not name.startswith("_")])
 
 
 def on_another_thread(function):
-    """Call a function on a new thread with the state of this one, which waits; returns or raises what it does."""
+    """Call a function on a new thread with this thread's state, and wait; return or raise what it does."""
     if current().depth >= LIMIT:
         raise RecursionError(
             f"backward: {LIMIT} passes have started inside of each other; a hook or a Function's backward calls "
@@ -27,7 +27,7 @@ def on_another_thread(function):
 
 
 def _wait(thread):
-    """Wait for the end of a thread; an interrupt that comes meanwhile is returned, since nothing else can stop it."""
+    """Wait for the end of a thread; return an interrupt that arrived meanwhile, since nothing else can stop it."""
     interrupt = None
     while thread.is_alive():
         try:
@@ -38,7 +38,7 @@ def _wait(thread):
 
 
 class _Call:
-    """A call with the state of the thread that made this object."""
+    """A call that runs with the state of the thread that created this object."""
 
     def __init__(self, function):
         self._function = function
@@ -48,8 +48,8 @@ class _Call:
         self.result = self.error = None
 
     def answer(self):
-        """Return or raise what the function did."""
-        error, self.error = self.error, None  # which holds the frames that hold this object
+        """Return the function's result, or raise its error."""
+        error, self.error = self.error, None  # an error holds its frames, and these hold this object
         if error is not None:
             raise error
         return self.result

@@ -13,7 +13,7 @@ from retrograd.core.tensor import TensorBase
 
 REQUIRED = type("Required", (), {"__repr__": lambda self: "REQUIRED"})()
 
-# Words that PyTorch accepts for the same thing; `input` and `other` name the first and second operand.
+# Synonyms that PyTorch accepts; `input` and `other` name the first and second operand.
 ALIASES = {
     "axis": "dim", "keepdims": "keepdim", "dims": "dim", "size": "shape", "split_size": "split_size_or_sections",
     "indices": "indices_or_sections", "sections": "indices_or_sections",
@@ -36,14 +36,14 @@ class Parameter(NamedTuple):
 
 
 def foreign_in(value):
-    """The objects of other classes that answer for operators themselves, in a value for one of the params."""
+    """Return the objects with a `__tensor_function__` in a value for one of the params."""
     if isinstance(value, (tuple, list)):
         return [found for member in value for found in foreign_in(member)]
     return [value] if is_foreign(value) else []
 
 
 def _integer(value):
-    """Return an integer; neither a flag nor a vector of one number is one: PyTorch refuses both."""
+    """Return an integer; as in PyTorch, booleans and arrays with dimensions raise a TypeError."""
     if type(value) is int:
         return value
     if isinstance(value, (TensorBase, np.ndarray)) and (value.ndim or value.dtype == bool):
@@ -65,7 +65,7 @@ def _dims_or_flag(value):
 
 
 def _is_one(value):
-    """Whether a size stands alone: an integer, or an array or a tensor without dimensions."""
+    """Return whether a value is a single size: an integer, or an array or tensor without dimensions."""
     ndim = getattr(value, "ndim", None)
     return isinstance(value, int) or (type(ndim) is int and ndim == 0)
 
@@ -87,7 +87,7 @@ def _string(value):
 
 
 def _dtype(value):
-    if is_foreign(value):  # NumPy would look for its dtype
+    if is_foreign(value):  # np.dtype would read its attribute `dtype`
         raise TypeError
     return np.dtype(value)
 
@@ -133,11 +133,11 @@ _EXACT = {**_ALREADY, "int[]": tuple, "int...": tuple}  # a tuple of ints
 
 
 class _ForeignParamError(Exception):
-    """A call's params have an object of another class, which answers for the operator."""
+    """A call has an object of another class among its params, which handles the operator."""
 
 
 class _Params:
-    """Stands behind the inputs of a call that has such objects among its params alone: these answer."""
+    """An extra input of a call that has foreign objects among its params only: it lets these handle the call."""
 
     @classmethod
     def __tensor_function__(cls, func, types, args, kwargs):
@@ -189,7 +189,7 @@ class Schema:
         return f"{self.name}({', '.join(parts)}) -> {self.returns}"
 
     def bind(self, args, kwargs):
-        """Inputs, as one flat tuple, and params, by name, of a call; a TypeError says what does not fit."""
+        """Return the inputs of a call as one flat tuple, and its params by name; a TypeError says what is wrong."""
         given = self.given(args, kwargs)
         try:
             params = {p.name: self._convert(p, given) for p in self.params}
@@ -198,14 +198,14 @@ class Schema:
         return self._flatten(given), params
 
     def _bind_foreign(self, given):
-        """The same where params have objects of other classes, which are to answer: these stay as they are."""
+        """Bind a call whose params include objects of other classes, which stay as they are."""
         foreign = {p.name: given[p.name] for p in self.params if foreign_in(given.get(p.name))}
         params = {p.name: foreign[p.name] if p.name in foreign else self._convert(p, given) for p in self.params}
         inputs = self._flatten(given)
         return inputs if any(map(is_foreign, inputs)) else (*inputs, _Params()), params
 
     def given(self, args, kwargs):
-        """The arguments of a call by name, as they are."""
+        """Return the arguments of a call by name, without conversion."""
         given = self._positional(args)
         for key, value in kwargs.items():
             name = self._resolve(key)
@@ -272,7 +272,7 @@ class Schema:
         return tuple(flat)
 
     def group(self, args):
-        """A call's flat inputs by declared name; a list input collects the rest.
+        """Return a call's flat inputs by declared name; a list input collects the rest.
 
         >>> parse("cat(Tensor[] tensors, int dim=0) -> Tensor").group((1, 2))
         {'tensors': (1, 2)}
@@ -284,16 +284,16 @@ class Schema:
         return grouped
 
     def named(self, args, params):
-        """All arguments of a call by name: flat inputs, grouped, and params."""
+        """Return all arguments of a call by name: grouped inputs, and params."""
         return {**self.group(args), **params}
 
     def named_outputs(self, out):
-        """Several outputs by name; nothing of a single one."""
+        """Return several outputs by name; {} for a single output."""
         return dict(zip(self.outputs, out, strict=True)) if self.outputs else {}
 
 
 def _output_names(returns):
-    """The names of several outputs, () of a single one: "(Tensor Q, Tensor R)" -> ("Q", "R")."""
+    """Return the names of several outputs, () for a single one: "(Tensor Q, Tensor R)" -> ("Q", "R")."""
     return tuple(re.findall(r"Tensor (\w+)", returns)) if returns.startswith("(") else ()
 
 
@@ -319,7 +319,7 @@ def _split(text):
 
 
 def parse(text):
-    """Read a schema; a ValueError shows the part that does not fit.
+    """Parse a schema; a ValueError shows the part that does not fit.
 
     >>> str(parse("clip(Tensor x, *, float? min=None) -> Tensor"))
     'clip(Tensor x, *, float? min=None) -> Tensor'
@@ -343,9 +343,9 @@ def parse(text):
     return schema
 
 
-@cache  # hundreds of operators have a "Tensor x" and an "int dim": they are read when the package is imported
+@cache  # hundreds of operators share parts such as "Tensor x" and "int dim", parsed at import
 def _parameter(part, keyword_only):
-    """One declared argument; None if it can't be read."""
+    """Return one declared argument; None if it cannot be parsed."""
     match = _PART.match(part)
     if not match or (match[1].rstrip("?") not in CONVERT and not match[1].startswith("Tensor")):
         return None

@@ -1,4 +1,4 @@
-"""Where in the user's code something happened: places that cost little to keep and are written out when asked for."""
+"""Source locations in the user's code: cheap to record, formatted only when asked for."""
 
 import inspect
 import linecache
@@ -6,11 +6,11 @@ import os
 import sys
 
 PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
-LINES = "__made_at__"  # in the globals of generated code: line number -> the line that it stands for
+LINES = "__made_at__"  # in the globals of generated code: line number -> the line that it was traced from
 
 
 def user_frame(depth=1):
-    """The innermost frame outside this package; None if there is none."""
+    """Return the innermost frame outside this package; None if there is none."""
     frame = sys._getframe(depth)
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE) and LINES not in frame.f_globals:
         frame = frame.f_back
@@ -18,9 +18,9 @@ def user_frame(depth=1):
 
 
 def user_line():
-    """Where the user's code is: `file:line in function`.
+    """Return the current line of the user's code: `file:line in function`.
 
-    Code that was generated from a graph stands for the lines that it was traced from.
+    For code generated from a graph, return the line that it was traced from.
     """
     frame = user_frame(2)
     if frame is None:
@@ -31,14 +31,14 @@ def user_line():
 
 
 def described(function):
-    """A user's function by its name and where it is defined: `loss (train.py:12)`."""
+    """Return a user's function by its name and where it is defined: `loss (train.py:12)`."""
     name = getattr(function, "__qualname__", type(function).__name__)
     code = getattr(inspect.unwrap(function), "__code__", None)
     return name if code is None else f"{name} ({code.co_filename}:{code.co_firstlineno})"
 
 
 def line_of(where):
-    """`file:line in function` of a code object and the number of its instruction."""
+    """Return `file:line in function` for a pair of a code object and an instruction's offset."""
     if where is None or where[0] is None:
         return "an unknown line"
     code, _ = where
@@ -46,7 +46,7 @@ def line_of(where):
 
 
 def stack():
-    """The places of all frames outside this package, the innermost first."""
+    """Return the (code, instruction) pairs of all frames outside this package, the innermost first."""
     frame, places = sys._getframe(1), []
     while frame is not None:
         code = frame.f_code
@@ -57,7 +57,7 @@ def stack():
 
 
 def format_stack(places):
-    """A stack as Python's tracebacks show one, the outermost frame first."""
+    """Return a stack in the format of Python's tracebacks, the outermost frame first."""
     lines = []
     for where in reversed(places):
         code, number = where[0], _line_number(where)
@@ -77,7 +77,7 @@ def _line_number(where):
 
 
 class Cut:
-    """Where a value left the graph that made it, as `tag` says it: the reason, and the line."""
+    """Where a value left the graph that made it: the reason, and the line. Built from the value's `tag`."""
 
     __slots__ = ("_place", "reason")
 
@@ -87,7 +87,7 @@ class Cut:
 
     @property
     def line(self):
-        """`file:line in function` of the cut."""
+        """The line of the cut, as `file:line in function`."""
         return line_of(self._place)
 
     def __repr__(self):

@@ -1,4 +1,4 @@
-"""The fields of a tensor: a value at a level, and its place in that level's autograd graph."""
+"""The fields of a tensor (a value at a level, and its position in that level's autograd graph), versions and views."""
 
 from numpy import ndarray
 
@@ -9,11 +9,12 @@ compiled = not __file__.endswith(".py")
 
 
 class Version:
-    """How often a storage was written to; a base and its views share one.
+    """The version counter of a storage, which a base and its views share.
 
-    `rebased` counts the writes that gave the base a new history, which its views then take over; `saved` says
-    that a node of some graph has saved the present content, `where` which line wrote over such content.  `snapshots`
-    lists weak references to the snapshots of the present content that graphs hold, or is None.
+    `count` is the number of in-place writes. `rebased` is the number of writes that gave the base a new history, which
+    its views have to take over. `saved` says that a graph node has saved the present content; `where` is the source
+    line that overwrote such content. `snapshots` lists weak references to the graph's snapshots of the present content,
+    or is None.
     """
 
     __slots__ = ("count", "rebased", "saved", "snapshots", "where")
@@ -25,36 +26,39 @@ class Version:
             self.snapshots = self.where = None
 
 
-INFERENCE = Version()  # of all tensors made in inference mode: nothing is counted for them
+INFERENCE = Version()  # shared by all tensors made in inference mode, whose writes are not counted
 INFERENCE.count = -1
 
 
-COPIED = "copied"  # `View.made` of a view that has a copy of the elements
+COPIED = "copied"  # `View.made` of a view whose elements had to be copied
 
 
 class View:
-    """What a tensor that shows another's memory knows: the base, and the view operators that lead from it.
+    """What a view records: its base, and the chain of view operators that leads from the base to it.
 
-    `seen` is the `rebased` of the base whose history the view has.  `made` says why a recorded write is refused:
-    "" (it is not), "no_grad", "inference", or the name of the function that returned several views at once.
-    COPIED is a view in name only: no array can show those elements, so the tensor has a copy of them.  It refuses
-    every write, and is computed again when the memory of its base has changed (`seen` then encodes the version).
+    `seen` is the `rebased` count of the base at which the view got its history. `made` says why a recorded write is
+    refused: "" (it is not), "no_grad", "inference", or the name of the function that returned several views at once.
+
+    With `made == COPIED` no array can share those elements (as for some reshapes), so the tensor has a copy of them.
+    Such a view refuses every write. It is recomputed when the memory of its base has changed; `seen` then encodes the
+    version of that memory.
     """
 
     __slots__ = ("base", "chain", "made", "seen")
 
     def __init__(self, base, chain, made, seen):
         self.base = base
-        self.chain = chain  # of (operator, params)
+        self.chain = chain  # tuple of (operator, params), from the base on
         self.made = made
         self.seen = seen
 
 
 class TensorBase:
-    """What the compiled core knows of a tensor.  `Tensor`, its one subclass, has the methods.
+    """The fields of a tensor. `Tensor`, its only subclass, has the methods.
 
-    `value` is an array on the ground and a tensor of the parent level above it; `tag` belongs to the level.  On
-    the ground it is None or what a `Cut` is made of: where the value, or one that it came from, left its graph.
+    `value` is an array on the ground, and a tensor of the parent level under a level. `tag` belongs to the level. On
+    the ground it is None or the arguments of a `Cut`: where the value, or one that it was computed from, left its
+    graph.
     """
 
     __slots__ = (
@@ -83,7 +87,7 @@ class TensorBase:
         self.version = None
         self._view = None
         self._hooks = None
-        self._saved = False  # by a node, while there is no version yet to say so
+        self._saved = False  # whether a node saved it, until there is a version counter to record that
 
     @property
     def shape(self):
@@ -102,7 +106,7 @@ class TensorBase:
 
     @property
     def aval(self):
-        """Shape and dtype, without the value."""
+        """Shape and dtype, without the values."""
         return Aval(self.shape, self.value.dtype)
 
 
@@ -110,7 +114,7 @@ tensor_class = TensorBase
 
 
 def set_tensor_class(cls):
-    """Make `cls`, a subclass of TensorBase without fields of its own, the class of all results."""
+    """Set the class of all results to `cls`, a subclass of TensorBase without fields of its own."""
     global tensor_class
     tensor_class = cls
     if compiled:
@@ -118,7 +122,7 @@ def set_tensor_class(cls):
 
 
 def make(value, level, tag):
-    """A fresh tensor outside any graph."""
+    """Return a new tensor outside any graph."""
     if compiled:
         out: TensorBase = known_tensor(tensor_new(tensor_class))  # noqa: F821 (declared in tensor.pxd)
         out.value = value
@@ -129,7 +133,7 @@ def make(value, level, tag):
 
 
 def alias(tensor, grad_fn):
-    """The same value at the same level under another autograd identity."""
+    """Return a tensor with the same value and level, and `grad_fn` as its history."""
     out = make(tensor.value, tensor.level, tensor.tag)
     out.version = tensor.version
     if grad_fn is not None:
@@ -140,14 +144,14 @@ def alias(tensor, grad_fn):
 
 
 def unwrap_all(tensor):
-    """The array below all levels."""
+    """Return the array below all levels."""
     while tensor.level is not None:
         tensor = tensor.value
     return tensor.value
 
 
 def version_of(tensor):
-    """The version counter that a tensor shares with its views, made when first asked for."""
+    """Return the version counter that a tensor shares with its views; it is created on first use."""
     if tensor.version is None:
         tensor.version = Version()
         tensor.version.saved = tensor._saved
@@ -155,17 +159,18 @@ def version_of(tensor):
 
 
 def bump_version(tensor):
-    """The tensor's storage was just written to."""
+    """Increment the version of a tensor whose storage was just written to."""
     version = version_of(tensor)
     if version.count >= 0:
         version.count += 1
         if version.saved:
             version.saved = False
+            # Only a write over saved content can make a backward pass fail: only then is its line worth finding.
             version.where = user_line()
 
 
 def preserve_snapshots(tensor):
-    """Copy the content that graphs hold snapshots of: the tensor's storage is about to be written to."""
+    """Copy the content that graphs hold snapshots of, because the tensor's storage is about to be written to."""
     version = tensor.version
     if version is not None and version.snapshots is not None:
         for reference in version.snapshots:
@@ -176,23 +181,24 @@ def preserve_snapshots(tensor):
 
 
 def is_view_of(array, source):
-    """Whether one array shows the memory of the other, which it was computed from."""
+    """Return whether `array`, which was computed from `source`, shares its memory."""
     if array is source:
         return True
     if type(array) is not ndarray or type(source) is not ndarray:
         return is_view_of_composite(array, source)
     a: ndarray = array
     b: ndarray = source
+    # NumPy collapses chains of views: `base` is the array that owns the memory.
     return a.base is not None and (a.base is b or a.base is b.base)
 
 
 def memory_of(array):
-    """The plain array that holds the numbers of a compound one; other arrays themselves."""
+    """Return the plain array that holds the elements of a composite array; other arrays as they are."""
     return getattr(array, "memory", array)
 
 
 def is_view_of_composite(array, source):
-    """`is_view_of`, where one is no plain array: of compounds the array that holds their numbers tells."""
+    """Return `is_view_of` where an array is composite, by comparing the arrays that hold the elements."""
     mine, its = memory_of(array), memory_of(source)
     if mine is array and its is source:
         return type(array) is type(source)
@@ -200,19 +206,20 @@ def is_view_of_composite(array, source):
 
 
 def set_view(out, source, op, params, made):
-    """The result of a view operator: it shares the version counter, and remembers how to be made again."""
+    """Make `out`, the result of a view operator, a view of `source`: record the chain, share the version counter."""
     out.version = version_of(source)
     known: View = source._view
     step = ((op, params),)
     if known is None:
         out._view = View(source, step, made, out.version.rebased)
     else:
+        # A view of a copy is as old as that copy; any other view is up to date with its base.
         seen = known.seen if known.made == COPIED else out.version.rebased
         out._view = View(known.base, known.chain + step, known.made or made, seen)
 
 
 def set_view_copy(out, source, op, params):
-    """The result of a view operator whose elements had to be copied: it follows its base, and refuses writes."""
+    """Make `out` a COPIED view: the elements had to be copied, so it follows its base and refuses writes."""
     out.version = version_of(source)
     known: View = source._view
     chain = ((op, params),) if known is None else (*known.chain, (op, params))
@@ -220,18 +227,18 @@ def set_view_copy(out, source, op, params):
 
 
 def copied_at(version):
-    """The `View.seen` of a copy made at this version: negative, and so never a count of histories."""
+    """Return the `View.seen` of a copy made at this version: negative, so it never equals a `rebased` count."""
     return -2 - version.count
 
 
 def count_of(tensor):
-    """How often the tensor's storage was written to."""
+    """Return the version of a tensor: how often its storage was written to."""
     version = tensor.version
     return 0 if version is None else version.count
 
 
 def plain(x, y):
-    """Whether two operands need no promotion: NumPy would do what PyTorch does."""
+    """Return whether two operands need no promotion, because NumPy's result dtype is PyTorch's."""
     if type(x) is ndarray:
         a: ndarray = x
         if type(y) is ndarray:
@@ -244,14 +251,15 @@ def plain(x, y):
 
 
 def weak(array, number):
-    """Whether a Python number takes the dtype of the array that it meets."""
+    """Return whether a Python number takes the dtype of the array operand."""
     if type(number) is float:
+        # dtype.num orders NumPy's dtypes: 0 is bool, up to 10 integers, above 10 floating and complex.
         return array.dtype.num > 10
     return type(number) is int and array.dtype.num > 0
 
 
 def floating(x):
-    """Whether x is a NumPy array of floating or complex dtype (half precision has a number of its own)."""
+    """Return whether x is a NumPy array of floating or complex dtype (float16 has a higher dtype number)."""
     if type(x) is ndarray:
         a: ndarray = x
         return a.dtype.num > 10
@@ -259,7 +267,7 @@ def floating(x):
 
 
 def same_kind(x, y):
-    """Whether two arrays agree in shape and dtype, so that a cotangent for one fits the other."""
+    """Return whether two arrays agree in shape and dtype, so that a cotangent of one fits the other."""
     if type(x) is ndarray and type(y) is ndarray:
         a: ndarray = x
         b: ndarray = y

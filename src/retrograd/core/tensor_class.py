@@ -12,10 +12,10 @@ from retrograd.core.tensor import count_of, set_tensor_class
 
 
 class Tensor(Arithmetic):
-    """An array with a place in the autograd graph.
+    """An array with a position in the autograd graph.
 
-    Made by `rg.tensor`, `rg.zeros` and their like, and by operators.  Has no fields of its own: the registry
-    adds every operator as a method, and the packages above add theirs.
+    Created by `rg.tensor`, `rg.zeros` and the like, and by operators. Has no fields of its own: the registry adds every
+    operator as a method, and the packages above add theirs.
     """
 
     __slots__ = ()
@@ -30,14 +30,14 @@ class Tensor(Arithmetic):
 
     @property
     def requires_grad(self):
-        """Whether operators on this tensor are recorded, here or below a transform, so that gradients flow to it."""
+        """Whether operators on this tensor are recorded, here or below a transform, so that it receives gradients."""
         return requires_grad_synced(self) or (self.level is not None and self.value.requires_grad)
 
     @requires_grad.setter
     def requires_grad(self, flag):
         if self.grad_fn is not None:
             if flag:
-                return  # it does already
+                return  # a result in a graph requires grad already
             raise RuntimeError(
                 f"requires_grad: can be switched off for leaf tensors only, and this one is the result of "
                 f"{self._grad_fn.op.name}; x.detach() is its value outside the graph"
@@ -54,8 +54,8 @@ class Tensor(Arithmetic):
 
     @property
     def grad_fn(self):
-        """The node of the graph that made this tensor; None for leaves."""
-        requires_grad_synced(self)  # a view whose base was written to has another by now
+        """The graph node that made this tensor; None for leaves."""
+        requires_grad_synced(self)  # gives a view the new history of its base, if that was written to
         if self._view is not None and self._requires_grad:
             check_stale_view(self)
         return self._grad_fn
@@ -66,7 +66,7 @@ class Tensor(Arithmetic):
         return self.grad_fn is None
 
     def is_inference(self):
-        """Whether the tensor was made in inference mode, so that it can't take part in a graph."""
+        """Return whether the tensor was made in inference mode, so that it can't join a graph."""
         return self.version is not None and self.version.count < 0
 
     @property
