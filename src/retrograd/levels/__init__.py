@@ -1,4 +1,4 @@
-"""The levels of function transforms: each says what operators do on its tensors, and knows none of them by name."""
+"""The levels of the function transforms: each processes operators on its tensors without knowing them by name."""
 
 from retrograd.levels.batch import VmapLevel
 from retrograd.levels.dual import DualLevel

@@ -1,4 +1,4 @@
-"""Batches: a program for one example, run on all examples at once."""
+"""The level of `vmap`: a program for one example runs on all examples at once."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ RANDOMNESS = ("error", "different", "same")
 
 
 class VmapLevel(Level):
-    """A tensor's value has the examples along its first dimension if its tag, the name of what made it, is not None.
+    """A tensor with a tag (the name of its operator) has the examples along the first dimension of its value.
 
     Without a tag it is the same for all examples.
     """
@@ -29,23 +29,23 @@ class VmapLevel(Level):
         self.function = function
 
     def shape(self, tensor: Tensor) -> tuple[int, ...]:
-        """The shape of one example."""
+        """Return the shape of one example."""
         shape: tuple[int, ...] = tensor.value.shape
         return shape if tensor.tag is None else shape[1:]
 
     def differs(self, x: Any) -> bool:
-        """Whether this is a tensor of this level that differs between examples."""
+        """Return whether this is a tensor of this level that differs between examples."""
         return isinstance(x, Tensor) and x.level is self and x.tag is not None
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
-        """The operator on all examples at once, by its batching rule."""
+        """Run the operator on all examples at once, by its batching rule."""
         values = tuple([value_at(self, a) for a in args])
         batched = tuple([self.differs(a) for a in args])
         if op.definition.random:
             return self._draw(op, values, batched, params)
         if True not in batched and not _for_one_example(params):
             return outputs(call(op, values, params), lambda o: make(o, self, None))
-        if True not in batched:  # the result differs between the examples, if in size alone
+        if True not in batched:  # the result differs between the examples, at least in size
             values = tuple(batch_all(values, batched, self.size))
             batched = tuple([isinstance(v, Tensor) for v in values])
         told = {"randomness": self.randomness} if op.definition.takes_randomness else {}
@@ -53,7 +53,7 @@ class VmapLevel(Level):
             out = op.definition.batch(batched, self.size, *values, **params, **told)
         except (ValueError, TypeError, IndexError, AttributeError):
             if not told:
-                # The shape rule says of one example what does not fit.
+                # The shape rule raises an error in terms of one example.
                 op.definition.shape(*batch_loop.avals(batched, values), **params)
             raise
         if isinstance(out, Tensor):
@@ -61,7 +61,7 @@ class VmapLevel(Level):
         return outputs(out, lambda o: make(o, self, op.name))
 
     def _draw(self, op: Op, values: tuple, batched: tuple[bool, ...], params: dict) -> Any:
-        """Random numbers for each example, the same or different ones."""
+        """Draw random numbers for each example: the same or different ones."""
         if self.randomness == "error":
             raise RuntimeError(
                 f"vmap: {op.name} draws random numbers; pass randomness='different' to draw them anew for each "
@@ -77,7 +77,7 @@ class VmapLevel(Level):
         return outputs(out, lambda o: make(o, self, op.name))
 
     def _draw_alike(self, op: Op, values: tuple, batched: tuple[bool, ...], params: dict) -> Any:
-        """Each example draws what it would draw alone."""
+        """Draw for each example from the same generator state."""
         source = chosen(params.get("generator"))
         before, results = source.get_state(), []
         for example in batch_loop.each(batched, self.size, values):
@@ -86,7 +86,7 @@ class VmapLevel(Level):
         return batch_loop.together(results) if results else batch_loop.none(op, batched, values, params)
 
     def read(self, tensor: Tensor) -> Any:
-        """The value, if it is the same for all examples."""
+        """Return the value if it is the same for all examples, else raise."""
         if tensor.tag is None:
             return tensor.value
         if not self.active:
@@ -98,17 +98,17 @@ class VmapLevel(Level):
         )
 
     def whole(self, tensor: Any) -> Tensor:
-        """All examples of a tensor one level below, along the first dimension."""
+        """Return all examples of a tensor one level below, along the first dimension."""
         return tensor.value if self.differs(tensor) else broadcast_batch(value_at(self, tensor), self.size)
 
     def lowered(self, tensor: Tensor, cotangent: Tensor) -> tuple[Tensor, Tensor]:
-        """What a loop over the examples would have pulled back in all: what they share gets the sum."""
+        """Return what a loop over the examples would pull back in total: shared tensors get the sum of the cotangents."""
         if tensor.tag is not None:
             return tensor.value, self.whole(cotangent)
         return tensor.value, registry["sum"](self.whole(cotangent), dim=0)
 
     def passes_below(self, pairs: list, apart: bool) -> list:
-        """One pass for the sum over the examples; or one for each, as hooks would see them in a loop."""
+        """Return one pass for the sum over the examples, or, with `apart`, one for each, as hooks would see in a loop."""
         if not apart:
             return [[self.lowered(x, g) for x, g in pairs]] if self.size else []
         seeds = [self.whole(g) for _, g in pairs]
@@ -116,12 +116,12 @@ class VmapLevel(Level):
         return [list(zip(values, self._only([x for x, _ in pairs], seeds, i), strict=True)) for i in range(self.size)]
 
     def last_example(self, tensor: Tensor | None) -> Tensor | None:
-        """What the last example has."""
+        """Return the value of the last example."""
         below: Tensor | None = value_at(self, tensor)
         return below[-1] if below is not None and self.differs(tensor) else below
 
     def pulled_below(self, pull: Callable, roots: list, cotangents: list, inputs: list) -> list:
-        """Per example the cotangents of inputs.  Those of what the examples share take a pass for each example."""
+        """Return the cotangents of inputs for each example; those of shared inputs take one pass for each example."""
         seeds = [self.whole(g) for g in cotangents]
         shared = [not self.differs(x) for x in inputs]
         alone = [self._pulled_alone(pull, roots, seeds, inputs, i) for i in range(self.size)] if any(shared) else []
@@ -132,23 +132,23 @@ class VmapLevel(Level):
         return [g if g is None else make(g, self, "the gradient") for g in found]
 
     def _pulled_together(self, pull: Callable, roots: list, cotangents: list, inputs: list) -> list:
-        """The cotangents of what differs between the examples, in one pass."""
+        """Return the cotangents of the inputs that differ between the examples, in one pass."""
         lowered = [self.lowered(r, g) for r, g in zip(roots, cotangents, strict=True)]
         found: list = pull([r for r, _ in lowered], [g for _, g in lowered], [value_at(self, x) for x in inputs])
         return found
 
     def _pulled_alone(self, pull: Callable, roots: list, seeds: list, inputs: list, i: int) -> list:
-        """The cotangents for the i-th example."""
+        """Return the cotangents for the i-th example."""
         mine = self._only(roots, seeds, i)
         return pull([value_at(self, r) for r in roots], mine, [value_at(self, x) for x in inputs])
 
     def _only(self, roots: list, seeds: list, i: int) -> list[Tensor]:
-        """The cotangents with those of the i-th example alone."""
+        """Return the cotangents with all examples except the i-th set to zero."""
         return [g[i] if r.tag is None else only(g, i) for r, g in zip(roots, seeds, strict=True)]
 
 
 def _for_one_example(params: dict) -> bool:
-    """Whether there is a shape among the params that examples have alone, with a size that differs between them."""
+    """Return whether a param is a shape of one example with a size that differs between the examples."""
     for shape in params.values():
         if type(shape) is tuple:
             for place, size in enumerate(shape):
@@ -158,12 +158,12 @@ def _for_one_example(params: dict) -> bool:
 
 
 def only(g: Tensor, i: int) -> Tensor:
-    """Zeros but for the i-th entry along the first dimension."""
+    """Return zeros except for the i-th entry of g along the first dimension."""
     return registry["index_sum"](g[i : i + 1], registry["full"]((1,), i, dtype="int64"), dim=0, size=g.shape[0])
 
 
 def _stacked(gs: list) -> Tensor | None:
-    """The cotangents of all examples, zeros for None; None if there is none at all."""
+    """Return the stacked cotangents of all examples, zeros for None; None if all are None."""
     known = next((g for g in gs if g is not None), None)
     if known is None:
         return None

@@ -1,4 +1,4 @@
-"""Forward mode: tangents travel with values."""
+"""Forward mode: the level of `jvp`, which computes tangents together with values."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from retrograd.levels.unwrap import outputs, value_at
 
 
 class DualLevel(Level):
-    """A tensor's tag is its tangent, a tensor of the parent level; None is zero."""
+    """A tensor's tag is its tangent, a tensor of the parent level; None stands for zero."""
 
     own_mode, pushes, tracked = False, True, "has a tangent"
     keeps_grads = grads_differ = True
@@ -19,7 +19,7 @@ class DualLevel(Level):
         self.function = function
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
-        """The operator on the values, and its derivative along the tangents."""
+        """Run the operator on the values, and its jvp rule on the tangents."""
         primals = tuple(value_at(self, a) for a in args)
         tangents = tuple(a.tag if isinstance(a, Tensor) and a.level is self else None for a in args)
         out = call(op, primals, params)
@@ -37,8 +37,10 @@ class DualLevel(Level):
         return make(out, self, dot if is_differentiable(out.dtype) else None)
 
     def pulled_below(self, pull: Callable, roots: list, cotangents: list, inputs: list) -> list:
-        """The cotangents, by the values' graph; their tangents, by the tangents' graph and the cotangents' tangents."""
+        """Return the cotangents, from the graph of the values, with their tangents as tags."""
         values, seeds, below = ([value_at(self, t) for t in ts] for ts in (roots, cotangents, inputs))
+        # The tangent of a cotangent has two parts, by the product rule: the cotangents pulled back through the graph
+        # of the tangents, and the tangents of the cotangents pulled back through the graph of the values.
         moved = [(r.tag, g) for r, g in zip(roots, seeds, strict=True) if _has_tangent(self, r)]
         moved += [(v, g.tag) for v, g in zip(values, cotangents, strict=True) if _has_tangent(self, g)]
         found = pull(values, seeds, below)
@@ -51,7 +53,7 @@ def _has_tangent(level: DualLevel, x: Tensor) -> bool:
 
 
 def _joined(level: DualLevel, g: Tensor | None, t: Tensor | None) -> Tensor | None:
-    """A cotangent with its tangent; None for either is zero, and for both None."""
+    """Return a cotangent with its tangent; None stands for zero, and if both are None the result is None."""
     if g is None and t is None:
         return None
     return make(registry["zeros_like"](t) if g is None else g, level, t)

@@ -1,4 +1,4 @@
-"""Tensors of compound arrays as plain ones that hold the same elements: for what goes element by element."""
+"""Nested tensors as plain tensors with the same elements, for functions that work element by element."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,23 +8,23 @@ import optree
 from retrograd.core import Tensor
 from retrograd.core.dispatch import compound
 
-Rebuilt = Callable[[Tensor, int], Tensor]  # from a plain tensor, with so many dimensions in front of it
+Rebuilt = Callable[[Tensor, int], Tensor]  # (plain tensor, number of extra leading dimensions) -> tensor
 
 
 def as_plain(x: Any) -> tuple[Any, Rebuilt | None]:
-    """The plain tensor with all elements of x, and what makes one like x of others; x and None if it is plain."""
+    """Return the plain tensor with all elements of x and the function that rebuilds x; x and None if it is plain."""
     whole = compound(x) if isinstance(x, Tensor) else None
     return (x, None) if whole is None else whole.plain(x)
 
 
 class NestedFlattener:
-    """A function of pytrees of tensors as one of plain tensors: `args` are its arguments as such."""
+    """Wraps a function of pytrees of tensors as a function of plain tensors; `args` are its arguments flattened."""
 
     def __init__(self, name: str, func: Callable, args: tuple) -> None:
         self.__wrapped__ = func  # errors name it
         self.__qualname__ = getattr(func, "__qualname__", type(func).__name__)
         self._name = name
-        self._inputs: list[tuple[Any, Rebuilt | None]] = []  # the leaves as they were given, and how to get there
+        self._inputs: list[tuple[Any, Rebuilt | None]] = []  # each original leaf, and the function that rebuilds it
         self._outputs: list[tuple[Any, Rebuilt | None]] = []
         self.args: tuple = self._taken_apart(args, self._inputs)
 
@@ -40,7 +40,7 @@ class NestedFlattener:
         return optree.tree_unflatten(spec, [x if rebuilt is None else rebuilt(x, 0) for x, (_, rebuilt) in pairs])
 
     def _taken_apart(self, tree: Any, found: list) -> Any:
-        """The tree of plain tensors; the list gets what was there."""
+        """Return the tree with plain tensors; append each original leaf and its rebuilding function to `found`."""
 
         def plain(leaf: Any) -> Any:
             x, rebuilt = as_plain(leaf)
@@ -50,7 +50,7 @@ class NestedFlattener:
         return optree.tree_map(plain, tree)
 
     def check_jacobians(self) -> None:
-        """A RuntimeError if there is an output whose Jacobian with respect to an input has no shape."""
+        """Raise a RuntimeError if the Jacobian of some output with respect to some input has no shape."""
         for out, _ in filter(_is_compound, self._outputs):
             for x, _ in filter(_is_compound, self._inputs):
                 raise RuntimeError(
@@ -60,7 +60,7 @@ class NestedFlattener:
                 )
 
     def jacobian(self, found: Tensor, output: int, argument: int) -> Tensor:
-        """The Jacobian of an output with respect to an argument, from that of the plain ones."""
+        """Return the Jacobian of an output with respect to an argument, from that of the plain tensors."""
         (_, first), (_, last) = self._outputs[output], self._inputs[argument]
         if last is not None:
             return last(found, self._ndim(output))

@@ -1,4 +1,4 @@
-"""Forward mode beside the program: tensors stay what they are, and a level keeps the tangents of some of them."""
+"""Forward mode of `dual_level`: tensors stay as they are, and a level stores the tangents of some of them."""
 
 import threading
 import weakref
@@ -15,7 +15,7 @@ from retrograd.ops.mutate import view_scatter
 
 
 class _Switch(threading.local):
-    """Whether forward levels are at work on this thread."""
+    """Whether forward levels are active on this thread."""
 
     on = True
 
@@ -25,7 +25,7 @@ thread_values.append(switch)
 
 
 class WeakIdDict:
-    """Something beside each of some objects, found by their identity, for as long as they live."""
+    """A dict from objects, compared by identity and held weakly, to values."""
 
     def __init__(self) -> None:
         self._kept: dict[int, tuple[weakref.ref, Any]] = {}
@@ -34,14 +34,14 @@ class WeakIdDict:
         return len(self._kept)
 
     def get(self, owner: Any) -> Any:
-        """What is beside an object, or None."""
+        """Return the value of an object, or None."""
         found = self._kept.get(id(owner))
-        if found is None or found[0]() is not owner:  # an interrupt may have kept an entry whose owner is gone
+        if found is None or found[0]() is not owner:  # an interrupt may have left the entry of a freed owner
             return None
         return found[1]
 
     def set(self, owner: Any, what: Any) -> None:
-        """Put something beside an object, or with None take it away."""
+        """Set the value of an object, or remove it with None."""
         number, kept = id(owner), self._kept
         if what is None:
             kept.pop(number, None)
@@ -49,12 +49,12 @@ class WeakIdDict:
             kept[number] = weakref.ref(owner, lambda _: kept.pop(number, None)), what
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         self._kept.clear()
 
 
 class DualAnchor(list):
-    """The shape of a view that shows all of its base, but whose tangent at one level is a matter of its own."""
+    """The `shape` param of a view of all of its base that has a tangent of its own at one level."""
 
     def __init__(self, level: "ForwardLevel", x: Tensor) -> None:
         super().__init__(x.shape)
@@ -63,7 +63,7 @@ class DualAnchor(list):
 
 
 class _Packed:
-    """What hooks made of a saved tensor, and its tangent; the tensor itself until that is known."""
+    """A saved tensor after the outer hooks, and its tangent; the tensor itself until the tangent is known."""
 
     def __init__(self, packed: Any, tensor: Tensor) -> None:
         self.packed = packed
@@ -72,7 +72,7 @@ class _Packed:
 
 
 class _Hooks:
-    """Hooks of saved tensors, by which tangents come back with the values, in whatever form these were kept."""
+    """Saved-tensor hooks that restore the tangents together with the values."""
 
     def __init__(self, level: "ForwardLevel", hooks: Any) -> None:
         self._level = level
@@ -85,7 +85,7 @@ class _Hooks:
         return packed
 
     def settle(self) -> None:
-        """The operator that saved is done, and its result has a tangent."""
+        """Pack the saved outputs, whose tangents are known once the operator is done."""
         for packed in self._new:
             packed.tangent, packed.tensor = self._level.tangent(packed.tensor), None
         self._new.clear()
@@ -98,19 +98,19 @@ class _Hooks:
 
 
 class ForwardLevel(Level):
-    """Keeps tangents, tensors of the level below, of tensors that are of that level too.
+    """Stores tangents, tensors of the level below, for tensors that belong to that level too.
 
-    A tangent belongs to the value of a tensor, an array or a tensor of the parent, since the graph knows a tensor by
-    other objects around the same value.  Views have the same view of the tangent of their base, or of what they were
-    made from behind the base: a view whose shape is a `DualAnchor`, as dual tensors are.
+    A tangent belongs to the value of a tensor (an array or a tensor of the parent), since the graph holds other tensor
+    objects with the same value. The tangent of a view is the same view of the tangent of its base, or of the last
+    `DualAnchor` view in its chain, as dual tensors are.
     """
 
     transparent, own_mode = True, False
 
     def __init__(self) -> None:
-        self.paused = False  # a user's Function runs, whose tangents come from its jvp
-        self._tangents = WeakIdDict()  # by what `_place` says
-        self._views = WeakIdDict()  # on the ground, by value: hooks get saved views as tensors that are none
+        self.paused = False  # True while a user's Function runs: its jvp computes the tangents
+        self._tangents = WeakIdDict()  # by the owner that `_place` returns
+        self._views = WeakIdDict()  # on the ground, by value: hooks receive saved views as tensors without view data
 
     def __exit__(self, *exception: Any) -> None:
         super().__exit__(*exception)
@@ -118,7 +118,7 @@ class ForwardLevel(Level):
         self._views.clear()
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
-        """The operator, and where an argument has a tangent its derivative along these."""
+        """Run the operator, and where an argument has a tangent its jvp rule."""
         if params.get("level") is self:
             return op.definition.here(self, *args)
         tangents = tuple([self.tangent(a) for a in args]) if len(self._tangents) else ()
@@ -133,7 +133,7 @@ class ForwardLevel(Level):
         return out
 
     def _differentiated(self, op: Op, args: tuple, params: dict, tangents: tuple) -> Any:
-        """The result, with its tangent."""
+        """Return the result with its tangent."""
         out = call(op, args, params)
         if isinstance(out, tuple):
             dots = op.definition.jvp(op, args, tangents, out, params)
@@ -141,27 +141,27 @@ class ForwardLevel(Level):
         if not is_differentiable(out.dtype):
             return out
         if op.view and out._view is not None:
-            if out.level is not None:  # where the graph saves it by its value, which is never overwritten
+            if out.level is not None:  # there the graph saves it by value, which is never overwritten
                 self._tangents.set(out.value, self.tangent(out))
             return out
         return self._with(op, out, op.definition.jvp(op, args, tangents, out, params))
 
     def _with(self, op: Op, out: Tensor, tangent: Tensor | None) -> Tensor:
-        """A result with its tangent."""
-        if issubclass(op.definition, OfLevel):  # it may be a tensor that was there before
+        """Return a result with its tangent."""
+        if issubclass(op.definition, OfLevel):  # the result may be an existing tensor
             return out if tangent is None else self.dual(out, tangent)
         if tangent is not None and is_differentiable(out.dtype):
             self.keep(out, tangent)
         return out
 
     def keep(self, out: Tensor, tangent: Tensor) -> None:
-        """A new tensor, which is no view, has this tangent."""
+        """Set the tangent of a new tensor that is no view."""
         self._tangents.set(out.value, tangent)
 
     # ------------------------------------------------------------------------------------------ looking up
 
     def tangent(self, x: object) -> Tensor | None:
-        """The tangent of a tensor; None is zero."""
+        """Return the tangent of a tensor; None stands for zero."""
         if self.paused or not switch.on or not isinstance(x, Tensor):
             return None
         owner, chain = self._place(x)
@@ -176,21 +176,21 @@ class ForwardLevel(Level):
             return shown(found, chain)
 
     def lost(self, x: Tensor) -> str:
-        """Whether x has a tangent, as errors put it."""
+        """Return "has a tangent", for errors, if x has one, else ""."""
         return "" if self.tangent(x) is None else "has a tangent"
 
     def storage(self, x: Tensor) -> object:
-        """What the tangent of a tensor, or the one that it is a part of, belongs to."""
+        """Return the object that the tangent of x, or of its base, is stored for."""
         return self._place(x)[0]
 
     def _place(self, x: Tensor) -> tuple[Any, tuple]:
-        """What has the tangent that x has a part of, and the chain of views, (name, params), from there to x."""
+        """Return the owner of the tangent, and the chain of views, (name, params), from the owner to x."""
         view = x._view if x._view is not None else self._views.get(x.value)
         if view is None:
             return x.value, ()
         steps: list[tuple[str, dict]] = []
         for op, params in reversed(view.chain):
-            if not op.differentiable:  # as detach(): it shows the numbers alone
+            if not op.differentiable:  # such as detach(): it shares values, not tangents
                 return x.value, ()
             start = params.get("shape")
             if not isinstance(start, DualAnchor):
@@ -202,18 +202,18 @@ class ForwardLevel(Level):
     # ------------------------------------------------------------------------------------------ setting
 
     def dual(self, x: Tensor, tangent: Tensor | None) -> Tensor:
-        """A view of all of x that has this tangent, whatever x has."""
+        """Return a view of all of x with this tangent, whatever tangent x has."""
         start = DualAnchor(self, x)
         out = call(registry["reshape"], (x,), {"shape": start})
         if x.level is None:
             self._tangents.set(start, tangent)
-        else:  # nothing is overwritten above the ground: there is no memory to share
+        else:  # values above the ground are never overwritten, so no memory is shared
             out._view = out.version = None
             self._tangents.set(out.value, tangent)
         return out
 
     def again(self, x: Tensor, tangent: Tensor) -> Tensor:
-        """A tensor that stands for one that was saved, with the tangent of that."""
+        """Return a tensor for one that was saved, with the same tangent."""
         with self.below():
             out = self.dual(x, tangent)
         if out._view is not None:
@@ -221,7 +221,7 @@ class ForwardLevel(Level):
         return out
 
     def put(self, x: Tensor, tangent: Tensor | None) -> None:
-        """From now on x has this tangent, and what x shows or is shown by its part of it."""
+        """Set the tangent of x, and with it the matching part of the tangents of its base and views."""
         owner, chain = self._place(x)
         whole = self._tangents.get(owner)
         if whole is None and tangent is None:
@@ -236,7 +236,7 @@ class ForwardLevel(Level):
             )
 
     def wrote(self, x: Tensor, src: Any) -> None:
-        """`src` was written into x; None says that x left its graph."""
+        """Update the tangent of x after `src` was written into it; None means that x was detached."""
         if self.paused or not switch.on or not is_differentiable(x.dtype):
             return
         if src is None:
@@ -249,11 +249,11 @@ class ForwardLevel(Level):
 
 
 class OfLevel(Definition):
-    """Sets or reads tangents at the level that is its param: levels inside that one see an operator like others."""
+    """Sets or reads tangents at the level that is its param; inner levels process it like any other operator."""
 
     @classmethod
     def batch(cls, batched, n, /, *args, **params):
-        """The tangent has the examples where the value has them."""
+        """Run the operator on batched arguments: the tangent has the examples where the value has them."""
         return call(cls.operator(), tuple(batch_all(args, batched, n)), params)
 
 
@@ -272,7 +272,7 @@ class _MakeDual(OfLevel, linear="primal,tangent"):
     @classmethod
     def here(cls, level: ForwardLevel, primal: Tensor, tangent: Tensor) -> Tensor:
         if primal.level is None and tangent.level is None and primal.value.strides != tangent.value.strides:
-            tangent = registry["zeros_like"](primal).copy_(tangent)  # in the order that the primal has in memory
+            tangent = registry["zeros_like"](primal).copy_(tangent)  # in the memory order of the primal
         return level.dual(primal, tangent)
 
     def vjp_primal(g):
@@ -309,7 +309,7 @@ class _TangentOf(OfLevel, linear="x"):
         raise _inside_out("unpack_dual")
 
 
-# They are in no registry: they have no kernel, and no meaning without their level.
+# They are not registered: they have no kernel, and no meaning without their level.
 make_dual = Operator(parse("make_dual(Tensor primal, Tensor tangent, *, any level) -> Tensor"), _MakeDual)
 primal_of = Operator(parse("primal_of(Tensor x, *, any level) -> Tensor"), _PrimalOf)
 tangent_of = Operator(parse("tangent_of(Tensor x, *, any level) -> Tensor"), _TangentOf)
@@ -319,7 +319,7 @@ tangent_of = Operator(parse("tangent_of(Tensor x, *, any level) -> Tensor"), _Ta
 
 
 def forward_levels() -> list[ForwardLevel]:
-    """The forward levels of this thread that are at work, from the outermost to the innermost."""
+    """Return the active forward levels of this thread, from the outermost to the innermost."""
     found: list[ForwardLevel] = []
     level = current().level
     while level is not None:

@@ -1,4 +1,4 @@
-"""Reverse mode: a level with a graph of its own."""
+"""Reverse mode: the level of `grad` and `vjp`, with an autograd graph of its own."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from retrograd.levels.unwrap import outputs, value_at
 
 
 class GradLevel(Level):
-    """The identity: it exists to own an autograd graph, so that no `create_graph` is needed below."""
+    """Runs operators unchanged; it exists to own an autograd graph, so that no `create_graph` is needed below."""
 
     keeps_grads = True
 
@@ -18,26 +18,26 @@ class GradLevel(Level):
         self.function = function
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
-        """The operator on the values."""
+        """Run the operator on the values."""
         below = [a.value if isinstance(a, Tensor) and a.level is self else a for a in args]
         out = op(*below) if op.simple and op.simple == len(below) else call(op, tuple(below), params)
         return make(out, self, None) if isinstance(out, Tensor) else outputs(out, lambda o: make(o, self, None))
 
     def pulled_below(self, pull: Callable, roots: list, cotangents: list, inputs: list) -> list:
-        """What the values' graph gives; for this level's own graph it is constant."""
+        """Return the cotangents from the graph of the values; for this level's own graph they are constants."""
         found = pull(*[[value_at(self, t) for t in ts] for ts in (roots, cotangents, inputs)])
         return [g if g is None else make(g, self, None) for g in found]
 
 
 def leaf_at(level: GradLevel, value: Tensor) -> Tensor:
-    """A leaf of the level's graph."""
+    """Return a new leaf of the level's graph."""
     leaf = make(value, level, None)
     leaf.requires_grad = True
     return leaf
 
 
 def pulled_back(level: GradLevel, outs: list, cotangents: Sequence[Tensor], leaves: list[Tensor]) -> list[Tensor]:
-    """Cotangents of a level's outputs as those of its leaves, both one level below."""
+    """Return the cotangents of leaves from those of a level's outputs, both one level below."""
     with level:
         reached = [isinstance(o, Tensor) and o.level is level and o._requires_grad for o in outs]
         roots = [edge_of(o) for o, r in zip(outs, reached, strict=True) if r]

@@ -1,4 +1,4 @@
-"""Sparsity patterns: which unknowns the elements of every tensor depend on, found while the program runs."""
+"""Sparsity patterns: which unknowns the elements of every tensor depend on, recorded while the program runs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,9 +12,9 @@ from retrograd.ops.sparsity_rules import Labels, dependence
 
 
 class PatternLevel(Level):
-    """A tensor's tag says which unknowns its elements depend on, a boolean SciPy array; None is a constant.
+    """A tensor's tag is its dependence on the unknowns, a boolean SciPy array; None marks a constant.
 
-    Of what varies but has no derivative, a comparison or random numbers, the tag has no entries.
+    The tag of a value that varies without derivative, such as a comparison or random numbers, has no entries.
     """
 
     own_mode = False
@@ -25,22 +25,22 @@ class PatternLevel(Level):
         self.unknowns = 0
 
     def input(self, value: Tensor) -> Tensor:
-        """The tensor whose elements are the unknowns."""
+        """Return the tensor whose elements are the unknowns."""
         self.unknowns = value.numel()
         return make(value, self, sparse.on_itself(self.unknowns))
 
     def pattern(self, out: Tensor) -> Any:
-        """The dependence of a tensor's elements."""
+        """Return the dependence of a tensor's elements."""
         if out.level is self and out.tag is not None:
             return sparse.as_pattern(out.tag)
         return sparse.on_nothing(out.numel(), self.unknowns)
 
     def lost(self, tensor: Tensor) -> str:
-        """Whether the tensor's elements have derivatives, as errors put it."""
+        """Return "has a sparsity pattern", for errors, if the tensor's elements have derivatives, else ""."""
         return "has a sparsity pattern" if tensor.tag is not None and tensor.tag.nnz else ""
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
-        """The operator on the values, and what its results depend on."""
+        """Run the operator on the values, and compute the dependence of its results."""
         values = tuple([value_at(self, a) for a in args])
         tags = tuple([a.tag if isinstance(a, Tensor) and a.level is self else None for a in args])
         out = call(op, values, params)
@@ -50,7 +50,7 @@ class PatternLevel(Level):
         return outputs(out, lambda o: make(o, self, next(found)))
 
     def _found(self, op: Op, tags: tuple, values: tuple, out: Any, params: dict) -> list:
-        """The dependence of each result: on what any of the inputs depends on."""
+        """Return the dependence of each result: the union over the inputs."""
         outs: list[Tensor] = []
         outputs(out, outs.append)
         found = [sparse.on_nothing(o.numel(), self.unknowns) for o in outs]
@@ -66,7 +66,7 @@ class PatternLevel(Level):
 
 
 def _through(link: Labels | dict, tag: Any, x: Tensor, out: Tensor) -> Any:
-    """The dependence of a result's elements on the unknowns by way of one input's."""
+    """Return the dependence of a result's elements on the unknowns through one input."""
     if isinstance(link, dict):
         if x.shape == out.shape and link == {d: d for d in range(x.ndim)}:
             return tag

@@ -1,4 +1,4 @@
-"""The standard basis of what several tensors hold together: cotangents for rows of Jacobians, tangents for columns."""
+"""The standard basis of the joint space of several tensors: cotangents for Jacobian rows, tangents for columns."""
 
 from collections.abc import Sequence
 
@@ -6,12 +6,12 @@ from retrograd.core import Tensor, registry
 
 
 def basis(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """For each tensor its part of all unit vectors, which lie along the first dimension, one for each element."""
+    """Return for each tensor its part of all unit vectors, stacked along a new first dimension."""
     return units(tensors, 0, sum(t.numel() for t in tensors))
 
 
 def units(tensors: Sequence[Tensor], start: int, stop: int) -> list[Tensor]:
-    """The same of the unit vectors from one to another."""
+    """Return for each tensor its part of the unit vectors number `start` to before `stop`, stacked likewise."""
     parts, first = [], 0
     for t in tensors:
         parts.append(_ones_along(stop - start, start - first, t))
@@ -20,7 +20,7 @@ def units(tensors: Sequence[Tensor], start: int, stop: int) -> list[Tensor]:
 
 
 def _ones_along(count: int, offset: int, like: Tensor) -> Tensor:
-    """So many tensors like one, the k-th with a one at the place k + offset, if there is such a place."""
+    """Return `count` one-hot tensors like `like`; the k-th has its 1 at flat index k + offset, or none if out of range."""
     rows = registry["eye"](count + max(offset, 0), like.numel() + max(-offset, 0), dtype=like.dtype)
     rows = rows[max(offset, 0) :, max(-offset, 0) :]
     return registry["reshape"](rows, (count, *like.shape))

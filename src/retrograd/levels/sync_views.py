@@ -1,4 +1,4 @@
-"""Before a function's results leave its level; apart from the rest, since optree takes a while to load."""
+"""Syncing of views before results leave their level; a module of its own, since optree takes a while to load."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from retrograd.core.dispatch import sync_view
 
 
 def settled(tree: Any) -> Any:
-    """What a function returns, while its level is active: views take over what has been written to their bases."""
+    """Return a function's result with its views synchronized with their bases, while its level is active."""
     for leaf in optree.tree_leaves(tree):
         if isinstance(leaf, Tensor) and leaf._view is not None:
             sync_view(leaf)
