@@ -1,4 +1,4 @@
-"""Errors of calls: what was wrong with the operands, where a kernel only says that it failed."""
+"""Errors of failed calls: they say which operands were wrong, where a kernel only says that it failed."""
 
 from sys import exc_info
 
@@ -9,8 +9,8 @@ from retrograd.core.tensor import TensorBase
 
 
 def explain(op, args, params):
-    """A kernel failed: let the shape rule say it better, by raising; or say which dtypes NumPy has nothing for."""
-    if op.rules is None:  # a user's, whose kernel speaks for itself
+    """Raise a better error for a failed kernel: the shape rule's, or one that names the unsupported dtypes."""
+    if op.rules is None:  # a user's Function, whose own error is the best one
         return
     check_operands(op, args)
     out = op.definition.shape(*[a.aval if isinstance(a, TensorBase) else a for a in args], **params)
@@ -21,18 +21,18 @@ def explain(op, args, params):
         raise TypeError(f"{op.name}: not defined for {listed}") from error
     name = str(error).partition(": ")[0]
     if type(error) in (TypeError, ValueError, IndexError) and (" " in name or name == str(error)):
-        raise type(error)(f"{op.name}: {error}") from error  # NumPy's, which does not know the operator
+        raise type(error)(f"{op.name}: {error}") from error  # NumPy's message, which does not name the operator
 
 
 def check_sizes(op, out):
-    """Refuse a result with a negative size, which a kernel refuses without saying which."""
+    """Raise if a result has a negative size, which a kernel refuses without naming it."""
     for aval in out if type(out) is tuple else (out,):
         if any(type(size) is int and size < 0 for size in getattr(aval, "shape", ())):
             raise ValueError(f"{op.name}: sizes must not be negative, got {aval.shape}")
 
 
 def check_operands(op, args):
-    """A call failed: say so, if that is for an operand that is no tensor where no number can stand for one either."""
+    """Raise a TypeError if the call failed because an operand is neither a tensor nor an admissible number."""
     error = exc_info()[1]
     inputs = op.schema.inputs
     for i, a in enumerate(args):

@@ -102,13 +102,13 @@ class VmapLevel(Level):
         return tensor.value if self.differs(tensor) else broadcast_batch(value_at(self, tensor), self.size)
 
     def lowered(self, tensor: Tensor, cotangent: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what a loop over the examples would pull back in total: shared tensors get the sum of the cotangents."""
+        """Return what a loop over the examples would pull back in total: shared tensors get the sum."""
         if tensor.tag is not None:
             return tensor.value, self.whole(cotangent)
         return tensor.value, registry["sum"](self.whole(cotangent), dim=0)
 
     def passes_below(self, pairs: list, apart: bool) -> list:
-        """Return one pass for the sum over the examples, or, with `apart`, one for each, as hooks would see in a loop."""
+        """Return one pass for the sum over the examples, or, if `apart`, one for each, as hooks see in a loop."""
         if not apart:
             return [[self.lowered(x, g) for x, g in pairs]] if self.size else []
         seeds = [self.whole(g) for _, g in pairs]

@@ -20,7 +20,7 @@ def units(tensors: Sequence[Tensor], start: int, stop: int) -> list[Tensor]:
 
 
 def _ones_along(count: int, offset: int, like: Tensor) -> Tensor:
-    """Return `count` one-hot tensors like `like`; the k-th has its 1 at flat index k + offset, or none if out of range."""
+    """Return `count` one-hot tensors like `like`; the k-th has its 1 at flat index k + offset, if in range."""
     rows = registry["eye"](count + max(offset, 0), like.numel() + max(-offset, 0), dtype=like.dtype)
     rows = rows[max(offset, 0) :, max(-offset, 0) :]
     return registry["reshape"](rows, (count, *like.shape))
