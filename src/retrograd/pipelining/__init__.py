@@ -1,4 +1,4 @@
-"""Pipeline parallelism: a model cut into stages, micro-batches, schedules as data, and a runtime for them."""
+"""Pipeline parallelism: splits a model into stages, a batch into microbatches, and runs them by a schedule."""
 
 from retrograd.pipelining.checkpoint.checkpoint import Checkpoints, Restored
 from retrograd.pipelining.microbatch import (

@@ -1,4 +1,4 @@
-"""Micro-batches: arguments split into them, outputs merged back."""
+"""Microbatches: split arguments into them, and merge their outputs."""
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -13,20 +13,20 @@ from retrograd.ops.create import as_tensor
 
 
 class TensorChunkSpec(NamedTuple):
-    """Split a tensor along `split_dim`; PyTorch's name."""
+    """Split a tensor along `split_dim`; the name is PyTorch's."""
 
     split_dim: int = 0
 
 
 class Replicate:
-    """Hand the whole argument to every micro-batch.  Numbers, strings and None are handed on without it."""
+    """Pass the whole argument to every microbatch.  Numbers, strings and None need no spec for that."""
 
     def __repr__(self) -> str:
         return "Replicate()"
 
 
 class CustomReducer:
-    """Merge what the micro-batches return by a function of the user's, one after the other; PyTorch's idea.
+    """Merge the outputs of microbatches by a user's function, as a fold in order; the idea is PyTorch's.
 
     >>> merge_chunks([1, 5, 2], CustomReducer(0, max)), merge_chunks([1, 5, 2], sum_reducer)
     (5, 8)
@@ -46,7 +46,7 @@ sum_reducer = CustomReducer(0, operator.add)
 
 
 class MicroBatch(NamedTuple):
-    """The arguments of one micro-batch, and its share of the batch (sizes count, so uneven ones are fair)."""
+    """The arguments of one microbatch, and its share of the batch by number of examples."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -63,13 +63,14 @@ def split_args_kwargs_into_chunks(
     args_chunk_spec: Sequence[Spec] | None = None,
     kwargs_chunk_spec: dict[str, Spec] | None = None,
 ) -> list[MicroBatch]:
-    """Split a batch into `chunks` micro-batches of equal size, those in front one larger where it doesn't divide.
+    """Split a batch into `chunks` microbatches of equal size; the first ones get one more where it does not divide.
 
-    A spec holds for the whole argument, tensors nested in it too; without one, tensors split along dimension 0.
+    A spec applies to the whole argument, including nested tensors; without one, tensors split along dimension 0.
 
     Raises ValueError for a tensor without that dimension (declare it `Replicate()`), for sizes that differ
-    between arguments, for more micro-batches than there are examples, and for specs of other arguments; TypeError for
-    what is no spec, and for a tensor in place of several arguments.
+    between arguments, for more microbatches than examples, and for specs of missing arguments; TypeError for an
+    invalid
+    spec, and for a tensor instead of a sequence of arguments.
 
     >>> import retrograd as rg
     >>> parts = split_args_kwargs_into_chunks((rg.arange(5),), {"scale": 2}, 2)
@@ -96,7 +97,7 @@ def examples_in(
     args_chunk_spec: Sequence[Spec] | None = None,
     kwargs_chunk_spec: dict[str, Spec] | None = None,
 ) -> int:
-    """How many examples a batch has, along the dimensions that the specs say; raises as the split of it does.
+    """Return the number of examples in a batch, along the dimensions of the specs; raises as the split does.
 
     >>> import retrograd as rg
     >>> examples_in((rg.ones(5, 2),), {"scale": 2})
@@ -108,7 +109,7 @@ def examples_in(
 def _named(
     args: Sequence[Any], kwargs: dict[str, Any] | None, of_args: Sequence[Spec] | None, of_kwargs: dict | None
 ) -> dict[str, tuple[Any, Spec]]:
-    """The arguments, with tensors in place of arrays, and their specs, by what errors call them."""
+    """Return the arguments, with arrays as tensors, and their specs, by the names used in errors."""
     kwargs = kwargs or {}
     if not isinstance(args, (tuple, list)):
         raise TypeError(f"split: args must be a tuple or list of arguments, got {type(args).__name__}")
@@ -131,7 +132,7 @@ def _named(
 def joined(
     batches: Sequence[MicroBatch], args_chunk_spec: Sequence[Spec] | None, kwargs_chunk_spec: Mapping[str, Spec]
 ) -> MicroBatch:
-    """Several micro-batches as one; raises as `merge_chunks` where they can not be joined."""
+    """Join several microbatches into one; raises as `merge_chunks` if they cannot be joined."""
     first, whole = batches[0], TensorChunkSpec()
     specs = args_chunk_spec or [whole] * len(first.args)
     args = [merge_chunks([b.args[i] for b in batches], spec) for i, spec in enumerate(specs)]
@@ -140,7 +141,7 @@ def joined(
 
 
 def chunk_sizes(total: int, chunks: int) -> list[int]:
-    """`total` examples shared out among `chunks`; a ValueError where some would get none, a TypeError for no integer.
+    """Return `chunks` sizes that sum to `total`; ValueError if some would be 0, TypeError for a non-integer.
 
     >>> chunk_sizes(7, 3)
     [3, 2, 2]
@@ -153,18 +154,18 @@ def chunk_sizes(total: int, chunks: int) -> list[int]:
 
 
 def shares_of_elements(values: Sequence[Any]) -> list[float] | None:
-    """How large a part of all elements each value has, where examples have sizes of their own; else None."""
+    """Return each value's share of all elements if examples are ragged, else None."""
     counts = [sum(t.numel() for t in tensors_in(value) if symbolic(t.shape) is not None) for value in values]
     return [count / sum(counts) for count in counts] if any(counts) else None
 
 
 def tensors_in(value: Any) -> list[Tensor]:
-    """The tensors in nested tuples, lists and dicts."""
+    """Return the tensors in nested tuples, lists and dicts."""
     return [leaf for leaf in optree.tree_leaves(value, none_is_leaf=True) if isinstance(leaf, Tensor)]
 
 
 def _with_tensors(value: Any) -> Any:
-    """NumPy's arrays in nested tuples, lists and dicts as tensors."""
+    """Convert NumPy arrays in nested tuples, lists and dicts to tensors."""
 
     def convert(leaf: Any) -> Any:
         return as_tensor(leaf) if hasattr(leaf, "__array__") and not isinstance(leaf, Tensor) else leaf
@@ -214,13 +215,13 @@ def _chunks(value: Any, spec: Spec, sizes: list[int]) -> list[Any]:
 
 
 def merge_chunks(chunks: Sequence[Any], chunk_spec: Any = None) -> Any:
-    """The outputs of all micro-batches as one: tensors joined along the split dimension; the rest is the same in all.
+    """Merge the outputs of all microbatches: tensors are joined along the split dimension; other values must agree.
 
-    chunk_spec: a TensorChunkSpec, Replicate() or CustomReducer for all that they hold, or several, nested as the
-        outputs are.
+    chunk_spec: one TensorChunkSpec, Replicate() or CustomReducer for all outputs, or several, nested as the outputs
+     are.
 
     Raises ValueError for no chunks, for a tensor without dimensions, and for other values that differ between
-    micro-batches; TypeError for what is no spec.
+    microbatches; TypeError for an invalid spec.
 
     >>> import retrograd as rg
     >>> merge_chunks([{"y": rg.ones(1)}, {"y": rg.zeros(2)}])

@@ -1,4 +1,4 @@
-"""A model trained through a pipeline: capture, schedule, lower, run."""
+"""Train a model through a pipeline: capture, schedule, lower, run."""
 
 import os
 import threading
@@ -45,39 +45,39 @@ Drawing = Callable[[int, int], AbstractContextManager]
 
 
 class Pipeline:
-    """A model split over stages, the stages spread over ranks, fed with micro-batches.
+    """A model split into stages, which are assigned to ranks and process microbatches.
 
-    model: any module that runs; its own parameters receive the gradients.  Or several, in a list: they are the stages
-        then, each called as it is with what the one before returned, and nothing is captured.
-    stages: how many, if neither `split_spec` nor `pipe_split()` in the model's code says it.  `split_policy` finds
-        them, see `pipeline`; by default parts of about equal work.  What `plan(...)` recommends is `**plan.options`.
-    ranks: how many run them; None: as many as `retrograd run` has started, else those that the schedule is meant for,
-        see `default_ranks`.
-    schedule: a name, see `make_schedule`; the path of a CSV file, see `read_csv`; or the actions of every rank.
-    micro_batches: how many a batch is split into.
-    loss_fn: from the model's output and the target to the mean loss of a micro-batch, a 0-d tensor.  None where the
-        model returns its loss, see `TrivialLossWrapper`.
+    model: any module; its own parameters receive the gradients.  Or a list of modules, which are then the stages:
+     each is called with the result of the one before, and nothing is captured.
+    stages: how many, unless `split_spec` or `pipe_split()` in the model's code says it.  `split_policy` finds
+     them, see `pipeline`; by default stages of about equal work.  Pass a recommendation of `plan(...)` as
+     `**plan.options`.
+    ranks: how many; None: as many as `retrograd run` has started, else the number that suits the schedule, see
+     `default_ranks`.
+    schedule: a name, see `make_schedule`; the path of a CSV file, see `read_csv`; or the action list of each rank.
+    micro_batches: the number of microbatches per batch.
+    loss_fn: maps the model's output and the target to the mean loss of a microbatch, a 0-d tensor.  None if the
+     model returns its loss, see `TrivialLossWrapper`.
     transport: "threads" of this process; "mpi" or "ray", whose ranks are processes that run the same script; "auto":
-        what `retrograd run` or `mpiexec` has started, else threads.
-    timeout: seconds that a rank waits for a message before that is an error; None: forever.
-    deterministic: add up gradients in the order of an unsplit step, micro-batch by micro-batch, to the last bit, under
-        every schedule.  Costs memory where parameters are shared by stages.
-    watch_nan: end the step where a value or gradient between stages is not a number.
-    loss_reduction: "mean", or "sum" where `loss_fn` adds up, and so what the micro-batches give is added, too.
-    count_fn: from the target of a micro-batch to how many elements its loss is the mean over, where these are not its
-        examples: for `cross_entropy` with `ignore_index`, those that are not ignored.
+     the one started by `retrograd run` or `mpiexec`, else threads.
+    timeout: seconds that a rank waits for a message before it raises an error; None: no limit.
+    deterministic: sum gradients in the order of an unsplit step, microbatch by microbatch, to the last bit, under
+     every schedule.  Costs memory if parameters are shared by stages.
+    watch_nan: stop the step if a value or gradient sent between stages is NaN.
+    loss_reduction: "mean", or "sum" if `loss_fn` sums, in which case the losses of microbatches are summed, too.
+    count_fn: maps the target of a microbatch to the number of elements its loss is the mean over, if these are not
+     its examples: for `cross_entropy` with `ignore_index`, the targets that are not ignored.
     args_chunk_spec, kwargs_chunk_spec, target_chunk_spec: how the model's arguments and the target are split into
-        micro-batches; along dimension 0 where nothing is said.  output_chunk_spec: how `predict` merges outputs, see
-        `merge_chunks`.
-    multi_use_param_spec: what becomes of parameters that several stages use, see `MultiUseParameterConfig`.
-    loss_scale: what the gradients are multiplied by, as a loss multiplied before its backward pass does; the loss that
-        `step` returns is not.  May be set between steps.
+     microbatches; by default along dimension 0.  output_chunk_spec: how `predict` merges outputs, see `merge_chunks`.
+    multi_use_param_spec: how to treat parameters that several stages use, see `MultiUseParameterConfig`.
+    loss_scale: a factor of the gradients, as if the loss were multiplied before its backward pass; the loss that
+     `step` returns is not scaled.  May be set between steps.
 
-    The first batch is captured, and later ones run what was captured.  Other shapes, other values of arguments
-    that are no tensors, and modules switched between training and evaluation are captured anew.
+    The first batch is captured, and later batches run the captured graph.  Other shapes, other values of
+    non-tensor arguments, and switching modules between training and evaluation cause a new capture.
 
-    Raises ValueError for an unknown schedule or transport, numbers below 1, and `stages` that differ from those
-    of the split or can't be spread over the ranks.
+    Raises ValueError for an unknown schedule or transport, numbers below 1, and a number of `stages` that differs
+    from the split or cannot be divided among the ranks.
 
     >>> import retrograd as rg
     >>> model = rg.nn.Sequential(rg.nn.Linear(4, 8), rg.nn.Tanh(), rg.nn.Linear(8, 1))
@@ -156,26 +156,27 @@ class Pipeline:
 
     @property
     def pipe(self) -> AnyPipe:
-        """The captured model; a RuntimeError before the first batch."""
+        """Return the captured model; RuntimeError before the first batch."""
         return self._first().pipe
 
     @property
     def rank(self) -> int:
-        """The rank that this process has; 0 where it has all."""
+        """Return the rank of this process; 0 if it runs all ranks."""
         return self._transport.local[0] if self._transport.local else 0
 
     # -------------------------------------------------------------------------------------------------- training
 
     def step(self, *args: Any, target: Any = None, **kwargs: Any) -> Tensor:
-        """One forward and backward over a batch: gradients accumulate, and the mean loss is returned, 0-d.
+        """Run forward and backward over a batch: accumulate gradients, and return the mean loss, 0-d.
 
-        Micro-batches count by their sizes, so where the loss is the mean over the examples, it and the gradients
-        are those of the unsplit model on the whole batch.  Where the examples of the target have sizes of their own,
-        its elements count instead; a loss whose mean is over something else needs `count_fn`.
+        Microbatches are weighted by their sizes, so if the loss is the mean over the examples, it and the gradients
+        equal those of the unsplit model on the whole batch.  If the examples of the target are ragged, microbatches
+        are
+        weighted by elements instead; a loss whose mean is over something else needs `count_fn`.
 
-        Dropout and the like draw what the unsplit model would draw for these examples, from the same generators.
+        Dropout and other random operators draw the same values as the unsplit model, from the same generators.
         Every process gets the loss; gradients are in the process whose rank trains the parameter.  After a step,
-        `timeline` holds what ran when.
+        `timeline` records the events of the step.
         """
         batches, targets = self._batches_and_targets(args, target, kwargs)
         loss, self.timeline = self._step(batches, targets, nullcontext())
@@ -187,12 +188,12 @@ class Pipeline:
         kwarg_mbs: Sequence[dict[str, Any]] | None = None,
         target_mbs: Sequence[Any] | None = None,
     ) -> Tensor:
-        """`step` on micro-batches that are ready-made: of any number and sizes, ragged ones too.
+        """Run `step` on given microbatches: of any number and sizes, also ragged.
 
-        arg_mbs, kwarg_mbs, target_mbs: for each micro-batch its arguments, keyword arguments and target.  It counts by
-        its examples, along the dimension that the chunk specs say, or by the elements of ragged targets.
+        arg_mbs, kwarg_mbs, target_mbs: the arguments, keyword arguments and target of each microbatch.  It is weighted
+         by its examples, along the dimension of the chunk specs, or by the elements of ragged targets.
 
-        Raises ValueError where the lists have different lengths, or none.
+        Raises ValueError if the lists differ in length or are empty.
         """
         kwarg_mbs, targets = kwarg_mbs or [{}] * len(arg_mbs), target_mbs or [None] * len(arg_mbs)
         if not len(arg_mbs) == len(kwarg_mbs) == len(targets) or not arg_mbs:
@@ -211,8 +212,8 @@ class Pipeline:
     def costs(self, *args: Any, target: Any = None, **kwargs: Any) -> Costs:
         """Run a step with one computation at a time, and return the median seconds of each kind and stage.
 
-        So each has the machine to itself, as if every rank had one.  Gradients accumulate as in `step`.  Where ranks
-        are processes, they don't take turns.
+        Each computation has the machine to itself, as if every rank had its own.  Gradients accumulate as in `step`.
+        Ranks that are processes are not serialized.
         """
         batches, targets = self._batches_and_targets(args, target, kwargs)
         _, self.timeline = self._step(batches, targets, threading.Lock())
@@ -223,7 +224,7 @@ class Pipeline:
         return {key: median(values) for key, values in seconds.items()}
 
     def planned(self, costs: Costs) -> Timeline:
-        """A step as the schedule promises it, where computations take what `costs()` measured and messages nothing."""
+        """Return the simulated timeline of a step with the measured `costs` and free messages."""
 
         def cost(action: Action) -> float:
             return costs[action.kind, action.stage] if action.kind.is_compute else 0.0
@@ -231,26 +232,27 @@ class Pipeline:
         return simulate(self.program(), self.pipe.carried(), cost)
 
     def program(self) -> list[list[Action]]:
-        """What every rank does in a step: the schedule with its sends and receives."""
+        """Return the actions of every rank in a step: the schedule with its sends and receives."""
         return self._program(self.pipe, self.micro_batches).actions
 
     # ------------------------------------------------------------------------------------------------- inference
 
     def predict(self, *args: Any, **kwargs: Any) -> Any:
-        """The model's outputs for a batch, run through the pipeline forward only, without gradients.
+        """Return the model's outputs for a batch: forward passes through the pipeline, without gradients.
 
-        A batch of fewer examples than `micro_batches` is split into these.  Every process gets the outputs.
+        A batch with fewer examples than `micro_batches` is split into single examples.  Every process gets the
+        outputs.
         """
         examples = examples_in(args, kwargs, self._args_spec, self._kwargs_spec)
         batches = self._split(args, kwargs, self._kwargs_spec, most=max(examples, 1))
         return merge_chunks(self._answers(batches), self._output_spec)
 
     def stream(self, requests: Any, *, window: int | None = None) -> Iterator[Any]:
-        """The model's output for every request of an open-ended stream, in order, forward only.
+        """Yield the model's output for every request of an open-ended stream, in order, forward only.
 
-        requests: tuples of arguments, from any iterable, each one micro-batch; other values are the only argument.
-        window: how many requests are under way at a time, and so how many are taken before the first answer; by
-            default four times the ranks, of which the pipeline is idle for a fifth at most.
+        requests: an iterable of argument tuples, each one microbatch; another value is the only argument.
+        window: how many requests are in progress at a time, so how many are consumed before the first output; by
+         default four times the ranks, for which the pipeline is idle at most a fifth of the time.
 
         >>> import retrograd as rg
         >>> p = Pipeline(rg.nn.Sequential(rg.nn.Linear(4, 8), rg.nn.Linear(8, 2)), stages=2)
@@ -267,7 +269,7 @@ class Pipeline:
             yield from self._answers(batches)
 
     def _answers(self, batches: list[MicroBatch]) -> list[Any]:
-        """The model's output for each micro-batch."""
+        """Return the model's output for each microbatch."""
         captured = [self._captures.of(batch) for batch in batches]
         reports, _ = self._run(captured, batches, None, nullcontext())
         results = _merged(report.results for report in reports)
@@ -276,15 +278,15 @@ class Pipeline:
     # ----------------------------------------------------------------------------------------------------- state
 
     def state_dict(self) -> dict[str, Any]:
-        """The model's state under its own names, whatever the stages; parameters come from the ranks that train them.
+        """Return the model's state under its own names; parameters come from the ranks that train them.
 
-        Where ranks are processes all of them call it, and the model of each has that state afterwards.
+        If ranks are processes, all of them must call it, and the model of each has that state afterwards.
         """
         self._synchronize()
         return dict(self.model.state_dict())
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Any:
-        """Give the model this state, of the unsplit model or of any split; where ranks are processes, in all of them.
+        """Load a state of the unsplit model or of any split; if ranks are processes, call it in all of them.
 
         Returns and raises what `Module.load_state_dict` does.
         """
@@ -292,14 +294,14 @@ class Pipeline:
         return self.model.load_state_dict(dict(state_dict), strict)
 
     def homes(self) -> dict[str, int]:
-        """For each parameter and buffer by name, the rank whose process has it as trained; 0 before the first step."""
+        """Map each parameter and buffer name to the rank whose process trains it; 0 before the first step."""
         first = self._captures.first
         if first is None:
             return dict.fromkeys(self.model.state_dict(), 0)
         return homes(self.model, first.pipe.stages, self._program(first.pipe, self.micro_batches).homes)
 
     def on_ranks(self, work: Callable[[int], Any]) -> list[Any]:
-        """Run `work(rank)` for every rank, in the process that has it; the results of all, in every process.
+        """Run `work(rank)` for every rank in its process, and return all results in every process.
 
         Results are tensors and plain data, nested in tuples, lists and dicts.
         """
@@ -309,7 +311,7 @@ class Pipeline:
             return self._transport.launch(self._transport.world or ranks, lambda link: work(link.rank))
 
     def _synchronize(self) -> None:
-        """Give the model in every process what the others have trained."""
+        """Copy the values that other processes have trained into this model."""
         if not self._stale:
             return
         spread(self.model, self.homes(), self.rank, self.on_ranks)
@@ -365,7 +367,7 @@ class Pipeline:
         return value if shares[micro_batch] else _nothing(outputs)
 
     def _shares(self, batches: Sequence[MicroBatch], targets: Sequence[Any]) -> list[float]:
-        """What part each micro-batch has in the loss."""
+        """Return the weight of each microbatch in the loss."""
         if self._loss_reduction == "sum":
             return [1.0] * len(batches)
         if self._count_fn is None:
@@ -376,7 +378,7 @@ class Pipeline:
         return [count / sum(counts) for count in counts]
 
     def _give_back(self, captured: Sequence[Captured], batches: Sequence[MicroBatch], gradients: Mapping) -> None:
-        """Run on, with the gradients of the model's inputs, to what these were made of."""
+        """Continue the backward pass from the model's inputs into the graphs they come from."""
         pairs: list[tuple[Tensor, Tensor]] = []
         for i, (one, batch) in enumerate(zip(captured, batches, strict=True)):
             inputs = one.pipe.inputs(batch.args, batch.kwargs)
@@ -420,7 +422,7 @@ class Pipeline:
         return reports, Timeline(_events(program, reports), len(reports))
 
     def _drawn_by(self, batches: Sequence[MicroBatch]) -> list[Draw]:
-        """What the program draws for several micro-batches as one."""
+        """Return the random draws of the program when several microbatches run as one."""
         whole = joined(batches, self._args_spec, self._kwargs_spec)
         with recorded() as draws, autograd.no_grad():
             trace(self.model, *whole.args, **whole.kwargs)
@@ -439,13 +441,13 @@ class Pipeline:
 
 
 def _nothing(outputs: Mapping[str, Any]) -> Tensor:
-    """The loss of a micro-batch that has no part in it: its mean over no elements would be no number."""
+    """Return a zero loss for a microbatch of weight 0: its mean over no elements would be NaN."""
     parts = [(out * 0).sum() for out in outputs.values() if isinstance(out, Tensor) and out.requires_grad]
     return sum(parts, start=registry["zeros"](()))
 
 
 def _merged(parts: Any) -> dict:
-    """The entries of several dicts with different keys."""
+    """Merge dicts with disjoint keys."""
     return {key: value for part in parts for key, value in part.items()}
 
 

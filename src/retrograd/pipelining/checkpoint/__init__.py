@@ -1,4 +1,4 @@
-"""Save and resume training: every rank writes its part, and a manifest makes the parts one checkpoint.
+"""Save and resume training: each rank writes its tensors, and a manifest combines the files into one checkpoint.
 
 The manifest is written last, so that an interrupted save is never mistaken for a checkpoint.
 """

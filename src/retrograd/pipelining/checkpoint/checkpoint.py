@@ -1,4 +1,4 @@
-"""Checkpoints of training: every rank writes what it trains, and all of it is there at once or not at all."""
+"""Checkpoints of training: each rank writes the tensors it trains; a checkpoint is complete or absent."""
 
 import os
 import re
@@ -32,21 +32,21 @@ _UNFINISHED = ".step-*.tmp"
 
 
 class Restored(NamedTuple):
-    """Where training goes on: after this step, and with what `save` got as `extra`."""
+    """The result of `restore`: the step to continue after, and the `extra` that was passed to `save`."""
 
     step: int
     extra: Any
 
 
 class Checkpoints:
-    """The checkpoints of one training run, in a folder of its own.
+    """The checkpoints of one training run, in their own folder.
 
-    folder: made when it is first needed.  Where ranks are processes, all of them must see the same one.
-    keep: how many checkpoints stay; older ones are deleted once a new one is whole.  None: all.
+    folder: created when first needed.  If ranks are processes, all of them must see the same folder.
+    keep: how many checkpoints to retain; older ones are deleted once a new one is complete.  None: all.
 
-    A checkpoint has the model's parameters and buffers under the model's own names, the optimizer's state by the names
-    of the parameters, and the state of the default generator of random numbers.  So it fits any number of stages and
-    ranks, any transport, and the unsplit model.  No code from a file runs.
+    A checkpoint holds the model's parameters and buffers under the model's own names, the optimizer's state by
+    parameter name, and the state of the default random generator.  It can be restored with any number of stages and
+    ranks, any transport, and the unsplit model.  Loading executes no code from a file.
 
     Raises ValueError for `keep` below 1.
 
@@ -75,14 +75,14 @@ class Checkpoints:
         self._at: int | None = None  # the step that was saved or restored last
 
     def steps(self) -> list[int]:
-        """The steps of which there are checkpoints, in order; none of them is torn."""
+        """Return the sorted steps that have a checkpoint; unfinished checkpoints are not listed."""
         if not self.folder.is_dir():
             return []
         found = [(path, _STEP.fullmatch(path.name)) for path in self.folder.iterdir()]
         return sorted(int(match[1]) for path, match in found if match and path.is_dir())
 
     def latest(self) -> int | None:
-        """The last step of which there is a checkpoint; None if there is none."""
+        """Return the last step that has a checkpoint, or None."""
         return max(self.steps(), default=None)
 
     # -------------------------------------------------------------------------------------------------- writing
@@ -95,19 +95,21 @@ class Checkpoints:
         scheduler: Scheduler | None = None,
         extra: Any = None,
     ) -> None:
-        """Write a checkpoint of a step, best after the optimizer's step: gradients are not in it.
+        """Write a checkpoint of a step, best after the optimizer's step: gradients are not saved.
 
-        pipeline: also a plain model, in a script of one process.  Where ranks are processes, all of them call this.
+        pipeline: a pipeline, or a plain model in a script of one process.  If ranks are processes, all must call this.
         scheduler: anything with `state_dict` and `load_state_dict` of plain data.
-        extra: what else the script needs to go on: numbers, text, bytes, and lists, tuples and dicts of them; NumPy's
-            arrays come back as lists.  Rank 0's is kept.
+        extra: other values that the script needs to resume: numbers, text, bytes, and lists, tuples and dicts of
+         them; NumPy arrays come back as lists.  The value of rank 0 is saved.
 
-        Killed at any moment, this leaves what was there, or the new checkpoint as well.  Where an earlier step was
-        restored, later checkpoints go with the first `save`: they belong to what was given up.
+        If the process is killed at any moment, the earlier checkpoints remain, with or without the new one.  After an
+        earlier step was restored, the first `save` deletes later checkpoints, because they belong to the abandoned
+        run.
 
-        Raises FileExistsError if there is a checkpoint of this step or a later one otherwise, ValueError for parameters
-        of the optimizer that the model lacks, TypeError or StorageError for what can't be stored, and OSError that
-        names the checkpoint where it can't be written.
+        Raises FileExistsError if there is otherwise a checkpoint of this or a later step, ValueError for optimizer
+        parameters that the model lacks, TypeError or StorageError for values that cannot be stored, and OSError that
+        names
+        the checkpoint if it cannot be written.
         """
         if type(step) is not int or step < 0:
             raise ValueError(f"save: step must be an integer of at least 0, got {step!r}")
@@ -121,7 +123,8 @@ class Checkpoints:
         unfinished, target = self.folder / begun[0], self.folder / _name(step)
 
         def write(rank: int) -> dict[str, Any]:
-            # The remainder: a process that has all ranks may count fewer than there will be.
+            # The remainder is needed because a process with all ranks may count fewer ranks than the pipeline will
+            # have.
             mine = {name for name, home in homes.items() if home % len(begun) == rank}
             own = {name: tensor for name, tensor in tensors.items() if name in mine and stored[name] == name}
             with naming(target):
@@ -131,13 +134,13 @@ class Checkpoints:
             parts = ranks.on_ranks(write)
             ranks.on_ranks(_at_first(lambda: self._finish(unfinished, step, parts, common)))
         except Exception:
-            if ranks.rank == 0:  # a full disk has no room for what can't be finished
+            if ranks.rank == 0:  # stop before writing the manifest if the disk is full
                 shutil.rmtree(unfinished, ignore_errors=True)
             raise
         self._at = step
 
     def _begin(self, step: int) -> str:
-        """Clean up, and make a folder to write to."""
+        """Delete leftovers of interrupted saves, and create a folder to write to."""
         later = [one for one in self.steps() if one >= step]
         if later and (self._at is None or step <= self._at):
             raise FileExistsError(
@@ -153,7 +156,7 @@ class Checkpoints:
         return unfinished.name
 
     def _finish(self, unfinished: Path, step: int, parts: list[Any], common: dict[str, Any]) -> None:
-        """Make what was written a checkpoint, and delete others that are no longer wanted."""
+        """Turn the written files into a checkpoint, and delete checkpoints that are no longer wanted."""
         target = self.folder / _name(step)
         with naming(target):
             write_manifest(unfinished, step, parts, common)
@@ -169,7 +172,7 @@ class Checkpoints:
                 self._delete(one)
 
     def _delete(self, step: int) -> None:
-        """Take a checkpoint out of sight, then delete it: killed in between, it is not half there."""
+        """Rename a checkpoint, then delete it, so that an interruption leaves no incomplete one."""
         path = self.folder / _name(step)
         hidden = path.with_name(_hidden(path.name))
         os.replace(path, hidden)
@@ -185,17 +188,19 @@ class Checkpoints:
         *,
         step: int | None = None,
     ) -> Restored | None:
-        """Put the model, the optimizer, the schedule and the default generator where a checkpoint has them.
+        """Load a checkpoint into the model, the optimizer, the learning rate scheduler and the default generator.
 
-        step: of this one; by default the last that is whole, with a warning for each that is damaged.
+        step: the step to restore; by default the last undamaged one, with a warning for each damaged one.
 
-        Returns None where there is none.  Training goes on as it would have: with the same data, the losses that
-        follow are the same to the last bit.  Where ranks are processes, all of them call this, and the model of each
-        has the whole state.  With another number of ranks than before, all generators go on from rank 0's state.
+        Returns None if there is no checkpoint.  Given the same data, the losses that follow are equal to those of
+        an uninterrupted run, to the last bit.  If ranks are processes, all of them must call this, and each gets the
+        full
+        model state.  If the number of ranks has changed, all generators continue from the state of rank 0.
 
-        Raises ValueError, before anything has changed, where names or shapes of the model, or the groups and settings
-        of the optimizer, are others, and lists them; FileNotFoundError where there is no checkpoint of `step`, and
-        StorageError where it is damaged, all are, or one is of a later release. All of them name the checkpoint.
+        Raises ValueError, before anything has changed, if names or shapes of the model or groups and settings of the
+        optimizer differ, and lists them; FileNotFoundError if there is no checkpoint of `step`; and StorageError if it
+        is
+        damaged, if all are, or if a later release wrote it.  All of these name the checkpoint.
         """
         ranks = _ranks(pipeline)
         steps = ranks.on_ranks(_at_first(lambda: self._candidates(step)))
@@ -222,7 +227,7 @@ class Checkpoints:
         return Restored(found, content.extra)
 
     def _candidates(self, step: int | None) -> list[int]:
-        """The checkpoints to try, the best one first."""
+        """Return the checkpoints to try, the best one first."""
         steps = self.steps()
         if step is not None and step not in steps:
             raise FileNotFoundError(
@@ -231,7 +236,8 @@ class Checkpoints:
         return steps[::-1] if step is None else [step]
 
     def _undamaged(self, ranks: "_Ranks", steps: list[int], count: int) -> int | None:
-        """The first checkpoint that is whole by its checksums, of which each rank computes some; the same for all."""
+        """Return the first undamaged checkpoint; each rank verifies a share of the checksums, and all agree on the
+        result."""
         problems = list[str]()
         for step in steps:
             path = self.folder / _name(step)
@@ -254,7 +260,7 @@ class Checkpoints:
 
 
 class _Ranks(Protocol):
-    """What a checkpoint asks of a pipeline."""
+    """The interface of a pipeline that checkpoints use."""
 
     model: Module
 
@@ -269,7 +275,7 @@ class _Ranks(Protocol):
 
 
 class _Whole:
-    """A model that is not split: its only rank is this process."""
+    """A model that is not split: this process is its only rank."""
 
     rank = 0
 
@@ -303,5 +309,5 @@ def _name(step: int) -> str:
 
 
 def _hidden(name: str) -> str:
-    """A name that no other process uses, of what is not to be read."""
+    """Return a unique name for a temporary or deleted folder, which readers ignore."""
     return f".{name}.{secrets.token_hex(4)}.tmp"

@@ -1,4 +1,4 @@
-"""What a checkpoint holds: a safetensors file for each rank, and a manifest in JSON that is written last.
+"""The files of a checkpoint: a safetensors file for each rank, and a JSON manifest, which is written last.
 
 docs/resume.md describes the format.
 """
@@ -28,15 +28,15 @@ MANIFEST = "manifest.json"
 _PART = re.compile(r"rank-\d+\.safetensors")
 _CODEC = Codec()
 
-States = dict[str, dict[str, Any]]  # of an optimizer: by the parameter's name, then by the state's
+States = dict[str, dict[str, Any]]  # optimizer state by parameter name, then by state name
 Group = dict[str, Any]  # {"params": names, "settings": by name}
 
 
 class Content(NamedTuple):
-    """A checkpoint as read.
+    """The content of a checkpoint.
 
     model: its state under its own names.  groups, states: of the optimizer; None and empty without one.  scheduler:
-    its state, None without one.  rng: the default generator's state in each rank.
+    its state, or None.  rng: the default generator's state of each rank.
     """
 
     step: int
@@ -52,7 +52,7 @@ class Content(NamedTuple):
 
 
 def write_part(folder: Path, rank: int, model: Mapping[str, Tensor], states: States) -> dict[str, Any]:
-    """Write the tensors of a rank; its row in the manifest."""
+    """Write the tensors of a rank, and return its row of the manifest."""
     tensors = {f"model/{name}": tensor for name, tensor in model.items()}
     rows = []
     for name, state in states.items():
@@ -72,7 +72,7 @@ def write_part(folder: Path, rank: int, model: Mapping[str, Tensor], states: Sta
 
 
 class _Beside(Codec):
-    """A codec for values with tensors in them, which it puts aside or finds there; the first one has this name."""
+    """A codec for values that contain tensors, which are stored separately under names that begin with `name`."""
 
     def __init__(self, tensors: dict[str, Tensor], name: str = "") -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class _Beside(Codec):
         self.name = name
 
     def write(self, value: Any, depth: int = 0) -> Any:
-        """A value as JSON; a tensor is its name among those that are put aside."""
+        """Return a value as JSON, with each tensor replaced by its name among the separately stored ones."""
         if not isinstance(value, Tensor):
             return super().write(value, depth)
         names = chain([self.name], (f"{self.name}#{number}" for number in count(2)))
@@ -89,14 +89,14 @@ class _Beside(Codec):
         return {"tensor": name}
 
     def read(self, data: Any, depth: int = 0) -> Any:
-        """The value that JSON stands for."""
+        """Return the value encoded by JSON data."""
         if type(data) is not dict or data.keys() != {"tensor"}:
             return super().read(data, depth)
         return _found(data["tensor"], self.tensors)
 
 
 def _written(value: Any, codec: Codec = _CODEC) -> Any:
-    """A value as JSON; NumPy's numbers and arrays are plain numbers, and lists of them."""
+    """Return a value as JSON; NumPy scalars and arrays become numbers and lists."""
     plain: Any = optree.tree_map(_plain, value, none_is_leaf=True)
     return codec.write(plain)
 
@@ -106,9 +106,9 @@ def _plain(value: Any) -> Any:
 
 
 def write_common(names: Mapping[str, str], groups: list[Group] | None, scheduler: Any, extra: Any) -> dict[str, Any]:
-    """What a manifest says of no rank; a StorageError for what is no plain data.
+    """Return the entries of a manifest that do not depend on the rank; StorageError for other than plain data.
 
-    names: under which of the model's names each of them is stored, for tensors that have several.
+    names: the name under which each state entry is stored, since a tensor may have several names.
     """
     common: dict[str, Any] = {"names": dict(names), "groups": None}
     if groups is not None:
@@ -121,7 +121,7 @@ def write_common(names: Mapping[str, str], groups: list[Group] | None, scheduler
 
 
 def write_manifest(folder: Path, step: int, parts: Sequence[Mapping[str, Any]], common: Mapping[str, Any]) -> None:
-    """Write the manifest, once all parts are there; it makes the folder a checkpoint."""
+    """Write the manifest, once all rank files exist; it makes the folder a checkpoint."""
     for part in parts:
         path = folder / part["file"]
         if not path.is_file() or path.stat().st_size != part["bytes"]:
@@ -136,7 +136,7 @@ def write_manifest(folder: Path, step: int, parts: Sequence[Mapping[str, Any]], 
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the names of the files in a folder have reached the disk."""
+    """Block until the directory entries of a folder have reached the disk."""
     number = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(number)
@@ -150,7 +150,7 @@ def _checksum(path: Path) -> str:
 
 
 def _sum(body: Mapping[str, Any]) -> str:
-    """The checksum of a manifest, which is that of its content and not of its spaces."""
+    """Return the checksum of a manifest, computed from its content and not its whitespace."""
     return hashlib.sha256(json.dumps(body, allow_nan=False).encode()).hexdigest()
 
 
@@ -162,9 +162,9 @@ class FutureVersionError(StorageError):
 
 
 def damage(folder: Path, share: slice) -> str | None:
-    """What is wrong with a checkpoint; None: nothing.  Checksums are computed of a share of its files only.
+    """Return a description of the damage of a checkpoint, or None; checksums of a `share` of its files are verified.
 
-    Raises FutureVersionError where it can't be judged.
+    Raises FutureVersionError for a checkpoint of a later release, which cannot be judged.
     """
     try:
         for part in read_manifest(folder)["parts"][share]:
@@ -189,7 +189,7 @@ def _insist(condition: bool, problem: str) -> None:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """A manifest, of the kind that `write_manifest` writes; a StorageError if it is anything else."""
+    """Read a manifest; raise StorageError if it is not one that `write_manifest` writes."""
     with at_place(MANIFEST):
         _insist((folder / MANIFEST).is_file(), "there is no such file")
         document = read_json(folder / MANIFEST)
@@ -221,7 +221,7 @@ _ANY = (type(None), bool, int, float, str, list, dict)
 
 
 def read(folder: Path) -> Content:
-    """A whole checkpoint; a StorageError that names it if it is none.  Checksums of tensors are not looked at."""
+    """Read a complete checkpoint; raise StorageError that names it if it is invalid.  Checksums are not verified."""
     with at_place(str(folder)):
         try:
             return _content(folder)
@@ -292,6 +292,6 @@ def _read_rng(data: Any) -> Any:
     state = _CODEC.read(data)
     try:
         Generator().set_state(state)
-    except Exception as error:  # whatever NumPy says of another kind of state
+    except Exception as error:  # NumPy raises various errors for the state of another kind of generator
         raise StorageError(f"no generator has the state {ascii(data)[:80]}: {error}") from error
     return state

@@ -1,4 +1,4 @@
-"""A model and its optimizer by names, as checkpoints have them, and whether a checkpoint fits them."""
+"""Match a model and its optimizer with a checkpoint by parameter names."""
 
 from collections.abc import Collection
 from typing import Any, Protocol
@@ -9,23 +9,23 @@ from retrograd.pipelining.checkpoint.manifest import Content, Group, States
 
 
 class Scheduler(Protocol):
-    """What a checkpoint asks of a schedule of learning rates."""
+    """The interface of a learning rate scheduler that checkpoints use."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Its state, as plain data."""
+        """Return its state as plain data."""
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from such a state."""
+        """Restore such a state."""
 
 
 def stored_names(model: Module) -> dict[str, str]:
-    """For each name in the model's state the one it is stored under: the first that the tensor has."""
+    """Map each name in the model's state to the name it is stored under: the tensor's first name."""
     first: dict[int, str] = {}
     return {name: first.setdefault(id(tensor), name) for name, tensor in model.state_dict(keep_vars=True).items()}
 
 
 def groups_of(optimizer: Optimizer, model: Module) -> list[Group]:
-    """The optimizer's groups, with names in the place of parameters; a ValueError where the model lacks one."""
+    """Return the optimizer's groups with names instead of parameters; ValueError for one that the model lacks."""
     names = _names(model)
     unknown = [p.aval for group in optimizer.param_groups for p in group["params"] if id(p) not in names]
     if unknown:
@@ -40,7 +40,7 @@ def groups_of(optimizer: Optimizer, model: Module) -> list[Group]:
 
 
 def states_of(optimizer: Optimizer, model: Module) -> States:
-    """What the optimizer keeps for each parameter, by its name."""
+    """Return the optimizer's state by parameter name."""
     names = _names(model)
     return {names[id(parameter)]: dict(state) for parameter, state in optimizer.state.items()}
 
@@ -52,7 +52,8 @@ def _names(model: Module) -> dict[int, str]:
 def fitted(
     where: str, content: Content, model: Module, optimizer: Optimizer | None, scheduler: Scheduler | None
 ) -> dict[str, Any]:
-    """The state for the optimizer's `load_state_dict`; a ValueError with `where` it is and all that does not fit."""
+    """Return the state for the optimizer's `load_state_dict`; ValueError, prefixed by `where`, lists all
+    mismatches."""
     problems, groups = _of_model(content, model), list[Group]()
     if optimizer is not None:
         groups = groups_of(optimizer, model)
@@ -65,7 +66,7 @@ def fitted(
 
 
 def take_over(content: Content, optimizer_state: dict[str, Any], optimizer: Any, scheduler: Any) -> None:
-    """Load the states of an optimizer and a scheduler, of which either may be None: both, or after an error none."""
+    """Load the states of optimizer and scheduler, either of which may be None; an error leaves both unchanged."""
     before = [(one, one.state_dict()) for one in (optimizer, scheduler) if one is not None]
     try:
         if optimizer is not None:
@@ -119,7 +120,7 @@ def _of_scheduler(content: Content, scheduler: Scheduler) -> list[str]:
 
 
 def _names_differ(what: str, own: Collection[str], stored: Collection[str]) -> list[str]:
-    """Lines that list the names which only one side has."""
+    """Return lines that list the names which only one side has."""
     lines = {
         f"{what} that the checkpoint lacks": [name for name in own if name not in stored],
         f"{what} that only the checkpoint has": [name for name in stored if name not in own],
@@ -128,7 +129,7 @@ def _names_differ(what: str, own: Collection[str], stored: Collection[str]) -> l
 
 
 def _optimizer_state(content: Content, groups: list[Group]) -> dict[str, Any]:
-    """What `load_state_dict` takes: parameters are numbers, in the optimizer's own order."""
+    """Return the state for `load_state_dict`, which numbers parameters in the optimizer's order."""
     numbers = {name: number for number, name in enumerate(name for group in groups for name in group["params"])}
     return {
         "state": {numbers[name]: state for name, state in content.states.items() if name in numbers},

@@ -1,4 +1,4 @@
-"""A model's parameters and buffers where processes train parts of it."""
+"""Which rank trains each parameter and buffer of a model, and their exchange between processes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,9 +9,9 @@ from retrograd.pipelining.runtime.stage import PipelineStage
 
 
 def homes(model: Module, stages: Sequence[PipelineStage], ranks: Sequence[int]) -> dict[str, int]:
-    """For each parameter and buffer by name, the rank of the first stage that has it; 0 where none has.
+    """Map each parameter and buffer name to the rank of the first stage that has it, or 0 if none has.
 
-    ranks: those of the stages.
+    ranks: the rank of each stage.
     """
     found: dict[int, int] = {}
     for stage in stages:
@@ -26,9 +26,9 @@ def spread(
     rank: int,
     on_ranks: Callable[[Callable[[int], Any]], list[Any]],
 ) -> None:
-    """Give the model in every process what each rank has trained.
+    """Copy the values that each rank has trained into the model of every process.
 
-    rank: that of this process.  on_ranks: runs a function on every rank, and gives all results to every process.
+    rank: the rank of this process.  on_ranks: runs a function on every rank and returns all results in every process.
     """
     state = model.state_dict(keep_vars=True)
     parts = on_ranks(lambda home: {name: state[name].detach() for name in homes if homes[name] == home})

@@ -1,4 +1,4 @@
-"""Planning: a model is measured, split, and every schedule tried out by simulation before anything is launched."""
+"""Planning: measure a model, split it, and simulate every schedule before a launch."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -40,30 +40,31 @@ def plan(
     kwargs_chunk_spec: Mapping[str, Spec] | None = None,
     target_chunk_spec: Spec | None = None,
 ) -> Plan:
-    """Measure a model, split it, and compare the schedules: what to use on so many ranks.
+    """Measure a model, split it, and recommend a schedule for a number of ranks.
 
-    Every operator is timed forward and backward on the first micro-batch; dynamic programming finds the contiguous
-    stages with the shortest slowest one; ranks run these, timed, over the transport; and each schedule is simulated
-    with what was measured.  The model runs on one thread here, and its gradients, buffers and random numbers are
-    afterwards as they were.
+    Every operator is timed forward and backward on the first microbatch.  Dynamic programming finds the contiguous
+    stages that minimize the slowest one.  Ranks run these over the transport, timed, and each schedule is simulated
+    with
+    the measured costs.  The model runs on one thread, and its gradients, buffers and the generator states are restored
+    afterwards.
 
     example_args, example_kwargs, target: a whole batch, as for `Pipeline.step`.
-    loss_fn: as for `Pipeline`; None: the sum of what the model returns.
-    schedules: names; None: all.  stages_per_rank: to try for each schedule; None: what the schedule is made for.
-    memory_limit: bytes of a rank, for parameters, gradients, the optimizer and what is kept for backward.
-    optimizer_copies: what the optimizer keeps, in bytes per byte of parameters: 2 for Adam, 0 for plain SGD.
+    loss_fn: as for `Pipeline`; None: the sum of the model's outputs.
+    schedules: names; None: all.  stages_per_rank: to try for each schedule; None: the schedule's own.
+    memory_limit: bytes per rank for parameters, gradients, optimizer state and saved tensors.
+    optimizer_copies: bytes of optimizer state per byte of parameters: 2 for Adam, 0 for plain SGD.
     transport: messages are timed over it, unless `latency` (seconds) and `bandwidth` (bytes per second) are given.
     cores: how many the ranks share; None: one for each rank.
-    rounds: how often everything is timed, after a first time that does not count; the medians are taken.
-    alone: time stages one at a time.  Else as many ranks as there will be run them, up to the number of cores, since
-        they slow each other down; where ranks are processes, all of them do so anyway.
+    rounds: how often everything is timed, after a warm-up round; the medians are used.
+    alone: time stages one at a time.  Otherwise ranks are timed concurrently, up to the number of cores, since they
+     slow each other down; ranks that are processes always run concurrently.
     args_chunk_spec, kwargs_chunk_spec, target_chunk_spec: as for `Pipeline`.
 
-    With several stages per rank, each may take its even part of the memory limit, which is stricter than need be.
+    With several stages per rank, each may use an even part of the memory limit, which is stricter than necessary.
 
-    Raises ValueError where nothing fits, with the smallest limit that would do; where there are more stages than
-    operators; for an unknown schedule or transport; and for numbers out of range.  RuntimeError for a model that
-    can't be captured.
+    Raises ValueError if nothing fits, with the smallest sufficient limit; if there are more stages than
+    operators; for an unknown schedule or transport; and for values out of range.  RuntimeError for a model that
+    cannot be captured.
 
     Source of the split: D. Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training" (2019),
     section 3.1, without its replicated stages.
@@ -111,7 +112,7 @@ def _summed(made: Any, target: Any) -> Any:
 
 
 def _message_cost(transport: Transport, latency: float | None, bandwidth: float | None) -> MessageCost:
-    """As told, or as measured."""
+    """Return the given latency and bandwidth, or measured ones for those that are None."""
     if latency is not None and bandwidth is not None:
         return MessageCost(Part(latency, 1 / bandwidth))
     found = message_cost(transport)

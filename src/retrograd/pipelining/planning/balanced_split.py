@@ -1,4 +1,4 @@
-"""Contiguous stages with the shortest slowest one, in so much memory per rank."""
+"""Split operators into contiguous stages that minimize the slowest stage under a memory limit."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -7,13 +7,13 @@ from retrograd.pipelining.planning.operator_cost import Operator
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.split.partition import smallest_largest
 
-Limits = Sequence[float]  # per stage, the bytes that it may take
+Limits = Sequence[float]  # per stage, the bytes that it may use
 
 
 class Memory:
-    """The bytes of stages: parameters `copies` times, saved values once per micro-batch in flight.
+    """The memory of stages: parameters count `copies` times, saved tensors once per microbatch in flight.
 
-    copies: the parameters themselves, their gradients, and what the optimizer keeps.
+    copies: counts the parameters, their gradients, and the optimizer state.
     """
 
     def __init__(self, operators: Sequence[Operator], copies: float) -> None:
@@ -21,18 +21,19 @@ class Memory:
         self.copies = copies
 
     def fixed(self, start: int, end: int) -> float:
-        """The bytes of the parameters of operators start to end, those included, with gradients and optimizer."""
+        """Return the bytes for parameters, gradients and optimizer state of operators start to end, inclusive."""
         return self.copies * sum(self._union("parameters", start, end).values())
 
     def saved(self, start: int, end: int) -> int:
-        """The bytes that these operators keep for the backward of one micro-batch."""
+        """Return the bytes that these operators save for the backward pass of one microbatch."""
         return sum(self._union("saved", start, end).values())
 
     def _union(self, what: str, start: int, end: int) -> dict[int, int]:
         return {key: size for op in self.operators[start : end + 1] for key, size in getattr(op, what).items()}
 
     def earliest(self, in_flight: int, limit: float) -> list[int]:
-        """Per last operator, the first with which a stage keeps within the limit; the one after the last: none."""
+        """Return for each last operator the first one of a stage within the limit, or the one after the last if
+        none."""
         window = _Window(self.copies, in_flight)
         start, found = 0, []
         for operator in self.operators:
@@ -44,7 +45,7 @@ class Memory:
         return found
 
     def smallest_limit(self, in_flight: Sequence[int]) -> int:
-        """The least bytes per stage that some split into stages keeps to, each with so many micro-batches in flight."""
+        """Return the smallest bytes per stage for which a split exists; `in_flight` gives microbatches per stage."""
         least, most = 0, int(self.fixed(0, len(self.operators) - 1) + 1)
         most += max(in_flight) * self.saved(0, len(self.operators) - 1)
         while least < most:
@@ -56,7 +57,7 @@ class Memory:
         return least
 
     def _some_split(self, in_flight: Sequence[int], limit: float) -> bool:
-        """Whether stages fit, found stage by stage from where the one before may end."""
+        """Whether some split fits, found by extending the possible ends of stages one by one."""
         earliest = {held: self.earliest(held, limit) for held in set(in_flight)}
         starts = {0}
         for held in in_flight:
@@ -70,7 +71,7 @@ class Memory:
 
 
 class _Window:
-    """The bytes of a run of operators, as it grows at one end and shrinks at the other."""
+    """The memory of a range of operators, which grows at one end and shrinks at the other."""
 
     def __init__(self, copies: float, in_flight: int) -> None:
         self.factors = {"parameters": copies, "saved": float(in_flight)}
@@ -102,16 +103,17 @@ def split(
     copies: float = 4.0,
     limit: float | None = None,
 ) -> list[int]:
-    """The last operator of each stage, such that the slowest stage is as quick as can be.
+    """Return the last operator of each stage, so that the slowest stage is as fast as possible.
 
-    in_flight: per stage, the micro-batches whose values it holds at a time.
-    message: seconds of a message of so many bytes; values go one way, gradients of theirs the other, so each of the
-        stages at a cut counts one.
+    in_flight: per stage, the number of microbatches whose values it holds at a time.
+    message: maps a number of bytes to the seconds of a message; values go one way and their gradients the other, so
+    each
+     stage at a cut counts one message.
     copies: how often the bytes of a parameter count, see `Memory`.
-    limit: bytes that a stage may take.
+    limit: bytes that a stage may use.
 
-    Exact, by dynamic programming.  Raises ValueError where there are fewer operators than stages, and where nothing
-    fits, with the smallest limit that would do.
+    Exact, by dynamic programming.  Raises ValueError for fewer operators than stages, and if nothing
+    fits, with the smallest sufficient limit.
 
     >>> layer = Operator(0.5, 0.5, {}, {}, 8)
     >>> split([layer] * 6, [1, 1, 1], lambda size: 0.0)
@@ -135,7 +137,7 @@ def split(
 
 
 class NothingFits(ValueError):  # noqa: N818 (what it says)
-    """No split keeps to the limit; `least` is the smallest that would do, in bytes per stage."""
+    """No split is within the limit; `least` is the smallest sufficient one, in bytes per stage."""
 
     def __init__(self, least: int) -> None:
         super().__init__(f"plan: no split fits; the smallest limit that would do is {least} bytes per stage")
@@ -143,7 +145,7 @@ class NothingFits(ValueError):  # noqa: N818 (what it says)
 
 
 def in_flight(actions: Sequence[Action]) -> dict[int, int]:
-    """Per stage of a rank, the most micro-batches that are between forward and the end of their backward.
+    """Return per stage of a rank the most microbatches between forward and the end of backward.
 
     >>> from retrograd.pipelining.schedules import make_schedule
     >>> [in_flight(actions) for actions in make_schedule("1f1b", 2, 4)]

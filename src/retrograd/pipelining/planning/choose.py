@@ -1,4 +1,4 @@
-"""From what was measured to a plan: split, simulate, compare."""
+"""Turn measurements into a plan: split, simulate, compare."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -22,7 +22,7 @@ from retrograd.pipelining.transports import Transport
 
 
 class Settings(NamedTuple):
-    """What a plan is for; see `plan`.  copies: how often a parameter's bytes count.  workers: see `measured`."""
+    """The settings of a plan; see `plan`.  copies: how often a parameter's bytes count.  workers: see `measured`."""
 
     ranks: int
     micro_batches: int
@@ -35,14 +35,14 @@ class Settings(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """A split, and what its stages take."""
+    """A split, and the measured costs of its stages."""
 
     pipe: Pipe
     costs: StageCosts
 
 
 class Planner:
-    """Measures a model as far as needed, and tries one schedule after the other."""
+    """Measures a model as needed, and tries one schedule after the other."""
 
     def __init__(self, model: Module, batch: MicroBatch, loss: Loss, transport: Transport, settings: Settings) -> None:
         self.model = model
@@ -58,7 +58,7 @@ class Planner:
         self.schedules: dict[tuple[str, int], list[list[Action]]] = {}
 
     def plan(self, names: Sequence[str], stages_per_rank: Sequence[int] | None) -> Plan:
-        """The schedules with these names, compared."""
+        """Compare the schedules with these names."""
         found: list[tuple[str, tuple[int, ...], bool]] = []
         skipped: dict[str, str] = {}
         needed: list[int] = []
@@ -84,7 +84,8 @@ class Planner:
     # ------------------------------------------------------------------------------------------------- splitting
 
     def _split(self, name: str, several: int, needed: list[int]) -> tuple[tuple[int, ...], bool]:
-        """The last operators of the stages, and whether they keep to the limit; if not, what would is `needed`."""
+        """Return the last operators of the stages, and whether they fit; if not, append a sufficient limit to
+        `needed`."""
         schedule = self._schedule(name, several * self.settings.ranks)
         held = {stage: most for actions in schedule for stage, most in in_flight(actions).items()}
         numbers = [held[stage] for stage in range(len(held))]
@@ -99,14 +100,14 @@ class Planner:
             return tuple(ends), False
 
     def _schedule(self, name: str, stages: int) -> list[list[Action]]:
-        """The computations of every rank; the last ones are kept, since several questions are asked of them."""
+        """Return the computations of every rank; the last result is cached, since several methods ask for it."""
         key = (name, stages)
         if key not in self.schedules:
             self.schedules = {key: make_schedule(name, stages, self.settings.micro_batches, ranks=self.settings.ranks)}
         return self.schedules[key]
 
     def _memory(self, name: str, ends: Sequence[int]) -> tuple[list[float], list[float]]:
-        """Per rank, the most bytes of values kept for backward, and all bytes."""
+        """Return per rank the peak bytes of saved tensors, and the total bytes."""
         runs = list(_runs(ends))
         fixed, saved = [self.memory.fixed(*run) for run in runs], [self.memory.saved(*run) for run in runs]
         weights = dict(enumerate(saved))
@@ -128,7 +129,7 @@ class Planner:
         return Choice(name, tuple(ranks), step, summary.bubble, tuple(activations), tuple(memory), fits)
 
     def _timeline(self, choice: Choice, ends: tuple[int, ...]) -> Timeline:
-        """A step as it would be; slower by what the ranks wait for cores where they are short of them."""
+        """Return the simulated timeline of a step, slowed down if there are fewer cores than ranks."""
         found = self.splits[ends]
         schedule, edges = self._schedule(choice.schedule, len(ends)), found.pipe.carried()
         timeline = simulate(schedule, edges, *self._costs(found))
@@ -137,7 +138,7 @@ class Planner:
         return simulate(schedule, edges, *self._costs(found, choice.step / timeline.span))
 
     def _costs(self, found: Measured, times: float = 1.0) -> tuple[Cost, Cost]:
-        """So many times what actions cost, and what messages keep ranks busy with."""
+        """Return the costs of actions, multiplied by `times`, and the overheads of messages."""
         costs, messages = found.costs, self.settings.messages
         return lambda action: times * costs.cost(action, messages), lambda a: times * costs.overhead(a, messages)
 
@@ -183,7 +184,7 @@ class Planner:
     # ------------------------------------------------------------------------------------------------- measuring
 
     def _measure(self, captured: GraphModule) -> dict[Node, int]:
-        """Measure the operators of a captured model, and leave them all in one stage."""
+        """Measure the operators of a captured model; assign all of them to one stage."""
         nodes = operators_of(captured)
         self.names = list(map(name_of, nodes))
         found = operators(captured, self.batch.args, self.batch.kwargs, self.loss, self.settings.rounds)
@@ -191,7 +192,7 @@ class Planner:
         return dict.fromkeys(nodes, 0)
 
     def _agreed_operators(self, found: Sequence[Operator]) -> list[Operator]:
-        """With the medians over all processes: all of them plan, and must come to the same plan."""
+        """Replace times by medians over all processes, so that all of them find the same plan."""
         mine = [time for op in found for time in (op.forward, op.backward)]
         several = self.transport.launch(self.transport.world or 1, lambda _: mine)
         seconds = iter([median(times) for times in zip(*several, strict=True)])
@@ -199,5 +200,5 @@ class Planner:
 
 
 def _runs(ends: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """The first and last operator of each stage."""
+    """Return the first and last operator of each stage."""
     return zip([0, *[end + 1 for end in ends[:-1]]], ends, strict=True)

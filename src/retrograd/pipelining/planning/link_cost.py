@@ -1,4 +1,4 @@
-"""What a message between two ranks takes."""
+"""Measure the cost of a message between two ranks."""
 
 import time
 from collections.abc import Sequence
@@ -11,31 +11,31 @@ from retrograd.pipelining.runtime.stage import Passed
 from retrograd.pipelining.schedules.actions import Message
 from retrograd.pipelining.transports import Arrival, Link, Transport
 
-SMALL, LARGE = 8, 1 << 20  # the bytes of the messages that are timed
-TURNS = 11  # how often each is
+SMALL, LARGE = 8, 1 << 20  # bytes of the messages that are timed
+TURNS = 11  # how often each is timed
 SPELL = 1e-3  # seconds that ranks compute between two messages
 
 
 class Part(NamedTuple):
-    """Seconds that any message takes, and those for each of its bytes."""
+    """A cost linear in the size: fixed seconds per message, and seconds per byte."""
 
     fixed: float
     per_byte: float = 0.0
 
     def seconds(self, size: float) -> float:
-        """The seconds for so many bytes."""
+        """Return the seconds for a message of `size` bytes."""
         return self.fixed + size * self.per_byte
 
 
 class MessageCost(NamedTuple):
-    """What a message takes on its way, and for how long it keeps the rank that sends and the one that receives busy."""
+    """The cost of a message: its latency, and how long it occupies the sender and the receiver."""
 
     latency: Part
     sending: Part = Part(0.0)
     receiving: Part = Part(0.0)
 
     def seconds(self, size: float) -> float:
-        """The seconds from when a rank begins to send so many bytes until the other has them.
+        """Return the seconds from the start of sending `size` bytes until the other rank has received them.
 
         >>> MessageCost(Part(0.5, 0.001), receiving=Part(0.125)).seconds(1000)
         1.625
@@ -44,10 +44,10 @@ class MessageCost(NamedTuple):
 
 
 def message_cost(transport: Transport) -> MessageCost:
-    """What a message takes between ranks 0 and 1, measured by sending small and large ones there and back.
+    """Measure the message cost between ranks 0 and 1 by round trips of small and large messages.
 
-    In between the ranks compute, as in a step: so nothing of sending and receiving is left in the caches, and whoever
-    waits does so for long.  With a transport of one rank, nothing: there are no messages.
+    Between messages the ranks compute, as in a step, so the caches hold nothing of the messages and waits are long.
+    A transport of one rank has no messages, so the cost is 0.
 
     >>> from retrograd.pipelining.transports import get_transport
     >>> cost = message_cost(get_transport("threads"))
@@ -66,7 +66,7 @@ def _line(small: float, large: float) -> Part:
 
 
 def _parts(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]) -> tuple[float, float, float]:
-    """The seconds on the way, of sending and of receiving, from what both ranks have seen."""
+    """Return the seconds of latency, sending and receiving from the measurements of both ranks."""
     (sending, waiting), (holding, receiving) = first, second
     taking = median(receiving)
     until_received = median((waited - held) / 2 for waited, held in zip(waiting, holding, strict=True))
@@ -74,14 +74,14 @@ def _parts(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]) 
 
 
 def _there_and_back(size: int, link: Link) -> tuple[list[float], list[float]] | None:
-    """What ranks 0 and 1 see of messages of so many bytes."""
+    """Return the measurements of ranks 0 and 1 for messages of `size` bytes."""
     if link.rank > 1:
         return None
     return (_second if link.rank else _first)(_Exchange(link, size))
 
 
 def _first(exchange: "_Exchange") -> tuple[list[float], list[float]]:
-    """The seconds of sends, and those from then until the answer is received."""
+    """Return the seconds of sends, and from each send until its answer is received."""
     sending, waiting = [], []
     for _ in range(TURNS):
         exchange.compute(SPELL)
@@ -94,20 +94,20 @@ def _first(exchange: "_Exchange") -> tuple[list[float], list[float]]:
 
 
 def _second(exchange: "_Exchange") -> tuple[list[float], list[float]]:
-    """The seconds from having a message until its answer is sent, and those of receives whose message is there."""
+    """Return the seconds from a message until its answer is sent, and of receives whose message has arrived."""
     waiting, holding, receiving = [], [], []
     for _ in range(TURNS):
         waiting.append(exchange.receive())
         holding.append(exchange.compute(SPELL) + exchange.send())
     for _ in range(TURNS):
-        exchange.compute(2 * median(waiting))  # the next message comes at once, so it has come by then
+        exchange.compute(2 * median(waiting))  # the next message is sent at once, so it has arrived by then
         receiving.append(exchange.receive())
         exchange.send()
     return holding, receiving
 
 
 class _Exchange:
-    """A rank's part in messages there and back; whatever it does, it says how many seconds that took."""
+    """One rank's side of the round trips; each method returns the seconds that it took."""
 
     def __init__(self, link: Link, size: int) -> None:
         self.link = link

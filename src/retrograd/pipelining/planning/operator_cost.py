@@ -1,4 +1,4 @@
-"""What the operators of a captured model take: seconds forward and backward, and bytes."""
+"""Measure the operators of a captured model: seconds forward and backward, and bytes."""
 
 import time
 from collections import defaultdict
@@ -18,15 +18,15 @@ from retrograd.pipelining.microbatch import tensors_in
 from retrograd.pipelining.split.partition import NEVER, carried
 from retrograd.utils import blas_threads
 
-Loss = Callable[[Any], Any]  # from what the model returns to the loss
+Loss = Callable[[Any], Any]  # from the model's output to the loss
 
 
 class Operator(NamedTuple):
-    """What one operator takes for a micro-batch.
+    """The cost of one operator for a microbatch.
 
-    forward, backward: seconds.  saved: bytes that it keeps for backward; parameters: bytes of those that it uses; both
-    by memory, since operators share it.  carried: bytes that are sent to later stages if one ends here.
-    nodes: how many nodes of the graph it is, more than one where no stage can end between them.
+    forward, backward: seconds.  saved: bytes of its saved tensors; parameters: bytes of those that it uses; both
+    are keyed by memory, because operators share it.  carried: bytes sent to later stages if one ends here.
+    nodes: number of graph nodes it covers; more than one if no stage can end between them.
     """
 
     forward: float
@@ -37,7 +37,7 @@ class Operator(NamedTuple):
     nodes: int = 1
 
     def and_then(self, other: "Operator") -> "Operator":
-        """The two as one."""
+        """Return the combination of two successive operators."""
         return Operator(
             self.forward + other.forward,
             self.backward + other.backward,
@@ -50,7 +50,7 @@ class Operator(NamedTuple):
 
 @generator_block
 def undisturbed(model: Module) -> Iterator[None]:
-    """Run the model inside, on one thread, and leave its gradients, buffers and the random numbers as they were."""
+    """Run the body on one thread; restore gradients, buffers and the generator state of the model afterwards."""
     gradients = [(parameter, parameter.grad) for parameter in model.parameters()]
     buffers = [(buffer, registry["clone"](buffer.detach())) for buffer in model.buffers()]
     state = get_rng_state()
@@ -69,7 +69,7 @@ def undisturbed(model: Module) -> Iterator[None]:
 
 
 def operators(captured: GraphModule, args: tuple, kwargs: dict[str, Any], loss: Loss, rounds: int) -> list[Operator]:
-    """What every operator of a captured model takes, in the order of the graph; the loss counts to the last one."""
+    """Return the cost of every operator of a captured model in graph order; the loss counts to the last one."""
     timer = _Timer(captured, loss)
     for _ in range(rounds + 1):
         timer.run(*args, **kwargs)
@@ -85,7 +85,7 @@ def operators(captured: GraphModule, args: tuple, kwargs: dict[str, Any], loss: 
 
 
 class _Timer(Interpreter):
-    """Runs every operator forward, and back from ones, with each value a leaf: operator by operator."""
+    """Runs and times each operator forward, and backward with cotangents of 1, on leaves."""
 
     def __init__(self, captured: GraphModule, loss: Loss) -> None:
         super().__init__(captured)
@@ -94,7 +94,7 @@ class _Timer(Interpreter):
         self.samples: dict[Node, list[tuple[float, float]]] = defaultdict(list)
 
     def run_node(self, node: Node) -> Any:
-        """The result of a node, cut off from its graph."""
+        """Return the result of a node, detached from its graph."""
         if node.op == "placeholder":
             return cut_off(super().run_node(node), False)
         if node.op != "call_function":
@@ -108,7 +108,7 @@ class _Timer(Interpreter):
         return cut_off(made)
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the model, and the loss on what it returns."""
+        """Run the model, and the loss on its output."""
         made = super().run(*args, **kwargs)
         value, forward, backward = self._timed(lambda: self.loss(made))
         last = next(reversed(self.samples))
@@ -129,22 +129,22 @@ class _Timer(Interpreter):
         return made, forward, max(backward, 0.0) if ends else 0.0
 
     def seconds(self, node: Node) -> tuple[float, float]:
-        """What is typical of an operator, without the first round."""
+        """Return the median seconds of an operator, without the warm-up round."""
         forward, backward = zip(*self.samples[node][1:], strict=True)
         return median(forward), median(backward)
 
 
 class _Keeper(Interpreter):
-    """Runs a model once, with every value kept, and notes what operators save for backward."""
+    """Runs a model once, holds every value, and records the saved tensors of operators."""
 
     def __init__(self, captured: GraphModule) -> None:
         super().__init__(captured, garbage_collect_values=False)
         self.saved: dict[Node, dict[int, int]] = defaultdict(dict)
-        self.alive: list[Any] = []  # so that no memory is used twice
+        self.alive: list[Any] = []  # prevents reuse of memory
         self.not_made: set[int] = set()  # memory of inputs, parameters and buffers
 
     def run_node(self, node: Node) -> Any:
-        """The result of a node."""
+        """Return the result of a node."""
         if node.op != "call_function":
             made = super().run_node(node)
             self.not_made.update(_memory(tensor)[0] for tensor in tensors_in(made) if node.op != "output")
@@ -161,13 +161,13 @@ class _Keeper(Interpreter):
             return super().run_node(node)
 
     def parameters(self, node: Node) -> dict[int, int]:
-        """The bytes of an operator's parameters, by their memory."""
+        """Return the bytes of an operator's parameters, by their memory."""
         used = [self.env[argument] for argument in node.all_input_nodes if argument.op == "get_attr"]
         return dict(_memory(value) for value in used if isinstance(value, Tensor) and value.requires_grad)
 
 
 def _start_up() -> float:
-    """What a backward pass takes that has nothing to do."""
+    """Return the seconds of an empty backward pass."""
     leaf = registry["zeros"](()).requires_grad_()
     samples = []
     for _ in range(20):
@@ -178,7 +178,7 @@ def _start_up() -> float:
 
 
 def cut_off(value: Any, requires_grad: bool | None = None) -> Any:
-    """The tensors in a value as leaves, that require grad as they did, or as told."""
+    """Return a value with its tensors detached; `requires_grad` as before if None."""
 
     def leaf(tensor: Any) -> Any:
         if not isinstance(tensor, Tensor):
@@ -196,7 +196,7 @@ def _forget_gradients(value: Any) -> None:
 
 
 def _memory(tensor: Tensor) -> tuple[int, int]:
-    """Which memory a tensor is in, and its bytes: for a view, that of the whole."""
+    """Return the identity and the bytes of a tensor's memory; for a view, of its base."""
     array: Any = tensor.value
     while getattr(array, "base", None) is not None and hasattr(array.base, "nbytes"):
         array = array.base
@@ -204,5 +204,5 @@ def _memory(tensor: Tensor) -> tuple[int, int]:
 
 
 def bytes_of(value: Any) -> int:
-    """The bytes of a value; the results of an operator with several are taken apart where they are made."""
+    """Return the bytes of a value; NEVER for a tuple of results, so that no stage ends before they are picked."""
     return NEVER if isinstance(value, tuple) else getattr(value, "nbytes", 0)

@@ -1,4 +1,4 @@
-"""A plan: the choices, which one to take, and why."""
+"""A plan: the compared choices and the recommendation."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -8,16 +8,16 @@ from retrograd.autograd.profiler_report import in_memory, in_time
 from retrograd.fx import GraphModule, Node
 from retrograd.pipelining.timeline.timeline import Timeline
 
-NEARLY = 1.01  # steps that differ by less than this count as equally long: memory decides
+NEARLY = 1.01  # steps that differ by less than this count as equal: memory decides
 
 
 class Choice(NamedTuple):
-    """A schedule, and what a step with it takes.
+    """A schedule, and the predicted cost of a step with it.
 
-    ranks: of the stages.  step: seconds.  bubble: the share of all ranks' time in which they compute nothing.
-    activations: per rank, the most bytes kept for backward at a time.
-    memory: per rank, with parameters, their gradients and what the optimizer keeps.
-    fits: whether every rank keeps to the memory limit.
+    ranks: of the stages.  step: seconds.  bubble: the share of all ranks' time without computation.
+    activations: per rank, the peak bytes saved for backward.
+    memory: per rank, including parameters, their gradients and the optimizer state.
+    fits: whether every rank is within the memory limit.
     """
 
     schedule: str
@@ -30,12 +30,12 @@ class Choice(NamedTuple):
 
     @property
     def stages(self) -> int:
-        """How many stages there are."""
+        """Return the number of stages."""
         return len(self.ranks)
 
 
 class Stage(NamedTuple):
-    """A stage of the plan: its operators, seconds, and bytes of parameters, saved values and what it sends on."""
+    """A stage of the plan: its operators, seconds, and bytes of parameters, saved tensors and values sent."""
 
     operators: int
     forward: float
@@ -46,9 +46,9 @@ class Stage(NamedTuple):
 
 
 class SplitPolicy:
-    """The stages of a plan, for `pipeline(..., split_policy=...)`: called with a captured model, it says the split.
+    """The split of a plan, for `pipeline(..., split_policy=...)`: maps a captured model to stages.
 
-    Raises ValueError for a model that does something else than the one that was planned.
+    Raises ValueError for a model with other operators than the planned one.
     """
 
     def __init__(self, operators: Sequence[str], stages: Sequence[int]) -> None:
@@ -56,7 +56,7 @@ class SplitPolicy:
         self.stages = tuple(stages)
 
     def __call__(self, captured: GraphModule) -> dict[Node, int]:
-        """The stage of every operator."""
+        """Return the stage of every operator."""
         nodes = operators_of(captured)
         if tuple(map(name_of, nodes)) != self.operators:
             raise ValueError(
@@ -67,23 +67,23 @@ class SplitPolicy:
 
 
 def operators_of(captured: GraphModule) -> list[Node]:
-    """The nodes that the stages share out."""
+    """Return the nodes that are assigned to stages."""
     return [node for node in captured.graph.nodes if node.op == "call_function"]
 
 
 def name_of(node: Node) -> str:
-    """The name of a node's operator."""
+    """Return the name of a node's operator."""
     return str(getattr(node.target, "name", node.target))
 
 
 class Plan:
-    """How to split a model and which schedule to use; printed, it is a table.
+    """How to split a model and which schedule to use; prints as a table.
 
     choices: the schedules that were compared, the shortest step first.
-    recommended: the one to take; reason: why, in a sentence.
+    recommended: the best choice; reason: why, in a sentence.
     stages: of the recommended choice.
     split_policy: the split, for `pipeline(..., split_policy=...)`.
-    skipped: schedules that can't be, and why.
+    skipped: schedules that are impossible, and why.
     """
 
     def __init__(
@@ -105,27 +105,27 @@ class Plan:
 
     @cached_property
     def timeline(self) -> Timeline:
-        """A step with the recommended choice, as predicted; simulated when it is first asked for."""
+        """Return the predicted timeline of the recommended choice; simulated on first access."""
         return self._draw()
 
     @property
     def schedule(self) -> str:
-        """The name of the recommended schedule."""
+        """Return the name of the recommended schedule."""
         return self.recommended.schedule
 
     @property
     def ranks(self) -> int:
-        """How many ranks it is for."""
+        """Return the number of ranks."""
         return max(self.recommended.ranks) + 1
 
     @property
     def micro_batches(self) -> int:
-        """How many micro-batches it is for."""
+        """Return the number of microbatches."""
         return int(self.settings["micro_batches"])
 
     @property
     def options(self) -> dict[str, Any]:
-        """What to call `Pipeline` with, so that the plan is used as it is: `Pipeline(model, **plan.options)`."""
+        """Return keyword arguments that apply the plan: `Pipeline(model, **plan.options)`."""
         return {
             "stages": self.recommended.stages,
             "ranks": self.ranks,
@@ -136,7 +136,7 @@ class Plan:
 
     @property
     def reason(self) -> str:
-        """Why the recommended choice is."""
+        """Return the reason for the recommendation."""
         best, fitting = self.recommended, [choice for choice in self.choices if choice.fits]
         shortest = min(choice.step for choice in fitting)
         near = sum(choice.step <= shortest * NEARLY for choice in fitting)
@@ -148,12 +148,12 @@ class Plan:
         )
 
     def relative(self, choice: Choice) -> float | None:
-        """The step of a choice, where that of 1F1B is 1; None where 1F1B was not among the choices."""
+        """Return the step time of a choice relative to 1F1B; None if 1F1B was not compared."""
         known = next((other.step for other in self.choices if other.schedule == "1F1B"), None)
         return choice.step / known if known else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data, for JSON."""
+        """Return everything as plain data, for JSON."""
         rows = [{**c._asdict(), "stages": c.stages, "relative_to_1f1b": self.relative(c)} for c in self.choices]
         return {
             **self.settings,
@@ -165,11 +165,11 @@ class Plan:
         }
 
     def header(self) -> list[str]:
-        """What each column of `rows` is."""
+        """Return the column titles of `rows`."""
         return ["schedule", "stages", "step", "of 1F1B", "bubble", "activations", "memory"]
 
     def rows(self) -> list[list[str]]:
-        """The choices as text, column by column; bytes are those of the rank with most, * is recommended."""
+        """Return the choices as rows of text; bytes are those of the rank with most, * marks the recommendation."""
         return [self._row(choice) for choice in self.choices]
 
     def _row(self, choice: Choice) -> list[str]:
@@ -186,7 +186,7 @@ class Plan:
         ]
 
     def notes(self) -> list[str]:
-        """What to know besides the table."""
+        """Return remarks for below the table."""
         told = [f"* {self.reason}"]
         if not all(choice.fits for choice in self.choices):
             told.append("! exceeds the memory limit.")
@@ -198,7 +198,7 @@ class Plan:
         return told + [f"{name}: {why}" for name, why in self.skipped.items()]
 
     def stage_rows(self) -> list[list[str]]:
-        """The stages of the recommended choice as text; the first row says what the columns are."""
+        """Return the stages of the recommended choice as rows of text; the first row holds the titles."""
         head = ["stage", "rank", "operators", "forward", "backward", "parameters", "saved", "sent"]
         return [head] + [
             [
@@ -223,7 +223,7 @@ class Plan:
 
 
 def recommended(choices: Sequence[Choice]) -> Choice:
-    """Of those that fit, one with the shortest step; where several are nearly so, the one with the least memory."""
+    """Return the fitting choice with the shortest step; among nearly equal ones, the one with the least memory."""
     fitting = [choice for choice in choices if choice.fits]
     shortest = min(choice.step for choice in fitting)
     near = [choice for choice in fitting if choice.step <= shortest * NEARLY]
@@ -231,7 +231,7 @@ def recommended(choices: Sequence[Choice]) -> Choice:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as a table of text: the first column to the left, numbers to the right.
+    """Format rows as a table: the first column left-aligned, others right-aligned.
 
     >>> print(aligned([["a", "b"], ["long", "10"]]))
     a      b

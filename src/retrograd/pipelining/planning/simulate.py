@@ -1,4 +1,4 @@
-"""What a schedule costs before it runs: times and memory, from the program that the ranks would run."""
+"""Simulate a schedule: times and memory, from the program that the ranks would run."""
 
 import math
 from collections import defaultdict, deque
@@ -13,7 +13,7 @@ Cost = Callable[[Action], float]
 
 
 def unit_cost(action: Action) -> float:
-    """Seconds as the papers on schedules count them: 1 for F, I and W, 2 for B, nothing for messages.
+    """Return the unit cost of the papers on schedules: 1 for F, I and W, 2 for B, 0 for messages.
 
     >>> unit_cost(Action(Kind.B, 0, 0)), unit_cost(Action(Kind.SEND_F, 0, 0, 1))
     (2.0, 0.0)
@@ -22,18 +22,18 @@ def unit_cost(action: Action) -> float:
 
 
 def free(action: Action) -> float:
-    """Nothing: what messages keep ranks busy with, as the papers on schedules count it."""
+    """Return 0: the papers on schedules ignore the overhead of messages."""
     return 0.0
 
 
 def simulate(schedule: Schedule, edges: Edges, cost: Cost, overhead: Cost = free) -> Timeline:
-    """When each rank would do what, if every action took as long as `cost` says.
+    """Return the timeline of a schedule in which every action takes `cost` seconds.
 
     schedule: as `lower` returns it, or computations only, which are then lowered along `edges`.
-    cost: seconds of an action. A computation keeps its rank busy that long. A send's message arrives so much later
-    while the rank goes on. A receive lasts until its message is there; it is not asked for a cost. Channels hold any
-    number of messages.
-    overhead: seconds for which a send, or a receive whose message is there, keeps its rank busy.
+    cost: seconds of an action. A computation occupies its rank that long. For a send it is the latency of the message,
+    during which the rank continues. A receive lasts until its message arrives; its cost is not used. Channels are
+    unbounded.
+    overhead: seconds for which a send, or a receive whose message has arrived, occupies its rank.
 
     Cost and overhead of messages are the latency and the overhead of D. Culler et al., "LogP: Towards a Realistic
     Model of Parallel Computation" (1993).
@@ -49,14 +49,14 @@ def simulate(schedule: Schedule, edges: Edges, cost: Cost, overhead: Cost = free
     program = schedule if is_lowered(schedule) else lower(schedule, edges)
     events: list[Event] = []
     if not _Clocks(program, StageGraph(ranks_of(program), edges), cost, overhead, events).run():
-        deque(execution_order(program), maxlen=0)  # raises, and says who waits for what from whom
+        deque(execution_order(program), maxlen=0)  # raises an error that names the ranks that wait for each other
     return Timeline(events, len(program))
 
 
 class Summary(NamedTuple):
-    """What `simulate_costs` finds out: seconds per rank, without the events.
+    """The result of `simulate_costs`: seconds per rank, without the events.
 
-    start, end: when each rank began its first computation, and ended its last action.  busy: how long it computed.
+    start, end: when each rank began its first computation and ended its last action.  busy: how long it computed.
 
     >>> two = Summary(start=[0.0, 1.0], end=[4.0, 3.0], busy=[2.0, 2.0])
     >>> two.span, two.bubble, two.bubble_rate
@@ -69,24 +69,24 @@ class Summary(NamedTuple):
 
     @property
     def span(self) -> float:
-        """Seconds from the first rank's start to the last rank's end."""
+        """Return the seconds from the first rank's start to the last rank's end."""
         return max(self.end, default=0.0) - min(self.start, default=0.0)
 
     @property
     def bubble(self) -> float:
-        """The share of all ranks' time in which they compute nothing, as `Timeline.bubble`."""
+        """Return the share of all ranks' time without computation, as `Timeline.bubble`."""
         return 1.0 - sum(self.busy) / (len(self.busy) * self.span) if self.span else 0.0
 
     @property
     def bubbles(self) -> list[float]:
-        """The seconds that each rank is idle between its first and its last computation."""
+        """Return the seconds that each rank is idle between its first and its last computation."""
         return [end - start - busy for start, end, busy in zip(self.start, self.end, self.busy, strict=True)]
 
     @property
     def bubble_rate(self) -> float:
-        """The idle share of the rank that takes longest from its first to its last computation.
+        """Return the idle share of the rank that takes longest from its first to its last computation.
 
-        The measure of Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024, which leaves out that ranks
+        The measure of Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024, which ignores that ranks
         start and end one after the other.
         """
         spans = [end - start for start, end in zip(self.start, self.end, strict=True)]
@@ -102,11 +102,12 @@ def simulate_costs(
     *,
     placement: Sequence[int] | None = None,
 ) -> Summary:
-    """The times of `simulate` summed up per rank, for schedules of thousands of ranks: seconds for millions of actions.
+    """Sum up the times of `simulate` per rank, for schedules of thousands of ranks: seconds for millions of actions.
 
     schedule: computations only, from `make_schedule` or `stream_schedule`.  cost, overhead: as for `simulate`, but
-    asked once per kind, stage and peer, since all micro-batches are taken to be alike.  placement: the rank of each
-    stage, as `stage_ranks` says it; None: from the schedule, whose actions are put into lists for it.
+    called once per kind, stage and peer, because all microbatches are assumed to be alike.  placement: the rank of
+    each
+    stage, as `stage_ranks` returns it; None: taken from the schedule, whose actions are then listed in memory.
 
     Raises ValueError as `simulate`.
 
@@ -129,12 +130,12 @@ def simulate_costs(
 
 
 def peak_activations(actions: Sequence[Action], weights: Mapping[int, float] | None = None) -> float:
-    """The most that one rank keeps of activations at a time.
+    """Return the peak activations of one rank.
 
-    weights: what one micro-batch's activations of each stage count, such as their bytes; None: 1 each, so the
-    result is how many there are, once per stage and micro-batch.
+    weights: the weight of one microbatch's activations of each stage, such as their bytes; None: 1 each, so that
+    the result is the number of pairs of stage and microbatch.
 
-    F makes them; B or W, which needs them last, frees them.
+    F creates activations; B or W, which uses them last, frees them.
 
     >>> from retrograd.pipelining.schedules import make_schedule
     >>> [peak_activations(actions) for actions in make_schedule("1f1b", stages=3, micro_batches=8)]
@@ -158,10 +159,10 @@ Box = dict[int, float]
 
 
 class _Step(NamedTuple):
-    """What an action waits for, how long it takes, and what it passes on.
+    """The messages that an action waits for, its duration, and the messages it sends.
 
-    inputs: the channels of which it takes a message, each with the seconds for that.  outputs: the channels into which
-    it puts one, each with the rank at its end, the seconds for that, and those until the message arrives.
+    inputs: the channels it receives from, each with the seconds for that.  outputs: the channels it sends to,
+    each with the receiving rank, the seconds for the send, and the seconds until the message arrives.
     """
 
     seconds: float
@@ -170,10 +171,10 @@ class _Step(NamedTuple):
 
 
 class _Clocks:
-    """The time on every rank, and when each message arrives.
+    """The clock of every rank, and the arrival of each message.
 
-    With `events`, one is noted for each action. Without, an action of the same kind and stage as one before takes
-    the same steps, and computations receive and send by themselves what a lowered program says by actions.
+    With `events`, every action is recorded. Without, an action of the same kind and stage as an earlier one reuses
+    its steps, and computations perform the receives and sends that a lowered program lists as actions.
     """
 
     def __init__(
@@ -200,14 +201,14 @@ class _Clocks:
         self.programs = [self._program(rank, actions) for rank, actions in enumerate(schedule)]
 
     def run(self) -> bool:
-        """Let every rank go on for as long as it can, and return whether all have come to their end."""
+        """Run every rank as far as possible, and return whether all have finished."""
         programs, runnable = self.programs, self.runnable
-        while runnable:  # the latest first: neighbours take turns, and what they need stays in the processor's cache
+        while runnable:  # the latest first: neighbours take turns, so their data stays in the processor's cache
             next(programs[runnable.pop()], None)
         return not self.held_up
 
     def _program(self, rank: int, actions: Iterable[Action]) -> Iterator[None]:
-        """What a rank does; it yields where it waits. One loop for millions of actions, so everything is in it."""
+        """Execute the actions of a rank; yield to wait. One inlined loop, because it runs millions of actions."""
         now = busy = 0.0
         awaited, wake, (forward, whole, halves, weights) = self.awaited, self.runnable.append, self.known
         events = self.events
@@ -254,7 +255,7 @@ class _Clocks:
         return _Step(_seconds(self.cost, action))
 
     def _whole(self, action: Action) -> _Step:
-        """A computation with the receives before it and the sends after it."""
+        """Return a computation with the receives before it and the sends after it."""
         if action.peer is not None:
             raise ValueError(f"{action}: this schedule is lowered already")
         around = self.graph.surround(action)

@@ -1,4 +1,4 @@
-"""What the stages of a pipe take where ranks run them, as in a step."""
+"""Measure the stages of a pipe while ranks run them, as in a step."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -24,19 +24,19 @@ MICRO_BATCHES = 4  # for each rank: they wait for each other a fifth of the time
 
 
 class StageCosts(NamedTuple):
-    """What computations take by kind and stage, and the bytes of a message on every route."""
+    """The seconds of computations by kind and stage, and the bytes of a message on every route."""
 
     seconds: Seconds
     sizes: dict[Route, int]
 
     def cost(self, action: Action, message: MessageCost) -> float:
-        """The seconds of a computation, or those that what is sent is on its way."""
+        """Return the seconds of a computation, or the latency of a message."""
         if action.kind.is_compute:
             return self.seconds[action.kind, action.stage]
         return message.latency.seconds(self._size(action))
 
     def overhead(self, action: Action, message: MessageCost) -> float:
-        """The seconds for which a send or receive keeps its rank busy."""
+        """Return the seconds for which a send or receive occupies its rank."""
         return (message.sending if action.kind.is_send else message.receiving).seconds(self._size(action))
 
     def _size(self, action: Action) -> int:
@@ -52,11 +52,11 @@ def measured(
     rounds: int,
     micro_batches: int,
 ) -> list[StageCosts]:
-    """What the stages of each pipe take for a micro-batch, run by so many ranks of a transport; the same everywhere.
+    """Measure the stages of each pipe for a microbatch on `workers` ranks; every process gets the same result.
 
-    They run them under 1F1B and ZB-H1, so with backwards whole and in halves.  They may be fewer than there will be,
-    and slow each other down as those will, by caches, memory and Python.  The pipes take turns, so that all see the
-    same of what else the machine does.
+    They run 1F1B and ZB-H1, to time both full and split backward passes.  There may be fewer ranks than in the plan;
+    they compete for caches, memory and Python as in a real step.  The pipes take turns, so that other load on the
+    machine affects all of them alike.
     """
     few = min(micro_batches, MICRO_BATCHES * workers)
     trials = [[_Trial(pipe, batch, loss, name, few, workers) for name in ("1f1b", "zb-h1")] for pipe in pipes]
@@ -73,7 +73,7 @@ def measured(
 
 
 class _Trial:
-    """A pipe under a schedule, for some micro-batches that are all alike."""
+    """A pipe under a schedule, with identical microbatches."""
 
     def __init__(
         self, pipe: Pipe, batch: MicroBatch, loss: Loss, schedule: str, micro_batches: int, workers: int
@@ -87,7 +87,7 @@ class _Trial:
         self.program = make_program(padded, pipe.num_stages, micro_batches, pipe.carried())
 
     def run(self, transport: Transport) -> Iterator[tuple[Action, float]]:
-        """Every computation, and its seconds."""
+        """Yield every computation with its seconds."""
         actions, homes = self.program
         inputs = self.pipe.inputs(self.batch.args, self.batch.kwargs)
         with Gradients(self.pipe.stages, homes, transport.local) as gradients:
@@ -110,7 +110,7 @@ class _Trial:
 
 
 def _sizes(pipe: Pipe, batch: MicroBatch) -> dict[Route, int]:
-    """The bytes of what each stage sends on for a micro-batch, and of the gradients that come back."""
+    """Return the bytes that each stage sends on for a microbatch, and of the gradients that come back."""
     sizes: dict[Route, int] = defaultdict(int)
     values: dict[str, Any] = dict(pipe.inputs(batch.args, batch.kwargs))
     for stage in pipe.stages:

@@ -1,4 +1,4 @@
-"""Running the graph of a pipe on one machine, its own backward pass included."""
+"""Run the graph of a pipe in one process, including its own backward pass."""
 
 import operator
 from typing import Any
@@ -13,10 +13,10 @@ from retrograd.pipelining.split.backward_graph import STAGE_BACKWARD
 
 
 class DetachExecutor(Interpreter):
-    """Runs a pipe's graph with every value that a stage takes from another cut into a leaf.
+    """An interpreter of a pipe's graph that detaches each value passed between stages.
 
-    So each stage has an autograd graph of its own, as on a rank of its own, and each `stage_backward` call runs
-    through one of them.  Gradients accumulate on the parameters; what the model returns is returned.
+    Each stage therefore has its own autograd graph, as on a separate rank, and each `stage_backward` call runs
+    through one of them.  Gradients accumulate on the parameters; the result is the model's output.
 
     >>> import retrograd as rg
     >>> from retrograd.pipelining import SplitPoint, TrivialLossWrapper, pipeline
@@ -34,7 +34,7 @@ class DetachExecutor(Interpreter):
         self._taken: dict[Node, dict[Node, Any]] = {}  # per call of a stage, its inputs, as leaves
 
     def run_node(self, node: Node) -> Any:
-        """The result of one node."""
+        """Return the result of one node."""
         if node.op == "call_module":
             return self._run_stage(node)
         if node.target is STAGE_BACKWARD:
@@ -48,7 +48,8 @@ class DetachExecutor(Interpreter):
         return self.call_module(node.target, args, kwargs)
 
     def _taken_from(self, source: Node) -> Any:
-        """Return a value as a stage takes it.  Inputs and parameters are leaves already, whose gradients accumulate."""
+        """Return a value as input of a stage.  Inputs and parameters are leaves already, whose gradients
+        accumulate."""
         value = self.env[source]
         return value if source.op in ("placeholder", "get_attr") else optree.tree_map(_leaf, value, none_is_leaf=True)
 
@@ -58,7 +59,7 @@ class DetachExecutor(Interpreter):
         return self.call_function(node.target, (), kwargs)
 
     def _call_of(self, node: Node) -> Node:
-        """Return the call of the stage that a backward is for, whose results may be picked and nested in tuples."""
+        """Return the stage call whose results a backward call receives, possibly picked or nested in tuples."""
         for used in nodes_in(node.kwargs["stage_output"]):
             while used.target in (PICK, operator.getitem):
                 used = used.args[0]
@@ -70,7 +71,7 @@ class DetachExecutor(Interpreter):
 
 
 def _leaf(value: Any) -> Any:
-    """A value outside every graph, which requires grad as it did."""
+    """Return a detached value that requires grad as before."""
     if not isinstance(value, Tensor):
         return value
     leaf = value.detach()

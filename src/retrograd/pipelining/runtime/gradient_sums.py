@@ -1,4 +1,4 @@
-"""Gradients of parameters whose parts must be summed in a fixed order, or come from several stages."""
+"""Sum gradients of parameters in a fixed order, or over several stages."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,11 +12,11 @@ from retrograd.pipelining.runtime.stage import PipelineStage
 from retrograd.pipelining.schedules.actions import Message
 from retrograd.pipelining.transports import Link
 
-Parts = dict[tuple[int, int], Tensor]  # by micro-batch (-1: all of them) and stage
+Parts = dict[tuple[int, int], Tensor]  # by microbatch (-1: all of them) and stage
 
 
 class _Use(NamedTuple):
-    """A parameter in a stage, and what stands for it there during a step."""
+    """A parameter in a stage, and its alias there during a step."""
 
     number: int
     stage: PipelineStage
@@ -25,15 +25,16 @@ class _Use(NamedTuple):
 
 
 class Gradients(Block):
-    """Takes apart what the stages add to shared parameters, and sums it in the order of an unsplit step.
+    """Collects the gradient parts of shared parameters per stage, and sums them in the order of an unsplit step.
 
-    During a step, a parameter that several stages have is an alias in each, of the same memory but with a `.grad` of
-    its own: so stages on several threads don't add to one at a time, and copies in several processes get the same sum.
-    The order is that of accumulation in the unsplit model: micro-batch by micro-batch, the last stage first.
+    During a step, each stage has an alias of a shared parameter: the same memory with its own `.grad`.  So stages
+    on several threads do not write to one `.grad` at once, and copies in several processes get the same sum.
+    The order is that of the unsplit model: microbatch by microbatch, the last stage first.
 
-    stages: all that run, for all shapes.  homes: the ranks of the stages.  local: the ranks of this process, None: all.
-    apart: stages whose backwards are not in the order of the micro-batches, so that none of their gradients just add
-        up.  by_micro_batch: keep what every micro-batch gives until the end; else what every stage gives.
+    stages: all that run, for all shapes.  homes: the ranks of the stages.  local: the ranks of this process, None:
+    all.
+    apart: stages whose backward passes are not in the order of the microbatches, so that their gradients may not be
+    accumulated directly.  by_micro_batch: store the part of every microbatch until the end; else one part per stage.
     """
 
     def __init__(
@@ -72,18 +73,18 @@ class Gradients(Block):
         self._parts: dict[int, dict[int, Parts]] = {rank: defaultdict(dict) for rank in homes}  # by rank and parameter
 
     def _enter(self) -> "Gradients":
-        """Let the stages use aliases."""
+        """Install the aliases in the stages."""
         for use in self._uses:
             _put(use, use.alias)
         return self
 
     def _leave(self, *_: object) -> None:
-        """Let the stages use the parameters again."""
+        """Restore the parameters in the stages."""
         for use in self._uses:
             _put(use, self._parameters[use.number])
 
     def collect(self, stage: PipelineStage, micro_batch: int) -> None:
-        """After a backward: keep what it gave to the shared parameters of the stage."""
+        """After a backward pass, store the gradients of the stage's shared parameters."""
         if self._by_micro_batch:
             for use in self._uses:
                 if use.stage is stage:
@@ -95,7 +96,7 @@ class Gradients(Block):
             use.alias.grad = None
 
     def finish(self, link: Link) -> None:
-        """After the last action of a rank: bring the parts together, and add the sums to the parameters."""
+        """After the last action of a rank, exchange the parts, and add the sums to the parameters."""
         for use in self._uses:
             if self._homes[use.stage.index] == link.rank:
                 self._take_shared(use)
@@ -104,7 +105,8 @@ class Gradients(Block):
                 self._finish_one(link, number, users)
 
     def _take_shared(self, use: _Use) -> None:
-        """What a stage gave without regard to micro-batches; stages of other shapes have given theirs before."""
+        """Store a stage's gradient summed over microbatches; stages captured for other shapes may have added
+        theirs."""
         grad = use.alias.grad
         if grad is not None:
             key, parts = (-1, use.stage.index), self._parts_of(use)
@@ -130,7 +132,7 @@ class Gradients(Block):
         self._add(number, total)
 
     def _add(self, number: int, sums: Sequence[Tensor]) -> None:
-        """One sum after the other, as backward passes add to `.grad`."""
+        """Add one sum after the other, as backward passes add to `.grad`."""
         parameter = self._parameters[number]
         with autograd.no_grad():
             for part in sums:
@@ -138,7 +140,7 @@ class Gradients(Block):
 
 
 def _in_order(parts: Mapping[tuple[int, int], Tensor]) -> list[Tensor]:
-    """The sum over the stages for each micro-batch, the last stage first."""
+    """Return the sum over the stages for each microbatch, the last stage first."""
     sums: list[Tensor] = []
     for micro_batch in sorted({key[0] for key in parts}):
         stages = sorted((stage for number, stage in parts if number == micro_batch), reverse=True)

@@ -1,8 +1,8 @@
-"""Random numbers in a pipeline: a function of the seed and of the place in the program, not of who runs when.
+"""Random draws in a pipeline: determined by the seed and the position in the program, not by the schedule.
 
-The unsplit model draws all its numbers from one stream, one operator after the other, each for the whole batch. Here a
-micro-batch takes from that stream what its examples would have got: so dropout drops the same elements, however the
-model is split and scheduled.
+The unsplit model draws from one stream, operator by operator, each for the whole batch. Here a microbatch reads
+from that stream the values that its examples would get, so dropout drops the same elements for every split and
+schedule.
 """
 
 import math
@@ -18,7 +18,7 @@ Size = tuple[int, ...]
 
 
 class Draw(NamedTuple):
-    """One call for random numbers: of which generator, how, and how many."""
+    """One random draw: its generator, method and arguments."""
 
     source: Generator
     method: str
@@ -26,17 +26,17 @@ class Draw(NamedTuple):
 
     @property
     def size(self) -> Size | None:
-        """The shape of what is drawn; None where it is not an argument of its own."""
+        """Return the shape of the draw; None if it is not an argument of its own."""
         return next((arg for arg in self.args if isinstance(arg, tuple)), None)
 
     def of_size(self, size: Size) -> tuple[Any, ...]:
-        """The arguments, for another size."""
+        """Return the arguments with another size."""
         return tuple([size if isinstance(arg, tuple) else arg for arg in self.args])
 
 
 @generator_block
 def recorded() -> Iterator[list[Draw]]:
-    """Collects what is drawn inside; afterwards the generators are where they were."""
+    """Record the draws of the body; restore the generators afterwards."""
     draws: list[Draw] = []
     states: dict[Generator, Any] = {}
 
@@ -54,22 +54,22 @@ def recorded() -> Iterator[list[Draw]]:
 
 
 class _Noting(NamedTuple):
-    """Draws from a generator, and notes what."""
+    """A generator that records its draws."""
 
     source: Generator
     draws: list[Draw]
 
     def draw(self, method: str, *args: Any) -> Any:
-        """What the generator draws."""
+        """Record a draw and return its values."""
         self.draws.append(Draw(self.source, method, args))
         return self.source.draw(method, *args)
 
 
 def batch_dims(one: Sequence[Draw], other: Sequence[Draw], both: Sequence[Draw]) -> list[int | None] | None:
-    """Along which dimension each draw has the examples, from those for two micro-batches and for the two as one.
+    """Return the batch dimension of each draw, from the draws of two microbatches and of both joined.
 
-    None for a draw that does not depend on the batch.  None instead of a list: these draws can not be told apart by
-    examples, since they are as many as only the run tells, or drawn in another way.
+    None for a draw that does not depend on the batch.  None instead of a list: the draws cannot be divided by
+    examples, because their number is only known at run time, or they are made in another way.
     """
     if not len(one) == len(other) == len(both):
         return None
@@ -87,9 +87,9 @@ def batch_dims(one: Sequence[Draw], other: Sequence[Draw], both: Sequence[Draw])
 def places_of(
     by_node: Mapping[str, Sequence[int]], stages: Sequence[GraphModule], draws: int
 ) -> list[list[int]] | None:
-    """For each stage, the numbers of the draws that it makes, in order, from those of every node of the program.
+    """Return for each stage the indices of its draws in the program, in order, from those of every node.
 
-    None where they are not those of the program.
+    Returns None if they are not exactly the draws of the program.
     """
     found = [
         [i for node in stage.graph.find_nodes(op="call_function") for i in by_node.get(node.name, ())]
@@ -99,10 +99,10 @@ def places_of(
 
 
 class Stream:
-    """Where in the generators' streams each micro-batch of a step finds its numbers.
+    """Maps each microbatch of a step to its part of the generators' streams.
 
-    draws: per micro-batch, what the program draws.  dims: as from `batch_dims`.  Making it puts the generators where
-    the unsplit step would leave them.
+    draws: per microbatch, the draws of the program.  dims: as from `batch_dims`.  The constructor advances the
+    generators as the unsplit step would.
     """
 
     def __init__(self, draws: Sequence[Sequence[Draw]], dims: Sequence[int | None]) -> None:
@@ -121,7 +121,7 @@ class Stream:
         self._seed = _seed_from(source.clone_state())
 
     def drawn_by(self, places: Sequence[int], micro_batch: int) -> AbstractContextManager[None]:
-        """Inside, the program of a stage draws what its micro-batch has at these places, one after the other."""
+        """While active, the program of a stage gets its microbatch's part of these draws, in order."""
         rest = iter(places)
         after = Generator(hash((self._seed, *places, micro_batch)) % 2**63)  # for a loss, which is not captured
 
@@ -140,7 +140,7 @@ class Stream:
         if dim is None:
             return source.draw(method, *args)
         start = sum(_size(one[place])[dim] for one in self._draws[:micro_batch])
-        if math.prod(size[:dim]) == 1:  # the examples follow on one another
+        if math.prod(size[:dim]) == 1:  # the examples are contiguous in the stream
             source.skip(method, *expected.of_size((*size[:dim], start, *size[dim + 1 :])))
             return source.draw(method, *args)
         whole = source.draw(method, *expected.of_size(total))
@@ -148,22 +148,22 @@ class Stream:
 
 
 class Streams:
-    """Streams of their own for every stage and micro-batch, where those of the unsplit model can not be told apart.
+    """Separate streams for every stage and microbatch, used if the unsplit model's draws cannot be divided.
 
-    They depend on the default generator alone, which goes on by one number.
+    They depend on the default generator only, which advances by one draw.
     """
 
     def __init__(self, source: Generator) -> None:
         self._seed = _seed_from(source)
 
     def drawn_by(self, stage: int, micro_batch: int) -> AbstractContextManager[None]:
-        """Inside, the program draws from its own stream."""
+        """While active, the program draws from its own stream."""
         own = Generator(hash((self._seed, stage, micro_batch)) % 2**63)
         return redirected(lambda source: own)
 
 
 class _Placed(NamedTuple):
-    """Stands for a generator while a stage runs."""
+    """Replaces a generator while a stage runs."""
 
     draw: Callable[..., Any]
 

@@ -1,4 +1,4 @@
-"""Running lowered schedules: every rank plays its list of actions."""
+"""Run lowered schedules: every rank executes its list of actions."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,21 +15,21 @@ from retrograd.pipelining.transports import Aborted, Arrival, Link
 
 
 class PipelineError(RuntimeError):
-    """A stage failed; the message names rank, stage, micro-batch and action, and the cause is chained."""
+    """A stage failed; the message names rank, stage, microbatch and action, and the cause is chained."""
 
 
 class Job(NamedTuple):
-    """What one step asks of every rank.
+    """The input of one step for every rank.
 
     program: per rank, its actions.  homes: the rank of each stage.
-    stages: per micro-batch, the stages as captured for its shapes.
-    inputs: per micro-batch, the model's own inputs by name.  seeds: per micro-batch, the gradient of its loss.
-    loss: from the number of the micro-batch and the last stage's outputs; None: forward only.
-    carried: what each edge of the stage graph carries.
-    gradients: sums those of parameters that several stages have.
-    drawn_by: entered while a stage runs a micro-batch forward; says what its random numbers are.
-    turn: entered around every computation; a lock lets one run at a time.
-    watch_nan: whether a value or gradient that is not a number ends the step.
+    stages: per microbatch, the stages as captured for its shapes.
+    inputs: per microbatch, the model's own inputs by name.  seeds: per microbatch, the gradient of its loss.
+    loss: maps the microbatch index and the last stage's outputs to the loss; None: forward only.
+    carried: the values that each edge of the stage graph carries.
+    gradients: sums the gradients of parameters that several stages have.
+    drawn_by: context manager for a stage and microbatch in the forward pass; it sets the random stream.
+    turn: context manager around every computation; a lock serializes them.
+    watch_nan: whether a NaN in a value or gradient ends the step.
     """
 
     program: Sequence[Sequence[Action]]
@@ -46,10 +46,10 @@ class Job(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a rank has to show for a step.
+    """The result of a step on one rank.
 
-    results: by micro-batch, the loss, or the outputs of the last stage by name.
-    input_gradients: by micro-batch and stage, the gradients of the model's own inputs by name.
+    results: by microbatch, the loss, or the outputs of the last stage by name.
+    input_gradients: by microbatch and stage, the gradients of the model's own inputs by name.
     times: start and end of every action, in seconds of a clock that all processes of a machine share.
     """
 
@@ -58,11 +58,11 @@ class Report(NamedTuple):
     times: list[tuple[float, float]]
 
 
-Edge = tuple[int, int, int]  # from stage, to stage, micro-batch
+Edge = tuple[int, int, int]  # from stage, to stage, microbatch
 
 
 class Rank:
-    """One rank at work on one step: its mail, and the values and gradients in between."""
+    """One rank during one step: its messages, values and gradients."""
 
     def __init__(self, link: Link, job: Job) -> None:
         self.rank = link.rank
@@ -88,7 +88,7 @@ class Rank:
         }
 
     def run(self) -> Report:
-        """Play the actions in order; a failure is raised as a PipelineError that says where."""
+        """Execute the actions in order; a failure is raised as a PipelineError that names its position."""
         actions = self.job.program[self.rank]
         self.link.expect([Arrival(self._home(a), a.message) for a in actions if a.kind.is_receive])
         for action in actions:
@@ -114,7 +114,7 @@ class Rank:
             ) from cause
 
     def _home(self, action: Action) -> int:
-        """The rank at the other end of a send or receive."""
+        """Return the rank at the other end of a send or receive."""
         return self.job.homes[action.peer]  # type: ignore[index]
 
     def _stage(self, action: Action) -> PipelineStage:
@@ -135,7 +135,7 @@ class Rank:
             self._values[stage.index, target, micro_batch] = {name: made[name] for name in names}
 
     def _result(self, stage: PipelineStage, micro_batch: int, made: Mapping[str, Passed]) -> Any:
-        """The loss, or the outputs where there is none."""
+        """Return the loss, or the outputs if there is no loss."""
         if self.job.loss is None:
             return {name: passed.value for name, passed in made.items()}
         loss = stage.attach(micro_batch, partial(self.job.loss, micro_batch))
@@ -143,7 +143,7 @@ class Rank:
         return loss
 
     def _backward(self, action: Action, whole: bool) -> None:
-        """The backward of a stage, or its first half."""
+        """Run the backward pass of a stage, or its input half."""
         stage, micro_batch = self._stage(action), action.micro_batch
         back = stage.backward if whole else stage.backward_input
         returned = back(micro_batch, self._output_gradients(stage, micro_batch))
@@ -164,7 +164,7 @@ class Rank:
         self.job.gradients.collect(stage, action.micro_batch)
 
     def _output_gradients(self, stage: PipelineStage, micro_batch: int) -> dict[str, Tensor | None]:
-        """What the users of a stage's values have returned, summed from the last of them to the first."""
+        """Return the gradients from the users of a stage's values, summed from the last user to the first."""
         if stage.index == len(self.job.stages[0]) - 1:
             loss = self.report.results[micro_batch]
             return {"loss": registry["full_like"](loss, self.job.seeds[micro_batch])}

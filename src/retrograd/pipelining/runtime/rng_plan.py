@@ -1,4 +1,4 @@
-"""What the stages of a pipeline draw for the micro-batches of a step."""
+"""Plan the random draws of the stages for the microbatches of a step."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -13,9 +13,9 @@ Dims = list[int | None] | None
 
 
 class Drawings:
-    """Finds out along which dimensions a program's draws have the examples, once for each kind of micro-batch.
+    """Determines the batch dimensions of a program's draws, once for each kind of microbatch.
 
-    drawn_for: what the program draws for several micro-batches as one.
+    drawn_for: returns the draws of the program for several microbatches joined into one.
     """
 
     def __init__(self, drawn_for: Callable[[Sequence[MicroBatch]], list[Draw]]) -> None:
@@ -23,7 +23,7 @@ class Drawings:
         self._dims: dict[tuple[Captured, Captured], Dims] = {}
 
     def of(self, captured: Sequence[Captured], batches: Sequence[MicroBatch]) -> Drawing:
-        """A context for each stage and micro-batch: where that can be told, it draws what the unsplit model would."""
+        """Return a context for each stage and microbatch, with the unsplit model's draws if they can be divided."""
         if not any(one.random for one in captured):
             return lambda stage, micro_batch: nullcontext()
         dims = None if any(one.places is None for one in captured) else self._batch_dims(captured, batches)
@@ -39,7 +39,7 @@ class Drawings:
         if (one, other) not in self._dims:
             try:
                 both = self._drawn_for(batches[:2])
-            except (ValueError, RuntimeError, TypeError):  # they can not be joined
+            except (ValueError, RuntimeError, TypeError):  # they cannot be joined
                 self._dims[one, other] = None
             else:
                 self._dims[one, other] = batch_dims(one.draws_of(batches[0]), other.draws_of(batches[1]), both)

@@ -1,7 +1,7 @@
-"""The backward pass of one stage in two halves, which zero-bubble schedules interleave with other work.
+"""The split backward pass of one stage: two halves, which zero-bubble schedules interleave with other work.
 
-After P. Qi, X. Wan, G. Huang, M. Lin, "Zero Bubble Pipeline Parallelism" (2024): the stage before waits for the
-gradients of inputs only, those of weights fill the time in which a rank would be idle.
+After P. Qi, X. Wan, G. Huang, M. Lin, "Zero Bubble Pipeline Parallelism" (2024): the previous stage waits only for
+input gradients; weight gradients fill the time in which a rank would be idle.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,19 +15,19 @@ from retrograd.pipelining.runtime.stage_backward import failure, leaves, listed,
 def stage_backward_input(
     stage_outputs_or_loss: Any, output_grads: Any, input_values: Iterable[Any], weights: Iterable[Tensor]
 ) -> tuple[tuple[Tensor | None, ...], list[ParamGroup]]:
-    """The first half of a stage's backward: the gradients of its inputs, and what the second half needs.
+    """Compute the gradients of a stage's inputs, and return them with the data for the weight half.
 
-    stage_outputs_or_loss: what the stage returned, nested in tuples, lists and dicts, or the loss.
+    stage_outputs_or_loss: the stage's outputs, nested in tuples, lists and dicts, or the loss.
     output_grads: gradients nested alike.  None for a tensor means 1: the tensor is a loss of one element.  None for a
-        container skips all that is in it; None instead of all gradients means ones for every output.
+     container skips its content; None instead of all gradients means ones for every output.
     input_values: the stage's inputs, leaves or not, in an iterable; None is returned for those that require no grad.
-    weights: the leaves that the second half is for.  Those that require no grad get nothing.
+    weights: the leaves of the second half.  Those that require no grad get nothing.
 
-    No `.grad` changes, of inputs neither.  What the graph saved is freed, but for what the weights' gradients need;
-    each of the groups has its own part of that.  Hooks of the tensors inside the stage run now, those of weights later.
+    No `.grad` changes, not even of inputs.  Saved tensors are freed, except those that the weights' gradients need,
+    which the groups hold.  Hooks of tensors inside the stage run now, those of weights later.
 
-    Raises RuntimeError that shows outputs, gradients and inputs, with the cause chained, and TypeError for a tensor
-    in place of several.
+    Raises RuntimeError that shows outputs, gradients and inputs, with the cause chained, and TypeError for a
+    tensor instead of an iterable.
 
     >>> import retrograd as rg
     >>> x, w = rg.tensor([1.0, 2.0], requires_grad=True), rg.tensor([3.0, 4.0], requires_grad=True)
@@ -55,12 +55,12 @@ def stage_backward_input(
 def stage_backward_weight(
     weights: Iterable[Tensor], param_groups: Sequence[ParamGroup], retain_graph: bool = False
 ) -> tuple[Tensor | None, ...]:
-    """The second half: the gradients of the weights accumulate in `.grad`, and are returned as they are then.
+    """Accumulate the gradients of the weights in `.grad`, and return them.
 
     weights: the same as in the first half, or some of them together with their groups.
-    param_groups: those of `stage_backward_input`, all or some.  They are used up, unless `retain_graph`.
+    param_groups: those of `stage_backward_input`, all or some.  Each can be used once, unless `retain_graph`.
 
-    Raises RuntimeError for a group that is used up, for values or gradients that have been modified in place since the
+    Raises RuntimeError for a group that was used before, for values or gradients modified in place since the
     first half, and ValueError for groups of weights that are not given.
     """
     weights = _tensors("stage_backward_weight", weights)
@@ -85,12 +85,12 @@ def _has(value: Any) -> bool:
 
 
 def _trained(name: str, weights: Iterable[Tensor]) -> list[Tensor]:
-    """The weights that get gradients, each once."""
+    """Return the weights that get gradients, without duplicates."""
     return list({id(weight): weight for weight in _tensors(name, weights) if weight.requires_grad}.values())
 
 
 def _tensors(name: str, weights: Iterable[Tensor]) -> list[Tensor]:
-    """The weights as a list; a single tensor would be taken apart."""
+    """Return the weights as a list; a single tensor is refused, because it would be iterated by rows."""
     if isinstance(weights, Tensor):
         raise TypeError(f"{name}: weights must be several tensors, got one of shape {weights.shape}; pass [weight]")
     found = list(weights)

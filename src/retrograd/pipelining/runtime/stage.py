@@ -1,4 +1,4 @@
-"""One stage of a pipeline: it runs micro-batches forward and backward and knows nothing of ranks or schedules."""
+"""One stage of a pipeline: runs microbatches forward and backward, independent of ranks and schedules."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -10,18 +10,18 @@ from retrograd.pipelining.runtime.stage_backward import stage_backward, without_
 
 
 class Value(NamedTuple):
-    """A value that a stage takes: its name, and the stage that makes it (None: an input of the model)."""
+    """An input of a stage: its name, and the stage that produces it (None: an input of the model)."""
 
     name: str
     stage: int | None
 
 
 class PipelineStage:
-    """A part of a model, with what it takes from other stages and what it gives to them.
+    """A part of a model, with its inputs from other stages and its outputs.
 
     module: called with the `inputs` in order; returns a tuple, the `outputs` in order.
-    num_stages, device, group: the pipeline that it is part of, where it is, and the ranks that run the pipeline, where
-        that is known.
+    num_stages, device, group: the pipeline's number of stages, this stage's device, and the ranks that run the
+     pipeline, if known.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class PipelineStage:
         self.device = device
         self.group = group
         self._running: dict[int, _Run] = {}
-        self._waiting: dict[int, list] = {}  # the second halves
+        self._waiting: dict[int, list] = {}  # for the weight half
 
     def __repr__(self) -> str:
         taken = ", ".join(f"{v.name}{'' if v.stage is None else f' from {v.stage}'}" for v in self.inputs)
@@ -51,15 +51,15 @@ class PipelineStage:
 
     @property
     def sources(self) -> list[int]:
-        """The stages whose values this one takes."""
+        """Return the stages whose values this one uses."""
         return sorted({v.stage for v in self.inputs if v.stage is not None})
 
     def parameters(self) -> list[Tensor]:
-        """The parameters that this stage uses."""
+        """Return the parameters that this stage uses."""
         return list(self.module.parameters())  # type: ignore[attr-defined]
 
     def forward(self, micro_batch: int, values: Mapping[str, Any], *, keep: bool = True) -> dict[str, Any]:
-        """Run a micro-batch forward; `keep` what its backward needs.  The outputs are outside every graph."""
+        """Run a microbatch forward and return detached outputs; `keep` saves what backward needs."""
         taken = [_boundary(values[v.name], keep) for v in self.inputs]
         with autograd.set_grad_enabled(keep):
             made = dict(zip(self.outputs, self.module(*taken), strict=True))
@@ -68,7 +68,7 @@ class PipelineStage:
         return {name: Passed.of(value) for name, value in made.items()}
 
     def attach(self, micro_batch: int, loss: Callable[[dict[str, Any]], Tensor]) -> Tensor:
-        """Compute the loss from the kept outputs, which it replaces as what backward starts from."""
+        """Compute the loss from the stored outputs; backward then starts from it."""
         run = self._running[micro_batch]
         with autograd.enable_grad():
             value = loss(run.made)
@@ -76,27 +76,27 @@ class PipelineStage:
         return value.detach()
 
     def backward(self, micro_batch: int, gradients: Mapping[str, Tensor | None]) -> dict[str, Tensor | None]:
-        """Run a micro-batch backward: gradients by output name in, gradients by input name out."""
+        """Run a microbatch backward: map gradients by output name to gradients by input name."""
         run = self._running.pop(micro_batch)
         grads = stage_backward(*_seeded(run, gradients), run.taken)
         return self._named(grads)
 
     def backward_input(self, micro_batch: int, gradients: Mapping[str, Tensor | None]) -> dict[str, Tensor | None]:
-        """The first half of `backward`, which leaves the gradients of the parameters to `backward_weight`."""
+        """Compute the input gradients of `backward`; `backward_weight` computes those of the parameters."""
         run = self._running.pop(micro_batch)
         outputs, seeds = _seeded(run, gradients)
         grads, self._waiting[micro_batch] = stage_backward_input(outputs, seeds, run.taken, self.parameters())
         return self._named(grads)
 
     def backward_weight(self, micro_batch: int) -> None:
-        """The second half of `backward`: the gradients of the parameters accumulate."""
+        """Accumulate the parameter gradients that `backward_input` left out."""
         stage_backward_weight(self.parameters(), self._waiting.pop(micro_batch))
 
     def _named(self, grads: Sequence[Tensor | None]) -> dict[str, Tensor | None]:
         return {v.name: g for v, g in zip(self.inputs, grads, strict=True)}
 
     def forget(self) -> None:
-        """Drop what an interrupted step has left."""
+        """Drop the state of an interrupted step."""
         self._running.clear()
         self._waiting.clear()
 
@@ -107,26 +107,26 @@ class _Run(NamedTuple):
 
 
 def _seeded(run: _Run, gradients: Mapping[str, Tensor | None]) -> tuple[list[Any], list[Any]]:
-    """Return the outputs that a backward starts from, and their gradients."""
+    """Return the outputs that backward starts from, and their gradients."""
     return without_gaps(run.made.values(), (gradients.get(name) for name in run.made))
 
 
 class Passed(NamedTuple):
-    """A value on its way to another stage: outside every graph, with word of whether a gradient shall return."""
+    """A detached value sent to another stage, and whether a gradient must come back."""
 
     value: Any
     requires_grad: bool
 
     @staticmethod
     def of(value: Any) -> "Passed":
-        """A value that a stage has made."""
+        """Return the message for a value that a stage produced."""
         if not isinstance(value, Tensor):
             return Passed(value, False)
         return Passed(value.detach(), value.requires_grad)
 
 
 def _boundary(value: Any, keep: bool) -> Any:
-    """The value as a leaf of this stage's graph, one per micro-batch; it requires grad if what it is made of did."""
+    """Return the value as a leaf of this stage's graph, one per microbatch; it requires grad as in its producer."""
     passed = value if isinstance(value, Passed) else Passed.of(value)
     if not isinstance(passed.value, Tensor):
         return passed.value

@@ -1,4 +1,4 @@
-"""The backward pass of one stage, from the gradients of its outputs to those of its inputs."""
+"""The backward pass of one stage, from gradients of its outputs to gradients of its inputs."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -16,21 +16,21 @@ def stage_backward(
     input_values: Iterable[Any],
     outputs_with_grads_idxs: Sequence[int] | None = None,
 ) -> tuple[Tensor | None, ...]:
-    """Run a stage backward: parameter gradients accumulate, the gradients of its inputs are returned.
+    """Run a stage backward: accumulate parameter gradients, and return the gradients of its inputs.
 
-    stage_output: what the stage returned, nested in tuples, lists and dicts.
+    stage_output: the stage's outputs, nested in tuples, lists and dicts.
     output_grads: gradients nested alike.  None for a tensor, bare or nested, means 1: the tensor is a loss of one
-        element.  None for a container skips all that is in it.  Outputs that are no tensors, or require no gradient,
-        are skipped.
+     element.  None for a container skips its content.  Outputs that are not tensors, or do not require grad,
+     are skipped.
     input_values: the stage's inputs, leaves or not, in a tuple, list or another iterable.
-    outputs_with_grads_idxs: the indices, in both, of the outputs that count; None: all of them.
+    outputs_with_grads_idxs: the indices, in both, of the outputs to use; None: all of them.
 
-    Returns one gradient per input value, None for what is no tensor or got none.  A `.grad` that an input had before
-    is added, and its `.grad` is None afterwards.
+    Returns one gradient per input value, None for non-tensors and inputs without gradient.  An earlier `.grad` of an
+    input is added, and its `.grad` is None afterwards.
 
     Raises RuntimeError that shows the shapes, dtypes and devices of outputs, gradients and inputs, with the cause
-    chained, for instance where a tensor of several elements has None; then every input has the `.grad` that it had.
-    Raises TypeError for input_values that are a tensor, a dict or no iterable.
+    chained, for instance if a tensor of several elements has None; then every input has its earlier `.grad`.
+    Raises TypeError for input_values that are a tensor, a dict or not iterable.
 
     >>> import retrograd as rg
     >>> x = rg.tensor([1.0, 2.0], requires_grad=True)
@@ -53,9 +53,9 @@ def stage_backward(
 
 @generator_block
 def _collected(values: Sequence[Any]) -> Iterator[dict[int, Tensor]]:
-    """Collect, by their ids, the gradients that a backward pass in the block gives to these values.
+    """Collect, by id, the gradients that a backward pass in the block computes for these values.
 
-    The dict is filled when the block ends.  Earlier `.grad`s are added and cleared; they come back if the block raises.
+    The dict is filled when the block ends.  Earlier `.grad`s are added and cleared; an error restores them.
     """
     found: dict[int, Tensor] = {}
     tensors = {id(v): v for v in values if isinstance(v, Tensor)}
@@ -91,16 +91,16 @@ def _sum(a: Tensor | None, b: Tensor | None) -> Tensor | None:
 
 
 def paired(outputs: Any, gradients: Any) -> list[tuple[Tensor, Tensor | None]]:
-    """Return the outputs that require grad, each with its gradient or None, which stands for 1.
+    """Return the outputs that require grad, each with its gradient or None, which means 1.
 
-    None for a container skips its members.  Raises ValueError where the two are not nested alike, TypeError for a
-    gradient that is no tensor.
+    None for a container skips its members.  Raises ValueError if the two are not nested alike, TypeError for a
+    gradient that is not a tensor.
     """
     return list(_pairs(outputs, gradients))
 
 
 def without_gaps(outputs: Iterable[Any], gradients: Iterable[Any]) -> tuple[list[Any], list[Any]]:
-    """Return the outputs that have a gradient, and the gradients: for those to whom None means that none came."""
+    """Return the outputs whose gradient is not None, and the gradients; None means here that no gradient arrived."""
     pairs = [(output, g) for output, g in zip(outputs, gradients, strict=True) if g is not None]
     return [output for output, _ in pairs], [g for _, g in pairs]
 
@@ -123,7 +123,7 @@ def _pairs(output: Any, gradient: Any) -> Iterator[tuple[Tensor, Tensor | None]]
 
 
 def _members(container: Any) -> dict[Any, Any]:
-    """What a tuple, list, dict or the like has, by place or key."""
+    """Return the members of a container by index or key; none for a leaf."""
     if optree.tree_is_leaf(container, none_is_leaf=True):
         return {}
     children, _, entries, _ = optree.tree_flatten_one_level(container, none_is_leaf=True)
@@ -131,7 +131,7 @@ def _members(container: Any) -> dict[Any, Any]:
 
 
 def listed(name: str, values: Any) -> list[Any]:
-    """Return a stage's inputs as a list.  TypeError for a single tensor or a dict, whose rows or keys they are not."""
+    """Return a stage's inputs as a list; TypeError for a single tensor or a dict, which would iterate rows or keys."""
     if not isinstance(values, Iterable) or isinstance(values, (Tensor, Mapping, str)):
         raise TypeError(
             f"{name}: input_values must be a tuple, list or another iterable of the inputs, got {type(values).__name__}"
@@ -140,12 +140,12 @@ def listed(name: str, values: Any) -> list[Any]:
 
 
 def leaves(tree: Any) -> list[Any]:
-    """All that is nested in tuples, lists and dicts, None too."""
+    """Return all leaves nested in tuples, lists and dicts, including None."""
     return optree.tree_leaves(tree, none_is_leaf=True)
 
 
 def failure(name: str, cause: Exception, outputs: Any, gradients: Any, inputs: Sequence[Any]) -> RuntimeError:
-    """The error of a stage whose backward has failed."""
+    """Return the error for a stage whose backward pass failed."""
     return RuntimeError(
         f"{name} failed: {str(cause) or type(cause).__name__}\n  outputs: {_described(outputs)}\n  "
         f"gradients: {_described(gradients)}\n  inputs: {_described(list(inputs))}"

@@ -1,4 +1,4 @@
-"""Schedules by name: pure functions from the stages of each rank to what each rank computes, a small file each."""
+"""Schedules by name: pure functions from the stages of each rank to its computations, one small file each."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -28,7 +28,7 @@ ScheduleFunction = Callable[[Held, int], Orders]
 
 
 class ScheduleKind(NamedTuple):
-    """A schedule: its name, what every rank computes, the ranks of the stages, and how many a rank has by default."""
+    """A schedule: its name, order function, stage placement, and default number of stages per rank."""
 
     name: str
     order: ScheduleFunction
@@ -63,9 +63,9 @@ _BY_NAME |= {alias: SCHEDULES[name.lower()] for alias, name in _ALIASES.items()}
 
 
 def get_schedule(name: str) -> ScheduleKind:
-    """The schedule called `name`; case, hyphens, underscores and spaces do not count.
+    """Return the schedule called `name`; case, hyphens, underscores and spaces are ignored.
 
-    Raises ValueError, with the known names, when there is none.
+    Raises ValueError, with the known names, for an unknown one.
 
     >>> get_schedule("gpipe").name, get_schedule("interleaved_1f1b").name, get_schedule("zbv").name
     ('GPipe', 'Interleaved1F1B', 'ZBVZeroBubble')
@@ -77,9 +77,9 @@ def get_schedule(name: str) -> ScheduleKind:
 
 
 def default_ranks(name: str, stages: int) -> int:
-    """How many ranks `stages` are meant for: one stage a rank, or two where the schedule needs several.
+    """Return the default number of ranks for `stages`: one stage per rank, or two if the schedule needs several.
 
-    An odd number of stages is one a rank under every schedule. Raises as `make_schedule`.
+    An odd number of stages gives one stage per rank under every schedule. Raises as `make_schedule`.
 
     >>> default_ranks("1f1b", 4), default_ranks("interleaved1f1b", 4), default_ranks("interleaved1f1b", 5)
     (4, 2, 5)
@@ -90,7 +90,7 @@ def default_ranks(name: str, stages: int) -> int:
 
 
 def stage_ranks(name: str, stages: int, ranks: int | None = None) -> list[int]:
-    """The rank of each stage under the schedule called `name`; every rank has equally many.
+    """Return the rank of each stage under the schedule called `name`; every rank has equally many.
 
     Raises as `make_schedule`.
 
@@ -110,13 +110,13 @@ def stage_ranks(name: str, stages: int, ranks: int | None = None) -> list[int]:
 
 
 def make_schedule(name: str, stages: int, micro_batches: int, *, ranks: int | None = None) -> list[list[Action]]:
-    """Every rank's computations under the schedule called `name`, one list per rank, no sends or receives.
+    """Return every rank's computations under the schedule called `name`, one list per rank, no sends or receives.
 
     stages, micro_batches: at least 1, in any proportion. ranks: `stages` must be a multiple of it; None:
-    `default_ranks(name, stages)`. Which rank has which stages, `stage_ranks` says.
+    `default_ranks(name, stages)`. `stage_ranks` returns the rank of each stage.
 
-    Raises TypeError for numbers that are not integers; ValueError for those that are too small, stages that cannot
-    be spread evenly over the ranks, and an unknown name.
+    Raises TypeError for non-integers; ValueError for values that are too small, stages that cannot
+    be divided evenly among the ranks, and an unknown name.
 
     >>> from retrograd.pipelining.schedules.actions import format_schedule
     >>> print(format_schedule(make_schedule("1f1b", stages=2, micro_batches=3)))
@@ -130,9 +130,9 @@ def make_schedule(name: str, stages: int, micro_batches: int, *, ranks: int | No
 
 
 def stream_schedule(name: str, stages: int, micro_batches: int, *, ranks: int | None = None) -> Orders:
-    """As `make_schedule`, but a rank's actions are made one after the other when they are asked for, once.
+    """Return the schedule of `make_schedule` as one iterator per rank, which yields each action once, lazily.
 
-    For millions of actions, which `simulate_costs` takes in a few seconds.
+    For millions of actions, which `simulate_costs` processes in a few seconds.
 
     >>> [str(next(iter(actions))) for actions in stream_schedule("1f1b", stages=2, micro_batches=1_000_000)]
     ['F0.0', 'F1.0']

@@ -1,4 +1,4 @@
-"""What one rank of a pipeline does next, as data that prints as text and reads back."""
+"""The actions of a rank, as data with a text form that can be parsed."""
 
 import re
 from collections.abc import Sequence
@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 
 class Kind(StrEnum):
-    """What an action does: four computations and the two ends of two transfers.
+    """The kind of an action: four computations, and the two ends of two transfers.
 
-    `F` forward; `B` whole backward; `I` and `W` its two halves, the gradients of the stage's inputs and those
+    `F` forward; `B` full backward; `I` and `W` its two halves, the gradients of the stage's inputs and those
     of its weights; `SEND_F`/`RECV_F` carry outputs forward, `SEND_B`/`RECV_B` gradients backward.
 
     >>> Kind.SEND_F.is_send, Kind.RECV_B.is_receive, Kind.W.is_compute
@@ -39,7 +39,7 @@ class Kind(StrEnum):
 
 
 class Message(NamedTuple):
-    """What travels between two stages; the send and its receive name the same one, so it serves as a tag.
+    """A message between two stages; a send and its receive have the same message, which serves as tag.
 
     direction: "F" or "B". source, target: stages. The first three fields are the channel.
 
@@ -57,9 +57,9 @@ class Message(NamedTuple):
 
 
 class Action(NamedTuple):
-    """One step of one rank: what, for which stage and micro-batch, and with which other stage.
+    """One step of one rank: its kind, stage and microbatch, and the other stage of a transfer.
 
-    `peer` is the other stage of a send or receive and None otherwise. The text form says it with an arrow:
+    `peer` is the other stage of a send or receive and None otherwise. The text form shows it with an arrow:
 
     >>> str(Action(Kind.F, 0, 3)), str(Action(Kind.SEND_F, 0, 3, 1)), str(Action(Kind.RECV_F, 1, 3, 0))
     ('F0.3', 'SEND_F0.3>1', 'RECV_F1.3<0')
@@ -76,7 +76,7 @@ class Action(NamedTuple):
 
     @property
     def message(self) -> Message:
-        """The message that this send or receive moves.
+        """Return the message that this send or receive moves.
 
         >>> parse("SEND_B2.5>1").message == parse("RECV_B1.5<2").message
         True
@@ -96,9 +96,9 @@ _TEXT = re.compile(
 
 
 def parse(text: str) -> Action:
-    """The action that `text` names; the inverse of `str(action)`.
+    """Parse an action; the inverse of `str(action)`.
 
-    Raises ValueError when `text` is not an action.
+    Raises ValueError if `text` is not an action.
 
     >>> parse("RECV_F1.3<0")
     Action(kind=<Kind.RECV_F: 'RECV_F'>, stage=1, micro_batch=3, peer=0)
@@ -112,9 +112,9 @@ def parse(text: str) -> Action:
 
 
 def format_schedule(schedule: Schedule) -> str:
-    """A schedule as text: one line per rank, its actions in order.
+    """Format a schedule as text: one line per rank, its actions in order.
 
-    The columns are aligned for the eye and mean nothing: actions in one column need not run at the same time.
+    The aligned columns have no meaning: actions in one column need not run at the same time.
 
     >>> print(format_schedule([[Action(Kind.F, 0, 0), Action(Kind.B, 0, 0)], [Action(Kind.F, 1, 0)]]))
     0: F0.0 B0.0
@@ -128,9 +128,9 @@ def format_schedule(schedule: Schedule) -> str:
 
 
 def parse_schedule(text: str) -> list[list[Action]]:
-    """The schedule that `format_schedule` printed, whatever its spacing; blank lines are skipped.
+    """Parse the text of `format_schedule`; spacing and blank lines are ignored.
 
-    Raises ValueError when a line does not start with the next rank or holds something that is no action.
+    Raises ValueError if a line does not start with the next rank or contains something other than actions.
 
     >>> parse_schedule("0: F0.0  B0.0")[0][1]
     Action(kind=<Kind.B: 'B'>, stage=0, micro_batch=0, peer=None)

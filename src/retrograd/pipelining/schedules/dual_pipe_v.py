@@ -1,4 +1,4 @@
-"""DualPipeV: two stages a rank in a V, the forward of one beside the backward of the other."""
+"""DualPipeV: two stages per rank in a V, the forward of one overlapped with the backward of the other."""
 
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.greedy import list_schedule
@@ -8,17 +8,17 @@ from retrograd.pipelining.schedules.stage_placement import Held, Orders
 
 
 def dual_pipe_v(held: Held, micro_batches: int) -> Orders:
-    """What every rank computes under DualPipeV: a forward of one stage and a backward of the other by turns.
+    """Return each rank's computations under DualPipeV: forwards of one stage alternate with backwards of the other.
 
-    A rank keeps at most 2 p + 1 activations of a single stage with p ranks. From its first to its last action a
-    rank is idle for (p - 1)(F&B + B - 3 W) at most if stages take equally long and there are at least 2 p
-    micro-batches; F&B is what a forward and a backward take that may overlap, here F + B, and B = I + W.
-    Backwards are whole where halves gain nothing.
+    With p ranks, a rank holds at most 2 p + 1 activations of a single stage. From its first to its last action a
+    rank is idle for at most (p - 1)(F&B + B - 3 W) if stages take equally long and there are at least 2 p
+    microbatches; F&B is the time of a forward and a backward that may overlap, here F + B, and B = I + W.
+    Backward passes are not split if that gains nothing.
 
     Source: DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024 (arXiv 2412.19437), section 3.2.1, and the description
-    of DualPipeV that DeepSeek-AI published with its DualPipe, after Qi et al.'s cut in half of it. With one stage a
+    of DualPipeV that DeepSeek-AI published with its DualPipe, after Qi et al.'s cut in half of it. With one stage per
     rank there is no V, and this is 1F1B; with more than two they zigzag over the ranks, and `list_schedule` finds
-    an order within the memory of p micro-batches and one stage.
+    an order within the memory of p microbatches and one stage.
 
     >>> " ".join(map(str, dual_pipe_v([[0, 3], [1, 2]], 4)[1]))
     'F1.0 F2.0 F1.1 F2.1 F1.2 B2.0 F2.2 B1.0 F1.3 B2.1 F2.3 B1.1 B2.2 B1.2 I2.3 I1.3 W2.3 W1.3'
@@ -32,7 +32,7 @@ def dual_pipe_v(held: Held, micro_batches: int) -> Orders:
 
 
 def _order(rank: int, ranks: int, stages: list[int], micro_batches: int) -> list[Action]:
-    """The order of one rank; of at least 2 p micro-batches, which fill the pipeline."""
+    """Return the order of one rank for at least 2 p microbatches, which fill the pipeline."""
     order = Counting(micro_batches)
     (f1, b1, i1), (f2, b2, i2) = ([(kind, stage) for kind in (Kind.F, Kind.B, Kind.I)] for stage in stages)
     full, beyond = max(micro_batches, 2 * ranks), ranks - 1 - rank
@@ -41,7 +41,7 @@ def _order(rank: int, ranks: int, stages: list[int], micro_batches: int) -> list
     order.repeat(beyond, i2, OLDEST_W, f2)
     order.repeat(full - 2 * ranks + rank + 1, f1, b2, f2, b1)
     order.repeat(beyond, b2, f2, b1)
-    # Of these 2 (rank + 1) backwards the second half leaves its weights for the end.
+    # In the second half of these 2 (rank + 1) backward passes, the weight gradients are postponed to the end.
     whole, halved = ([b2, b1] * (rank + 1))[: rank + 1], ([i2, i1] * (rank + 1))[rank + 1 :]
     order.repeat(1, *whole, *halved)
     order.repeat(beyond, OLDEST_W, i1)

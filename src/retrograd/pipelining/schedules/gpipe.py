@@ -1,4 +1,4 @@
-"""GPipe: all forwards, then all backwards."""
+"""GPipe: all forward passes, then all backward passes."""
 
 from retrograd.pipelining.schedules.actions import Kind
 from retrograd.pipelining.schedules.interleave import alternate, units
@@ -6,13 +6,13 @@ from retrograd.pipelining.schedules.stage_placement import Held, Orders
 
 
 def gpipe(held: Held, micro_batches: int) -> Orders:
-    """What every rank computes under GPipe: every micro-batch forward, then every micro-batch backward.
+    """Return each rank's computations under GPipe: every microbatch forward, then every microbatch backward.
 
-    Each rank keeps the activations of all micro-batches. Where all ranks take equally long, p ranks and m
-    micro-batches have a bubble of (p - 1) / (m + p - 1).
+    Each rank holds the activations of all microbatches. If all ranks take equally long, p ranks and m
+    microbatches have a bubble of (p - 1) / (m + p - 1).
 
     Source: Huang et al., "GPipe: Efficient Training of Giant Neural Networks using Pipeline Parallelism",
-    2019 (arXiv 1811.06965). The backwards run in the order of the forwards, as in 1F1B, so that both
+    2019 (arXiv 1811.06965). Backward passes run in the order of the forward passes, as in 1F1B, so that both
     schedules sum gradients in the same order.
 
     >>> [str(action) for action in gpipe([[0], [1]], 2)[0]]

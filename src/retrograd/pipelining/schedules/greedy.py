@@ -1,16 +1,16 @@
-"""A list scheduler: what every rank does at each moment, the most urgent thing first, within a limit of memory."""
+"""A list scheduler: in each time slot every rank runs its most urgent action within a memory limit."""
 
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.stage_placement import Held
 
 
 def list_schedule(held: Held, micro_batches: int, *, limit: int) -> list[list[Action]]:
-    """What every rank computes if, slot after slot, each takes the most urgent thing that it can do.
+    """Return each rank's computations if it runs, slot by slot, the most urgent action that is ready.
 
-    The most urgent is an input half, then a forward of its latest stage, then a weight half. Each takes one slot;
-    that fixes the order, whatever they take in fact. A rank keeps at most `limit` activations of a single stage,
-    which has to be at least its number of stages. Nothing gets stuck: the forwards that the oldest micro-batch
-    has still to do on a rank always have room there, so it comes to its end, and its room goes to the next.
+    The most urgent is an input half, then a forward of its latest stage, then a weight half. Each takes one slot,
+    which fixes the order independent of real times. A rank holds at most `limit` activations of a single stage,
+    which has to be at least its number of stages. There is no deadlock: memory is always reserved for the remaining
+    forwards of the rank's oldest microbatch, so it finishes, and its memory becomes available to the next.
 
     >>> " ".join(map(str, list_schedule([[0]], 3, limit=2)[0]))
     'F0.0 I0.0 F0.1 I0.1 W0.0 F0.2 I0.2 W0.1 W0.2'
@@ -27,7 +27,7 @@ def list_schedule(held: Held, micro_batches: int, *, limit: int) -> list[list[Ac
 
 
 class _State:
-    """How many micro-batches each stage has done, per kind: it takes them in order."""
+    """The number of microbatches that each stage has finished, per kind; stages process them in order."""
 
     def __init__(self, held: Held, micro_batches: int, limit: int) -> None:
         stages = sum(map(len, held))
@@ -36,7 +36,7 @@ class _State:
         self.done = {kind: [0] * stages for kind in (Kind.F, Kind.I, Kind.W)}
 
     def choose(self, stages: list[int]) -> Action | None:
-        """The most urgent action of a rank with these stages, of those that it can do."""
+        """Return the most urgent ready action of a rank with these stages, or None."""
         inputs, weights = self.done[Kind.I], self.done[Kind.W]
         candidates = [
             *((Kind.I, stage) for stage in stages if inputs[stage] < self._gradients(stage)),
@@ -46,13 +46,14 @@ class _State:
         return next((Action(kind, stage, self.done[kind][stage]) for kind, stage in candidates), None)
 
     def _gradients(self, stage: int) -> int:
-        """For how many micro-batches a stage has the gradient of its output."""
+        """Return for how many microbatches a stage has received the gradient of its output."""
         forward, inputs = self.done[Kind.F], self.done[Kind.I]
         return inputs[stage + 1] if stage + 1 < len(inputs) else forward[stage]
 
     def _can_forward(self, stage: int, stages: list[int]) -> bool:
-        """Whether a stage has an input, and room for its activations and those that the rank's oldest micro-batch
-        has still to make."""
+        """Whether a stage has an input, and memory for its activations as well as the remaining ones of the rank's
+        oldest
+        microbatch."""
         forward, weights = self.done[Kind.F], self.done[Kind.W]
         if forward[stage] == (forward[stage - 1] if stage else self.micro_batches):
             return False

@@ -1,4 +1,4 @@
-"""Forwards and backwards put into one order: what 1F1B and its descendants share."""
+"""Interleave forward and backward passes: shared by 1F1B and its descendants."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -13,7 +13,7 @@ _make = partial(tuple.__new__, Action)
 
 
 def units(kind: Kind, stages: Sequence[int], micro_batches: int) -> Units:
-    """Per micro-batch, `kind` on every stage of a block: forwards from its first to its last, else back.
+    """Return per microbatch `kind` on every stage of a block: forward from first to last, else from last to first.
 
     >>> [str(action) for unit in units(Kind.B, [2, 3], 2) for action in unit]
     ['B3.0', 'B2.0', 'B3.1', 'B2.1']
@@ -23,12 +23,12 @@ def units(kind: Kind, stages: Sequence[int], micro_batches: int) -> Units:
 
 
 def _on(kind: Kind, stage: int, numbers: Iterable[int]) -> Iterator[Action]:
-    """The action for each of these micro-batches, made without the call in Python that `Action(...)` takes."""
+    """Return the action for each of these microbatches, without the Python call of `Action(...)`."""
     return map(_make, zip(repeat(kind), repeat(stage), numbers, repeat(None), strict=False))
 
 
 def alternate(forwards: Units, backwards: Units, *, ahead: int) -> Iterator[Action]:
-    """`ahead` forwards, then one backward and one forward by turns, then the backwards that are left.
+    """Yield `ahead` forwards, then alternate one backward and one forward, then the remaining backwards.
 
     >>> merged = alternate(units(Kind.F, [0], 3), units(Kind.B, [0], 3), ahead=2)
     >>> " ".join(map(str, merged))
@@ -42,9 +42,9 @@ def alternate(forwards: Units, backwards: Units, *, ahead: int) -> Iterator[Acti
 
 
 def alternate_halves(forwards: Units, inputs: Units, weights: Units, *, ahead: int, keep: int) -> Iterator[Action]:
-    """The same with backwards in halves: a weight half waits until the activations of `keep` units are alive.
+    """Alternate as above with split backwards: weight halves start once the activations of `keep` units are alive.
 
-    So weight halves come as late as memory allows; those that are left fill the time in which the last input
+    Weight halves therefore run as late as memory allows; the remaining ones fill the time in which the last input
     halves arrive.
 
     >>> halves = units(Kind.F, [0], 3), units(Kind.I, [0], 3), units(Kind.W, [0], 3)

@@ -1,4 +1,4 @@
-"""Interleaved 1F1B, whole and with backwards in halves: a micro-batch passes every rank several times."""
+"""Interleaved 1F1B, with full and with split backward passes: a microbatch passes every rank several times."""
 
 from itertools import pairwise
 
@@ -8,17 +8,17 @@ from retrograd.pipelining.schedules.stage_placement import Held, Orders
 
 
 def interleaved_1f1b(held: Held, micro_batches: int) -> Orders:
-    """What every rank computes under interleaved 1F1B: 1F1B over rounds of micro-batches, stage after stage.
+    """Return each rank's computations under interleaved 1F1B: 1F1B over rounds of microbatches, stage by stage.
 
-    With p ranks, v stages a rank and m micro-batches, m at least p, a rank is idle for (p - 1)(F + B), F and B of
-    a single stage: the v-th part of what it is under 1F1B, where the same model is p stages. A rank keeps at most
-    (v - 1) g + 2 (p - 1 - rank) + 1 activations of a single stage, of m v in all, where a round has g
-    micro-batches at most: p where m is a multiple of p, less than 2 p in any case. With one stage a rank this is
+    With p ranks, v stages per rank and m microbatches, m at least p, a rank is idle for (p - 1)(F + B), F and B of
+    a single stage: 1 / v of the idle time of 1F1B, where the same model is p stages. A rank holds at most
+    (v - 1) g + 2 (p - 1 - rank) + 1 activations of a single stage, of m v in all, where a round has at most g
+    microbatches: p if m is a multiple of p, otherwise less than 2 p. With one stage per rank this is
     1F1B.
 
     Source: Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM",
-    2021 (arXiv 2104.04473), section 2.2, where m has to be a multiple of p. Otherwise the micro-batches are
-    spread over rounds of at least p, as evenly as they go, and no rank waits between rounds.
+    2021 (arXiv 2104.04473), section 2.2, where m has to be a multiple of p. Otherwise the microbatches are
+    divided evenly into rounds of at least p, and no rank waits between rounds.
 
     >>> " ".join(map(str, interleaved_1f1b([[0, 2], [1, 3]], 2)[1]))
     'F1.0 F1.1 F3.0 B3.0 F3.1 B3.1 B1.0 B1.1'
@@ -36,12 +36,12 @@ def interleaved_1f1b(held: Held, micro_batches: int) -> Orders:
 
 
 def interleaved_zero_bubble(held: Held, micro_batches: int) -> Orders:
-    """What every rank computes under interleaved 1F1B with backwards in halves, as ZB-H1 has them.
+    """Return each rank's computations under interleaved 1F1B with split backward passes, as in ZB-H1.
 
-    A rank keeps at most (v - 1) g + p activations of a single stage, in the terms of `interleaved_1f1b`, which is
-    p - 1 less than that schedule on its first rank. From its first to its last action a rank is idle for
-    (p - 1)(F + I - W) at most, F, I and W of a single stage, if they take equally long and m is at least p. With
-    one stage a rank this is ZB-H1.
+    A rank holds at most (v - 1) g + p activations of a single stage, in the terms of `interleaved_1f1b`, which is
+    p - 1 less than that schedule on its first rank. From its first to its last action a rank is idle for at most
+    (p - 1)(F + I - W), F, I and W of a single stage, if they take equally long and m is at least p. With
+    one stage per rank this is ZB-H1.
 
     Source: Qi, Wan, Huang, Lin, "Zero Bubble Pipeline Parallelism", ICLR 2024 (arXiv 2401.10241), applied to
     the order of `interleaved_1f1b`.
@@ -61,18 +61,18 @@ def interleaved_zero_bubble(held: Held, micro_batches: int) -> Orders:
 
 
 def _rounds(micro_batches: int, ranks: int) -> list[range]:
-    """The micro-batches in rounds of at least `ranks`, or in one round if there are fewer."""
+    """Divide the microbatches into rounds of at least `ranks`, or one round if there are fewer."""
     count = max(1, micro_batches // ranks)
     starts = [number * micro_batches // count for number in range(count + 1)]
     return [range(start, end) for start, end in pairwise(starts)]
 
 
 def _turns(kind: Kind, stages: list[int], rounds: list[range]) -> Units:
-    """`kind` on every stage and micro-batch: within a round one stage after the other."""
+    """Return `kind` for every stage and microbatch: within a round one stage after the other."""
     order = stages if kind is Kind.F else stages[::-1]
     return [[Action(kind, stage, number)] for numbers in rounds for stage in order for number in numbers]
 
 
 def _ahead(stages: list[int], rounds: list[range], hops: int) -> int:
-    """How many forwards come before the first backward, which needs those of all of a rank's stages."""
+    """Return the number of forwards before the first backward, which needs those of all stages of the rank."""
     return (len(stages) - 1) * max(map(len, rounds)) + hops + 1

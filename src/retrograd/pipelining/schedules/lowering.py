@@ -1,4 +1,4 @@
-"""From computations to a program for every rank: sends and receives put in, checked for gaps and deadlock."""
+"""Lower computations to a program for every rank: insert sends and receives, check for gaps and deadlock."""
 
 import math
 from bisect import bisect_left
@@ -12,7 +12,7 @@ Edges = Collection[tuple[int, int]]
 
 
 def chain(stages: int) -> set[tuple[int, int]]:
-    """The edges of a model whose stages each feed only the next.
+    """Return the edges of a model whose stages each feed only the next.
 
     >>> sorted(chain(3))
     [(0, 1), (1, 2)]
@@ -21,21 +21,21 @@ def chain(stages: int) -> set[tuple[int, int]]:
 
 
 def lower(schedule: Schedule, edges: Edges) -> list[list[Action]]:
-    """The schedule with its sends and receives: the program that each rank runs.
+    """Return the schedule with its sends and receives: the program that each rank runs.
 
-    schedule: computations only, as from `make_schedule`; a stage lives on the rank that computes it.
-    edges: (from_stage, to_stage) of the stage graph, any acyclic graph: a skip connection goes straight from
-    the stage that makes the value to the one that uses it, and its gradient straight back.
+    schedule: computations only, as from `make_schedule`; a stage belongs to the rank that computes it.
+    edges: (from_stage, to_stage) of the stage graph, any acyclic graph: a skip connection goes directly from
+    the stage that produces the value to the one that uses it, and its gradient directly back.
 
-    A value is sent right after the computation that made it, to the nearest stage first, and received right
+    A value is sent right after the computation that produced it, to the nearest stage first, and received right
     before the computation that uses it. Stages on one rank send each other nothing. Receiving as late as
-    possible never holds up a computation for a value that it does not need, but asks the transport to buffer:
+    possible never delays a computation for a value that it does not need, but requires buffering by the transport:
     1F1B, where neighbours both send before they receive, needs room for one message per channel (one
-    direction of one edge), and for (n + 1) // 2 where an edge leads n stages on; GPipe needs none. What
-    another schedule needs, `buffer_depth(lowered)` tells.
+    direction of one edge), and for (n + 1) // 2 if an edge skips to the n-th next stage; GPipe needs none.
+    `buffer_depth(lowered)` returns the requirement of a schedule.
 
-    Raises ValueError when the schedule has sends or receives already, when two ranks compute one stage, or
-    when an edge names a stage that no rank computes.
+    Raises ValueError if the schedule has sends or receives already, if two ranks compute one stage, or
+    if an edge names a stage that no rank computes.
 
     >>> from retrograd.pipelining.schedules import make_schedule
     >>> [str(action) for action in lower(make_schedule("gpipe", 2, 1), chain(2))[0]]
@@ -47,12 +47,12 @@ def lower(schedule: Schedule, edges: Edges) -> list[list[Action]]:
 
 
 def is_lowered(schedule: Schedule) -> bool:
-    """Whether a schedule has sends or receives already."""
+    """Whether a schedule has sends or receives."""
     return any(action.peer is not None for actions in schedule for action in actions)
 
 
 def refuse_lowered(schedule: Schedule) -> None:
-    """Raise ValueError, with the place, if a schedule has sends or receives already."""
+    """Raise ValueError, with the position, if a schedule has sends or receives."""
     for rank, actions in enumerate(schedule):
         for position, action in enumerate(actions):
             if action.peer is not None:
@@ -62,12 +62,12 @@ def refuse_lowered(schedule: Schedule) -> None:
 def validate(schedule: Schedule, edges: Edges, *, buffer: int | None = None) -> None:
     """Check that a lowered schedule computes everything once, in a possible order, and never deadlocks.
 
-    Every stage runs every micro-batch forward once and backward once (B, or I and W), or nothing backward at
-    all (inference). Everything that an action needs comes before it on its rank; every send has its receive.
-    buffer: how many messages the transport holds per channel (one direction of one edge) before a send has to
-    wait; None: any number; 0: rendezvous, every send waits for its receive.
+    Every stage runs every microbatch forward once and backward once (B, or I and W), or never backward
+    (inference). Everything that an action needs comes before it on its rank; every send has its receive.
+    buffer: how many messages a channel (one direction of one edge) holds before a send blocks;
+    None: any number; 0: rendezvous, every send waits for its receive.
 
-    Raises ValueError that names rank, position and action; for a deadlock, who waits for what from whom.
+    Raises ValueError that names rank, position and action; for a deadlock, the cycle of waiting ranks.
 
     >>> from retrograd.pipelining.schedules import make_schedule
     >>> program = lower(make_schedule("1f1b", 2, 4), chain(2))
@@ -89,9 +89,9 @@ def validate(schedule: Schedule, edges: Edges, *, buffer: int | None = None) -> 
 
 
 def buffer_depth(schedule: Schedule) -> int:
-    """The least number of messages that each channel has to hold for a lowered schedule to come to its end.
+    """Return the smallest channel capacity with which a lowered schedule finishes.
 
-    Raises ValueError for a schedule that deadlocks with any number.
+    Raises ValueError for a schedule that deadlocks with any capacity.
 
     >>> from retrograd.pipelining.schedules import make_schedule
     >>> [buffer_depth(lower(make_schedule(name, 8, 8), chain(8))) for name in ("gpipe", "1f1b", "loopedbfs")]
@@ -111,10 +111,10 @@ def _runs(schedule: Schedule, buffer: int) -> bool:
 
 
 def execution_order(schedule: Schedule, *, buffer: int | None = None) -> Iterator[tuple[int, Action]]:
-    """Every (rank, action) of a lowered schedule, each after everything that it waits for.
+    """Yield every (rank, action) of a lowered schedule, each after the actions that it waits for.
 
-    Takes time linear in the number of actions. buffer: as in `validate`. Raises ValueError once nothing can
-    go on.
+    Takes time linear in the number of actions. buffer: as in `validate`. Raises ValueError at a
+    deadlock.
 
     >>> from retrograd.pipelining.schedules import make_schedule
     >>> [f"{rank} {action}" for rank, action in execution_order(make_schedule("gpipe", 2, 1))]
@@ -134,7 +134,7 @@ def execution_order(schedule: Schedule, *, buffer: int | None = None) -> Iterato
 
 
 class _Mail:
-    """The messages under way, and the ranks that wait for one or for room to send one."""
+    """The messages in transit, and the ranks that wait to receive or send one."""
 
     def __init__(self, ranks: int, buffer: int | None) -> None:
         self.runnable = deque(range(ranks))
@@ -145,7 +145,7 @@ class _Mail:
         self.senders: dict[tuple, int] = {}
 
     def can_run(self, rank: int, action: Action) -> bool:
-        """Run the action if nothing holds it up, else note who waits; wake whom this lets go on."""
+        """Run the action if possible, else record its rank as waiting; wake the ranks that this unblocks."""
         if action.peer is None:
             return True
         return (self._send if action.kind.is_send else self._receive)(rank, action.message)
@@ -168,7 +168,7 @@ class _Mail:
             self.held[channel] -= 1
         else:
             self.receivers[message] = rank
-        self._wake(self.senders, channel)  # there is room now, or someone to hand this very message to
+        self._wake(self.senders, channel)  # there is room now, or a receiver for this very message
         return arrived
 
     def _wake(self, waiting: dict, key: tuple) -> None:
@@ -177,7 +177,7 @@ class _Mail:
 
 
 class StageGraph:
-    """Which rank has which stage, and who feeds whom."""
+    """The rank of each stage, and the edges between stages."""
 
     def __init__(self, rank_of: Mapping[int, int], edges: Edges) -> None:
         self.rank_of = rank_of
@@ -200,9 +200,9 @@ class StageGraph:
         return [other for other in others if self.rank_of[other] != self.rank_of[stage]]
 
     def inputs(self, action: Action) -> tuple[Kind, list[int]]:
-        """How, and from which stages, a computation gets what it works on."""
+        """Return the kind of receive, and the source stages, of a computation."""
         if action.kind is Kind.W:
-            return Kind.RECV_B, []  # I has left it everything
+            return Kind.RECV_B, []  # I has stored all its inputs
         return (
             (Kind.RECV_F, self.sources[action.stage])
             if action.kind is Kind.F
@@ -210,7 +210,7 @@ class StageGraph:
         )
 
     def outputs(self, action: Action) -> tuple[Kind, list[int]]:
-        """How, and to which stages, a computation hands on what it made."""
+        """Return the kind of send, and the target stages, of a computation."""
         if action.kind is Kind.W:
             return Kind.SEND_B, []
         return (
@@ -220,7 +220,7 @@ class StageGraph:
         )
 
     def surround(self, action: Action) -> list[Action]:
-        """A computation with the receives before it and the sends after it."""
+        """Return a computation with the receives before it and the sends after it."""
         _, stage, micro_batch, _ = action
         receive, givers = self.inputs(action)
         send, takers = self.outputs(action)
@@ -231,7 +231,7 @@ class StageGraph:
         ]
 
     def needs(self, action: Action) -> list[Action]:
-        """The actions that must come before this one on its rank; B stands for I too."""
+        """Return the actions that must come before this one on its rank; B means I as well."""
         kind, stage, micro_batch, _ = action
         if kind.is_receive:
             return []
@@ -243,7 +243,7 @@ class StageGraph:
         return own + [self._delivery(receive, stage, micro_batch, giver) for giver in givers]
 
     def _delivery(self, receive: Kind, stage: int, micro_batch: int, giver: int) -> Action:
-        """What brings a value here: its receive, or its very computation when that is on this rank."""
+        """Return the action that delivers a value: its receive, or its computation if on the same rank."""
         if self.rank_of[giver] != self.rank_of[stage]:
             return Action(receive, stage, micro_batch, giver)
         return Action(Kind(receive[-1]), giver, micro_batch)
@@ -260,7 +260,7 @@ def _at(rank: int, position: int, action: Action) -> str:
 
 
 def ranks_of(schedule: Schedule) -> dict[int, int]:
-    """The rank of each stage: the one that computes it. Raises ValueError if several do."""
+    """Return the rank that computes each stage. Raises ValueError if several do."""
     ranks: dict[int, int] = {}
     for rank, actions in enumerate(schedule):
         for stage in {action.stage for action in actions if action.peer is None}:
@@ -275,12 +275,12 @@ def ranks_of(schedule: Schedule) -> dict[int, int]:
 
 
 def _as_backward(action: Action) -> Action:
-    """I as B, since both make the gradients of the stage's inputs; every other action as it is."""
+    """Replace I by B, since both compute the gradients of the stage's inputs."""
     return action._replace(kind=Kind.B) if action.kind is Kind.I else action
 
 
 def _check_rank(rank: int, actions: Sequence[Action], graph: StageGraph) -> set[Action]:
-    """Check one rank's order, and return what it did, each I as B too."""
+    """Check one rank's order, and return its actions, each I also as B."""
     done: set[Action] = set()
     for position, action in enumerate(actions):
         place = _at(rank, position, action)
@@ -319,7 +319,7 @@ def _check_complete(done: set[Action], graph: StageGraph, micro_batches: list[in
 
 
 def _check_received(schedule: Schedule) -> None:
-    """Check that every receive has its send; a value sent but not received is missed where it is used."""
+    """Check that every receive has its send; a missing receive is found where the value is used."""
     sent = {action.message for _, _, action in _places(schedule) if action.kind.is_send}
     for rank, position, action in _places(schedule):
         if action.kind.is_receive and action.message not in sent:
@@ -327,7 +327,7 @@ def _check_received(schedule: Schedule) -> None:
 
 
 def _describe_deadlock(schedule: Schedule, positions: list[int], buffer: int | None) -> str:
-    """Follow who waits for whom from a blocked rank until it comes round."""
+    """Return the cycle of waiting ranks as text, followed from a blocked rank."""
     rank_of = ranks_of(schedule)
     blocked = {rank: schedule[rank][at] for rank, at in enumerate(positions) if at < len(schedule[rank])}
     holder = {rank: rank_of.get(_other_end(action).stage) for rank, action in blocked.items()}

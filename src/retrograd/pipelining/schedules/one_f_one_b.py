@@ -1,4 +1,4 @@
-"""1F1B: one forward, one backward, so that few activations are alive."""
+"""1F1B: alternates one forward and one backward, so that few activations are alive."""
 
 from retrograd.pipelining.schedules.actions import Kind
 from retrograd.pipelining.schedules.interleave import alternate, units
@@ -6,10 +6,9 @@ from retrograd.pipelining.schedules.stage_placement import Held, Orders
 
 
 def one_f_one_b(held: Held, micro_batches: int) -> Orders:
-    """What every rank computes under 1F1B: forwards to fill the pipeline, one forward and one backward by turns,
-    backwards to drain it.
+    """Return each rank's computations under 1F1B: fill the pipeline, alternate forward and backward, then drain it.
 
-    A rank keeps the activations of at most min(p - rank, m) micro-batches, with p ranks and m micro-batches.
+    With p ranks and m microbatches, a rank holds the activations of at most min(p - rank, m) microbatches.
     The bubble is GPipe's, (p - 1) / (m + p - 1).
 
     Source: Narayanan et al., "Memory-Efficient Pipeline-Parallel DNN Training", 2021 (PipeDream-Flush, arXiv

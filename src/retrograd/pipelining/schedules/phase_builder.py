@@ -1,4 +1,4 @@
-"""An order written down phase by phase: what to do next is said by kind and stage, the micro-batches are counted."""
+"""Build an order phase by phase: steps name kind and stage, and microbatches are counted automatically."""
 
 from collections import Counter, deque
 
@@ -11,9 +11,9 @@ Step = tuple[Kind, int] | None
 
 
 class Counting:
-    """What one rank does, written as phases that repeat; each step is for the next micro-batch of its kind and stage.
+    """The order of one rank, written as repeated phases; each step takes the next microbatch of its kind and stage.
 
-    Micro-batches beyond `micro_batches` are left out, so a phase may be written for more than there are.
+    Microbatches beyond `micro_batches` are left out, so a phase may be written for more than there are.
 
     >>> order = Counting(2)
     >>> order.repeat(2, (Kind.F, 0), (Kind.I, 0))
@@ -29,7 +29,7 @@ class Counting:
         self._open: deque[tuple[Kind, int]] = deque()
 
     def repeat(self, times: int, *steps: Step) -> None:
-        """Write down `steps`, one after the other, so many times."""
+        """Append `steps` in order, `times` times."""
         for step in steps * times:
             if step is not OLDEST_W:
                 self._write(*step)
@@ -37,7 +37,7 @@ class Counting:
                 self._write(*self._open.popleft())
 
     def _write(self, kind: Kind, stage: int) -> None:
-        shared = Kind.I if kind is Kind.B else kind  # a backward is whole for one micro-batch, in halves for another
+        shared = Kind.I if kind is Kind.B else kind  # one microbatch may have a full backward, another a split one
         number = self._done[shared, stage]
         self._done[shared, stage] += 1
         if kind is Kind.I:

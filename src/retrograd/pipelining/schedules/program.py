@@ -1,4 +1,4 @@
-"""What every rank does in a step: a schedule, by name, from a file or as it is, with sends and receives put in."""
+"""Make the program of a step: a schedule, by name, from a file or as given, with sends and receives inserted."""
 
 import os
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ class Program(NamedTuple):
     homes: list[int]
 
     def unordered(self) -> set[int]:
-        """The stages that run micro-batches backward in another order than that of their numbers."""
+        """Return the stages that run microbatches backward out of order."""
         last: dict[int, int] = {}
         found = set()
         for kind, stage, micro_batch, _ in (action for actions in self.actions for action in actions):
@@ -32,7 +32,7 @@ class Program(NamedTuple):
 
 
 def default_stages(schedule: Chosen, ranks: int | None) -> int | None:
-    """How many stages so many ranks have under a schedule, where nothing else says it; a ValueError for no schedule.
+    """Return the default number of stages for `ranks` ranks under a schedule; ValueError for an unknown one.
 
     >>> default_stages("zbv", 2), default_stages("1f1b", None)
     (4, None)
@@ -44,10 +44,10 @@ def default_stages(schedule: Chosen, ranks: int | None) -> int | None:
 
 
 def loaded(schedule: Chosen, stages: int | None, ranks: int | None) -> str | Schedule:
-    """A schedule's name, or its actions, read where it is a file.
+    """Return a schedule's name, or its actions, read from the file if it is a path.
 
-    Raises ValueError where there is no such schedule, or so many stages can't be spread over the ranks, and OSError
-    where there is no such file.
+    Raises ValueError for an unknown schedule, or stages that cannot be divided among the ranks, and OSError
+    if there is no such file.
     """
     if not _is_name(schedule):
         return read_csv(schedule) if isinstance(schedule, (str, os.PathLike)) else schedule
@@ -67,9 +67,9 @@ def make_program(
     ranks: int | None = None,
     forward_only: bool = False,
 ) -> Program:
-    """The program of a schedule for a model whose stages have these edges, proved to be complete and free of deadlock.
+    """Return the validated program of a schedule for a model whose stages have these edges.
 
-    Raises ValueError for a schedule that is neither, or is for other stages, micro-batches or ranks.
+    Raises ValueError for an incomplete or deadlocked schedule, or one for other stages, microbatches or ranks.
 
     >>> program = make_program("1f1b", 2, 1, {(0, 1): ["x"]})
     >>> program.homes, [str(action) for action in program.actions[0]]
@@ -91,7 +91,7 @@ def _made(
     return Program(program, _homes(compute, stages, micro_batches, ranks))
 
 
-_made_once = lru_cache(maxsize=8, typed=True)(_made)  # for every step the same, and milliseconds to make and to prove
+_made_once = lru_cache(maxsize=8, typed=True)(_made)  # the same for every step, and takes milliseconds
 
 
 def _is_name(schedule: Chosen) -> bool:
@@ -106,7 +106,7 @@ def _computations(schedule: Chosen, stages: int, micro_batches: int, ranks: int 
 
 
 def _homes(compute: Schedule, stages: int, micro_batches: int, ranks: int | None) -> list[int]:
-    """The rank of each stage; a ValueError where the schedule is for others."""
+    """Return the rank of each stage; ValueError if the schedule is for other sizes."""
     homes = {action.stage: rank for rank, actions in enumerate(compute) for action in actions}
     numbers = {action.micro_batch for actions in compute for action in actions}
     found = (sorted(homes), sorted(numbers), len(compute))

@@ -1,4 +1,4 @@
-"""Which rank has which stages: three placements, one for each family of schedules."""
+"""Three placements of stages on ranks, one for each family of schedules."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,7 +12,7 @@ Held = list[list[int]]
 
 
 def blocks(stages: int, ranks: int) -> list[int]:
-    """Neighbouring stages on one rank, which run them as if they were one.
+    """Assign neighbouring stages to one rank, which runs them as if they were one.
 
     >>> blocks(6, 3)
     [0, 0, 1, 1, 2, 2]
@@ -21,7 +21,7 @@ def blocks(stages: int, ranks: int) -> list[int]:
 
 
 def looped(stages: int, ranks: int) -> list[int]:
-    """Round and round over the ranks, so that a micro-batch passes each of them several times.
+    """Assign stages to ranks cyclically, so that a microbatch passes each rank several times.
 
     >>> looped(6, 3)
     [0, 1, 2, 0, 1, 2]
@@ -30,7 +30,7 @@ def looped(stages: int, ranks: int) -> list[int]:
 
 
 def zigzag(stages: int, ranks: int) -> list[int]:
-    """To the last rank and back, a V with two stages a rank: first and last stage are on the first rank.
+    """Assign stages in a V, to the last rank and back: first and last stage are on the first rank.
 
     >>> zigzag(6, 3)
     [0, 1, 2, 2, 1, 0]
@@ -40,7 +40,7 @@ def zigzag(stages: int, ranks: int) -> list[int]:
 
 
 def held_by(placement: list[int]) -> Held:
-    """The stages of each rank, from the rank of each stage.
+    """Return the stages of each rank, from the rank of each stage.
 
     >>> held_by([0, 1, 1, 0])
     [[0, 3], [1, 2]]

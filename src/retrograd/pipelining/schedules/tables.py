@@ -1,4 +1,4 @@
-"""Schedules as tables: a grid of time slots for the eye, and CSV files, in PyTorch's format too."""
+"""Schedules as tables: a grid of time slots, and CSV files, including PyTorch's format."""
 
 import csv
 import io
@@ -22,14 +22,14 @@ def format_grid(
     edges: Edges | None = None,
     slot: float | None = None,
 ) -> str:
-    """A schedule as the papers draw it: a line per rank, a column per time slot, so that bubbles can be seen.
+    """Draw a schedule as in papers: a line per rank, a column per time slot, so that bubbles are visible.
 
     plan: a schedule, simulated with `costs` along `edges`; or a timeline, drawn as it is.
-    costs: as for `simulate`, or seconds per kind; computations that it does not name, and messages, take none.
+    costs: as for `simulate`, or seconds per kind; missing computations, and messages, cost 0.
     edges: of the stage graph; None: each stage feeds the next.  slot: seconds per column; None: the shortest
     computation.
 
-    A cell names kind and micro-batch, and the stage before them where a rank has several. Dashes go on with the
+    A cell names kind and microbatch, prefixed by the stage if a rank has several. Dashes continue the
     computation to their left; a dot is an idle slot.
 
     >>> from retrograd.pipelining.schedules import make_schedule
@@ -77,7 +77,7 @@ def _row(events: Sequence[Event], origin: float, slot: float, several: bool) -> 
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> str:
-    """The cells of all rows in columns, idle to the end of the longest row."""
+    """Align the cells of all rows in columns, filled with idle slots to the longest row."""
     width = max((len(cell) for row in rows for cell in row), default=0)
     columns, tag = max(map(len, rows), default=0), len(str(max(len(rows) - 1, 0)))
     full = ([*row, *["."] * (columns - len(row))] for row in rows)
@@ -88,8 +88,8 @@ def _aligned(rows: Sequence[Sequence[str]]) -> str:
 def write_csv(schedule: Schedule, path: Path) -> None:
     """Write a schedule, lowered or not, as a CSV file: a line per rank, a cell per action, no header.
 
-    The cells are as PyTorch writes them, such as 0F3, 1I2 and 0SEND_F3 for stage, kind and micro-batch, so that
-    its schedules read the file.  A transfer between stages that are no neighbours, which PyTorch does not know,
+    The cells are as PyTorch writes them, such as 0F3, 1I2 and 0SEND_F3 for stage, kind and microbatch, so that
+    its schedules can read the file.  A transfer between stages that are not neighbours, which PyTorch does not have,
     is written as it prints, such as SEND_F0.3>2.
     """
     with replacing(path) as unfinished, open(unfinished, "w", newline="", encoding="utf-8") as file:
@@ -102,7 +102,7 @@ def _cell(action: Action) -> str:
 
 
 def _neighbour(kind: Kind, stage: int) -> int | None:
-    """The stage with which PyTorch's sends and receives of a stage are, which they do not name."""
+    """Return the peer stage of a PyTorch send or receive, which its cells leave out."""
     if kind.is_compute:
         return None
     return stage + 1 if kind in (Kind.SEND_F, Kind.RECV_B) else stage - 1
@@ -115,9 +115,9 @@ def read_csv(path: Path) -> list[list[Action]]:
     Empty cells are skipped; so are UNSHARD, RESHARD and REDUCE_GRAD, which PyTorch writes for sharded parameters.
     (0F3;1B2)OVERLAP_F_B is a forward and then a backward.
 
-    Raises ValueError that names line and column, both from 1, for a cell that is no action, an action that comes
-    twice, and a stage that two ranks compute; and for a damaged file and one without actions.  What is missing, or
-    in an impossible order, `validate` finds once the schedule is lowered.
+    Raises ValueError that names line and column, both from 1, for a cell that is not an action, a repeated
+    action, and a stage that two ranks compute; and for a damaged or empty file.  `validate` finds missing actions and
+    impossible orders once the schedule is lowered.
 
     >>> import tempfile
     >>> path = tempfile.mktemp(suffix=".csv")
@@ -152,7 +152,7 @@ def _rows(path: Path) -> list[list[str]]:
 
 
 class _Places:
-    """Where each action of a file was found, to tell what is wrong with the next."""
+    """The cell of each action read so far, for error messages."""
 
     def __init__(self, path: Path) -> None:
         self.path = os.fspath(path)

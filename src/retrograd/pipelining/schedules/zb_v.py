@@ -1,4 +1,4 @@
-"""ZB-V: two stages a rank in a V, backwards in halves, no bubble with the memory of 1F1B."""
+"""ZB-V: two stages per rank in a V, split backward passes, no bubble with the memory of 1F1B."""
 
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.greedy import list_schedule
@@ -8,15 +8,15 @@ from retrograd.pipelining.schedules.zero_bubble import zb_h1
 
 
 def zb_v(held: Held, micro_batches: int) -> Orders:
-    """What every rank computes under ZB-V: forwards and backward halves of its two stages by turns.
+    """Return each rank's computations under ZB-V: forwards and backward halves of its two stages alternate.
 
-    A rank keeps at most 2 p activations of a single stage with p ranks: the memory of p micro-batches, as 1F1B on
+    With p ranks, a rank holds at most 2 p activations of a single stage: the memory of p microbatches, as 1F1B on
     its first rank. From its first to its last action no rank is idle if F = I = W on all stages and there are at
-    least 2 p - 1 micro-batches.
+    least 2 p - 1 microbatches.
 
     Source: Qi, Wan, Huang, Lin, "Zero Bubble Pipeline Parallelism", ICLR 2024 (arXiv 2401.10241), section 6. With one
-    stage a rank there is no V, and this is ZB-H1; with more than two they zigzag over the ranks, and
-    `list_schedule` finds an order within the memory of p micro-batches.
+    stage per rank there is no V, and this is ZB-H1; with more than two they zigzag over the ranks, and
+    `list_schedule` finds an order within the memory of p microbatches.
 
     >>> " ".join(map(str, zb_v([[0, 3], [1, 2]], 3)[1]))
     'F1.0 F2.0 F1.1 F2.1 I2.0 W2.0 F1.2 I1.0 W1.0 F2.2 I2.1 W2.1 I1.1 I2.2 I1.2 W1.1 W2.2 W1.2'
@@ -30,7 +30,7 @@ def zb_v(held: Held, micro_batches: int) -> Orders:
 
 
 def _order(rank: int, ranks: int, stages: list[int], micro_batches: int) -> list[Action]:
-    """The order of one rank; of at least 2 p - 1 micro-batches, which fill the pipeline."""
+    """Return the order of one rank for at least 2 p - 1 microbatches, which fill the pipeline."""
     order = Counting(micro_batches)
     (f1, i1, w1), (f2, i2, w2) = ([(kind, stage) for kind in (Kind.F, Kind.I, Kind.W)] for stage in stages)
     full = max(micro_batches, 2 * ranks - 1)

@@ -1,4 +1,4 @@
-"""ZB-H1 and ZB-H2: backwards in halves, and the weight halves where 1F1B has nothing to do."""
+"""ZB-H1 and ZB-H2: split backward passes, with weight halves in the idle time of 1F1B."""
 
 from collections.abc import Iterator
 
@@ -8,11 +8,11 @@ from retrograd.pipelining.schedules.stage_placement import Held, Orders
 
 
 def zb_h1(held: Held, micro_batches: int) -> Orders:
-    """What every rank computes under ZB-H1: 1F1B with weight halves delayed until p micro-batches are alive.
+    """Return each rank's computations under ZB-H1: 1F1B with weight halves delayed until p microbatches are alive.
 
-    Every rank keeps the activations of at most min(p, m) micro-batches, as many as 1F1B on its first rank.
-    From its first to its last action a rank is idle for (p - 1)(F + I - W) at most, where 1F1B is for
-    (p - 1)(F + I + W), if F, I and W take equally long on all ranks and m is at least 2p - 1.
+    Every rank holds the activations of at most min(p, m) microbatches, as many as 1F1B on its first rank.
+    From its first to its last action a rank is idle for at most (p - 1)(F + I - W), compared with
+    (p - 1)(F + I + W) for 1F1B, if F, I and W take equally long on all ranks and m is at least 2p - 1.
 
     Source: Qi, Wan, Huang, Lin, "Zero Bubble Pipeline Parallelism", ICLR 2024 (arXiv 2401.10241), section 2.
 
@@ -23,10 +23,10 @@ def zb_h1(held: Held, micro_batches: int) -> Orders:
 
 
 def zb_h2(held: Held, micro_batches: int) -> Orders:
-    """What every rank computes under ZB-H2: ZB-H1 with more forwards ahead, and no bubble if F = I = W.
+    """Return each rank's computations under ZB-H2: ZB-H1 with more forwards ahead, and no bubble if F = I = W.
 
-    Every rank keeps the activations of at most min(2p - 1, m) micro-batches. From its first to its last action
-    a rank is idle for (p - 1)(F + I - 2W) at most, under the conditions of ZB-H1.
+    Every rank holds the activations of at most min(2p - 1, m) microbatches. From its first to its last action
+    a rank is idle for at most (p - 1)(F + I - 2W), under the conditions of ZB-H1.
 
     Source: as `zb_h1`.
 

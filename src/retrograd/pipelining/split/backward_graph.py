@@ -1,4 +1,4 @@
-"""The graph of a whole pipe: a call of every stage and, where there is a loss, the way back through them."""
+"""The graph of a whole pipe: a call of every stage and, with a loss, their backward passes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,9 +13,9 @@ from retrograd.pipelining.runtime.stage_backward import stage_backward, without_
 
 @op("stage_backward(*, any stage_output, any output_grads, any input_values) -> Tensor[]")
 class _stage_backward(Composite, impure=True):
-    """The backward pass of one stage: parameter gradients accumulate, those of its inputs are returned.
+    """The backward pass of one stage: accumulates parameter gradients, and returns those of its inputs.
 
-    None among `output_grads` means that no gradient came: the stages behind do not depend on that output.
+    None among `output_grads` means that no gradient arrived: later stages do not depend on that output.
     """
 
     public = False
@@ -30,7 +30,7 @@ class _stage_backward(Composite, impure=True):
 
 @op("add_gradients(Tensor? a, Tensor? b) -> Tensor")
 class _add_gradients(Composite):
-    """The sum of two gradients of one value, of which either may be missing."""
+    """The sum of two gradients of one value, either of which may be None."""
 
     public = False
     method = False
@@ -46,10 +46,10 @@ STAGE_BACKWARD, ADD_GRADIENTS = operator_named("stage_backward"), operator_named
 
 
 def pipe_graph(captured: GraphModule, stages: Sequence[PipelineStage], loss: Node | None = None) -> Graph:
-    """The graph that calls every stage; with a loss, a node of the captured graph, it goes the way back too.
+    """Return the graph that calls every stage; with a loss, a node of the captured graph, also backward.
 
-    Stages are called as submodules `submod_0`, `submod_1`, ...; the values that they make have the names that they
-    have in the captured graph.
+    Stages are called as submodules `submod_0`, `submod_1`, ...; their values have the same names as
+    in the captured graph.
     """
     writer = _Writer(captured, stages)
     if loss is not None:
@@ -59,7 +59,7 @@ def pipe_graph(captured: GraphModule, stages: Sequence[PipelineStage], loss: Nod
 
 
 def submodule_name(stage: int) -> str:
-    """What a stage is called in the graph of its pipe."""
+    """Return the name of a stage in the graph of its pipe."""
     return f"submod_{stage}"
 
 
@@ -83,7 +83,7 @@ class _Writer:
         self.graph.signature = captured.graph.signature
 
     def _call(self, stage: PipelineStage) -> None:
-        """A stage's call, and the values that it makes itself; what passes through it is there already."""
+        """Add a stage's call and the values it produces; values that pass through it exist already."""
         taken = tuple(self.values[value.name] for value in stage.inputs)
         call = self.calls[stage.index] = self.graph.call_module(submodule_name(stage.index), taken)
         call.meta.update(val=tuple(self._aval(name) for name in stage.outputs), stage_idx=stage.index)
@@ -124,7 +124,7 @@ class _Writer:
                 gradients[name] = both or new
 
     def _gradient(self, stage: PipelineStage, name: str, gradients: dict[str, Node]) -> Node | None:
-        """The gradient of what a stage makes; None where there is none, and for what passes through the stage."""
+        """Return the gradient of a stage's output; None without one, and for values that pass through the stage."""
         return gradients.get(name) if self.makers.get(name) == stage.index else None
 
     def _picked(self, source: Node, place: int, name: str, aval: Any) -> Node:
@@ -144,7 +144,7 @@ def _val(node: Node) -> Any:
 
 
 def _used_by(stage: PipelineStage, carrying: Mapping[str, Any] | set[str]) -> set[str]:
-    """The inputs of a stage that its part of the way to the loss uses."""
+    """Return the inputs of a stage on which the loss depends through it."""
     inputs = {value.name for value in stage.inputs}
     nodes = stage.module.graph.nodes  # type: ignore[attr-defined]
     return {
@@ -154,7 +154,7 @@ def _used_by(stage: PipelineStage, carrying: Mapping[str, Any] | set[str]) -> se
 
 
 def _carrying(loss: Node) -> set[str]:
-    """The names of the nodes through which gradients flow back from the loss, itself among them."""
+    """Return the names of the nodes through which gradients flow back from the loss, including the loss."""
     found, waiting = {loss.name}, [loss]
     while waiting:
         node = waiting.pop()

@@ -1,4 +1,4 @@
-"""What a pipeline has captured of its model: one capture for all micro-batches that are alike."""
+"""The captures of a pipeline's model: one for all microbatches of the same kind."""
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -18,10 +18,10 @@ from retrograd.pipelining.split.pipe import Pipe
 
 
 class Captured:
-    """A model as captured for micro-batches of one kind.
+    """A model as captured for microbatches of one kind.
 
-    random: whether it draws random numbers.  draws: which.  places: for each stage, the numbers of its draws in the
-    program, in order; None where that is not known.
+    random: whether it draws random values.  draws: its draws.  places: for each stage, the indices of its draws in the
+    program, in order; None if unknown.
     """
 
     def __init__(self, pipe: AnyPipe, batch: MicroBatch, random: bool) -> None:
@@ -34,7 +34,7 @@ class Captured:
             self._find_draws(pipe, batch)
 
     def _find_draws(self, pipe: Pipe, batch: MicroBatch) -> None:
-        """Run the program node by node, without writing anything, to see which draws each stage makes."""
+        """Run the program node by node, without side effects, to find the draws of each stage."""
         run = _Drawing(pipe.captured)
         with autograd.no_grad():
             run.run(*batch.args, **batch.kwargs)
@@ -44,7 +44,7 @@ class Captured:
         )
 
     def draws_of(self, batch: MicroBatch) -> list[Draw]:
-        """What the program draws for a micro-batch: as many rows as it has, where those are ragged."""
+        """Return the program's draws for a microbatch, scaled to its number of rows if ragged."""
         rows = ragged_rows(batch)
         if rows == self._rows:
             return self.draws
@@ -52,7 +52,7 @@ class Captured:
 
 
 class _Drawing(Interpreter):
-    """Runs a captured program and notes which draws each node makes; buffers stay as they are."""
+    """Runs a captured program and records the draws of each node; buffers do not change."""
 
     def __init__(self, captured: Any) -> None:
         super().__init__(captured)
@@ -60,12 +60,12 @@ class _Drawing(Interpreter):
         self.draws: list[Draw] = []
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
-        """Run, while the generators stay where they are."""
+        """Run, and restore the generators."""
         with recorded() as self.draws:
             return super().run(*args, **kwargs)
 
     def run_node(self, node: Node) -> Any:
-        """The result of one node; nothing is written."""
+        """Return the result of one node, without writes."""
         before = len(self.draws)
         if node.target is WRITE:
             return self.fetch_args_kwargs_from_env(node)[1]["target"]
@@ -75,10 +75,10 @@ class _Drawing(Interpreter):
 
 
 class Captures:
-    """Captures a model when a micro-batch comes that is unlike those before.
+    """Captures a model for each microbatch of a new kind.
 
-    capture: makes the pipe from a micro-batch and the first pipe, if there is one.  before: called first, for what must
-        hold then.
+    capture: makes the pipe from a microbatch and the first pipe, if there is one.  before: called first, to check
+    preconditions.
     """
 
     def __init__(
@@ -94,15 +94,15 @@ class Captures:
 
     @property
     def first(self) -> Captured | None:
-        """The first capture; None if nothing is captured yet."""
+        """Return the first capture, or None."""
         return next(iter(self._known.values()), None)
 
     def of(self, batch: MicroBatch) -> Captured:
-        """The model as captured for arguments like these, in its modules' present modes (training or evaluation)."""
+        """Return the capture for arguments of this kind, in the modules' present modes (training or evaluation)."""
         arguments: Any = (batch.args, batch.kwargs)
         leaves, structure = optree.tree_flatten(arguments, none_is_leaf=True)
         modes = tuple(module.training for module in self._model.modules())
-        parameters = tuple(map(id, self._model.parameters()))  # another one in the place of one is another model
+        parameters = tuple(map(id, self._model.parameters()))  # replaced parameters make another model
         key = (modes, parameters, structure, *map(_kind_of, leaves))
         exact = (key, *[leaf.aval for leaf in leaves if isinstance(leaf, Tensor)])
         known = self._known.get(key) or self._known.get(exact)
@@ -116,7 +116,7 @@ class Captures:
 
 
 def _kind_of(leaf: Any) -> Hashable:
-    """What a capture depends on: a tensor's dtype and sizes in numbers, the type and value of everything else."""
+    """Return what a capture depends on: a tensor's dtype and constant sizes, the type and value of other leaves."""
     if isinstance(leaf, Tensor):
         return leaf.dtype, *[None if isinstance(size, SymbolicSize) else size for size in leaf.shape]
     try:
@@ -127,12 +127,12 @@ def _kind_of(leaf: Any) -> Hashable:
 
 
 def ragged_rows(batch: MicroBatch) -> list[int]:
-    """The numbers of rows that the ragged tensors among the arguments have over all their components."""
+    """Return the total rows of each ragged tensor among the arguments."""
     tensors = [t for t in tensors_in((batch.args, batch.kwargs)) if symbolic(t.shape) is not None]
     return [t.values().shape[0] for t in tensors]  # type: ignore[attr-defined]
 
 
 def _scaled(size: tuple[int, ...] | None, before: Sequence[int], after: Sequence[int]) -> tuple[int, ...]:
-    """A size of one ragged micro-batch for another: where it had as many rows as a tensor, it has as many again."""
+    """Convert a size to another ragged microbatch: a leading size equal to a tensor's rows is replaced."""
     now = dict(zip(before, after, strict=True))
     return tuple([now.get(n, n) if d == 0 else n for d, n in enumerate(size or ())])

@@ -1,4 +1,4 @@
-"""Cutting a captured graph into stages, given the stage of every operator."""
+"""Cut a captured graph into stages, given the stage of every operator."""
 
 from collections.abc import Mapping
 
@@ -10,11 +10,11 @@ Assignment = Mapping[Node, int]
 
 
 def cut(captured: GraphModule, stage_of: Assignment, owners: Assignment | None = None) -> list[PipelineStage]:
-    """The stages of a captured model.  Values go straight from the stage that makes them to those that use them.
+    """Return the stages of a captured model.  Values go directly from the producing stage to the users.
 
-    The model's outputs are those of the last stage; what an earlier stage made of them passes through it.
+    The last stage returns the model's outputs; those that earlier stages produce pass through it.
 
-    owners: parameters that one stage owns, and others take from it like any value.
+    owners: parameters that one stage owns, and others receive from it like any value.
     """
     homes = {**stage_of, **(owners or {})}
     count = max(stage_of.values(), default=0) + 1
@@ -30,9 +30,9 @@ def cut(captured: GraphModule, stage_of: Assignment, owners: Assignment | None =
 
 
 def check_assignment(graph: Graph, stage_of: Assignment) -> None:
-    """Every operator has a stage, none comes before what it uses, and no stage is empty; else a ValueError.
+    """Raise ValueError unless every operator has a stage, none precedes its inputs, and no stage is empty.
 
-    Raises TypeError for what is no mapping to integers.
+    Raises TypeError for anything but a mapping to integers.
     """
     if not isinstance(stage_of, Mapping):
         raise TypeError(f"the split must be a mapping from operators to stages, got {type(stage_of).__name__}")
@@ -53,31 +53,31 @@ def check_assignment(graph: Graph, stage_of: Assignment) -> None:
 
 
 class _Part:
-    """A stage in the making: its graph, and what it takes and gives."""
+    """A stage under construction: its graph, inputs and outputs."""
 
     def __init__(self, captured: GraphModule, homes: Assignment, index: int) -> None:
         self.captured = captured
-        self.homes = homes  # the stages of operators and of parameters that have an owner
+        self.homes = homes  # the stages of operators and of owned parameters
         self.index = index
         self.body: list[Node] = []
         self.taken: dict[Node, Value] = {}
         self.returned: list[Node] = []
 
     def add(self, node: Node) -> None:
-        """One more operator of this stage."""
+        """Add an operator to this stage."""
         self.body.append(node)
         for argument in node.all_input_nodes:
             self.take(argument)
 
     def take(self, node: Node) -> None:
-        """Make a value available here: taken as an input, unless it is made here or is an attribute."""
+        """Make a value available: as an input, unless it is computed here or is an attribute."""
         if node.op == "placeholder":
             self.taken[node] = Value(node.name, None)
         elif self.homes.get(node, self.index) != self.index:
             self.taken[node] = Value(node.name, self.homes[node])
 
     def finish(self, last: "_Part") -> None:
-        """Settle what the stage returns: the model's outputs, or what later stages use."""
+        """Determine the stage's outputs: the model's outputs, or the values that later stages use."""
         if self is last:
             self.returned = list(self.captured.graph.output_node().all_input_nodes)
         else:
@@ -88,7 +88,7 @@ class _Part:
         return any(user.op == "output" or self.homes[user] != self.index for user in node.users)
 
     def stage(self) -> PipelineStage:
-        """The finished stage."""
+        """Return the finished stage."""
         graph: Graph = Graph()
         here: dict[Node, Node] = {}
         for node, value in self.taken.items():

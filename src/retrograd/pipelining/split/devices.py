@@ -1,4 +1,4 @@
-"""Stages on devices: what a graph makes or holds is where its stage is."""
+"""Place stages on devices: all tensors of a graph are on its stage's device."""
 
 from typing import Any
 
@@ -11,11 +11,11 @@ from retrograd.ops.layout import device as Device
 
 
 def place(module: GraphModule, device: Any) -> GraphModule:
-    """Move a stage to a device: its parameters, buffers and constants; returns it.
+    """Move the parameters, buffers and constants of a stage to a device; return the stage.
 
-    A captured graph names no device, whatever the traced code says: `ones`, `rand` and their like make their
-    tensors where they run.  Raises RuntimeError for a device that there is not, and for a graph that does name one,
-    which an operator of your own may do.
+    A captured graph names no device, whatever the traced code says: `ones`, `rand` and the like create tensors on
+    the stage's device.  Raises RuntimeError for a missing device, and for a graph that names one, as a custom operator
+    may.
     """
     check_device(device)
     burnt_in = naming_devices(module.graph)
@@ -31,7 +31,7 @@ def place(module: GraphModule, device: Any) -> GraphModule:
 
 
 def naming_devices(graph: Graph) -> list[str]:
-    """The nodes that have a device among their arguments."""
+    """Return the nodes that have a device among their arguments."""
     return [node.name for node in graph.nodes if any(isinstance(leaf, Device) for leaf in _leaves(node))]
 
 

@@ -1,4 +1,4 @@
-"""Models that return their loss, and finding the loss among what a model returns."""
+"""Models that return their loss, and the search for the loss in a model's output."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,9 +9,9 @@ from retrograd.nn import Module
 
 
 class LossWrapper(Module):
-    """A model and its loss function as one module: a subclass says in `forward` how they are connected.
+    """A model and its loss function as one module: a subclass connects them in `forward`.
 
-    `loss_spec` says which part of what `forward` returns is the loss: see `find_loss`.
+    `loss_spec` marks the loss in the result of `forward`: see `find_loss`.
 
     >>> import retrograd as rg
     >>> class WithPenalty(LossWrapper):
@@ -33,7 +33,7 @@ class LossWrapper(Module):
         self.loss_fn = loss_fn
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """How the model and the loss are connected; every subclass defines it."""
+        """Connect the model and the loss; every subclass defines it."""
         raise NotImplementedError(
             f"{type(self).__name__} has no forward(); define it to connect self.module, self.loss_fn and the inputs"
         )
@@ -51,19 +51,19 @@ class TrivialLossWrapper(LossWrapper):
     loss_spec = True
 
     def forward(self, x: Any, targets: Any) -> Any:
-        """The loss of what the model makes of x."""
+        """Return the loss of the model's output for x."""
         return self.loss_fn(self.module(x), targets)
 
 
 def find_loss(output: Any, spec: Any) -> Node | None:
-    """The loss in a model's output, a pytree of nodes; None where there is none.
+    """Return the loss in a model's output, a pytree of nodes, or None.
 
-    spec: True in the place of the loss, False in all others: `True` for an output that is the loss,
-        `(True, False)`, `{"loss": True, "logits": False}`, nested as the output is.  None: what stands under the
-        key "loss", if the output is a dict and that is a loss.
+    spec: nested as the output, with True for the loss and False elsewhere: `True` for an output that is the loss,
+    `(True, False)`, `{"loss": True, "logits": False}`.  None: the entry "loss", if the output is a dict and the entry
+    is a loss.
 
-    Raises RuntimeError where the spec differs from the output in kind, length or keys, marks none or several, or
-    marks what is no real tensor without dimensions.
+    Raises RuntimeError if the spec differs from the output in type, length or keys, marks none or several, or
+    marks anything but a real 0-d tensor.
     """
     if spec is None:
         found = output.get("loss") if isinstance(output, Mapping) else None
@@ -80,7 +80,7 @@ def find_loss(output: Any, spec: Any) -> Node | None:
 
 
 def _walk(output: Any, spec: Any, place: str, marked: list[Any]) -> None:
-    """Collect what a spec marks with True."""
+    """Collect the values that a spec marks with True."""
     if isinstance(spec, bool):
         marked += [output] if spec else []
     elif isinstance(spec, (tuple, list)):
@@ -122,7 +122,7 @@ def _is_loss(value: Any) -> bool:
 
 
 def _described(value: Any) -> str:
-    """An output as text, each tensor by its dtype and shape."""
+    """Return an output as text, each tensor by its dtype and shape."""
     if isinstance(value, Node):
         return str(value.meta.get("val", value.name))
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Stages that the user has split by hand: modules called as they are, one after the other, without capturing."""
+"""Stages split by the user: modules called in sequence, without capturing."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,13 +15,13 @@ VALUE = "stage_{}_{}"
 
 
 class ManualPipe:
-    """Modules as the stages of a pipeline: each is called with what the one before returned.
+    """Modules as the stages of a pipeline: each is called with the result of the previous one.
 
-    A tuple stands for several arguments; tensors may be nested in tuples, lists and dicts.  The modules may do anything
-    that runs, NumPy and other libraries included.  They see how many values there are, and how they are nested, in one
-    run without gradients on the arguments given here.
+    A tuple is passed as several arguments; tensors may be nested in tuples, lists and dicts.  The modules may run any
+    code, including NumPy and other libraries.  One run without gradients on the given arguments determines the number
+    and nesting of values.
 
-    Raises ValueError for no modules.
+    Raises ValueError for an empty list.
 
     >>> import retrograd as rg
     >>> pipe = ManualPipe([rg.nn.Linear(4, 8), rg.nn.Linear(8, 2)], (rg.ones(3, 4),), {})
@@ -51,22 +51,22 @@ class ManualPipe:
 
     @property
     def num_stages(self) -> int:
-        """The number of stages."""
+        """Return the number of stages."""
         return len(self.stages)
 
     def carried(self) -> dict[tuple[int, int], list[str]]:
-        """What travels from each stage to the next."""
+        """Return the values that each stage passes to the next."""
         return {(stage.index, stage.index + 1): list(stage.outputs) for stage in self.stages[:-1]}
 
     def inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments' leaves by name; a ValueError for arguments that are nested otherwise."""
+        """Return the arguments' leaves by name; ValueError for another nesting."""
         leaves, spec = _flat(args, kwargs)
         if spec != self._arguments:
             raise ValueError(f"Pipeline: the arguments are nested as {spec}, and were as {self._arguments}")
         return {INPUT.format(place): leaf for place, leaf in enumerate(leaves)}
 
     def output(self, values: Mapping[str, Any]) -> Any:
-        """What the last module returned, from its leaves by name."""
+        """Return the last module's result, from its leaves by name."""
         return self._result.unflatten([values[name] for name in self.stages[-1].outputs])
 
 
@@ -79,7 +79,7 @@ def _flat(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], An
 
 
 class _Part(Module):
-    """A module of the user's, from leaves to leaves."""
+    """A user's module as a function from leaves to leaves."""
 
     def __init__(self, module: Module, spec: Any, is_first: bool) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class _Part(Module):
         self._is_first = is_first
 
     def forward(self, *leaves: Any) -> tuple[Any, ...]:
-        """Call the module; a ValueError where it returns values nested in another way than at first."""
+        """Call the module; ValueError if the nesting of its results has changed."""
         given: Any = self._spec.unflatten(leaves)
         args, kwargs = given if self._is_first else (given if isinstance(given, tuple) else (given,), {})
         found, spec = optree.tree_flatten(self.module(*args, **kwargs), none_is_leaf=True)

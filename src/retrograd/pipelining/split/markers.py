@@ -1,4 +1,4 @@
-"""Stage boundaries that users mark: in a model's code, or before and after its submodules."""
+"""Stage boundaries marked by users: in a model's code, or before and after its submodules."""
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
@@ -27,7 +27,7 @@ class marker(Definition, differentiable=False, impure=True):
 
 
 def pipe_split() -> None:
-    """Mark a stage boundary here, in a model's forward.  Does nothing but when the model is captured.
+    """Mark a stage boundary here, in a model's forward.  Has an effect only while the model is captured.
 
     >>> pipe_split()
     """
@@ -36,24 +36,24 @@ def pipe_split() -> None:
 
 
 class SplitPoint(Enum):
-    """Where a boundary lies: before a submodule runs, or after it."""
+    """The position of a boundary: before a submodule runs, or after it."""
 
     BEGINNING = "beginning"
     END = "end"
 
 
 Spec = Mapping[str, SplitPoint]
-ATTRIBUTE = "_split_point"  # of annotated submodules: it is copied and pickled with them
+ATTRIBUTE = "_split_point"  # of annotated submodules: copied and pickled with them
 
 
 def annotate_split_points(mod: Module, spec: Mapping[str, SplitPoint | None]) -> None:
-    """Note where `pipeline` is to cut a module, or a model that contains it: submodule path -> SplitPoint.
+    """Record where `pipeline` cuts a module, or a model that contains it: submodule path -> SplitPoint.
 
-    The submodules run as before.  Calls add up; for the same submodule the last one holds, and None takes its split
-    point back.  A copied, moved or unpickled submodule has its split point too.
+    The submodules run as before.  Calls accumulate; for the same submodule the last one counts, and None removes its
+    split point.  A copied, moved or unpickled submodule has its split point too.
 
-    Raises AttributeError for a path that does not exist, ValueError for a kind that is no SplitPoint, and TypeError
-    for what is no such dict; then nothing is noted.
+    Raises AttributeError for a path that does not exist, ValueError for anything but a SplitPoint, and TypeError
+    for another type of spec; then nothing is recorded.
 
     >>> import retrograd as rg
     >>> from retrograd.pipelining import pipeline
@@ -70,7 +70,7 @@ def annotate_split_points(mod: Module, spec: Mapping[str, SplitPoint | None]) ->
 
 @generator_block
 def marked(module: Module, split_spec: Spec) -> Iterator[None]:
-    """Boundaries where a spec and annotations say, for as long as the block lasts."""
+    """Insert the boundaries of a spec and of annotations while the block runs."""
     points = _submodules(module, split_spec, tuple(SplitPoint))
     points += [(part, vars(part)[ATTRIBUTE]) for part in module.modules() if ATTRIBUTE in vars(part)]
     handles = []
@@ -87,7 +87,7 @@ def marked(module: Module, split_spec: Spec) -> Iterator[None]:
 
 
 def _submodules(module: Module, spec: Mapping[str, Any], kinds: tuple) -> list[tuple[Module, Any]]:
-    """Return the submodules that a spec names, with where to cut; errors for anything but these kinds."""
+    """Return the submodules that a spec names, with their split points; errors for anything but these kinds."""
     if not isinstance(spec, Mapping) or not all(isinstance(path, str) for path in spec):
         raise TypeError(f"split_spec: expected a dict from submodule paths to SplitPoint, got {spec!r}")
     for path, point in spec.items():

@@ -1,4 +1,4 @@
-"""What a model writes: to its own tensors by steps of its graph, each in one stage; to its inputs after all stages."""
+"""A model's writes: to its own tensors in graph steps, each in one stage; to its inputs after all stages."""
 
 from typing import Any
 
@@ -29,13 +29,13 @@ WRITE, CLONE = operator_named("write"), operator_named("clone")
 
 
 def signature_of(captured: GraphModule) -> Signature:
-    """How the arguments and the result stand in a captured graph, which always knows."""
+    """Return the signature of a captured graph, which always has one."""
     assert captured.graph.signature is not None, "a captured graph knows its arguments"
     return captured.graph.signature
 
 
 def result_of(captured: GraphModule) -> Any:
-    """What the model returns, a pytree of nodes, without what its graph returns to be written."""
+    """Return the model's result, a pytree of nodes, without the values that the graph returns to be written."""
     signature, flat = signature_of(captured), captured.graph.output_node().args[0]
     plain = signature.keeping()
     if signature.mutations:
@@ -45,10 +45,10 @@ def result_of(captured: GraphModule) -> Any:
 
 
 def make_explicit(captured: GraphModule) -> list[Node]:
-    """Turn what a captured graph returns to be written to the model's tensors into steps of the graph; returns these.
+    """Turn returned values to be written to the model's tensors into graph steps, and return these nodes.
 
-    What is written to inputs stays in its output, and is written once all stages have run: before, none of them
-    finds an input changed.  Raises RuntimeError for attributes that there are only once the model has run.
+    Writes to inputs remain outputs of the graph, and run after all stages, so that no stage
+    sees a changed input.  Raises RuntimeError for attributes that exist only after the model has run.
     """
     graph, signature = captured.graph, signature_of(captured)
     mutations, kept = signature.mutations, signature.keeping(USER_INPUT)
@@ -80,10 +80,10 @@ def _arguments(graph: Graph, mutation: Mutation, value: Any) -> dict[str, Any]:
 
 
 def place_writes(writes: list[Node], stage_of: dict[Node, int]) -> None:
-    """Give every write the stage that computes the value, and so, where need be, steps that lead to the write.
+    """Assign every write to the stage that computes the value, or move the computation to the write's stage.
 
-    Later stages that read what was there before take it from that stage, as a copy.  Raises RuntimeError where an
-    earlier stage reads what is written: with several micro-batches under way it would read too early or too late.
+    Later stages that read the old value receive a copy from that stage.  Raises RuntimeError if an
+    earlier stage reads the written tensor: with several microbatches in flight it would read too early or too late.
     """
     for write in writes:
         readers = [stage_of[user] for user in _readers(write.kwargs["target"])]
@@ -104,17 +104,17 @@ def place_writes(writes: list[Node], stage_of: dict[Node, int]) -> None:
 
 
 def _readers(node: Node) -> list[Node]:
-    """The steps that read a value, but for writes."""
+    """Return the steps that read a value, except writes."""
     return [user for user in node.users if user.target is not WRITE and user.op != "output"]
 
 
 def _too_early(write: Node, stage_of: dict[Node, int]) -> list[Node]:
-    """Those that read what is written to in an earlier stage."""
+    """Return the readers of the written tensor in earlier stages."""
     return [user for user in _readers(write.kwargs["target"]) if stage_of[user] < stage_of[write]]
 
 
 def _hand_on(write: Node, stage_of: dict[Node, int]) -> None:
-    """Let later stages read copies of what is written to, and of views of it, made before the write in its stage."""
+    """Give later stages copies of the written tensor, and of its views, made before the write."""
     here, waiting = stage_of[write], [write.kwargs["target"]]
     while waiting:
         shown = waiting.pop()
@@ -131,7 +131,7 @@ def _hand_on(write: Node, stage_of: dict[Node, int]) -> None:
 
 
 def _serving(write: Node) -> set[Node]:
-    """The steps whose results only this write needs; they may run later than they did."""
+    """Return the steps whose results only this write needs; they may be postponed."""
     found, node = {write}, write.prev
     while node.op != "placeholder" and node is not write:
         if node.op == "call_function" and node.users and found.issuperset(node.users) and not node.is_impure():
@@ -141,9 +141,9 @@ def _serving(write: Node) -> set[Node]:
 
 
 def _leading_to(write: Node, stage: int, stage_of: dict[Node, int]) -> set[Node]:
-    """The write and what it needs of later stages than this, to run here instead; nothing, if that is much.
+    """Return the write and its inputs from later stages, to run in this stage; empty if that costs too much.
 
-    Much is a step that makes more numbers than are written.  Random and other impure steps stay where they are.
+    Too much is a step whose result is larger than the written tensor.  Random and other impure steps do not move.
     """
     found, waiting = {write}, [write.kwargs["value"]]
     limit = numbers(write.kwargs["target"].meta["val"])

@@ -1,4 +1,4 @@
-"""Where to cut: contiguous stages of a graph whose most expensive one is as cheap as can be."""
+"""Partition a graph into contiguous stages that minimize the cost of the most expensive one."""
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -9,16 +9,16 @@ from retrograd.core import Aval
 from retrograd.core.aval import reckoned
 from retrograd.fx import Graph, Node
 
-# What it costs to carry one number from stage to stage, in multiplications.
+# the cost of sending one element from stage to stage, in multiplications
 CARRIED_NUMBER = 1
-NEVER = 10**30  # with whole numbers, sums that it was part of are exact afterwards
+NEVER = 10**30  # an integer, so that sums stay exact after it is subtracted
 
 
 def partition(graph: Graph, stages: int) -> dict[Node, int]:
-    """The stage of every operator: contiguous in the order of the graph, the costliest stage as cheap as possible.
+    """Return the stage of every operator: contiguous in graph order, minimizing the most expensive stage.
 
-    Exact, by dynamic programming over the last operator of each stage; a cut adds what it carries to the stages
-    on both sides of it.  Raises ValueError for more stages than operators, TypeError for no integer.
+    Exact, by dynamic programming over the last operator of each stage; a cut adds the cost of its values to the
+    stages on both sides.  Raises ValueError for more stages than operators, TypeError for a non-integer.
 
     >>> import retrograd as rg
     >>> traced = rg.fx.trace(lambda x: x.sin().cos().exp(), rg.ones(3))
@@ -41,12 +41,12 @@ def partition(graph: Graph, stages: int) -> dict[Node, int]:
 def smallest_largest(
     costs: Sequence[float], cuts: Sequence[float], stages: int, earliest: Sequence[Sequence[int]] | None = None
 ) -> list[int]:
-    """The last position of each of `stages` contiguous groups, such that the costliest is as cheap as possible.
+    """Return the last index of each of `stages` contiguous groups that minimize the most expensive group.
 
-    costs: per position; cuts: what ending a group at that position adds to it and to the group that follows.
-    earliest: per group and last position, the first position that it may have (past the last: none); None: any.
+    costs: per index; cuts: the cost that ending a group at an index adds to it and to the next group.
+    earliest: per group and last index, the smallest first index (past the last: impossible); None: any.
 
-    Raises ValueError where `earliest` leaves no way.
+    Raises ValueError if `earliest` permits no partition.
 
     >>> smallest_largest([1, 1, 2, 2, 2], [0] * 5, 2)
     [2, 4]
@@ -78,22 +78,22 @@ def smallest_largest(
 
 
 def work(node: Node) -> float:
-    """The multiplications that an operator takes, as its definition counts them from shapes."""
+    """Return the multiplications of an operator, as its definition estimates them from shapes."""
     inputs = [_in_numbers(argument.meta["val"]) for argument in node.all_input_nodes]
     return float(node.target.definition.work(inputs, _in_numbers(node.meta["val"])))
 
 
 def _in_numbers(value: Any) -> Any:
-    """What is known of a value, or of several, with typical sizes for those that are no numbers."""
+    """Replace symbolic sizes of a value, or of several, by typical ones."""
     if isinstance(value, Aval):
         return Aval(reckoned(value.shape), value.dtype)
     return tuple(map(_in_numbers, value)) if isinstance(value, tuple) else value
 
 
 def carried(nodes: Sequence[Node], size: Callable[[Node], float] | None = None) -> list[float]:
-    """Per position, what it costs to carry the values that are made up to there and used after.
+    """Return per index the cost of sending the values that are produced up to it and used after it.
 
-    size: of the value of a node; None: its numbers, times what it costs to carry one.
+    size: maps a node to the cost of its value; None: its number of elements.
     """
     place = {node: i for i, node in enumerate(nodes)}
     changes: list[float] = [0] * (len(nodes) + 1)
@@ -106,15 +106,15 @@ def carried(nodes: Sequence[Node], size: Callable[[Node], float] | None = None) 
 
 
 def numbers(value: object) -> float:
-    """The numbers in a value; the results of an operator with several are taken apart where they are made."""
+    """Return the number of elements of a value; NEVER for a tuple of results, so that no cut separates them."""
     return NEVER if isinstance(value, tuple) else math.prod(reckoned(value.shape))  # type: ignore[attr-defined]
 
 
 def along_parameters(graph: Graph, stages_of: Mapping[str, Collection[int]]) -> dict[Node, int]:
-    """The stage of every operator such that each works where its parameters are, as early as its inputs allow.
+    """Assign every operator to the stage of its parameters, as early as its inputs allow.
 
     stages_of: for each parameter by qualified name, the stages that have it, as from another capture of the model.
-    Operators that depend on neither inputs nor parameters, like those that draw random numbers, go to their users.
+    Operators that depend on neither inputs nor parameters, such as random ones, go to their users.
 
     >>> import retrograd as rg
     >>> model = rg.nn.Sequential(rg.nn.Linear(2, 2), rg.nn.Dropout(0.5), rg.nn.Linear(2, 2))

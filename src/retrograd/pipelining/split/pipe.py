@@ -1,4 +1,4 @@
-"""From a model to its stages: capture one run, cut the graph, find the loss."""
+"""Turn a model into stages: capture one run, cut the graph, find the loss."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -17,12 +17,12 @@ from retrograd.pipelining.split.mutations import make_explicit, place_writes, re
 from retrograd.pipelining.split.partition import partition
 from retrograd.pipelining.split.shared_parameters import MultiUseParamSpec, owners, replicated
 
-PACKAGE = __name__.partition(".")[0]  # files don't tell: those of compiled modules are relative
+PACKAGE = __name__.partition(".")[0]  # not by file, since file names of compiled modules are relative
 Policy = Callable[[GraphModule], Assignment]
 
 
 class PipeInfo(NamedTuple):
-    """What a pipe is, in short: the graph that calls its stages, how many they are, whether it has a backward part."""
+    """A summary of a pipe: the graph that calls its stages, their number, and whether it has a backward part."""
 
     graph: Graph
     num_stages: int
@@ -30,10 +30,10 @@ class PipeInfo(NamedTuple):
 
 
 class Pipe:
-    """A model cut into stages.  Runs as a whole when called like the model; the stages share its parameters.
+    """A model cut into stages.  Can be called like the model; the stages share its parameters.
 
     `captured` is the model before the cut.  `split_gm` has the stages as submodules and a graph that calls them;
-    where the model returns its loss, that graph goes the way back, too: see `DetachExecutor`, which runs it.
+    if the model returns its loss, the graph includes the backward pass: see `DetachExecutor`, which runs it.
     `replicated_params` are the parameters that several stages have: for each, its name by stage.
 
     >>> import retrograd as rg
@@ -61,7 +61,7 @@ class Pipe:
         split_policy: Policy | None = None,
         **options: Any,
     ) -> "Pipe":
-        """Capture a module on examples and cut it: at marks and annotations, or as the policy says.
+        """Capture a module on examples and cut it: at marks and annotations, or by the policy.
 
         The other options and errors are those of `pipeline`.
 
@@ -74,19 +74,19 @@ class Pipe:
 
     @property
     def num_stages(self) -> int:
-        """The number of stages."""
+        """Return the number of stages."""
         return len(self.stages)
 
     def get_stage_module(self, stage_idx: int) -> Any:
-        """The module of one stage; a ValueError where there is no such stage."""
+        """Return the module of one stage; ValueError if there is no such stage."""
         if not isinstance(stage_idx, int) or stage_idx not in range(self.num_stages):
             raise ValueError(f"stage {stage_idx!r} does not exist: there are stages 0 to {self.num_stages - 1}")
         return self.stages[stage_idx].module
 
     def build_stage(self, stage_index: int, device: Any = "cpu", group: Any = None) -> PipelineStage:
-        """One stage, on a device, for the ranks of a group.  It knows nothing of the pipe, nor of the other stages.
+        """Return one stage, on a device, for the ranks of a group, independent of the pipe and other stages.
 
-        Raises ValueError where there is no such stage, and RuntimeError where there is no such device.
+        Raises ValueError if there is no such stage, and RuntimeError if there is no such device.
         """
         module = place(self.get_stage_module(stage_index), device)
         known = self.stages[stage_index]
@@ -94,11 +94,11 @@ class Pipe:
         return PipelineStage(module, stage_index, known.inputs, known.outputs, **options)
 
     def info(self) -> PipeInfo:
-        """The graph that calls the stages, their number, and whether the graph has a backward part."""
+        """Return the graph that calls the stages, their number, and whether the graph has a backward part."""
         return PipeInfo(self.split_gm.graph, self.num_stages, self.has_loss_and_backward)
 
     def carried(self) -> dict[tuple[int, int], list[str]]:
-        """What travels along each edge (from_stage, to_stage) of the stage graph: names of values."""
+        """Return the names of the values on each edge (from_stage, to_stage) of the stage graph."""
         edges: dict[tuple[int, int], list[str]] = {}
         for stage in self.stages:
             for value in stage.inputs:
@@ -107,17 +107,17 @@ class Pipe:
         return edges
 
     def print_readable(self) -> str:
-        """Print and return every stage, and what calls them, as Python code."""
+        """Print and return every stage, and the graph that calls them, as Python code."""
         parts = [(str(stage), self.get_stage_module(stage.index)) for stage in self.stages]
         text = "\n".join(f"# {title}\n{module.code}" for title, module in [*parts, ("The pipe", self.split_gm)])
         print(text)
         return text
 
     def inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """The tensors among the model's arguments by name, for who runs the stages one by one.
+        """Return the tensors among the model's arguments by name, to run the stages separately.
 
-        Raises ValueError for arguments unlike those that the model was captured with, and RuntimeError for a model
-        that writes to its inputs, which only the whole pipe does.
+        Raises ValueError for arguments unlike those of the capture, and RuntimeError for a model
+        that writes to its inputs, which is supported only when the whole pipe is called.
         """
         written = ", ".join(repr(mutation.target) for mutation in self._signature.mutations)
         if written:
@@ -128,7 +128,7 @@ class Pipe:
         return self._named(self._signature.flatten(tuple(args), dict(kwargs)))
 
     def output(self, values: Mapping[str, Any]) -> Any:
-        """The model's output from the outputs of the last stage by name."""
+        """Return the model's output from the outputs of the last stage by name."""
         return self._signature.restore(self._returned(values))
 
     def _named(self, tensors: Sequence[Any]) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class Pipe:
 
     @property
     def knows_sizes(self) -> bool:
-        """Whether it is for arguments with the same sizes only, those included that are no numbers."""
+        """Whether it accepts only arguments with the same sizes, including symbolic ones."""
         return self._signature.knows_sizes
 
     @property
@@ -148,9 +148,9 @@ class Pipe:
         return signature_of(self.captured)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run all stages, one after the other, as the model would; a loss is returned, and not gone back from.
+        """Run all stages in order, as the model would; a loss is returned without a backward pass.
 
-        What the model writes to its inputs is written when all stages have run.
+        The model's writes to its inputs happen after all stages have run.
         """
         inputs = self._signature.flatten(args, kwargs)
         values = self._named(inputs)
@@ -161,9 +161,9 @@ class Pipe:
 
 
 def split_into_equal_size(stages: int) -> Policy:
-    """A policy for `pipeline`: as many stages, of about equal work, with little to send between them.
+    """Return a policy for `pipeline` that makes stages of about equal work with little communication.
 
-    Work is counted from shapes (see `Definition.work`), so that the same model is cut the same way everywhere.
+    Work is estimated from shapes (see `Definition.work`), so that the same model is cut the same way everywhere.
 
     >>> import retrograd as rg
     >>> model = rg.nn.Sequential(*[rg.nn.Linear(4, 4) for _ in range(4)])
@@ -183,20 +183,20 @@ def pipeline(
     multi_use_param_spec: MultiUseParamSpec | None = None,
     loss_spec: Any = None,
 ) -> Pipe:
-    """Capture one run of the module on a micro-batch and cut it into stages.
+    """Capture one run of the module on a microbatch and cut it into stages.
 
     The boundaries are those that `pipe_split()` marks in the model's code together with those of `split_spec`
-    (submodule path -> SplitPoint) and of `annotate_split_points`, or else those that `split_policy` finds.  The module
+    (submodule path -> SplitPoint) and of `annotate_split_points`, or else those of `split_policy`.  The module
     itself is not changed.
 
-    multi_use_param_spec: what becomes of parameters that several stages use, see `MultiUseParameterConfig`.
-    loss_spec: which part of the output is the loss, see `find_loss`; None: as the module's own `loss_spec` says, or
-        what the output, if it is a dict, has under the key "loss".
+    multi_use_param_spec: how to treat parameters that several stages use, see `MultiUseParameterConfig`.
+    loss_spec: marks the loss in the output, see `find_loss`; None: the module's own `loss_spec`, or
+     the entry "loss" if the output is a dict.
 
-    Raises ValueError for a policy together with a spec or with marks in the code and for a kind that is no
+    Raises ValueError for a policy together with a spec or with marks in the code and for anything but a
     SplitPoint, AttributeError for a path that does not exist, TypeError for arguments of another type, and
-    RuntimeError for a model that can't be captured or writes where stages can't, and for a loss that is not where the
-    spec says.
+    RuntimeError for a model that cannot be captured or that writes in a way stages cannot, and for a loss that differs
+    from the spec.
     """
     if not isinstance(module, Module):
         raise TypeError(f"pipeline: expected a Module, got {type(module).__name__}")
@@ -226,7 +226,7 @@ def _capture(module: Module, args: Sequence[Any], kwargs: Mapping[str, Any], spl
 
 
 def _line_in(traceback: TracebackType | None) -> str:
-    """The innermost line in a traceback that is neither this package's nor Python's own."""
+    """Return the innermost line of a traceback outside this package and Python's standard library."""
     place = ""
     while traceback is not None:
         frame = traceback.tb_frame
@@ -260,7 +260,7 @@ def _assemble(
 
 
 def _assignment(graph: Graph) -> dict[Node, int]:
-    """The stage of every operator: the number of boundaries before it that have operators on both sides."""
+    """Return the stage of every operator: the number of boundaries before it that have operators on both sides."""
     stage_of: dict[Node, int] = {}
     stage, begun, ended = 0, False, False
     for node in graph.find_nodes(op="call_function"):

@@ -1,4 +1,4 @@
-"""How a pipeline cuts its model, the same way each time that it has to capture it anew."""
+"""Cut a pipeline's model the same way in every capture."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -14,10 +14,10 @@ from retrograd.pipelining.split.pipe import Policy, pipeline, split_into_equal_s
 
 
 class Cutter:
-    """Captures a model on a micro-batch and cuts it into stages.
+    """Captures a model on a microbatch and cuts it into stages.
 
-    by_hand: modules that are the stages, instead.  stages: how many there must be; wanted: how many a policy is to find
-        where neither the options nor the code says it.  options: those of `pipeline`.
+    by_hand: modules to use as the stages instead.  stages: the required number; wanted: the number for a policy
+    if neither the options nor the code says it.  options: those of `pipeline`.
     """
 
     def __init__(
@@ -36,10 +36,10 @@ class Cutter:
         self._policy = policy
         self._spec = options.pop("split_spec")
         self._options = options
-        self._chosen: dict[str, int] = {}  # the stages that a policy has found, by the names of operators
+        self._chosen: dict[str, int] = {}  # the policy's stages by operator name
 
     def __call__(self, batch: MicroBatch, first: AnyPipe | None) -> AnyPipe:
-        """The stages for a micro-batch; `first` is what was captured first."""
+        """Return the stages for a microbatch; `first` is the first capture."""
         if self._by_hand is not None:
             return ManualPipe(self._by_hand, batch.args, batch.kwargs)
         capture = partial(pipeline, self._model, batch.args, batch.kwargs, **self._options)
@@ -51,7 +51,7 @@ class Cutter:
         return pipe
 
     def _cut(self, first: AnyPipe | None, captured: GraphModule) -> Mapping[Node, int]:
-        """As the first capture was cut, for ranks to keep their parameters; at first as the policy says."""
+        """Cut as in the first capture, so that ranks retain their parameters; the first time use the policy."""
         nodes = captured.graph.find_nodes(op="call_function")
         if self._chosen.keys() == {node.name for node in nodes}:  # the same program, for other shapes
             return {node: self._chosen[node.name] for node in nodes}
@@ -65,7 +65,7 @@ class Cutter:
 
 
 def _stages_of_parameters(pipe: AnyPipe) -> dict[str, set[int]]:
-    """The stages that have each parameter, by its qualified name."""
+    """Return the stages that have each parameter, by its qualified name."""
     found: dict[str, set[int]] = defaultdict(set)
     for stage in pipe.stages:
         for name, _ in stage.module.named_parameters():  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""A model whose every module is a stage."""
+"""A sequential model with each module as a stage."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ class PipeSequential(Sequential):
 
     @staticmethod
     def from_sequential(sequential_instance: Sequential) -> "PipeSequential":
-        """The same modules, under the same names, with boundaries between them."""
+        """Return the same modules, under the same names, with boundaries between them."""
         return PipeSequential(dict(sequential_instance._own("module")))
 
     def forward(self, input: Any) -> Any:

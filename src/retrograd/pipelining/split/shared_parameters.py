@@ -1,4 +1,4 @@
-"""Parameters that several stages use: sent by an owner, or copied and their gradients summed."""
+"""Parameters that several stages use: sent by an owner, or replicated with summed gradients."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
@@ -9,10 +9,10 @@ from retrograd.nn import Module, Parameter
 
 
 class MultiUseParameterConfig(Enum):
-    """What becomes of a parameter that several stages use.
+    """How to treat a parameter that several stages use.
 
-    TRANSMIT: the first of the stages owns it, sends its value to the others and gets its gradient back.
-    REPLICATE: each stage has it.  In one process that is one tensor, whose gradients add up by themselves; stages in
+    TRANSMIT: the first of the stages owns it, sends its value to the others and receives its gradient.
+    REPLICATE: each stage has it.  In one process that is one tensor, which accumulates the gradients; stages in
     several processes have copies, see `sum_replicated_gradients`.
     """
 
@@ -24,10 +24,10 @@ MultiUseParamSpec = MultiUseParameterConfig | Mapping[str, MultiUseParameterConf
 
 
 def owners(captured: GraphModule, stage_of: Mapping[Node, int], spec: MultiUseParamSpec | None) -> dict[Node, int]:
-    """The parameters that are transmitted, with the stage that owns each.
+    """Return the transmitted parameters, with the stage that owns each.
 
-    spec: for all parameters, or by qualified name, under any of a parameter's names; what is not named is
-        replicated.  Raises ValueError for names of no parameter and for another kind of spec.
+    spec: for all parameters, or by qualified name, under any of a parameter's names; others are
+    replicated.  Raises ValueError for unknown names and for another kind of spec.
     """
     transmitted = _transmitted(captured, spec)
     found = {}
@@ -58,7 +58,7 @@ def _value(module: Module, node: Node) -> object:
 
 
 def replicated(modules: Sequence[Module]) -> list[dict[int, str]]:
-    """The parameters that several stages have: for each, its qualified name by stage."""
+    """Return the parameters that several stages have: for each, its qualified name by stage."""
     places: dict[int, dict[int, str]] = {}
     for stage, module in enumerate(modules):
         for name, parameter in module.named_parameters():
@@ -67,10 +67,10 @@ def replicated(modules: Sequence[Module]) -> list[dict[int, str]]:
 
 
 def sum_replicated_gradients(shared: Iterable[Mapping[int, str]], modules: Mapping[int, Module]) -> None:
-    """Give all copies of a parameter the sum of their gradients, in the order of their stages.
+    """Set the gradient of all copies of a parameter to the sum over its stages, in order.
 
     shared: `Pipe.replicated_params`; modules: stages by number.  Call it once, after the backward pass and before the
-    optimizer; where stages share a parameter instead of having copies, there is nothing to do.
+    optimizer; it has no effect on parameters that stages share instead of having copies.
 
     Raises ValueError for a stage without a module, before any gradient changes.
 

@@ -1,1 +1,1 @@
-"""Timelines of pipelines, planned or measured: as data, pictures, traces and a page for a browser."""
+"""Timelines of pipelines, planned or measured: as data, pictures, traces and an HTML page."""

@@ -1,4 +1,4 @@
-"""Timelines as a trace that Perfetto and chrome://tracing open."""
+"""Export timelines as traces for Perfetto and chrome://tracing."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from retrograd.pipelining.timeline.timeline import Event, Path, Timeline
 
 Record = dict[str, Any]
-INSIDE = 1e-3  # microseconds, the least that Perfetto tells apart: an arrow starts within its slice, not at its end
+INSIDE = 1e-3  # microseconds, the resolution of Perfetto: an arrow starts within its slice, not at its end
 
 
 def write_perfetto(path: "Path", timelines: "Mapping[str, Timeline]") -> None:
-    """Write timelines as one Chrome trace (JSON), which ui.perfetto.dev and chrome://tracing open.
+    """Write timelines as one Chrome trace (JSON) for ui.perfetto.dev and chrome://tracing.
 
     timelines: name -> timeline, such as {"planned": ..., "measured": ...}; each becomes a process, its ranks
-    threads. Times are microseconds from each timeline's beginning. Messages are arrows from the computation that
-    made them to the one that uses them; counters tell each rank's micro-batches whose activations it keeps, and
-    their bytes where known.
+    threads. Times are microseconds from each timeline's start. Messages are arrows from the computation that
+    produced them to the one that uses them; counters show the number of microbatches whose activations each rank
+    holds, and their bytes if known.
 
     Source of the format: "Trace Event Format", the Chromium project.
 
@@ -38,7 +38,7 @@ def write_perfetto(path: "Path", timelines: "Mapping[str, Timeline]") -> None:
 
 
 class _Trace:
-    """One timeline's records, as a process with a number."""
+    """The records of one timeline, as a numbered process."""
 
     def __init__(self, process: int, timeline: "Timeline") -> None:
         self.process = process
@@ -95,7 +95,7 @@ class _Trace:
 
 
 def _computation(computed: "dict[Action, Event]", send: Action, stage: int | None) -> "Event | None":
-    """What a stage computes for a message: its forward, or its backward, whole or its first half."""
+    """Return the computation of a message's value: a forward, a full backward, or its input half."""
     kinds = (Kind.F,) if send.kind is Kind.SEND_F else (Kind.B, Kind.I)
     found = (computed.get(Action(kind, stage, send.micro_batch)) for kind in kinds if stage is not None)
     return next((event for event in found if event is not None), None)

@@ -1,4 +1,4 @@
-"""The colours and names that pages and pictures of timelines share."""
+"""The colours and names shared by pages and pictures of timelines."""
 
 from retrograd.pipelining.schedules.actions import Kind
 
@@ -9,7 +9,7 @@ DARKEST = 0.3  # how much darker the last of a rank's stages is than the first
 
 
 def name_of(kind: Kind) -> str:
-    """What a legend calls a kind.
+    """Return the legend text of a kind.
 
     >>> name_of(Kind.B), name_of(Kind.SEND_F)
     ('backward', 'SEND_F')
@@ -18,7 +18,7 @@ def name_of(kind: Kind) -> str:
 
 
 def shades(kind: Kind, stages: int) -> list[str]:
-    """The colour of a kind, for each of a rank's stages in order, darker from one to the next.
+    """Return the colour of a kind for each of a rank's stages in order, each darker than the one before.
 
     >>> shades(Kind.F, 2)
     ['#2f6fde', '#204d9b']
@@ -29,5 +29,5 @@ def shades(kind: Kind, stages: int) -> list[str]:
 
 
 def ink_on(kind: Kind) -> str:
-    """The colour of a number in a box of that kind."""
+    """Return the text colour for a box of that kind."""
     return "#10240f" if kind is Kind.W else "#ffffff"

@@ -1,4 +1,4 @@
-"""Timelines as pictures, drawn by matplotlib."""
+"""Draw timelines with matplotlib."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -17,10 +17,10 @@ INCHES_WIDE, MARGIN_RIGHT = 12.0, 0.85
 
 
 def write_png(path: "Path", timelines: "Mapping[str, Timeline]", *, title: str = "", memory: bool = False) -> None:
-    """Write timelines as a picture of pixels, one above the other on one time axis.
+    """Write timelines as a PNG image, one above the other on one time axis.
 
-    timelines: name -> timeline, such as {"planned": ..., "measured": ...}. memory: also how many micro-batches'
-    activations each rank keeps, as a strip below it. On the right stands the share of time that a rank idles.
+    timelines: name -> timeline, such as {"planned": ..., "measured": ...}. memory: also how many microbatches'
+    activations each rank holds, as a strip below it. On the right is each rank's share of idle time.
 
     Raises ImportError without matplotlib.
     """
@@ -28,7 +28,7 @@ def write_png(path: "Path", timelines: "Mapping[str, Timeline]", *, title: str =
 
 
 def write_svg(path: "Path", timelines: "Mapping[str, Timeline]", *, title: str = "", memory: bool = False) -> None:
-    """Write timelines as a picture of lines that scales; see `write_png`."""
+    """Write timelines as an SVG image; see `write_png`."""
     _draw(path, timelines, title, memory, "svg")
 
 
@@ -44,7 +44,7 @@ def _draw(path: "Path", timelines: "Mapping[str, Timeline]", title: str, memory:
         "font.family": next((font for font in FONTS if font in known), "sans-serif"),
         "svg.fonttype": "none",
         "svg.hashsalt": "retrograd",
-        "text.parse_math": False,  # a name with two dollar signs is no formula
+        "text.parse_math": False,  # a name with two dollar signs is not a formula
     }
     with matplotlib.rc_context(style):
         figure = Figure(facecolor="white")
@@ -129,7 +129,7 @@ def _duration(seconds: float) -> str:
 
 
 def _draw_boxes(axes: Any, timeline: "Timeline", span: float, lane: tuple[float, float]) -> None:
-    """Draw the computations; lane: where a row's boxes begin, from its middle, and how high they are."""
+    """Draw the computations; lane: the offset of a row's boxes from its middle, and their height."""
     points_per_ms = axes.get_position().width * INCHES_WIDE * 72 / (span * 1e3)
     most = max(map(len, timeline.stages()), default=1)
     sizes = _number_sizes([event for event in timeline.events if event.action.kind.is_compute], points_per_ms)
@@ -148,7 +148,7 @@ def _draw_boxes(axes: Any, timeline: "Timeline", span: float, lane: tuple[float,
 
 def _draw_memory(axes: Any, timeline: "Timeline", most: int) -> None:
     for rank, kept in enumerate(timeline.memory()):
-        steps = list({step.time: step for step in kept}.values())  # where a backward ends as a forward starts, the sum
+        steps = list({step.time: step for step in kept}.values())  # the last value at each time
         times = [(step.time - timeline.start) * 1e3 for step in steps]
         bottom = rank + 0.44
         heights = [bottom - 0.26 * step.micro_batches / most for step in steps]
@@ -157,14 +157,14 @@ def _draw_memory(axes: Any, timeline: "Timeline", most: int) -> None:
 
 
 def _number_sizes(boxes: "list[Event]", points_per_ms: float) -> list[float]:
-    """The size of most numbers, set by the mean box so that they look alike, and the least readable size."""
+    """Return the preferred font size, from the mean box so that numbers look alike, and the smallest one."""
     mean = sum(event.end - event.start for event in boxes) * 1e3 / max(len(boxes), 1)
     digits = max((len(str(event.action.micro_batch)) for event in boxes), default=1)
     return [max(5.0, min(10.0, mean * points_per_ms / digits / 0.68)), 5.0]
 
 
 def _write_number(axes: Any, action: Action, at: tuple[float, float], wide: float, sizes: Any) -> None:
-    """Write a box's micro-batch number at the first size with which it fits into so many points, if any."""
+    """Write a box's microbatch number in the first size that fits into `wide` points, if any."""
     text = str(action.micro_batch)
     size = next((size for size in sizes if 0.6 * size * len(text) < wide), None)
     if size:

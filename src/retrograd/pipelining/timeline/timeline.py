@@ -1,4 +1,4 @@
-"""What the ranks of a pipeline did when, planned or measured, and how to look at it."""
+"""The events of a pipeline step, planned or measured, and their evaluation."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,10 +31,10 @@ class Event(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What a rank keeps for its backwards from a time on, until the next one of these.
+    """The activations that a rank holds from a time until the next entry.
 
-    time: seconds on the clock of the events. micro_batches: whose activations are there, counted once per stage.
-    bytes: their size, None where the timeline was not told.
+    time: seconds on the clock of the events. micro_batches: how many have activations, counted once per stage.
+    bytes: their size, None if unknown.
     """
 
     time: float
@@ -45,10 +45,10 @@ class Kept(NamedTuple):
 class Timeline:
     """The events of one step of a pipeline with `ranks` ranks, in order of their start.
 
-    Times are seconds; the earliest start counts as the beginning, whatever the clock showed. Only
+    Times are seconds from the earliest start, whatever the clock showed. Only
     computations (F, B, I, W) count as busy: waiting for a message does not.
 
-    activation_bytes: by stage, the bytes that it keeps of one micro-batch from its forward to its backward.
+    activation_bytes: by stage, the bytes that it holds per microbatch from its forward to its backward.
 
     Raises ValueError for an event that ends before it starts, or on a rank that is not in range(ranks), and for
     a stage that is not in `activation_bytes`.
@@ -71,16 +71,16 @@ class Timeline:
 
     @cached_property
     def start(self) -> float:
-        """The earliest start of an event, in seconds; 0 without events."""
+        """Return the earliest start of an event, in seconds; 0 without events."""
         return min((event.start for event in self.events), default=0.0)
 
     @cached_property
     def span(self) -> float:
-        """Seconds from the earliest start to the latest end."""
+        """Return the seconds from the earliest start to the latest end."""
         return max((event.end for event in self.events), default=0.0) - self.start
 
     def busy(self) -> list[float]:
-        """Each rank's share of the span spent computing, from 0 to 1."""
+        """Return each rank's share of the span spent computing, from 0 to 1."""
         seconds = [0.0] * self.ranks
         for event in self.events:
             if event.action.kind.is_compute:
@@ -88,13 +88,13 @@ class Timeline:
         return [share / self.span if self.span else 0.0 for share in seconds]
 
     def bubble(self) -> float:
-        """The share of all ranks' time in which they compute nothing: 1 - busy / (ranks * span)."""
+        """Return the share of all ranks' time without computation: 1 - busy / (ranks * span)."""
         return 1.0 - sum(self.busy()) / self.ranks if self.span else 0.0
 
     def ideal_bubble(self) -> float | None:
-        """The bubble of GPipe and 1F1B where all stages take equally long: (p - 1) / (m + p - 1).
+        """Return the bubble of GPipe and 1F1B if all stages take equally long: (p - 1) / (m + p - 1).
 
-        None where this does not apply: several stages on a rank, or backwards in halves or not at all.
+        None if this does not apply: several stages on a rank, or split or missing backward passes.
         """
         kinds = {event.action.kind for event in self.events if event.action.kind.is_compute}
         stages = {event.action.stage for event in self.events}
@@ -104,25 +104,25 @@ class Timeline:
         return (self.ranks - 1) / (micro_batches + self.ranks - 1)
 
     def by_rank(self) -> list[list[Event]]:
-        """Each rank's events, in order of their start."""
+        """Return each rank's events, in order of their start."""
         lanes: list[list[Event]] = [[] for _ in range(self.ranks)]
         for event in self.events:
             lanes[event.rank].append(event)
         return lanes
 
     def stages(self) -> list[list[int]]:
-        """The stages on each rank, in order."""
+        """Return the stages on each rank, in order."""
         return [sorted({event.action.stage for event in lane}) for lane in self.by_rank()]
 
     def labels(self) -> list[str]:
-        """A name for each rank: its stage, or the rank and its stages when it has several."""
+        """Return a label for each rank: its stage, or the rank and its stages if it has several."""
         return [_label(rank, stages) for rank, stages in enumerate(self.stages())]
 
     def memory(self) -> list[list[Kept]]:
-        """How each rank's activations grow and shrink: a forward adds its own from its start, and the end of the
-        backward, or of its second half where it has two, frees them.
+        """Return each rank's activations over time: a forward adds its own at its start, and the end of the
+        backward, or of its weight half, frees them.
 
-        A step without any backward keeps none.
+        Empty for a step without any backward.
 
         >>> from retrograd.pipelining.schedules.actions import parse
         >>> step = [Event(0, parse(text), at, at + 1.0) for at, text in enumerate(["F0.0", "F0.1", "B0.0", "B0.1"])]
@@ -144,7 +144,7 @@ class Timeline:
         return sorted(steps, key=lambda kept: kept.time)
 
     def peak_memory(self) -> list[tuple[int, float | None]]:
-        """The most micro-batches and the most bytes that each rank keeps, which need not be at the same time.
+        """Return the peak microbatches and the peak bytes of each rank, which need not be at the same time.
 
         >>> from retrograd.pipelining.schedules.actions import parse
         >>> step = [Event(0, parse(text), at, at + 1.0) for at, text in enumerate(["F0.0", "F0.1", "B0.0", "B0.1"])]
@@ -157,10 +157,10 @@ class Timeline:
         return list(zip(counts, sizes, strict=True))
 
     def critical_path(self) -> list[Event]:
-        """The computations that set when the step ends, in order, each of which had to wait for the one before.
+        """Return the computations that determine when the step ends, in order; each waited for the one before.
 
-        From the last computation to end, it goes back to what the rank did before, or, where the rank waited for
-        a message, to the rank that sent it. Shortening a computation that is not on the path gains nothing.
+        The path is traced back from the computation that ends last to the rank's previous action, or, if the rank
+        waited for a message, to its sender. Shortening a computation that is not on the path gains nothing.
 
         >>> from retrograd.pipelining.schedules.actions import parse
         >>> told = [(0, "F0.0", 0, 2), (0, "SEND_F0.0>1", 2, 2), (1, "RECV_F1.0<0", 0, 2), (1, "F1.0", 2, 3)]
@@ -184,11 +184,11 @@ class Timeline:
         write_html(path, {"": self})
 
     def to_png(self, path: Path) -> None:
-        """Write a picture of pixels; see `write_png`."""
+        """Write a PNG image; see `write_png`."""
         write_png(path, {"": self})
 
     def to_svg(self, path: Path) -> None:
-        """Write a picture of lines; see `write_svg`."""
+        """Write an SVG image; see `write_svg`."""
         write_svg(path, {"": self})
 
     def to_perfetto(self, path: Path) -> None:
@@ -203,13 +203,13 @@ def _label(rank: int, stages: list[int]) -> str:
 
 
 def _awaited(event: Event, sends: dict[Message, Event]) -> Event | None:
-    """The send that a receive waited for; None where its message was there already, or for another action.
+    """Return the send that a receive waited for; None if its message had arrived, or for another action.
 
-    A send of no length is a planned one, whose message may be under way: there any wait is for the message.
+    A send of length 0 is a planned one, whose message may be in transit: any wait is then for the message.
     """
     if not event.action.kind.is_receive or event.end == event.start:
         return None
-    send = sends.pop(event.action.message, None)  # only once, so that a walk back ends whatever the clocks showed
+    send = sends.pop(event.action.message, None)  # only once, so that the walk always ends
     return send if send and (send.end > event.start or send.end == send.start) else None
 
 

@@ -1,4 +1,4 @@
-"""How ranks are launched and how their messages travel: one small interface, one module each."""
+"""Transports launch ranks and move their messages: one small interface, one module each."""
 
 import os
 from importlib import import_module
@@ -6,23 +6,23 @@ from importlib import import_module
 from retrograd.pipelining.transports.interface import Aborted, Arrival, Link, PeerLost, Transport
 from retrograd.pipelining.transports.threads import Threads
 
-# Each is loaded when it is first asked for: the packages that some need are extras.
+# Loaded on first use, because some need packages that are extras.
 TRANSPORTS = {"threads": "threads.Threads", "mpi": "mpi.MPI", "ray": "ray.Ray"}
-# The environment variables in which `retrograd run` tells what it was asked for.
+# The environment variables in which `retrograd run` passes its options.
 CHOSEN, PATIENCE = "RETROGRAD_TRANSPORT", "RETROGRAD_TIMEOUT"
-# Those in which an MPI's launcher tells how many processes it has started: MPICH's and Intel's, and Open MPI's.
+# The number of processes that an MPI launcher has started: of MPICH and Intel MPI, and of Open MPI.
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 
 
 def get_transport(name: str = "auto", timeout: float | None = None) -> Transport:
-    """A transport by name: "threads", "mpi", "ray", or "auto".
+    """Return a transport by name: "threads", "mpi", "ray", or "auto".
 
-    "auto" is what `retrograd run` or `mpiexec` has started, else threads.
-    timeout: seconds that a rank waits for a message before that is an error; None: what `retrograd run` was told, else
-        forever.
+    "auto" is the transport that `retrograd run` or `mpiexec` has started, else threads.
+    timeout: seconds that a rank waits for a message before an error; None: the option of `retrograd run`, else
+     no limit.
 
-    Raises ValueError for another name, with a list of those that exist, and for a timeout that is not above 0;
-    ImportError, with the extra to install, where a package is missing.
+    Raises ValueError for another name, with a list of the known ones, and for a timeout that is not above 0;
+    ImportError, with the extra to install, if a package is missing.
 
     >>> type(get_transport("threads")).__name__
     'Threads'
@@ -39,7 +39,7 @@ def get_transport(name: str = "auto", timeout: float | None = None) -> Transport
 
 
 def _started() -> str:
-    """What this process is part of."""
+    """Return the name of the transport that this process was started for."""
     several = any(os.environ.get(size, "1") != "1" for size in SIZES)
     return os.environ.get(CHOSEN, "mpi" if several else "threads")
 

@@ -1,4 +1,4 @@
-"""A failure on its way to another process: its types and its text, even where it can't be pickled."""
+"""Send exceptions to other processes: types and text, even if they cannot be pickled."""
 
 import pickle
 import traceback
@@ -9,7 +9,7 @@ from retrograd.pipelining.transports.rank_messaging import Packed
 
 
 def chain(failure: BaseException) -> Iterator[BaseException]:
-    """A failure, what it was raised from, and so on."""
+    """Yield an exception, its cause, and so on."""
     seen: list[BaseException] = []
     while failure not in seen:
         seen.append(failure)
@@ -20,13 +20,13 @@ def chain(failure: BaseException) -> Iterator[BaseException]:
 
 
 def portable(failure: BaseException) -> Packed:
-    """A failure with its causes and its traceback as text."""
+    """Pack an exception with its causes and its traceback as text."""
     text = "".join(traceback.format_exception(failure))
     return pickle.dumps(([_pickled(cause) for cause in chain(failure)], text), 5), ()
 
 
 def restored(packed: Packed, rank: int) -> BaseException:
-    """The failure again, with its causes; a note has the traceback that it had on its rank.
+    """Unpack an exception with its causes; a note has the traceback from its rank.
 
     >>> failure = restored(portable(KeyError("first")), rank=3)
     >>> failure, failure.__notes__[0].splitlines()[0]
@@ -41,7 +41,7 @@ def restored(packed: Packed, rank: int) -> BaseException:
 
 
 def _pickled(failure: BaseException) -> tuple[bytes, str]:
-    """A failure as bytes, none if it does not survive that, and what it says."""
+    """Return an exception as bytes, empty if it cannot be pickled, and its text."""
     try:
         data = pickle.dumps(failure, 5)
         pickle.loads(data)
@@ -55,6 +55,6 @@ def _unpickled(data: bytes, text: str) -> BaseException:
         if data:
             failure: BaseException = pickle.loads(data)
             return failure
-    except Exception:  # its class can't be imported here
+    except Exception:  # its class cannot be imported here
         pass
     return RuntimeError(text)

@@ -1,4 +1,4 @@
-"""What the runtime asks of a transport."""
+"""The interface of transports."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -7,7 +7,7 @@ from retrograd.pipelining.schedules.actions import Message
 
 
 class Aborted(RuntimeError):  # noqa: N818 (nobody's error: another rank's)
-    """Another rank has failed, or the user has interrupted: this rank has nothing more to wait for."""
+    """Another rank has failed, or the user has interrupted: this rank stops."""
 
 
 class PeerLost(RuntimeError):  # noqa: N818 (the field's word)
@@ -22,33 +22,33 @@ class Arrival(NamedTuple):
 
 
 class Link(Protocol):
-    """One rank's end of a transport, for as long as one launch lasts."""
+    """One rank's end of a transport, valid during one launch."""
 
     rank: int
-    doing: str  # what the rank is at, in words that a report shows; the runtime keeps it up to date
+    doing: str  # a description of the rank's current activity for reports; the runtime updates it
 
     def expect(self, arrivals: Sequence[Arrival]) -> None:
-        """Learn what this rank will receive, in this order, so that receives can be posted ahead."""
+        """Announce the messages that this rank will receive, in order, so that receives can be posted ahead."""
 
     def send(self, rank: int, message: Message, payload: Any) -> None:
-        """Send without waiting for the other rank; the payload's tensors are not written to until it has them.
+        """Send without blocking; the payload's tensors must not be written to until it is delivered.
 
         payload: tensors and plain data, nested in tuples, lists and dicts.
         """
 
     def receive(self, rank: int, message: Message) -> Any:
-        """Wait for that very message.
+        """Wait for this message.
 
-        Raises Aborted if it will not come since a rank has failed, PeerLost if its sender's process is gone, and
-        TimeoutError that says who waits for what from whom.
+        Raises Aborted if it will not come because a rank has failed, PeerLost if its sender's process is gone, and
+        TimeoutError that says which ranks wait for which messages.
         """
 
 
 class Transport(Protocol):
-    """Launches the ranks and carries their messages.  It knows nothing of schedules.
+    """Launches the ranks and moves their messages, independent of schedules.
 
-    world: how many ranks there are, where who started the processes has settled it; None: as many as `launch` is told.
-    timeout: seconds that a rank waits for a message; None: forever.
+    world: the number of ranks, if fixed by the launcher of the processes; None: an argument of `launch`.
+    timeout: seconds that a rank waits for a message; None: no limit.
     """
 
     world: int | None
@@ -56,12 +56,12 @@ class Transport(Protocol):
 
     @property
     def local(self) -> Sequence[int] | None:
-        """The ranks of this process; None: all of them."""
+        """Return the ranks of this process; None: all of them."""
 
     def launch(self, ranks: int, work: Callable[[Link], Any]) -> list[Any]:
-        """Run `work(link)` for every rank at once; the results by rank, in every process.
+        """Run `work(link)` for every rank concurrently; return the results by rank, in every process.
 
-        Every process calls it, each runs the ranks that it has, and all get all results: tensors and plain data, nested
-        in tuples, lists and dicts.  If one rank fails, the others are woken and end, and the first failure is raised in
-        every process.
+        Every process calls it, each runs its own ranks, and all get all results: tensors and plain data, nested
+        in tuples, lists and dicts.  If one rank fails, the others are woken and end, and the first failure is raised
+        in every process.
         """

@@ -1,4 +1,4 @@
-"""Ranks as processes that MPI has started: those of one machine or of a cluster."""
+"""Ranks as processes started by MPI, on one machine or a cluster."""
 
 import atexit
 import pickle
@@ -14,24 +14,25 @@ from retrograd.pipelining.transports.rank_messaging import Head, Packet, Peers
 from retrograd.pipelining.transports.spmd import launch
 from retrograd.pipelining.transports.staging_ring import Staging, huge_pages
 
-LOST = 75  # the exit code where ranks were lost (EX_TEMPFAIL: trying again may help)
-LEAVING = 0.5  # seconds for the other ranks to see to their own end where some are lost
-WINDOW = 4  # letters that are received at a time: memory that a receiver has just let go of serves the next ones
-SMALL = 8192  # bytes of a buffer that travels with its head
-LARGE = 4 << 20  # bytes from which on NumPy has arrays in huge pages
-STAGED = 16 << 20  # bytes for copies of what is smaller
+LOST = 75  # the exit code if ranks were lost (EX_TEMPFAIL: trying again may help)
+LEAVING = 0.5  # seconds for the other ranks to exit by themselves if some are lost
+WINDOW = 4  # messages received at a time: later ones reuse memory that a receiver has just freed
+SMALL = 8192  # bytes up to which a buffer is sent with its header
+LARGE = 4 << 20  # bytes from which NumPy allocates arrays in huge pages
+STAGED = 16 << 20  # bytes for staged copies of smaller buffers
 _HEAD, _BUFFER = 1, 2  # tags
 
 
 class MPI:
-    """Every process is one rank; tensors are sent as they lie in memory, and received into fresh memory.
+    """Every process is one rank; tensors are sent without copying, and received into new memory.
 
-    All processes run the same script (`retrograd run -n 4 --transport mpi train.py` or `mpiexec -n 4 python train.py`),
-    and launch alike.  Needs mpi4py and an MPI, which the extra "mpi" brings: `pip install "retrograd[mpi]"`.
+    All processes run the same script (`retrograd run -n 4 --transport mpi train.py` or `mpiexec -n 4 python
+    train.py`), and make the same launches.  Needs mpi4py and an MPI, which the extra "mpi" installs: `pip install
+    "retrograd[mpi]"`.
 
-    timeout: seconds that a rank waits for a message; None: forever.
+    timeout: seconds that a rank waits for a message; None: no limit.
 
-    Raises ImportError where mpi4py is missing.
+    Raises ImportError if mpi4py is missing.
 
     The calls are those of the MPI standard (https://www.mpi-forum.org/docs).
     """
@@ -67,7 +68,7 @@ def _mpi() -> Any:
 
 @cache
 def _peers() -> Peers:
-    """This process among the others, once they are met; all transports of a process share it."""
+    """Return the messaging of this process; all transports of a process share it."""
     mpi = _mpi()
     peers = Peers(_Post(mpi, mpi.COMM_WORLD.Dup()))
     atexit.register(_leave, mpi, peers)
@@ -75,7 +76,7 @@ def _peers() -> Peers:
 
 
 def _leave(mpi: Any, peers: Peers) -> None:
-    """Wait for the other processes without using the core; where some are lost, MPI ends them and all others."""
+    """Wait for the other processes without occupying the core; if some are lost, MPI ends them and all others."""
     if not peers.leave(LEAVING):
         sys.stdout.flush()
         sys.stderr.flush()
@@ -83,8 +84,8 @@ def _leave(mpi: Any, peers: Peers) -> None:
 
 
 class _Outgoing(NamedTuple):
-    requests: list[Any]  # each keeps what it sends
-    end: int  # of what is staged for them
+    requests: list[Any]  # each holds the buffer it sends
+    end: int  # end of their data in the staging ring
 
 
 class _Incoming(NamedTuple):
@@ -95,7 +96,7 @@ class _Incoming(NamedTuple):
 
 
 class _Post:
-    """Letters as MPI messages: one has the head, small buffers and the sizes of the others, which come after it."""
+    """Packets as MPI messages: a header with small buffers and the sizes of the others, which follow."""
 
     def __init__(self, mpi: Any, comm: Any) -> None:
         self.rank, self.size = comm.rank, comm.size
@@ -108,7 +109,7 @@ class _Post:
         self._moving = False
 
     def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> None:
-        """Start to send; what doesn't lie in huge pages by itself is sent from a copy that does."""
+        """Start to send; small arrays, which are not in huge pages, are sent from a staged copy that is."""
         parts = [buffer.nbytes if buffer.nbytes > SMALL else bytearray(buffer) for buffer in buffers]
         requests = [self._comm.Isend([pickle.dumps((head, parts), 5), self._byte], rank, _HEAD)]
         for buffer in buffers:
@@ -118,7 +119,7 @@ class _Post:
         self._outgoing.append(_Outgoing(requests, self._staging.end))
 
     def poll(self) -> list[Packet]:
-        """Receive heads, start to receive the buffers they speak of, and hand over the letters that are there."""
+        """Receive headers, start to receive their buffers, and return the complete packets."""
         outgoing, incoming = self._outgoing, self._incoming
         self._moving = False
         while len(incoming) < WINDOW and (message := self._probe(self._any, _HEAD, self._status)) is not None:
@@ -129,11 +130,11 @@ class _Post:
         return self._complete() if incoming else []
 
     def moving(self) -> bool:
-        """Whether there are heads whose buffers have not arrived, or a letter was taken."""
+        """Whether buffers are still arriving, or a packet was sent or received."""
         return self._moving or bool(self._incoming)
 
     def _accept(self, message: Any, rank: int, size: int) -> None:
-        """Receive a head, which has arrived, and start to receive the buffers that come after it."""
+        """Receive a header that has arrived, and start to receive the buffers that follow it."""
         data, requests = bytearray(size), []
         message.Recv([data, self._byte])
         head, parts = pickle.loads(data)
@@ -144,7 +145,7 @@ class _Post:
         self._incoming.append(_Incoming(rank, head, parts, requests))
 
     def _complete(self) -> list[Packet]:
-        """The letters that have arrived, those of each sender in order."""
+        """Return the packets that have arrived, those of each sender in order."""
         letters: list[Packet] = []
         waiting: set[int] = set()
         kept: deque[_Incoming] = deque()

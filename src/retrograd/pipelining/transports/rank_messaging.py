@@ -1,8 +1,8 @@
-"""Processes that are one rank each, among each other: over any post that delivers letters in order.
+"""Messaging between processes that are one rank each, over any channel that delivers packets in order.
 
-Every rank tells all others how its part of a launch has ended.  Letters from one rank arrive in the order in which they
-were sent, so its end is behind whatever else it has sent: who has everybody's end has all mail of that launch, and the
-next one starts clean, however this one went.
+Every rank sends all others the end of its part of a launch.  Packets from one rank arrive in the order in which
+they were sent, so its end comes after its other packets: a rank that has everybody's end has all packets of that
+launch, and the next launch starts clean, even after a failure.
 """
 
 import os
@@ -11,31 +11,31 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
-Packed = tuple[bytes, Sequence[Any]]  # what `wire.pack` makes: a header, buffers
-Head = tuple[int, Any, bytes]  # which `Kind` of letter it is, plain data, and the header of what is packed
-Subject = tuple[str, int, int, int]  # what mail is about: a `Message`, as a plain tuple, which equals it
-Packet = tuple[int, Head, Sequence[Any]]  # the sender's rank, a head, buffers
+Packed = tuple[bytes, Sequence[Any]]  # the result of `wire.pack`: a header, buffers
+Head = tuple[int, Any, bytes]  # the `Kind` of packet, plain data, and the header of the packed payload
+Subject = tuple[str, int, int, int]  # a `Message` as a plain tuple, which equals it
+Packet = tuple[int, Head, Sequence[Any]]  # the sender's rank, a header, buffers
 NOTHING: Packed = (b"", ())
 
 
 class Channel(Protocol):
-    """Delivers letters between ranks, those from one to another in the order in which they were sent."""
+    """Delivers packets between ranks; those from one rank to another arrive in order."""
 
     rank: int
     size: int
 
     def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> None:
-        """Send without waiting; the post keeps the buffers until they are delivered."""
+        """Send without blocking; the channel holds the buffers until they are delivered."""
 
     def poll(self) -> list[Packet]:
-        """Move everything on, without waiting, and hand over what has arrived."""
+        """Make progress without blocking, and return what has arrived."""
 
     def moving(self) -> bool:
-        """Whether the last look has found a letter on its way to this rank, or one of its own taken."""
+        """Whether the last poll found a packet in transit to this rank, or one of its own delivered."""
 
 
 class Pause:
-    """What to do between two looks at the mail: nothing, then let others have the core, then sleep, ever longer."""
+    """Backoff between two polls: none at first, then yield the core, then sleep for increasing times."""
 
     SPINS, TURNS, NAP, LONGEST = 10, 200, 2e-6, 1e-3
 
@@ -51,37 +51,37 @@ class Pause:
 
 
 class Kind(IntEnum):
-    """What a letter is."""
+    """The kind of a packet."""
 
     MAIL = 0  # a message of the work
-    END = 1  # how the sender's part of its launch has ended
+    END = 1  # the end of the sender's part of its launch
     ASK = 2  # what are you doing?
     ANSWER = 3
-    LEFT = 4  # the sender's script is over
+    LEFT = 4  # the sender's script has ended
 
 
 class End(NamedTuple):
-    """How a rank's part of a launch has ended.
+    """The end of a rank's part of a launch.
 
-    at: seconds of the sender's clock.  packed: the result; of a failure, what `failures.portable` made of it.
+    at: seconds of the sender's clock.  packed: the result, or a failure packed by `failures.portable`.
     """
 
     rank: int
     at: float
-    outcome: str  # "done"; "failed"; "timed out", which is a failure, too; "aborted", since another has failed
+    outcome: str  # "done"; "failed"; "timed out", also a failure; "aborted", since another rank failed
     packed: Packed
 
     @property
     def failed(self) -> bool:
-        """Whether it is a failure of that rank's own."""
+        """Whether it is a failure of that rank itself."""
         return self.outcome in ("failed", "timed out")
 
 
 class Peers:
-    """This process among the others.  All count launches alike.
+    """The messaging of one process with the others.  All count launches alike.
 
-    launch: the number of the present one, or of the next.  over: whether it can't be completed, since a rank has failed
-    or is gone.  lost: the ranks without which a launch has ended; from then on there are no more.
+    launch: the number of the present launch, or of the next.  over: whether it cannot be completed, since a rank has
+    failed or is gone.  lost: the ranks without which a launch has ended; no further launch is possible.
     """
 
     def __init__(self, post: Channel) -> None:
@@ -94,7 +94,7 @@ class Peers:
         self.doing: Callable[[], str] = _between
         self.mail: dict[Subject, Packed] = {}
         self._ends: dict[int, dict[int, End]] = {}  # by launch and rank
-        self._later: list[tuple[int, Subject, Packed]] = []  # mail for launches to come
+        self._later: list[tuple[int, Subject, Packed]] = []  # messages for later launches
         self._ended = [0] * post.size  # how many launches each rank has ended
         self._answers: dict[int, str] = {}
         self._take: dict[int, Callable[[int, Any, Packed], None]] = {
@@ -107,45 +107,45 @@ class Peers:
 
     @property
     def ends(self) -> dict[int, End]:
-        """By rank, the ends of the present launch that are known here."""
+        """Return the known ends of the present launch, by rank."""
         return self._ends.setdefault(self.launch, {})
 
     @property
     def missing(self) -> list[int]:
-        """The ranks whose end is not known."""
+        """Return the ranks whose end is not known."""
         ends = self.ends
         return [rank for rank in range(self.size) if rank not in ends]
 
     @property
     def gone(self) -> list[int]:
-        """The ranks that will not end the present launch, for their scripts are over."""
+        """Return the ranks that will not end the present launch, because their scripts have ended."""
         return [rank for rank in self.missing if rank in self.left]
 
     @property
     def failures(self) -> list[End]:
-        """The failures of the present launch that are known here, the first one first."""
+        """Return the known failures of the present launch, the first one first."""
         return sorted((end for end in self.ends.values() if end.failed), key=lambda end: (end.at, end.rank))
 
     def send(self, rank: int, kind: Kind, subject: Any, packed: Packed = NOTHING) -> None:
-        """Send a letter to another rank."""
+        """Send a packet to another rank."""
         header, buffers = packed
         self.post.send(rank, (int(kind), subject, header), buffers)
 
     def tell(self, kind: Kind, subject: Any, packed: Packed = NOTHING) -> None:
-        """Send a letter to all others."""
+        """Send a packet to all others."""
         for rank in range(self.size):
             if rank != self.rank:
                 self.send(rank, kind, subject, packed)
 
     def poll(self) -> bool:
-        """Take in what has arrived; whether that was anything."""
+        """Process what has arrived; return whether that was anything."""
         letters = self.post.poll()
         for rank, (kind, subject, header), buffers in letters:
             self._take[kind](rank, subject, (header, buffers))
         return bool(letters)
 
     def until(self, done: Callable[[], Any], timeout: float | None) -> bool:
-        """Take in letters until something is so; False if it is not after so many seconds."""
+        """Process packets until `done()` is true; return False after `timeout` seconds."""
         pause, start = Pause(), time.monotonic()
         while not done():
             if self.poll() or self.post.moving():
@@ -157,7 +157,7 @@ class Peers:
         return True
 
     def end(self, outcome: str, packed: Packed) -> None:
-        """Tell everybody how this rank's part has ended."""
+        """Send everybody the end of this rank's part."""
         now = time.time()
         self.ends[self.rank] = End(self.rank, now, outcome, packed)
         self._ended[self.rank] += 1
@@ -165,7 +165,7 @@ class Peers:
         self.tell(Kind.END, (now, outcome), packed)
 
     def close(self) -> None:
-        """Be done with a launch, whatever it has left, and open the next one."""
+        """Close a launch, discard its remaining messages, and open the next one."""
         self._ends.pop(self.launch, None)
         self.launch += 1
         self.doing = _between
@@ -174,7 +174,7 @@ class Peers:
         self._judge()
 
     def ask(self, ranks: Sequence[int], patience: float) -> dict[int, str]:
-        """What ranks are at, as far as they say so in time."""
+        """Return what ranks are doing, as far as they answer in time."""
         self._answers.clear()
         for rank in ranks:
             self.send(rank, Kind.ASK, self.launch)
@@ -182,7 +182,7 @@ class Peers:
         return dict(self._answers)
 
     def leave(self, patience: float) -> bool:
-        """Tell everybody that this script is over, and wait for theirs to be; False if ranks are lost and not seen."""
+        """Announce that this script has ended, and wait for the others; False if ranks are lost."""
         self.doing = lambda: "its script is over"
         self.tell(Kind.LEFT, None)
         return self.until(lambda: len(self.left) == self.size - 1, patience if self.lost else None)

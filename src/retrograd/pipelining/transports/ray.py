@@ -1,4 +1,4 @@
-"""Ranks as actors of a Ray cluster: each runs the user's script, and is watched by who has started it."""
+"""Ranks as actors of a Ray cluster: each runs the user's script, supervised by its launcher."""
 
 import importlib.util
 import pickle
@@ -10,18 +10,18 @@ from retrograd.pipelining.transports.interface import Link
 from retrograd.pipelining.transports.rank_messaging import Head, Kind, Packet, Peers
 from retrograd.pipelining.transports.spmd import launch
 
-Deliver = Callable[[int, int, Head, Sequence[Any]], None]  # to another actor: sender, number, head, buffers
+Deliver = Callable[[int, int, Head, Sequence[Any]], None]  # call another actor: sender, number, header, buffers
 
 
 class Ray:
-    """Every actor is one rank; tensors travel by Ray's object store, which is shared memory within a node.
+    """Every actor is one rank; tensors travel through Ray's object store, which is shared memory within a node.
 
     All actors run the same script (`retrograd run -n 4 --transport ray train.py`), and launch alike.  Needs Ray:
     `pip install "retrograd[ray]"`.
 
-    timeout: seconds that a rank waits for a message; None: forever.
+    timeout: seconds that a rank waits for a message; None: no limit.
 
-    Raises ImportError where Ray is missing, and RuntimeError in a process that `retrograd run` has not started.
+    Raises ImportError if Ray is missing, and RuntimeError in a process that `retrograd run` has not started.
 
     >>> Ray()
     Traceback (most recent call last):
@@ -50,11 +50,11 @@ class Ray:
         return launch(self._peers, work, self.timeout)
 
 
-_here: list[Peers] = []  # this process among the others, once it is one of them
+_here: list[Peers] = []  # the messaging of this process, once it is a rank
 
 
 def join(peers: Peers) -> None:
-    """Be a rank from now on: what the actor does before it runs the script."""
+    """Make this process a rank; the actor calls it before it runs the script."""
     _here[:] = [peers]
 
 
@@ -70,10 +70,10 @@ def _peers() -> Peers:
 
 
 class Mailbox:
-    """Letters as calls of the receiving actor, which come in threads of their own, in any order.
+    """Packets as calls of the receiving actor, which arrive in separate threads, in any order.
 
-    A large buffer is put into the object store by the call.  What arrives is copied out of it once, so that the
-    tensors in it are the receiver's to write to, and the store is free again.
+    The call puts a large buffer into the object store.  An arrived buffer is copied once, so that the receiver
+    may write to its tensors, and the store is free again.
     """
 
     def __init__(self, rank: int, size: int) -> None:
@@ -82,16 +82,16 @@ class Mailbox:
         self._sent = [0] * size
         self._lock = threading.Lock()
         self._arrived: list[Packet] = []
-        self._next = [0] * size  # by sender, the number of the letter that is its turn
-        self._early: dict[tuple[int, int], Packet] = {}  # by sender and number, those before their turn
+        self._next = [0] * size  # by sender, the number of the next packet
+        self._early: dict[tuple[int, int], Packet] = {}  # by sender and number, packets that arrived early
 
     def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> None:
-        """Call the other actor, which copies the buffers, so that the caller may go on at once."""
+        """Call the other actor, which copies the buffers, so the caller may continue at once."""
         number, self._sent[rank] = self._sent[rank], self._sent[rank] + 1
         self.others[rank](self.rank, number, head, [pickle.PickleBuffer(buffer) for buffer in buffers])
 
     def poll(self) -> list[Packet]:
-        """Hand over what has arrived."""
+        """Return what has arrived."""
         if not self._arrived:
             return []
         with self._lock:
@@ -99,11 +99,11 @@ class Mailbox:
         return letters
 
     def moving(self) -> bool:
-        """Whether there are letters that others have overtaken."""
+        """Whether some packets arrived out of order."""
         return bool(self._early)
 
     def take(self, rank: int, number: int, head: Head, buffers: Sequence[Any]) -> None:
-        """Take in a letter, and hand it over when it is its turn."""
+        """Store a packet, and release packets in order."""
         letter = rank, head, [bytearray(buffer) for buffer in buffers]
         with self._lock:
             self._early[rank, number] = letter
@@ -112,6 +112,6 @@ class Mailbox:
                 self._next[rank] += 1
 
     def take_loss(self, rank: int) -> None:
-        """Learn that the process of a rank is gone: as if it had said itself that its script is over."""
+        """Record that the process of a rank is gone, as if its script had ended."""
         with self._lock:
             self._arrived.append((rank, (Kind.LEFT, None, b""), ()))

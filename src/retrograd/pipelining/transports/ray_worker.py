@@ -1,4 +1,4 @@
-"""The actor that is one rank on Ray: it runs the user's script in one thread, and takes in mail in others."""
+"""The Ray actor of one rank: it runs the user's script in one thread, and receives messages in others."""
 
 import ctypes
 import os
@@ -14,16 +14,16 @@ from typing import Any, NamedTuple
 from retrograd.pipelining.transports.rank_messaging import Head, Kind, Peers
 from retrograd.pipelining.transports.ray import Mailbox, join
 
-THREADS = 4  # for calls at the same time: the script, its output, mail
-LOOK = 0.5  # seconds that a call for output waits for some
+THREADS = 4  # for concurrent calls: the script, its output, messages
+LOOK = 0.5  # seconds that a call for output waits
 STDOUT, STDERR = 1, 2
 AT_ONCE = 1 << 16  # bytes of output in one answer
 
 
 class Script(NamedTuple):
-    """What an actor runs.
+    """The script that an actor runs.
 
-    command: the script and its arguments; `module`: the name of a module in its place.  folder: the working directory.
+    command: the script and its arguments; `module`: the name of a module instead.  folder: the working directory.
     environment: variables to set.  shown: the file descriptors whose output is fetched by `Worker.output`.
     """
 
@@ -35,28 +35,28 @@ class Script(NamedTuple):
 
 
 class Worker:
-    """One rank; Ray calls its methods in threads of their own."""
+    """One rank; Ray calls each of its methods in a separate thread."""
 
     def __init__(self, rank: int, size: int) -> None:
         self._mailbox = Mailbox(rank, size)
         self._peers = Peers(self._mailbox)
         self._thread = 0
-        self._writing: dict[int, int] = {}  # by file descriptor, the end of a pipe that it shall write to
-        self._reading: dict[int, int] = {}  # the other ends, and which file descriptor writes there
+        self._writing: dict[int, int] = {}  # by file descriptor, the pipe end it is redirected to
+        self._reading: dict[int, int] = {}  # the other ends, and the file descriptor of each
         join(self._peers)
 
     def where(self) -> tuple[int, str]:
-        """The process and its host; the answer to whether the actor is there."""
+        """Return the process id and host; also serves to check that the actor is alive."""
         return os.getpid(), os.uname().nodename
 
     def open(self, shown: Sequence[int]) -> None:
-        """Prepare to hand over what is written to these file descriptors."""
+        """Prepare to capture what is written to these file descriptors."""
         for descriptor in shown:
             reading, self._writing[descriptor] = os.pipe()
             self._reading[reading] = descriptor
 
     def run(self, script: Script, others: Sequence[Any]) -> int:
-        """Run a script as `python` would, and tell the other ranks when it is over; its exit code."""
+        """Run a script as `python` would, announce its end to the other ranks, and return its exit code."""
         self._mailbox.others = [actor.deliver.options(num_returns=0).remote for actor in others]
         self._thread = threading.get_ident()
         self._redirect()
@@ -68,15 +68,15 @@ class Worker:
             self._hang_up()
 
     def deliver(self, rank: int, number: int, head: Head, buffers: Sequence[Any]) -> None:
-        """Take in a letter."""
+        """Receive a packet."""
         self._mailbox.take(rank, number, head, buffers)
 
     def lost(self, rank: int) -> None:
-        """Learn that the process of another rank is gone."""
+        """Record that the process of another rank is gone."""
         self._mailbox.take_loss(rank)
 
     def doing(self) -> str:
-        """What the rank is at, even where its script does not listen."""
+        """Return what the rank is doing, even while its script does not poll."""
         return self._peers.doing()
 
     def interrupt(self) -> None:
@@ -84,14 +84,14 @@ class Worker:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), ctypes.py_object(KeyboardInterrupt))
 
     def output(self) -> list[tuple[int, bytes]] | None:
-        """What was written since, and to which file descriptor; None when there will be no more."""
+        """Return new output with its file descriptors; None at the end."""
         ready = select.select(list(self._reading), [], [], LOOK)[0]
         chunks = [(self._reading[end], os.read(end, AT_ONCE)) for end in ready]
         self._reading = {end: it for end, it in self._reading.items() if (it, b"") not in chunks}
         return [chunk for chunk in chunks if chunk[1]] if self._reading else None
 
     def _redirect(self) -> None:
-        """Write into the pipes from now on, what C code and child processes write included."""
+        """Redirect output into the pipes, including that of C code and child processes."""
         for descriptor, end in self._writing.items():
             os.dup2(end, descriptor)
             os.close(end)
@@ -99,7 +99,7 @@ class Worker:
         sys.stderr = os.fdopen(STDERR, "w", 1, closefd=False)
 
     def _hang_up(self) -> None:
-        """Write nowhere from now on, which ends what is read from the pipes."""
+        """Redirect output to the null device, which closes the pipes."""
         sys.stdout.flush()
         sys.stderr.flush()
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -137,7 +137,7 @@ def _execute(script: Script) -> None:
 
 
 def _from_the_script(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback without what lies between the actor and the script."""
+    """Return a traceback without the frames between the actor and the script."""
     ours = (__file__, "<frozen runpy>", runpy.__file__)
     while trace is not None and trace.tb_next is not None and trace.tb_frame.f_code.co_filename in ours:
         trace = trace.tb_next

@@ -1,4 +1,4 @@
-"""A payload as what travels: a header of bytes, and the memory of its tensors beside it, as it lies."""
+"""Serialize a payload: a header of bytes, and the memory of its tensors without copying."""
 
 import copyreg
 import pickle
@@ -9,16 +9,16 @@ from typing import Any
 from retrograd.backend import from_buffer
 from retrograd.core import Tensor, registry
 
-_PLAIN = "biufc"  # kinds of dtypes that their `str` says all about; NumPy's own way to pickle them takes much longer
+_PLAIN = "biufc"  # kinds of dtypes that `str` describes fully; NumPy's own pickling takes much longer
 
 
 def pack(payload: Any) -> tuple[bytes, list[memoryview]]:
-    """A header, and the buffers that it speaks of: the tensors' own memory, copied only where that has gaps.
+    """Return a header and its buffers: the tensors' own memory, copied only if it has gaps.
 
-    payload: tensors, nested ones too, and data that pickle knows, nested in whatever containers pickle knows.  Tensors
-        outside transforms and graphs travel: their values and layout, dtype and `requires_grad`.
+    payload: tensors and picklable data, nested in picklable containers.  Tensors
+    outside transforms and graphs are sent: their values and layout, dtype and `requires_grad`.
 
-    Raises what pickle raises (TypeError, AttributeError, pickle.PicklingError) for data that can't leave the process.
+    Raises what pickle raises (TypeError, AttributeError, pickle.PicklingError) for data that cannot be pickled.
     Out-of-band buffers are described in PEP 574.
 
     >>> import retrograd as rg
@@ -37,12 +37,12 @@ def pack(payload: Any) -> tuple[bytes, list[memoryview]]:
 
 
 def unpack(header: bytes | bytearray | memoryview, buffers: Sequence[Any]) -> Any:
-    """The payload; its tensors lie in the buffers' memory, which is theirs from now on."""
+    """Return the payload; its tensors use the buffers' memory and own it from now on."""
     return pickle.loads(header, buffers=buffers)
 
 
 def _kept_apart(buffers: list[memoryview]) -> Callable[[pickle.PickleBuffer], bool]:
-    """What pickle asks about each buffer: it is kept for the list, unless it is empty and stays in the header."""
+    """Return pickle's buffer callback, which appends buffers to the list, except empty ones."""
 
     def keep(buffer: pickle.PickleBuffer) -> bool:
         raw = buffer.raw()
@@ -55,7 +55,7 @@ def _kept_apart(buffers: list[memoryview]) -> Callable[[pickle.PickleBuffer], bo
 
 
 def _reduced(x: Tensor) -> tuple[Any, ...]:
-    """How a tensor is rebuilt: only its values travel, and always beside the header."""
+    """Return how to rebuild a tensor: only its values are sent, always in a separate buffer."""
     if x.level is not None:
         raise TypeError("a tensor inside a function transform or trace can't be sent to another process")
     dense, order = _dense(x)
@@ -66,19 +66,19 @@ def _reduced(x: Tensor) -> tuple[Any, ...]:
 
 
 class _Reducers(dict[type, Callable[[Any], Any]]):
-    """What pickle asks by an object's class: tensors are ours, and anything else is as it is everywhere."""
+    """Pickle's dispatch table: a reducer for tensors, and the default for other classes."""
 
     def __missing__(self, cls: type) -> Callable[[Any], Any]:
         return _reduced if issubclass(cls, Tensor) else copyreg.dispatch_table[cls]
 
 
-_REDUCERS = _Reducers({Tensor: _reduced})  # a method of the pickler's, which it would ask first, takes longer
+_REDUCERS = _Reducers({Tensor: _reduced})  # faster than a method of the pickler, which pickle would ask first
 
 
 def _dense(x: Tensor) -> tuple[Tensor, tuple[int, ...] | None]:
-    """A tensor without gaps, and the order of dimensions in which it is contiguous; None: as they are.
+    """Return a tensor without gaps, and the order of dimensions in which it is contiguous; None: as they are.
 
-    The layout is kept, since sums over another one may differ in the last bit.
+    The layout is preserved, since sums over another one may differ in the last bit.
     """
     if x.value.flags.c_contiguous or _is_ragged(x):
         return x, None
@@ -95,12 +95,12 @@ def _is_ragged(x: Tensor) -> bool:
 def _viewed(
     buffer: Any, dtype: str, shape: tuple[int, ...], order: tuple[int, ...] | None, requires_grad: bool
 ) -> Tensor:
-    """A tensor of numbers, in the memory that has travelled."""
+    """Return a numeric tensor in received memory."""
     return _rebuilt(from_buffer(buffer, dtype, -1, 0).reshape(shape), order, requires_grad)
 
 
 def _rebuilt(value: Any, order: tuple[int, ...] | None, requires_grad: bool) -> Tensor:
-    """A tensor from what has travelled."""
+    """Return a tensor from received values."""
     x = Tensor(value)
     if order is not None:
         x = registry["permute"](x, tuple(sorted(range(len(order)), key=order.__getitem__))).detach()

@@ -1,4 +1,4 @@
-"""One launch, where every process runs the same script and is one rank of it."""
+"""Launches where every process runs the same script and is one rank."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -9,12 +9,13 @@ from retrograd.pipelining.transports.interface import Aborted, Arrival, Link, Pe
 from retrograd.pipelining.transports.rank_messaging import NOTHING, Kind, Packed, Peers
 from retrograd.pipelining.transports.serialization import pack, unpack
 
-ANSWERING = 1.0  # seconds for the ranks to say what they are at
-GRACE = 5.0  # seconds for those that have given no sign of life, before the others go on without them
+ANSWERING = 1.0  # seconds for the ranks to report what they are doing
+GRACE = 5.0  # seconds for ranks without a sign of life, before the others continue without them
 
 
 def launch(peers: Peers, work: Callable[[Link], Any], timeout: float | None) -> list[Any]:
-    """Run `work(link)` for this process's rank, and wait for the others; the results by rank, or the first failure."""
+    """Run `work(link)` for this process's rank, wait for the others, and return all results or raise the first
+    failure."""
     if peers.lost:
         raise PeerLost(f"a step has ended without rank {_listed(peers.lost)}; start the script again")
     link = _End(peers, timeout)
@@ -30,7 +31,7 @@ def launch(peers: Peers, work: Callable[[Link], Any], timeout: float | None) -> 
 
 
 class _Part(NamedTuple):
-    """What this process's rank has come to."""
+    """The outcome of this process's rank."""
 
     outcome: str
     packed: Packed
@@ -39,7 +40,7 @@ class _Part(NamedTuple):
 
 
 def _part(peers: Peers, work: Callable[[Link], Any], link: Link) -> _Part:
-    """Let this process's rank work; a failure is caught, to be carried to all ranks."""
+    """Run the work of this process's rank; a failure is caught, to be sent to all ranks."""
     try:
         value = work(link)
         return _Part("done", pack(value) if peers.size > 1 else NOTHING, value)
@@ -54,7 +55,7 @@ def _outcome(failure: BaseException) -> str:
 
 
 def _wait_for_all(peers: Peers, timeout: float | None) -> None:
-    """Wait until everybody has ended the launch; who does not is lost."""
+    """Wait until every rank has ended the launch; the others are lost."""
     try:
         _wait(peers, timeout)
     except KeyboardInterrupt:
@@ -67,7 +68,7 @@ def _wait_for_all(peers: Peers, timeout: float | None) -> None:
 def _wait(peers: Peers, timeout: float | None) -> None:
     while not peers.until(lambda: peers.over or not peers.missing, timeout):
         assert timeout is not None
-        answers = peers.ask(peers.missing, timeout)  # a rank that answers takes long, and that is all
+        answers = peers.ask(peers.missing, timeout)  # a rank that answers is slow but alive
         silent = [rank for rank in peers.missing if rank not in answers]
         if silent:
             raise TimeoutError(
@@ -92,7 +93,7 @@ def _results(peers: Peers, mine: _Part) -> list[Any]:
 
 
 def _report(peers: Peers, timeout: float) -> str:
-    """What every rank is at, a line each."""
+    """Return what every rank is doing, a line each."""
     mine, others = peers.doing(), [rank for rank in range(peers.size) if rank != peers.rank]
     answers = peers.ask(others, min(ANSWERING, timeout)) | {peers.rank: mine}
     return "\n".join(f"  rank {rank}: {answers.get(rank, 'no answer')}" for rank in range(peers.size))
@@ -107,7 +108,7 @@ def _listed(ranks: Sequence[int]) -> str:
 
 
 class _End:
-    """One rank's end of the post."""
+    """One rank's end of the messaging."""
 
     def __init__(self, peers: Peers, timeout: float | None) -> None:
         self.rank = peers.rank
@@ -117,14 +118,14 @@ class _End:
         self._timeout = timeout
 
     def state(self) -> str:
-        """What the rank is at, and what it waits for."""
+        """Return what the rank is doing, and what it waits for."""
         return self.doing + (", waits for {} from rank {}".format(*self._awaited) if self._awaited else "")
 
     def expect(self, arrivals: Sequence[Arrival]) -> None:
-        """Nothing to prepare: what arrives is received into fresh memory whenever this rank calls."""
+        """Do nothing: messages are received into new memory whenever this rank polls."""
 
     def send(self, rank: int, message: Message, payload: Any) -> None:
-        """Start to send, then move on what is on its way, which nobody waits for."""
+        """Start to send, then make progress with earlier sends."""
         peers, packed = self._peers, pack(payload)
         if peers.over:
             self._stop()
@@ -135,7 +136,7 @@ class _End:
         peers.poll()
 
     def receive(self, rank: int, message: Message) -> Any:
-        """Wait for a message; whatever else arrives in the meantime is kept."""
+        """Wait for a message; other messages that arrive are stored."""
         peers, mail = self._peers, self._peers.mail
         self._awaited = (message, rank)
         if not peers.until(lambda: message in mail or peers.over, self._timeout):
@@ -150,7 +151,7 @@ class _End:
         return unpack(*mail.pop(message))
 
     def _stop(self) -> None:
-        """Raise why there is nothing more to do."""
+        """Raise the reason why the launch has ended."""
         if self._peers.failures:
             raise Aborted("this step has ended: another rank failed, or it was interrupted")
         raise PeerLost(_is_gone(self._peers))

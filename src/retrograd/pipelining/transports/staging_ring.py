@@ -1,7 +1,7 @@
-"""Memory from which messages are fetched quickly.
+"""A ring buffer in huge pages, from which other processes copy messages quickly.
 
-Linux lets a process copy a message straight out of another one's memory, and looks up every page that it reads there.
-In pages of 4 KiB that takes longer than the copying; in pages of 2 MiB it takes next to nothing.
+Linux lets a process copy a message directly from the memory of another one, and looks up every page that it reads.
+With pages of 4 KiB that takes longer than the copy; with pages of 2 MiB it takes next to nothing.
 """
 
 import ctypes
@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 PAGE = 2 << 20  # bytes
-_LINE = 64  # bytes at whose multiples copies start
+_LINE = 64  # the alignment of copies, in bytes
 _NOTHING = memoryview(bytearray())
 
 
 def huge_pages(size: int) -> memoryview:
-    """So many bytes of zeros in huge pages; none where the system has no such pages to give.
+    """Return `size` zero bytes in huge pages; empty if the system provides none.
 
     Huge pages on demand are described in https://docs.kernel.org/admin-guide/mm/transhuge.html.
     """
@@ -31,12 +31,12 @@ def huge_pages(size: int) -> memoryview:
     except OSError:  # a kernel without them
         return _NOTHING
     for place in range(0, size, PAGE):
-        memory[place] = 0  # the first write to a page decides what it becomes
+        memory[place] = 0  # the first write to a page allocates it
     return memory if _in_huge_pages() - before >= size else _NOTHING
 
 
 def _in_huge_pages() -> int:
-    """How many bytes of this process's memory lie in huge pages."""
+    """Return how many bytes of this process's memory are in huge pages."""
     try:
         found = re.search(r"AnonHugePages:\s+(\d+) kB", Path("/proc/self/smaps_rollup").read_text())
     except OSError:
@@ -45,10 +45,10 @@ def _in_huge_pages() -> int:
 
 
 class Staging:
-    """Copies of buffers, one behind the other around a ring of memory, given up in the order in which they were made.
+    """A ring buffer with copies of buffers, released in the order in which they were made.
 
-    memory: bytes, contiguous; with none at all, nothing is copied.
-    end: where the last copy ends; bytes are counted on and on, however often the ring has been around.
+    memory: contiguous bytes; if empty, nothing is copied.
+    end: where the last copy ends; it counts all bytes ever written and does not wrap around.
 
     >>> staging = Staging(memoryview(bytearray(128)))
     >>> copy = staging.copied(memoryview(b"12"))
@@ -62,7 +62,7 @@ class Staging:
         self._memory = memory
 
     def copied(self, buffer: Any) -> Any:
-        """A copy of a buffer of bytes; where there is no room for one, the buffer itself."""
+        """Return a copy of a buffer of bytes, or the buffer itself if there is no room."""
         size, needed = len(self._memory), buffer.nbytes + -buffer.nbytes % _LINE
         if needed > size:
             return buffer
@@ -78,5 +78,5 @@ class Staging:
         return copy
 
     def release(self, end: int) -> None:
-        """Give up the copies that were made until this was the end."""
+        """Release the copies up to `end`."""
         self._start = end

@@ -1,4 +1,4 @@
-"""Ranks as threads of one process: nothing to set up, everything to see in a debugger."""
+"""Ranks as threads of one process: no setup, easy to debug."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -12,9 +12,9 @@ from retrograd.utils import blas_threads, short_turns
 
 
 class Threads:
-    """Every rank is a thread; messages are references handed over through one mailbox.
+    """Every rank is a thread; messages are references passed through one mailbox.
 
-    timeout: seconds that a rank waits for a message; None: forever.
+    timeout: seconds that a rank waits for a message; None: no limit.
 
     >>> Threads().launch(2, lambda link: link.rank * 10)
     [0, 10]
@@ -29,13 +29,13 @@ class Threads:
     def launch(self, ranks: int, work: Callable[[Link], Any]) -> list[Any]:
         """Run `work(link)` in a thread per rank; the first failure wakes and ends the others, then is raised.
 
-        Context variables, and so `np.errstate`, are in the threads as they are here.
+        The threads inherit context variables, and so `np.errstate`.
         """
         return _Launch(ranks, self.timeout).run(work)
 
 
 class _Launch:
-    """One launch: its mailbox, and the ends that its ranks have of it."""
+    """One launch: its mailbox and its links."""
 
     def __init__(self, ranks: int, timeout: float | None) -> None:
         self.timeout = timeout
@@ -47,7 +47,7 @@ class _Launch:
         self.failures: list[BaseException] = []
 
     def run(self, work: Callable[[Link], Any]) -> list[Any]:
-        """Let every rank work in its thread; the results by rank."""
+        """Run every rank in its thread, and return the results by rank."""
         threads = [
             threading.Thread(
                 target=copy_context().run, args=(self._work, work, link), name=f"rank {link.rank}", daemon=True
@@ -60,20 +60,20 @@ class _Launch:
                     thread.start()
                 for thread in threads:
                     self._join(thread)
-        except BaseException:  # Ctrl-C comes to the thread that waits here
+        except BaseException:  # Ctrl-C arrives in the thread that waits here
             self.abort()
             for thread in threads:
                 if thread.ident is not None:
                     thread.join()
             raise
         finally:
-            self.mail.clear()  # what a failed step has left
+            self.mail.clear()  # left by a failed step
         if self.failures:
             raise self.failures[0]
         return self.results
 
     def _join(self, thread: threading.Thread) -> None:
-        """Wait for a rank; where others have given up waiting for it, only as long again: a thread can't be ended."""
+        """Wait for a rank; after a failure only for the timeout, because a thread cannot be ended."""
         thread.join(self.timeout)
         while thread.is_alive():
             if self.failures:
@@ -85,23 +85,23 @@ class _Launch:
         try:
             self.results[link.rank] = work(link)
             link.doing = "done"
-        except BaseException as failure:  # carried over to the thread that waits
+        except BaseException as failure:  # raised again in the waiting thread
             self.failures.append(failure)
             self.abort()
 
     def abort(self) -> None:
-        """Wake and end whoever waits, now or later."""
+        """Wake and end all ranks that wait, now or later."""
         with self.arrival:
             self.aborted = True
             self.arrival.notify_all()
 
     def check(self) -> None:
-        """Raise where there is nothing more to do."""
+        """Raise if the launch has ended."""
         if self.aborted:
             raise Aborted("this step has ended: another rank failed, or it was interrupted")
 
     def report(self) -> str:
-        """What every rank is at."""
+        """Return what every rank is doing."""
         return "\n".join(f"  rank {link.rank}: {link.doing}" for link in self.links)
 
 
@@ -114,7 +114,7 @@ class _End:
         self._launch = launch
 
     def expect(self, arrivals: Sequence[Arrival]) -> None:
-        """Nothing to prepare: a message is in the mailbox as soon as it is sent."""
+        """Do nothing: a message is in the mailbox as soon as it is sent."""
 
     def send(self, rank: int, message: Message, payload: Any) -> None:
         """Put the payload into the mailbox."""
@@ -125,7 +125,7 @@ class _End:
             launch.arrival.notify_all()
 
     def receive(self, rank: int, message: Message) -> Any:
-        """Take the payload out of the mailbox, once it is there."""
+        """Wait for the payload, and take it out of the mailbox."""
         launch = self._launch
         with launch.arrival:
             if not launch.arrival.wait_for(lambda: launch.aborted or message in launch.mail, launch.timeout):
@@ -139,7 +139,7 @@ class _End:
 
 @generator_block
 def _shared_fairly(ranks: int) -> Iterator[None]:
-    """Let the ranks be the threads: no threads within their matrix products, and short turns of Python."""
+    """Give the cores to the ranks: single-threaded matrix products, and short turns of the interpreter."""
     if ranks == 1:
         yield
         return

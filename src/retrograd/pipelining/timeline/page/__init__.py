@@ -1,4 +1,4 @@
-"""Timelines as a page for a browser: one file with everything in it, which asks nothing of any network."""
+"""Export timelines as a self-contained HTML page."""
 
 import html
 import json
@@ -19,11 +19,11 @@ SCRIPTS = ("data.js", "chart.js", "page.js")
 
 
 def write_html(path: "Path", timelines: "Mapping[str, Timeline]", *, title: str = "Pipeline timeline") -> None:
-    """Write timelines as one interactive page that needs nothing else, neither network nor libraries.
+    """Write timelines as one interactive page that needs neither network nor libraries.
 
     timelines: name -> timeline, such as {"planned": ..., "measured": ...}; drawn on one time axis, one below the
-    other or rank by rank. Wheel, drag, pinch, buttons and keys zoom and move it; an action tells what it is when
-    pointed at and stays when clicked; below each rank stands how many micro-batches' activations it keeps.
+    other or rank by rank. Wheel, drag, pinch, buttons and keys zoom and move it; pointing at an action shows its
+    description, and a click pins it; below each rank is the number of microbatches whose activations it holds.
 
     >>> from tempfile import TemporaryDirectory
     >>> from retrograd.pipelining.schedules.actions import parse
@@ -87,7 +87,7 @@ def _known(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class _Clock:
-    """Times of a timeline as whole ticks from its beginning, a billionth of its span or finer: shorter in the file."""
+    """Times of a timeline as integer ticks from its start, a billionth of its span or finer: shorter in the file."""
 
     def __init__(self, timeline: "Timeline") -> None:
         self.start = timeline.start
@@ -97,7 +97,8 @@ class _Clock:
         return round((time - self.start) / self.tick)
 
     def encode(self, lane: list[Any], kinds: list[Kind]) -> list[int]:
-        """Six numbers per event: kind, stage, micro-batch, peer or -1, time since the last one's end, length."""
+        """Return six integers per event: kind, stage, microbatch, peer or -1, time since the last one's end,
+        length."""
         numbers, now = [], 0
         for _, (kind, stage, micro_batch, peer), start, end in lane:
             begin, until = self.ticks(start), self.ticks(end)
