@@ -1,4 +1,4 @@
-"""Masks: filling, choosing and writing where a boolean tensor is true."""
+"""Masks: fill, select and write elements where a boolean tensor is true."""
 
 from retrograd.core import Aval, Definition, Tensor, op, registry
 from retrograd.core import dtype as dtypes
@@ -16,13 +16,13 @@ from retrograd.ops.view import broadcast_tensors, cat, narrow, reshape, stack, u
 
 
 def check_mask(name, mask):
-    """Refuse a mask of numbers."""
+    """Raise an error for a mask that is not boolean."""
     if check_tensor(name, mask).dtype != dtypes.bool_:
         raise TypeError(f"{name}: the mask must be boolean, got {mask.dtype}; convert with .bool()")
 
 
 def scalar_like(name, value, x):
-    """A number or a tensor without dimensions as a tensor in the dtype of x."""
+    """A number, or a tensor without dimensions, as a tensor in the dtype of x."""
     if not hasattr(value, "dtype"):
         if isinstance(value, complex) and x.dtype.kind != "c":
             raise TypeError(f"{name}: the value is complex, which {x.dtype} can't hold")
@@ -57,7 +57,7 @@ class fill(Composite, method=False):
 
 @op("masked_fill(Tensor x, Tensor mask, Tensor value) -> Tensor")
 class masked_fill(Composite, in_place=True):
-    """`value`, a number or a tensor without dimensions, where the mask is true, x elsewhere; the two broadcast.
+    """x with `value`, a number or a tensor without dimensions, where the mask is true; x and the mask broadcast.
 
     >>> import retrograd as rg
     >>> rg.masked_fill(rg.tensor([1.0, 2.0, 3.0]), rg.tensor([True, False, True]), -1).tolist()
@@ -80,7 +80,7 @@ class masked_fill(Composite, in_place=True):
 
 @op("masked_select(Tensor x, Tensor mask) -> Tensor")
 class masked_select(Composite):
-    """The elements of x where the mask is true, as a 1-d tensor; the two broadcast.
+    """The elements of x where the mask is true, as a 1-d tensor; x and the mask broadcast.
 
     >>> import retrograd as rg
     >>> rg.masked_select(rg.tensor([1.0, 2.0, 3.0]), rg.tensor([True, False, True])).tolist()
@@ -102,7 +102,7 @@ class masked_select(Composite):
 
 @op("put_true(Tensor x, Tensor mask, Tensor source) -> Tensor")
 class put_true(Definition, linear="x,source", moves=True):
-    """Rows of x with the elements of the same row of source, in their order, or a number, where the mask is true."""
+    """Rows of x where the mask is true replaced, in order, by elements of the same row of source, or by a number."""
 
     public = False
     method = False
@@ -138,7 +138,7 @@ def _check_rows(x, mask, source):
 
 @op("take_true(Tensor x, Tensor mask, *, int size) -> Tensor")
 class take_true(Definition, linear="x", moves=True):
-    """Rows of `size` elements: first those of x where the mask is true, then zeros."""
+    """Rows of `size` elements: the elements of x where the mask is true, then zeros."""
 
     public = False
     method = False
@@ -164,9 +164,9 @@ class take_true(Definition, linear="x", moves=True):
 
 @op("masked_scatter(Tensor x, Tensor mask, Tensor source) -> Tensor")
 class masked_scatter(Composite, in_place=True):
-    """x with the elements of `source`, in their order, where the mask is true; x and the mask broadcast.
+    """x with the elements of `source`, in order, where the mask is true; x and the mask broadcast.
 
-    What is left over of source gets no gradient; too few elements are a RuntimeError.
+    Unused elements of source get gradient 0; too few elements raise RuntimeError.
 
     >>> import retrograd as rg
     >>> rg.masked_scatter(rg.zeros(3), rg.tensor([True, False, True]), rg.tensor([5.0, 6.0, 7.0])).tolist()
@@ -192,7 +192,7 @@ class masked_scatter(Composite, in_place=True):
 
 @op("nonzero_static(Tensor x, *, int size, int fill_value=-1) -> Tensor")
 class nonzero_static(Definition, differentiable=False):
-    """The first `size` places of elements that are not zero, one row each, as if filled up with `fill_value`.
+    """The first `size` indices of nonzero elements, one per row, padded with `fill_value`.
 
     >>> import retrograd as rg
     >>> rg.nonzero_static(rg.tensor([0, 1, 1]), size=3).tolist()
@@ -233,7 +233,7 @@ def _check_size(size):
 
 @function("where")
 def where(condition, input=None, other=None, *, out=None):
-    """`input` where the condition holds, `other` elsewhere; all three broadcast.  Of a condition alone, its places.
+    """Elements of `input` where the condition is true, of `other` elsewhere; of a condition alone, its nonzero indices.
 
     >>> import retrograd as rg
     >>> rg.where(rg.tensor([True, False]), rg.tensor([1.0, 2.0]), 0.0).tolist()
@@ -249,7 +249,7 @@ def where(condition, input=None, other=None, *, out=None):
 
 
 def _where(x, condition, other) -> Tensor:
-    """x where the condition holds, `other` elsewhere."""
+    """Elements of x where the condition is true, of `other` elsewhere."""
     return choose(condition, x, other)
 
 

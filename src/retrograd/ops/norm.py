@@ -1,4 +1,4 @@
-"""Norms of vectors and matrices, and what is made of them: condition numbers, ranks, bounded slices."""
+"""Norms of vectors and matrices, condition numbers, ranks, and slices limited to a norm."""
 
 import math
 
@@ -30,7 +30,7 @@ from retrograd.ops.view import movedim, reshape
 
 @op("euclidean_norm(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
 class euclidean_norm(Reduction, result="real", opmath="x"):
-    """The square root of the sum of squared absolute values over `dim`; the derivative at 0 is taken as 0."""
+    """The square root of the sum of |x|^2 over `dim`.  The derivative at 0 is taken as 0."""
 
     public = False
     method = False
@@ -49,7 +49,7 @@ class euclidean_norm(Reduction, result="real", opmath="x"):
 
 
 def _slopes(x, out, dim, keepdim):
-    """What the norm grows by per step of each element: its conjugate, divided by the norm."""
+    """The derivative of the norm by each element: the element's conjugate divided by the norm."""
     out = kept(out, x, dim, keepdim)
     return conjugate(x) / where(out == 0, math.inf, out)
 
@@ -70,7 +70,7 @@ def _vector_norm(name, x, p, dim, keepdim, dtype):
 
 
 def _in_dtype(name, x, dtype):
-    """x in the dtype that is asked for, which may not turn complex numbers into real ones, or the reverse."""
+    """x cast to the given dtype; an error for complex to real, or the reverse."""
     if dtype is not None:
         if dtype.kind not in "fc" or (x.dtype.kind == "c") != (dtype.kind == "c"):
             raise TypeError(f"{name}: dtype {dtype} does not suit {x.dtype}: both must be real, or both complex")
@@ -81,7 +81,7 @@ def _in_dtype(name, x, dtype):
 
 @op("power_norm(Tensor x, number p, int[]? dim=None, bool keepdim=False) -> Tensor")
 class power_norm(Reduction, opmath="x"):
-    """sum(x^p)^(1/p) over `dim` of absolute values x, p neither 0 nor infinite; the derivative at 0 is taken as 0."""
+    """sum(|x|^p)^(1/p) over `dim`, p neither 0 nor infinite.  The derivative at 0 is taken as 0."""
 
     public = False
     method = False
@@ -103,7 +103,7 @@ class power_norm(Reduction, opmath="x"):
 
 
 def _power_slopes(x, out, p, dim, keepdim):
-    """(x / out)^(p - 1), in the form of which no part leaves the range of the dtype; 0 where x or out is 0."""
+    """(x / out)^(p - 1), computed without overflow or underflow; 0 where x or out is 0."""
     out = kept(out, x, dim, keepdim)
     none = logical_or(x == 0, out == 0)
     x, out = where(none, 1, x), where(none, 1, out)
@@ -112,10 +112,10 @@ def _power_slopes(x, out, p, dim, keepdim):
 
 @op("linalg.vector_norm(Tensor x, number ord=2, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor")
 class linalg_vector_norm(Composite):
-    """sum(abs(x)^ord)^(1/ord) over `dim` (None: all elements as one vector).
+    """The vector norm sum(abs(x)^ord)^(1/ord) over `dim` (None: all elements as one vector).
 
-    ord: infinity or its negative for the largest or smallest absolute value, 0 for the number of elements that are
-    not 0.  Where it has no derivative, at 0, that is taken as 0; the largest, if equal, share it.
+    ord: inf or -inf for the maximum or minimum absolute value, 0 for the number of nonzero elements.  Where there is no
+    derivative, at 0, it is taken as 0.  Tied maxima or minima share it.
 
     >>> import retrograd as rg
     >>> rg.linalg.vector_norm(rg.tensor([3.0, 4.0])).item()
@@ -172,11 +172,11 @@ def _two_dims(name, dim, ndim):
     "-> Tensor"
 )
 class linalg_matrix_norm(Composite):
-    """A norm of matrices, which the two dimensions `dim` make up.
+    """The matrix norm over the two dimensions `dim`.
 
-    ord: "fro", the root of the sum of squares; "nuc", the sum of singular values; 2 or -2, the largest or smallest of
-    these; 1 or -1, the largest or smallest sum of absolute values over a column; inf or -inf, over a row.  Where it
-    has no derivative: at 0 that of "fro" is taken as 0, and equals share that of the others.
+    ord: "fro", the square root of the sum of squares; "nuc", the sum of singular values; 2 or -2, the largest or
+    smallest singular value; 1 or -1, the largest or smallest sum of absolute values over a column; inf or -inf, over a
+    row.  Where there is no derivative, that of "fro" at 0 is taken as 0, and tied values share that of the others.
 
     >>> import retrograd as rg
     >>> A = rg.tensor([[1.0, -2.0], [3.0, 4.0]])
@@ -203,10 +203,10 @@ class linalg_matrix_norm(Composite):
 
 @op("linalg.norm(Tensor A, any ord=None, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor")
 class linalg_norm(Composite):
-    """A norm of vectors along one dimension, or of matrices, which two dimensions make up.
+    """The vector norm along one dimension, or the matrix norm over two.
 
-    Without ord, the square root of the sum of squares, over `dim` or over everything.  With it `linalg.vector_norm`
-    along one dimension, or of a tensor with one, and `linalg.matrix_norm` of two.
+    Without ord, the square root of the sum of squares over `dim`, or over all elements.  With ord, `linalg.vector_norm`
+    along one dimension or of a 1-d tensor, `linalg.matrix_norm` over two.
 
     >>> import retrograd as rg
     >>> rg.linalg.norm(rg.tensor([[3.0, 0.0], [0.0, 4.0]]), ord=2).item()
@@ -241,9 +241,9 @@ class linalg_norm(Composite):
 
 @op("norm(Tensor x, any p='fro', int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor")
 class norm(Composite):
-    """The p-norm of vectors, `linalg.vector_norm`, over `dim` (None: all elements as one vector).
+    """The p-norm `linalg.vector_norm` over `dim` (None: all elements as one vector).
 
-    "fro" stands for 2; "nuc" is the sum of singular values of a matrix, or of those that two dimensions make up.
+    "fro" means 2.  "nuc" is the sum of singular values of matrices, over two dimensions.
 
     >>> import retrograd as rg
     >>> rg.norm(rg.tensor([3.0, 4.0])).item()
@@ -270,7 +270,7 @@ class norm(Composite):
 
 @op("nuclear_norm(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
 class nuclear_norm(Composite):
-    """The sum of singular values of a matrix, or of those that two dimensions make up."""
+    """The nuclear norm, the sum of singular values, of a matrix or over two dimensions."""
 
     method = False
 
@@ -285,7 +285,7 @@ class nuclear_norm(Composite):
 
 @op("frobenius_norm(Tensor x, int[] dim, bool keepdim=False) -> Tensor")
 class frobenius_norm(Composite):
-    """The square root of the sum of squares over `dim`."""
+    """The Frobenius norm, the square root of the sum of squares, over `dim`."""
 
     method = False
 
@@ -301,10 +301,9 @@ class frobenius_norm(Composite):
 
 @op("linalg.cond(Tensor A, any p=None) -> Tensor")
 class linalg_cond(Composite):
-    """The condition numbers of matrices: their norm times that of their inverses, infinite for singular ones.
+    """The condition numbers of matrices: norm(A) * norm(inv(A)), infinite for singular matrices.
 
-    p: the order of the norm as in `linalg.matrix_norm`; None or 2, and -2, are quotients of singular values, of
-    matrices of any shape.
+    p: the order as in `linalg.matrix_norm`.  None, 2 and -2 give ratios of singular values, for matrices of any shape.
 
     >>> import retrograd as rg
     >>> rg.linalg.cond(rg.tensor([[4.0, 0.0], [0.0, 2.0]])).item()
@@ -343,10 +342,10 @@ class linalg_cond(Composite):
     "-> Tensor"
 )
 class linalg_matrix_rank(Composite):
-    """How many singular values of matrices are above max(atol, rtol * the largest), in int64.
+    """The ranks of matrices: the number of singular values above max(atol, rtol * the largest), in int64.
 
-    rtol is the precision times the larger size, unless it or atol is given; tol is atol alone.  hermitian: the
-    matrices are, and the absolute eigenvalues of their lower triangles count.
+    rtol defaults to eps of the dtype times the larger size if neither rtol nor atol is given.  tol is atol alone.
+    hermitian: the matrices are Hermitian; absolute eigenvalues of the lower triangles count.
 
     >>> import retrograd as rg
     >>> rg.linalg.matrix_rank(rg.tensor([[1.0, 2.0], [2.0, 4.0]])).item()
@@ -376,7 +375,7 @@ class linalg_matrix_rank(Composite):
 
 @op("renorm(Tensor x, number p, int dim, number maxnorm) -> Tensor")
 class renorm(Composite, in_place=True, opmath="x"):
-    """x with each slice at an index of `dim` shrunk to the p-norm maxnorm, where its own is larger.
+    """x with each slice along `dim` scaled down to the p-norm maxnorm if its norm is larger.
 
     >>> import retrograd as rg
     >>> rg.renorm(rg.tensor([[3.0, 4.0], [0.3, 0.4]]), p=2, dim=0, maxnorm=1.0).round(decimals=3).tolist()
@@ -403,7 +402,7 @@ class renorm(Composite, in_place=True, opmath="x"):
 
 @op("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor")
 class norm_except_dim(Composite):
-    """The norm of order `pow` over all dimensions but `dim`, which are kept as size 1; with dim -1 over all."""
+    """The norm of order `pow` over all dimensions except `dim`, with keepdim; over all dimensions for dim -1."""
 
     method = False
 

@@ -1,7 +1,7 @@
-"""Normalisation: to mean 0 and variance 1 over rows, channels or groups of channels.
+"""Normalization over rows, channels or groups of channels: layer, RMS, batch, instance, group norm.
 
-Every norm here is seen as one of x with shape (n, c, l) over n and l, each of the c by itself: c are the channels of
-`batch_norm`, the rows of `layer_norm`, the groups of all samples in `group_norm`.
+Each normalization reduces x of shape (n, c, l) over n and l, separately for each c: the channels in `batch_norm`, the
+rows in `layer_norm`, the groups of all samples in `group_norm`.
 """
 
 import math
@@ -35,7 +35,7 @@ class affine(Pointwise):
         return g * weight
 
     def vjp_weight(g, x, weight_aval):
-        if x.shape[-1:] == weight_aval.shape and x.shape == g.shape and x.ndim > 1:  # the sum of many rows at once
+        if x.shape[-1:] == weight_aval.shape and x.shape == g.shape and x.ndim > 1:  # sum many rows at once
             rows = (numel(x.shape[:-1]), *weight_aval.shape, 1)
             return channel_dot(reshape(g, rows), reshape(x, rows))
         return g * x
@@ -63,7 +63,7 @@ def _rows(x, ndim, eps, center=True):
 
 @op("standardize(Tensor x, int ndim=1, *, float eps=1e-05) -> Tensor")
 class standardize(Composite, opmath="x"):
-    """(x - mean) / sqrt(variance + eps) over the last `ndim` dimensions; the variance is that over n."""
+    """(x - mean) / sqrt(variance + eps) over the last `ndim` dimensions, with the biased variance."""
 
     method = False
 
@@ -95,7 +95,7 @@ def _check_trailing(name, x, normalized_shape, **given):
 
 
 def _weighed(x, weight, bias):
-    """x * weight + bias, either of which may be missing."""
+    """x * weight + bias; either may be None."""
     if weight is not None and bias is not None:
         return affine(x, weight, bias)
     x = x if weight is None else x * weight
@@ -107,7 +107,7 @@ def _weighed(x, weight, bias):
     "-> Tensor"
 )
 class layer_norm(Composite, aliases="nn.functional.layer_norm", opmath="x weight bias"):
-    """x with mean 0 and variance 1 over its last dimensions, `normalized_shape`; times weight, plus bias.
+    """Layer normalization: x standardized over its last dimensions, `normalized_shape`, times weight, plus bias.
 
     weight and bias have the shape `normalized_shape`.  J. L. Ba, J. R. Kiros and G. E. Hinton, Layer
     normalization, arXiv 1607.06450.
@@ -141,10 +141,10 @@ class layer_norm(Composite, aliases="nn.functional.layer_norm", opmath="x weight
 
 @op("rms_norm(Tensor x, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor")
 class rms_norm(Composite, aliases="nn.functional.rms_norm", opmath="x weight"):
-    """x / sqrt(mean(x^2) + eps) over its last dimensions, `normalized_shape`; times weight.
+    """RMS normalization: x / sqrt(mean(x^2) + eps) over its last dimensions, `normalized_shape`, times weight.
 
-    eps: None for the distance from 1 to the next number of the dtype.  B. Zhang and R. Sennrich, Root mean square
-    layer normalization, arXiv 1910.07467.
+    eps: None for the machine epsilon of the dtype.  B. Zhang and R. Sennrich, Root mean square layer normalization,
+    arXiv 1910.07467.
 
     >>> import retrograd as rg
     >>> rg.rms_norm(rg.tensor([2.0, 2.0]), [2]).tolist()
@@ -172,7 +172,7 @@ class rms_norm(Composite, aliases="nn.functional.rms_norm", opmath="x weight"):
 
 
 def _channels(name, x, **given):
-    """x as (n, channels, l); a ValueError names what does not fit."""
+    """x reshaped to (n, channels, l); ValueError names the argument that does not fit."""
     check_real(name, x)
     if x.ndim < 2:
         raise ValueError(f"{name}: expected at least 2 dimensions, (n, channels, ...), got shape {x.shape}")
@@ -183,14 +183,14 @@ def _channels(name, x, **given):
 
 
 def _mix(x, weight, bias):
-    """`_weighed` by channels."""
+    """x * weight + bias per channel; either may be None."""
     if weight is None:
         return x if bias is None else x + reshape(bias, (-1, 1))
     return channel_mix(x, weight, bias)
 
 
 def _with_running(name, x, mean, var, weight, bias, eps):
-    """(x - mean) / sqrt(var + eps) * weight + bias, in one step."""
+    """(x - mean) / sqrt(var + eps) * weight + bias in one step, from running statistics."""
     if mean is None or var is None:
         raise RuntimeError(f"{name}: running_mean and running_var are needed where the input's own are not used")
     mean, var = cast_to(mean, x.dtype), cast_to(var, x.dtype)
@@ -200,7 +200,7 @@ def _with_running(name, x, mean, var, weight, bias, eps):
 
 
 def _keep_running(running, found, momentum):
-    """Move a running statistic towards what was found."""
+    """Move a running statistic towards that of the batch, in place."""
     if running is not None:
         copy_(running, detach(running) * (1 - momentum) + detach(found) * momentum)
 
@@ -210,11 +210,12 @@ def _keep_running(running, found, momentum):
     "bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor"
 )
 class batch_norm(Composite, home="nn.functional", opmath="x weight bias"):
-    """(x - mean) / sqrt(variance + eps) * weight + bias for each channel: x (n, channels, ...), the others (channels,).
+    """Batch normalization: (x - mean) / sqrt(variance + eps) * weight + bias for each channel.
 
-    training: mean and variance are those of x, over all dimensions but the channels, and the running ones move
-    towards them, in place, by the factor momentum, the variance unbiased.  Otherwise they are the running ones.
-    S. Ioffe and C. Szegedy, Batch normalization, arXiv 1502.03167.
+    x is (n, channels, ...), the others are (channels,).  training: mean and variance are those of x over all dimensions
+    except the channels.  The running statistics move towards them in place by the factor momentum, with the unbiased
+    variance.  Otherwise the running statistics are used.  S. Ioffe and C. Szegedy, Batch normalization, arXiv
+    1502.03167.
 
     >>> import retrograd as rg
     >>> mean, var = rg.zeros(1), rg.ones(1)
@@ -260,7 +261,7 @@ class batch_norm(Composite, home="nn.functional", opmath="x weight bias"):
     "Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor"
 )
 class instance_norm(Composite, home="nn.functional", opmath="x weight bias"):
-    """`batch_norm` of each sample by itself; the running mean and variance move towards the means over the samples.
+    """Instance normalization: `batch_norm` of each sample; running statistics follow the means over the samples.
 
     D. Ulyanov, A. Vedaldi and V. Lempitsky, Instance normalization, arXiv 1607.08022.
     """
@@ -294,7 +295,7 @@ class instance_norm(Composite, home="nn.functional", opmath="x weight bias"):
     "group_norm(Tensor x, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor"
 )
 class group_norm(Composite, aliases="nn.functional.group_norm", opmath="x weight bias"):
-    """Each sample with mean 0 and variance 1 in each of `num_groups` groups of its channels; times weight, plus bias.
+    """Group normalization: each of `num_groups` groups of channels standardized per sample, times weight, plus bias.
 
     x (n, channels, ...), weight and bias (channels,).  Y. Wu and K. He, Group normalization, arXiv 1803.08494.
     """
@@ -322,7 +323,7 @@ class group_norm(Composite, aliases="nn.functional.group_norm", opmath="x weight
     "local_response_norm(Tensor x, int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> Tensor"
 )
 class local_response_norm(Composite, home="nn.functional", opmath="x"):
-    """x / (k + alpha * the mean of x^2 over `size` neighbouring channels) ^ beta; beyond the ends there are zeros.
+    """x / (k + alpha * mean of x^2 over `size` neighbouring channels, zero-padded) ^ beta.
 
     x (n, channels, ..., l).  A. Krizhevsky, I. Sutskever and G. E. Hinton, ImageNet classification with deep
     convolutional neural networks, NIPS 2012.
@@ -349,5 +350,5 @@ class local_response_norm(Composite, home="nn.functional", opmath="x"):
 
 
 def _sides(size):
-    """How many neighbours count before a channel, and how many after it."""
+    """The numbers of neighbouring channels before and after a channel."""
     return size // 2, (size - 1) // 2

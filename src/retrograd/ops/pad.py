@@ -1,4 +1,4 @@
-"""Padding: with a constant, or with what is there already."""
+"""Padding: constant, reflect, replicate, circular."""
 
 from retrograd.core import Aval, op, registry
 from retrograd.ops.family import Composite, Stacked
@@ -6,7 +6,7 @@ from retrograd.ops.interpolate import resample
 
 
 def margins(name, pad, shape):
-    """(before, after) for each dimension, from PyTorch's list, which begins with the last dimension."""
+    """(before, after) for each dimension, from PyTorch's list, which starts with the last dimension."""
     if len(pad) % 2 or len(pad) > 2 * len(shape):
         raise ValueError(
             f"{name}: pad must hold a number before and after for each of the last dimensions, of {len(shape)} at "
@@ -21,7 +21,7 @@ def margins(name, pad, shape):
 
 @op("constant_pad_nd(Tensor x, int[] pad, number value=0) -> Tensor")
 class constant_pad_nd(Stacked, method=False, cores=(0,), moves=True):
-    """x with places of `value` before and after, from the last dimension on; negative numbers cut off.
+    """x padded with `value`, from the last dimension on; negative amounts crop.
 
     >>> import retrograd as rg
     >>> rg.constant_pad_nd(rg.tensor([1.0, 2.0]), (1, -1), 5.0).tolist()
@@ -36,7 +36,7 @@ class constant_pad_nd(Stacked, method=False, cores=(0,), moves=True):
         return Aval(tuple(n + b + a for n, (b, a) in zip(x.shape, pairs, strict=True)), x.dtype)
 
     def vjp_x(g, pad):
-        return constant_pad_nd(g, tuple(-p for p in pad))  # what was cut off gets zeros
+        return constant_pad_nd(g, tuple(-p for p in pad))  # cropped elements get cotangent 0
 
     def jvp_x(t, pad):
         return constant_pad_nd(t, pad)
@@ -52,16 +52,16 @@ class constant_pad_nd(Stacked, method=False, cores=(0,), moves=True):
         yield (r(3),), {"pad": (-4, 4)}, ValueError, "constant_pad_nd: dimension 0 has size 3, and can't be padded by"
 
 
-# How many places each mode can take from a dimension of a size.
+# The largest amount of padding that each mode allows for a dimension of a given size.
 _REACH = {"reflect": lambda size: size - 1, "circular": lambda size: size, "replicate": lambda size: size and 1 << 62}
 
 
 @op("pad(Tensor x, int[] pad, str mode='constant', number? value=None) -> Tensor")
 class pad(Composite, home="nn.functional", method=False):
-    """x with so many places more before and after, from the last dimension on; negative numbers cut off.
+    """x padded before and after, from the last dimension on, by `pad` elements; negative amounts crop.
 
-    mode: "constant", with `value`; "reflect", what lies on the other side of the outermost place; "replicate", the
-    outermost place; "circular", what lies at the other end.
+    mode: "constant", with `value`; "reflect", mirrored at the boundary element; "replicate", the boundary element;
+    "circular", elements from the opposite end.
 
     >>> import retrograd as rg
     >>> x = rg.tensor([[1.0, 2.0, 3.0]])
@@ -74,7 +74,7 @@ class pad(Composite, home="nn.functional", method=False):
             margins("pad", pad, x.shape)
             return constant_pad_nd(x, pad, 0 if value is None else value)
         _check_mode(mode, value)
-        if any(p < 0 for p in pad) and mode != "replicate":  # which repeats the last element even if that is cut off
+        if any(p < 0 for p in pad) and mode != "replicate":  # replicate repeats the last element even if it is cropped
             margins("pad", pad, x.shape)
             x, pad = constant_pad_nd(x, tuple(min(p, 0) for p in pad)), tuple(max(p, 0) for p in pad)
         pairs = margins("pad", pad, x.shape)

@@ -1,4 +1,4 @@
-"""Pooling: what is largest in windows of images, and what is their mean."""
+"""Max, average and Lp pooling over windows of images."""
 
 import math
 from functools import lru_cache
@@ -19,16 +19,16 @@ from retrograd.ops.view import reshape
 
 # ------------------------------------------------------------------------------------------------ the primitives
 
-# `windows`: along each of the last dimensions (kernel, stride, before, dilation, size), where what place i of `size`
-# sees begins at i * stride - before; or (size,), windows that cover everything as evenly as can be.
+# `windows`: for each of the last dimensions (kernel, stride, before, dilation, size), where window i of `size`
+# begins at i * stride - before; or (size,) for adaptive windows.
 
 
 class Pooling(Stacked, public=False, method=False, cores=(0,)):
-    """Works on windows of the last dimensions."""
+    """Base of operators on windows of the last dimensions."""
 
     @classmethod
     def dependence(cls, i, out, /, x, *others, windows, **params):
-        """On those of the same image."""
+        """Each element depends on the elements of its window in the same image."""
         return from_behind(x.ndim - len(windows), x.ndim - len(windows))
 
 
@@ -43,7 +43,7 @@ def _pooled_shape(x, windows):
 
 @op("pooled_sum(Tensor x, *, any windows) -> Tensor")
 class pooled_sum(Pooling, linear="x", saves_input=True):
-    """The sum over each window, zeros outside."""
+    """The sum over each window, with zero padding."""
 
     def impl(xp, x, *, windows):
         _check_windows("pooled_sum", x, windows)
@@ -63,7 +63,7 @@ class pooled_sum(Pooling, linear="x", saves_input=True):
 
 @op("pooled_sum_back(Tensor x, *, any windows, int[] sizes) -> Tensor")
 class pooled_sum_back(Pooling, linear="x"):
-    """`pooled_sum` transposed: images of `sizes`, in which each window's number is added to all of its places."""
+    """The transpose of `pooled_sum`: each window's value is added to all its elements of images of `sizes`."""
 
     def impl(xp, x, *, windows, sizes):
         _check_pooled(x, windows)
@@ -87,7 +87,7 @@ def _check_pooled(x, windows):
 
 @op("max_places(Tensor x, *, any windows) -> Tensor")
 class max_places(Pooling, differentiable=False):
-    """Where in each flattened image the largest element of each window is; the first of equals, the last NaN."""
+    """The index in each flattened image of the maximum of each window; the first of equals, the last NaN."""
 
     def impl(xp, x, *, windows):
         _check_comparable("max_places", x, windows)
@@ -110,7 +110,7 @@ def _check_comparable(name, x, windows):
 
 @op("pooled_max(Tensor x, *, any windows) -> Tensor")
 class pooled_max(Pooling):
-    """The largest element of each window; the gradient goes to the first of equals.  NaN wins."""
+    """The maximum of each window; the gradient goes to the first of equals.  NaN wins."""
 
     def impl(xp, x, *, windows):
         _check_comparable("pooled_max", x, windows)
@@ -134,7 +134,7 @@ class pooled_max(Pooling):
 
 @op("pooled_max_back(Tensor y, Tensor x, *, any windows) -> Tensor")
 class pooled_max_back(Pooling, linear="y"):
-    """Images like x, in which each window's number in y is added where x is largest in that window."""
+    """The transpose of `pooled_max`: each window's value in y is added at the maximum of x in that window."""
 
     def impl(xp, y, x, *, windows):
         _check_given(y, x, windows)
@@ -169,7 +169,7 @@ def _check_given(y, x, windows):
 
 
 def pick(x, places, ndim):
-    """The elements of images at places of the flattened images."""
+    """The elements of images at indices of the flattened images."""
     lead = x.shape[: x.ndim - ndim]
     flat = reshape(x, (*lead, numel(x.shape[len(lead) :])))
     found = take_along_dim(flat, reshape(places, (*lead, numel(places.shape[len(lead) :]))), len(lead))
@@ -180,7 +180,7 @@ def pick(x, places, ndim):
 
 
 def _windows(name, x, ndim, kernel_size, stride, padding, dilation, ceil_mode):
-    """The windows of pooling along the last dimensions of images."""
+    """The `windows` of a pooling along the last dimensions of images."""
     check_images(name, x, ndim)
     return _windows_of(name, x.shape[x.ndim - ndim :], kernel_size, stride, padding, dilation, ceil_mode)
 
@@ -202,7 +202,7 @@ def _windows_of(name, sizes, kernel_size, stride, padding, dilation, ceil_mode):
 
 
 def _count(size, extent, stride, padding, ceil_mode):
-    """How many windows there are; in ceil mode also one that begins in the image but does not end there."""
+    """The number of windows; in ceil mode the last may begin in the image and extend beyond its end."""
     room = size + 2 * padding - extent
     if not ceil_mode:
         return room // stride + 1
@@ -211,7 +211,7 @@ def _count(size, extent, stride, padding, ceil_mode):
 
 
 def _adaptive(name, x, ndim, output_size):
-    """Windows that cover the last dimensions as evenly as can be: regular ones where the sizes divide."""
+    """The adaptive windows of the last dimensions; regular windows where the sizes divide."""
     check_images(name, x, ndim)
     given = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * ndim
     if len(given) != ndim or any(n is not None and n < 0 for n in given):
@@ -230,7 +230,7 @@ def _adaptive(name, x, ndim, output_size):
 
 
 class Pooled(NamedTuple):
-    """The largest elements, and where each is in the flattened image."""
+    """The maxima, and their indices in the flattened image."""
 
     values: Tensor
     indices: Tensor
@@ -263,7 +263,7 @@ def _images(r, ndim, *lead):
 
 
 def _max_pool(ndim):
-    """max_pool1d, max_pool2d or max_pool3d."""
+    """Return the operator max_pool1d, max_pool2d or max_pool3d."""
     name = f"max_pool{ndim}d"
 
     @op(
@@ -306,7 +306,7 @@ _ADAPTIVE_MAX = """The largest element of each of `output_size` windows that cov
 
 
 def _adaptive_max_pool(ndim):
-    """adaptive_max_pool1d, adaptive_max_pool2d or adaptive_max_pool3d."""
+    """Return the operator adaptive_max_pool1d, adaptive_max_pool2d or adaptive_max_pool3d."""
     name = f"adaptive_max_pool{ndim}d"
 
     @op(f"{name}(Tensor x, any output_size, bool return_indices=False) -> Tensor")
@@ -336,7 +336,7 @@ _UNPOOL = """`max_pool{n}d` undone as far as it can be: the values at the places
 
 
 def _max_unpool(ndim):
-    """max_unpool1d, max_unpool2d or max_unpool3d."""
+    """Return the operator max_unpool1d, max_unpool2d or max_unpool3d."""
     name = f"max_unpool{ndim}d"
 
     @op(
@@ -394,7 +394,7 @@ def _unpooled_sizes(name, x, ndim, kernel_size, stride, padding, output_size):
 
 
 def _means(name, x, windows, count_include_pad, divisor):
-    """The sum over each window divided by how many places it has, or by `divisor`."""
+    """The sum over each window divided by its number of elements, or by `divisor`."""
     if x.dtype.kind not in "iu":
         check_real(name, x)
     total = pooled_sum(x, windows=windows)
@@ -410,12 +410,12 @@ def _means(name, x, windows, count_include_pad, divisor):
 
 
 def _quotient(total, count):
-    """The sum divided; of integers cut off towards 0."""
+    """The sum divided by the divisor; truncated for integers."""
     return total / count if total.dtype.kind == "f" else registry["div"](total, count, rounding_mode="trunc")
 
 
 def _counts(size, kernel, stride, before, _, out, padded):
-    """How many places each window has, in the image or in the padded image."""
+    """The number of elements of each window, in the image or in the padded image."""
     starts = [i * stride - before for i in range(out)]
     low, high = (-before, size + before) if padded else (0, size)
     return [max(min(start + kernel, high) - max(start, low), 1) for start in starts]
@@ -435,7 +435,7 @@ _AVERAGE_EXAMPLE = """
 
 
 def _avg_pool(ndim):
-    """avg_pool1d, avg_pool2d or avg_pool3d."""
+    """Return the operator avg_pool1d, avg_pool2d or avg_pool3d."""
     name, divisor = f"avg_pool{ndim}d", ", int? divisor_override=None" if ndim > 1 else ""
 
     @op(
@@ -483,7 +483,7 @@ _ADAPTIVE_AVERAGE = """The mean of each of `output_size` windows that cover imag
 
 
 def _adaptive_avg_pool(ndim):
-    """adaptive_avg_pool1d, adaptive_avg_pool2d or adaptive_avg_pool3d."""
+    """Return the operator adaptive_avg_pool1d, adaptive_avg_pool2d or adaptive_avg_pool3d."""
     name = f"adaptive_avg_pool{ndim}d"
 
     @op(f"{name}(Tensor x, any output_size) -> Tensor")
@@ -525,13 +525,13 @@ _LP = """The p-norm of each window, sum(x^p)^(1/p), p being norm_type, of images
 
 
 def _largest_of_each(x, ndim):
-    """The largest absolute value of each channel of each image, outside the graph; 1 where it is no scale."""
+    """The largest absolute value of each channel of each image, detached; 1 where it cannot be a scale."""
     top = amax(abs(detach(x)), tuple(range(-ndim, 0)), keepdim=True)
     return where(logical_or(top == 0, isinf(top)), 1, top)
 
 
 def _lp_pool(ndim, averages, maxima):
-    """lp_pool1d, lp_pool2d or lp_pool3d."""
+    """Return the operator lp_pool1d, lp_pool2d or lp_pool3d."""
     name = f"lp_pool{ndim}d"
 
     @op(f"{name}(Tensor x, number norm_type, int[] kernel_size, int[]? stride=None, bool ceil_mode=False) -> Tensor")

@@ -1,4 +1,4 @@
-"""Random numbers: uniform, normal, integers, permutations, coins."""
+"""Random tensors: uniform, normal, integers, permutations, Bernoulli."""
 
 from retrograd.core import Aval, Tensor, op, shape_of
 from retrograd.core import dtype as dtypes
@@ -31,12 +31,12 @@ def _floating(name, dtype):
 
 
 class Drawn(Filled, random=True):
-    """Makes a tensor of so many random numbers; those of all examples of a batch are drawn together."""
+    """Base of operators that draw a tensor of random values; under vmap all examples are drawn together."""
 
 
 @op("rand(int... size, *, any generator=None, dtype? dtype=None) -> Tensor")
 class _rand(Drawn):
-    """Numbers uniform in [0, 1), of the given shape; of complex ones both parts are.
+    """Uniform random values in [0, 1) of the given shape; for complex dtypes both parts.
 
     >>> import retrograd as rg
     >>> rg.rand(2, 3).shape
@@ -50,7 +50,7 @@ class _rand(Drawn):
             return chosen(generator).draw("random", size, kind)
 
         def numbers(size):
-            if dtype == dtypes.float16:  # cut off after its 11 bits: rounded, it could be 1
+            if dtype == dtypes.float16:  # truncated to its 11 bits: rounding could give 1
                 return (xp.floor(draw(size, dtypes.float32) * 2048) / 2048).astype(dtype)
             return _drawn(xp, draw, size, dtype)
 
@@ -69,7 +69,7 @@ class _rand(Drawn):
 
 @op("randn(int... size, *, any generator=None, dtype? dtype=None) -> Tensor")
 class _randn(Drawn):
-    """Numbers from the standard normal distribution, of the given shape; complex ones have variance 1 too.
+    """Standard normal random values of the given shape; complex ones have variance 1, too.
 
     >>> import retrograd as rg
     >>> rg.randn(2, 3).dtype
@@ -98,7 +98,7 @@ class _randn(Drawn):
 
 @op("randint(int low, int high, int[] size, *, any generator=None, dtype? dtype=None) -> Tensor")
 class _randint(Drawn):
-    """Integers uniform from low up to but not including high."""
+    """Uniform random integers from low to high - 1."""
 
     def impl(xp, *, low, high, size, generator, dtype):
         dtype = _integral(low, high, dtype)
@@ -129,7 +129,7 @@ def _integral(low, high, dtype):
 
 @op("randperm(int n, *, any generator=None, dtype? dtype=None) -> Tensor")
 class _randperm(Factory, random=True, vmap_fallback="every permutation is drawn by itself"):
-    """The integers from 0 up to but not including n, in random order.
+    """A random permutation of the integers 0 to n - 1.
 
     >>> import retrograd as rg
     >>> sorted(rg.randperm(4).tolist())
@@ -158,9 +158,9 @@ def _check_count(n):
 
 @op("bernoulli(Tensor x, float? p=None, *, any generator=None) -> Tensor")
 class bernoulli(Pointwise, differentiable=False, random=True, promotion=None, in_place=False):
-    """Ones with probability x, zeros otherwise, in the shape and dtype of x.
+    """Random ones with probability x, zeros otherwise, in the shape and dtype of x.
 
-    With `p` that is the probability everywhere, and x only gives shape and dtype.  No gradient flows.
+    With `p`, that is the probability of each element, and x only gives shape and dtype.  No gradient flows.
 
     >>> import retrograd as rg
     >>> rg.bernoulli(rg.tensor([0.0, 1.0]))
@@ -196,7 +196,7 @@ def _check_coins(x, p):
 
 @op("normal(Tensor mean, Tensor std, *, any generator=None) -> Tensor")
 class _normal(Pointwise, differentiable=False, random=True, promotion=None, public=False, in_place=False):
-    """Numbers from normal distributions of these means and standard deviations, which broadcast."""
+    """Normal random values with these means and standard deviations, which broadcast."""
 
     def impl(xp, mean, std, *, generator):
         shape, dtype = _normal_aval(mean, std)
@@ -220,7 +220,7 @@ class _normal(Pointwise, differentiable=False, random=True, promotion=None, publ
 
 
 def _normal_aval(mean, std):
-    """The shape and dtype of a draw: the dtype is the mean's if that is a tensor."""
+    """The aval of a draw; its dtype is that of the mean if that is a tensor."""
     dtype = mean.dtype if hasattr(mean, "dtype") else std.dtype
     if hasattr(std, "dtype") and std.dtype.kind == "c":
         raise TypeError(f"normal: standard deviations are real, got {std.dtype}")
@@ -231,7 +231,7 @@ def _normal_aval(mean, std):
 
 
 def randint(low=0, high=None, size=None, *, generator=None, dtype=None) -> Tensor:
-    """Integers uniform from low (0 if left out) up to but not including high, of the given shape.
+    """Uniform random integers from low (default 0) to high - 1, of the given shape.
 
     >>> import retrograd as rg
     >>> rg.randint(3, (4,)).dtype
@@ -245,9 +245,9 @@ def randint(low=0, high=None, size=None, *, generator=None, dtype=None) -> Tenso
 
 
 def normal(mean=0.0, std=1.0, size=None, *, generator=None, dtype=None) -> Tensor:
-    """Numbers from a normal distribution, in the given size; or one from each of those that tensors describe.
+    """Normal random values: of the given size, or one per element of tensors mean and std, which broadcast.
 
-    As in PyTorch, no gradient flows to the mean and the deviation; `mean + std * randn_like(mean)` has one.
+    As in PyTorch, no gradient flows to mean and std; `mean + std * randn_like(mean)` has one.
 
     >>> import retrograd as rg
     >>> rg.normal(rg.tensor([1.0, 2.0]), 0.0), rg.normal(0.0, 2.0, (2, 3)).shape
@@ -266,8 +266,8 @@ def normal(mean=0.0, std=1.0, size=None, *, generator=None, dtype=None) -> Tenso
 
 
 def _alike(x, draw):
-    """What a function draws for the shape of a tensor; of components that all have no dimensions, as such."""
-    whole = compound(x) if symbolic(x.shape) is None else None  # shapes tell of others that they are ragged
+    """A random tensor in the shape of a dense or nested tensor, also of one whose components have no dimensions."""
+    whole = compound(x) if symbolic(x.shape) is None else None  # other nested tensors have a ragged size in their shape
     if whole is None:
         return draw(x.shape)
     plain, rebuilt = whole.plain(x)
@@ -275,17 +275,17 @@ def _alike(x, draw):
 
 
 def rand_like(input, *, generator=None, dtype=None) -> Tensor:
-    """`rand` in the shape of the input, and in its dtype unless another is given."""
+    """Uniform random values in [0, 1) in the shape of the input, and in its dtype unless another is given."""
     return _alike(input, lambda size: _rand(size, generator=generator, dtype=input.dtype if dtype is None else dtype))
 
 
 def randn_like(input, *, generator=None, dtype=None) -> Tensor:
-    """`randn` in the shape of the input, and in its dtype unless another is given."""
+    """Standard normal random values in the shape of the input, and in its dtype unless another is given."""
     return _alike(input, lambda size: _randn(size, generator=generator, dtype=input.dtype if dtype is None else dtype))
 
 
 def randint_like(input, low, high=None, *, generator=None, dtype=None) -> Tensor:
-    """Integers from low (0 if left out) to below high, in the shape and dtype of the input.
+    """Uniform random integers from low (default 0) to high - 1 in the shape and dtype of the input.
 
     >>> import retrograd as rg
     >>> rg.randint_like(rg.ones(2), 1)

@@ -1,7 +1,7 @@
-"""Scattering: writing, adding and merging into the places that an index names.
+"""Scattering: write, add or merge values at indices.
 
-`scatter` and its kin name a place per element along one dimension, `index_add` and its kin whole slices,
-`put` and `index_put` single elements.
+`scatter` and its variants take an index per element along one dimension, `index_add` and its variants index whole
+slices, `put` and `index_put` single elements.
 """
 
 import math
@@ -21,27 +21,27 @@ from retrograd.ops.view import cat, expand, flip, narrow, reshape
 
 
 class Scatter(Along):
-    """Each element of src goes to the place of x that `index` names along dim; the other dimensions match."""
+    """Base of operators that send each element of src to the index of x that `index` holds, along dim."""
 
     public = False
     method = False
 
     @classmethod
     def shape(cls, x, index, src, *, dim):
-        """That of x."""
+        """The shape of x."""
         fitting(x, index, src, dim)
         return x
 
     @classmethod
     def dependence(cls, i, out, /, x, index, src, *, dim):
-        """On the element of x at its place, and on those of src that go there."""
+        """Each element depends on the same element of x, and on those of src that are sent to it."""
         if i == 0:
             return from_behind(x.ndim, x.ndim)
         return Labels(None, gather(numbered(out.shape), dim, index)) if isinstance(index, Tensor) else {}
 
 
 def fitting(x, index, src, dim):
-    """`dim` from the front; an error unless index fits x, and src, an array, an aval or a number, fits both."""
+    """`dim` as a nonnegative number; an error unless index fits x, and src (array, aval or number) fits both."""
     at = check_along("scatter", x.shape, index, dim)
     if hasattr(src, "dtype"):
         same_dtype("scatter", (x, src))
@@ -52,7 +52,7 @@ def fitting(x, index, src, dim):
 
 @op("scatter_set(Tensor x, Tensor index, Tensor src, *, int dim) -> Tensor")
 class scatter_set(Scatter, linear="x,src", moves=True):
-    """x with src, a tensor or a number, written at the places; of several for one place, the last is there."""
+    """x with src, a tensor or a number, written at the indices; of duplicates the last is written."""
 
     def impl(xp, x, index, src, *, dim):
         return xp.scatter_set(x, index, src, fitting(x, index, src, dim))
@@ -70,7 +70,7 @@ class scatter_set(Scatter, linear="x,src", moves=True):
 
 @op("scatter_prod(Tensor x, Tensor index, Tensor src, *, int dim) -> Tensor")
 class scatter_prod(Scatter, linear="x"):
-    """x times the elements of src at their places; derivatives of every order hold where factors are 0."""
+    """x multiplied by the elements of src at the indices; derivatives of every order hold where factors are 0."""
 
     def impl(xp, x, index, src, *, dim):
         return xp.scatter_prod(x, index, src, fitting(x, index, src, dim))
@@ -90,7 +90,7 @@ class scatter_prod(Scatter, linear="x"):
 
 
 def _products_of_others(src, index, dim):
-    """For each element, the product of all others for the same place; without division, so zeros do no harm."""
+    """For each element, the product of all others for the same index; without division, so that zeros are safe."""
     order = group_order(index, dim=dim)
     src, groups = gather(src, dim, order), gather(index, dim, order)
     before = _products_before(src, groups, dim)
@@ -99,7 +99,7 @@ def _products_of_others(src, index, dim):
 
 
 def _products_before(x, groups, dim):
-    """The product of those before each element in its group, doubling in each step how far back it reaches."""
+    """The product of the earlier elements of each group, by doubling the reach in each step."""
     out, step = _back(x, groups, dim, 1), 1
     while step < x.shape[dim]:
         out, step = out * _back(out, groups, dim, step), 2 * step
@@ -107,7 +107,7 @@ def _products_before(x, groups, dim):
 
 
 def _back(x, groups, dim, step):
-    """What lies `step` places back in the same group; 1 where that is none of it."""
+    """The element `step` positions earlier in the same group; 1 if there is none."""
     rest = max(x.shape[dim] - step, 0)
     same = eq(narrow(groups, dim, x.shape[dim] - rest, rest), narrow(groups, dim, 0, rest))
     first = registry["ones_like"](narrow(x, dim, 0, x.shape[dim] - rest))
@@ -116,7 +116,7 @@ def _back(x, groups, dim, step):
 
 @op("group_order(Tensor index, *, int dim) -> Tensor")
 class group_order(Along, differentiable=False):
-    """The order along dim in which equal indices lie together; of such an order, what undoes it."""
+    """The permutation along dim that makes equal indices adjacent, and the inverse of such a permutation."""
 
     public = False
     method = False
@@ -133,37 +133,37 @@ class group_order(Along, differentiable=False):
 
 
 class ScatterExtreme(Scatter):
-    """Chooses among x and the elements of src for each place; those that tie share the gradient equally."""
+    """Base of scatter_max and scatter_min; tied elements of x and src share the gradient equally."""
 
     @staticmethod
     def vjp_x(g, x, index, src, out, dim):
-        """The share of x."""
+        """The cotangent of x: its share of g."""
         return g * _shares(x, index, src, out, dim)[0]
 
     @staticmethod
     def vjp_src(g, x, index, src, out, dim):
-        """The share of each element of src."""
+        """The cotangent of src: the share of each element."""
         return gather(g, dim, index) * _shares(x, index, src, out, dim)[1]
 
     @staticmethod
     def jvp_x(t, x, index, src, out, dim):
-        """x moves its share of the result."""
+        """The tangent of x times its share of the result."""
         return t * _shares(x, index, src, out, dim)[0]
 
     @staticmethod
     def jvp_src(t, x, index, src, out, dim):
-        """So does src."""
+        """The tangents of src times their shares of the result."""
         return scatter_sum(t * _shares(x, index, src, out, dim)[1], index, shape=x.shape, dim=dim)
 
     @staticmethod
     def samples(r):
-        """With places that are named once, several times, and not at all."""
+        """Samples with indices that occur once, several times, and not at all."""
         yield (r(3, 4), r.ints(3, (5, 2)), r(5, 2)), {"dim": 0}
         yield (r(4), as_tensor([1, 1, 0]), r(3)), {"dim": -1}
 
 
 def _shares(x, index, src, out, dim):
-    """What part of each result comes from x, and from each element of src."""
+    """The shares of x, and of each element of src, in each result."""
     mine = cast_to(logical_or(eq(x, out), isnan(x)), x.dtype)
     theirs = cast_to(logical_or(eq(src, gather(out, dim, index)), isnan(src)), x.dtype)
     count = mine + scatter_sum(theirs, index, shape=x.shape, dim=dim)
@@ -172,7 +172,7 @@ def _shares(x, index, src, out, dim):
 
 @op("scatter_max(Tensor x, Tensor index, Tensor src, *, int dim) -> Tensor")
 class scatter_max(ScatterExtreme):
-    """The largest of x and the elements of src for each place.  NaN wins."""
+    """The maximum of x and the elements of src for each index.  NaN wins."""
 
     def impl(xp, x, index, src, *, dim):
         return xp.scatter_max(x, index, src, fitting(x, index, src, dim))
@@ -180,7 +180,7 @@ class scatter_max(ScatterExtreme):
 
 @op("scatter_min(Tensor x, Tensor index, Tensor src, *, int dim) -> Tensor")
 class scatter_min(ScatterExtreme):
-    """The smallest of x and the elements of src for each place.  NaN wins."""
+    """The minimum of x and the elements of src for each index.  NaN wins."""
 
     def impl(xp, x, index, src, *, dim):
         return xp.scatter_min(x, index, src, fitting(x, index, src, dim))
@@ -190,7 +190,7 @@ class scatter_min(ScatterExtreme):
 
 
 def _scattered(into, x, index, src, dim, **params):
-    """`into(x, index, src, dim)`, where all have dimensions, and src ends where the index does."""
+    """`into(x, index, src, dim)` for tensors with at least one dimension, with src cut to the size of the index."""
     shape = x.shape
     x, index = (a if a.ndim else reshape(a, (1,)) for a in (x, index))
     if not hasattr(src, "ndim"):
@@ -216,7 +216,7 @@ def _multiply(x, index, src, dim):
 
 
 def _among(choices, name, word):
-    """What a word stands for; a ValueError lists those that are known."""
+    """The table's entry for a word; ValueError lists the known words."""
     if word not in choices:
         raise ValueError(f"{name}: reduce must be one of {', '.join(map(repr, choices))}, got {word!r}")
     return choices[word]
@@ -226,11 +226,11 @@ def _among(choices, name, word):
     "scatter(Tensor x, int dim, Tensor index, Tensor? src=None, *, number? value=None, str? reduce=None) -> Tensor"
 )
 class scatter(Composite, in_place=True):
-    """x with the elements of src, or one value, written where `index` says along `dim`: the opposite of gather.
+    """x with the elements of src, or one value, written at `index` along `dim`; the inverse of gather.
 
-    `index` has as many dimensions as x and src, is no larger than src, and no larger than x but along dim.  With
-    reduce="add" or "multiply" what is there is kept.  Of several elements for one place the last is there, and
-    the gradient of the place goes to all of them: name each place once.
+    `index` has as many dimensions as x and src.  It is no larger than src, and except along dim no larger than x.
+    reduce="add" or "multiply" combines with the elements of x.  Of duplicate indices the last is written, and the
+    gradient goes to all of them: use each index once.
 
     >>> import retrograd as rg
     >>> rg.scatter(rg.zeros(3), 0, rg.tensor([2, 0]), rg.tensor([5.0, 6.0])).tolist()
@@ -259,7 +259,7 @@ class scatter(Composite, in_place=True):
 
 @op("scatter_add(Tensor x, int dim, Tensor index, Tensor src) -> Tensor")
 class scatter_add(Composite, in_place=True):
-    """x with the elements of src added where `index` says along `dim`; sizes as in `scatter`.
+    """x with the elements of src added at `index` along `dim`; sizes as in `scatter`.
 
     >>> import retrograd as rg
     >>> rg.scatter_add(rg.zeros(2), 0, rg.tensor([1, 1, 0]), rg.tensor([1.0, 2.0, 4.0])).tolist()
@@ -281,10 +281,10 @@ class scatter_add(Composite, in_place=True):
     "scatter_reduce(Tensor x, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor"
 )
 class scatter_reduce(Composite, in_place=True):
-    """x with the elements of src merged into the places along `dim`: "sum", "prod", "mean", "amax" or "amin".
+    """x with the elements of src reduced into `index` along `dim`: "sum", "prod", "mean", "amax" or "amin".
 
-    Without include_self only elements of src count where there are any; other places keep what is there.  Those
-    that tie for amax and amin share the gradient equally.
+    Without include_self, elements of x at indices that occur are not included in the reduction; the others keep their
+    values.  For amax and amin, tied elements share the gradient.
 
     >>> import retrograd as rg
     >>> x, index, src = rg.ones(2), rg.tensor([1, 1]), rg.tensor([3.0, 5.0])
@@ -317,7 +317,7 @@ def _mean(x, index, src, dim, include_self):
 
 
 def _merging(operator, neutral):
-    """How an operator merges; `neutral(dtype)` is what takes the place of what x has there, if that is not to count."""
+    """A reduction of `scatter_reduce`; `neutral(dtype)` replaces elements of x that are not included."""
 
     def merge(x, index, src, dim, include_self):
         start = x if include_self else scatter_set(x, index, neutral(x.dtype), dim=dim)
@@ -339,7 +339,7 @@ _MERGING = {
 
 
 def _check_source(name, x, index, source, dim):
-    """`dim` from the front; an error unless source has a slice like those of x for each place."""
+    """`dim` as a nonnegative number; an error unless source has one slice, shaped like those of x, per index."""
     same_dtype(name, (x, source))
     at = check_slices(name, x, index, dim)
     expected = (*x.shape[:at], numel(index.shape), *x.shape[at + 1 :])
@@ -350,7 +350,7 @@ def _check_source(name, x, index, source, dim):
 
 @op("index_add(Tensor x, int dim, Tensor index, Tensor source, *, number alpha=1) -> Tensor")
 class index_add(Composite, in_place=True):
-    """x with the slices of source, times alpha, added at the places along `dim` that a 1-d integer tensor names.
+    """x with the slices of source, times alpha, added at the indices along `dim` in a 1-d integer tensor.
 
     >>> import retrograd as rg
     >>> rg.index_add(rg.zeros(2, 2), 0, rg.tensor([1, 1]), rg.tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()
@@ -376,7 +376,7 @@ class index_add(Composite, in_place=True):
 
 @op("index_copy(Tensor x, int dim, Tensor index, Tensor source) -> Tensor")
 class index_copy(Composite, in_place=True):
-    """x with the slices of source in the places along `dim` that a 1-d integer tensor names, each once."""
+    """x with the slices of source written at the indices along `dim` in a 1-d integer tensor, which are unique."""
 
     def compose(x, index, source, *, dim):
         slices, source = one_slice(x), one_slice(source)
@@ -396,7 +396,7 @@ class index_copy(Composite, in_place=True):
 
 @op("index_fill(Tensor x, int dim, Tensor index, Tensor value) -> Tensor")
 class index_fill(Composite, in_place=True):
-    """x with a number, or a tensor without dimensions, in the places along `dim` that `index` names; -1 is the last."""
+    """x with a number, or a tensor without dimensions, written at the indices along `dim`; -1 is the last."""
 
     def compose(x, index, value, *, dim):
         at = check_slices("index_fill", x, index, dim)
@@ -416,7 +416,7 @@ class index_fill(Composite, in_place=True):
     "index_reduce(Tensor x, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor"
 )
 class index_reduce(Composite, in_place=True):
-    """x with the slices of source merged into places along `dim`: "prod", "mean", "amax", "amin" as in scatter_reduce.
+    """x with the slices of source reduced into indices along `dim`: "prod", "mean", "amax", "amin".
 
     >>> import retrograd as rg
     >>> rg.index_reduce(rg.ones(2), 0, rg.tensor([1, 1]), rg.tensor([3.0, 5.0]), "prod").tolist()
@@ -446,7 +446,7 @@ class index_reduce(Composite, in_place=True):
 
 @op("put(Tensor x, Tensor index, Tensor source, bool accumulate=False) -> Tensor")
 class put(Composite, in_place=True):
-    """x with the elements of source written, or added, at the places that `index` names in x as one row.
+    """x with the elements of source written, or added, at the indices of x in row-major order.
 
     >>> import retrograd as rg
     >>> rg.put(rg.zeros(2, 2), rg.tensor([1, -1]), rg.tensor([5.0, 6.0])).tolist()
@@ -471,7 +471,7 @@ class put(Composite, in_place=True):
 
 
 def put_or_add(x, values, ids, spec, accumulate):
-    """x with values written or added at [spec]."""
+    """x with values written to, or added to, x[spec]."""
     if not accumulate:
         return index_put(x, values, ids, spec=spec)
     values = expand(values, indexed_shape(x, ids, spec))
@@ -480,7 +480,7 @@ def put_or_add(x, values, ids, spec, accumulate):
 
 @function("index_put")
 def index_put_of(input, indices, values, accumulate=False):
-    """`input` with values, which broadcast, written or added at input[indices], a tuple of index tensors.
+    """`input` with values, which broadcast, written to or added to input[indices], a tuple of index tensors.
 
     >>> import retrograd as rg
     >>> rg.index_put(rg.zeros(3), (rg.tensor([0, 0]),), rg.tensor(2.0), accumulate=True).tolist()
@@ -493,7 +493,7 @@ def index_put_of(input, indices, values, accumulate=False):
 
 
 def _index_put_in_place(x, indices, values, accumulate=False) -> Tensor:
-    """Write or add values at x[indices], a tuple of index tensors; returns x."""
+    """Write values to, or add them to, x[indices], a tuple of index tensors; return x."""
     return write_into("index_put_", x, index_put_of(x, indices, values, accumulate))
 
 

@@ -1,4 +1,4 @@
-"""Splitting tensors into views along a dimension."""
+"""Operators that split tensors into views along a dimension."""
 
 from itertools import accumulate
 
@@ -11,12 +11,12 @@ from retrograd.ops.view import cat, narrow, stack
 
 
 def parts(name, x, sizes, dim):
-    """A tuple of views of these sizes, one after the other along `dim`."""
+    """A tuple of views of the given sizes, consecutive along `dim`."""
     return tuple(narrow(x, **place) for place in _places(name, x, sizes, dim))
 
 
 def _places(name, x, sizes, dim):
-    """What `narrow` is told for each part."""
+    """The arguments of `narrow` for each part."""
     total = x.shape[dim]
     if sum(sizes) != total or any(size < 0 for size in sizes):
         raise ValueError(f"{name}: sizes {list(sizes)} add up to {sum(sizes)}, but dimension {dim} has {total}")
@@ -26,7 +26,7 @@ def _places(name, x, sizes, dim):
 
 @op("split_views(Tensor x, *, int[]? sizes, int dim) -> Tensor[]")
 class split_views(Definition, linear="x", moves=True):
-    """The parts of these sizes along dim, or None: its slices.  One gradient serves all, and joins theirs at once."""
+    """The parts of these sizes along dim, or its slices for None.  One node concatenates all their cotangents."""
 
     public = False
     method = False
@@ -61,10 +61,10 @@ def _edges(x, sizes, dim):
 
 
 def _together(x, sizes, dim, steps):
-    """Views that are returned together, each by a step (operator, params); where they are recorded, by one node.
+    """Views returned together, each made by a step (operator, params); if recorded, they share one node.
 
-    None of them may be written to in a graph, so that their common history stays right; n nodes of their own would
-    each make a gradient as large as x.
+    They may not be written to in a graph, because they share their history.  One node per view would create a cotangent
+    as large as x for each of them.
     """
     if not steps or current().level is not None or x.level is not None or not (is_recording() and x.requires_grad):
         return tuple(step(x, **params) for step, params in steps)
@@ -76,14 +76,14 @@ def _together(x, sizes, dim, steps):
 
 
 def split_dim(name, x, dim):
-    """`dim` from the front; a ValueError if there is none to split."""
+    """`dim` as a nonnegative number; ValueError for a tensor without dimensions."""
     if x.ndim == 0:
         raise ValueError(f"{name}: a tensor without dimensions can't be split")
     return canonical_dim(name, dim, x.ndim)
 
 
 def equal_sizes(name, total, size):
-    """Sizes that add up to the total, all equal but perhaps the last."""
+    """Equal sizes that sum to the total; the last may be smaller."""
     if size < 0 or (size == 0 and total):
         raise ValueError(f"{name}: the size must be at least 1, got {size}")
     return [min(size, total - start) for start in range(0, total, size or 1)] or [0]
@@ -118,7 +118,7 @@ def _unsafe_split(name, x, size, dim):
 
 
 def chunk_sizes(name, x, chunks, dim):
-    """Sizes of at most so many equal parts, the last one perhaps smaller; of nothing, exactly so many."""
+    """The sizes of at most `chunks` equal parts, the last possibly smaller; exactly `chunks` zeros if x is empty."""
     if chunks < 1:
         raise ValueError(f"{name}: expected at least 1 chunk, got {chunks}")
     total = x.shape[split_dim(name, x, dim)]
@@ -165,7 +165,7 @@ class split_with_sizes(Composite, several_views=True):
 
 @op("chunk(Tensor x, int chunks, int dim=0) -> Tensor[]")
 class chunk(Composite, several_views=True):
-    """At most `chunks` views of equal size along `dim`, the last one possibly smaller.
+    """A tuple of at most `chunks` views of equal size along `dim`; the last may be smaller.
 
     >>> import retrograd as rg
     >>> [part.tolist() for part in rg.chunk(rg.arange(5), 3)]
@@ -183,7 +183,7 @@ class chunk(Composite, several_views=True):
 
 @op("unsafe_split(Tensor x, int split_size, int dim=0) -> Tensor[]")
 class unsafe_split(Composite, part_views=True):
-    """`split` into views of one size that may be written to one by one; here their histories stay right."""
+    """`split` into equal views that may be written to individually; here their histories stay correct."""
 
     def compose(x, *, split_size, dim):
         return _unsafe_split("unsafe_split", x, split_size, dim)
@@ -194,7 +194,7 @@ class unsafe_split(Composite, part_views=True):
 
 @op("unsafe_split_with_sizes(Tensor x, int[] split_sizes, int dim=0) -> Tensor[]")
 class unsafe_split_with_sizes(Composite, part_views=True):
-    """`split_with_sizes` into views that may be written to one by one; here their histories stay right."""
+    """`split_with_sizes` into views that may be written to individually; here their histories stay correct."""
 
     def compose(x, *, split_sizes, dim):
         return _unsafe_split("unsafe_split_with_sizes", x, split_sizes, dim)
@@ -205,7 +205,7 @@ class unsafe_split_with_sizes(Composite, part_views=True):
 
 @op("unsafe_chunk(Tensor x, int chunks, int dim=0) -> Tensor[]")
 class unsafe_chunk(Composite, part_views=True):
-    """`chunk` into views that may be written to one by one; here their histories stay right."""
+    """`chunk` into views that may be written to individually; here their histories stay correct."""
 
     def compose(x, *, chunks, dim):
         return _unsafe_split("unsafe_chunk", x, chunk_sizes("unsafe_chunk", x, chunks, dim), dim)
@@ -215,7 +215,7 @@ class unsafe_chunk(Composite, part_views=True):
 
 @op("tensor_split(Tensor x, any indices_or_sections, int dim=0) -> Tensor[]")
 class tensor_split(Composite, part_views=True):
-    """A tuple of views along `dim`: so many, of nearly equal size, or those between the places listed, as slices go.
+    """A tuple of views along `dim`: a number of nearly equal parts, or the parts between the indices listed.
 
     >>> import retrograd as rg
     >>> [part.tolist() for part in rg.tensor_split(rg.arange(5), (1, 3))]
@@ -256,7 +256,7 @@ def _equal_sections(name, x, places, dim, ndim):
 
 @op("hsplit(Tensor x, any indices_or_sections) -> Tensor[]")
 class hsplit(Composite, part_views=True):
-    """`tensor_split` along the second dimension, or the only one; a number must divide it."""
+    """`tensor_split` along the second dimension, or the only one; a number of parts must divide its size."""
 
     def compose(x, *, indices_or_sections):
         return _equal_sections("hsplit", x, indices_or_sections, min(x.ndim - 1, 1), 1)
@@ -271,7 +271,7 @@ class hsplit(Composite, part_views=True):
 
 @op("vsplit(Tensor x, any indices_or_sections) -> Tensor[]")
 class vsplit(Composite, part_views=True):
-    """`tensor_split` along the first of two dimensions or more; a number must divide it."""
+    """`tensor_split` along the first of two or more dimensions; a number of parts must divide its size."""
 
     def compose(x, *, indices_or_sections):
         return _equal_sections("vsplit", x, indices_or_sections, 0, 2)
@@ -285,7 +285,7 @@ class vsplit(Composite, part_views=True):
 
 @op("dsplit(Tensor x, any indices_or_sections) -> Tensor[]")
 class dsplit(Composite, part_views=True):
-    """`tensor_split` along the third of three dimensions or more; a number must divide it."""
+    """`tensor_split` along the third of three or more dimensions; a number of parts must divide its size."""
 
     def compose(x, *, indices_or_sections):
         return _equal_sections("dsplit", x, indices_or_sections, 2, 3)
@@ -299,7 +299,7 @@ class dsplit(Composite, part_views=True):
 
 @op("unbind(Tensor x, int dim=0) -> Tensor[]")
 class unbind(Composite, several_views=True):
-    """A tuple of the slices along `dim`, without that dimension."""
+    """A tuple of views, the slices along `dim`, without that dimension."""
 
     def compose(x, *, dim):
         at = split_dim("unbind", x, dim)
@@ -313,7 +313,7 @@ class unbind(Composite, several_views=True):
 
 @op("narrow_copy(Tensor x, int dim, int start, int length) -> Tensor")
 class narrow_copy(Composite):
-    """`narrow`, as a copy."""
+    """A copy of `narrow`."""
 
     def compose(x, *, dim, start, length):
         return registry["row_major"](narrow(x, dim, start, length))
