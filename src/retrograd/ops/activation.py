@@ -1,7 +1,7 @@
-"""Activations: elementwise functions between the layers of a network, and those that act along one dimension."""
+"""Activation functions: elementwise ones, and those along one dimension."""
 
-# Kernels write into memory of their own instead of making a temporary for every step, and choose by minima and
-# maxima instead of masks, which cost several times as much.  `asarray` makes an array of a NumPy scalar.
+# Kernels write into one result array instead of making a temporary per step, and use minima and maxima instead of
+# masks, which cost several times as much.  `asarray` converts NumPy scalars to arrays.
 
 from operator import index
 
@@ -38,7 +38,7 @@ ALPHA, SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852
 
 
 def _bent(xp, name, x, alpha, scale=1.0, steep=1.0):
-    """scale * (x where positive, alpha * expm1(steep * x) elsewhere)."""
+    """Return x where it is positive and alpha * expm1(steep * x) elsewhere, times scale."""
     xp.real_only(name, x)
     out = xp.asarray(xp.minimum(x, 0))
     out *= steep
@@ -49,14 +49,14 @@ def _bent(xp, name, x, alpha, scale=1.0, steep=1.0):
 
 
 def _bent_slope(g, x, alpha, scale=1.0, steep=1.0):
-    """g times the derivative of `_bent`; from x, since from the result it cancels where that is near -alpha."""
+    """Return g times the derivative of `_bent`, from x: computed from the result it cancels near -alpha."""
     low = x <= 0
     return where(low, g * (alpha * scale * steep * exp(where(low, x, 0) * steep)), g * scale)
 
 
 @op("elu(Tensor x, float alpha=1.0) -> Tensor")
 class elu(Pointwise, promotion="float", inplace=True, home="nn.functional"):
-    """x where positive, alpha * expm1(x) elsewhere; the derivative at 0 is alpha.
+    """Exponential linear unit: x where positive, alpha * expm1(x) elsewhere; the derivative at 0 is alpha.
 
     D.-A. Clevert, T. Unterthiner and S. Hochreiter, Fast and accurate deep network learning by exponential linear
     units, arXiv 1511.07289.
@@ -79,7 +79,7 @@ class elu(Pointwise, promotion="float", inplace=True, home="nn.functional"):
 
 @op("selu(Tensor x) -> Tensor")
 class selu(Pointwise, promotion="float", inplace=True, method=False, aliases="nn.functional.selu"):
-    """1.0507 * elu(x, 1.6733): layers of it keep mean 0 and variance 1.
+    """Scaled exponential linear unit: 1.0507 * elu(x, 1.6733); a stack of such layers keeps mean 0 and variance 1.
 
     G. Klambauer et al., Self-normalizing neural networks, arXiv 1706.02515, with the constants of its code.
     """
@@ -96,7 +96,7 @@ class selu(Pointwise, promotion="float", inplace=True, method=False, aliases="nn
 
 @op("celu(Tensor x, float alpha=1.0) -> Tensor")
 class celu(Pointwise, promotion="float", inplace=True, method=False, aliases="nn.functional.celu"):
-    """x where positive, alpha * expm1(x / alpha) elsewhere: `elu` with slope 1 at 0 for every alpha but 0.
+    """Exponential linear unit with slope 1 at 0: x where positive, alpha * expm1(x / alpha) elsewhere; alpha is not 0.
 
     J. T. Barron, Continuously differentiable exponential linear units, arXiv 1704.07483.
     """
@@ -118,7 +118,7 @@ class celu(Pointwise, promotion="float", inplace=True, method=False, aliases="nn
 
 
 def _mish(xp, x):
-    """With e = exp(x): tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2), which is 1 long before e * e overflows."""
+    """Return x tanh(log(1 + e)) for e = exp(x), as x e (e + 2) / (e (e + 2) + 2): 1 long before e * e overflows."""
     xp.real_only("mish", x)
     e = xp.asarray(xp.minimum(x, 5.5 if x.dtype == dtypes.float16 else 20.0))
     xp.exp(e, out=e)
@@ -134,7 +134,7 @@ def _mish_slope(x, t):
 
 
 mish = pointwise("mish(Tensor x) -> Tensor", _mish,
-    """x * tanh(softplus(x)).  D. Misra, Mish, arXiv 1908.08681.""",
+    """Mish: x * tanh(softplus(x)).  D. Misra, Mish, arXiv 1908.08681.""",
     vjp=lambda g, x: g * _mish_slope(x, tanh(softplus(x))), promotion="float",
     inplace=True, home="nn.functional")  # fmt: skip
 
@@ -149,12 +149,12 @@ def _logsigmoid(xp, x):
 
 
 logsigmoid = pointwise("logsigmoid(Tensor x) -> Tensor", _logsigmoid,
-    "log(1 / (1 + exp(-x))), without overflow.",
+    "Logarithm of the sigmoid: log(1 / (1 + exp(-x))), without overflow.",
     vjp=lambda g, x: g * sigmoid(-x), promotion="float", home="nn.functional")  # fmt: skip
 
 
 tanhshrink = pointwise("tanhshrink(Tensor x) -> Tensor", lambda xp, x: x - xp.tanh(x),
-    "x - tanh(x).",  # whose derivative, 1 - (1 - tanh(x)^2), would cancel near 0
+    "x - tanh(x).",  # the derivative is tanh(x)^2: 1 - (1 - tanh(x)^2) would cancel near 0
     vjp=lambda g, x: g * square(tanh(x)), promotion="float", home="nn.functional", in_place=False,
     snapshots="x")  # fmt: skip
 
@@ -165,13 +165,13 @@ def _softsign(xp, x):
 
 
 real_softsign = pointwise("real_softsign(Tensor x) -> Tensor", _softsign,
-    "x / (1 + abs(x)) of real numbers.",
+    "x / (1 + abs(x)) of real values.",
     vjp=lambda g, x: g / square(abs(x) + 1), promotion="float", public=False)  # fmt: skip
 
 
 @op("softsign(Tensor x) -> Tensor")
 class softsign(Composite, home="nn.functional", opmath="x"):
-    """x / (1 + abs(x))."""
+    """Softsign: x / (1 + abs(x))."""
 
     def compose(x):
         return x / (abs(x) + 1) if x.dtype.kind == "c" else real_softsign(x)
@@ -184,18 +184,18 @@ class softsign(Composite, home="nn.functional", opmath="x"):
 
 
 def _inside(x, low, high):
-    """Whether an element is between two bounds, and is not NaN."""
+    """Whether each element is strictly between the bounds; False for NaN."""
     return logical_and(x > low, x < high)
 
 
 def _outside(x, low, high):
-    """Whether an element is beyond one of two bounds, and is not NaN."""
+    """Whether each element is outside the bounds; False for NaN."""
     return logical_or(x < low, x > high)
 
 
 @op("hardtanh(Tensor x, number min_val=-1.0, number max_val=1.0) -> Tensor")
 class hardtanh(Pointwise, inplace=True, home="nn.functional"):
-    """x, but at least min_val and at most max_val; the derivative at the bounds is 0."""
+    """Clamp x to the range from min_val to max_val; the derivative at the bounds is 0."""
 
     def impl(xp, x, *, min_val, max_val):
         _check_bounds(xp, x, min_val, max_val)
@@ -224,12 +224,12 @@ def _relu6(xp, x):
 
 
 relu6 = pointwise("relu6(Tensor x) -> Tensor", _relu6,
-    "x, but at least 0 and at most 6; the derivative at the bounds is 0.",
+    "Clamp x to the range from 0 to 6; the derivative at the bounds is 0.",
     vjp=lambda g, x: where(_inside(x, 0, 6), g, 0), inplace=True, home="nn.functional", domain=(-3.0, 9.0))  # fmt: skip
 
 
 def _ramp(xp, name, x):
-    """x + 3, but at least 0 and at most 6."""
+    """Return x + 3, clamped to the range from 0 to 6."""
     xp.real_only(name, x)
     out = xp.asarray(x + 3)
     return xp.clip(out, 0, 6, out=out)
@@ -249,7 +249,7 @@ def _hardswish(xp, x):
 
 
 hardsigmoid = pointwise("hardsigmoid(Tensor x) -> Tensor", _hardsigmoid,
-    "A sigmoid of straight lines: x / 6 + 1 / 2, but at least 0 and at most 1, where the derivative is 0.",
+    "Piecewise linear sigmoid: x / 6 + 1 / 2, clamped to the range from 0 to 1; the derivative at the bounds is 0.",
     vjp=lambda g, x: where(_inside(x, -3, 3), g / 6, 0), promotion="float",
     inplace=True, home="nn.functional", domain=(-6.0, 6.0))  # fmt: skip
 hardswish = pointwise("hardswish(Tensor x) -> Tensor", _hardswish,
@@ -260,7 +260,7 @@ hardswish = pointwise("hardswish(Tensor x) -> Tensor", _hardswish,
 
 @op("hardshrink(Tensor x, float lambd=0.5) -> Tensor")
 class hardshrink(Pointwise, promotion="float", in_place=False, aliases="nn.functional.hardshrink"):
-    """x, but 0 from -lambd to lambd, the ends included, where the derivative is 0."""
+    """Return 0 where abs(x) is at most lambd, with derivative 0, and x elsewhere."""
 
     def impl(xp, x, *, lambd):
         xp.real_only("hardshrink", x)
@@ -276,7 +276,7 @@ class hardshrink(Pointwise, promotion="float", in_place=False, aliases="nn.funct
 
 @op("softshrink(Tensor x, float lambd=0.5) -> Tensor")
 class softshrink(Pointwise, promotion="float", in_place=False, home="nn.functional"):
-    """x moved towards 0 by lambd, and 0 if it was not farther away, where the derivative is 0."""
+    """Move x towards 0 by lambd; where abs(x) is at most lambd, the result and the derivative are 0."""
 
     def impl(xp, x, *, lambd):
         xp.real_only("softshrink", x)
@@ -297,7 +297,7 @@ class softshrink(Pointwise, promotion="float", in_place=False, home="nn.function
 
 @op("threshold(Tensor x, number threshold, number value) -> Tensor")
 class threshold(Pointwise, inplace=True, method=False, aliases="nn.functional.threshold"):
-    """x where it is more than the threshold, the value elsewhere, where the derivative is 0."""
+    """Return x where it is greater than the threshold, and `value`, with derivative 0, elsewhere."""
 
     def impl(xp, x, *, threshold, value):
         xp.real_only("threshold", x)
@@ -310,12 +310,12 @@ class threshold(Pointwise, inplace=True, method=False, aliases="nn.functional.th
         yield (r(3, 2),), {"threshold": 0.1, "value": -3.0}
 
 
-# ------------------------------------------------------------------------------- with slopes where negative
+# ------------------------------------------------------------------------- with a weight for negative values
 
 
 @op("two_slopes(Tensor x, Tensor weight) -> Tensor")
 class two_slopes(Pointwise, public=False, method=False):
-    """x where positive, weight * x elsewhere; the derivative at 0 is the weight."""
+    """Return x where it is positive and weight * x elsewhere; the derivative at 0 is the weight."""
 
     def impl(xp, x, weight):
         xp.real_only("two_slopes", x)
@@ -334,7 +334,7 @@ class two_slopes(Pointwise, public=False, method=False):
 
 @op("prelu(Tensor x, Tensor weight) -> Tensor")
 class prelu(Composite, aliases="nn.functional.prelu"):
-    """x where positive, weight * x elsewhere: one weight, or one for each channel, which are dimension 1 of x.
+    """Return x where positive and weight * x elsewhere: one weight, or one per channel, which is dimension 1 of x.
 
     K. He et al., Delving deep into rectifiers, arXiv 1502.01852.
 
@@ -371,9 +371,10 @@ def _check_prelu(x, weight):
 
 @op("rrelu(Tensor x, float lower=0.125, float upper=0.3333333333333333, bool training=False) -> Tensor")
 class rrelu(Composite, in_place=True, inplace=True, method=False, aliases="nn.functional.rrelu"):
-    """x where positive, slope * x elsewhere; in training each slope is drawn anew between lower and upper.
+    """Randomized leaky ReLU: x where positive, slope * x elsewhere; in training, slopes are drawn from [lower, upper].
 
-    Otherwise the slope is their mean.  B. Xu et al., Empirical evaluation of rectified activations, arXiv 1505.00853.
+    Otherwise the slope is (lower + upper) / 2.  B. Xu et al., Empirical evaluation of rectified activations,
+    arXiv 1505.00853.
     """
 
     def compose(x, *, lower, upper, training):
@@ -397,7 +398,7 @@ class rrelu(Composite, in_place=True, inplace=True, method=False, aliases="nn.fu
 
 @op("glu(Tensor x, int dim=-1) -> Tensor")
 class glu(Composite, home="nn.functional"):
-    """The first half of x along dim, times the sigmoid of the second.
+    """Gated linear unit: the first half of x along dim, times the sigmoid of the second half.
 
     Y. Dauphin et al., Language modeling with gated convolutional networks, arXiv 1612.08083.
 
@@ -423,7 +424,7 @@ class glu(Composite, home="nn.functional"):
 
 @op("softmin(Tensor x, int dim, dtype? dtype=None) -> Tensor")
 class softmin(Composite, home="nn.functional"):
-    """softmax(-x) along dim."""
+    """Softmax of -x along dim."""
 
     def compose(x, *, dim, dtype):
         return softmax(-x, dim, dtype)
@@ -435,9 +436,10 @@ class softmin(Composite, home="nn.functional"):
 
 @op("gumbel_softmax(Tensor logits, float tau=1.0, bool hard=False, float eps=1e-10, int dim=-1) -> Tensor")
 class gumbel_softmax(Composite, home="nn.functional"):
-    """A random point of the simplex along dim: softmax((logits + Gumbel noise) / tau); close to a corner for small tau.
+    """Sample from the Gumbel-softmax distribution along dim: softmax((logits + Gumbel noise) / tau).
 
-    hard: the nearest corner, one-hot, with the derivative of that point.  eps: not used, as in PyTorch.
+    Small tau gives samples close to one-hot.  With hard, the result is the nearest one-hot vector, with the derivative
+    of the soft sample.  eps is not used, as in PyTorch.
     E. Jang, S. Gu and B. Poole, Categorical reparameterization with Gumbel-softmax, arXiv 1611.01144.
     """
 
@@ -457,7 +459,7 @@ class gumbel_softmax(Composite, home="nn.functional"):
 
 
 def _gumbel(x):
-    """-log(-log(u)) for u uniform in (0, 1], in the shape and dtype of x."""
+    """Return Gumbel noise -log(-log(u)), for u uniform in (0, 1], in the shape and dtype of x."""
     waiting = -log1p(-registry["rand"](x.shape, dtype=x.dtype))
     return -log(clamp(waiting, min=1e-30 if x.dtype.itemsize > 2 else 1e-7))
 

@@ -1,8 +1,8 @@
-"""Attention whose weights are never whole: one operator forward, one backward, in memory linear in the length.
+"""Attention without a stored weight matrix: forward and backward operators with memory linear in the length.
 
 T. Dao et al., FlashAttention, arXiv 2205.14135.  With scores S = scale q k^T + added, restricted to the keys that a
-query may look at, and the logarithms L of the sums of their exponentials, the weights are P = exp(S - L).  What goes
-back through them is A = P (D + c) with D = g v^T and c = dL - sum(g out).  Rules of rules make these matrices whole.
+query may attend to, and the log-sum-exp L of each row, the weights are P = exp(S - L).  The cotangent of S is
+A = P (D + c) with D = g v^T and c = dL - sum(g out).  Higher derivatives do store these matrices.
 """
 
 import math
@@ -19,7 +19,7 @@ from retrograd.ops.view import expand, reshape, transpose, tril, unflatten, unsq
 
 
 def attended(q, k, v, mask, scale, causal):
-    """softmax(scale q k^T) v: with masks of booleans or numbers, and operands that broadcast."""
+    """Return softmax(scale q k^T) v, for boolean or additive masks and operands that broadcast."""
     fronts = [x.shape[:-2] for x in (q, k, v, mask) if x is not None]
     front = broadcast_shapes("scaled_dot_product_attention", fronts)
     q = q if q.shape[:-2] == front else expand(q, (*front, *q.shape[-2:]))
@@ -28,7 +28,7 @@ def attended(q, k, v, mask, scale, causal):
 
 
 def grouped(q, k, v, mask):
-    """Heads of queries that look at the same keys in a dimension of their own; `flatten(out, -4, -3)` undoes it."""
+    """Move the queries that share keys into a dimension of their own; `flatten(out, -4, -3)` undoes it."""
     groups = k.shape[-3]
     if mask is not None and mask.ndim > 2:
         mask = unsqueeze(mask, -3) if mask.shape[-3] == 1 else unflatten(mask, -3, (groups, -1))
@@ -36,7 +36,7 @@ def grouped(q, k, v, mask):
 
 
 def can_attend(*tensors):
-    """Whether the kernels know the dtypes: one for all, but for masks of booleans."""
+    """Whether the kernels support the dtypes: the same for all, except boolean masks."""
     *rows, mask = tensors
     return kernels_know(*rows) and (mask is None or mask.dtype in (rows[0].dtype, bool))
 
@@ -65,7 +65,7 @@ def _row_sums(x):
 
 
 class _Matrices(NamedTuple):
-    """What the rules are made of: P, A and D + c."""
+    """The matrices of the derivative rules: P, A and D + c."""
 
     p: object
     a: object
@@ -89,13 +89,13 @@ def _matrices(allowed, g, of_sums, out, sums, q, k, v, added, scale, causal):
 
 
 def _total(*parts):
-    """The sum of what there is; None of nothing."""
+    """Return the sum of the parts that are not None; None if all are."""
     there = [part for part in parts if part is not None]
     return sum(there[1:], there[0]) if there else None
 
 
 def _times(a, b):
-    """The product of matrices, None if one is None."""
+    """Return the matrix product; None if one operand is None."""
     return None if a is None or b is None else matmul(a, b)
 
 
@@ -104,11 +104,11 @@ def _times(a, b):
 
 @op("attend(Tensor? allowed, Tensor[] tensors, *, float scale, bool causal) -> (Tensor out, Tensor sums)")
 class attend(Definition, snapshots="allowed tensors out"):
-    """softmax(scale q k^T + added) v, and the logarithms of the sums of exponentials.
+    """Attention softmax(scale q k^T + added) v, and the log-sum-exp of each row of scores.
 
-    tensors: q (..., l, e), k (..., s, e), v (..., s, d) and, if anything is, what is added, which broadcasts to
-    (..., l, s), as `allowed` does.  The dimensions of q in front of the last two are those of the result.  A query that
-    may look nowhere gets 0, and 0 for its logarithm.
+    tensors: q (..., l, e), k (..., s, e), v (..., s, d) and optionally `added`, which broadcasts to (..., l, s), as
+    `allowed` does.  The leading dimensions of q are those of the result.  A query that may attend to no key gets 0 in
+    both results.
     """
 
     public = False
@@ -159,7 +159,7 @@ class attend(Definition, snapshots="allowed tensors out"):
 
 
 def _scores_moved(t_q, t_k, t_added, q, k, scale):
-    """How scores change along tangents; None if they don't."""
+    """Return the tangent of the scores; None if it is zero."""
     moved = _total(_times(t_q, _turned(k)), None if t_k is None else matmul(q, _turned(t_k)))
     return _total(None if moved is None else moved * scale, t_added)
 
@@ -169,9 +169,9 @@ def _scores_moved(t_q, t_k, t_added, q, k, scale):
     "-> (Tensor dq, Tensor dk, Tensor dv, Tensor dadded)"
 )
 class attend_backward(Definition):
-    """The cotangents of `attend`: tensors are those of its results, the results, and its own tensors.
+    """The cotangents of `attend`: tensors are the cotangents of its results, the results, and its own tensors.
 
-    Of q, k, v and what is added, those that are not `wanted` are of shape (0,).
+    Of q, k, v and `added`, the cotangents that are not `wanted` have shape (0,).
     """
 
     public = False
@@ -205,7 +205,7 @@ class attend_backward(Definition):
 
     @classmethod
     def jvp(cls, op, primals, tangents, out, params):
-        """The product rule, over and over."""
+        """Apply the product rule repeatedly."""
         (allowed, *tensors), (_, *tangents) = primals, tangents
         scale, wanted = params["scale"], params["wanted"]
         tensors, tangents = ([*x, None][:8] for x in (tensors, tangents))
@@ -239,7 +239,7 @@ class attend_backward(Definition):
 
 
 def _moved(m, tensors, tangents, scale):
-    """How P and A change along the tangents."""
+    """Return the tangents of P and A."""
     h, _, out, _, q, k, v, _ = tensors
     t_h, t_of_sums, t_out, t_sums, t_q, t_k, t_v, t_added = tangents
     moved = _scores_moved(t_q, t_k, t_added, q, k, scale)

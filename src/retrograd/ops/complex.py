@@ -1,9 +1,9 @@
-"""Complex numbers: their parts as views, numbers made of parts, angles, conjugate transposes.
+"""Complex tensors: real and imaginary parts as views, construction, angles, conjugate transposes.
 
-Everything rests on two views of the same memory, `view_as_real` and `view_as_complex`; the rest is composed.
+The two views `view_as_real` and `view_as_complex` are primitives; most of the rest is composed of them.
 """
 
-# complex is Python's name: in this file it is an operator.
+# In this file, `complex` is the operator, not Python's type.
 
 import math
 
@@ -31,7 +31,7 @@ def _samples(r):
 
 @op("view_as_real(Tensor x) -> Tensor")
 class view_as_real(View, linear="x", moves=False):
-    """A view of complex numbers as pairs of real ones: shape (...) becomes (..., 2).  RuntimeError for other dtypes.
+    """View complex values as pairs of real ones: shape (...) becomes (..., 2).  RuntimeError for other dtypes.
 
     >>> import retrograd as rg
     >>> rg.view_as_real(rg.tensor([1 + 2j, 3 - 1j])).tolist()
@@ -73,9 +73,9 @@ def _check_complex(name, x):
 
 @op("view_as_complex(Tensor x) -> Tensor")
 class view_as_complex(View, linear="x", moves=False):
-    """A view of pairs of real numbers as complex ones: shape (..., 2) becomes (...).
+    """View pairs of real values as complex ones: shape (..., 2) becomes (...).
 
-    x is float32 or float64, and the two of a pair lie next to each other in memory, else RuntimeError.
+    RuntimeError unless x is float32 or float64 and the two values of a pair are adjacent in memory.
 
     >>> import retrograd as rg
     >>> rg.view_as_complex(rg.tensor([[1.0, 2.0], [3.0, -1.0]])).tolist()
@@ -102,7 +102,7 @@ class view_as_complex(View, linear="x", moves=False):
 
     def batch(batched, n, x):
         _whole(batch_loop.avals(batched, (x,))[0])
-        return view_as_complex(x.contiguous())  # how examples lie in memory says nothing of a single one
+        return view_as_complex(x.contiguous())  # the strides of the batch say nothing about those of one example
 
     def stacked(whole):
         return (("view_as_complex", {}),)
@@ -126,7 +126,7 @@ def _whole(x):
 
 @op("real(Tensor x) -> Tensor")
 class real(Composite):
-    """The real parts, as a view; a real tensor is its own."""
+    """Return the real part as a view; a real tensor is returned itself."""
 
     method = False  # an attribute
 
@@ -138,7 +138,7 @@ class real(Composite):
 
 @op("imag(Tensor x) -> Tensor")
 class imag(Composite):
-    """The imaginary parts, as a view; RuntimeError if the dtype is not complex."""
+    """Return the imaginary part as a view; RuntimeError if the dtype is not complex."""
 
     method = False  # an attribute
 
@@ -158,7 +158,7 @@ class imag(Composite):
 
 @op("complex(Tensor real, Tensor imag) -> Tensor")
 class complex(Composite):
-    """Complex numbers of real and imaginary parts, which broadcast; both float32, or both float64.
+    """Return real + 1j * imag; the two broadcast, and are both float32 or both float64.
 
     >>> import retrograd as rg
     >>> rg.complex(rg.tensor([1.0, 2.0]), rg.tensor(0.5)).tolist()
@@ -187,13 +187,13 @@ def _check_parts(name, a, b):
 
 @op("polar(Tensor abs, Tensor angle) -> Tensor")
 class polar(Composite):
-    """Complex numbers of absolute values and angles in radians, which broadcast; both float32, or both float64."""
+    """Return abs * exp(1j * angle), angle in radians; the two broadcast, and are both float32 or both float64."""
 
     method = False
 
     def compose(abs, angle):
         _check_parts("polar", abs, angle)
-        abs, angle = clone(abs), clone(angle)  # so that both may be written to after
+        abs, angle = clone(abs), clone(angle)  # so that both may be written to later
         return complex(abs * cos(angle), abs * sin(angle))
 
     def samples(r):
@@ -204,12 +204,12 @@ class polar(Composite):
         yield (r(3), r.ints(3, (3,))), {}, RuntimeError, "polar: .* got float64 and int64"
 
 
-# ------------------------------------------------------------------------------------------- of each element
+# --------------------------------------------------------------------------------------------- elementwise
 
 
 @op("angle(Tensor x) -> Tensor")
 class angle(Composite):
-    """The angle in radians between -pi and pi; of real numbers 0, or pi where negative.  At 0 its derivative is 0."""
+    """Return the angle in radians, from -pi to pi; a real value has 0, or pi if negative.  The derivative at 0 is 0."""
 
     def compose(x):
         if x.dtype.kind == "c":
@@ -219,14 +219,14 @@ class angle(Composite):
     samples = _samples
 
 
-real_angle = pointwise("real_angle(Tensor x) -> Tensor", lambda xp, x: xp.arctan2(0, x + 0),  # + 0 makes 0 of -0
-    "The angle of a real number, -0 counting as 0; its derivative is 0.",
+real_angle = pointwise("real_angle(Tensor x) -> Tensor", lambda xp, x: xp.arctan2(0, x + 0),  # + 0 turns -0 into 0
+    "The angle of a real value, with -0 taken as 0; the derivative is 0.",
     vjp=zero_cotangent, promotion="float", public=False)  # fmt: skip
 
 
 @op("sgn(Tensor x) -> Tensor")
 class sgn(Composite, in_place=True):
-    """x / |x|, and 0 at 0, where its derivative is 0 too; of real numbers `sign`."""
+    """Return the sign of x, x / |x|, and 0 with derivative 0 at 0; `sign` for real values."""
 
     def compose(x):
         if x.dtype.kind != "c":
@@ -240,10 +240,10 @@ class sgn(Composite, in_place=True):
 @function()
 @method
 def conj(input) -> Tensor:
-    """Return the complex conjugate, or a real tensor itself.
+    """Return the complex conjugate; a real tensor is returned itself.
 
-    PyTorch returns a view.  No NumPy array can be that, so this is a copy which follows the tensor: after a write to
-    `input` it has the new numbers, and a write to it raises RuntimeError.  `conj_physical` gives one to write to.
+    PyTorch returns a view.  A NumPy array cannot be such a view, so this is a copy that is synced with the tensor: after
+    a write to `input` it has the new values.  Writing to it raises RuntimeError; `conj_physical` returns a writable copy.
 
     >>> import retrograd as rg
     >>> rg.conj(rg.tensor([1 + 2j]))
@@ -258,7 +258,7 @@ def conj(input) -> Tensor:
 
 @op("conj_physical(Tensor x) -> Tensor")
 class conj_physical(Composite, in_place=True):
-    """The complex conjugate as a tensor of its own; a real tensor itself."""
+    """Return the complex conjugate as a new tensor; a real tensor is returned itself."""
 
     def compose(x):
         return registry["conj"](x) if x.dtype.kind == "c" else x
@@ -268,7 +268,7 @@ class conj_physical(Composite, in_place=True):
 
 @op("resolve_conj(Tensor x) -> Tensor")
 class resolve_conj(Composite):
-    """x itself: here no conjugate is ever pending, as it may be in PyTorch."""
+    """Return x itself: no lazy conjugation exists here, unlike in PyTorch."""
 
     def compose(x):
         return x
@@ -278,7 +278,7 @@ class resolve_conj(Composite):
 
 @op("isreal(Tensor x) -> Tensor")
 class isreal(Composite):
-    """Whether the imaginary part is 0; true for all real numbers, NaN included."""
+    """Whether the imaginary part is 0; True for all real values, NaN included."""
 
     def compose(x):
         return eq(imag(x), 0) if x.dtype.kind == "c" else registry["ones_like"](x, dtype=dtypes.bool_)
@@ -291,7 +291,7 @@ class isreal(Composite):
 
 @op("vdot(Tensor a, Tensor b) -> Tensor")
 class vdot(Composite):
-    """The sum of the products of two vectors of one size, the first conjugated."""
+    """Return the dot product of two vectors of equal size, with the first conjugated."""
 
     def compose(a, b):
         return dot(conjugate(a), b)
@@ -302,13 +302,13 @@ class vdot(Composite):
 
 
 def conjugate_transpose(x):
-    """Return `adjoint` of matrices as an intermediate result, which needs not follow x."""
+    """Return `adjoint` of matrices as an intermediate result, which is not synced with x."""
     return conjugate(transpose(x, -2, -1))
 
 
 @op("adjoint(Tensor x) -> Tensor")
 class adjoint(Composite):
-    """The conjugate transpose of matrices, the last two dimensions: of real ones a view, else a copy as of `conj`."""
+    """Return the conjugate transpose of the last two dimensions: a view if real, else a synced copy, as in `conj`."""
 
     def compose(x):
         if x.ndim < 2:
@@ -324,24 +324,24 @@ class adjoint(Composite):
 
 
 def _h(x):
-    """The conjugate transpose of a matrix; RuntimeError if x is none."""
+    """Return the conjugate transpose of a matrix; RuntimeError if x is not a matrix."""
     if x.ndim != 2:
         raise RuntimeError(f"H: expected a matrix, got shape {x.shape}; for a stack of them there is mH")
     return adjoint(x)
 
 
 def _mh(x):
-    """The conjugate transpose of matrices, the last two dimensions: `adjoint`."""
+    """Return the conjugate transpose of the last two dimensions: `adjoint`."""
     return adjoint(x)
 
 
 def _real(x):
-    """The real parts, as a view that may be assigned to; a real tensor is its own."""
+    """The real part, as a view that may be assigned to; a real tensor is returned itself."""
     return real(x)
 
 
 def _imag(x):
-    """The imaginary parts, as a view that may be assigned to; RuntimeError if the dtype is not complex."""
+    """The imaginary part, as a view that may be assigned to; RuntimeError if the dtype is not complex."""
     return imag(x)
 
 

@@ -11,23 +11,22 @@ from retrograd.ops.view import movedim, reshape, squeeze, unsqueeze
 
 # ------------------------------------------------------------------------------------------------- the primitives
 
-# All three are derivatives of one trilinear form: the sum over images n, channels c and o, places p and taps t of
-# x[n, c, p * stride + t * dilation - before] * w[o, c, t] * y[n, o, p], where x is 0 outside.  So the rules of each
-# are the other two.
+# The three primitives are the derivatives of one trilinear form, the sum over images n, channels c and o, output
+# positions p and kernel offsets t of x[n, c, p * stride + t * dilation - before] * w[o, c, t] * y[n, o, p], where x is
+# 0 outside.  So the rules of each primitive call the other two.
 
 
 class Convolution(Product, public=False, method=False):
-    """The derivative of the trilinear form by one of its parts: the operands are the other two.
+    """A derivative of the trilinear form with respect to one factor: its operands are the other two.
 
-    `parts` are those of the operands and of the result, each by what its first two dimensions count: images n,
-    channels c or o.
+    `parts` names the operands and then the result by their first two dimensions: images n, channels c or o.
     """
 
     parts = ()
 
     @classmethod
     def batch(cls, batched, n, /, a, b, *, groups, **params):
-        """The examples are more groups; or, of one operand alone, more of what it and the result count."""
+        """Fold examples into the groups; if only one operand is batched, into its dimension that the result shares."""
         operator = registry[cls.__name__]
         if n == 0:
             return batch_loop.none(operator, batched, (a, b), {"groups": groups, **params})
@@ -44,8 +43,8 @@ class Convolution(Product, public=False, method=False):
 
     @classmethod
     def dependence(cls, i, out, /, *avals, groups, **params):
-        """Of images on those that windows show, where channels are not told apart; else on what both count."""
-        part, result = (*cls.parts[:2], "o")[i], cls.parts[-1]  # a bias counts channels
+        """Images depend on the elements in their windows if channels do not matter, else on shared dimensions."""
+        part, result = (*cls.parts[:2], "o")[i], cls.parts[-1]  # a bias has one dimension, the channels
         if "n" in part and "n" in result:
             return windows_seen(avals[i].shape, out.shape, groups, lambda images: cls._shown(images, avals, params))
         shared = {part.index(kind): result.index(kind) for kind in part if kind in result}
@@ -53,14 +52,14 @@ class Convolution(Product, public=False, method=False):
 
     @classmethod
     def _shown(cls, images, avals, params):
-        """What each tap of the kernel shows of images with one channel, as a channel of its own."""
+        """Return, as channels, the elements of one-channel images that each kernel offset reads."""
         kernel = avals[1].shape[2:]
         taps = registry["eye"](numel(kernel), dtype=images.dtype)
         weight = reshape(taps, (*((-1, 1) if cls.parts[-1] == "no" else (1, -1)), *kernel))
         return call(registry[cls.__name__], (images, weight, *[None] * len(avals[2:])), {**params, "groups": 1})
 
 
-_GROUPED = {"nc": 1, "oc": 0, "no": 1}  # which dimension of a part counts the channels of all groups
+_GROUPED = {"nc": 1, "oc": 0, "no": 1}  # per part, the dimension that holds the channels of all groups
 
 
 def _parted_by(part, dim, groups):
@@ -68,32 +67,32 @@ def _parted_by(part, dim, groups):
 
 
 def folded(x, dim, parts=1):
-    """Examples, which lie in front, side by side in a dimension of each, in every one of its equal parts."""
+    """Move the batch dimension into `dim` of each example, within each of its `parts` equal parts."""
     size = x.shape[dim + 1]
     x = movedim(reshape(x, (*x.shape[: dim + 1], parts, size // parts, *x.shape[dim + 2 :])), 0, dim + 1)
     return reshape(x, (*x.shape[:dim], parts * x.shape[dim + 1] * (size // parts), *x.shape[dim + 3 :]))
 
 
 def unfolded(x, n, dim, parts=1):
-    """The reverse of `folded`, for n examples."""
+    """Undo `folded` for n examples."""
     size = x.shape[dim] // n
     x = movedim(reshape(x, (*x.shape[:dim], parts, n, size // parts, *x.shape[dim + 1 :])), dim + 1, 0)
     return reshape(x, (*x.shape[: dim + 1], size, *x.shape[dim + 3 :]))
 
 
 def _multiplications(y, w):
-    """Each number of y meets all taps of the channels that it sees."""
+    """Return the number of multiplications: each element of y meets all kernel offsets of its input channels."""
     return numel(y.shape) * numel(w.shape[1:])
 
 
 def _check_form(name, x, w, y, groups):
-    """The shapes of the three parts must agree."""
+    """Raise unless the shapes of the three parts agree."""
     if not len(x) == len(w) == len(y) or x[0] != y[0] or x[1] != w[1] * groups or w[0] != y[1] or w[0] % groups:
         raise ValueError(f"{name}: images {x}, weight {w} and images {y} do not fit, groups being {groups}")
 
 
 def _images_out(x, weight, size, groups):
-    """The shape of y."""
+    """Return the aval of y."""
     shape = (*x.shape[:1], *weight.shape[:1], *size)
     _check_form("convolution", x.shape, weight.shape, shape, groups)
     return shape
@@ -104,9 +103,9 @@ def _images_out(x, weight, size, groups):
     "int[] dilation, int groups) -> Tensor"
 )
 class convolution(Convolution, parts=("nc", "oc", "no"), snapshots="x"):
-    """Images (n, c, *sizes) and a weight (o, c / groups, *kernel) to images (n, o, *size), plus a bias per channel.
+    """Convolve images (n, c, *sizes) with weight (o, c / groups, *kernel) to (n, o, *size), plus a bias per channel.
 
-    Place p of the result sees the places p * stride + t * dilation - before for all taps t; outside there are zeros.
+    Position p of the result reads positions p * stride + t * dilation - before for all kernel offsets t; zeros outside.
     """
 
     def impl(xp, x, weight, bias=None, *, size, stride, before, dilation, groups):
@@ -142,7 +141,7 @@ class convolution(Convolution, parts=("nc", "oc", "no"), snapshots="x"):
 
     @classmethod
     def batch(cls, batched, n, /, x, weight, bias=None, **params):
-        """A bias of the same weight for all examples is the kernel's; else it is added."""
+        """Pass a bias to the kernel if the examples share it and the weight; else add it afterwards."""
         if batched == (True, False, False) and bias is not None and n:
             return unfolded(convolution(folded(x, 0), weight, bias, **params), n, 0)
         whole = any(batched[:2])
@@ -210,7 +209,7 @@ class convolution_input(Convolution, linear="y weight", parts=("no", "oc", "nc")
 
 
 def _images_in(y, weight, size, groups):
-    """The shape of x."""
+    """Return the aval of x."""
     shape = (*y.shape[:1], *(c * groups for c in weight.shape[1:2]), *size)
     _check_form("convolution_input", shape, weight.shape, y.shape, groups)
     return shape
@@ -223,7 +222,7 @@ def _images_in(y, weight, size, groups):
 class convolution_weight(Convolution, linear="x y", parts=("nc", "no", "oc")):
     """`convolution` transposed as a map of weights: images (n, c, *sizes) and (n, o, *out) to (o, c / groups, *kernel).
 
-    Entry t of the result for two channels is the sum of all products of places that tap t brings together.
+    Entry t of the result sums the products x[p * stride + t * dilation - before] * y[p] over images and positions p.
     """
 
     def impl(xp, x, y, *, kernel, stride, before, dilation, groups):
@@ -257,7 +256,7 @@ class convolution_weight(Convolution, linear="x y", parts=("nc", "no", "oc")):
 
 
 def _weight(x, y, kernel, groups):
-    """The shape of the weight."""
+    """Return the aval of the weight."""
     shape = (*y.shape[1:2], *(c // groups for c in x.shape[1:2]), *kernel)
     _check_form("convolution_weight", x.shape, shape, y.shape, groups)
     return shape
@@ -267,7 +266,7 @@ def _weight(x, y, kernel, groups):
 
 
 def per_dim(name, what, value, ndim, least):
-    """One integer for each spatial dimension, from one for all or a sequence; a ValueError if one is too small."""
+    """Return one integer per spatial dimension, from an integer or a sequence; a ValueError if one is too small."""
     values = (value,) if isinstance(value, int) else tuple(value)
     values = values * ndim if len(values) == 1 else values
     if len(values) != ndim or any(v < least for v in values):
@@ -276,7 +275,7 @@ def per_dim(name, what, value, ndim, least):
 
 
 def check_images(name, x, ndim):
-    """Whether images come in a batch; a ValueError if they have another number of dimensions."""
+    """Return whether images have a batch dimension; a ValueError if the number of dimensions is wrong."""
     if x.ndim not in (ndim + 1, ndim + 2):
         sizes = ("l", "h, w", "d, h, w")[ndim - 1]
         raise ValueError(f"{name}: expected images (n, channels, {sizes}) or without n, got shape {x.shape}")
@@ -284,7 +283,7 @@ def check_images(name, x, ndim):
 
 
 def _check_operands(name, x, weight, bias, channels, ndim, groups):
-    """Say what of input, weight and bias does not fit; `channels` are those of the input that the weight expects."""
+    """Raise unless input, weight and bias fit; `channels` is the number of input channels that the weight expects."""
     if weight.ndim != ndim + 2:
         raise ValueError(f"{name}: the weight must have {ndim + 2} dimensions, got shape {weight.shape}")
     check_images(name, x, ndim)
@@ -311,7 +310,7 @@ def _check_size(name, size, what):
 
 
 def _paddings(name, padding, kernel, stride, dilation):
-    """What is padded before and after, along each dimension."""
+    """Return the padding before and after, along each dimension."""
     ndim = len(stride)
     if padding == "valid":
         return (0,) * ndim, (0,) * ndim
@@ -328,7 +327,7 @@ def _paddings(name, padding, kernel, stride, dilation):
 
 @lru_cache(1024, typed=True)
 def _windows(name, sizes, kernel, stride, padding, dilation):
-    """What `convolution` is told of windows over images of these sizes."""
+    """Return the params of `convolution` for images of these sizes."""
     ndim = len(sizes)
     stride, dilation = (per_dim(name, *p, ndim, 1) for p in (("stride", stride), ("dilation", dilation)))
     before, after = _paddings(name, padding, kernel, stride, dilation)
@@ -392,12 +391,12 @@ _CONV_EXAMPLES = {
 
 
 def _shapes(ndim, *lead):
-    """A shape with small sizes."""
+    """Return a shape with small sizes."""
     return (*lead, *(4, 5, 3)[:ndim])
 
 
 def _conv(ndim):
-    """conv1d, conv2d or conv3d."""
+    """Make conv1d, conv2d or conv3d."""
     name = f"conv{ndim}d"
 
     @op(
@@ -440,7 +439,7 @@ _TRANSPOSED = """`conv{n}d` transposed: (n, o, *sizes) to (n, c, *size), every p
 
 
 def _conv_transpose(ndim):
-    """conv_transpose1d, conv_transpose2d or conv_transpose3d."""
+    """Make conv_transpose1d, conv_transpose2d or conv_transpose3d."""
     name = f"conv_transpose{ndim}d"
 
     @op(

@@ -1,4 +1,4 @@
-"""Making tensors: of one value, in steps, like others."""
+"""Tensor creation: zeros, ones, full, arange, eye, and their `_like` forms."""
 
 import inspect
 import math
@@ -16,9 +16,9 @@ from retrograd.ops.layout import arranged, check_keywords
 
 
 class Factory(Definition, differentiable=False):
-    """Makes a tensor from params alone.  Levels see it: what is made in a trace is part of the trace.
+    """A tensor made from params alone, as an operator: so levels intercept it, and a trace records it.
 
-    The operator has no public name: `factory` gives that to a function with more keywords.
+    The operator has no public name; `factory` makes the public function, which takes more keywords.
     """
 
     public = False
@@ -26,31 +26,31 @@ class Factory(Definition, differentiable=False):
 
 
 class Filled(Factory):
-    """Has `size` among its params.  Sizes that are no numbers make arrays of their own kind, out of plain ones."""
+    """A factory with a param `size`.  Symbolic sizes make arrays of their own kind, out of plain ones."""
 
     @classmethod
     def batch(cls, batched, n, /, *, size, **params):
-        """For examples that differ in a size, which belongs to all of them."""
+        """Batch a size that differs between examples; each example has all of it."""
         return call(registry[cls.__name__], (), {"size": (n, *size), **params})
 
 
 def made(make, size, *rest):
-    """An array of that size, by a function that makes plain ones."""
+    """Call `make(size, *rest)`, or for a symbolic size let it build its array from plain ones."""
     unknown = symbolic(size)
     return make(size, *rest) if unknown is None else unknown.made(lambda plain: make(plain, *rest), size)
 
 
-# The keywords that every public function that makes tensors takes.
+# The keywords of every public creation function.
 _SHARED = {
     "out": None, "device": None, "layout": None, "pin_memory": False, "memory_format": None, "requires_grad": False,
 }  # fmt: skip
 
 
 def factory(make, *names):
-    """The public function of an operator, or of a function, that makes a tensor.
+    """Return the public function for an operator or a function that makes a tensor.
 
-    It takes keywords more: `out=` receives the numbers, `requires_grad=` makes a leaf that collects gradients,
-    `memory_format=` orders the elements in memory, and `device=`, `layout=` and `pin_memory=` may say what is the case.
+    It takes more keywords: `out=` receives the values, `requires_grad=` makes a leaf that accumulates gradients,
+    `memory_format=` orders the elements in memory; `device=`, `layout=` and `pin_memory=` accept what is actual.
     """
     signature = inspect.signature(make)
     listed = any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values())
@@ -62,7 +62,7 @@ def factory(make, *names):
                 return answer_of(made, [device], args, {**own, "device": device})
             check_keywords(device, layout, pin_memory)
         if listed and (type(args[0]) is int if args else "size" not in own):
-            args = (args,)  # sizes one by one, or none; a tuple is also quicker to bind
+            args = (args,)  # sizes as separate arguments, or none; a tuple also binds faster
         if out is not None:
             return _into(out, make(*args, **{"dtype": out.dtype, **own}))
         tensor = make(*args, **own)
@@ -91,7 +91,7 @@ def _into(out, result):
 
 
 def _float(dtype, *numbers):
-    """The dtype asked for, else the default one, or its complex companion where a number is complex."""
+    """Return dtype if given, else the default dtype, or its complex counterpart if a value is complex."""
     if dtype is not None:
         return dtype
     default = dtypes.get_default_dtype()
@@ -100,7 +100,7 @@ def _float(dtype, *numbers):
 
 @op("full(int[] size, number fill_value, *, dtype? dtype=None) -> Tensor")
 class _full(Filled):
-    """One value in the given shape; without dtype, of the dtype that the value has.
+    """Return a tensor of the given shape, filled with one value; without dtype, in the dtype of the value.
 
     >>> import retrograd as rg
     >>> rg.full((2,), 1.5)
@@ -120,7 +120,7 @@ class _full(Filled):
 
 @op("zeros(int... size, *, dtype? dtype=None) -> Tensor")
 class _zeros(Filled):
-    """Zeros of the given shape, in the default dtype unless another is given.
+    """Return zeros of the given shape, in the default dtype unless another is given.
 
     >>> import retrograd as rg
     >>> rg.zeros(2, 3).shape
@@ -139,7 +139,7 @@ class _zeros(Filled):
 
 @op("ones(int... size, *, dtype? dtype=None) -> Tensor")
 class _ones(Filled):
-    """Ones of the given shape, in the default dtype unless another is given.
+    """Return ones of the given shape, in the default dtype unless another is given.
 
     >>> import retrograd as rg
     >>> rg.ones(2, dtype=rg.int64)
@@ -158,7 +158,7 @@ class _ones(Filled):
 
 @op("arange(number start, number end, number step, *, dtype? dtype=None) -> Tensor")
 class _arange(Factory):
-    """Numbers from start, up to but not including end, in steps."""
+    """Values from start up to, but not including, end, in steps."""
 
     def impl(xp, *, start, end, step, dtype):
         start, end, step = _steps(start, end, step, dtype)
@@ -188,7 +188,7 @@ def _steps(start, end, step, dtype):
 
 
 def _whole(dtype, *numbers):
-    """Return numbers cut off towards 0 if the dtype is an integer one, as PyTorch does before it counts steps."""
+    """Truncate numbers towards 0 if the dtype is an integer one, as PyTorch does before it counts steps."""
     whole = dtype is not None and dtype.kind in "iu"
     return tuple([math.trunc(n) if whole and isinstance(n, float) else n for n in numbers])
 
@@ -199,7 +199,7 @@ def _step_dtype(numbers, dtype):
 
 @op("linspace(number start, number end, int steps, *, dtype? dtype=None) -> Tensor")
 class _linspace(Factory):
-    """`steps` numbers at equal distances from start to end, both included; integers are cut off towards 0."""
+    """Evenly spaced values, `steps` many, from start to end, both included; integers are truncated towards 0."""
 
     def impl(xp, *, start, end, steps, dtype):
         return xp.linspace(*_whole(dtype, start, end), steps).astype(_float(dtype, start, end))
@@ -218,7 +218,7 @@ class _linspace(Factory):
 
 @op("logspace(number start, number end, int steps, number base=10.0, *, dtype? dtype=None) -> Tensor")
 class _logspace(Factory):
-    """`steps` powers of the base, whose exponents are at equal distances from start to end."""
+    """Powers of the base, `steps` many, with evenly spaced exponents from start to end."""
 
     def impl(xp, *, start, end, steps, base, dtype):
         exponents = xp.linspace(*_whole(dtype, start, end), steps)
@@ -243,7 +243,7 @@ def _steps_aval(name, steps, dtype):
 
 @op("eye(int n, int? m=None, *, dtype? dtype=None) -> Tensor")
 class _eye(Factory):
-    """Ones on the diagonal of an n x m matrix (m: n), zeros elsewhere.
+    """Return an n x m matrix (m defaults to n) with ones on the diagonal and zeros elsewhere.
 
     >>> import retrograd as rg
     >>> rg.eye(2)
@@ -264,7 +264,7 @@ class _eye(Factory):
 
 @op("empty_strided(int[] size, int[] stride, *, dtype? dtype=None) -> Tensor")
 class _empty_strided(Factory):
-    """A tensor of these strides, counted in elements, whose values nobody promises (they are zeros).
+    """Return an uninitialized tensor with these strides, in elements (its values are zeros, which is not guaranteed).
 
     >>> import retrograd as rg
     >>> rg.empty_strided((2, 3), (1, 2)).stride()
@@ -294,7 +294,7 @@ def _strided_aval(size, stride, dtype):
 
 
 class _Like(Pointwise, differentiable=False, in_place=False, public=False):
-    """A constant in the shape of x, and in its dtype unless another is given."""
+    """A constant with the shape of x, and its dtype unless another is given."""
 
     def shape(x, *, dtype=None, **params):
         return Aval(x.shape, x.dtype if dtype is None else dtype)
@@ -309,7 +309,7 @@ class _Like(Pointwise, differentiable=False, in_place=False, public=False):
 
 @op("zeros_like(Tensor x, *, dtype? dtype=None) -> Tensor")
 class _zeros_like(_Like):
-    """Zeros in the shape of x, and in its dtype unless another is given."""
+    """Return zeros with the shape of x, and its dtype unless another is given."""
 
     def impl(xp, x, *, dtype):
         return xp.zeros_like(x, dtype=dtype)
@@ -317,7 +317,7 @@ class _zeros_like(_Like):
 
 @op("ones_like(Tensor x, *, dtype? dtype=None) -> Tensor")
 class _ones_like(_Like):
-    """Ones in the shape of x, and in its dtype unless another is given."""
+    """Return ones with the shape of x, and its dtype unless another is given."""
 
     def impl(xp, x, *, dtype):
         return xp.ones_like(x, dtype=dtype)
@@ -325,7 +325,7 @@ class _ones_like(_Like):
 
 @op("full_like(Tensor x, number fill_value, *, dtype? dtype=None) -> Tensor")
 class _full_like(_Like):
-    """One value in the shape of x, and in its dtype unless another is given."""
+    """Return a tensor filled with one value, with the shape of x, and its dtype unless another is given."""
 
     def impl(xp, x, *, fill_value, dtype):
         return xp.full_like(x, fill_value, dtype=dtype)
@@ -338,7 +338,7 @@ class _full_like(_Like):
 
 
 def empty(*size, dtype=None) -> Tensor:
-    """A tensor of the given shape whose values nobody promises (they are zeros).
+    """Return an uninitialized tensor of the given shape (its values are zeros, which is not guaranteed).
 
     >>> import retrograd as rg
     >>> rg.empty(4).shape
@@ -348,12 +348,12 @@ def empty(*size, dtype=None) -> Tensor:
 
 
 def empty_like(input, *, dtype=None) -> Tensor:
-    """A tensor in the shape of the input whose values nobody promises (they are zeros)."""
+    """Return an uninitialized tensor with the shape of the input (its values are zeros, which is not guaranteed)."""
     return _zeros_like(input, dtype=dtype)
 
 
 def arange(start=0, end=None, step=1, *, dtype=None) -> Tensor:
-    """Numbers from start (0 if only one is given) up to but not including end.
+    """Return values from start (0 if only end is given) up to, but not including, end.
 
     >>> import retrograd as rg
     >>> rg.arange(3), rg.arange(1, 2, 0.5)
@@ -364,7 +364,7 @@ def arange(start=0, end=None, step=1, *, dtype=None) -> Tensor:
 
 
 def scalar_tensor(s, *, dtype=None) -> Tensor:
-    """A number as a tensor without dimensions, in the default dtype unless another is given."""
+    """Return a number as a tensor without dimensions, in the default dtype unless another is given."""
     return _full((), s, dtype=_float(dtype, s))
 
 
@@ -375,7 +375,7 @@ empty, empty_like, arange, scalar_tensor = map(factory, (empty, empty_like, aran
 
 
 def _new(make):
-    """The method that makes a tensor as the function does, in the dtype of another tensor."""
+    """Return the method `new_...` of a function: it makes a tensor in the dtype of another one."""
 
     def new(x, *args, dtype=None, **keywords) -> Tensor:
         return make(*args, dtype=x.dtype if dtype is None else dtype, **keywords)

@@ -1,4 +1,4 @@
-"""Losses of classes: numbers (..., classes, ...) against the number, or the probability, of the right one."""
+"""Classification losses: predictions (..., classes, ...) against class indices or class probabilities."""
 
 from retrograd.core import Aval, Definition, batch_loop, op, registry
 from retrograd.ops.batching import batch_all
@@ -15,16 +15,16 @@ from retrograd.ops.view import movedim, reshape, unsqueeze
 
 
 class OfClasses(Definition):
-    """Takes numbers, with the classes last or without, and class numbers: all with the same dimensions in front."""
+    """Takes predictions, with classes last or without classes, and class indices, with the same leading dimensions."""
 
     @classmethod
     def batch(cls, batched, n, /, *args, **params):
-        """The examples are one dimension more in front."""
+        """Treat the batch dimension as one more leading dimension."""
         return registry[cls.__name__](*batch_all(args, batched, n), **params)
 
     @classmethod
     def dependence(cls, i, out, /, x, target, **params):
-        """On those of the same place in front."""
+        """Elements depend on those at the same leading index."""
         return from_behind(target.ndim, target.ndim)
 
 
@@ -51,7 +51,7 @@ class class_loss(OfClasses, snapshots="x"):
 
     @classmethod
     def batch(cls, batched, n, /, x, target, *, ignore_index):
-        """The softmax of what all examples share is taken once."""
+        """Compute the softmax of a shared x once for all examples."""
         if batched[0]:
             return super().batch(batched, n, x, target, ignore_index=ignore_index)
         check_classes("cross_entropy", *batch_loop.avals(batched, (x, target)))
@@ -99,14 +99,14 @@ class class_residual(OfClasses):
 
 @op("class_grad(Tensor t, Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
 class class_grad(OfClasses):
-    """The derivative of `class_loss` times t (...), one number for each row: `class_residual` with weights."""
+    """The derivative of `class_loss` times t (...), one value per row: a weighted `class_residual`."""
 
     public = False
     method = False
 
     @classmethod
     def dependence(cls, i, out, /, t, x, target, **params):
-        """On those of the same place in front."""
+        """Elements depend on those at the same leading index."""
         return from_behind(target.ndim, target.ndim)
 
     def impl(xp, t, x, target, *, ignore_index):
@@ -161,7 +161,7 @@ class pick_class(OfClasses, linear="x", moves=True, saves_input=True):
 
     @classmethod
     def batch(cls, batched, n, /, x, target, *, ignore_index):
-        """What all examples share is not repeated for each."""
+        """Do not repeat a shared x for each example."""
         if batched[0]:
             return super().batch(batched, n, x, target, ignore_index=ignore_index)
         check_classes("nll_loss", *batch_loop.avals(batched, (x, target)))
@@ -196,19 +196,19 @@ class place_class(OfClasses, linear="src", moves=True):
 
 
 def _picked_from_one(x, target, ignore_index):
-    """What the targets of many examples, (n, ...), pick from one x (..., classes): side by side in each row of x."""
+    """Pick targets (n, ...) of many examples from one x (..., classes), as more targets per row of x."""
     counts = ne(target, ignore_index)
     picked = gather(x, -1, movedim(where(counts, target, 0), 0, -1))
     return where(counts, movedim(picked, -1, 0), 0)
 
 
 def unsqueezed(src, classes):
-    """The aval of the tensor that `src` was picked from."""
+    """Return the aval of the tensor that `src` was picked from."""
     return Aval((*src.shape, classes), src.dtype)
 
 
 def check_classes(name, x, target):
-    """x (..., classes) and integer targets (...)."""
+    """Raise unless x is (..., classes) and the targets are integers (...)."""
     if target.dtype.kind not in "iu":
         raise TypeError(
             f"{name}: class numbers must be integers, got {target.dtype}; convert with .to('int64')"
@@ -218,7 +218,7 @@ def check_classes(name, x, target):
 
 
 def classes_last(name, x, target):
-    """x with its classes, dimension 1 of several or 0 of one, as the last; a ValueError names both shapes."""
+    """Move the classes of x, dimension 1, or 0 of a vector, to the end; a ValueError names both shapes."""
     at = 1 if x.ndim > 1 else 0
     if x.ndim == 0 or (*x.shape[:at], *x.shape[at + 1 :]) != target.shape:
         raise ValueError(
@@ -236,7 +236,7 @@ def _check_weight(name, weight, classes):
 
 
 def target_weights(weight, target, ignore_index, dtype):
-    """The weight of each target: 0 where it is ignored."""
+    """Return the weight of each target: 0 if it is ignored."""
     counts = ne(target, ignore_index)
     return to(counts, dtype) if weight is None else where(counts, lookup(weight, where(counts, target, 0)), 0)
 
@@ -246,10 +246,10 @@ def target_weights(weight, target, ignore_index, dtype):
     "-> Tensor"
 )
 class nll_loss(Composite, aliases="nn.functional.nll_loss"):
-    """-x at the target class, times that class's weight: x holds logarithms of probabilities.
+    """Negative log likelihood: -x at the target class, times the weight of the class; x are log-probabilities.
 
     x (n, classes, ...) or (classes,), target (n, ...) or () of integers, weight (classes,).  The mean is
-    weighted; targets of `ignore_index` do not count.
+    weighted; targets equal to `ignore_index` are skipped.
     """
 
     method = False
@@ -282,11 +282,11 @@ class nll_loss(Composite, aliases="nn.functional.nll_loss"):
     "str reduction='mean', float label_smoothing=0.0) -> Tensor"
 )
 class cross_entropy(Composite, aliases="nn.functional.cross_entropy", opmath="x target weight"):
-    """-sum(p * log softmax(x)) over the classes: x any numbers, p the wanted probabilities.
+    """Cross entropy of logits x: -sum(p * log softmax(x)) over the classes, for target probabilities p.
 
-    x: (n, classes, ...) or (classes,).  target: class numbers (n, ...) or (), of which `ignore_index` does
-    not count; or probabilities, of x's shape.  weight: one number per class; with class numbers the mean is
-    weighted by it.  label_smoothing: the part of p that is spread evenly, from 0 to 1.
+    x: (n, classes, ...) or (classes,).  target: class indices (n, ...) or (), where `ignore_index` is skipped;
+    or probabilities, in the shape of x.  weight: one value per class; with class indices the mean is weighted by it.
+    label_smoothing: the fraction of p, from 0 to 1, that is spread evenly over the classes.
 
     >>> import retrograd as rg
     >>> rg.cross_entropy(rg.tensor([[0.0, 0.0], [1000.0, 0.0]]), rg.tensor([0, 0]), reduction="none").tolist()
@@ -333,8 +333,9 @@ class cross_entropy(Composite, aliases="nn.functional.cross_entropy", opmath="x 
 class linear_cross_entropy(Composite, home="nn.functional", method=False):
     """Return `cross_entropy` of a linear map of x (n, features) or (features,).
 
-    linear_weight is (classes, ..., features), linear_bias (classes, ...), target has x's n and what is between classes
-    and features, or is probabilities.  ignore_index None is -100.  PyTorch's `options`, which save memory, are refused.
+    linear_weight is (classes, ..., features), linear_bias (classes, ...); target has x's n and the dimensions between
+    classes and features, or is probabilities.  ignore_index None is -100.  PyTorch's `options` to save memory
+    are refused.
     """
 
     def compose(
