@@ -1,4 +1,4 @@
-"""Views of memory in other strides: windows, reinterpreted elements; and writing as a function into what views show."""
+"""Views with other strides: windows, reinterpreted bytes; and functions that write into a view's elements."""
 
 from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
@@ -15,9 +15,9 @@ from retrograd.ops.pointwise import floor_divide, remainder
 
 @op("unfold_dim(Tensor x, int dimension, int size, int step) -> Tensor")
 class unfold_dim(View, linear="x", aliases="unfold"):
-    """A view of the windows of `size` elements at every `step` along a dimension; their elements are the last one.
+    """View windows of `size` elements at every `step` along a dimension, each window in a new last dimension.
 
-    PyTorch's name for it is `unfold`, here too.  Windows that overlap can't be written to.
+    The public name is `unfold`, as in PyTorch.  Windows that overlap can't be written to.
 
     >>> import retrograd as rg
     >>> rg.arange(5).unfold(0, 3, 2).tolist()
@@ -42,7 +42,7 @@ class unfold_dim(View, linear="x", aliases="unfold"):
 
     def stacked(whole, *, dimension, size, step):
         at = shift_dims("unfold", dimension, len(whole) - 1)
-        if len(whole) == 1:  # one element is its own window
+        if len(whole) == 1:  # the one element is its own window
             return (("reshape", {"shape": (*whole, 1)}), ("narrow", {"dim": at, "start": 0, "length": size}))
         return (("unfold_dim", {"dimension": at, "size": size, "step": step}),)
 
@@ -68,7 +68,7 @@ def _check_windows(x, dimension, size, step):
 
 @op("windows_sum(Tensor src, *, int dimension, int length, int step) -> Tensor")
 class windows_sum(Along, linear="src", dims="dimension", sums=True):
-    """Zeros of `length` along a dimension with each window added where it was seen: unfold transposed."""
+    """Zeros of `length` along a dimension, with each window added where it came from: the transpose of unfold."""
 
     public = False
     method = False
@@ -96,7 +96,7 @@ def _check_sum(src, dimension, length, step):
 
 @op("sliding_window_view(Tensor x, int[] window_shape, int[]? dim=None) -> Tensor")
 class sliding_window_view(Composite):
-    """A view of all windows of a shape, whose dimensions come last, over the dimensions `dim` (None: all), as in NumPy.
+    """View all windows of a shape over the dimensions `dim` (None: all), in new last dimensions, as in NumPy.
 
     >>> import retrograd as rg
     >>> rg.sliding_window_view(rg.arange(4), 2).tolist()
@@ -126,7 +126,7 @@ class sliding_window_view(Composite):
 
 @op("strided(Tensor x, *, int[] size, int[] stride, int offset) -> Tensor")
 class strided(View, linear="x"):
-    """Elements of a vector in a shape of `size`: from `offset` on, along dimension d in steps of stride[d]."""
+    """Elements of a vector in shape `size`: from `offset` on, along dimension d in steps of stride[d]."""
 
     public = False
     method = False
@@ -145,7 +145,7 @@ class strided(View, linear="x"):
 
     def stacked(whole, *, size, stride, offset):
         n, length = whole
-        _check_reach(Aval((length,), dtypes.float64), size, stride, offset)  # not into the next example
+        _check_reach(Aval((length,), dtypes.float64), size, stride, offset)  # must not reach into the next example
         beside = {"size": (n, *size), "stride": (length, *stride), "offset": offset}
         return (("reshape", {"shape": (n * length,)}), ("strided", beside))
 
@@ -173,11 +173,11 @@ def _check_reach(x, size, stride, offset):
 
 @op("as_strided(Tensor x, int[] size, int[] stride, int? storage_offset=None) -> Tensor")
 class as_strided(Composite):
-    """The memory of x in another shape and other strides, counted in elements, from an offset on: a view.
+    """View the memory of x in another shape with other strides, in elements, from an offset on.
 
-    If it leads out of what x shows, it is a view of the tensor that x is a view of, and so is its gradient.  Places
-    that are shown more than once collect their gradients, and can't be written to.  Above the ground, in function
-    transforms and traces, the elements count as lying in row-major order.
+    If the view reaches beyond x, it is a view of the base of x, and its gradient goes there.  Gradients of elements
+    that occur more than once add up, and such views can't be written to.  In function transforms and traces, the
+    elements are taken to be in row-major order.
 
     >>> import retrograd as rg
     >>> rg.as_strided(rg.arange(4), (2, 3), (1, 1)).tolist()
@@ -200,7 +200,7 @@ class as_strided(Composite):
 
 
 def _storage(x, size, stride, offset):
-    """The tensor whose memory is shown, and at which of its elements that begins: x, or if need be its base."""
+    """Return the tensor whose memory is viewed, x or if necessary its base, and the offset of x in it."""
     if x.level is not None:
         return x, offset or 0
     start = x.storage_offset()
@@ -212,7 +212,7 @@ def _storage(x, size, stride, offset):
 
 
 def _order(x):
-    """The dimensions in the order in which they lie in memory, the outermost first; None if there are gaps."""
+    """Return the dimensions in memory order, the outermost first; None if there are gaps."""
     if x.level is not None:
         return tuple(range(x.ndim))
     steps, expected = x.stride(), 1
@@ -225,7 +225,7 @@ def _order(x):
 
 
 def strided_chain(x, size, stride, offset):
-    """The views that lead from x to those strides: its elements as they lie in memory, as one row, in steps."""
+    """Return the views that lead from x to those strides: its elements in memory order as a vector, then in steps."""
     order = _order(x)
     if order is None:
         raise RuntimeError(
@@ -241,7 +241,7 @@ def strided_chain(x, size, stride, offset):
 
 @op("view_as_dtype(Tensor x, dtype dtype) -> Tensor")
 class view_as_dtype(View, differentiable=False):
-    """The bytes of x read as another dtype, a view; the last dimension gets longer or shorter as the bytes fill it."""
+    """View the bytes of x as another dtype; the size of the last dimension changes with the size of an element."""
 
     public = False
     method = False
@@ -255,7 +255,7 @@ class view_as_dtype(View, differentiable=False):
 
     def batch(batched, n, x, *, dtype):
         _reread(Aval(x.shape[1:], x.dtype), dtype)
-        return view_as_dtype(x.contiguous(), dtype)  # as the elements of an example lie together
+        return view_as_dtype(x.contiguous(), dtype)  # bytes must be adjacent within each example
 
     def stacked(whole, *, dtype):
         return (("view_as_dtype", {"dtype": dtype}),)
@@ -284,7 +284,7 @@ def _reread(x, dtype):
 
 
 def view(x, *shape, dtype=None) -> Tensor:
-    """The same memory in another shape, RuntimeError if strides do not allow that; or its bytes read as another dtype.
+    """View the memory in another shape, RuntimeError if strides do not allow that; or its bytes as another dtype.
 
     >>> import retrograd as rg
     >>> rg.ones(2, 3).view(3, -1).shape, rg.ones(1).view(rg.int32).tolist()
@@ -299,7 +299,7 @@ def view(x, *shape, dtype=None) -> Tensor:
 
 @op("ravel(Tensor x) -> Tensor")
 class ravel(Composite):
-    """The elements in row-major order as one dimension: a view of a contiguous tensor, else a copy."""
+    """Flatten into one dimension in row-major order: a view of a contiguous tensor, else a copy."""
 
     def compose(x):
         return registry["reshape"](x.contiguous(), (-1,))
@@ -311,7 +311,7 @@ class ravel(Composite):
 
 @op("view_as(Tensor x, Tensor other) -> Tensor")
 class view_as(Composite):
-    """The same memory in the shape of another tensor."""
+    """View the memory in the shape of another tensor."""
 
     def compose(x, other):
         return view(x, other.shape)
@@ -322,7 +322,7 @@ class view_as(Composite):
 
 @op("resolve_neg(Tensor x) -> Tensor")
 class resolve_neg(Composite):
-    """x itself: here no negation is ever pending, as it may be in PyTorch."""
+    """Return x itself: no lazy negation exists here, unlike in PyTorch."""
 
     def compose(x):
         return x
@@ -334,11 +334,11 @@ class resolve_neg(Composite):
 Tensor.view = view
 
 
-# ---------------------------------------------------------------------------------------- what a view shows
+# ------------------------------------------------------------------------------------- writes into views
 
 
 def scattered_into(name, x, src, chain):
-    """x with src in the place that a chain of view operators shows; a ValueError unless src has its shape."""
+    """Return x with src in the elements viewed by a chain of view operators; a ValueError unless shapes agree."""
     shown = x.aval
     for step, params in chain:
         shown = registry[step].definition.shape(shown, **params)
@@ -349,7 +349,7 @@ def scattered_into(name, x, src, chain):
 
 @op("select_scatter(Tensor x, Tensor src, int dim, int index) -> Tensor")
 class select_scatter(Composite):
-    """x with src in the place of x.select(dim, index).
+    """Return x with src in place of x.select(dim, index).
 
     >>> import retrograd as rg
     >>> rg.select_scatter(rg.zeros(2, 2), rg.ones(2), 0, 1).tolist()
@@ -369,7 +369,7 @@ class select_scatter(Composite):
 
 @op("slice_scatter(Tensor x, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor")
 class slice_scatter(Composite):
-    """x with src in the place of x[start:end:step] along `dim`.
+    """Return x with src in place of x[start:end:step] along `dim`.
 
     >>> import retrograd as rg
     >>> rg.slice_scatter(rg.zeros(4), rg.ones(2), start=1, step=2).tolist()
@@ -392,7 +392,7 @@ class slice_scatter(Composite):
 
 @op("diagonal_scatter(Tensor x, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor")
 class diagonal_scatter(Composite):
-    """x with src on the diagonal that x.diagonal(offset, dim1, dim2) shows."""
+    """Return x with src in place of x.diagonal(offset, dim1, dim2)."""
 
     def compose(x, src, *, offset, dim1, dim2):
         params = {"offset": offset, "dim1": dim1, "dim2": dim2}
@@ -410,7 +410,7 @@ class diagonal_scatter(Composite):
     "as_strided_scatter(Tensor x, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> Tensor"
 )
 class as_strided_scatter(Composite):
-    """x with src in the place of x.as_strided(size, stride, storage_offset).
+    """Return x with src in place of x.as_strided(size, stride, storage_offset).
 
     >>> import retrograd as rg
     >>> rg.as_strided_scatter(rg.zeros(2, 2), rg.ones(2), (2,), (3,)).tolist()
@@ -432,7 +432,7 @@ class as_strided_scatter(Composite):
 
 @op("sum_to_size(Tensor x, int... shape) -> Tensor")
 class sum_to_size(Composite):
-    """The sum over the dimensions along which a tensor of `shape` would be repeated to have the shape of x.
+    """Sum x over the dimensions along which a tensor of `shape` would be broadcast to the shape of x.
 
     >>> import retrograd as rg
     >>> rg.ones(2, 3).sum_to_size(2, 1).tolist()
@@ -455,7 +455,7 @@ class sum_to_size(Composite):
 
 @op("unravel_index(Tensor indices, int[] shape) -> Tensor[]")
 class unravel_index(Composite):
-    """Places in a tensor of `shape` as one row, as a tuple of their coordinates; what is beyond begins anew.
+    """Convert flat indices in a tensor of `shape` to a tuple of coordinates; indices wrap around.
 
     >>> import retrograd as rg
     >>> [x.tolist() for x in rg.unravel_index(rg.tensor([1, 5]), (2, 3))]
@@ -478,7 +478,7 @@ class unravel_index(Composite):
 
 @function()
 def broadcast_shapes(*shapes):
-    """The common shape of tensors of these shapes (a number is a shape of one dimension); a ValueError if none.
+    """Return the common shape of tensors of these shapes (a number is a 1-d shape); a ValueError if there is none.
 
     >>> import retrograd as rg
     >>> rg.broadcast_shapes((2, 1), (3,))

@@ -10,7 +10,7 @@ from retrograd.ops.layout import check_device, check_keywords
 
 @function()
 def tensor(data, dtype=None, requires_grad=False, *, device=None, pin_memory=False) -> Tensor:
-    """A tensor with a copy of the data: a number, nested lists of numbers, an array or a tensor.
+    """Return a tensor with a copy of the data: a number, nested lists of numbers, an array or a tensor.
 
     Python floats become the default dtype, arrays keep theirs.
 
@@ -30,13 +30,13 @@ def tensor(data, dtype=None, requires_grad=False, *, device=None, pin_memory=Fal
 
 
 def operand(name, value, dtype):
-    """What the function of that name writes, as a tensor; Python's numbers are of the dtype written at once."""
+    """Return the value to be written by the named function as a tensor; Python numbers get the given dtype at once."""
     return as_tensor(value) if hasattr(value, "dtype") else _constant(_array_of(name, value, dtype))
 
 
 def _array_of(name, data, dtype):
     array = backend.as_array(data)
-    dtypes.category(array.dtype)  # refuses what holds no numbers
+    dtypes.category(array.dtype)  # raises for dtypes that are not numeric
     if hasattr(data, "dtype"):
         return array if dtype is None else array.astype(dtype, copy=False)
     if dtype is None:
@@ -46,7 +46,7 @@ def _array_of(name, data, dtype):
 
 
 def _dtype_of_lists(data, found):
-    """Lists of Python floats take the default dtype; lists of NumPy's numbers keep theirs."""
+    """Return the dtype of nested lists: the default one for Python floats, else that of NumPy's values."""
     while isinstance(data, (list, tuple)) and data:
         data = data[0]
     if hasattr(data, "dtype"):
@@ -57,7 +57,7 @@ def _dtype_of_lists(data, found):
 
 
 def _constant(array):
-    """A tensor around an array: at the current level, so that it can become a leaf there."""
+    """Return a tensor of an array at the current level, so that it can become a leaf there."""
     dtypes.category(array.dtype)
     if not array.dtype.isnative:
         raise ValueError(f"numbers of dtype {array.dtype.str} are in another order of bytes: rg.tensor copies them")
@@ -69,9 +69,9 @@ def _constant(array):
 
 @function()
 def from_numpy(array) -> Tensor:
-    """A tensor that shares the array's memory: what is written to one shows in the other.
+    """Return a tensor that shares the array's memory: writes to one change the other.
 
-    The array's bytes must be in this processor's order, else ValueError.
+    ValueError unless the array has the byte order of this processor.
 
     >>> import numpy as np
     >>> import retrograd as rg
@@ -91,7 +91,7 @@ def _repeats(array):
 
 @function()
 def as_tensor(data, dtype=None, device=None) -> Tensor:
-    """The data as a tensor, without copying where its memory can be shared.
+    """Return the data as a tensor, without a copy if its memory can be shared.
 
     >>> import retrograd as rg
     >>> rg.as_tensor(3)
@@ -107,9 +107,9 @@ def as_tensor(data, dtype=None, device=None) -> Tensor:
 
 @function()
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None) -> Tensor:
-    """Anything with numbers as a tensor: data as for `tensor`, what knows DLPack, or a buffer of Python's.
+    """Convert numeric data to a tensor: data as for `tensor`, an object with DLPack, or a Python buffer.
 
-    Memory is shared where it can be; with copy=True never, and with copy=False a ValueError says that it can't.  A
+    Memory is shared if possible; with copy=True never, and with copy=False a ValueError says if it can't be.  A
     tensor stays in its graph, unless `requires_grad` says otherwise.
 
     >>> import retrograd as rg
@@ -132,9 +132,9 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None) -> T
 
 @function()
 def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Tensor:
-    """The memory of a Python object as a tensor of one dimension, not copied; read-only where the object is.
+    """Return the memory of a Python object as a 1-d tensor, without a copy; read-only if the object is.
 
-    `count` numbers of the dtype (-1: as many as there are) from byte `offset` on.
+    It has `count` values of the dtype (-1: as many as fit), from byte `offset` on.
 
     >>> import retrograd as rg
     >>> rg.frombuffer(b"abcd", dtype=rg.uint8, offset=2)
@@ -148,7 +148,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Ten
 
 @function()
 def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
-    """The memory of another library's array as a tensor, by the protocol DLPack.
+    """Return the memory of another library's array as a tensor, by the DLPack protocol.
 
     >>> import numpy as np
     >>> import retrograd as rg

@@ -1,10 +1,10 @@
 """Bessel functions: ordinary, modified, exponentially scaled, spherical, and Airy's.
 
-Each derivative is a mean of two functions of neighbouring order, which holds at 0 too, so that derivatives of every
-order exist.  By the order itself they are not differentiated.
+Each derivative combines two functions of neighbouring order, which holds at 0 too, so that derivatives of all orders
+exist.  There is no derivative with respect to the order itself.
 """
 
-# The rules are in M. Abramowitz and I. A. Stegun, Handbook of Mathematical Functions (1964), 9.1.27, 9.6.26, 10.1.20.
+# The rules are from M. Abramowitz and I. A. Stegun, Handbook of Mathematical Functions (1964), 9.1.27, 9.6.26, 10.1.20.
 
 from retrograd.core import op, xp
 from retrograd.ops.family import Composite

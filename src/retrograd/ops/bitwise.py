@@ -1,4 +1,4 @@
-"""Operators on integers and booleans: their bits, shifts, common divisors and multiples."""
+"""Operators on integers and booleans: bitwise logic, shifts, common divisors and multiples."""
 
 from retrograd.core import Aval, op, xp
 from retrograd.core import dtype as dtypes
@@ -18,11 +18,11 @@ def _bits_of_one(r):
     yield (r.booleans(3),), {}
 
 
-bitwise_and = _bits("bitwise_and", xp.bitwise_and, "The bits that both have; of booleans, whether both are true.")
-bitwise_or = _bits("bitwise_or", xp.bitwise_or, "The bits that one has; of booleans, whether one is true.")
-bitwise_xor = _bits("bitwise_xor", xp.bitwise_xor, "The bits that exactly one has; of booleans, whether they differ.")
+bitwise_and = _bits("bitwise_and", xp.bitwise_and, "Bitwise AND; of booleans, whether both are true.")
+bitwise_or = _bits("bitwise_or", xp.bitwise_or, "Bitwise OR; of booleans, whether one is true.")
+bitwise_xor = _bits("bitwise_xor", xp.bitwise_xor, "Bitwise XOR; of booleans, whether they differ.")
 bitwise_not = pointwise("bitwise_not(Tensor x) -> Tensor", xp.bitwise_not,
-    "The bits turned round; of booleans, their opposite.",
+    "Bitwise NOT; of booleans, their negation.",
     differentiable=False, samples=_bits_of_one)  # fmt: skip
 
 
@@ -37,22 +37,22 @@ def _integers(r):
 
 
 bitwise_left_shift = pointwise("bitwise_left_shift(Tensor a, Tensor b) -> Tensor", xp.left_shift,
-    "The bits of a moved up b places: a times 2 to the power b.",
+    "Shift the bits of a left by b: a times 2 to the power b.",
     differentiable=False, samples=_shifts)  # fmt: skip
 bitwise_right_shift = pointwise("bitwise_right_shift(Tensor a, Tensor b) -> Tensor", xp.right_shift,
-    "The bits of a moved down b places, the sign kept: a divided by 2 to the power b, rounded down.",
+    "Shift the bits of a right by b, preserving the sign: a divided by 2 to the power b, rounded down.",
     differentiable=False, samples=_shifts)  # fmt: skip
 gcd = pointwise("gcd(Tensor a, Tensor b) -> Tensor", xp.gcd,
-    "The greatest common divisor of |a| and |b|; gcd(0, b) is |b|.",
+    "Greatest common divisor of |a| and |b|; gcd(0, b) is |b|.",
     differentiable=False, samples=_integers)  # fmt: skip
 lcm = pointwise("lcm(Tensor a, Tensor b) -> Tensor", xp.lcm,
-    "The least common multiple of |a| and |b|; 0 where one is 0.",
+    "Least common multiple of |a| and |b|; 0 where one is 0.",
     differentiable=False, samples=_integers)  # fmt: skip
 
 
 @op("bitwise_count(Tensor x) -> Tensor")
 class bitwise_count(Pointwise, differentiable=False, in_place=False):
-    """How many bits of |x| are 1, in uint8.
+    """Count the bits of |x| that are 1, in uint8.
 
     >>> import retrograd as rg
     >>> rg.bitwise_count(rg.tensor([0, 5, 255])).tolist()

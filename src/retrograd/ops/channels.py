@@ -1,4 +1,4 @@
-"""Images (n, c, l), each of the c channels by itself: normalized, summed over n and l, mixed with numbers."""
+"""Per-channel operators on images (n, c, l): normalization, sums over n and l, affine combinations."""
 
 from retrograd.core import Aval, Definition, op
 from retrograd.core import dtype as dtypes
@@ -12,9 +12,9 @@ from retrograd.ops.view import expand, movedim, reshape
 
 @op("channel_standardize(Tensor x, *, float eps, bool center=True) -> (Tensor out, Tensor mean, Tensor variance)")
 class channel_standardize(Definition):
-    """(x - mean) / sqrt(variance + eps), x (n, c, l), with the mean and the variance (over n * l) of each of the c.
+    """(x - mean) / sqrt(variance + eps), x (n, c, l), with the mean and the variance of each channel over n and l.
 
-    center=False: the mean is taken to be 0, and the variance the mean of the squares.
+    center=False: the mean is taken to be 0, and the variance is the mean of the squares.
     With s = 1 / sqrt(variance + eps) and y the result, the Jacobian is s (1 - 1/N - y y^T / N): symmetric.
     """
 
@@ -60,7 +60,7 @@ class channel_standardize(Definition):
 
 
 def _beside(x):
-    """The channels of all examples, (examples, n, c, l), beside each other; so numbers for each, (examples, c)."""
+    """Fold the channels of all examples, (examples, n, c, l), into one channel dimension; also (examples, c)."""
     if x is None:
         return None
     if x.ndim == 2:
@@ -70,19 +70,19 @@ def _beside(x):
 
 
 def _apart(x, shape):
-    """`_beside` undone."""
+    """Undo `_beside`."""
     examples, n, c, size = shape
     return movedim(reshape(x, (n, examples, c, size)), 1, 0)
 
 
 def _statistics_apart(found, shape):
-    """Channels beside each other, their means and variances, by examples of this shape (examples, n, c, l)."""
+    """Unfold channels, their means and variances for examples of this shape (examples, n, c, l)."""
     out, *statistics = found
     return _apart(out, shape), *[reshape(each, (shape[0], shape[2])) for each in statistics]
 
 
 def _in_single(x, work):
-    """The results of work(x); of float16 they are computed in float32."""
+    """Return work(x), computed in float32 if x is float16."""
     if x.dtype != dtypes.float16:
         return work(x)
     return tuple(a.astype(x.dtype) for a in work(x.astype(dtypes.float32)))
@@ -98,7 +98,7 @@ def _standardized(xp, x, eps, center):
 
 
 def _count(x):
-    """How many elements each channel has; 1 if none, so that nothing is divided by 0."""
+    """Return the number of elements per channel; 1 if there are none, to avoid division by 0."""
     return max(x.shape[0] * x.shape[2], 1)
 
 
@@ -117,7 +117,7 @@ def _check_each(name, x, *each):
 
 @op("channel_dot(Tensor x, Tensor y, Tensor? a=None) -> Tensor")
 class channel_dot(Definition):
-    """The sums of x * (y - a), x and y (n, c, l) and a one number per channel, (c,), over n and l."""
+    """The sums of x * (y - a) over n and l, for x and y (n, c, l) and a (c,)."""
 
     public = False
     method = False
@@ -173,7 +173,7 @@ def _check_pair(name, x, y, *each):
 
 @op("channel_mix(Tensor x, Tensor p, Tensor? q=None, Tensor? y=None, Tensor? r=None, Tensor? a=None) -> Tensor")
 class channel_mix(Definition, snapshots="p r", row_major=True):
-    """x * p + q + (y - a) * r: x and y (n, c, l), the others one number per channel, (c,)."""
+    """x * p + q + (y - a) * r: x and y are (n, c, l), the others (c,), one value per channel."""
 
     public = False
     method = False
@@ -239,7 +239,7 @@ class channel_mix(Definition, snapshots="p r", row_major=True):
         return {0: 0, 1: 1, 2: 2} if i in (0, 3) else {0: 1}
 
     def batch(batched, n, x, p, q, y, r, a):
-        if not (batched[1] or batched[2] or batched[4] or batched[5]):  # the channels of all examples are alike
+        if not (batched[1] or batched[2] or batched[4] or batched[5]):  # the examples share all channel values
             x, y = batch_all((x, y), (batched[0], batched[3]), n)
             rows = [b if b is None else reshape(b, (n * b.shape[1], *b.shape[2:])) for b in (x, y)]
             return reshape(channel_mix(rows[0], p, q, rows[1], r, a), x.shape)
@@ -260,8 +260,8 @@ class channel_mix(Definition, snapshots="p r", row_major=True):
 class norm_channels(Definition, snapshots="tensors", row_major=True):
     """(x - mean) / sqrt(variance + eps) * weight + bias; tensors are x (n, c, l), the weight and the bias, (c,).
 
-    The mean and the variance (over n * l) are those of each channel.  With s = 1 / sqrt(variance + eps) and
-    d = x - mean, a cotangent g sends back s * weight * (g - sum(g) / N - d s^2 sum(g d) / N).
+    The mean and the variance (over n * l) are per channel.  With s = 1 / sqrt(variance + eps) and d = x - mean, the
+    cotangent of x is s * weight * (g - sum(g) / N - d s^2 sum(g d) / N).
     """
 
     public = False
@@ -292,7 +292,7 @@ class norm_channels(Definition, snapshots="tensors", row_major=True):
 
     @classmethod
     def jvp(cls, op, primals, tangents, out, params):
-        """By x as the cotangents, by the weight and the bias as they stand."""
+        """With respect to x as in the cotangents; linear in the weight and the bias."""
         (x, weight, bias), (t_x, t_weight, t_bias), (_, average, variance) = primals, tangents, out
         t_weight, t_bias = (a * 0 if t is None else t for t, a in ((t_weight, weight), (t_bias, bias)))
         s, count = rsqrt(variance + params["eps"]), _count(x)

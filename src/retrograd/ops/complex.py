@@ -242,8 +242,9 @@ class sgn(Composite, in_place=True):
 def conj(input) -> Tensor:
     """Return the complex conjugate; a real tensor is returned itself.
 
-    PyTorch returns a view.  A NumPy array cannot be such a view, so this is a copy that is synced with the tensor: after
-    a write to `input` it has the new values.  Writing to it raises RuntimeError; `conj_physical` returns a writable copy.
+    PyTorch returns a view.  A NumPy array cannot be such a view, so this is a copy that is synced with the tensor:
+    after a write to `input` it has the new values.  Writing to it raises RuntimeError; `conj_physical` returns a
+    writable copy.
 
     >>> import retrograd as rg
     >>> rg.conj(rg.tensor([1 + 2j]))

@@ -1,4 +1,4 @@
-"""Results that require grad and whose gradient is zero everywhere, as the norm of order 0 has it."""
+"""Results that require grad and have zero gradient everywhere, such as the norm of order 0."""
 
 from retrograd.core import Definition, op, registry
 from retrograd.ops.batching import broadcast_batch
@@ -7,7 +7,7 @@ from retrograd.ops.family import from_behind
 
 @op("constant_in(Tensor value, Tensor x) -> Tensor")
 class constant_in(Definition, linear="value"):
-    """A copy of value, as a function of x that does not vary with it."""
+    """A copy of value, as a function of x that is constant in it."""
 
     public = False
     method = False

@@ -1,4 +1,4 @@
-"""Factorisations of matrices: Cholesky, QR.
+"""Matrix factorisations: Cholesky and QR.
 
 Sources: S. F. Walter and L. Lehmann, Algorithmic differentiation of linear algebra functions (2010); I. Murray,
 Differentiation of the Cholesky decomposition, arXiv 1602.07527.
@@ -19,13 +19,13 @@ from retrograd.ops.view import cat, narrow, tril, triu
 
 
 def hermitian(A):
-    """The Hermitian matrix whose lower triangle A has."""
+    """Return the Hermitian matrix with the lower triangle of A."""
     below, middle = tril(A, -1), tril(triu(A))
     return below + adjoint(below) + (middle + adjoint(middle)) * 0.5
 
 
 def _half(triangle, x):
-    """One triangle of x, its diagonal halved."""
+    """Return one triangle of x, with its diagonal halved."""
     strict = tril(x, -1) if triangle is tril else triu(x, 1)
     return (triangle(x) + strict) * 0.5
 
@@ -41,7 +41,7 @@ def _definite(r):
 
 @op("cholesky_factor(Tensor A, *, bool check) -> Tensor")
 class cholesky_factor(Gufunc, reduces_cotangent=False):
-    """The lower factor; of matrices that are not positive definite NaN, or an error."""
+    """The lower Cholesky factor; of matrices that are not positive definite NaN, or an error."""
 
     public = False
     method = False
@@ -90,15 +90,15 @@ class cholesky_info(Stacked, differentiable=False):
 
 
 def _cholesky(A, upper, check):
-    """For the upper factor the upper triangle is read."""
+    """Return the Cholesky factor; the upper one is computed from the upper triangle."""
     return adjoint(cholesky_factor(adjoint(A), check=check)) if upper else cholesky_factor(A, check=check)
 
 
 @op("linalg.cholesky(Tensor A, bool upper=False) -> Tensor")
 class linalg_cholesky(Composite, aliases="cholesky"):
-    """The lower triangular L with A = L L^H, or the upper with A = U^H U, of Hermitian positive definite matrices.
+    """Cholesky factor: lower triangular L with A = L L^H, or upper U with A = U^H U, of positive definite matrices.
 
-    One triangle of A is read; the derivative is Hermitian.  LinAlgError if A is not positive definite.
+    One triangle of the Hermitian A is read; the derivative is Hermitian.  LinAlgError if A is not positive definite.
 
     >>> import retrograd as rg
     >>> rg.linalg.cholesky(rg.tensor([[4.0, 2.0], [2.0, 10.0]])).tolist()
@@ -122,7 +122,7 @@ class linalg_cholesky(Composite, aliases="cholesky"):
 
 
 class CholeskyEx(NamedTuple):
-    """What `linalg.cholesky_ex` answers."""
+    """The results of `linalg.cholesky_ex`."""
 
     L: Tensor
     info: Tensor
@@ -130,9 +130,9 @@ class CholeskyEx(NamedTuple):
 
 @op("linalg.cholesky_ex(Tensor A, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)")
 class linalg_cholesky_ex(Composite):
-    """`linalg.cholesky` and, in `info`, the order of the leading minor that is not positive definite, 0 if all are.
+    """Return `linalg.cholesky` and, in `info`, the order of the leading minor that is not positive definite, or 0.
 
-    What has no factor gives NaN, or with check_errors a LinAlgError.
+    Matrices without a factor give NaN, or with check_errors a LinAlgError.
     """
 
     def compose(A, *, upper, check_errors):
@@ -155,7 +155,7 @@ class linalg_cholesky_ex(Composite):
 
 @op("qr_factors(Tensor A, *, str mode) -> (Tensor Q, Tensor R)")
 class qr_factors(Stacked):
-    """Q and R of matrices with as many rows as columns or more; mode "complete" has no derivative if more."""
+    """Q and R of matrices with at least as many rows as columns; mode "complete" has no derivative if more."""
 
     public = False
     method = False
@@ -199,7 +199,7 @@ def _check_mode(Q, R):
 
 
 class QR(NamedTuple):
-    """What `linalg.qr` answers."""
+    """The results of `linalg.qr`."""
 
     Q: Tensor
     R: Tensor
@@ -210,13 +210,13 @@ def _qr(A, mode):
     if m >= n:
         return QR(*qr_factors(A, mode=mode))
     Q, R = qr_factors(narrow(A, -1, 0, m), mode="reduced")
-    rest = clone(narrow(A, -1, m, n - m))  # so that A may be written to after
+    rest = clone(narrow(A, -1, m, n - m))  # so that A may be written to later
     return QR(Q, cat([R, matmul(adjoint(Q), rest)], dim=-1))
 
 
 @op("linalg.qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)")
 class linalg_qr(Composite):
-    """A = Q R with orthonormal columns in Q and an upper triangular R with real diagonal.
+    """QR factorisation A = Q R with orthonormal columns in Q and an upper triangular R with real diagonal.
 
     mode: "reduced", Q (..., m, min(m, n)); "complete", Q (..., m, m), for which there is no derivative if m > n; "r",
     Q is empty.  The derivative needs linearly independent columns.
@@ -248,7 +248,7 @@ class linalg_qr(Composite):
 
 @op("qr(Tensor x, bool some=True) -> (Tensor Q, Tensor R)")
 class qr(Composite):
-    """`linalg.qr`, with mode "complete" if not `some`."""
+    """QR factorisation: `linalg.qr`, with mode "complete" if not `some`."""
 
     def compose(x, *, some):
         return linalg_qr(x, "reduced" if some else "complete")

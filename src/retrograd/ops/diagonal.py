@@ -1,4 +1,4 @@
-"""The diagonals of tensors."""
+"""Diagonals and traces."""
 
 from retrograd.core import Aval, Definition, op
 from retrograd.ops.family import Composite, View, canonical_dim, shift_dims
@@ -7,7 +7,7 @@ from retrograd.ops.reduce import sum as sum_over
 
 @op("diagonal(Tensor x, int offset=0, int dim1=0, int dim2=1) -> Tensor")
 class diagonal(View, linear="x"):
-    """The elements whose index along dim2 is `offset` more than along dim1, as the last dimension: a view."""
+    """View a diagonal as the last dimension: the elements whose index along dim2 is `offset` more than along dim1."""
 
     def impl(xp, x, *, offset, dim1, dim2):
         return xp.diagonal(x, offset, dim1, dim2)
@@ -70,7 +70,7 @@ class place_diagonal(Definition, linear="src", moves=True):
 
 @op("trace(Tensor x) -> Tensor")
 class trace(Composite):
-    """The sum of the diagonal of a matrix."""
+    """Sum of the diagonal of a matrix."""
 
     def compose(x):
         if x.ndim != 2:

@@ -1,4 +1,4 @@
-"""Distances of points from one another."""
+"""Distances between points."""
 
 from retrograd.core import op, registry
 from retrograd.ops.family import Composite, Gufunc, check_real, numel
@@ -14,7 +14,7 @@ from retrograd.ops.view import reshape, transpose, triu, unsqueeze
 
 @op("dist(Tensor x, Tensor other, number p=2) -> Tensor")
 class dist(Composite):
-    """The p-norm of x - other, as `norm` takes it of all elements; its derivative where they agree is 0.
+    """The p-norm of x - other over all elements; the derivative where they are equal is 0.
 
     >>> import retrograd as rg
     >>> rg.dist(rg.tensor([1.0, 5.0]), rg.tensor([4.0, 1.0])).item()
@@ -41,7 +41,7 @@ def _check_points(name, x1, x2):
 
 @op("row_distances(Tensor x1, Tensor x2) -> Tensor")
 class row_distances(Gufunc, opmath="x1 x2"):
-    """The Euclidean distance of each row of x1 from each row of x2; its derivative at 0 is taken as 0."""
+    """The Euclidean distance between each row of x1 and each row of x2; the derivative at distance 0 is 0."""
 
     public = False
     method = False
@@ -53,12 +53,12 @@ class row_distances(Gufunc, opmath="x1 x2"):
 
     @classmethod
     def promote(cls, arrays):
-        """The arrays as they are, if their dtypes are real and agree."""
+        """Return the arrays unchanged, if their dtypes are real and equal."""
         _check_points("row_distances", *arrays)
         return super().promote(arrays)
 
-    # With weights w = g / out, the cotangents are sums of w (x1 - x2), in which x1 and x2 count from anywhere.  They
-    # are divided by a scale, so that the weights and their derivatives stay in the range of the dtype.
+    # With weights w = g / out, the cotangents are sums of w (x1 - x2), where the origin of x1 and x2 is arbitrary.
+    # They are divided by a scale, so that the weights and their derivatives stay in the range of the dtype.
 
     def vjp_x1(g, x1, x2, out):
         x1, x2, scale = _scaled(x1, x2)
@@ -87,7 +87,7 @@ class row_distances(Gufunc, opmath="x1 x2"):
 
 
 def _scaled(x1, x2):
-    """Both less a point among those of x2, so that less cancels, divided by their scale; and that scale."""
+    """Subtract a point among those of x2 to reduce cancellation, and divide by a scale; return all three."""
     x1, x2 = _from_mean(x1, x2)
     if not numel(x1.shape) or not numel(x2.shape):
         return x1, x2, 1.0
@@ -97,7 +97,7 @@ def _scaled(x1, x2):
 
 
 def _from_mean(x1, x2):
-    """Both less a point among those of x2; the mean of smaller numbers does not overflow."""
+    """Subtract a point among those of x2 from both; the mean of smaller values does not overflow."""
     points = reshape(detach(x2), (-1, x2.shape[-1])) if numel(x2.shape) else x2
     centre = mean(points * 2.0**-15, 0) * 2.0**15 if numel(x2.shape) else 0
     return x1 - centre, x2 - centre
@@ -110,10 +110,10 @@ _COMPUTE_MODES = (
 
 @op("cdist(Tensor x1, Tensor x2, float p=2.0, str? compute_mode=None) -> Tensor")
 class cdist(Composite):
-    """The p-norm distance of each row of x1, (..., m, d), from each row of x2, (..., n, d): (..., m, n).
+    """The p-norm distance between each row of x1, (..., m, d), and each row of x2, (..., n, d): (..., m, n).
 
-    The derivative at distance 0 is taken as 0.  Euclidean distances are worked out with one matrix product,
-    and again from the differences where digits would be lost; so `compute_mode` has nothing to choose.
+    The derivative at distance 0 is 0.  Euclidean distances are computed with one matrix product, and recomputed from
+    the differences where they cancel; so `compute_mode` has no effect.
 
     >>> import retrograd as rg
     >>> rg.cdist(rg.tensor([[0.0, 0.0]]), rg.tensor([[3.0, 4.0], [1.0, 0.0]])).tolist()
@@ -146,7 +146,7 @@ class cdist(Composite):
 
 @op("pdist(Tensor x, float p=2.0) -> Tensor")
 class pdist(Composite, aliases="nn.functional.pdist"):
-    """The p-norm distance of each row of a matrix from each later one: the upper triangle of `cdist`, row by row.
+    """The p-norm distance between each row of a matrix and each later one: the upper triangle of `cdist`, row by row.
 
     >>> import retrograd as rg
     >>> rg.pdist(rg.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])).round().tolist()

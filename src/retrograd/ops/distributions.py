@@ -1,4 +1,4 @@
-"""Random numbers from distributions; where the parameters shape the numbers, gradients reach them."""
+"""Random sampling from distributions, with gradients to continuous parameters where they exist."""
 
 import math
 
@@ -12,14 +12,14 @@ from retrograd.ops.pointwise import floor, log, log1p, neg, sigmoid, sqrt, tan
 from retrograd.ops.random import _rand, _randint, _randn, bernoulli
 from retrograd.ops.view import broadcast_tensors, reshape
 
-# ------------------------------------------------------------------------------------------- gamma, and its kin
+# ---------------------------------------------------------------------------------- gamma and related
 
 
 @op("gamma_cdf_slope(Tensor alpha, Tensor x, int order=1) -> Tensor")
 class gamma_cdf_slope(Pointwise, promotion="float", public=False, in_place=False):
     """The derivative of an order, by alpha, of the gamma distribution function at x, over the density at x.
 
-    Minus that of order 1 is how fast a draw moves with alpha: the distribution function at it stays the same.
+    Minus that of order 1 is the derivative of a sample by alpha, with its value of the distribution function fixed.
     NaN where x is so improbable that the tail beyond it underflows.
     """
 
@@ -40,7 +40,7 @@ class gamma_cdf_slope(Pointwise, promotion="float", public=False, in_place=False
 
 
 def _density_slope(alpha, x, order):
-    """The derivative of an order, by alpha, of the gamma density at x, over the density itself."""
+    """Return the derivative of an order, by alpha, of the gamma density at x, over the density itself."""
     slopes = [log(x) - digamma(alpha), *(neg(polygamma(k, alpha)) for k in range(1, order))]  # of its logarithm
     made = [1.0]
     for n in range(order):
@@ -50,10 +50,10 @@ def _density_slope(alpha, x, order):
 
 @op("standard_gamma(Tensor alpha, *, any generator=None) -> Tensor")
 class standard_gamma(Pointwise, promotion="float", random=True, in_place=False, aliases="_standard_gamma"):
-    """Draws from gamma distributions of shape alpha and scale 1.
+    """Sample from gamma distributions with shape alpha and scale 1.
 
-    Gradients reach alpha: the draw moves so that its place among all draws, the distribution function, stays the same.
-    Figurnov, Mohamed, Mnih, Implicit reparameterization gradients, NeurIPS 2018.  They need SciPy.
+    Gradients reach alpha by implicit reparameterization: the sample moves so that its quantile stays the same.  M.
+    Figurnov, S. Mohamed and A. Mnih, Implicit reparameterization gradients, NeurIPS 2018.  They need SciPy.
 
     >>> import retrograd as rg
     >>> alpha = rg.full((1000,), 3.0, requires_grad=True)
@@ -86,7 +86,7 @@ def _worst(x):
 
 @op("_standard_gamma_grad(Tensor alpha, Tensor sample) -> Tensor")
 class standard_gamma_grad(Composite):
-    """How fast a draw of `standard_gamma` moves with alpha."""
+    """Return the derivative of a sample of `standard_gamma` with respect to alpha."""
 
     method = False
 
@@ -98,9 +98,9 @@ class standard_gamma_grad(Composite):
 
 
 def _log_gamma(alpha, generator):
-    """The logarithm of a draw from a gamma distribution, also of one that is too small for a number.
+    """Return the logarithm of a gamma sample, even of one that would underflow.
 
-    One of shape alpha + 1, times a uniform number to the power 1 / alpha, is one of shape alpha.
+    A sample of shape alpha + 1, times a uniform value to the power 1 / alpha, has shape alpha.
     """
     uniform = _rand(alpha.shape, generator=generator, dtype=dtypes.float64)
     return log(standard_gamma(alpha + 1, generator=generator)) + cast_to(log1p(-uniform), alpha.dtype) / alpha
@@ -108,9 +108,9 @@ def _log_gamma(alpha, generator):
 
 @op("sample_dirichlet(Tensor concentration, *, any generator=None) -> Tensor")
 class sample_dirichlet(Composite, random=True, aliases="_sample_dirichlet"):
-    """Draws from Dirichlet distributions, along the last dimension: positive numbers whose sum is 1.
+    """Sample from Dirichlet distributions along the last dimension: positive values with sum 1.
 
-    Gradients reach the concentration, as those of `standard_gamma` do.
+    Gradients reach the concentration, as in `standard_gamma`.
 
     >>> import retrograd as rg
     >>> bool(rg.sample_dirichlet(rg.ones(4)).sum().round(decimals=4) == 1)
@@ -135,7 +135,7 @@ class sample_dirichlet(Composite, random=True, aliases="_sample_dirichlet"):
 
 @op("sample_beta(Tensor a, Tensor b, *, any generator=None) -> Tensor")
 class sample_beta(Composite, random=True):
-    """Draws from beta distributions, which gradients reach the parameters of, as those of `standard_gamma` do."""
+    """Sample from beta distributions; gradients reach the parameters, as in `standard_gamma`."""
 
     method = False
 
@@ -151,7 +151,7 @@ class sample_beta(Composite, random=True):
 
 @op("sample_chi2(Tensor df, *, any generator=None) -> Tensor")
 class sample_chi2(Composite, random=True):
-    """Draws from chi-squared distributions of `df` degrees of freedom; gradients reach these."""
+    """Sample from chi-squared distributions with `df` degrees of freedom; gradients reach these."""
 
     method = False
 
@@ -164,7 +164,7 @@ class sample_chi2(Composite, random=True):
 
 @op("sample_student_t(Tensor df, *, any generator=None) -> Tensor")
 class sample_student_t(Composite, random=True):
-    """Draws from Student's t distributions of `df` degrees of freedom; gradients reach these."""
+    """Sample from Student's t distributions with `df` degrees of freedom; gradients reach these."""
 
     method = False
 
@@ -182,7 +182,7 @@ class sample_student_t(Composite, random=True):
 
 @op("poisson(Tensor x, any generator=None) -> Tensor")
 class poisson(Pointwise, differentiable=False, promotion=None, random=True, in_place=False, method=False):
-    """How many events there are where x are expected: draws from Poisson distributions, in the dtype of x.
+    """Sample from Poisson distributions with means x, in the dtype of x.
 
     >>> import retrograd as rg
     >>> rg.poisson(rg.zeros(2))
@@ -209,7 +209,7 @@ class poisson(Pointwise, differentiable=False, promotion=None, random=True, in_p
 
 @op("binomial(Tensor count, Tensor prob, any generator=None) -> Tensor")
 class binomial(Pointwise, differentiable=False, promotion=None, random=True, in_place=False, method=False):
-    """How many of `count` coins, each with probability `prob`, show heads; in the dtype of count, a floating one.
+    """Sample the number of successes in `count` trials of probability `prob`; in the dtype of count, a floating one.
 
     >>> import retrograd as rg
     >>> rg.binomial(rg.tensor([3.0, 5.0]), rg.tensor([0.0, 1.0]))
@@ -244,10 +244,10 @@ def _binomial_aval(count, prob):
 
 @op("multinomial(Tensor x, int num_samples, bool replacement=False, *, any generator=None) -> Tensor")
 class multinomial(Definition, differentiable=False, random=True):
-    """Draws the places of `num_samples` entries of each row of x, an entry as often as it is large.
+    """Sample `num_samples` indices per row of x, with probabilities proportional to its values.
 
-    x is a vector or a matrix of numbers that are not negative, nor all of them 0; they need not sum to 1.  Without
-    replacement no place comes twice: a place is drawn among those left, until there are enough.
+    x is a vector or a matrix of non-negative values, not all 0, which need not sum to 1.  Without replacement no index
+    occurs twice: each is drawn from those that are left.
 
     >>> import retrograd as rg
     >>> rg.multinomial(rg.tensor([[0.0, 2.0], [1.0, 0.0]]), 2, replacement=True)
@@ -301,7 +301,7 @@ def _check_weights(rows, num_samples, replacement):
         raise RuntimeError("multinomial: a row has too few weights that are not 0")
 
 
-# ----------------------------------------------------------------------------------------- written into tensors
+# ------------------------------------------------------------------------------------------- in-place sampling
 
 
 def _check_continuous(name, x, good, says):
@@ -312,13 +312,13 @@ def _check_continuous(name, x, good, says):
 
 
 def _uniform(x, generator):
-    """Numbers uniform in [0, 1), in the shape of x and in double precision."""
+    """Return uniform values in [0, 1), in the shape of x and in double precision."""
     return _rand(x.shape, generator=generator, dtype=dtypes.float64)
 
 
 @method
 def uniform_(x, start=0.0, to=1.0, *, generator=None) -> Tensor:
-    """Write numbers uniform from start up to `to`; of complex ones both parts are."""
+    """Fill x with uniform values from `start` up to `to`; of complex tensors both parts."""
     _check_continuous("uniform_", x, start <= to, f"no numbers from {start} up to {to}")
     low = complex(start, start) if x.dtype.kind == "c" else start
     return x.copy_(_rand(x.shape, generator=generator, dtype=x.dtype) * (to - start) + low)
@@ -326,35 +326,35 @@ def uniform_(x, start=0.0, to=1.0, *, generator=None) -> Tensor:
 
 @method
 def normal_(x, mean=0.0, std=1.0, *, generator=None) -> Tensor:
-    """Write numbers from the normal distribution of that mean and standard deviation."""
+    """Fill x with samples from the normal distribution with that mean and standard deviation."""
     _check_continuous("normal_", x, std >= 0, f"the standard deviation must not be negative, got {std}")
     return x.copy_(_randn(x.shape, generator=generator, dtype=x.dtype) * std + mean)
 
 
 @method
 def log_normal_(x, mean=1.0, std=2.0, *, generator=None) -> Tensor:
-    """Write numbers whose logarithm is normal, of that mean and standard deviation."""
+    """Fill x with samples whose logarithm is normal, with that mean and standard deviation."""
     _check_continuous("log_normal_", x, std > 0, f"std must be positive, got {std}")
     return x.copy_((_randn(x.shape, generator=generator, dtype=dtypes.float64) * std + mean).exp())
 
 
 @method
 def exponential_(x, lambd=1.0, *, generator=None) -> Tensor:
-    """Write numbers from the exponential distribution of that rate."""
+    """Fill x with samples from the exponential distribution with that rate."""
     _check_continuous("exponential_", x, lambd > 0, f"the rate must be positive, got {lambd}")
     return x.copy_(log1p(-_uniform(x, generator)) / -lambd)
 
 
 @method
 def cauchy_(x, median=0.0, sigma=1.0, *, generator=None) -> Tensor:
-    """Write numbers from the Cauchy distribution of that median and scale."""
+    """Fill x with samples from the Cauchy distribution with that median and scale."""
     _check_continuous("cauchy_", x, sigma > 0, f"sigma must be positive, got {sigma}")
     return x.copy_(tan((_uniform(x, generator) - 0.5) * math.pi) * sigma + median)
 
 
 @method
 def geometric_(x, p, *, generator=None) -> Tensor:
-    """Write how often a coin is thrown until it first shows what it shows with probability p."""
+    """Fill x with the number of trials up to the first success, each of probability p."""
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_: p must lie between 0 and 1, got {p}")
     return x.copy_(floor(log1p(-_uniform(x, generator)) / math.log1p(-p)) + 1)
@@ -362,7 +362,7 @@ def geometric_(x, p, *, generator=None) -> Tensor:
 
 @method
 def bernoulli_(x, p=0.5, *, generator=None) -> Tensor:
-    """Write ones with probability p, a number or a tensor that broadcasts; zeros otherwise."""
+    """Fill x with ones with probability p, a number or a tensor that broadcasts, and zeros otherwise."""
     if isinstance(p, Tensor):
         return x.copy_(bernoulli(p.expand(x.shape), generator=generator))
     return x.copy_(bernoulli(x.detach(), float(p), generator=generator))
@@ -370,14 +370,14 @@ def bernoulli_(x, p=0.5, *, generator=None) -> Tensor:
 
 @method
 def random_(x, start=None, to=None, *, generator=None) -> Tensor:
-    """Write integers: `random_(to)` from 0 to below `to`, `random_(start, to)`, or all that the dtype holds exactly."""
+    """Fill x with integers: `random_(to)` in [0, to), `random_(start, to)`, or all that the dtype holds exactly."""
     if to is None:
         start, to = None, _integers_of(x.dtype) if start is None else start
     return x.copy_(_randint(start or 0, to, x.shape, generator=generator, dtype=x.dtype))
 
 
 def _integers_of(dtype):
-    """How many integers from 0 on a dtype holds, one after the other."""
+    """Return how many consecutive integers from 0 on a dtype represents exactly."""
     if dtype.kind in "iu":
         return dtypes.iinfo(dtype).max + 1
     return 2 if dtype.kind == "b" else int(2 / dtypes.finfo(dtype).eps) + 1

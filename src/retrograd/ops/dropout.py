@@ -1,4 +1,4 @@
-"""Dropout: zeros at random, and what is left scaled so that the mean stays."""
+"""Dropout: random elements become 0, and the others are scaled so that the mean does not change."""
 
 from retrograd.core import op, registry, xp
 from retrograd.ops.family import Composite, Pointwise
@@ -10,7 +10,7 @@ from retrograd.ops.view import squeeze, unsqueeze
 
 @op("keep(Tensor kept, Tensor x, *, float scale) -> Tensor")
 class keep(Pointwise, linear="x", masks=1, in_place=False):
-    """scale x where it is kept, else 0 times x."""
+    """scale * x where the mask is true, else 0 * x."""
 
     public = False
     method = False
@@ -26,7 +26,7 @@ class keep(Pointwise, linear="x", masks=1, in_place=False):
 
 
 def _by_chance(name, x, p, training, shape, mixed):
-    """`mixed(x, kept, p)`, kept being true with probability 1 - p; x itself, or 0, where there is no chance."""
+    """Return `mixed(x, mask, p)`, the mask true with probability 1 - p; x itself, or 0, where nothing is random."""
     if not 0 <= p <= 1:
         raise ValueError(f"{name}: p must be from 0 to 1, got {p}")
     if not training or p == 0:
@@ -37,7 +37,7 @@ def _by_chance(name, x, p, training, shape, mixed):
 
 
 def _dropped(name, x, p, training, shape):
-    """x with elements, or, where shape has size 1, whole slices 0 with probability p, the others divided by 1 - p."""
+    """Zero elements with probability p, or whole slices where shape has size 1, and divide the others by 1 - p."""
     return _by_chance(name, x, p, training, shape, _scaled)
 
 
@@ -46,14 +46,14 @@ def _scaled(x, kept, p):
 
 
 def _features(name, x):
-    """The shape of a mask of whole channels."""
+    """Return the shape of a mask of whole channels."""
     if x.ndim < 2:
         raise RuntimeError(f"{name}: expected at least 2 dimensions, (n, channels, ...), got shape {x.shape}")
     return (*x.shape[:2], *(1,) * (x.ndim - 2))
 
 
 def _sure(keyword, *shape):
-    """Samples without chance."""
+    """Return a `samples` function without randomness."""
 
     def samples(r):
         yield (r(*shape),), {"p": 0.5, keyword: False}
@@ -68,7 +68,7 @@ def _errors(r):
 
 @op("dropout(Tensor x, float p=0.5, bool training=True) -> Tensor")
 class dropout(Composite, in_place=True, inplace=True, aliases="nn.functional.dropout"):
-    """Each element 0 with probability p, else divided by 1 - p; x itself when not training.
+    """Zero each element with probability p and divide the others by 1 - p; x itself when not training.
 
     N. Srivastava et al., Dropout, JMLR 15 (2014).
 
@@ -88,7 +88,7 @@ class dropout(Composite, in_place=True, inplace=True, aliases="nn.functional.dro
 
 @op("feature_dropout(Tensor x, float p, bool train) -> Tensor")
 class feature_dropout(Composite, in_place=True, method=False):
-    """Each channel of x (n, channels, ...) 0 with probability p, else divided by 1 - p; x itself when not training."""
+    """Zero each channel of x (n, channels, ...) with probability p, divide the others by 1 - p; x when not training."""
 
     def compose(x, *, p, train):
         shape = _features("feature_dropout", x) if train and 0 < p < 1 else x.shape
@@ -101,7 +101,7 @@ class feature_dropout(Composite, in_place=True, method=False):
 
 
 def _by_dimensions(name, x, p, training, ndim):
-    """`feature_dropout` of x with ndim dimensions, or one fewer: then there is no n."""
+    """Return `feature_dropout` of x with ndim dimensions, or one fewer: then there is no n."""
     if x.ndim not in (ndim - 1, ndim):
         raise ValueError(f"{name}: expected {ndim - 1} or {ndim} dimensions, got shape {x.shape}")
     if x.ndim == ndim:
@@ -112,7 +112,7 @@ def _by_dimensions(name, x, p, training, ndim):
 
 @op("dropout1d(Tensor x, float p=0.5, bool training=True) -> Tensor")
 class dropout1d(Composite, in_place=True, inplace=True, home="nn.functional"):
-    """`feature_dropout` of x (n, channels, l), or (channels, l)."""
+    """Zero whole channels at random: `feature_dropout` of x (n, channels, l), or (channels, l)."""
 
     def compose(x, *, p, training):
         return _by_dimensions("dropout1d", x, p, training, 3)
@@ -125,7 +125,7 @@ class dropout1d(Composite, in_place=True, inplace=True, home="nn.functional"):
 
 @op("dropout2d(Tensor x, float p=0.5, bool training=True) -> Tensor")
 class dropout2d(Composite, in_place=True, inplace=True, home="nn.functional"):
-    """`feature_dropout` of x (n, channels, h, w); three dimensions are (n, channels, l), as in PyTorch.
+    """Zero whole channels at random: `feature_dropout` of x (n, channels, h, w); (n, channels, l) also, as in PyTorch.
 
     J. Tompson et al., Efficient object localization using convolutional networks, arXiv 1411.4280.
     """
@@ -143,7 +143,7 @@ class dropout2d(Composite, in_place=True, inplace=True, home="nn.functional"):
 
 @op("dropout3d(Tensor x, float p=0.5, bool training=True) -> Tensor")
 class dropout3d(Composite, in_place=True, inplace=True, home="nn.functional"):
-    """`feature_dropout` of x (n, channels, d, h, w), or (channels, d, h, w)."""
+    """Zero whole channels at random: `feature_dropout` of x (n, channels, d, h, w), or (channels, d, h, w)."""
 
     def compose(x, *, p, training):
         return _by_dimensions("dropout3d", x, p, training, 5)
@@ -154,13 +154,13 @@ class dropout3d(Composite, in_place=True, inplace=True, home="nn.functional"):
         yield (r(3),), {}, ValueError, "dropout3d: expected 4 or 5 dimensions"
 
 
-# --------------------------------------------------------------------------------- towards where selu saturates
+# ----------------------------------------------------------------------- to the saturation value of selu
 
-SATURATED = -1.7580993408473766  # where `selu` ends for very negative numbers: -alpha * scale
+SATURATED = -1.7580993408473766  # limit of `selu` at minus infinity: -alpha * scale
 
 
 def _alpha_dropped(name, x, p, training, shape):
-    """Elements at SATURATED with probability p; then all scaled and moved so that mean 0 and variance 1 stay."""
+    """Set elements to SATURATED with probability p, then restore mean 0 and variance 1 by an affine map."""
     return _by_chance(name, x, p, training, shape, _saturated)
 
 
@@ -174,7 +174,7 @@ def _saturated(x, kept, p):
 class alpha_dropout(
     Composite, in_place=True, inplace=True, method=False, aliases="nn.functional.alpha_dropout"
 ):
-    """Each element where `selu` saturates with probability p; scaled and moved so that mean 0 and variance 1 stay.
+    """Set elements to the saturation value of `selu` with probability p, then rescale to keep mean 0 and variance 1.
 
     x itself when not training, 0 where p is 1.  G. Klambauer et al., Self-normalizing neural networks,
     arXiv 1706.02515.
@@ -191,7 +191,7 @@ class alpha_dropout(
 class feature_alpha_dropout(
     Composite, in_place=True, inplace=True, method=False, aliases="nn.functional.feature_alpha_dropout"
 ):
-    """`alpha_dropout` of whole channels of x (n, channels, ...)."""
+    """Set whole channels to the saturation value of `selu` at random: `alpha_dropout` of x (n, channels, ...)."""
 
     def compose(x, *, p, training):
         shape = _features("feature_alpha_dropout", x) if training and 0 < p < 1 else x.shape

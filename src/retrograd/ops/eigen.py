@@ -1,9 +1,9 @@
 """Eigenvalues and eigenvectors.
 
-The factors are computed at once by an operator without derivative; one more operator for each result has the
-derivative of that alone.  So a loss of the eigenvalues asks nothing of the eigenvectors, whose derivative is
-infinite where eigenvalues are equal.  Derivatives of complex eigenvectors, and in `svd` of singular vectors, are those
-of vectors whose phases do not turn: use them in functions for which the phase makes no difference.
+The factors are computed together by an operator without derivative; one more operator per result has the derivative
+of that result alone.  So a loss of the eigenvalues does not involve the eigenvectors, whose derivative is infinite
+where eigenvalues are equal.  Derivatives of complex eigenvectors, and of singular vectors in `svd`, are those of
+vectors with fixed phase: use them only in functions that do not depend on the phase.
 
 Sources: S. F. Walter and L. Lehmann, Algorithmic differentiation of linear algebra functions (2010); C. Boeddeker et
 al., On the computation of complex-valued gradients, arXiv 1701.00392.
@@ -29,22 +29,22 @@ from retrograd.ops.view import unsqueeze
 
 
 def needs_vectors(A):
-    """Whether someone may want derivatives: else eigenvalues and singular values are computed alone."""
+    """Whether derivatives may be requested: else eigenvalues and singular values are computed alone."""
     return current().level is not None or (A.requires_grad and is_recording())
 
 
 def across(values):
-    """values[j] in column j of a row that broadcasts."""
+    """Return values[j] in column j of a row that broadcasts."""
     return unsqueeze(values, -2)
 
 
 def down(values):
-    """values[i] in row i of a column that broadcasts."""
+    """Return values[i] in row i of a column that broadcasts."""
     return unsqueeze(values, -1)
 
 
 def diagonal_sample(r, m, n, *lead):
-    """Matrices whose values come out the same, to the last bit, with and without vectors."""
+    """Return matrices whose values are equal, to the last bit, with and without vectors."""
     return r(*lead, m, n) * registry["eye"](m, n, dtype=dtypes.float64)
 
 
@@ -57,7 +57,7 @@ def _symmetric(r, n, *lead):
 
 @op("eigh_factors(Tensor A, *, str UPLO) -> (Tensor values, Tensor vectors)")
 class eigh_factors(Stacked, differentiable=False):
-    """Eigenvalues, ascending, and eigenvectors, of the Hermitian matrices of which one triangle is read."""
+    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is read."""
 
     public = False
     method = False
@@ -75,7 +75,7 @@ class eigh_factors(Stacked, differentiable=False):
 
 @op("eigenvalues_hermitian(Tensor A, *, str UPLO) -> Tensor")
 class eigenvalues_hermitian(Stacked, differentiable=False):
-    """The eigenvalues alone, where nobody asks for derivatives."""
+    """The eigenvalues alone, where no derivatives are requested."""
 
     public = False
     method = False
@@ -91,27 +91,27 @@ class eigenvalues_hermitian(Stacked, differentiable=False):
 
 
 class OfHermitian(Mapped, snapshots="A"):
-    """One result of the eigendecomposition of Hermitian matrices A, whose factors are known."""
+    """One result of the eigendecomposition of Hermitian matrices A, whose factors are inputs."""
 
     public = False
     method = False
 
     @staticmethod
     def constrain(A, values, vectors):
-        """Laws move A among Hermitian matrices, and the factors with it."""
+        """Keep A Hermitian when laws perturb it, and update the factors with it."""
         A = hermitian(A)
         return A, *eigh_factors(A, UPLO="L")
 
     @staticmethod
     def samples(r):
-        """Of distinct eigenvalues."""
+        """Yield samples with distinct eigenvalues."""
         for A in (_symmetric(r, 3), _symmetric(r, 2, 2)):
             yield (A, *eigh_factors(A, UPLO="L")), {}
 
 
 @op("eigh_values(Tensor A, Tensor values, Tensor vectors) -> Tensor")
 class eigh_values(OfHermitian):
-    """The eigenvalues of Hermitian matrices, of known factors."""
+    """The eigenvalues of Hermitian matrices, with given factors."""
 
     def impl(xp, A, values, vectors):
         return xp.known(A, values)
@@ -130,7 +130,7 @@ class eigh_values(OfHermitian):
 
 @op("eigh_vectors(Tensor A, Tensor values, Tensor vectors) -> Tensor")
 class eigh_vectors(OfHermitian):
-    """The eigenvectors of Hermitian matrices, of known factors."""
+    """The eigenvectors of Hermitian matrices, with given factors."""
 
     def impl(xp, A, values, vectors):
         return xp.known(A, vectors)
@@ -155,26 +155,26 @@ def _hermitian_part(x):
 
 
 def _inverse_gaps(values):
-    """1 / (values[j] - values[i]) at i, j, and 0 on the diagonal; infinite where values are equal."""
+    """Return 1 / (values[j] - values[i]) at i, j, and 0 on the diagonal; infinite where values are equal."""
     gaps = across(values) - down(values)
     return 1 / where(registry["eye"](values.shape[-1], dtype=dtypes.bool_), math.inf, gaps)
 
 
 def weighted(left, right):
-    """What does not depend on phases: left times right with weights between, which tell the vectors apart."""
+    """Return left times right with weights between, which distinguish the vectors but not their phases."""
     weights = registry["arange"](1, left.shape[-1] + 1, 1, dtype=left.dtype)
     return matmul(left * weights, right)
 
 
 class Eigh(NamedTuple):
-    """What `linalg.eigh` answers."""
+    """The results of `linalg.eigh`."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
 
 
 def _triangle(name, A, UPLO):
-    """Which triangle of a square A is read: "L" or "U"."""
+    """Return which triangle of a square A is read: "L" or "U"."""
     check_square(name, A)
     if UPLO not in ("L", "U", "l", "u"):
         raise ValueError(f"{name}: UPLO must be 'L' or 'U', got {UPLO!r}")
@@ -215,7 +215,7 @@ class linalg_eigh(Composite):
 
 @op("linalg.eigvalsh(Tensor A, str UPLO='L') -> Tensor")
 class linalg_eigvalsh(Composite):
-    """The eigenvalues of Hermitian matrices, ascending; their gradient is finite where they are equal, too."""
+    """Eigenvalues of Hermitian matrices, ascending; their gradient is finite even where they are equal."""
 
     def compose(A, *, UPLO):
         UPLO = _triangle("linalg.eigvalsh", A, UPLO)
@@ -255,7 +255,7 @@ class eig_factors(Stacked, differentiable=False):
 
 @op("eigenvalues_general(Tensor A) -> Tensor")
 class eigenvalues_general(Stacked, differentiable=False):
-    """The eigenvalues alone, where nobody asks for derivatives."""
+    """The eigenvalues alone, where no derivatives are requested."""
 
     public = False
     method = False
@@ -271,31 +271,31 @@ class eigenvalues_general(Stacked, differentiable=False):
 
 
 class OfGeneral(Mapped, snapshots="A"):
-    """One result of the eigendecomposition of square matrices A, whose factors are known."""
+    """One result of the eigendecomposition of square matrices A, whose factors are inputs."""
 
     public = False
     method = False
 
     @staticmethod
     def constrain(A, values, vectors):
-        """The factors move with A."""
+        """Update the factors with A."""
         return A, *eig_factors(A)
 
     @staticmethod
     def samples(r):
-        """With pairs of complex eigenvalues, and without."""
+        """Yield samples with pairs of complex eigenvalues, and without."""
         for A in (r(3, 3), r(2, 2, 2)):
             yield (A, *eig_factors(A)), {}
 
 
 def _like(x, A):
-    """Real where A is real."""
+    """Return the real part of x if A is real."""
     return real_part(x) if A.dtype.kind != "c" else x
 
 
 @op("eig_values(Tensor A, Tensor values, Tensor vectors) -> Tensor")
 class eig_values(OfGeneral):
-    """The eigenvalues of square matrices, of known factors."""
+    """The eigenvalues of square matrices, with given factors."""
 
     def impl(xp, A, values, vectors):
         return xp.known(A, values)
@@ -314,7 +314,7 @@ class eig_values(OfGeneral):
 
 @op("eig_vectors(Tensor A, Tensor values, Tensor vectors) -> Tensor")
 class eig_vectors(OfGeneral):
-    """The eigenvectors of square matrices, of length 1, of known factors."""
+    """The eigenvectors of square matrices, of length 1, with given factors."""
 
     def impl(xp, A, values, vectors):
         return xp.known(A, vectors)
@@ -337,12 +337,12 @@ class eig_vectors(OfGeneral):
 
 
 def _lengths(V, x):
-    """How much the columns of x point along those of V, real, in V's dtype."""
+    """Return the real components of the columns of x along those of V, in V's dtype."""
     return cast_to(real_part(sum_over(conjugate(V) * x, -2, keepdim=True)), V.dtype)
 
 
 class Eig(NamedTuple):
-    """What `linalg.eig` answers."""
+    """The results of `linalg.eig`."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
@@ -350,10 +350,10 @@ class Eig(NamedTuple):
 
 @op("linalg.eig(Tensor A) -> (Tensor eigenvalues, Tensor eigenvectors)")
 class linalg_eig(Composite):
-    """Eigenvalues and eigenvectors, as columns of length 1, of square matrices: both complex.
+    """Eigenvalues, and eigenvectors as columns of length 1, of square matrices: both complex.
 
-    The gradient of the eigenvectors is infinite or NaN where eigenvalues are equal; of the eigenvalues it needs a
-    matrix that can be diagonalised.
+    The gradient of the eigenvectors is infinite or NaN where eigenvalues are equal; that of the eigenvalues needs a
+    diagonalisable matrix.
 
     >>> import retrograd as rg
     >>> rg.linalg.eig(rg.tensor([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues.tolist()
@@ -378,7 +378,7 @@ class linalg_eig(Composite):
 
 @op("linalg.eigvals(Tensor A) -> Tensor")
 class linalg_eigvals(Composite):
-    """The eigenvalues of square matrices, complex, in no particular order."""
+    """Eigenvalues of square matrices, complex, in no particular order."""
 
     def compose(A):
         check_square("linalg.eigvals", A)

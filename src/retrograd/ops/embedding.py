@@ -1,4 +1,4 @@
-"""Embeddings: rows of a table by number, and sums, means and maxima of them."""
+"""Embeddings: rows of a table by index, and their sums, means and maxima."""
 
 import math
 
@@ -13,12 +13,12 @@ from retrograd.ops.scan import cumsum
 from retrograd.ops.scatter import scatter_max, scatter_min
 from retrograd.ops.view import cat, expand, narrow, reshape, unsqueeze
 
-# -------------------------------------------------------------------------------------- rows by number
+# ------------------------------------------------------------------------------------------ rows by index
 
 
 @op("lookup(Tensor weight, Tensor ids) -> Tensor")
 class lookup(Definition, linear="weight", moves=True):
-    """The rows of weight (rows, ...) that the integers `ids` name: (*ids.shape, ...)."""
+    """Return the rows of weight (rows, ...) at the integer indices `ids`: (*ids.shape, ...)."""
 
     public = False
     method = False
@@ -57,7 +57,7 @@ class lookup(Definition, linear="weight", moves=True):
 
 @op("sum_rows(Tensor src, Tensor ids, int size) -> Tensor")
 class sum_rows(Definition, linear="src", sums=True, opmath="src"):
-    """`size` rows: row i is the sum of the rows of src whose id is i.  The transpose of `lookup`."""
+    """Return `size` rows: row i is the sum of the rows of src whose id is i.  The transpose of `lookup`."""
 
     public = False
     method = False
@@ -97,7 +97,7 @@ def _no_sparse(name, sparse):
 
 
 def _renormalize(name, weight, ids, max_norm, norm_type):
-    """Scale down, in place, those of the named rows whose norm is more than max_norm."""
+    """Scale down, in place, the looked-up rows whose norm is greater than max_norm."""
     if max_norm is None:
         return
     weight, ids = detach(weight), reshape(ids, (-1,))
@@ -107,7 +107,7 @@ def _renormalize(name, weight, ids, max_norm, norm_type):
 
 
 def _looked_up(weight, ids, scale_grad_by_freq):
-    """The rows; their gradients divided by how often each is named, if asked for."""
+    """Return the rows; with scale_grad_by_freq, gradients are divided by how often each row is looked up."""
     out = lookup(weight, ids)
     if not scale_grad_by_freq:
         return out
@@ -121,11 +121,11 @@ def _looked_up(weight, ids, scale_grad_by_freq):
     "bool scale_grad_by_freq=False, bool sparse=False) -> Tensor"
 )
 class embedding(Composite, method=False, aliases="nn.functional.embedding"):
-    """The rows of weight (rows, size) that the integers `ids` name: (*ids.shape, size).
+    """Return the rows of weight (rows, size) at the integer indices `ids`: (*ids.shape, size).
 
-    padding_idx: a row that is a constant: no gradient flows to it.  IndexError for ids that name no row.
-    max_norm: named rows with a larger norm_type-norm are first scaled down to it, in place.
-    scale_grad_by_freq: the gradient of a row is divided by how often it is named.
+    padding_idx: a constant row, which receives no gradient.  IndexError for ids out of range.
+    max_norm: looked-up rows with a larger norm_type-norm are first scaled down to it, in place.
+    scale_grad_by_freq: the gradient of a row is divided by how often it is looked up.
 
     >>> import retrograd as rg
     >>> rg.embedding(rg.tensor([2, 0]), rg.tensor([[0.0], [1.0], [2.0]])).tolist()
@@ -162,11 +162,11 @@ class embedding(Composite, method=False, aliases="nn.functional.embedding"):
     "bool include_last_offset=False, int? padding_idx=None) -> Tensor"
 )
 class embedding_bag(Composite, home="nn.functional"):
-    """The sum, mean or maximum ("sum", "mean", "max") of the rows of weight in each bag of ids: (bags, size).
+    """Return the sum, mean or maximum ("sum", "mean", "max") of the rows of weight in each bag of ids: (bags, size).
 
-    ids (bags, n), a bag in each row; or (n,), with the offsets where each bag begins (include_last_offset: and where
-    the last one ends).  A bag without ids gives 0.  per_sample_weights, of the shape of ids, multiply the rows before
-    they are summed.  padding_idx: an id that does not count.  max_norm, scale_grad_by_freq: as in `embedding`.
+    ids (bags, n), one bag per row; or (n,), with the offsets at which bags begin (include_last_offset: and the end
+    of the last).  An empty bag gives 0.  per_sample_weights, in the shape of ids, multiply the rows before the sum.
+    padding_idx: an id that is skipped.  max_norm, scale_grad_by_freq: as in `embedding`.
 
     >>> import retrograd as rg
     >>> ids, weight = rg.tensor([0, 1, 2]), rg.tensor([[1.0], [2.0], [4.0]])
@@ -234,7 +234,7 @@ def _check_bags(ids, weight, offsets, per_sample_weights, mode, scale_grad_by_fr
 
 
 def _bags(ids, offsets, include_last_offset):
-    """For each id the number of its bag, and for each bag where it begins."""
+    """Return the bag index of each id, and the offset of each bag."""
     if offsets is None:
         n, size = ids.shape
         numbers = registry["arange"](0, n, 1)
@@ -245,7 +245,7 @@ def _bags(ids, offsets, include_last_offset):
 
 
 def _bag_maxima(rows, bag, starts, counted):
-    """The largest of each bag's rows, in each column the first of equals; a bag without rows has 0."""
+    """Return the maximum of each bag's rows, per column, the first of equals; 0 for an empty bag."""
     n, (count,) = rows.shape[0], starts.shape
     rows = where(unsqueeze(counted, 1), rows, -math.inf)
     into = expand(unsqueeze(bag, 1), rows.shape)

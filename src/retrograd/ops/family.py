@@ -1,7 +1,7 @@
-"""Families of operators: what a whole family shares is derived here, once.
+"""Families of operators: base classes that derive the rules that many operators share.
 
-Rules of a family use the class methods below; the operators that these need (`sum`, `reshape`, `to`) are
-looked up by name when a rule runs, since they are defined by families themselves.
+Rules of a family use the class methods below.  The operators that they call (`sum`, `reshape`, `to`) are looked up
+by name when a rule runs, since they are themselves defined with families.
 """
 
 import math
@@ -27,7 +27,7 @@ from retrograd.ops.batching import align_batched, at_least_1d, batch_all
 
 
 def broadcast_shapes(name, shapes):
-    """The common shape of operands that broadcast; a ValueError names the first dimension that does not fit."""
+    """Return the common shape of operands that broadcast; a ValueError names the first dimension that does not fit."""
     ndim = max(len(s) for s in shapes)
     out = []
     for i in range(-ndim, 0):
@@ -43,7 +43,7 @@ def broadcast_shapes(name, shapes):
 
 
 def canonical_dim(name, dim, ndim):
-    """`dim` counted from the front; an IndexError names the range that it must be in."""
+    """Return `dim` as a non-negative index; an IndexError names the valid range."""
     if not -ndim <= dim < max(ndim, 1):
         if ndim == 0 and dim == -1:
             return 0
@@ -52,7 +52,7 @@ def canonical_dim(name, dim, ndim):
 
 
 def canonical_dims(name, dims, ndim):
-    """The dimensions that `dims` names (None or (): all), counted from the front; none may come twice."""
+    """Return the dimensions `dims` (None or (): all) as non-negative indices; none may occur twice."""
     if dims is None or dims == ():
         return tuple(range(ndim))
     out = tuple(canonical_dim(name, d, ndim) for d in ((dims,) if isinstance(dims, int) else dims))
@@ -69,14 +69,14 @@ def existing_dims(name, dims, ndim):
 
 
 def reduced_shape(shape, dims, keepdim):
-    """The shape after reducing `dims`."""
+    """Return the shape after reducing `dims`."""
     if keepdim:
         return tuple(1 if i in dims else s for i, s in enumerate(shape))
     return tuple(s for i, s in enumerate(shape) if i not in dims)
 
 
 def sum_to(g, shape):
-    """g summed over the dimensions along which an operand of `shape` was broadcast."""
+    """Sum g over the dimensions along which an operand of `shape` was broadcast."""
     if g.shape == shape:
         return g
     lead = g.ndim - len(shape)
@@ -88,39 +88,39 @@ def sum_to(g, shape):
 
 
 def cast_to(g, dtype):
-    """g in another dtype; itself if it has that already."""
+    """Convert g to another dtype; g itself if it has that already."""
     return g if g.dtype == dtype else registry["to"](g, dtype)
 
 
 def zero_cotangent(g):
-    """Return zeros like g, for an input on which the output depends nowhere; 0 * g is NaN where g is infinite."""
+    """Return zeros like g, for an input with zero derivative everywhere; 0 * g would be NaN where g is infinite."""
     return registry["zeros_like"](g)
 
 
 class Pointwise(Definition):
-    """Acts on each element: shapes broadcast, dtypes are promoted; a vjp rule is g times a partial derivative."""
+    """An elementwise operator: shapes broadcast, dtypes are promoted; a vjp rule is g times a partial derivative."""
 
     promotion = "numeric"
     reduces_cotangent = True
     in_place = True
     result = "same"  # the dtype of the result: "same" as the promoted operands', "bool", or its "real" part
-    masks = 0  # leading operands that are booleans and take no part in promotion
+    masks = 0  # number of leading boolean operands, which do not take part in promotion
 
     @classmethod
     def compute_dtype(cls, operands):
-        """The dtype in which the kernel works."""
+        """Return the dtype in which the kernel computes."""
         dtype = dtypes.result_type(*[o for o in operands[cls.masks :] if o is not None])
         return dtypes.float_of(dtype) if cls.promotion == "float" else dtype
 
     @classmethod
     def promote(cls, arrays):
-        """The operands as arrays of one dtype."""
+        """Return the operands as arrays of one dtype."""
         dtype = cls.compute_dtype(arrays)
         return [*arrays[: cls.masks], *[a if a is None else _as_dtype(a, dtype) for a in arrays[cls.masks :]]]
 
     @classmethod
     def shape(cls, *avals, **params):
-        """Broadcast the shapes, promote the dtypes."""
+        """Broadcast the shapes and promote the dtypes."""
         operands = [a for a in avals if a is not None]
         dtype = cls.compute_dtype(avals)
         dtype = {"same": dtype, "bool": dtypes.bool_, "real": dtypes.real_of(dtype)}[cls.result]
@@ -133,7 +133,7 @@ class Pointwise(Definition):
 
     @classmethod
     def derived_jvp(cls, op, index, t, primals, out, params):
-        """The Jacobian is diagonal: the partial derivative serves both modes."""
+        """Apply the partial derivative of the vjp rule: the Jacobian is diagonal, so it serves both modes."""
         rule = op.rules[index]
         if rule is None:
             return super().derived_jvp(op, index, t, primals, out, params)
@@ -142,18 +142,18 @@ class Pointwise(Definition):
 
     @classmethod
     def batch(cls, batched, n, /, *args, **params):
-        """Examples broadcast and are promoted as they would alone: their dimensions are aligned first."""
+        """Align the operands, so that examples broadcast and are promoted as they would be one by one."""
         args = cls._promoted_alone(batched, args) if cls.promotion else args
         return call(registry[cls.__name__], tuple(align_batched(args, batched)), params)
 
     @classmethod
     def dependence(cls, i, out, /, *avals, **params):
-        """On those at the same place."""
+        """Elements depend on those at the same index."""
         return from_behind(len(shape_of(avals[i])), out.ndim)
 
     @classmethod
     def _promoted_alone(cls, batched, args):
-        """Operands in one dtype, where numbers without dimensions, which give way to others, have one in a batch."""
+        """Promote before batching: tensors without dimensions yield in promotion, but in a batch they have one."""
         tensors = [a for a in args[cls.masks :] if hasattr(a, "dtype")]
         if len({a.dtype for a in tensors}) < 2:
             return args
@@ -163,12 +163,12 @@ class Pointwise(Definition):
 
 
 def from_behind(ndim, most):
-    """Which of `most` dimensions each of `ndim` is, where they broadcast."""
+    """Return which of `most` dimensions each of `ndim` is aligned with in broadcasting."""
     return {d: d + most - ndim for d in range(ndim)}
 
 
 def broadcast_like(t, out):
-    """A tangent in the shape and dtype of the output that it belongs to."""
+    """Return a tangent in the shape and dtype of its output."""
     t = cast_to(t, out.dtype)
     return t if t.shape == out.shape else registry["expand"](t, out.shape)
 
@@ -182,11 +182,11 @@ def _as_dtype(a, dtype):
 
 
 class Comparison(Pointwise, differentiable=False, result="bool"):
-    """Compares element by element."""
+    """An elementwise comparison."""
 
     @classmethod
     def promote(cls, arrays):
-        """The operands as arrays of one dtype; a Python integer that it can't hold, which NumPy compares, as it is."""
+        """Return operands as arrays of one dtype; a Python integer out of its range stays, since NumPy compares it."""
         try:
             return super().promote(arrays)
         except OverflowError:
@@ -194,14 +194,14 @@ class Comparison(Pointwise, differentiable=False, result="bool"):
 
 
 class Along(Definition):
-    """Acts along the dimensions that its params `dims` name, of all inputs alike, and maps over the rest."""
+    """Acts along the dimensions in the params `dims`, the same for all inputs, and maps over the others."""
 
     dims = "dim"
     row_major = True
 
     @classmethod
     def batch(cls, batched, n, /, *args, **params):
-        """The dimensions count from behind the examples."""
+        """Shift the dimensions past the batch dimension."""
         args = batch_all(args, batched, n)
         ndim = args[0].ndim - 1
         shifted = {k: shift_dims(cls.__name__, v, ndim) if k in cls.dims.split() else v for k, v in params.items()}
@@ -210,43 +210,43 @@ class Along(Definition):
 
     @classmethod
     def dependence(cls, i, out, /, *avals, **params):
-        """On those that lie at the same place along the other dimensions."""
+        """Elements depend on those at the same index along the other dimensions."""
         ndim = avals[i].ndim
         named = [canonical_dims(cls.__name__, params[k], ndim) for k in cls.dims.split()]
         return {d: d for d in range(ndim) if not any(d in dims for dims in named)}
 
 
 def shift_dims(name, dim, ndim):
-    """One dimension, or several, of an example of so many, counted with that of the examples in front."""
+    """Return the dimension, or dimensions, of an example with `ndim` dimensions, shifted past the batch dimension."""
     if isinstance(dim, int):
         return canonical_dim(name, dim, ndim) + 1
     return tuple([canonical_dim(name, d, ndim) + 1 for d in dim])
 
 
 def squeeze_last(out):
-    """A result, or each of several, without the last dimension, which has size 1."""
+    """Remove the last dimension, of size 1, from a result or from each of several."""
     return tuple(map(squeeze_last, out)) if isinstance(out, tuple) else registry["reshape"](out, out.shape[:-1])
 
 
 class Rowwise(Along):
-    """Acts along `dim`, maps over the rest, keeps the shape."""
+    """Acts along `dim`, maps over the other dimensions, and preserves the shape."""
 
     @classmethod
     def shape(cls, x, *, dim, **params):
-        """The shape of the input."""
+        """Return the shape of the input."""
         canonical_dim(cls.__name__, dim, x.ndim)
         return Aval(x.shape, x.dtype)
 
 
 class Reduction(Definition):
-    """Reduces the dimensions `dim` (None: all) with or without keeping them as size 1."""
+    """Reduces the dimensions `dim` (None: all); with keepdim, they stay with size 1."""
 
     result = "same"  # "same" dtype, "integral" (integers add up in int64), "real", "bool" or "int64"
     row_major = True
 
     @classmethod
     def shape(cls, x, *, dim=None, keepdim=False, **params):
-        """The shape without the reduced dimensions."""
+        """Return the shape after the reduction."""
         dims = canonical_dims(cls.__name__, dim, x.ndim)
         dtype = {
             "same": x.dtype,
@@ -259,7 +259,7 @@ class Reduction(Definition):
 
     @classmethod
     def batch(cls, batched, n, /, x, *, dim=None, keepdim=False, **params):
-        """The dimensions count from behind the examples, and None is all of these."""
+        """Shift the dimensions past the batch dimension; None becomes all dimensions of an example."""
         ndim = x.ndim - 1
         if isinstance(dim, int) and ndim:
             dims = shift_dims(cls.__name__, dim, ndim)
@@ -270,14 +270,14 @@ class Reduction(Definition):
 
     @classmethod
     def dependence(cls, i, out, /, x, *others, dim=None, **params):
-        """On those that are reduced to it."""
+        """Elements depend on those that are reduced to them."""
         dims = canonical_dims(cls.__name__, dim, x.ndim)
         left = [d for d in range(x.ndim) if d not in dims]
         return dict(zip(left, left if out.ndim == x.ndim else range(len(left)), strict=True))
 
 
 def kept(reduced, x_aval, dim, keepdim):
-    """A reduced tensor with the reduced dimensions back as size 1, so that it broadcasts against the input."""
+    """Restore the reduced dimensions with size 1, so that the result broadcasts against the input."""
     if keepdim:
         return reduced
     dims = canonical_dims("reduction", dim, x_aval.ndim)
@@ -285,22 +285,22 @@ def kept(reduced, x_aval, dim, keepdim):
 
 
 class Stacked(Definition):
-    """Acts on the last dimensions of each input, as many as `cores` says, and maps over those in front.
+    """Acts on the last dimensions of each input, as many as `cores` gives, and maps over the leading ones.
 
-    `cores` has a number for each input, the last one for all that come after it too.
+    `cores` has one number per input; the last one applies to all further inputs.
     """
 
     cores = (2,)
 
     @classmethod
     def batch(cls, batched, n, /, *args, **params):
-        """The examples are more of what is stacked, but must not stand in for dimensions that single ones lack."""
+        """Put the batch dimension among the leading ones, without broadcasting it against dimensions of examples."""
         cls.shape(*batch_loop.avals(batched, args), **params)
         return call(registry[cls.__name__], tuple(align_batched(args, batched, cls._cores_of(args))), params)
 
     @classmethod
     def dependence(cls, i, out, /, *avals, **params):
-        """On those of the same place in front."""
+        """Elements depend on those at the same leading index."""
         leads = [len(shape_of(a)) - core for a, core in zip(avals, cls._cores_of(avals), strict=True)]
         return from_behind(leads[i], max(leads))
 
@@ -310,9 +310,9 @@ class Stacked(Definition):
 
 
 class Gufunc(Stacked, reduces_cotangent=True, promotion="same"):
-    """Acts on the last dimensions, as `core` says, and maps over those in front, which broadcast.
+    """Acts on the last dimensions, as `core` says, and maps over the leading ones, which broadcast.
 
-    `core` is NumPy's notation for such functions, "(m,n),(n)->(m)": a letter is a size, the same wherever it stands.
+    `core` is NumPy's gufunc signature, such as "(m,n),(n)->(m)": equal letters are equal sizes.
     Operands have one floating or complex dtype, and so has the result, unless `result` says "real" or "complex".
     """
 
@@ -325,7 +325,7 @@ class Gufunc(Stacked, reduces_cotangent=True, promotion="same"):
 
     @classmethod
     def promote(cls, arrays):
-        """The arrays as they are, if their dtypes are floating and agree."""
+        """Return the arrays unchanged, if their dtypes are floating and agree."""
         for a in arrays:
             check_floating(cls.__name__, a)
         same_dtype(cls.__name__, arrays)
@@ -333,7 +333,7 @@ class Gufunc(Stacked, reduces_cotangent=True, promotion="same"):
 
     @classmethod
     def shape(cls, *avals, **params):
-        """The broadcast dimensions in front, then those of `core`."""
+        """Return the broadcast leading dimensions, followed by those of `core`."""
         cls.promote(avals)
         inputs, outputs = _core_dims(cls.core)
         sizes = {}
@@ -352,7 +352,7 @@ class Gufunc(Stacked, reduces_cotangent=True, promotion="same"):
 
     @classmethod
     def work(cls, avals, out):
-        """The product of the sizes that `core` names, for every matrix in the stack."""
+        """Return the product of the sizes in `core`, times the number of matrices."""
         sizes = {}
         for aval, letters in zip(avals, _core_dims(cls.core)[0], strict=True):
             sizes.update(zip(letters, aval.shape[aval.ndim - len(letters) :], strict=True))
@@ -368,7 +368,7 @@ def _core_dims(core):
 
 
 def _match(cls, avals, aval, letters, sizes):
-    """Read the sizes that `letters` stand for off an operand; a ValueError shows all shapes if they do not fit."""
+    """Match `letters` with the sizes of an operand; a ValueError shows all shapes if they do not fit."""
     own = aval.shape[max(aval.ndim - len(letters), 0) :]
     if len(own) < len(letters) or any(
         sizes.setdefault(c, size) != size for c, size in zip(letters, own, strict=True)
@@ -378,33 +378,33 @@ def _match(cls, avals, aval, letters, sizes):
 
 
 def same(dtype):
-    """The dtype itself."""
+    """Return the dtype itself."""
     return dtype
 
 
 class View(Definition, view=True, moves=True):
-    """Shows the memory of its first input in another shape."""
+    """Views the memory of its first input in another shape."""
 
     @classmethod
     def batch(cls, batched, n, /, x, **params):
-        """The same view of each example."""
+        """Apply the same view to each example."""
         return shown(x, cls.stacked((n, *x.shape[1:]), **params))
 
     @classmethod
     def stacked(cls, whole, /, **params):
-        """The view of each example, of a tensor of shape `whole`, as a chain of view operators, (name, params)."""
+        """Return a chain of view operators, (name, params), which views each example of a tensor of shape `whole`."""
         raise NotBatchedError(f"{cls.__name__}: there is no batching rule for it; use vmap(..., fallback='loop')")
 
 
 def shown(x, chain):
-    """What a chain of view operators, (name, params), shows of a tensor."""
+    """Apply a chain of view operators, (name, params), to a tensor."""
     for name, params in chain:
         x = call(registry[name], (x,), params)
     return x
 
 
 def same_dtype(name, avals):
-    """Operands of a product have one dtype, as in PyTorch; a RuntimeError names those that differ."""
+    """Raise a RuntimeError unless the operands of a product have one dtype, as in PyTorch."""
     kinds = {a.dtype for a in avals if a is not None}
     if len(kinds) > 1:
         listed = " and ".join(sorted(str(k) for k in kinds))
@@ -412,31 +412,31 @@ def same_dtype(name, avals):
 
 
 def check_floating(name, x, way_out="convert with .to(dtype) first"):
-    """Refuse dtypes that hold no fractions."""
+    """Raise unless the dtype is floating or complex."""
     if x.dtype.kind not in "fc":
         raise TypeError(f"{name}: expected a floating or complex dtype, got {x.dtype}; {way_out}")
 
 
 def check_real(name, x, way_out="convert with .to(dtype) first"):
-    """Refuse dtypes that are not real and floating."""
+    """Raise unless the dtype is real and floating."""
     if x.dtype.kind != "f":
         raise TypeError(f"{name}: expected a real floating dtype, got {x.dtype}; {way_out}")
 
 
 class Composite(Definition, composite=True, differentiable=False):
-    """Defined by other operators in `compose`: every rule follows from theirs."""
+    """Defined by other operators in `compose`: all rules follow from theirs."""
 
     @classmethod
     def shape(cls, *avals, **params):
-        """A composite has no shape rule of its own: what it calls has."""
+        """Fail: a composite operator has no shape rule; the operators it calls have."""
         raise NotImplementedError(f"{cls.__name__}: composed of other operators; ask those for shapes")
 
 
 def pointwise(schema, impl, doc, *, samples=None, **rules):
-    """The short form of a plain pointwise operator: signature, kernel, what it does, and its derivative rules.
+    """Define a simple pointwise operator from its schema, kernel, docstring and derivative rules.
 
-    Of one input, `vjp=` and `jvp=` are its rules; of two, `vjp_a=` and `vjp_b=`.  `domain=(low, high)` says
-    where its samples lie; what else is given is a trait of the class.
+    `vjp=` and `jvp=` are the rules of one input; `vjp_a=` and `vjp_b=` those of two.  `domain=(low, high)` is the
+    range of the samples; further keywords are traits of the class.
     """
     body = {"__doc__": doc, "impl": impl, "__module__": sys._getframe(1).f_globals["__name__"]}
     traits = {}
@@ -470,12 +470,12 @@ def _plain_samples(inputs, domain):
 
 
 def kernels_know(x, *given):
-    """Whether the kernels of our own know the dtype: single or double precision, one for all that are given."""
+    """Whether the compiled kernels support the dtype: single or double precision, and the same for all operands."""
     return x.dtype.char in "fd" and all(t is None or t.dtype == x.dtype for t in given)
 
 
 def numel(shape):
-    """The number of elements of a shape."""
+    """Return the number of elements of a shape."""
     return math.prod(shape)
 
 

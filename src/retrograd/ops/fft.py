@@ -1,8 +1,8 @@
 """Discrete Fourier transforms, of complex and of real signals, over one dimension or several.
 
-Three operators do the work.  `dft` is a matrix that is its own transpose; the transposes of `half_dft` (real numbers
-to the first half of their spectrum) and `full_dft` (back) are each other, but for weights: all but the ends of the
-half spectrum stand for two numbers of the whole.
+Three operators do the work.  `dft` is a symmetric matrix, its own transpose.  The transposes of `half_dft` (real values
+to half of their spectrum) and `full_dft` (back) are each other, except for weights: all but the ends of the half
+spectrum count twice in the full one.
 """
 
 import math
@@ -34,7 +34,7 @@ def _check(name, x, dims, norm):
 class dft(Along, linear="x"):
     """The sums of x * exp(-2 pi i j k / n) over each of the dimensions, or, inverse, of x * exp(2 pi i j k / n).
 
-    The norm says what is divided by n: the "forward" sums, the "backward" (inverse) ones, or "ortho" both by sqrt(n).
+    `norm` says what is divided by n: the "forward" sums, the "backward" (inverse) ones, or "ortho" both by sqrt(n).
     """
 
     public = False
@@ -62,7 +62,7 @@ class dft(Along, linear="x"):
 
 @op("half_dft(Tensor x, int dim, *, bool inverse=False, str norm='backward') -> Tensor")
 class half_dft(Along, linear="x"):
-    """The first n // 2 + 1 numbers of `dft` of n real ones; the others are their conjugates."""
+    """The first n // 2 + 1 values of the `dft` of n real ones; the others are their conjugates."""
 
     public = False
     method = False
@@ -90,9 +90,9 @@ class half_dft(Along, linear="x"):
 
 @op("full_dft(Tensor x, int dim, int n, *, bool inverse=True, str norm='backward') -> Tensor")
 class full_dft(Along, linear="x"):
-    """The n real numbers of `dft` of a spectrum with the first half x, n // 2 + 1 numbers, and its conjugates.
+    """The n real values of the `dft` of a spectrum with first half x, n // 2 + 1 values, and their conjugates.
 
-    The imaginary parts of its first number, and if n is even of its last, do not count.
+    The imaginary parts of the first value of x, and if n is even of the last, are ignored.
     """
 
     public = False
@@ -135,7 +135,7 @@ def _resized(shape, dim, size):
 
 
 def _weighed(x, dim, n, weight):
-    """A half spectrum of n numbers times the weight, but for its ends, of which there is only one in the whole."""
+    """Scale a half spectrum of n values, except its ends, which occur only once in the full one."""
     size, at = x.shape[dim], dim % x.ndim
     numbers = reshape(registry["arange"](0, size, 1), (size, *(1,) * (x.ndim - 1 - at)))
     inner = logical_and(numbers > 0, numbers < (size if n % 2 else size - 1))
@@ -146,7 +146,7 @@ def _weighed(x, dim, n, weight):
 
 
 def _dims_and_sizes(name, shape, s, dim):
-    """The dimensions to transform, counted from the front, and the sizes they are to have (None: not given)."""
+    """Return the dimensions to transform, counted from the front, and their requested sizes (None: not given)."""
     ndim = len(shape)
     if dim is None and s is not None and len(s) > ndim:
         raise RuntimeError(f"{name}: {len(s)} sizes are given for a tensor of {ndim} dimensions")
@@ -159,7 +159,7 @@ def _dims_and_sizes(name, shape, s, dim):
 
 
 def _fitted(x, dim, size):
-    """x with so many numbers along dim: the first ones, or zeros after the last."""
+    """Truncate x to `size` along dim, or pad it with zeros at the end."""
     if size is None or x.shape[dim] == size:
         return x
     if x.shape[dim] > size:
@@ -169,7 +169,7 @@ def _fitted(x, dim, size):
 
 
 def _ready(name, x, dims, sizes, norm):
-    """x in a floating dtype and in the sizes that it is transformed in, and the norm."""
+    """Return x in a floating dtype and with the requested sizes, and the norm."""
     x = x if x.dtype.kind in "fc" else to(x, dtypes.float_of(x.dtype))
     for d, size in zip(dims, sizes, strict=True):
         if size is not None and size < 1:
@@ -180,7 +180,7 @@ def _ready(name, x, dims, sizes, norm):
     return x, norm
 
 
-# The three ways to go, over several dimensions.
+# The three kinds of transform, over several dimensions.
 
 
 def _whole(name, x, s, dim, norm, inverse):
@@ -215,7 +215,7 @@ def _half_to_real(name, x, s, dim, norm, inverse):
     return full_dft(x, dims[-1], n, inverse=inverse, norm=norm)
 
 
-# ------------------------------------------------------------------------------------------------- the names
+# --------------------------------------------------------------------------------------- public operators
 
 _ONE = "int? n=None, int dim=-1"
 _TWO = "int[]? s=None, int[] dim=(-2, -1)"
@@ -223,7 +223,7 @@ _MANY = "int[]? s=None, int[]? dim=None"
 
 
 def _transform(name, params, way, inverse, doc, *, real=False):
-    """The operator `fft.<name>`: which dimensions `params` give, and which of the three ways it goes."""
+    """Define the operator `fft.<name>`: `params` gives its dimensions, `way` is one of the three kinds of transform."""
 
     def one(x, *, n, dim, norm):
         return way(f"fft.{name}", x, None if n is None else (n,), (dim,), norm, inverse)
@@ -265,9 +265,9 @@ def _errors(r):
 
 # fmt: off
 fft = _transform("fft", _ONE, _whole, False,
-    """The sums over j of x[j] * exp(-2 pi i j k / n) along dim, for k from 0 to n - 1: complex.
+    """Discrete Fourier transform along dim: the sums over j of x[j] * exp(-2 pi i j k / n), k from 0 to n - 1.
 
-    n: how many numbers are taken, the first ones, or zeros after the last; None: all.  norm: "backward" (None) as
+    n: the size to which x is truncated or padded with zeros (None: its size).  norm: "backward" (None) as
     above, "forward" divided by n, "ortho" by sqrt(n).  Single precision stays single.
 
     >>> import retrograd as rg
@@ -275,31 +275,31 @@ fft = _transform("fft", _ONE, _whole, False,
     [(1+0j), (1+0j), (1+0j)]
     """)
 ifft = _transform("ifft", _ONE, _whole, True,
-    """The inverse of `fft`: the sums of x[j] * exp(2 pi i j k / n) along dim, divided by n unless norm says otherwise.
+    """Inverse of `fft` along dim: the sums over j of x[j] * exp(2 pi i j k / n), divided by n by default.
 
     norm: "backward" (None), "forward" not divided, "ortho" divided by sqrt(n).
     """)
 rfft = _transform("rfft", _ONE, _real_to_half, False,
-    """The first n // 2 + 1 numbers of `fft` of real numbers, of which the others are the conjugates.
+    """Discrete Fourier transform of real values: the first n // 2 + 1 values of `fft`; the others are their conjugates.
 
     >>> import retrograd as rg
     >>> rg.fft.rfft(rg.tensor([1.0, 1.0, 1.0, 1.0])).tolist()
     [(4+0j), 0j, 0j]
     """, real=True)
 irfft = _transform("irfft", _ONE, _half_to_real, True,
-    """The inverse of `rfft`: n real numbers (None: 2 * (size - 1), an even number) of the first half of a spectrum.
+    """Inverse of `rfft`: n real values (None: 2 * (size - 1), an even number) from the first half of a spectrum.
 
     >>> import retrograd as rg
     >>> rg.fft.irfft(rg.fft.rfft(rg.tensor([1.0, 2.0, 6.0])), n=3).tolist()
     [1.0, 2.0, 6.0]
     """)
 hfft = _transform("hfft", _ONE, _half_to_real, False,
-    "The real `fft` of n numbers (None: 2 * (size - 1)) of which x is the first half, the second its conjugate.")
+    "Real `fft` of n values (None: 2 * (size - 1)) with first half x, and its conjugates as the second half.")
 ihfft = _transform("ihfft", _ONE, _real_to_half, True,
-    "The inverse of `hfft`: the first n // 2 + 1 numbers of `ifft` of real numbers.", real=True)
+    "Inverse of `hfft`: the first n // 2 + 1 values of `ifft` of real values.", real=True)
 
-fft2 = _transform("fft2", _TWO, _whole, False, "`fft` over two dimensions, brought to the sizes s.")
-ifft2 = _transform("ifft2", _TWO, _whole, True, "`ifft` over two dimensions, brought to the sizes s.")
+fft2 = _transform("fft2", _TWO, _whole, False, "`fft` over two dimensions, truncated or padded to the sizes s.")
+ifft2 = _transform("ifft2", _TWO, _whole, True, "`ifft` over two dimensions, truncated or padded to the sizes s.")
 rfft2 = _transform("rfft2", _TWO, _real_to_half, False, "`rfft` over the second, `fft` over the first dimension.",
     real=True)
 irfft2 = _transform("irfft2", _TWO, _half_to_real, True, "The inverse of `rfft2`; s are the sizes of the result.")
@@ -307,12 +307,12 @@ hfft2 = _transform("hfft2", _TWO, _half_to_real, False, "`fft` over the first, `
 ihfft2 = _transform("ihfft2", _TWO, _real_to_half, True, "The inverse of `hfft2`.", real=True)
 
 fftn = _transform("fftn", _MANY, _whole, False,
-    "`fft` over several dimensions (None: all, or as many of the last as s has), brought to the sizes s.")
+    "`fft` over several dimensions (None: all, or as many of the last as s has), truncated or padded to s.")
 ifftn = _transform("ifftn", _MANY, _whole, True, "The inverse of `fftn`.")
 rfftn = _transform("rfftn", _MANY, _real_to_half, False, "`rfft` over the last dimension, `fft` over the others.",
     real=True)
 irfftn = _transform("irfftn", _MANY, _half_to_real, True, "The inverse of `rfftn`; s are the sizes of the result.")
-hfftn = _transform("hfftn", _MANY, _half_to_real, False, "`fft` over all dimensions but the last, `hfft` over that.")
+hfftn = _transform("hfftn", _MANY, _half_to_real, False, "`hfft` over the last dimension, `fft` over the others.")
 ihfftn = _transform("ihfftn", _MANY, _real_to_half, True, "The inverse of `hfftn`.", real=True)
 # fmt: on
 
@@ -321,7 +321,7 @@ ihfftn = _transform("ihfftn", _MANY, _real_to_half, True, "The inverse of `hfftn
 
 
 def _rolled(name, x, dim, way):
-    if dim == ():  # no dimension, where reductions would take all
+    if dim == ():  # no dimensions, where reductions would take all
         return registry["clone"](x)
     for d in canonical_dims(name, dim, x.ndim):
         x = roll(x, way * (x.shape[d] // 2), d)
@@ -336,7 +336,7 @@ def _shift_samples(r):
 
 @op("fft.fftshift(Tensor x, int[]? dim=None) -> Tensor")
 class fftshift(Composite):
-    """Each of the dimensions (None: all) turned round, so that frequency 0 is in its middle.
+    """Rotate each of the dimensions (None: all) so that frequency 0 is in the middle.
 
     >>> import retrograd as rg
     >>> rg.fft.fftshift(rg.tensor([0, 1, 2, -2, -1])).tolist()
@@ -351,7 +351,7 @@ class fftshift(Composite):
 
 @op("fft.ifftshift(Tensor x, int[]? dim=None) -> Tensor")
 class ifftshift(Composite):
-    """The inverse of `fftshift`: frequency 0 in the middle becomes the first."""
+    """Invert `fftshift`: rotate frequency 0 from the middle to the front."""
 
     def compose(x, *, dim):
         return _rolled("fft.ifftshift", x, dim, -1)
@@ -365,7 +365,7 @@ def _frequencies(numbers, n, d, dtype):
 
 
 def fftfreq(n, d=1.0, *, dtype=None) -> Tensor:
-    """The frequencies that `fft` of n numbers at distances d answers for, in its order: 0, the positive, the negative.
+    """Return the frequencies of `fft` of n values with spacing d, in its order: 0, positive, negative.
 
     >>> import retrograd as rg
     >>> rg.fft.fftfreq(4).tolist()
@@ -376,7 +376,7 @@ def fftfreq(n, d=1.0, *, dtype=None) -> Tensor:
 
 
 def rfftfreq(n, d=1.0, *, dtype=None) -> Tensor:
-    """The frequencies that `rfft` of n numbers at distances d answers for.
+    """Return the frequencies of `rfft` of n values with spacing d.
 
     >>> import retrograd as rg
     >>> rg.fft.rfftfreq(4).tolist()

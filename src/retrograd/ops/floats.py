@@ -1,4 +1,4 @@
-"""Elementwise operators on floating numbers: rounding, signs, neighbours, comparison within tolerances, scaled sums."""
+"""Elementwise operators on floating values: rounding, signs, neighbours, comparison within tolerances, scaled sums."""
 
 import math
 from typing import NamedTuple
@@ -30,11 +30,11 @@ from retrograd.ops.reduce import all as every
 
 
 class Real(Pointwise):
-    """Of real numbers.  The kernel may answer in another dtype than its operands have."""
+    """An operator on real values.  The kernel may return another dtype than its operands have."""
 
     @classmethod
     def bind(cls, namespace):
-        """The kernel, which refuses complex numbers."""
+        """Return the kernel, which refuses complex values."""
         return namespace.of_reals(cls.__name__, super().bind(namespace))
 
 
@@ -42,7 +42,7 @@ class Real(Pointwise):
 
 
 def _scaled(name, a, b, alpha):
-    """alpha * b, to be added to a.  Integers are not scaled by a fraction: RuntimeError, as in PyTorch."""
+    """Return alpha * b, to be added to a.  RuntimeError for integers and a fraction, as in PyTorch."""
     dtype = dtypes.result_type(a, b)
     if dtype == dtypes.bool_ and isinstance(alpha, int):
         alpha = bool(alpha)
@@ -66,7 +66,7 @@ def _integers_by_a_fraction(name):
 
 @op("scaled_add(Tensor a, Tensor b, *, number alpha=1) -> Tensor")
 class scaled_add(Composite, public=False, in_place=True, opmath="a b"):
-    """a + alpha * b: `add`, where alpha is given."""
+    """a + alpha * b: `add` with an alpha."""
 
     def compose(a, b, *, alpha):
         return add(a, _scaled("add", a, b, alpha))
@@ -76,7 +76,7 @@ class scaled_add(Composite, public=False, in_place=True, opmath="a b"):
 
 @op("subtract(Tensor a, Tensor b, *, number alpha=1) -> Tensor")
 class subtract(Composite, in_place=True, opmath="a b"):
-    """a - alpha * b."""
+    """Subtract: a - alpha * b."""
 
     def compose(a, b, *, alpha):
         return sub(a, _scaled("subtract", a, b, alpha))
@@ -86,7 +86,7 @@ class subtract(Composite, in_place=True, opmath="a b"):
 
 @op("rsub(Tensor a, Tensor b, *, number alpha=1) -> Tensor")
 class rsub(Composite, opmath="a b"):
-    """b - alpha * a: `subtract` with the operands swapped."""
+    """Subtract with swapped operands: b - alpha * a."""
 
     def compose(a, b, *, alpha):
         return subtract(b, a, alpha=alpha)
@@ -115,7 +115,7 @@ class rounded_quotient(Pointwise, public=False):
 
 @op("divide(Tensor a, Tensor b, *, str? rounding_mode=None) -> Tensor")
 class divide(Composite, in_place=True):
-    """a / b; with rounding_mode="floor" rounded down, with "trunc" towards 0, of the operands' dtype and derivative 0.
+    """Divide: a / b; rounding_mode="floor" rounds down, "trunc" towards 0, in the operands' dtype with derivative 0.
 
     >>> import retrograd as rg
     >>> rg.divide(rg.tensor([-7, 7]), 2, rounding_mode="trunc").tolist()
@@ -140,7 +140,7 @@ class divide(Composite, in_place=True):
 
 @op("addcmul(Tensor x, Tensor tensor1, Tensor tensor2, *, number value=1) -> Tensor")
 class addcmul(Composite, in_place=True, opmath="x tensor1 tensor2"):
-    """x + value * tensor1 * tensor2; all three broadcast."""
+    """Add a scaled product: x + value * tensor1 * tensor2; all three broadcast."""
 
     def compose(x, tensor1, tensor2, *, value):
         return x + (tensor1 * tensor2 if value == 1 else tensor1 * value * tensor2)
@@ -152,7 +152,7 @@ class addcmul(Composite, in_place=True, opmath="x tensor1 tensor2"):
 
 @op("addcdiv(Tensor x, Tensor tensor1, Tensor tensor2, *, number value=1) -> Tensor")
 class addcdiv(Composite, in_place=True, opmath="x tensor1 tensor2"):
-    """x + value * tensor1 / tensor2; all three broadcast."""
+    """Add a scaled quotient: x + value * tensor1 / tensor2; all three broadcast."""
 
     def compose(x, tensor1, tensor2, *, value):
         return x + (tensor1 if value == 1 else tensor1 * value) / tensor2
@@ -164,7 +164,7 @@ class addcdiv(Composite, in_place=True, opmath="x tensor1 tensor2"):
 
 @op("lerp(Tensor x, Tensor end, Tensor weight) -> Tensor")
 class lerp(Pointwise, opmath="x end weight"):
-    """x + weight * (end - x): x where weight is 0, and exactly `end` where it is 1.
+    """Interpolate linearly: x + weight * (end - x), which is x where weight is 0, and exactly `end` where it is 1.
 
     >>> import retrograd as rg
     >>> rg.lerp(rg.tensor([0.0, 10.0]), rg.tensor([1.0, 20.0]), 0.25).tolist()
@@ -190,7 +190,7 @@ class lerp(Pointwise, opmath="x end weight"):
 
 @op("float_power(Tensor x, Tensor exponent) -> Tensor")
 class float_power(Composite, in_place=True):
-    """x to the power exponent in double precision, whatever the operands' dtypes."""
+    """Raise x to the power exponent in double precision, for all dtypes of the operands."""
 
     def compose(x, exponent):
         wide = dtypes.complex128 if dtypes.result_type(x, exponent).kind == "c" else dtypes.float64
@@ -210,7 +210,7 @@ class moved_by_bits(Pointwise, promotion="float", public=False):
 
     @classmethod
     def promote(cls, arrays):
-        """x as a float, the exponent as it is."""
+        """Return x as a float, and the exponent unchanged."""
         return [*super().promote(arrays[:1]), arrays[1]]
 
     def vjp_x(g, exponent):
@@ -226,9 +226,9 @@ class moved_by_bits(Pointwise, promotion="float", public=False):
 
 @op("ldexp(Tensor x, Tensor exponent) -> Tensor")
 class ldexp(Composite, in_place=True):
-    """x times 2 to the power exponent.
+    """Multiply x by 2 to the power exponent.
 
-    That is exact for integers.  Of other exponents, or for complex x, the power is taken first: it must be in range.
+    This is exact for integers.  For other exponents, or complex x, the power is computed first, and must be in range.
 
     >>> import retrograd as rg
     >>> rg.ldexp(rg.tensor([1.0, 0.75]), rg.tensor([3, -1])).tolist()
@@ -238,7 +238,7 @@ class ldexp(Composite, in_place=True):
     def compose(x, exponent):
         if dtype_of(exponent).kind in "iu" and dtype_of(x).kind != "c":
             return moved_by_bits(x, exponent)
-        return clone(x) * exp2(exponent)  # so that x may be written to after
+        return clone(x) * exp2(exponent)  # so that x may be written to later
 
     def samples(r):
         yield (r(3), r.ints(5, (3,)) - 2), {}
@@ -246,10 +246,10 @@ class ldexp(Composite, in_place=True):
 
 
 cbrt = pointwise("cbrt(Tensor x) -> Tensor", xp.cbrt,
-    "The cube root, of the sign of x.",
+    "Cube root, with the sign of x.",
     vjp=lambda g, out: g / (3 * out * out), promotion="float", domain=POSITIVE)  # fmt: skip
 hypot = pointwise("hypot(Tensor a, Tensor b) -> Tensor", xp.hypot,
-    "sqrt(a^2 + b^2), without overflow; at the origin, where there is none, the derivative is NaN.",
+    "sqrt(a^2 + b^2), without overflow; at the origin the derivative does not exist, and is NaN.",
     vjp_a=lambda g, a, out: g * (a / out), vjp_b=lambda g, b, out: g * (b / out),
     promotion="float")  # fmt: skip
 logaddexp2 = pointwise("logaddexp2(Tensor a, Tensor b) -> Tensor", xp.logaddexp2,
@@ -257,20 +257,20 @@ logaddexp2 = pointwise("logaddexp2(Tensor a, Tensor b) -> Tensor", xp.logaddexp2
     vjp_a=lambda g, a, b: g * sigmoid((a - b) * math.log(2)), vjp_b=lambda g, a, b: g * sigmoid((b - a) * math.log(2)),
     promotion="float")  # fmt: skip
 rad2deg = pointwise("rad2deg(Tensor x) -> Tensor", xp.rad2deg,
-    "Radians in degrees.",
+    "Convert radians to degrees.",
     vjp=lambda g: g * (180 / math.pi), linear="x", promotion="float")  # fmt: skip
 deg2rad = pointwise("deg2rad(Tensor x) -> Tensor", xp.deg2rad,
-    "Degrees in radians.",
+    "Convert degrees to radians.",
     vjp=lambda g: g * (math.pi / 180), linear="x", promotion="float")  # fmt: skip
 
 # --------------------------------------------------------------------------------------------------- rounding
 
 
 frac = pointwise("frac(Tensor x) -> Tensor", lambda xp, x: x - xp.trunc(x),
-    "The fraction of x, of its sign: x - trunc(x); its derivative is 1.",
+    "Fractional part with the sign of x: x - trunc(x); its derivative is 1.",
     vjp=lambda g: g)  # fmt: skip
 fmod = pointwise("fmod(Tensor a, Tensor b) -> Tensor", xp.fmod,
-    "a - trunc(a / b) * b: what is left, with the sign of a.",
+    "Remainder with the sign of a: a - trunc(a / b) * b.",
     vjp_a=lambda g: g, vjp_b=lambda g, a, b: -g * trunc(a / b), domain=(0.7, 5.0))  # fmt: skip
 
 
@@ -283,7 +283,7 @@ class Frexp(NamedTuple):
 
 @op("frexp_exponent(Tensor x) -> Tensor")
 class frexp_exponent(Pointwise, differentiable=False, public=False):
-    """The exponent that `frexp` gives, in int32."""
+    """The exponent of `frexp`, in int32."""
 
     def impl(xp, x):
         check_real("frexp_exponent", x)
@@ -299,7 +299,7 @@ class frexp_exponent(Pointwise, differentiable=False, public=False):
 
 @op("frexp_mantissa(Tensor x) -> Tensor")
 class frexp_mantissa(Pointwise, public=False, snapshots="x"):
-    """The mantissa that `frexp` gives; its derivative is 2 to the power -exponent."""
+    """The mantissa of `frexp`; its derivative is 2 to the power -exponent."""
 
     def impl(xp, x):
         check_real("frexp_mantissa", x)
@@ -314,7 +314,7 @@ class frexp_mantissa(Pointwise, public=False, snapshots="x"):
 
 @op("frexp(Tensor x) -> (Tensor mantissa, Tensor exponent)")
 class frexp(Composite):
-    """x as mantissa * 2**exponent, a named tuple: |mantissa| is in [0.5, 1), or 0; the exponent is int32.
+    """Decompose x into mantissa * 2**exponent, a named tuple: |mantissa| is in [0.5, 1), or 0; the exponent is int32.
 
     >>> import retrograd as rg
     >>> mantissa, exponent = rg.frexp(rg.tensor([6.0, -0.75]))
@@ -337,18 +337,18 @@ class frexp(Composite):
 
 
 copysign = pointwise("copysign(Tensor a, Tensor b) -> Tensor", xp.copysign,
-    "|a| with the sign of b, that of -0.0 too; its derivative by a is 0 where a is 0, that by b is 0.",
+    "|a| with the sign of b, also of -0.0; the derivative by a is 0 where a is 0, that by b is 0.",
     vjp_a=lambda g, a, b: g * (sign(a) * copysign(1.0, b)), vjp_b=zero_cotangent, snapshots="b",
     promotion="float")  # fmt: skip
 nextafter = pointwise("nextafter(Tensor a, Tensor b) -> Tensor", xp.nextafter,
-    "The number next to a in the direction of b; b where they are equal: there the derivative is 0, and by b always.",
+    "Next representable value after a towards b; b where they are equal, with derivative 0; by b it is always 0.",
     vjp_a=lambda g, a, b: where(eq(a, b), 0, g), vjp_b=zero_cotangent,
     promotion="float")  # fmt: skip
 heaviside = pointwise("heaviside(Tensor x, Tensor values) -> Tensor", lambda xp, x, v: xp.where(x == 0, v, x > 0),
-    "0 where x is negative, 1 where it is positive, `values` where it is 0.  The derivative by x is 0.",
+    "Heaviside step: 0 where x is negative, 1 where it is positive, `values` where it is 0; derivative 0 by x.",
     vjp_x=zero_cotangent, vjp_values=lambda g, x: where(eq(x, 0), g, 0), family=Real)  # fmt: skip
 signbit = pointwise("signbit(Tensor x) -> Tensor", xp.signbit,
-    "Whether the sign is minus, as that of -0.0 is.", family=Comparison, in_place=False)  # fmt: skip
+    "Whether the sign bit is set, as in -0.0.", family=Comparison, in_place=False)  # fmt: skip
 
 
 def _is(name, value, doc):
@@ -362,18 +362,18 @@ def _is(name, value, doc):
 isposinf = _is("isposinf", math.inf, "Whether x is infinite and positive.")
 isneginf = _is("isneginf", -math.inf, "Whether x is infinite and negative.")
 fmax = pointwise("fmax(Tensor a, Tensor b) -> Tensor", xp.fmax,
-    "The larger of the two, the other where one is NaN; of equals, a has the gradient.",
+    "Maximum of a and b, ignoring NaN if only one is; of equals, a has the gradient.",
     vjp_a=lambda g, a, b: where(a >= b, g, where(b == b, 0, g)),
     vjp_b=lambda g, a, b: where(a >= b, 0, where(b == b, g, 0)), family=Real)  # fmt: skip
 fmin = pointwise("fmin(Tensor a, Tensor b) -> Tensor", xp.fmin,
-    "The smaller of the two, the other where one is NaN; of equals, a has the gradient.",
+    "Minimum of a and b, ignoring NaN if only one is; of equals, a has the gradient.",
     vjp_a=lambda g, a, b: where(a <= b, g, where(b == b, 0, g)),
     vjp_b=lambda g, a, b: where(a <= b, 0, where(b == b, g, 0)), family=Real)  # fmt: skip
 
 
 @op("positive(Tensor x) -> Tensor")
 class positive(Composite):
-    """x itself; TypeError for booleans, which have no sign."""
+    """Return x itself; TypeError for booleans, which have no sign."""
 
     def compose(x):
         if x.dtype == dtypes.bool_:
@@ -389,7 +389,7 @@ class positive(Composite):
 
 @op("nan_to_num(Tensor x, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor")
 class nan_to_num(Pointwise):
-    """x with numbers for NaN (default 0) and for infinities (default the dtype's largest); there the derivative is 0.
+    """Replace NaN (default 0) and infinities (default the dtype's largest) by numbers; there the derivative is 0.
 
     >>> import retrograd as rg
     >>> rg.nan_to_num(rg.tensor([1.0, float("nan"), float("inf")]), posinf=9.0).tolist()
@@ -412,7 +412,7 @@ class nan_to_num(Pointwise):
 
 @op("clamp_min(Tensor x, Tensor min) -> Tensor")
 class clamp_min(Composite, in_place=True):
-    """x, but at least min, a number or a tensor: `clamp` with one bound."""
+    """Clamp x to at least min, a number or a tensor: `clamp` with one bound."""
 
     def compose(x, min):
         return clamp(x, min, None)
@@ -424,7 +424,7 @@ class clamp_min(Composite, in_place=True):
 
 @op("clamp_max(Tensor x, Tensor max) -> Tensor")
 class clamp_max(Composite, in_place=True):
-    """x, but at most max, a number or a tensor: `clamp` with one bound."""
+    """Clamp x to at most max, a number or a tensor: `clamp` with one bound."""
 
     def compose(x, max):
         return clamp(x, None, max)
@@ -453,7 +453,7 @@ class isclose(Comparison, in_place=False):
 
 @function("allclose")
 def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False) -> bool:
-    """Whether all elements are close, as `isclose` says.
+    """Whether all elements are close, by the rule of `isclose`.
 
     >>> import retrograd as rg
     >>> rg.allclose(rg.tensor([1.0, 2.0]), rg.tensor([1.0, 2.0 + 1e-9]))
@@ -464,7 +464,7 @@ def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False) -> bool:
 
 @function("equal")
 def equal(input, other) -> bool:
-    """Whether two tensors have the same shape and the same elements, NaN being equal to nothing.
+    """Whether two tensors have the same shape and equal elements; NaN is not equal to itself.
 
     >>> import retrograd as rg
     >>> rg.equal(rg.ones(2), rg.ones(3))

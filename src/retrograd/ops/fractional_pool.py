@@ -1,4 +1,4 @@
-"""Fractional max pooling: the largest element in windows whose distances are random.
+"""Fractional max pooling: maxima over windows with random distances.
 
 B. Graham, Fractional max-pooling, arXiv 1412.6071.
 """
@@ -15,9 +15,9 @@ from retrograd.ops.view import narrow, reshape, squeeze, unsqueeze
 
 @op("fractional_starts(Tensor samples, *, int size, int windows, int kernel) -> Tensor")
 class fractional_starts(Stacked, differentiable=False, cores=(0,)):
-    """Return where `windows` windows of `kernel` elements begin among `size`, for each number u from 0 to 1 in samples.
+    """Return the starts of `windows` windows of `kernel` elements in `size`, for each u from 0 to 1 in samples.
 
-    Window i begins at the whole part of (i + u) a less that of u a, where a = (size - kernel) / (windows - 1); the
+    Window i starts at floor((i + u) a) - floor(u a), where a = (size - kernel) / (windows - 1); the
     last one at size - kernel.
     """
 
@@ -42,7 +42,7 @@ class fractional_starts(Stacked, differentiable=False, cores=(0,)):
 
 
 def _output_sizes(name, sizes, kernel, output_size, output_ratio):
-    """Return how many windows there are along each dimension."""
+    """Return the number of windows along each dimension."""
     if output_size is None and output_ratio is None:
         raise ValueError(f"{name}: requires either an output_size or an output_ratio")
     if output_size is None:
@@ -58,7 +58,7 @@ def _output_sizes(name, sizes, kernel, output_size, output_ratio):
 
 
 def _random_numbers(name, x, ndim, samples):
-    """Return the numbers that the windows depend on, (n, channels, ndim)."""
+    """Return the random values that determine the windows, (n, channels, ndim)."""
     if samples is None:
         return registry["rand"]((*x.shape[:2], ndim), dtype=x.dtype)
     if samples.dtype != x.dtype:
@@ -70,9 +70,9 @@ def _random_numbers(name, x, ndim, samples):
 
 
 def _elements(samples, sizes, kernel, windows):
-    """Return which elements of the flattened images each window has, (n, channels, all windows, all of a kernel)."""
+    """Return the flat indices of each window's elements, (n, channels, all windows, all of a kernel)."""
     ndim, found = len(sizes), 0
-    order = (1, 0) if ndim == 2 else range(ndim)  # in 2 dimensions PyTorch's first number is that of the width
+    order = (1, 0) if ndim == 2 else range(ndim)  # in 2 dimensions PyTorch's first value is that of the width
     for d, (n, k, out) in enumerate(zip(sizes, kernel, windows, strict=True)):
         starts = fractional_starts(select(samples, -1, order[d]), size=n, windows=out, kernel=k)
         along = unsqueeze(starts, -1) + registry["arange"](0, k, 1)
@@ -83,7 +83,7 @@ def _elements(samples, sizes, kernel, windows):
 
 
 def _pooled(name, x, ndim, samples, kernel_size, output_size, output_ratio):
-    """Return the largest elements and where they are in the flattened images."""
+    """Return the maxima and their indices in the flattened images."""
     check_real(name, x)
     batched = check_images(name, x, ndim)
     images, sizes = x if batched else unsqueeze(x, 0), x.shape[-ndim:]
@@ -118,7 +118,7 @@ _EXAMPLE = """
 
 
 def _fractional_max_pool(ndim):
-    """Return fractional_max_pool2d or fractional_max_pool3d."""
+    """Make fractional_max_pool2d or fractional_max_pool3d."""
     name = f"fractional_max_pool{ndim}d"
 
     @op(

@@ -1,4 +1,4 @@
-"""Public functions that are no operators: they answer no tensors, or only call operators."""
+"""Public functions that are not operators: they return no tensors, or only call operators."""
 
 from retrograd.core import Tensor
 from retrograd.core.dispatch import is_foreign
@@ -7,7 +7,7 @@ functions = {}  # dotted name below `rg.` -> function
 
 
 def function(*names):
-    """Decorator: the function has these public names; without any, its own.
+    """Decorator: register a function under these public names; by default under its own.
 
     >>> @function("linalg.answer")
     ... def answer():
@@ -27,14 +27,14 @@ def function(*names):
 
 
 def check_tensor(name, value):
-    """Return an argument that must be a tensor; a TypeError of the function of that name refuses others."""
+    """Raise a TypeError of the named function unless an argument is a tensor; return it."""
     if isinstance(value, Tensor) or is_foreign(value):
         return value
     raise TypeError(f"{name}: expected a Tensor, got {type(value).__name__}; see rg.tensor")
 
 
 def check_callable(name, value):
-    """Return an argument that must be a function; a TypeError of the function of that name refuses others."""
+    """Raise a TypeError of the named function unless an argument is callable; return it."""
     if callable(value) and not isinstance(value, Tensor):
         return value
     raise TypeError(f"{name}: expected a function of numbers, got {type(value).__name__}")

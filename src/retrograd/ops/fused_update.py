@@ -1,4 +1,4 @@
-"""Writing several tensors at once, by a kernel that computes all of them in one pass over memory."""
+"""Fused updates: one kernel writes several tensors in one pass over memory."""
 
 from retrograd.backend.updates import update_kernel
 from retrograd.core import current
@@ -7,10 +7,10 @@ from retrograd.ops.mutate import announce, check_write, inherit_cut, is_recorded
 
 
 def overwrite(name, written, others, numbers) -> bool:
-    """Let the kernel of that name write tensors, from what they are, what others are, and numbers; whether it did.
+    """Let the named kernel update tensors in place, from other tensors and numbers; return whether it did.
 
-    It does where all of them are arrays on the ground that it knows, nothing is recorded and no transform looks on;
-    else nothing has happened.  Errors are those of a write in place.
+    It does if all are ground arrays that it supports, nothing is recorded and no transform is active; otherwise nothing
+    is written.  Errors are those of an in-place write.
     """
     state = current()
     if state.level is not None or is_recorded(*written, *others):
@@ -22,7 +22,7 @@ def overwrite(name, written, others, numbers) -> bool:
         return False
     for t in written:
         check_write(name, t)
-    cut = [t for t in others if t.tag is not None]  # there are none as a rule, nor who listens: optimizers wait here
+    cut = [t for t in others if t.tag is not None]  # usually empty; optimizers wait for this
     if cut or state.on_write is not None:
         for t in written:
             inherit_cut(t, *cut)

@@ -1,4 +1,4 @@
-"""Indexing, and its transpose: adding into places."""
+"""Indexing, and its transpose, which adds values at indices."""
 
 import operator
 
@@ -15,7 +15,7 @@ from retrograd.ops.view import movedim, reshape
 
 
 class Slot:
-    """The place of an index tensor in a static index."""
+    """The placeholder of an index tensor in a static index."""
 
     def __repr__(self):
         return "T"
@@ -28,20 +28,20 @@ T = Slot()
 
 
 def fill(spec, ids):
-    """The index that NumPy takes: each slot of the static part filled with the next index array."""
+    """Return the index for NumPy: each slot of the static part is replaced by the next index array."""
     rest = iter(ids)
     return tuple(next(rest) if s is T else s for s in spec)
 
 
 @op("getitem(Tensor x, Tensor[] ids, *, any spec) -> Tensor")
 class getitem(Definition, linear="x", moves=True):
-    """x[spec], where each T in the static spec stands for the next index tensor, integer or boolean."""
+    """x[spec], where each T in the static spec is replaced by the next index tensor, integer or boolean."""
 
     public = False
     method = False
 
     def impl(xp, x, *ids, spec):
-        return xp.asarray(x[fill(spec, ids)], order="C")  # NumPy may leave another order than that of the dimensions
+        return xp.asarray(x[fill(spec, ids)], order="C")  # NumPy's result may be in another memory order
 
     def shape(x, *ids, spec):
         return Aval(indexed_shape(x, ids, spec), x.dtype)
@@ -74,7 +74,7 @@ class basic_slice(View, linear="x"):
     method = False
 
     def impl(xp, x, *, spec):
-        # Without an ellipsis NumPy answers a scalar, a copy, where integers name one element.
+        # Without an ellipsis NumPy returns a scalar, a copy, where integers name one element.
         return x[spec] if Ellipsis in spec else x[(*spec, ...)]
 
     def shape(x, *, spec):
@@ -99,7 +99,7 @@ class basic_slice(View, linear="x"):
 
 @op("index_put_sum(Tensor src, Tensor[] ids, *, int[] shape, any spec) -> Tensor")
 class index_put_sum(Definition, linear="src", sums=True, opmath="src"):
-    """Zeros of `shape` with src added at [spec]: the transpose of indexing.  A place named twice gets both."""
+    """Zeros of `shape` with src added at [spec]: the transpose of indexing.  Values at repeated indices add up."""
 
     public = False
     method = False
@@ -126,9 +126,9 @@ class index_put_sum(Definition, linear="src", sums=True, opmath="src"):
 
 
 class Places:
-    """Where the dimensions of index tensors, some of them batched, come to lie in the result of x[spec].
+    """Finds where the dimensions of index tensors, some of them batched, are in the result of x[spec].
 
-    NumPy puts them where the first index tensor or integer stands, or first of all if others stand apart from that.
+    NumPy puts them at the first index tensor or integer, or in front if a slice separates them from each other.
     """
 
     def __init__(self, spec, ndim, ids, batched):
@@ -141,30 +141,30 @@ class Places:
         self.rank = max([i.ndim - b for i, b in zip(ids, batched, strict=True)], default=0)
 
     def aligned(self):
-        """The index tensors, all with the examples in front, or none."""
+        """Return the index tensors, all with a batch dimension, or none."""
         return align_batched(self.ids, self.batched) if True in self.batched else self.ids
 
     def alone(self):
-        """The avals of the index tensors of one example."""
+        """Return the avals of the index tensors of one example."""
         return [Aval(i.shape[b:], i.dtype) for i, b in zip(self.ids, self.batched, strict=True)]
 
     def of_examples(self, n):
-        """Index tensors and spec that name these places in each of n examples that lie in front."""
+        """Return index tensors and spec that apply the same index to each of n examples."""
         if True not in self.batched:
             return self.ids, (slice(None), *self.spec)
         rows = unsqueeze_n(registry["arange"](0, n, 1), self.rank)
         return [rows, *self.aligned()], (T, *self.spec)
 
     def examples_first(self, out):
-        """What NumPy answers for `of_examples`, in the order of dimensions of single examples."""
+        """Reorder NumPy's result for `of_examples` to the order of dimensions of single examples."""
         return movedim(out, *self._moves()) if self._moves() else out
 
     def examples_last(self, src):
-        """The reverse."""
+        """Undo `examples_first`."""
         return movedim(src, *reversed(self._moves())) if self._moves() else src
 
     def _moves(self):
-        """From which dimensions to which, if any have to be moved."""
+        """Return source and destination of the dimensions to be moved, if any."""
         if not self.ids:
             return ()
         if True not in self.batched:
@@ -175,12 +175,12 @@ class Places:
 
 
 def _dims_of(spec, rest):
-    """How many dimensions of the result slices, None and the ellipsis, which stands for the rest, show."""
+    """Return the number of result dimensions of slices, None and the ellipsis, which has `rest`."""
     return sum(rest if k is Ellipsis else 1 for k in spec)
 
 
 def indexed_shape(x, ids, spec):
-    """The shape of x[spec] for index tensors of the given avals."""
+    """Return the shape of x[spec] for index tensors of the given avals."""
     return backend.indexed_shape(x.shape, fill(spec, [i.shape for i in ids]))
 
 
@@ -188,7 +188,7 @@ def indexed_shape(x, ids, spec):
 
 
 def index(x, key):
-    """x[key], for everything that PyTorch takes as a key, with tensors among the indices.
+    """Return x[key], for all keys that PyTorch accepts, with tensors among the indices.
 
     Integers select before index tensors do, as in PyTorch: the result of x[0, :, [1, 2]] is that of x[0][:, [1, 2]].
     In NumPy the dimensions of an integer and an index array that a slice separates come first.
@@ -206,7 +206,7 @@ def index(x, key):
 
 
 def as_tuple(key):
-    """Return a key as a tuple; a list that holds more than numbers counts as one, as in PyTorch."""
+    """Return a key as a tuple; a list counts as one unless it has only numbers, as in PyTorch."""
     if isinstance(key, tuple):
         return key
     if isinstance(key, list) and len(key) < 32 and any(_is_key(k) for k in key):
@@ -231,7 +231,7 @@ def _apart(spec):
 
 
 def integers_first(spec):
-    """Return a key in two steps: integers and slices, then index tensors among whole dimensions."""
+    """Split a key into two steps: integers and slices, then index tensors among full slices."""
     first = tuple(slice(None) if s is T else s for s in spec if not isinstance(s, bool))
     kept = [s for s in spec if type(s) is not int]
     then = tuple(s if s is T or s is Ellipsis or isinstance(s, bool) else slice(None) for s in kept)
@@ -239,21 +239,21 @@ def integers_first(spec):
 
 
 def _foreign_in(key):
-    """The objects of other classes in a key, which answer for operators themselves."""
+    """Return the objects of other classes in a key, which handle operators themselves."""
     parts = key if isinstance(key, tuple) else (key,)
     return foreign_in([(k.start, k.stop, k.step) if isinstance(k, slice) else k for k in parts])
 
 
 def indexed(x, ids, spec):
-    """x[spec] as a view where there are neither tensors nor booleans among the indices."""
+    """Return x[spec], as a view if there are neither tensors nor booleans among the indices."""
     copies = ids or any(isinstance(s, bool) for s in spec)
     return getitem(x, ids, spec=spec) if copies else basic_slice(x, spec=spec)
 
 
 def static_index(x, key):
-    """A key as its static part, with T for each index tensor, and these tensors.
+    """Split a key into its static part, with T for each index tensor, and these tensors.
 
-    Masks become indices, but for compound ones, which choose part by part.
+    Masks become indices, except for compound tensors, which index component by component.
     """
     key = [_as_index(k) for k in key]
     spec, ids = [], []
@@ -266,14 +266,14 @@ def static_index(x, key):
         else:
             ids += [k] if isinstance(k, Tensor) else []
             spec.append(T if isinstance(k, Tensor) else k)
-    if ids and Ellipsis in spec:  # for NumPy one that stands for no dimension would separate others all the same
+    if ids and Ellipsis in spec:  # in NumPy even an ellipsis of no dimensions would separate the others
         n = spec.index(Ellipsis)
         spec[n : n + 1] = [slice(None)] * (x.ndim - sum(map(_covered, key)))
     return tuple(spec), ids
 
 
 def _as_index(k):
-    """One part of a key as an integer, a slice, None, the ellipsis, a boolean, or a tensor with dimensions."""
+    """Return one item of a key as an integer, a slice, None, the ellipsis, a boolean, or a tensor with dimensions."""
     if k is None or k is Ellipsis or isinstance(k, (slice, bool)):
         return k
     if isinstance(k, (list, tuple, range)) or hasattr(k, "dtype"):
@@ -284,35 +284,35 @@ def _as_index(k):
 
 
 def _index_tensor(k):
-    """A sequence, an array or a tensor as an index; of no dimensions, booleans and NumPy's integers are numbers."""
+    """Return a sequence, array or tensor as an index; without dimensions, booleans and integers become Python's."""
     i = as_tensor(k)
     if 0 in i.shape and not hasattr(k, "dtype"):
         i = to(i, dtypes.int64)
     if i.dtype.kind not in "iub":
         raise IndexError(f"index: tensors used as indices must be integer or boolean, got {i.dtype}")
     if i.dtype == dtypes.uint8 and i.ndim:
-        i = to(i, dtypes.bool_)  # a mask in PyTorch, which had no booleans once
+        i = to(i, dtypes.bool_)  # uint8 is a mask in PyTorch, which once had no booleans
     if i.ndim == 0 and (i.dtype == dtypes.bool_ or not isinstance(k, Tensor) or graph_level() is None):
         return i.item()
     return i
 
 
 def _begins(key, n, ndim):
-    """The dimension of the indexed tensor at which part n of a key begins."""
+    """Return the dimension of the indexed tensor at which item n of a key begins."""
     if any(k is Ellipsis for k in key[:n]):
         return ndim - sum(map(_covered, key[n:]))
     return sum(map(_covered, key[:n]))
 
 
 def _covered(k):
-    """How many dimensions of the indexed tensor a part of a key stands for; the ellipsis for what is left."""
+    """Return the number of dimensions of the indexed tensor that an item of a key uses; 0 for the ellipsis."""
     if k is None or k is Ellipsis or isinstance(k, bool):
         return 0
     return k.ndim if isinstance(k, Tensor) and k.dtype == dtypes.bool_ else 1
 
 
 def check_mask(mask, x, at):
-    """Refuse a mask that does not have the sizes of x from dimension `at` on."""
+    """Raise unless a mask has the sizes of x from dimension `at` on."""
     if x.shape[at : at + mask.ndim] != mask.shape:
         raise IndexError(
             f"index: a mask of shape {mask.shape} does not fit a tensor of shape {x.shape} at dimension {at}"
@@ -321,7 +321,7 @@ def check_mask(mask, x, at):
 
 @op("nonzero_indices(Tensor x) -> Tensor")
 class nonzero_indices(Definition, differentiable=False, ragged=True):
-    """The places of the elements that are not zero: one row per element, one column per dimension."""
+    """Return the indices of the nonzero elements: one row per element, one column per dimension."""
 
     public = False
     method = False
@@ -338,7 +338,7 @@ class nonzero_indices(Definition, differentiable=False, ragged=True):
 
 @op("nonzero(Tensor x, *, bool as_tuple=False) -> Tensor")
 class nonzero(Composite, aliases="argwhere"):
-    """The places of the elements that are not zero, as one (n, ndim) tensor or as one tensor per dimension.
+    """Return the indices of the nonzero elements, as one (n, ndim) tensor or as one tensor per dimension.
 
     >>> import retrograd as rg
     >>> rg.nonzero(rg.tensor([[0, 3], [4, 0]])).tolist()
@@ -358,7 +358,7 @@ class nonzero(Composite, aliases="argwhere"):
 
 @op("select(Tensor x, int dim, int index) -> Tensor")
 class select(Composite):
-    """The slice at `index` along `dim`, without that dimension; a view."""
+    """Return the slice at `index` along `dim`, without that dimension; a view."""
 
     def compose(x, *, dim, index):
         at = canonical_dim("select", dim, x.ndim)
@@ -369,14 +369,14 @@ class select(Composite):
 
 
 def check_places(name, index):
-    """Refuse what is no place."""
+    """Raise unless the index is an integer tensor."""
     if index.dtype.kind not in "iu":
         raise TypeError(f"{name}: index must hold integers, got {index.dtype}; convert with .to('int64')")
 
 
 @op("take(Tensor x, Tensor index) -> Tensor")
 class take(Composite):
-    """The elements at the places that `index` names in x as one row, in the shape of index; -1 is the last.
+    """Return the elements of x at flat indices, in the shape of `index`; -1 is the last element.
 
     >>> import retrograd as rg
     >>> rg.take(rg.tensor([[1.0, 2.0], [3.0, 4.0]]), rg.tensor([0, -1])).tolist()

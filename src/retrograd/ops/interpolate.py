@@ -1,4 +1,4 @@
-"""Images in other sizes: interpolation, sampling at given places, channels exchanged for places."""
+"""Image resampling: interpolation, sampling on a grid, pixel and channel shuffle."""
 
 import math
 
@@ -18,7 +18,7 @@ from retrograd.ops.view import cat, expand, permute, reshape, stack, transpose
 
 
 class Resampling(Along, public=False, method=False):
-    """A linear map along one dimension; `how` is its name, the old and the new size, and what else it depends on."""
+    """A linear map along one dimension; `how` is its name, the old and the new size, and its further arguments."""
 
 
 def _check_sizes(name, x, dim, size):
@@ -54,7 +54,7 @@ class resample(Resampling, linear="x", saves_input=True):
 
 @op("resample_back(Tensor x, *, int dim, any how) -> Tensor")
 class resample_back(Resampling, linear="x"):
-    """`resample` transposed."""
+    """The transpose of `resample`."""
 
     def impl(xp, x, *, dim, how):
         at = _check_sizes("resample_back", x, dim, how[2])
@@ -77,7 +77,7 @@ class resample_back(Resampling, linear="x"):
 
 
 def _seen(x, dim, places):
-    """The labels of what a map sees: `places` has a row for each of those, 0 being none."""
+    """Return the labels that a map reads: `places` has one row per read, with 0 for none."""
     at = canonical_dim("resample", dim, x.ndim)
     none = registry["zeros"]((*x.shape[:at], 1, *x.shape[at + 1 :]), dtype=dtypes.float64)
     numbers = cat([none, numbered(x.shape)], at)
@@ -88,7 +88,7 @@ def _seen(x, dim, places):
 
 # --------------------------------------------------------------------------------------------------- interpolation
 
-_NDIM = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}  # of the modes that have but one
+_NDIM = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}  # of the modes for one number of dimensions
 
 
 def _check_interpolation(x, size, scale_factor, mode, align_corners, antialias):
@@ -117,7 +117,7 @@ def _per_dim(what, value, ndim):
 
 
 def _sizes(x, size, scale_factor, recompute):
-    """The new sizes, and the scales that places are computed with: 0 where they follow from the sizes."""
+    """Return the new sizes, and the scales for computing positions: 0 where they follow from the sizes."""
     if size is not None:
         if recompute:
             raise ValueError("interpolate: recompute_scale_factor needs scale_factor, not size")
@@ -144,12 +144,12 @@ def _map(mode, old, new, scale, align, antialias):
     "bool? recompute_scale_factor=None, bool antialias=False) -> Tensor"
 )
 class interpolate(Composite, home="nn.functional", method=False):
-    """Images (n, c, *sizes) with one to three spatial dimensions in another size.
+    """Resize images (n, c, *sizes) with one to three spatial dimensions.
 
-    mode: nearest, nearest-exact, area (means of what a place covers), linear, bilinear or trilinear (of one, two and
-    three dimensions), bicubic (Keys' cubic convolution).  align_corners: whether the centres of the corners stay
-    where they are, rather than the corners.  antialias: bilinear and bicubic see as much of a larger image as each
-    place of a smaller one covers.  Integers only by nearest.
+    mode: nearest, nearest-exact, area (averages), linear, bilinear or trilinear (for one, two and three dimensions),
+    bicubic (Keys' cubic convolution).  align_corners: align the centres of the corner elements, rather than their outer
+    corners.  antialias: when shrinking, bilinear and bicubic average over all elements that an output element covers.
+    Integers only with nearest.
 
     >>> import retrograd as rg
     >>> rg.nn.functional.interpolate(rg.tensor([[[0.0, 1.0]]]), size=4, mode="linear").tolist()
@@ -189,7 +189,7 @@ class interpolate(Composite, home="nn.functional", method=False):
 
 
 def _upsample(name, mode, align_corners):
-    """An earlier name of `interpolate` in one mode."""
+    """Return a function with an earlier name of `interpolate` in one mode."""
 
     @op(f"{name}(Tensor x, any size=None, any scale_factor=None) -> Tensor")
     class upsample(Composite, home="nn.functional", method=False):
@@ -215,7 +215,7 @@ upsample_bilinear = _upsample("upsample_bilinear", "bilinear", True)
     "-> Tensor"
 )
 class upsample(Composite, home="nn.functional", method=False):
-    """`interpolate`, by an earlier name."""
+    """Resize images: an earlier name of `interpolate`."""
 
     def compose(x, *, size, scale_factor, mode, align_corners):
         return interpolate(x, size=size, scale_factor=scale_factor, mode=mode, align_corners=align_corners)
@@ -225,22 +225,22 @@ class upsample(Composite, home="nn.functional", method=False):
         yield (r(1, 1, 3, 4),), {"size": 5, "mode": "bilinear", "align_corners": False}
 
 
-# ------------------------------------------------------------------------------------------ sampling at places
+# ------------------------------------------------------------------------------------ sampling on a grid
 
 
 def _unnormalized(c, size, align):
-    """From -1 to 1 over the image to places, in units of its elements."""
+    """Convert coordinates from -1 to 1 over the image to positions in units of elements."""
     return (c + 1) * ((size - 1) / 2) if align else ((c + 1) * size - 1) * 0.5
 
 
 def _clipped(c, size):
-    """Places outside moved to the nearest element; there, and at the outermost elements, the slope is taken as 0."""
+    """Clamp positions to the image; the slope is 0 at the outermost elements and beyond."""
     inside = registry["logical_and"](c > 0, c < size - 1)
     return where(inside, c, clamp(detach(c), 0, size - 1))
 
 
 def _reflected(c, size, align):
-    """Places outside, mirrored at the centres of the outermost elements (`align`) or at the borders."""
+    """Reflect positions outside at the centres of the outermost elements (`align`) or at the borders."""
     low, span = (0.0, size - 1.0) if align else (-0.5, float(size))
     if span == 0:
         return c * 0
@@ -251,14 +251,14 @@ def _reflected(c, size, align):
 
 
 def _inside(c, size, padding_mode, align):
-    """Places moved into the image, as the padding mode says; zeros are for those that look there."""
+    """Move positions into the image by the padding mode; zeros padding is applied when reading."""
     if padding_mode == "zeros":
         return c
     return _clipped(c, size) if padding_mode == "border" else _reflected(c, size, align)
 
 
 def _cubic_weights(t):
-    """The weights of the four places around, at distances 1 + t, t, 1 - t, 2 - t: Keys' kernel with a = -0.75."""
+    """Return the weights of the four neighbours at distances 1 + t, t, 1 - t, 2 - t: Keys' kernel with a = -0.75."""
     a = -0.75
     near = [((a + 2) * d - (a + 3)) * d * d + 1 for d in (t, 1 - t)]
     far = [((a * d - 5 * a) * d + 8 * a) * d - 4 * a for d in (t + 1, 2 - t)]
@@ -266,7 +266,7 @@ def _cubic_weights(t):
 
 
 def _neighbours(c, size, mode, padding_mode, align):
-    """The integral places along one dimension that a sample is made of, each with its weight (None: 1)."""
+    """Return the integer positions along one dimension that a sample reads, each with its weight (None: 1)."""
     c = _unnormalized(c, size, align)
     if mode == "bicubic":
         low = floor(detach(c))
@@ -280,15 +280,15 @@ def _neighbours(c, size, mode, padding_mode, align):
 
 
 def _combinations(axes):
-    """Every choice of one neighbour per dimension, as a list of (place, weight)."""
+    """Return every choice of one neighbour per dimension, as a list of (position, weight)."""
     return [[*rest, one] for rest in _combinations(axes[:-1]) for one in axes[-1]] if axes else [[]]
 
 
 def _picked(x, choice):
-    """x (n, c, *sizes) at integral places (n, *out) for each dimension, 0 outside: (n, *out, c)."""
+    """Gather x (n, c, *sizes) at integer positions (n, *out) per dimension, 0 outside: (n, *out, c)."""
     index, within = 0, None
     for (place, _), size in zip(choice, x.shape[2:], strict=True):
-        here = registry["logical_and"](place >= 0, place <= size - 1)  # NaN is nowhere
+        here = registry["logical_and"](place >= 0, place <= size - 1)  # False for NaN
         within = here if within is None else registry["logical_and"](within, here)
         index = index * size + to(where(here, place, 0), dtypes.int64)
     batch = reshape(registry["arange"](0, x.shape[0], 1), (-1, *(1,) * (index.ndim - 1)))
@@ -301,15 +301,15 @@ def _picked(x, choice):
     "-> Tensor"
 )
 class grid_sample(Composite, home="nn.functional", method=False):
-    """Images (n, c, *sizes) at the places in grid (n, *out, d), d = 2 or 3: (n, c, *out).
+    """Sample images (n, c, *sizes) at the positions in grid (n, *out, d), d = 2 or 3: (n, c, *out).
 
-    A place is (x, y) or (x, y, z), from -1 to 1 over the image: x along the last dimension.  mode: bilinear, nearest or
-    (d = 2) bicubic.  padding_mode, outside: zeros, border (the nearest element) or reflection.  align_corners: -1 and 1
-    are the centres of the outermost elements, not their outer edges.  M. Jaderberg et al., Spatial transformer
-    networks, NeurIPS 28 (2015).
+    A position is (x, y) or (x, y, z), from -1 to 1 over the image: x along the last dimension.  mode: bilinear,
+    nearest or (d = 2) bicubic.  padding_mode, outside: zeros, border (the nearest element) or reflection.
+    align_corners: -1 and 1 are the centres of the outermost elements, not their outer edges.  M. Jaderberg et al.,
+    Spatial transformer networks, NeurIPS 28 (2015).
 
-    Differentiable in both, but for nearest in x alone.  At integral places, where the slope jumps, it is taken to the
-    right; at the outermost elements and beyond, where places are moved there, as 0.
+    Differentiable in both, except with nearest in x alone.  At integer positions, where the slope jumps, the right
+    slope is taken; where positions are clamped, and at the outermost elements, it is 0.
 
     >>> import retrograd as rg
     >>> image, places = rg.arange(4.0).reshape(1, 1, 2, 2), rg.tensor([[[[0.0, 0.0]]]])
@@ -355,7 +355,7 @@ class grid_sample(Composite, home="nn.functional", method=False):
 
 
 def _sample_places(r, lead, sizes, align):
-    """Places in and around images of these sizes, some way off those where a neighbour changes."""
+    """Return positions in and around images of these sizes, away from those where a neighbour changes."""
     columns = []
     for size in reversed(sizes):
         place = r.ints(size + 2, lead) - 1.8 + r(*lead, within=(0.0, 0.2))
@@ -381,7 +381,7 @@ def _check_grid(x, grid, mode, padding_mode):
 
 @op("affine_grid(Tensor theta, int[] size, bool? align_corners=None) -> Tensor")
 class affine_grid(Composite, home="nn.functional", method=False):
-    """The grid for `grid_sample` of an affine map: theta (n, d, d + 1) to (n, *out, d), size being (n, c, *out).
+    """Return the grid for `grid_sample` of an affine map: theta (n, d, d + 1) to (n, *out, d), size being (n, c, *out).
 
     >>> import retrograd as rg
     >>> theta = rg.tensor([[[1.0, 0.0, 0.5], [0.0, 1.0, 0.0]]])
@@ -415,14 +415,14 @@ class affine_grid(Composite, home="nn.functional", method=False):
 
 
 def _centres(count, align, dtype):
-    """The places of a row of elements, from -1 to 1."""
+    """Return the coordinates of a row of elements, from -1 to 1."""
     if count == 1:
         return registry["zeros"]((1,), dtype=dtype)
     line = registry["linspace"](-1, 1, count, dtype=dtype)
     return line if align else line * ((count - 1) / count)
 
 
-# ------------------------------------------------------------------------------------- channels and places
+# ------------------------------------------------------------------------------------ channels and pixels
 
 
 def _check_factor(name, x, what, factor, least):
@@ -434,7 +434,7 @@ def _check_factor(name, x, what, factor, least):
 
 @op("pixel_shuffle(Tensor x, int upscale_factor) -> Tensor")
 class pixel_shuffle(Composite, aliases="nn.functional.pixel_shuffle", method=False):
-    """Channels become places: (..., c * r^2, h, w) to (..., c, h * r, w * r), r being upscale_factor.
+    """Rearrange channels into pixels: (..., c * r^2, h, w) to (..., c, h * r, w * r), r being upscale_factor.
 
     W. Shi et al., Real-time single image and video super-resolution, CVPR 2016.
 
@@ -466,7 +466,7 @@ class pixel_shuffle(Composite, aliases="nn.functional.pixel_shuffle", method=Fal
 
 @op("pixel_unshuffle(Tensor x, int downscale_factor) -> Tensor")
 class pixel_unshuffle(Composite, aliases="nn.functional.pixel_unshuffle", method=False):
-    """`pixel_shuffle` undone: (..., c, h * r, w * r) to (..., c * r^2, h, w), r being downscale_factor."""
+    """Undo `pixel_shuffle`: (..., c, h * r, w * r) to (..., c * r^2, h, w), r being downscale_factor."""
 
     def compose(x, *, downscale_factor):
         r = downscale_factor
@@ -489,7 +489,7 @@ class pixel_unshuffle(Composite, aliases="nn.functional.pixel_unshuffle", method
 
 @op("channel_shuffle(Tensor x, int groups) -> Tensor")
 class channel_shuffle(Composite, aliases="nn.functional.channel_shuffle", method=False):
-    """Channels (n, c, *sizes), in so many groups one after the other, interleaved: the first of each, the second, ...
+    """Interleave `groups` consecutive groups of channels (n, c, *sizes): the first of each, the second of each, ...
 
     X. Zhang et al., ShuffleNet, CVPR 2018.
     """

@@ -1,4 +1,4 @@
-"""Joining tensors, repeating them, and laying them out against each other."""
+"""Joining, repeating and combining tensors: hstack, repeat, tile, meshgrid, ..."""
 
 import math
 
@@ -10,17 +10,17 @@ from retrograd.ops.gather import index_select
 from retrograd.ops.index import T, getitem
 from retrograd.ops.view import cat, expand, narrow, reshape, stack, unsqueeze
 
-# ----------------------------------------------------------------------------------------- at least so many
+# --------------------------------------------------------------------------------- at least n dimensions
 
 
 def _one_or_all(tensors, widen):
-    """Each tensor widened; one alone is not put into a tuple."""
+    """Return each tensor widened; a single one is not put into a tuple."""
     widened = tuple(map(widen, tensors))
     return widened[0] if len(widened) == 1 else widened
 
 
 def _wide(x):
-    """With three dimensions at least: a vector's is the second, those of a matrix are the first two."""
+    """Return x with at least three dimensions: a vector's is the second, those of a matrix are the first two."""
     x = x if x.ndim != 1 else unsqueeze(x, 0)
     while x.ndim < 3:
         x = unsqueeze(x, -1)
@@ -29,7 +29,7 @@ def _wide(x):
 
 @op("atleast_1d(Tensor[] tensors) -> Tensor[]")
 class atleast_1d(Composite):
-    """Tensors without dimensions as vectors, others as they are; one, or a tuple of several."""
+    """Turn tensors without dimensions into vectors; return one tensor, or a tuple of several."""
 
     method = False
 
@@ -43,7 +43,7 @@ class atleast_1d(Composite):
 
 @op("atleast_2d(Tensor[] tensors) -> Tensor[]")
 class atleast_2d(Composite):
-    """Vectors as matrices of one row, matrices as they are; one, or a tuple of several."""
+    """Turn vectors into matrices with one row; return one tensor, or a tuple of several."""
 
     method = False
 
@@ -57,7 +57,7 @@ class atleast_2d(Composite):
 
 @op("atleast_3d(Tensor[] tensors) -> Tensor[]")
 class atleast_3d(Composite):
-    """Vectors as the middle one of three dimensions, matrices as the first two; one, or a tuple of several.
+    """Turn vectors into (1, n, 1) and matrices into (m, n, 1); return one tensor, or a tuple of several.
 
     >>> import retrograd as rg
     >>> rg.atleast_3d(rg.ones(2)).shape, rg.atleast_3d(rg.ones(2, 4)).shape
@@ -79,7 +79,7 @@ class atleast_3d(Composite):
 
 @op("hstack(Tensor[] tensors) -> Tensor")
 class hstack(Composite):
-    """Tensors one after the other along the second dimension, or the only one.
+    """Concatenate tensors along the second dimension, or along the only one.
 
     >>> import retrograd as rg
     >>> rg.hstack((rg.tensor([1, 2]), rg.tensor([3]))).tolist()
@@ -108,7 +108,7 @@ def _several(name, tensors):
 
 @op("vstack(Tensor[] tensors) -> Tensor")
 class vstack(Composite, aliases="row_stack"):
-    """Tensors one below the other; those of one dimension are rows.
+    """Concatenate tensors along the first dimension; vectors are rows.
 
     >>> import retrograd as rg
     >>> rg.vstack((rg.tensor([1, 2]), rg.tensor([[3, 4]]))).tolist()
@@ -127,7 +127,7 @@ class vstack(Composite, aliases="row_stack"):
 
 @op("dstack(Tensor[] tensors) -> Tensor")
 class dstack(Composite):
-    """Tensors one after the other along the third dimension, which matrices and vectors get as a last one."""
+    """Concatenate tensors along the third dimension, which matrices and vectors get as a last one."""
 
     method = False
 
@@ -141,7 +141,7 @@ class dstack(Composite):
 
 @op("column_stack(Tensor[] tensors) -> Tensor")
 class column_stack(Composite):
-    """Tensors one beside the other; those of one dimension are columns."""
+    """Concatenate tensors along the second dimension; vectors are columns."""
 
     method = False
 
@@ -156,7 +156,7 @@ class column_stack(Composite):
 
 @op("block_diag(Tensor[] tensors) -> Tensor")
 class block_diag(Composite):
-    """Matrices along the diagonal of a larger one, zeros elsewhere; vectors are rows.
+    """Put matrices on the diagonal of a larger one, with zeros elsewhere; vectors are rows.
 
     >>> import retrograd as rg
     >>> rg.block_diag(rg.tensor([[1, 2]]), rg.tensor(3)).tolist()
@@ -190,7 +190,7 @@ class block_diag(Composite):
 
 @op("repeat(Tensor x, int... repeats) -> Tensor")
 class repeat(Composite):
-    """A copy of the whole tensor repeats[i] times along dimension i; new dimensions come in front.
+    """Repeat the tensor repeats[i] times along dimension i, as a copy; new dimensions are in front.
 
     >>> import retrograd as rg
     >>> rg.tensor([1, 2]).repeat(2, 2).tolist()
@@ -218,7 +218,7 @@ def _repeated(name, x, sizes):
         raise ValueError(f"{name}: sizes must not be negative, got {sizes}")
     pairs = list(zip(sizes, (1,) * lead + x.shape, strict=True))
     repeated = tuple(size * s for size, s in pairs)
-    if all(1 in pair for pair in pairs):  # a view could show that, and a copy is promised
+    if all(1 in pair for pair in pairs):  # a view would do, but the result must be a copy
         return registry["row_major"](expand(x, repeated))
     spread = expand(reshape(x, tuple(n for _, s in pairs for n in (1, s))), tuple(n for pair in pairs for n in pair))
     out = reshape(spread, repeated)
@@ -227,7 +227,7 @@ def _repeated(name, x, sizes):
 
 @op("tile(Tensor x, int... dims) -> Tensor")
 class tile(Composite):
-    """`repeat`, with a size of 1 for each dimension in front that `dims` leaves out.
+    """Repeat the tensor as `repeat` does, with 1 for each leading dimension that `dims` leaves out.
 
     >>> import retrograd as rg
     >>> rg.tile(rg.tensor([[1], [2]]), (2,)).tolist()
@@ -244,7 +244,7 @@ class tile(Composite):
 
 @op("repeat_places(Tensor repeats, *, int? output_size=None) -> Tensor")
 class repeat_places(Definition, differentiable=False, ragged=True):
-    """Place i of a vector of integers as often as its element says; of several rows, where all add up to one size."""
+    """Return index i of a vector of integers repeats[i] times; of several rows if all have the same sum."""
 
     public = False
     method = False
@@ -261,7 +261,7 @@ class repeat_places(Definition, differentiable=False, ragged=True):
 
     @classmethod
     def batch(cls, batched, n, /, repeats, *, output_size):
-        """With a given size, which all examples have, they are rows."""
+        """Treat examples as rows if all have the given output size."""
         if output_size is None:
             return super().batch(batched, n, repeats, output_size=output_size)
         return repeat_places(repeats, output_size=output_size)
@@ -278,9 +278,9 @@ def _check_repeats(repeats, output_size):
 
 @op("repeat_interleave(Tensor x, Tensor? repeats=None, int? dim=None, *, int? output_size=None) -> Tensor")
 class repeat_interleave(Composite):
-    """Each slice along `dim` (None: each element, in row-major order) as often as `repeats`, one or several, says.
+    """Repeat each slice along `dim` (None: each element, in row-major order) by `repeats`, one number or one per slice.
 
-    `output_size`, where it is given, must be the sum of the repeats.  Of integers alone: place i as often as they say.
+    `output_size`, if given, must be the sum of the repeats.  With repeats alone, index i is repeated repeats[i] times.
 
     >>> import retrograd as rg
     >>> rg.repeat_interleave(rg.tensor([[1, 2], [3, 4]]), rg.tensor([2, 1]), dim=0).tolist()
@@ -326,9 +326,9 @@ def _each_repeated(x, at, times):
 
 @op("meshgrid(Tensor[] tensors, *, str indexing='ij') -> Tensor[]")
 class meshgrid(Composite):
-    """Of vectors, as many tensors with a dimension for each: the i-th varies along dimension i, as its vector does.
+    """Return one tensor per vector, with one dimension per vector: the i-th varies along dimension i.
 
-    With indexing="xy" the first two dimensions change places.  The results are views.
+    With indexing="xy" the first two dimensions are swapped.  The results are views.
 
     >>> import retrograd as rg
     >>> [grid.tolist() for grid in rg.meshgrid(rg.tensor([1, 2]), rg.tensor([3, 4]), indexing="ij")]
@@ -364,7 +364,7 @@ def _check_vectors(name, tensors):
 
 @op("cartesian_prod(Tensor[] tensors) -> Tensor")
 class cartesian_prod(Composite):
-    """All choices of one element from each vector, a row for each, the last varying fastest; of one vector, itself.
+    """Return the Cartesian product of vectors, one row each, the last varying fastest; a single vector itself.
 
     >>> import retrograd as rg
     >>> rg.cartesian_prod(rg.tensor([1, 2]), rg.tensor([3, 4])).tolist()
@@ -386,7 +386,7 @@ class cartesian_prod(Composite):
 
 @op("combination_places(*, int n, int r, bool with_replacement) -> Tensor")
 class combination_places(Factory):
-    """The ways to choose r of n places, in order, one per row."""
+    """Return the ways to choose r of n indices, in order, one per row."""
 
     public = False
 
@@ -403,7 +403,7 @@ class combination_places(Factory):
 
 @op("combinations(Tensor x, int r=2, bool with_replacement=False) -> Tensor")
 class combinations(Composite):
-    """The ways to choose r elements of a vector, in order, one per row; with replacement, the same ones again too.
+    """Return all ways to choose r elements of a vector, in order, one per row; with replacement, repeats are allowed.
 
     >>> import retrograd as rg
     >>> rg.combinations(rg.tensor([1, 2, 3])).tolist()

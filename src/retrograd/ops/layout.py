@@ -1,4 +1,4 @@
-"""Where tensors live and how they lie in memory: PyTorch's words for it, of which the CPU's are understood."""
+"""Devices, layouts and memory formats by PyTorch's names; only those of the CPU are supported."""
 
 import math
 import operator
@@ -7,13 +7,13 @@ from retrograd.core import registry
 from retrograd.core.dispatch import compound
 from retrograd.ops.functions import function
 
-_KINDS = "cpu cuda mps xpu xla meta hpu mtia"  # of devices that programs may name, to find out that they are not there
+_KINDS = "cpu cuda mps xpu xla meta hpu mtia"  # devices that programs may name, to test whether they are available
 
 
 class device:
-    """A place for tensors, as `device("cpu")`, `device("cuda:1")` or `device("cuda", 1)`.
+    """A device, as `device("cpu")`, `device("cuda:1")` or `device("cuda", 1)`.
 
-    NumPy's arrays live on the CPU: other devices can be named, and are refused where a tensor is asked for there.
+    NumPy's arrays are on the CPU: other devices can be named, and are refused where a tensor is to be made there.
     A device equals its name.
 
     >>> device("cpu").type, device("cpu") == "cpu", device("cuda:1")
@@ -47,7 +47,7 @@ CPU = device("cpu")
 
 
 class _Word:
-    """A constant that prints as it is written."""
+    """A constant that prints as its name."""
 
     __slots__ = ("_name",)
 
@@ -62,13 +62,13 @@ class _Word:
 
 
 class layout(_Word):
-    """How a tensor keeps its elements."""
+    """How a tensor stores its elements."""
 
     __slots__ = ()
 
 
 class memory_format(_Word):
-    """The order in which the elements of a tensor lie in memory."""
+    """The order of a tensor's dimensions in memory."""
 
     __slots__ = ()
 
@@ -86,7 +86,7 @@ class _SizeType(type):
 
 
 class Size(tuple, metaclass=_SizeType):
-    """A shape that knows its number of elements.  The shapes of tensors are plain tuples, and instances of it too.
+    """A shape with a method `numel`.  The shapes of tensors are plain tuples, and count as instances of it.
 
     >>> import retrograd as rg
     >>> rg.Size([2, 3]).numel(), isinstance(rg.ones(2, 3).shape, rg.Size)
@@ -99,7 +99,7 @@ class Size(tuple, metaclass=_SizeType):
         return super().__new__(cls, [_size(i, s) for i, s in enumerate(sizes)])
 
     def numel(self):
-        """The number of elements of a tensor of this shape."""
+        """Return the number of elements of a tensor of this shape."""
         return math.prod(self)
 
     def __getitem__(self, key):
@@ -129,18 +129,18 @@ def _size(place, size):
 
 
 def is_device(value):
-    """Whether a value names a device."""
+    """Whether a value is a device or its name."""
     return isinstance(value, device) or (isinstance(value, str) and value.partition(":")[0] in _KINDS.split())
 
 
 def check_device(where):
-    """None and the CPU are fine; a RuntimeError refuses other devices."""
+    """Raise a RuntimeError for devices other than the CPU and None."""
     if where is not None and (where if isinstance(where, device) else device(where)).type != "cpu":
         raise RuntimeError(f"device: tensors are NumPy's arrays and live on the CPU, got {str(where)!r}")
 
 
 def check_keywords(where=None, kept=None, pin_memory=False):
-    """The keywords `device`, `layout` and `pin_memory` may say what is the case anyway."""
+    """Raise unless the keywords `device`, `layout` and `pin_memory` name what tensors here have."""
     check_device(where)
     if kept not in (None, strided):
         raise RuntimeError(f"layout: this function makes strided tensors, got {kept!r}")
@@ -150,7 +150,7 @@ def check_keywords(where=None, kept=None, pin_memory=False):
 
 @function()
 def get_default_device():
-    """Where new tensors are made: on the CPU.
+    """Return the device of new tensors: the CPU.
 
     >>> get_default_device()
     device(type='cpu')
@@ -160,15 +160,15 @@ def get_default_device():
 
 @function()
 def set_default_device(device):
-    """Accepts the CPU, where new tensors are made anyway; RuntimeError for other devices."""
+    """Set the device of new tensors, which may only be the CPU; RuntimeError for other devices."""
     check_device(device)
 
 
-# ------------------------------------------------------------------------------------------ orders in memory
+# ----------------------------------------------------------------------------------------- memory formats
 
 
 def order_of(kept, ndim):
-    """The dimensions as a format orders them, slowest first; RuntimeError if it is for another number of them."""
+    """Return the dimensions in the order of a format, slowest first; RuntimeError if their number does not fit."""
     if not isinstance(kept, memory_format):
         raise TypeError(f"memory_format: expected e.g. rg.contiguous_format, got {kept!r}")
     order = _ORDERS.get(kept, tuple(range(ndim)))
@@ -178,7 +178,7 @@ def order_of(kept, ndim):
 
 
 def copied(x, kept=preserve_format):
-    """A copy of x, which gradients pass through, in a memory format; strides are preserved unless it says otherwise."""
+    """Return a differentiable copy of x in a memory format; strides are preserved by default."""
     if kept is None or kept is preserve_format:
         return registry["clone"](x)
     order = order_of(kept, x.ndim)
@@ -189,7 +189,7 @@ def copied(x, kept=preserve_format):
 
 
 def lies_in(x, kept):
-    """Whether the elements of x lie in memory as the format says; above the ground nobody knows: no."""
+    """Whether the memory of x has the format; under a transform it is not known, and the answer is False."""
     if x.level is not None:
         return False
     order = order_of(kept, x.ndim)
@@ -201,7 +201,7 @@ def lies_in(x, kept):
 
 
 def arranged(x, kept):
-    """x in a memory format: itself if it lies so already, or if none is asked for."""
+    """Return x in a memory format: x itself if it has that already, or if none is given."""
     if kept is None or kept is preserve_format or lies_in(x, kept):
         return x
     return copied(x, kept)

@@ -16,7 +16,7 @@ from retrograd.ops.view import permute, reshape, squeeze, transpose, unsqueeze
 
 
 def check_operands(name, operands, least=1):
-    """Operands of a product are tensors of one dtype with at least so many dimensions."""
+    """Raise unless the operands of a product are tensors of one dtype with at least `least` dimensions."""
     given = [a for a in operands if a is not None]
     for a in given:
         if len(shape_of(a)) < least:
@@ -32,30 +32,30 @@ def _misfit(name, *avals):
 
 
 class Product(Definition, promotion="same"):
-    """Multiplies operands of one dtype: nothing is promoted, and a difference is an error, as in PyTorch."""
+    """A product of operands of one dtype: nothing is promoted, and a difference is an error, as in PyTorch."""
 
     @classmethod
     def promote(cls, arrays):
-        """The arrays as they are, if their dtypes agree."""
+        """Return the arrays unchanged, if their dtypes agree."""
         check_operands(cls.__name__, arrays)
         return arrays
 
     @classmethod
     def work(cls, avals, out):
-        """m k n for (m, k) times (k, n): the square root of the product of the three sizes."""
+        """Return m k n for (m, k) times (k, n): the square root of the product of the three sizes."""
         return math.sqrt(math.prod(math.prod(a.shape) for a in (*avals[:2], out)))
 
 
 # -------------------------------------------------------------------------------------------- matrix product
 
-NARROW = 16  # columns; of so few the products of many examples with one matrix are faster as one, copies included
+NARROW = 16  # columns; up to here one product for all examples of a batch is faster, despite copies
 
 
 @op("matmul(Tensor a, Tensor b) -> Tensor")
 class matmul(Product, linear="a b", reduces_cotangent=True, aliases="linalg.matmul"):
-    """The matrix product: (..., m, k) times (..., k, n) is (..., m, n); the dimensions in front broadcast.
+    """Matrix product: (..., m, k) times (..., k, n) is (..., m, n); the leading dimensions broadcast.
 
-    A 1-d operand is a row on the left, a column on the right, and that dimension is not in the result.
+    A 1-d operand is a row on the left or a column on the right, and that dimension is removed from the result.
     Both have one dtype.  ValueError if sizes do not fit, RuntimeError if dtypes differ.
 
     >>> import retrograd as rg
@@ -81,7 +81,7 @@ class matmul(Product, linear="a b", reduces_cotangent=True, aliases="linalg.matm
             return g * b if b.ndim == 1 else matmul(b, g) if b.ndim == 2 else _times_column(b, g)
         if b.ndim == 1:
             return unsqueeze(g, -1) * b
-        if a_aval.ndim == 2 and b.ndim > 2:  # one product, and no matrix for each of the stack
+        if a_aval.ndim == 2 and b.ndim > 2:  # one product, without one matrix per element of the stack
             return rows_dot(transpose(g, -2, -1), transpose(b, -2, -1))
         return matmul(g, transpose(b, -2, -1))
 
@@ -140,7 +140,7 @@ class matmul(Product, linear="a b", reduces_cotangent=True, aliases="linalg.matm
 
 
 def _as_matrices(a, b, batched, ranks):
-    """The products of examples, vectors being matrices of one row or column."""
+    """Multiply examples, with vectors as matrices of one row or column."""
     a = unsqueeze(a, -2) if ranks[0] == 1 else a
     b = unsqueeze(b, -1) if ranks[1] == 1 else b
     out = matmul(*align_batched((a, b), batched, (2, 2)))
@@ -156,7 +156,7 @@ def _times_column(b, g):
 class rows_dot(Product, linear="a b"):
     """The sum over all rows of their outer products: (..., k) and (..., n) to (k, n), as one matrix product.
 
-    The weight gradient of every dense layer, however many dimensions its input has.
+    This is the weight gradient of dense layers, for inputs of any number of dimensions.
     """
 
     method = False
@@ -195,7 +195,7 @@ class rows_dot(Product, linear="a b"):
 
 
 def _rows(x, batched=False):
-    """All rows of a tensor, or of each example, as a matrix."""
+    """Return all rows of a tensor, or of each example, as a matrix."""
     if x.ndim - batched == 2:
         return x
     return reshape(x, (*x.shape[:batched], numel(x.shape[batched:-1]), x.shape[-1]))
@@ -203,7 +203,7 @@ def _rows(x, batched=False):
 
 @op("linear(Tensor x, Tensor weight, Tensor? bias=None) -> Tensor")
 class linear(Product, aliases="nn.functional.linear"):
-    """x @ weight.T + bias: x (..., in), weight (out, in), bias (out,) to (..., out), as one matrix product.
+    """Affine map x @ weight.T + bias: x (..., in), weight (out, in), bias (out,) to (..., out), as one matrix product.
 
     >>> import retrograd as rg
     >>> rg.linear(rg.tensor([1.0, 2.0]), rg.tensor([[1.0, 1.0], [0.0, 3.0]]), rg.tensor([0.5, 0.0])).tolist()
@@ -281,7 +281,7 @@ def _ndims(*operands):
 
 @op("mm(Tensor a, Tensor b) -> Tensor")
 class mm(Composite):
-    """The product of two matrices, (m, k) and (k, n)."""
+    """Product of two matrices, (m, k) and (k, n)."""
 
     def compose(a, b):
         _require("mm", _ndims(a, b) == (2, 2), a, b)
@@ -296,7 +296,7 @@ class mm(Composite):
 
 @op("bmm(Tensor a, Tensor b) -> Tensor")
 class bmm(Composite):
-    """The products of two stacks of as many matrices, (b, m, k) and (b, k, n)."""
+    """Products of the matrices of two equal stacks, (b, m, k) and (b, k, n)."""
 
     def compose(a, b):
         _require("bmm", _ndims(a, b) == (3, 3) and a.shape[0] == b.shape[0], a, b)
@@ -311,7 +311,7 @@ class bmm(Composite):
 
 @op("mv(Tensor a, Tensor b) -> Tensor")
 class mv(Composite):
-    """The product of a matrix (m, k) and a vector (k,)."""
+    """Product of a matrix (m, k) and a vector (k,)."""
 
     def compose(a, b):
         _require("mv", _ndims(a, b) == (2, 1), a, b)
@@ -326,7 +326,7 @@ class mv(Composite):
 
 @op("dot(Tensor a, Tensor b) -> Tensor")
 class dot(Composite):
-    """The sum of the products of two vectors of one size; nothing is conjugated."""
+    """Dot product of two vectors of equal size; nothing is conjugated."""
 
     def compose(a, b):
         _require("dot", _ndims(a, b) == (1, 1), a, b)
@@ -341,7 +341,7 @@ class dot(Composite):
 
 @op("outer(Tensor a, Tensor b) -> Tensor")
 class outer(Composite, aliases="ger linalg.outer"):
-    """Every product of an element of one vector and one of another: (m,) and (n,) to (m, n)."""
+    """Outer product of two vectors, (m,) and (n,) to (m, n)."""
 
     def compose(a, b):
         _require("outer", _ndims(a, b) == (1, 1), a, b)
@@ -355,9 +355,9 @@ class outer(Composite, aliases="ger linalg.outer"):
 
 
 def plus_product(x, product, beta, alpha):
-    """beta * x + alpha * product; with beta 0 x does not matter, even where it is NaN.
+    """Return beta * x + alpha * product; with beta 0, x is ignored, even where it is NaN.
 
-    The dtype stays: of integers, beta and alpha count without their fractions, as in PyTorch.
+    The dtype is preserved: for integers, beta and alpha are truncated, as in PyTorch.
     """
     if x.dtype.kind in "iu" and product.dtype.kind in "iu":
         beta, alpha = math.trunc(beta), math.trunc(alpha)
@@ -369,7 +369,7 @@ def plus_product(x, product, beta, alpha):
 
 @op("addmm(Tensor x, Tensor mat1, Tensor mat2, *, number beta=1, number alpha=1) -> Tensor")
 class addmm(Composite, in_place=True):
-    """beta * x + alpha * (mat1 @ mat2), of matrices (m, k) and (k, n); x broadcasts to (m, n)."""
+    """Add a matrix product: beta * x + alpha * (mat1 @ mat2), for (m, k) and (k, n); x broadcasts to (m, n)."""
 
     def compose(x, mat1, mat2, *, beta, alpha):
         return plus_product(x, mm(mat1, mat2), beta, alpha)
@@ -384,16 +384,16 @@ class addmm(Composite, in_place=True):
 
 # --------------------------------------------------------------------------------------------------- einsum
 
-# `einsum` reads the equation once and leaves to `contract` what is left after diagonals, sums and
-# ellipses: letters once per term, each in at least two terms.  Such equations are closed under derivatives.
+# `einsum` parses the equation and reduces it, by diagonals, sums and expanded ellipses, to what `contract` accepts:
+# letters once per term, each in at least two terms.  Such equations are closed under derivatives.
 
 
 @op("einsum(str equation, Tensor[] operands) -> Tensor")
 class einsum(Composite):
-    """Sums of products by Einstein's convention: letters name dimensions, those not in the result are summed.
+    """Sum of products in Einstein's notation: letters name dimensions; those not in the result are summed over.
 
-    equation: "ij,jk->ik"; a letter twice in a term takes the diagonal; "..." stands for dimensions that
-    broadcast; without "->", the result has the letters that come once, in alphabetical order.
+    equation: "ij,jk->ik"; a letter twice in a term takes the diagonal; "..." names dimensions that broadcast;
+    without "->", the result has the letters that occur once, in alphabetical order.
 
     >>> import retrograd as rg
     >>> a = rg.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -436,7 +436,7 @@ class einsum(Composite):
 
 @lru_cache(maxsize=256)
 def read_equation(equation, shapes):
-    """The terms and the result of an equation as plain letters, without ellipses; sizes are checked."""
+    """Return the terms and the result of an equation as plain letters, without ellipses; check the sizes."""
     left, arrow, out = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(shapes):
@@ -490,7 +490,7 @@ def _check_sizes(equation, terms, out, shapes):
 
 
 def _without_repeats(x, term):
-    """Diagonals in place of letters that come twice in a term."""
+    """Take diagonals for letters that occur twice in a term."""
     for letter in term:
         while term.count(letter) > 1:
             first = term.index(letter)
@@ -501,7 +501,7 @@ def _without_repeats(x, term):
 
 
 def _without_ones(pairs, out):
-    """Sizes of 1 that stand for a larger size elsewhere, or that another term has too, are taken out."""
+    """Remove dimensions of size 1 that broadcast to a larger size in another term."""
     larger = {c for x, term in pairs for c, s in zip(term, x.shape, strict=True) if s != 1}
     slim = []
     for x, term in pairs:
@@ -512,7 +512,7 @@ def _without_ones(pairs, out):
 
 
 def _without_lonely(i, pairs, out):
-    """Letters that only this term has are summed away before anything is multiplied."""
+    """Sum over letters that only this term has, before anything is multiplied."""
     x, term = pairs[i]
     elsewhere = out + "".join(t for k, (_, t) in enumerate(pairs) if k != i)
     alone = tuple(k for k, c in enumerate(term) if c not in elsewhere)
@@ -520,7 +520,7 @@ def _without_lonely(i, pairs, out):
 
 
 def _contract_cheapest(pairs, out):
-    """Multiply the two terms whose product is smallest."""
+    """Multiply the two terms with the smallest product."""
     sizes = {c: s for x, term in pairs for c, s in zip(term, x.shape, strict=True)}
     choices = []
     for i, j in itertools.combinations(range(len(pairs)), 2):
@@ -536,7 +536,7 @@ def _contract_cheapest(pairs, out):
 
 @op("contract(Tensor a, Tensor b, *, str equation) -> Tensor")
 class contract(Product, linear="a b"):
-    """An explicit einsum of two: each letter once per term and in two terms or more, the result included."""
+    """An explicit einsum of two operands: each letter once per term and in at least two terms, the result included."""
 
     public = False
     method = False

@@ -1,4 +1,4 @@
-"""Losses of numbers against numbers, by the names and rules of torch.nn.functional."""
+"""Losses between predictions and target values, by the names and rules of torch.nn.functional."""
 
 import math
 import warnings
@@ -21,7 +21,7 @@ REDUCTIONS = {"mean": mean, "sum": sum_over, "none": _itself}
 
 
 def reduction_named(name, reduction):
-    """What to do with the losses of the elements; a ValueError lists what there is."""
+    """Return the reduction of that name for elementwise losses; a ValueError lists the names."""
     if reduction not in REDUCTIONS:
         raise ValueError(f"{name}: reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
     return REDUCTIONS[reduction]
@@ -40,7 +40,7 @@ def broadcast_pair(name, x, target):
 
 
 def warn_of_broadcast(name, x, target):
-    """Shapes that differ are mostly a mistake that nobody would notice: (n, 1) against (n,) is (n, n)."""
+    """Warn of shapes that differ, mostly an unnoticed mistake: (n, 1) against (n,) is (n, n)."""
     shape = getattr(target, "shape", ())
     if shape == x.shape:
         return
@@ -48,7 +48,7 @@ def warn_of_broadcast(name, x, target):
         f"{name}: the input has shape {x.shape} and the target {shape}: they broadcast. Reshape one of them if that "
         f"is not what you want."
     )
-    frame = user_frame()  # however many of the library's own are in between
+    frame = user_frame()  # skips all frames of the library
     if frame is None:
         warnings.warn(text, stacklevel=2)
     else:
@@ -66,7 +66,7 @@ def _pair_samples(r):
 
 
 def _weighed(name, loss, weight, x):
-    """The losses of the elements times weight, which has the shape of x."""
+    """Return the elementwise losses times weight, which has the shape of x."""
     if weight is None:
         return loss
     if weight.shape != x.shape:
@@ -75,18 +75,18 @@ def _weighed(name, loss, weight, x):
 
 
 def weighted_mean(loss, weights):
-    """The sum of losses, weighted already, over that of the weights; NaN if that is 0, with the gradient 0."""
+    """Divide the sum of the weighted losses by that of the weights; NaN if that is 0, with gradient 0."""
     return share(sum_over(loss), to(sum_over(weights), loss.dtype))
 
 
 share = pointwise("share(Tensor total, Tensor weight) -> Tensor", xp.quotient_or_nan,
-    "total / weight, a mean; its derivative is 0 where there is no weight.",
+    "total / weight, a mean; its derivative is 0 where the weight is 0.",
     vjp_total=lambda g, weight: share_grad(g, weight),
     vjp_weight=lambda g, total, weight: -share_grad(g * share(total, weight), weight),
     jvp_weight=lambda t, weight, out: -share_grad(t * out, weight),
     promotion="float", solves="total", public=False, method=False, in_place=False, domain=(0.5, 2.0))  # fmt: skip
 share_grad = pointwise("share_grad(Tensor t, Tensor weight) -> Tensor", xp.quotient_or_zero,
-    "t / weight, and 0 where there is no weight.",
+    "t / weight, and 0 where the weight is 0.",
     vjp_t=lambda g, weight: share_grad(g, weight),
     vjp_weight=lambda g, t, weight: -share_grad(g * share_grad(t, weight), weight),
     jvp_weight=lambda t, weight, out: -share_grad(t * out, weight),
@@ -94,7 +94,7 @@ share_grad = pointwise("share_grad(Tensor t, Tensor weight) -> Tensor", xp.quoti
 
 
 def _of_differences(name, loss, x, target, weight, reduction):
-    """loss(x - target), times weight, reduced; the mean is a weighted one."""
+    """Return loss(x - target), times weight, reduced; the mean is weighted."""
     finish = reduction_named(name, reduction)
     x, target = broadcast_pair(name, x, target)
     out = _weighed(name, loss(x - target), weight, x)
@@ -115,7 +115,7 @@ def _weighted_errors(r):
 
 @op("mse_loss(Tensor x, Tensor target, str reduction='mean', Tensor? weight=None) -> Tensor")
 class mse_loss(Composite, aliases="nn.functional.mse_loss"):
-    """(x - target)^2 times weight, averaged, added up or as it is; the mean is over the weights.
+    """Mean squared error: (x - target)^2 times weight, reduced by mean, sum or none; the mean is weighted.
 
     >>> import retrograd as rg
     >>> rg.mse_loss(rg.tensor([1.0, 2.0]), rg.tensor([1.0, 4.0])).item()
@@ -133,7 +133,7 @@ class mse_loss(Composite, aliases="nn.functional.mse_loss"):
 
 @op("l1_loss(Tensor x, Tensor target, str reduction='mean', Tensor? weight=None) -> Tensor")
 class l1_loss(Composite, aliases="nn.functional.l1_loss"):
-    """abs(x - target) times weight, averaged, added up or as it is; the mean is over the weights."""
+    """Mean absolute error: abs(x - target) times weight, reduced by mean, sum or none; the mean is weighted."""
 
     method = False
 
@@ -146,7 +146,7 @@ class l1_loss(Composite, aliases="nn.functional.l1_loss"):
 
 @op("smooth_l1_loss(Tensor x, Tensor target, str reduction='mean', float beta=1.0) -> Tensor")
 class smooth_l1_loss(Composite, aliases="nn.functional.smooth_l1_loss"):
-    """With d = abs(x - target): d^2 / (2 beta) where d < beta, d - beta / 2 elsewhere.
+    """Smooth L1 loss: with d = abs(x - target), d^2 / (2 beta) where d < beta, d - beta / 2 elsewhere.
 
     R. Girshick, Fast R-CNN, arXiv 1504.08083.
     """
@@ -172,9 +172,9 @@ class smooth_l1_loss(Composite, aliases="nn.functional.smooth_l1_loss"):
 
 @op("huber_loss(Tensor x, Tensor target, str reduction='mean', float delta=1.0, Tensor? weight=None) -> Tensor")
 class huber_loss(Composite, aliases="nn.functional.huber_loss"):
-    """With d = abs(x - target): d^2 / 2 where d < delta, delta * (d - delta / 2) elsewhere; times weight.
+    """Huber loss: with d = abs(x - target), d^2 / 2 where d < delta, delta * (d - delta / 2) elsewhere; times weight.
 
-    The mean is over the elements also where there are weights, as in PyTorch and unlike `mse_loss` and `l1_loss`.
+    The mean is over the elements even with weights, as in PyTorch and unlike `mse_loss` and `l1_loss`.
 
     P. J. Huber, Robust estimation of a location parameter, Ann. Math. Statist. 35 (1964).
     """
@@ -202,12 +202,12 @@ class huber_loss(Composite, aliases="nn.functional.huber_loss"):
 # ----------------------------------------------------------------------------------- of two probabilities
 
 
-SMALLEST = math.exp(-100)  # logarithms of probabilities are at least -100, as in PyTorch
+SMALLEST = math.exp(-100)  # log-probabilities are clamped to at least -100, as in PyTorch
 
 
 @op("bernoulli_loss(Tensor x, Tensor target) -> Tensor")
 class bernoulli_loss(Pointwise, promotion="float"):
-    """-(target log x + (1 - target) log(1 - x)), each logarithm at least -100; x from 0 to 1."""
+    """-(target log x + (1 - target) log(1 - x)), with logarithms clamped to at least -100; x from 0 to 1."""
 
     public = False
     method = False
@@ -234,9 +234,9 @@ def _same_shape(name, x, target):
 
 @op("binary_cross_entropy(Tensor x, Tensor target, Tensor? weight=None, str reduction='mean') -> Tensor")
 class binary_cross_entropy(Composite, aliases="nn.functional.binary_cross_entropy"):
-    """-(target log x + (1 - target) log(1 - x)) times weight, of probabilities x, logarithms at least -100.
+    """Binary cross entropy of probabilities: -(target log x + (1 - target) log(1 - x)) times weight.
 
-    Of numbers that are not probabilities yet, take `binary_cross_entropy_with_logits`, which is more exact.
+    Logarithms are clamped to at least -100.  For logits, `binary_cross_entropy_with_logits` is more accurate.
     """
 
     method = False
@@ -262,7 +262,7 @@ class binary_cross_entropy(Composite, aliases="nn.functional.binary_cross_entrop
 class binary_cross_entropy_with_logits(
     Composite, aliases="nn.functional.binary_cross_entropy_with_logits", opmath="x target weight pos_weight"
 ):
-    """`binary_cross_entropy` of sigmoid(x), without overflow; pos_weight weighs the positive part.
+    """Binary cross entropy of logits: that of sigmoid(x), without overflow; pos_weight scales the positive part.
 
     >>> import retrograd as rg
     >>> rg.binary_cross_entropy_with_logits(rg.tensor([1000.0]), rg.tensor([1.0])).item()
@@ -293,10 +293,10 @@ class binary_cross_entropy_with_logits(
 
 @op("kl_div(Tensor x, Tensor target, str reduction='mean', bool log_target=False) -> Tensor")
 class kl_div(Composite, aliases="nn.functional.kl_div"):
-    """target * (log(target) - x), 0 where target is 0: x holds logarithms of probabilities.
+    """Kullback-Leibler divergence: target * (log(target) - x), 0 where target is 0; x holds log-probabilities.
 
-    log_target: the target holds logarithms too.  reduction: "batchmean", the sum over the first size, is the
-    divergence per sample.
+    log_target: the target holds log-probabilities too.  reduction: "batchmean", the sum divided by the first size, is
+    the divergence per sample.
     """
 
     method = False
@@ -332,6 +332,6 @@ def _divergence(x, target):
 
 
 def _entropy(p):
-    """p log p, 0 where p is 0, NaN where it is negative."""
+    """Return p log p: 0 where p is 0, NaN where it is negative."""
     positive = p > 0
     return where(positive, p * log(where(positive, p, 1)), where(p == 0, p, math.nan))
