@@ -21,7 +21,7 @@ FIVE = 5
 
 
 class Words(ctypes.Structure):
-    """So many that a call by value fills the part of the stack that functions called next use."""
+    """An argument that fills the part of the stack that functions called next use."""
 
     _fields_ = [("words", ctypes.c_uint32 * 10_000)]
 

@@ -1,6 +1,6 @@
 """Files that are damaged at random, and what loaders make of them: whole, or refused by name with little memory.
 
-python -m tests.files.damage [COUNT] [LOADER]...: so many damaged files for each loader; how they ended.
+python -m tests.files.damage [COUNT] [LOADER]...: COUNT damaged files for each loader; how they ended.
 """
 
 import copy

@@ -1,6 +1,6 @@
 """Runs of `retrograd demo` that are killed at random moments and resumed: nothing torn is read, nothing is lost.
 
-python -m tests.files.killing [COUNT]: so many kills by SIGINT, SIGTERM and SIGKILL; how they ended.
+python -m tests.files.killing [COUNT]: COUNT kills by SIGINT, SIGTERM and SIGKILL; how they ended.
 """
 
 import os

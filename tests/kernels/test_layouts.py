@@ -30,7 +30,7 @@ def two_threads():
 
 
 def sizes(draw, count):
-    """Draw so many sizes whose product is at most MOST."""
+    """Draw `count` sizes whose product is at most MOST."""
     found = []
     for _ in range(count):
         left = MOST // max(math.prod(found), 1)

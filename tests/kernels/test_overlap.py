@@ -27,7 +27,7 @@ RUNS = {  # threads, the grain size, and the dtype of ufuncs
 MODULES = [reference, chosen] if kernels.compiled else [reference]
 UFUNCS = [name for name, found in vars(chosen).items() if isinstance(found, np.ufunc)] if kernels.compiled else []
 PRESET = {("attend_grad", 3): "must hold zeros before the call, which stay where no query looks"}
-WRITING = [  # twins of ufuncs that take `out`: of so many arrays and numbers, with so many results
+WRITING = [  # twins of ufuncs that take `out`: the numbers of arrays, of numbers and of results
     ("descent", 2, 3, 1),
     ("momentum", 3, 6, 2),
     ("adam", 4, 9, 3),

@@ -134,7 +134,7 @@ class detect_anomaly(Block):
         _switch(_Anomaly(self._check_nan))
 
     def _leave(self, *exception: Any) -> None:
-        """Let whoever watched before do so again."""
+        """Restore the watchers from before."""
         if self._before:
             _switch(self._before[-1])
             del self._before[-1]

@@ -383,7 +383,7 @@ def ive(v, x):
 
 
 def _near_zero(name, limit):
-    """SciPy's function of positive numbers, but for the smallest ones, at which it says NaN or infinity, its limit."""
+    """Return SciPy's function of positive numbers; its limit at the smallest, where SciPy returns NaN or infinity."""
 
     def function(x):
         x = np.asarray(x)

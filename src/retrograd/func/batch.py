@@ -204,7 +204,7 @@ class _BatchedRun:
         self._written: list[tuple[Tensor, Tensor]] = []  # arguments, and what the function made of them
 
     def in_chunks(self, chunk: int) -> Any:
-        """So many examples at a time, and the results one after the other."""
+        """Run chunks of examples, and join the results."""
         size = self._inputs.size
         parts = [self._chunk(start, min(start + chunk, size)) for start in range(0, max(size, 1), max(chunk, 1))]
         for argument, value in self._written:

@@ -445,7 +445,7 @@ def _standard(x, eps, center):
 # -------------------------------------------------------------------------------------------------- of places
 
 _FEW_COLUMNS = 8  # are added one by one: that needs no places of single elements
-_BLOCK = 1 << 16  # so many places of single elements at a time stay in the cache
+_BLOCK = 1 << 16  # indices of single elements that stay in the cache
 
 
 @_separate(1)

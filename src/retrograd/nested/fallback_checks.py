@@ -92,7 +92,7 @@ def _of_copies(op: Op, args: tuple, params: dict) -> Any:
 
 
 def _repeats(whole: Tensor, part: Tensor, count: int, lead: int, drawn: bool) -> bool:
-    """Whether a result, but for the last of so many places along a dimension, is another again and again."""
+    """Whether a result repeats `part` along a dimension, except at its last index."""
     if whole.shape != (*part.shape[:lead], count, *part.shape[lead + 1 :]) or whole.dtype != part.dtype:
         return False
     arrays = unwrap_all(narrow(whole, lead, 0, count - 1)), unwrap_all(part)

@@ -76,9 +76,9 @@ def _divided(LD, blocks, y, hermitian):
     partner = where(first, _earlier(own, -1), where(second, _later(own, -1), 1))
     determinant = own * partner - (below * above + _later(below * above, -1))
     coupling = above + _later(below, -1)
-    beside = where(unsqueeze(first, -1), _earlier(y, -2), _later(y, -2))
+    neighbour = where(unsqueeze(first, -1), _earlier(y, -2), _later(y, -2))
     partner, coupling, determinant = (unsqueeze(x, -1) for x in (partner, coupling, determinant))
-    return (partner * y - coupling * beside) / determinant
+    return (partner * y - coupling * neighbour) / determinant
 
 
 # --------------------------------------------------------------------------------------------------- the operators

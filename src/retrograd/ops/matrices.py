@@ -171,7 +171,7 @@ class diagflat(Composite):
 def fill_diagonal_(x, fill_value, wrap=False) -> Tensor:
     """Write one number on the main diagonal, of more than two dimensions, all equal, where all indices are.
 
-    With wrap=True the diagonal of a high matrix begins anew below the row after its end.  Returns the tensor.
+    With wrap=True the diagonal of a high matrix starts again below the row after its end.  Returns the tensor.
     """
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
         raise ValueError(f"fill_diagonal_: expected a matrix, or dimensions of equal size, got shape {x.shape}")

@@ -1,4 +1,4 @@
-"""Multi-head attention as a function: projections, masks, heads, and what is learned beside the keys.
+"""Multi-head attention as a function: projections, masks, heads, and learned extra keys.
 
 A. Vaswani et al., Attention is all you need, NeurIPS 2017.
 """

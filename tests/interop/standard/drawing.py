@@ -44,7 +44,7 @@ class Draw:
         return self._python.randint(low, high)
 
     def chance(self, of=2):
-        """Return True once in so many times."""
+        """Return True with probability 1 / of."""
         return self.integer(1, of) == of
 
     def options(self, **choices):

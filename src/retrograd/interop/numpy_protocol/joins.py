@@ -57,7 +57,7 @@ def vstack(tup, *, dtype=None, casting="same_kind"):
 
 @implements()
 def hstack(tup, *, dtype=None, casting="same_kind"):
-    """One beside the other; vectors one after the other."""
+    """Join arrays along their second dimension; vectors along their only one."""
     parts = _at_least(atleast_1d, tup)
     return joined(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype, casting)
 
@@ -70,7 +70,7 @@ def dstack(tup):
 
 @implements()
 def column_stack(tup):
-    """One beside the other, vectors being columns."""
+    """Join arrays along their second dimension; vectors become columns."""
     parts = [tensor(x) for x in listed(tup)]
     return joined([x if x.ndim >= 2 else O.reshape(x, (-1, 1)) for x in parts], 1)
 

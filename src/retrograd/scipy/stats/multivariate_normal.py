@@ -40,7 +40,7 @@ def logpdf(x, mean=None, cov=1, allow_singular=False):
 
 
 def _on_support(deviations, cov):
-    """The logarithm of the density within the support of a covariance that may be singular; -inf beside it.
+    """Return the log-density on the support of a covariance that may be singular; -inf outside of it.
 
     Eigenvalues count as 0 where SciPy takes them for it.
     """

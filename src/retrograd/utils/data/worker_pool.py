@@ -33,7 +33,7 @@ class Worker(Protocol):
 
 
 class ThreadWorker:
-    """A worker that is a thread: it shares the dataset, and runs beside the others where NumPy or files are at work."""
+    """A worker thread: it shares the dataset, and runs at the same time as others while NumPy or files are at work."""
 
     def __init__(self, reading: Reading, number: int) -> None:
         self._tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
