@@ -13,27 +13,27 @@ from retrograd.ops.view import unsqueeze
 # ---------------------------------------------------------------------------------- gamma and its logarithm
 
 lgamma = special("lgamma(Tensor x) -> Tensor", xp.gammaln,
-    "The logarithm of |gamma(x)|; infinite at 0 and the negative integers.",
+    "Logarithm of |gamma(x)|; infinite at 0 and the negative integers.",
     vjp=lambda g, x: g * digamma(x), domain=POSITIVE, aliases="special.gammaln")  # fmt: skip
 digamma = special("digamma(Tensor x) -> Tensor", xp.psi,
-    "The derivative of `lgamma`; NaN at the negative integers, infinite at 0.",
+    "Derivative of `lgamma`; NaN at the negative integers, infinite at 0.",
     vjp=lambda g, x: g * polygamma(1, x), domain=POSITIVE, aliases="special.digamma special.psi")  # fmt: skip
 gamma = special("special.gamma(Tensor x) -> Tensor", xp.gamma,
-    "The gamma function: (x - 1)! for the integers, NaN at the negative ones.",
+    "Gamma function: (x - 1)! for the integers, NaN at the negative ones.",
     vjp=lambda g, x, out: g * (out * digamma(x)), domain=POSITIVE)  # fmt: skip
 rgamma = special("special.rgamma(Tensor x) -> Tensor", xp.rgamma,
     "1 / gamma(x), which is 0 at 0 and the negative integers, where the derivative is not defined here.",
     vjp=lambda g, x, out: g * (-out * digamma(x)), domain=POSITIVE)  # fmt: skip
 gammasgn = special("special.gammasgn(Tensor x) -> Tensor", xp.gammasgn,
-    "The sign of gamma(x), -1 or 1; its derivative is 0.",
+    "Sign of gamma(x), -1 or 1; its derivative is 0.",
     vjp=zero_cotangent)  # fmt: skip
 
 
 @op("polygamma(int n, Tensor x) -> Tensor")
 class polygamma(Special, method=False, aliases="special.polygamma"):
-    """The derivative of `digamma` of order n, at least 0.
+    """Derivative of `digamma` of order n, at least 0.
 
-    As PyTorch's method has it, `x.polygamma(n)`.
+    The method is `x.polygamma(n)`, as in PyTorch.
 
     >>> import retrograd as rg
     >>> round(rg.polygamma(1, rg.tensor([1.0])).item(), 4)  # pi^2 / 6
@@ -67,7 +67,7 @@ Tensor.polygamma = _polygamma
 
 @op("mvlgamma(Tensor x, int p) -> Tensor")
 class mvlgamma(Composite, in_place=True, aliases="special.multigammaln"):
-    """The logarithm of the multivariate gamma function of dimension p: of x in place of (degrees of freedom) / 2.
+    """Logarithm of the multivariate gamma function of dimension p at x, which is (degrees of freedom) / 2.
 
     It is finite for x above (p - 1) / 2.
     """
@@ -90,12 +90,12 @@ class mvlgamma(Composite, in_place=True, aliases="special.multigammaln"):
 
 
 def _gamma_density(a, x):
-    """x^(a - 1) exp(-x) / gamma(a)."""
+    """Return x^(a - 1) exp(-x) / gamma(a)."""
     return exp(xlogy(a - 1, x) - x - lgamma(_in_dtype_of(x, a)))
 
 
 def _in_dtype_of(x, a):
-    """A parameter, which may be integers or a number, in the precision of x."""
+    """Return a parameter, which may be integers or a number, in the precision of x."""
     return as_tensor(a, dtype=x.dtype) if not hasattr(a, "dtype") else a if a.dtype.kind == "f" else cast_to(a, x.dtype)
 
 
@@ -105,12 +105,12 @@ def _incomplete_samples(r):
 
 
 igamma = special("igamma(Tensor a, Tensor x) -> Tensor", xp.gammainc,
-    "The regularized lower incomplete gamma function: a gamma number of shape a is below x with this probability.\n\n"
+    "Regularized lower incomplete gamma function: the gamma distribution function of shape a at x.\n\n"
     "It is differentiated by x only.",
     vjp_x=lambda g, a, x: g * _gamma_density(a, x), samples=_incomplete_samples,
     aliases="special.gammainc", snapshots="a")  # fmt: skip
 igammac = special("igammac(Tensor a, Tensor x) -> Tensor", xp.gammaincc,
-    "The regularized upper incomplete gamma function: 1 - igamma(a, x), exact where that is small.\n\n"
+    "Regularized upper incomplete gamma function: 1 - igamma(a, x), accurate where that is small.\n\n"
     "It is differentiated by x only.",
     vjp_x=lambda g, a, x: g * -_gamma_density(a, x), samples=_incomplete_samples,
     aliases="special.gammaincc", snapshots="a")  # fmt: skip
@@ -118,7 +118,7 @@ igammac = special("igammac(Tensor a, Tensor x) -> Tensor", xp.gammaincc,
 
 @op("special.betainc(Tensor a, Tensor b, Tensor x) -> Tensor")
 class betainc(Special):
-    """The regularized incomplete beta function: a beta number of shapes a and b is below x with this probability.
+    """Regularized incomplete beta function: the beta distribution function of shapes a and b at x.
 
     It is differentiated by x only.
     """
@@ -137,18 +137,18 @@ class betainc(Special):
 # ---------------------------------------------------------------------------------------------- beta and zeta
 
 betaln = special("special.betaln(Tensor a, Tensor b) -> Tensor", xp.betaln,
-    "The logarithm of |beta(a, b)|.",
+    "Logarithm of |beta(a, b)|.",
     vjp_a=lambda g, a, b: g * (digamma(a) - digamma(a + b)),
     vjp_b=lambda g, a, b: g * (digamma(b) - digamma(a + b)), domain=POSITIVE)  # fmt: skip
 beta = special("special.beta(Tensor a, Tensor b) -> Tensor", xp.beta,
-    "The beta function: gamma(a) gamma(b) / gamma(a + b).",
+    "Beta function: gamma(a) gamma(b) / gamma(a + b).",
     vjp_a=lambda g, a, b, out: g * (out * (digamma(a) - digamma(a + b))),
     vjp_b=lambda g, a, b, out: g * (out * (digamma(b) - digamma(a + b))), domain=POSITIVE)  # fmt: skip
 
 
 @op("special.zeta(Tensor x, Tensor q) -> Tensor")
 class zeta(Special):
-    """The Hurwitz zeta function: the sum of (k + q)^-x over k from 0, for x above 1.
+    """Hurwitz zeta function: the sum of (k + q)^-x over k from 0, for x above 1.
 
     It is differentiated by q only.
     """

@@ -1,4 +1,4 @@
-"""Indexing along one dimension by tensors of places, of slices or of single elements, and its transposes."""
+"""Indexing along one dimension by index tensors, of slices or of single elements, and its transposes."""
 
 from retrograd.core import Aval, Definition, NotBatchedError, batch_loop, op, registry
 from retrograd.core import dtype as dtypes
@@ -12,7 +12,7 @@ from retrograd.ops.view import movedim, reshape
 
 @op("stacked_places(Tensor index, *, int size, int dim) -> Tensor")
 class stacked_places(Rowwise, differentiable=False):
-    """Places in tables of one size, a table for each slice along `dim`, as places in all these tables as one."""
+    """Convert indices into tables of one size, one per slice along `dim`, to indices into all tables joined."""
 
     public = False
     method = False
@@ -34,7 +34,7 @@ class stacked_places(Rowwise, differentiable=False):
 
 @op("index_select(Tensor x, int dim, Tensor index) -> Tensor")
 class index_select(Definition, linear="x", moves=True):
-    """The slices along `dim` that a 1-d integer tensor names, in its order; places count from 0.
+    """Select slices along `dim` by a 1-d integer tensor, in its order; negative indices are errors.
 
     >>> import retrograd as rg
     >>> rg.index_select(rg.tensor([[1.0, 2.0], [3.0, 4.0]]), 1, rg.tensor([1, 1, 0])).tolist()
@@ -58,7 +58,7 @@ class index_select(Definition, linear="x", moves=True):
 
     def batch(batched, n, x, index, *, dim):
         at = check_slices("index_select", *batch_loop.avals(batched, (x, index)), dim)
-        if x.ndim == batched[0]:  # each example is one slice
+        if x.ndim == batched[0]:  # x of an example has no dimensions, and is one slice
             rows = reshape(x, (n, 1) if batched[0] else (1,))
             return reshape(index_select.definition.batch(batched, n, rows, index, dim=0), (n,))
         if not batched[1]:
@@ -83,7 +83,7 @@ class index_select(Definition, linear="x", moves=True):
 
 
 def check_slices(name, x, index, dim):
-    """`dim` from the front, where `index` can name slices."""
+    """Return `dim` from the front; an error unless `index` can select slices."""
     check_places(name, index)
     if index.ndim > 1:
         raise ValueError(f"{name}: index must be 1-d, got shape {index.shape}; reshape it with .flatten()")
@@ -93,13 +93,13 @@ def check_slices(name, x, index, dim):
 
 
 def one_slice(x):
-    """Return a tensor without dimensions as one slice, others as they are."""
+    """Return a tensor without dimensions as one slice, others unchanged."""
     return x if x.ndim else reshape(x, (1,))
 
 
 @op("index_sum(Tensor src, Tensor index, *, int dim, int size) -> Tensor")
 class index_sum(Definition, linear="src", sums=True, opmath="src"):
-    """Zeros of `size` slices along `dim`, each slice of src added where `index` says: index_select transposed."""
+    """Zeros of `size` slices along `dim`, plus each slice of src at its index: the transpose of index_select."""
 
     public = False
     method = False
@@ -142,9 +142,9 @@ def _one_each(name, src, index, dim):
 
 @op("gather(Tensor x, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor")
 class gather(Definition, linear="x", moves=True, saves_input=True, row_major=True, snapshots="index"):
-    """Per position of `index`, the element of x at that place along `dim`; places count from 0.
+    """Gather elements of x along `dim`: for each position of `index`, the element at that index; not negative.
 
-    The index has as many dimensions as x, and is no larger but along `dim`.  Gradients are never sparse.
+    The index has as many dimensions as x, and is no larger except along `dim`.  Gradients are never sparse.
 
     >>> import retrograd as rg
     >>> rg.gather(rg.tensor([[1.0, 2.0], [3.0, 4.0]]), 1, rg.tensor([[0], [1]])).tolist()
@@ -181,7 +181,7 @@ class gather(Definition, linear="x", moves=True, saves_input=True, row_major=Tru
 
 
 def _from_one(x, index, at):
-    """What each of a batch of indices gathers from the same tensor: all places along the dimension side by side."""
+    """Gather a batch of indices from one tensor, by joining the batch along the dimension."""
     places = movedim(at_least_1d(index), 0, at)
     beside = reshape(places, (*places.shape[:at], numel(places.shape[at : at + 2]), *places.shape[at + 2 :]))
     out = gather(x if x.ndim else reshape(x, (1,)), at, beside)
@@ -189,11 +189,11 @@ def _from_one(x, index, at):
 
 
 def check_along(name, shape, index, dim):
-    """`dim` from the front; an error unless `index` has the dimensions of `shape` and is larger at most along it."""
+    """Return `dim` from the front; an error unless `index` fits `shape`, with any size along `dim`."""
     at = canonical_dim(name, dim, len(shape))
     check_places(name, index)
     if max(index.ndim, 1) != max(len(shape), 1):
-        if numel(index.shape) == 0:  # PyTorch takes an index that names nothing in any shape
+        if numel(index.shape) == 0:  # PyTorch accepts an empty index in any shape
             return at
         raise ValueError(
             f"{name}: index of shape {index.shape} must have as many dimensions as the tensor of shape {tuple(shape)}"
@@ -208,7 +208,7 @@ def check_along(name, shape, index, dim):
 
 @op("scatter_sum(Tensor src, Tensor indices, *, int[] shape, int dim) -> Tensor")
 class scatter_sum(Definition, linear="src", sums=True, opmath="src"):
-    """Zeros of `shape` with each element of src added at its place along `dim`: gather transposed."""
+    """Zeros of `shape`, plus each element of src at its index along `dim`: the transpose of gather."""
 
     public = False
     method = False
@@ -241,7 +241,7 @@ def _matching(src, index, shape, dim):
 
 @op("from_front(Tensor index, *, int size) -> Tensor")
 class from_front(View):
-    """Places counted from the front, of those that may be counted from the end too; itself if none is."""
+    """Convert negative indices to ones counted from the front; the tensor itself if there are none."""
 
     public = False
     method = False
@@ -261,9 +261,9 @@ class from_front(View):
 
 @op("take_along_dim(Tensor x, Tensor indices, int? dim=None) -> Tensor")
 class take_along_dim(Composite):
-    """Per position of `indices`, the element of x at that place along `dim`; the other dimensions broadcast.
+    """Gather elements along `dim`: for each position of `indices`, the element of x there; other dimensions broadcast.
 
-    -1 is the last place.  Without dim, x and indices are taken as one row each.
+    Negative indices count from the end.  Without dim, x and indices are flattened first.
 
     >>> import retrograd as rg
     >>> rg.take_along_dim(rg.tensor([[1.0, 5.0], [7.0, 2.0]]), rg.tensor([[-1, 0]]), 1).tolist()
@@ -296,7 +296,7 @@ def _without(shape, at):
 
 
 def _broadcast_along(x, indices, at):
-    """Both in the common shape of their dimensions other than `at`."""
+    """Broadcast both to a common shape in their dimensions other than `at`."""
     if x.ndim != indices.ndim:
         raise ValueError(f"take_along_dim: indices of shape {indices.shape} and x of shape {x.shape} do not match")
     sizes = [{a, b} - {1} for a, b in zip(x.shape, indices.shape, strict=True)]
@@ -311,7 +311,7 @@ def _broadcast_along(x, indices, at):
 
 @op("one_hot(Tensor tensor, int num_classes=-1) -> Tensor")
 class one_hot(Definition, differentiable=False, aliases="nn.functional.one_hot"):
-    """Integer classes as rows of zeros with a single one, in a new last dimension of int64."""
+    """One-hot encode integer classes in a new last dimension, in int64."""
 
     def impl(xp, x, *, num_classes):
         _check_integers(x)

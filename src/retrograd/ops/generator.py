@@ -1,4 +1,4 @@
-"""Sources of random numbers: generators over NumPy's Philox, and the default one."""
+"""Random number generators over NumPy's Philox, and the default one."""
 
 import math
 import operator
@@ -29,21 +29,21 @@ class Generator:
 
     @property
     def device(self):
-        """Where the generator draws: on the CPU."""
+        """The device of the generator: the CPU."""
         return CPU
 
     def manual_seed(self, seed):
-        """Start anew from a seed, an integer of at most 64 bits; returns the generator itself.
+        """Seed the generator with an integer of at most 64 bits; returns the generator itself.
 
-        A negative one stands for the seed that is larger by 2**64.
+        A negative seed is taken modulo 2**64.
         """
         if not hasattr(seed, "__index__") or not -(2**63) <= (seed := operator.index(seed)) < 2**64:
             raise ValueError(f"manual_seed: expected an integer from -2**63 to 2**64 - 1, got {seed!r}")
-        self._seed, self._made = seed % 2**64, None  # made when first drawn from: importing NumPy's takes a while
+        self._seed, self._made = seed % 2**64, None  # made at the first draw: importing NumPy's takes a while
         return self
 
     def seed(self):
-        """Start anew from a seed that the operating system draws; returns it."""
+        """Seed the generator from the operating system; returns the seed."""
         return self.manual_seed(int.from_bytes(os.urandom(8), "little")).initial_seed()
 
     @property
@@ -53,20 +53,20 @@ class Generator:
         return self._made
 
     def initial_seed(self):
-        """The seed that the generator was started from."""
+        """Return the seed that the generator was started from."""
         return self._seed
 
     def get_state(self):
-        """The state as plain data, for `set_state`."""
+        """Return the state as plain data, for `set_state`."""
         return {"seed": self._seed, **self._source.bit_generator.state}
 
     def set_state(self, state):
-        """Go on from a state that `get_state` gave."""
+        """Restore a state that `get_state` returned."""
         self._source.bit_generator.state = state
         self._seed = state.get("seed", self._seed)
 
     def clone_state(self):
-        """A generator of its own that goes on from the same state."""
+        """Return a new generator in the same state."""
         other = Generator()
         other.set_state(self.get_state())
         return other
@@ -75,14 +75,14 @@ class Generator:
         return _restored, (self.get_state(),)
 
     def draw(self, method, *args, **kwargs):
-        """Numbers from the source's method of that name; one thread draws at a time."""
+        """Return random values from the source's method of that name; one thread draws at a time."""
         with self._lock:
             if method == "random":
                 return philox.uniform(self._source, *args)
             return getattr(self._source, method)(*args, **kwargs)
 
     def skip(self, method, *args):
-        """Go on as if `draw` had been called: for uniform numbers that takes no time."""
+        """Advance the state as `draw` would; for uniform values this takes no time."""
         if method != "random":
             self.draw(method, *args)
             return
@@ -92,7 +92,7 @@ class Generator:
 
 
 def _restored(state):
-    """A generator in a state."""
+    """Return a generator in a state."""
     made = Generator()
     made.set_state(state)
     return made
@@ -102,7 +102,7 @@ default_generator = Generator()
 
 
 class _Redirection(threading.local):
-    """Who draws in place of a generator, in this thread."""
+    """The function that replaces generators, in this thread."""
 
     to = None
 
@@ -113,7 +113,7 @@ thread_values.append(_redirection)
 
 @generator_block
 def redirected(to):
-    """Inside, in this thread, operators draw from `to(generator)`, which has its `draw`, not from the generator."""
+    """Context manager: operators of this thread draw from `to(generator)`, an object with `draw`, instead."""
     before, _redirection.to = _redirection.to, to
     try:
         yield
@@ -123,9 +123,9 @@ def redirected(to):
 
 @generator_block
 def replayed(states):
-    """Inside, in this thread, every generator draws what it drew in the block that first had this dict.
+    """Context manager: all generators of this thread draw what they drew in the block that first had this dict.
 
-    The generators are found as they draw; `states` gets from each what it was before.
+    Generators are found as they draw; `states` records the state of each before its first draw.
     """
     for generator, state in states.values():
         generator.set_state(state)
@@ -141,7 +141,7 @@ def replayed(states):
 
 
 def chosen(generator):
-    """What draws: the generator that is given, or the default one, unless draws are redirected."""
+    """Return the given generator, or the default one, or what draws are redirected to."""
     generator = default_generator if generator is None else generator
     if not isinstance(generator, Generator):
         raise TypeError(f"generator: expected a rg.Generator, got {type(generator).__name__}")
@@ -161,33 +161,33 @@ def manual_seed(seed):
 
 @function()
 def seed():
-    """Seed the default generator with a number that the operating system draws, and return that."""
+    """Seed the default generator from the operating system, and return the seed."""
     return default_generator.seed()
 
 
 @function()
 def initial_seed():
-    """The seed that the default generator was started from."""
+    """Return the seed that the default generator was started from."""
     return default_generator.initial_seed()
 
 
 @function()
 def get_rng_state():
-    """The default generator's state, for `set_rng_state`."""
+    """Return the default generator's state, for `set_rng_state`."""
     return default_generator.get_state()
 
 
 @function()
 def set_rng_state(new_state):
-    """Put the default generator into a state that `get_rng_state` gave."""
+    """Restore a state of the default generator that `get_rng_state` returned."""
     default_generator.set_state(new_state)
 
 
 @generator_block
 def fork_rng(devices=None, enabled=True):
-    """A block after which the default generator goes on as if nothing had been drawn in it.
+    """Context manager that restores the state of the default generator at its end.
 
-    `devices`, other ones whose generators would be kept, may be empty; with enabled=False nothing is kept.
+    `devices`, whose generators would be restored too, may be empty; with enabled=False nothing is restored.
 
     >>> before = str(get_rng_state())
     >>> with fork_rng():

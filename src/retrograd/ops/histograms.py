@@ -1,6 +1,6 @@
-"""Counting: how often integers come, and how many numbers are in each bin."""
+"""Histograms: counts of integers, and of values in bins."""
 
-# range, min and max are Python's names, in this file arguments as PyTorch has them.
+# In this file, range, min and max are arguments with PyTorch's names, not Python's functions.
 
 from typing import NamedTuple
 
@@ -18,9 +18,9 @@ from retrograd.ops.view import reshape
 class bincount(
     Definition, linear="weights", sums=True, vmap_fallback="without minlength each example decides on the size"
 ):
-    """How often each integer from 0 to the largest in x comes, or how much it weighs; `minlength` places at least.
+    """Count each integer from 0 to the largest in x, or add up its weights; the size is at least `minlength`.
 
-    Weights of float32 add up to float32, others to float64.
+    Weights of float32 are summed in float32, others in float64.
 
     >>> import retrograd as rg
     >>> rg.bincount(rg.tensor([1, 2, 1])).tolist()
@@ -40,7 +40,7 @@ class bincount(
 
     @classmethod
     def batch(cls, batched, n, /, x, weights, *, minlength):
-        """Side by side, if all have one size; else one by one: sizes may agree."""
+        """Join the examples if their results have one size; else loop over them, since sizes may agree."""
         _check_counted(*batch_loop.avals(batched, (x, weights)), minlength)
         size = bincount(reshape(x, (numel(x.shape),)), None, minlength).shape[0]
         if batched[0] and size > minlength:
@@ -79,7 +79,7 @@ def _check_counted(x, weights, minlength):
     "bool density=False) -> (Tensor hist, Tensor bin_edges)"
 )
 class count_into_bins(Definition, differentiable=False, vmap_fallback="NumPy makes one histogram at a time"):
-    """A histogram and its edges: those given, or of `bins` equal bins from low to high, by default the extremes."""
+    """A histogram and its edges: those given, or `bins` equal bins from low to high, by default the extremes."""
 
     public = False
     method = False
@@ -113,9 +113,9 @@ def _check_bins(name, bins):
 
 @op("histc(Tensor x, int bins=100, number min=0, number max=0) -> Tensor")
 class histc(Composite):
-    """How many elements are in each of `bins` equal bins from min to max; if these are equal, from the extremes of x.
+    """Count elements in `bins` equal bins from min to max; if these are equal, from the extremes of x.
 
-    Elements outside count nowhere.
+    Elements outside are not counted.
 
     >>> import retrograd as rg
     >>> rg.histc(rg.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3).tolist()
@@ -139,7 +139,7 @@ class histc(Composite):
 
 
 class Histogram(NamedTuple):
-    """What `histogram` answers."""
+    """The results of `histogram`."""
 
     hist: Tensor
     bin_edges: Tensor
@@ -150,11 +150,11 @@ class Histogram(NamedTuple):
     "-> (Tensor hist, Tensor bin_edges)"
 )
 class histogram(Composite):
-    """How many elements are in each bin, and the edges of the bins, as a named tuple (hist, bin_edges).
+    """Count elements in bins; return the counts and the edges of the bins, as a named tuple (hist, bin_edges).
 
-    bins: how many there are, of equal width over `range` (low, high) (default: the extremes of x), or a tensor of
-    their edges.  A bin includes its left edge, the last one its right edge too.  `weight` says how much each
-    element counts; density=True divides by the total and by the widths.
+    bins: the number of bins, of equal width over `range` (low, high) (default: the extremes of x), or a tensor of
+    edges.  A bin includes its left edge, the last one its right edge too.  `weight` is the weight of each element;
+    density=True divides by the total and by the widths.
 
     >>> import retrograd as rg
     >>> rg.histogram(rg.tensor([1.0, 2.0, 1.0]), 2).hist.tolist()
@@ -183,7 +183,7 @@ class histogram(Composite):
     "bool density=False) -> (Tensor hist, Tensor[] bin_edges)"
 )
 class count_into_boxes(Definition, differentiable=False, vmap_fallback="NumPy makes one histogram at a time"):
-    """The histogram of the rows of a matrix, then the edges along each of its columns."""
+    """The histogram of the rows of a matrix, and the edges along each of its columns."""
 
     public = False
     method = False
@@ -211,7 +211,7 @@ def _check_rows(x, weight, bins):
 
 
 class HistogramDD(NamedTuple):
-    """What `histogramdd` answers."""
+    """The results of `histogramdd`."""
 
     hist: Tensor
     bin_edges: tuple
@@ -219,10 +219,10 @@ class HistogramDD(NamedTuple):
 
 @function("histogramdd")
 def histogramdd(input, bins, *, range=None, weight=None, density=False):
-    """`histogram` of points, the rows of a matrix or of a stack of them, as a named tuple (hist, bin_edges).
+    """Count points, the rows of matrices, in multidimensional bins, as a named tuple (hist, bin_edges).
 
-    bins: how many there are along every column, or a list of one number, or of one tensor of edges, per column;
-    `range` lists the lower and upper end for one column after the other.
+    bins: the number of bins for all columns, or a list of one number, or of one tensor of edges, per column;
+    `range` lists the lower and upper end for one column after the other.  Otherwise as `histogram`.
 
     >>> import retrograd as rg
     >>> rg.histogramdd(rg.tensor([[0.0, 1.0], [1.0, 0.0]]), [2, 2]).hist.tolist()

@@ -1,4 +1,4 @@
-"""Householder reflections: QR factorisations in LAPACK's packed form, and products of what they hold."""
+"""Householder reflections: QR factorisations in LAPACK's packed form, and products of reflections."""
 
 from typing import NamedTuple
 
@@ -18,12 +18,12 @@ from retrograd.ops.view import cat, narrow, squeeze, tril, unsqueeze
 
 
 def _padded(x, rows, columns):
-    """Return matrices with rows and columns of zeros after the last ones."""
+    """Append rows and columns of zeros to matrices."""
     return constant_pad_nd(x, (0, columns, 0, rows)) if rows or columns else x
 
 
 def _last_tau(packed, column, steps):
-    """Return the factor of the last reflection of a square matrix: 0 of real numbers, else a phase less 1."""
+    """Return the factor of the last reflection of a square matrix: 0 for real values, else a phase minus 1."""
     if packed.dtype.kind == "f":
         return registry["zeros"]((*packed.shape[:-2], 1), dtype=packed.dtype)
     above, last = narrow(column, -2, 0, steps), narrow(column, -2, steps, 1)
@@ -91,7 +91,7 @@ def _reflected(x, v, tau):
 
 @op("linalg.householder_product(Tensor A, Tensor tau) -> Tensor")
 class linalg_householder_product(Composite, aliases="orgqr"):
-    """The first n columns of the product of reflections 1 - tau_i v_i v_i^H, v_i being below the diagonal in A.
+    """First n columns of the product of reflections 1 - tau_i v_i v_i^H, with v_i stored below the diagonal of A.
 
     v_i is 0 above the diagonal and 1 on it; A is (..., m, n) with m >= n, tau (..., k) with k <= n.
     """
@@ -120,10 +120,10 @@ class linalg_householder_product(Composite, aliases="orgqr"):
 
 @op("ormqr(Tensor x, Tensor tau, Tensor other, bool left=True, bool transpose=False) -> Tensor")
 class ormqr(Composite):
-    """Return Q other, or, with left=False, other Q, where Q (m, m) is the product of reflections that `geqrf` gives.
+    """Multiply `other` by Q (m, m), the product of reflections from `geqrf`: Q other, or, with left=False, other Q.
 
     x is (..., m, k), with vectors below its diagonal, and tau (..., min(m, k)); `other` is (..., m, n), or (..., n, m)
-    with left=False, with the same dimensions in front.  `transpose` takes Q^H for Q.
+    with left=False, with equal leading dimensions.  `transpose` takes Q^H for Q.
 
     >>> import retrograd as rg
     >>> x = rg.tensor([[3.0, 1.0], [4.0, 2.0]])

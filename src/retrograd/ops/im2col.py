@@ -1,4 +1,4 @@
-"""Windows of images as columns, and columns added up to images."""
+"""Windows of images as columns, and sums of columns into images."""
 
 from retrograd.core import Aval, Definition, op, registry
 from retrograd.ops.conv import check_images, per_dim
@@ -7,18 +7,18 @@ from retrograd.ops.view import reshape, squeeze, unsqueeze
 
 
 class Windows(Definition, public=False, method=False):
-    """Works on each image alone."""
+    """Works on each image separately."""
 
     @classmethod
     def batch(cls, batched, n, /, x, **params):
-        """The images of all examples are as many images."""
+        """Fold the batch dimension into the image dimension."""
         out = registry[cls.__name__](reshape(x, (n * x.shape[1], *x.shape[2:])), **params)
         return reshape(out, (n, x.shape[1], *out.shape[1:]))
 
 
 @op("window_columns(Tensor x, *, int[] kernel, int[] stride, int[] before, int[] dilation, int[] size) -> Tensor")
 class window_columns(Windows, linear="x", moves=True):
-    """Images (n, c, *sizes) to what the windows at places `size` see: (n, c, *kernel, *size), zeros outside."""
+    """Images (n, c, *sizes) to their windows at `size` positions: (n, c, *kernel, *size), zeros outside."""
 
     def impl(xp, x, *, kernel, stride, before, dilation, size):
         return xp.window_columns(x, kernel, stride, before, dilation, size)
@@ -37,7 +37,7 @@ class window_columns(Windows, linear="x", moves=True):
 
 @op("window_sums(Tensor x, *, int[] kernel, int[] stride, int[] before, int[] dilation, int[] size) -> Tensor")
 class window_sums(Windows, linear="x", sums=True):
-    """Images (n, c, *size) from windows (n, c, *kernel, *places), which are added where they overlap."""
+    """Images (n, c, *size) as the sums of windows (n, c, *kernel, *places), which may overlap."""
 
     def impl(xp, x, *, kernel, stride, before, dilation, size):
         return xp.window_sums(x, kernel, stride, before, dilation, size)
@@ -55,7 +55,7 @@ class window_sums(Windows, linear="x", sums=True):
 
 
 def window_places(name, size, kernel, stride, padding, dilation):
-    """How many windows fit along each dimension; a ValueError if none does."""
+    """Return the number of windows along each dimension; a ValueError if there are none."""
     per = zip(size, kernel, stride, padding, dilation, strict=True)
     places = tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in per)
     if any(n < 1 for n in places):
@@ -66,7 +66,7 @@ def window_places(name, size, kernel, stride, padding, dilation):
 
 
 def _window(name, kernel_size, stride, padding, dilation):
-    """What determines the windows of images with two dimensions."""
+    """Return the params of the windows of 2-d images."""
     given = (("kernel_size", kernel_size, 1), ("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1))
     kernel, stride, before, dilation = (per_dim(name, what, value, 2, least) for what, value, least in given)
     return {"kernel": kernel, "stride": stride, "before": before, "dilation": dilation}
@@ -74,7 +74,7 @@ def _window(name, kernel_size, stride, padding, dilation):
 
 @op("unfold(Tensor x, int[] kernel_size, int[] dilation=1, int[] padding=0, int[] stride=1) -> Tensor")
 class unfold(Composite, home="nn.functional", method=False):
-    """Images (n, c, h, w) to columns (n, c * kernel_h * kernel_w, places), one for each place of the kernel.
+    """Extract windows of images (n, c, h, w) as columns (n, c * kernel_h * kernel_w, windows).
 
     >>> import retrograd as rg
     >>> rg.nn.functional.unfold(rg.arange(4.0).reshape(1, 1, 2, 2), kernel_size=2).flatten().tolist()
@@ -104,7 +104,7 @@ class unfold(Composite, home="nn.functional", method=False):
     "-> Tensor"
 )
 class fold(Composite, home="nn.functional", method=False):
-    """Columns (n, c * kernel_h * kernel_w, places) to images (n, c, *output_size), adding where windows overlap.
+    """Sum columns (n, c * kernel_h * kernel_w, windows) into images (n, c, *output_size), where windows may overlap.
 
     The transpose of `unfold`.
     """

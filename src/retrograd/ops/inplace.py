@@ -1,4 +1,4 @@
-"""The functions of `nn.functional` with the argument `inplace`: if true they write into their input, and return it."""
+"""Functions of `nn.functional` with the argument `inplace`: if true they write into their input, and return it."""
 
 import inspect
 from functools import wraps
@@ -11,14 +11,14 @@ _ARGUMENT = Parameter("inplace", "bool", False, False)
 
 
 def add_functions(operators):
-    """Of every operator with the trait `inplace`, the function below `nn.functional` takes that argument."""
+    """Give the `nn.functional` functions of operators with the trait `inplace` that argument."""
     for operator in operators:
         if operator.definition.inplace:
             function(f"nn.functional.{operator.name}")(_with_inplace(operator))
 
 
 def _with_inplace(operator):
-    """The operator as a function with one argument more, which is the last."""
+    """Return the operator as a function with a further last argument, `inplace`."""
     own = operator.called_as
     schema = Schema(own.name, (*own.parameters, _ARGUMENT), own.returns)
     count = len(schema.parameters)

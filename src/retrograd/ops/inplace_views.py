@@ -1,4 +1,4 @@
-"""Views in place: a tensor becomes a view of what it was, `x.unsqueeze_(0)`."""
+"""In-place view operators: a tensor becomes a view of its former self, `x.unsqueeze_(0)`."""
 
 from retrograd.core import Tensor, registry
 from retrograd.core.dispatch import compound, rebase_history, requires_grad_synced
@@ -9,7 +9,7 @@ from retrograd.ops.mutate import announce
 
 
 def _become(name, x, show):
-    """Make x the view that `show` gives of it; returns x."""
+    """Turn x into the view that `show` returns for it; returns x."""
     _check(name, x)
     source = x
     if x._view is None:
@@ -39,7 +39,7 @@ def _check(name, x):
 
 @method
 def squeeze_(x, dim=None) -> Tensor:
-    """Take dimensions of size 1 away from this tensor: all, or those of `dim`; returns it.
+    """Remove dimensions of size 1 of this tensor: all, or those of `dim`; returns it.
 
     >>> import retrograd as rg
     >>> rg.ones(1, 2, 1).squeeze_().shape
@@ -50,7 +50,7 @@ def squeeze_(x, dim=None) -> Tensor:
 
 @method
 def unsqueeze_(x, dim) -> Tensor:
-    """Give this tensor a dimension of size 1 more, at `dim`; returns it."""
+    """Insert a dimension of size 1 in this tensor at `dim`; returns it."""
     return _become("unsqueeze_", x, lambda x: registry["unsqueeze"](x, dim))
 
 

@@ -1,4 +1,4 @@
-"""How tensors lie in memory: strides, formats, sizes in bytes, and on which device."""
+"""Memory layout of tensors: strides, formats, sizes in bytes, and devices."""
 
 from retrograd import backend
 from retrograd.core import Tensor
@@ -21,7 +21,7 @@ from retrograd.ops.methods import attribute, concrete, lost, method
 
 @function()
 def clone(input, *, memory_format=preserve_format) -> Tensor:
-    """A copy that gradients pass through; it keeps the order in memory unless a format is given.
+    """Return a differentiable copy, with the same strides unless a memory format is given.
 
     >>> import retrograd as rg
     >>> x = rg.ones(2, requires_grad=True)
@@ -37,51 +37,51 @@ Tensor.clone = clone
 
 @method
 def contiguous(x, memory_format=contiguous_format) -> Tensor:
-    """The tensor itself if its elements lie in memory in that format (row-major order), else a copy that does."""
+    """Return the tensor itself if it is contiguous in that format (default: row-major), else a contiguous copy."""
     return arranged(x, memory_format)
 
 
 @method
 def is_contiguous(x, memory_format=contiguous_format) -> bool:
-    """Whether the elements lie in memory in that format, row-major order unless another is given."""
+    """Whether the tensor is contiguous in that format, row-major unless another is given."""
     return lies_in(x, memory_format)
 
 
 @method
 def stride(x, dim=None):
-    """How many elements lie between neighbours along each dimension, or along one."""
+    """Return the stride in elements along each dimension, or along one."""
     steps = tuple(step // x.itemsize for step in concrete(x).strides)
     return steps if dim is None else steps[dim]
 
 
 @method
 def storage_offset(x) -> int:
-    """How many elements of the memory that the tensor is part of lie before its first one."""
+    """Return the offset, in elements, of the first element in the memory of the base."""
     array = concrete(x)
     return backend.distance(array) // x.itemsize
 
 
 @method
 def data_ptr(x) -> int:
-    """The address of the first element."""
+    """Return the address of the first element."""
     return backend.address(concrete(x))
 
 
 @method
 def element_size(x) -> int:
-    """The bytes of one element."""
+    """Return the size of one element in bytes."""
     return x.dtype.itemsize
 
 
 @attribute
 def itemsize(x):
-    """The bytes of one element."""
+    """The size of one element in bytes."""
     return x.dtype.itemsize
 
 
 @attribute
 def nbytes(x):
-    """The bytes of all elements."""
+    """The size of all elements in bytes."""
     return x.numel() * x.dtype.itemsize
 
 
@@ -90,13 +90,13 @@ def nbytes(x):
 
 @attribute
 def device(x):
-    """Where the array lives: on the CPU.  It equals the string "cpu"."""
+    """The device: the CPU.  It equals the string "cpu"."""
     return CPU
 
 
 @attribute
 def layout(x):
-    """How the elements are kept: strided."""
+    """The layout: strided."""
     return strided
 
 
@@ -118,26 +118,26 @@ for _kind in ("sparse", "sparse_csr", "quantized", "nested"):
 @function()
 @method
 def get_device(input) -> int:
-    """The number of the accelerator that the tensor is on: -1, which stands for the CPU."""
+    """Return the index of the accelerator with the tensor: -1, which means the CPU."""
     return -1
 
 
 @method
 def cpu(x, memory_format=preserve_format) -> Tensor:
-    """The tensor itself: it is on the CPU."""
+    """Return the tensor itself: it is on the CPU."""
     return arranged(x, memory_format)
 
 
 @method
 def cuda(x, device=None, non_blocking=False, memory_format=preserve_format) -> Tensor:
-    """Refused: tensors live on the CPU."""
+    """Raise a RuntimeError: tensors are on the CPU."""
     check_device(device if is_device(device) else "cuda")
     return x
 
 
 @method
 def pin_memory(x, device=None) -> Tensor:
-    """Refused: there is no accelerator that memory could be pinned for."""
+    """Raise a RuntimeError: there is no accelerator for which memory could be pinned."""
     raise RuntimeError("pin_memory: there is no accelerator that memory could be pinned for")
 
 
@@ -149,7 +149,7 @@ def is_pinned(x, device=None) -> bool:
 
 @method
 def share_memory_(x) -> Tensor:
-    """Refused: NumPy's memory can't move; make the array over multiprocessing.shared_memory, then `from_numpy`."""
+    """Raise: NumPy's memory can't move; make the array over multiprocessing.shared_memory, then use `from_numpy`."""
     raise RuntimeError(
         "share_memory_: NumPy's memory can't be moved; make an array over multiprocessing.shared_memory and use "
         "from_numpy(array)"
@@ -182,7 +182,7 @@ Tensor.__dlpack__, Tensor.__dlpack_device__ = _dlpack, _dlpack_device
 
 @method
 def apply_(x, callable) -> Tensor:
-    """Replace every element by what a Python function makes of it; slow, and for tensors outside graphs only."""
+    """Replace each element by the result of a Python function; slow, and only for tensors outside graphs."""
     _check_outside_graphs("apply_", x)
     check_callable("apply_", callable)
     return _replace(x, [callable(v) for v in _numbers(x)])
@@ -190,7 +190,7 @@ def apply_(x, callable) -> Tensor:
 
 @method
 def map_(x, tensor, callable) -> Tensor:
-    """Replace every element by what a Python function makes of it and of the other tensor's, which broadcasts."""
+    """Replace each element by a Python function of it and of the other tensor's element, which broadcasts."""
     _check_outside_graphs("map_", x, check_tensor("map_", tensor))
     check_callable("map_", callable)
     pairs = zip(_numbers(x), _numbers(tensor.expand(x.shape)), strict=True)

@@ -1,7 +1,7 @@
-"""The LDL factorisation: symmetric or Hermitian matrices, also indefinite ones, as L D L^T.
+"""LDL factorisation of symmetric or Hermitian matrices, also indefinite ones: L D L^T.
 
-A block of D has size 1 or 2.  A matrix with the lower triangles of L and D has room for both: where D has a block of
-size 2, L has a zero.
+A block of D has size 1 or 2.  One matrix holds the lower triangles of L and D: where D has a block of size 2, L has a
+zero.
 """
 
 from typing import NamedTuple
@@ -53,13 +53,13 @@ def _unit_lower(LD, blocks):
 
 
 def _earlier(x, dim):
-    """Return what comes after each element along dim, zeros at the end."""
+    """Shift elements back by one along dim, with zeros at the end."""
     rest = narrow(x, dim, 1, x.shape[dim] - 1)
     return cat([rest, narrow(x, dim, 0, 1) * 0], dim)
 
 
 def _later(x, dim):
-    """Return what comes before each element along dim, zeros at the start."""
+    """Shift elements forward by one along dim, with zeros at the start."""
     rest = narrow(x, dim, 0, x.shape[dim] - 1)
     return cat([narrow(x, dim, 0, 1) * 0, rest], dim)
 
@@ -129,7 +129,7 @@ class ldl_swaps(Stacked, differentiable=False, cores=(1,)):
 
 @op("ldl_of(Tensor A, Tensor LD, Tensor blocks, *, bool hermitian) -> Tensor")
 class ldl_of(Mapped):
-    """Return LD, which is known to be L and D in one matrix with A = L D L^T (or L D L^H), and its derivative."""
+    """LD, the given L and D with A = L D L^T (or L D L^H) in one matrix, with its derivative."""
 
     public = False
     method = False
@@ -165,7 +165,7 @@ class ldl_of(Mapped):
 
 
 def _coupled(n):
-    """Return a matrix in which neighbours are coupled, as blocks of size 2."""
+    """Return a matrix with coupled neighbours, for blocks of size 2."""
     ones = registry["ones"]((n - 1,), dtype=dtypes.float64) * registry["stack"](
         [registry["full"]((), 9.0 * (i % 2 == 0), dtype=dtypes.float64) for i in range(n - 1)]
     )
@@ -191,7 +191,7 @@ _ZERO = "the matrix is singular: block {} of D is 0"
 
 
 def _factored(name, A, hermitian, check_errors):
-    """Return LD with its derivative, the pivots, and what went wrong."""
+    """Return LD with its derivative, the pivots, and the index of a zero block."""
     check_square(name, A)
     packed, pivots, info = ldl_parts(A, hermitian=hermitian)
     check_info(name, info, check_errors, _ZERO)
@@ -210,11 +210,11 @@ def _lower(r):
 
 @op("linalg.ldl_factor(Tensor A, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)")
 class linalg_ldl_factor(Composite):
-    """Return A = L D L^T, with `hermitian` L D L^H, of symmetric matrices (..., n, n), read from the lower triangle.
+    """LDL factorisation A = L D L^T, with `hermitian` L D L^H, of matrices (..., n, n), read from the lower triangle.
 
-    LD holds the lower triangle of L, whose diagonal of ones is left out, and D, which has blocks of size 1 and 2 on its
+    LD holds the lower triangle of L, without its diagonal of ones, and D, which has blocks of size 1 and 2 on its
     diagonal; pivots (..., n) in int32 are LAPACK's, for `linalg.ldl_solve`.  LinAlgError if a block of D is 0.  The
-    derivative, which PyTorch lacks, keeps the pivots.
+    derivative, which PyTorch lacks, treats the pivots as constant.
 
     >>> import retrograd as rg
     >>> rg.linalg.ldl_factor(rg.tensor([[4.0, 0.0], [2.0, 3.0]])).LD.tolist()
@@ -250,9 +250,9 @@ class linalg_ldl_factor_ex(Composite):
 
 @op("linalg.ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor")
 class linalg_ldl_solve(Composite):
-    """Return X with A X = B, of A's `linalg.ldl_factor`: LD (..., n, n) and pivots (..., n); B is (..., n, k).
+    """Solve A X = B from A's `linalg.ldl_factor`: LD (..., n, n) and pivots (..., n); B is (..., n, k).
 
-    The dimensions in front of the matrices broadcast.
+    The leading dimensions broadcast.
 
     >>> import retrograd as rg
     >>> A = rg.tensor([[0.0, 2.0], [2.0, 0.0]])

@@ -1,4 +1,4 @@
-"""PyTorch's older ways: classes of tensors by dtype, names of types, functions that write."""
+"""PyTorch's legacy API: tensor classes by dtype, type names, functions that write in place."""
 
 import builtins
 
@@ -12,7 +12,7 @@ from retrograd.ops.methods import method
 
 
 class _OfOneDtype(builtins.type):
-    """The class of a class whose instances are the tensors of one dtype."""
+    """The metaclass of classes whose instances are the tensors of one dtype."""
 
     def __instancecheck__(cls, value):
         return isinstance(value, Tensor) and value.dtype == cls.dtype
@@ -51,9 +51,9 @@ _TYPES = (
 
 @method
 def type(x, dtype=None, non_blocking=False):
-    """The name of the tensor's class by dtype, "retrograd.FloatTensor"; or the tensor in another dtype.
+    """Return the name of the tensor's class by dtype, "retrograd.FloatTensor"; or the tensor in another dtype.
 
-    That may be a dtype, such a class or its name, also with "torch." in front.
+    The dtype may be given as a dtype, such a class or its name, also with the prefix "torch.".
 
     >>> import retrograd as rg
     >>> rg.ones(1).type(), rg.ones(1).type("torch.LongTensor")
@@ -75,7 +75,7 @@ def _type_name(dtype):
 
 @function()
 def typename(obj) -> str:
-    """The name of an object's class with its module, of tensors that by dtype.
+    """Return the name of an object's class with its module; for tensors, of the class by dtype.
 
     >>> import retrograd as rg
     >>> rg.typename(rg.ones(1)), rg.typename(3)
@@ -92,14 +92,14 @@ _warn_always = False
 
 @function()
 def set_warn_always(b) -> None:
-    """Kept for programs that call it: warnings here are Python's, shown as its filters say."""
+    """Accept the setting without effect: Python's filters decide how often warnings are shown."""
     global _warn_always
     _warn_always = bool(b)
 
 
 @function()
 def is_warn_always_enabled() -> bool:
-    """What `set_warn_always` was last told; it changes nothing."""
+    """Return the last value of `set_warn_always`, which has no effect."""
     return _warn_always
 
 
@@ -107,7 +107,7 @@ _ALSO_WRITE = "addmv_ clamp_ clamp_max_ clamp_min_ clip_ detach_ fill_ gcd_ inde
 
 
 def add_writing_functions(named):
-    """The methods that write into their tensor and take no other are functions too, and a few more: `rg.exp_(x)`."""
+    """Add functions for methods that write into their tensor and take no other, and a few more: `rg.exp_(x)`."""
     of = {f"{name}_": operator for name, operator in named.items() if len(operator.schema.inputs) == 1}
     found = [name for name, operator in of.items() if operator.definition.in_place and operator.definition.method]
     for name in {*found, *_ALSO_WRITE.split()} - functions.keys():

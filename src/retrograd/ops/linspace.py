@@ -1,4 +1,4 @@
-"""Numbers at equal distances, between ends that may be tensors through which derivatives flow."""
+"""Evenly spaced values between ends that may be differentiable tensors."""
 
 from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
@@ -11,7 +11,7 @@ _linspace, _logspace = registry["linspace"], registry["logspace"]
 
 
 def linspace(start, end, steps, *, dtype=None) -> Tensor:
-    """`steps` numbers at equal distances from start to end, both included; integers are cut off towards 0.
+    """Return `steps` evenly spaced values from start to end, both included; integers are truncated towards 0.
 
     start and end are numbers, or tensors without dimensions, which may differ between examples and get derivatives.
     Raises RuntimeError for tensors that have dimensions, ValueError for negative steps.
@@ -29,7 +29,7 @@ def linspace(start, end, steps, *, dtype=None) -> Tensor:
 
 
 def logspace(start, end, steps, base=10.0, *, dtype=None) -> Tensor:
-    """`steps` powers of the base, whose exponents are at equal distances from start to end.
+    """Return `steps` powers of the base, with evenly spaced exponents from start to end.
 
     start, end and base are numbers, or tensors without dimensions, which may differ between examples and get
     derivatives.  Raises RuntimeError for tensors that have dimensions, ValueError for negative steps.
@@ -44,7 +44,7 @@ def logspace(start, end, steps, base=10.0, *, dtype=None) -> Tensor:
 
 
 def _are_followed(name, **ends):
-    """Whether an end is a tensor of which a number would lose something."""
+    """Whether an end is a tensor with a graph, tangent or batch dimension, which a plain number would lose."""
     for which, x in ends.items():
         if isinstance(x, Tensor) and x.ndim:
             raise RuntimeError(f"{name}: {which} must be a number or a tensor without dimensions, got shape {x.shape}")
@@ -52,7 +52,7 @@ def _are_followed(name, **ends):
 
 
 def _between(start, end, steps):
-    """The numbers, in double precision, both ends exact."""
+    """Return the values in double precision, with both ends exact."""
     share = _linspace(0, 1, steps, dtype=dtypes.float64)
     start, end = _wide(start), _wide(end)
     return start * (1 - share) + end * share

@@ -1,4 +1,4 @@
-"""Some eigenvalues and eigenvectors of symmetric matrices, by iteration: LOBPCG."""
+"""LOBPCG: some eigenvalues and eigenvectors of symmetric matrices, by iteration."""
 
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.solve import broadcast_stacks, linalg_solve
 from retrograd.ops.view import expand, movedim, narrow, squeeze, unsqueeze
 
-STEPS = 1000  # PyTorch's limit where none is given
+STEPS = 1000  # PyTorch's default limit
 
 
 class Eigenpairs(NamedTuple):
@@ -53,7 +53,7 @@ class extreme_eigenpairs(Mapped, differentiable=False):
 
 
 def _symmetric(r, n):
-    """Return a sample of symmetric matrices whose eigenvalues are apart."""
+    """Return a sample of symmetric matrices with distinct eigenvalues."""
     A = r(n, n)
     return (A + mT(A)) * 0.1 + registry["diag"](registry["arange"](0, n, 1, dtype=dtypes.float64))
 
@@ -74,12 +74,12 @@ def _check_guess(A, B, iK, X):
 # ------------------------------------------------------------------------------------------------- derivatives
 
 # With R = dA x - e dB x: de = x^T R, and dx = -M^-1 (R - de B x) - (x^T dB x) x / 2 for M = A - e B + B x x^T B,
-# which differs from the singular A - e B only where the right side has no part.
+# which differs from the singular A - e B only where the right side has no component.
 
 
 @op("eigenpairs_of(Tensor A, Tensor B, Tensor E, Tensor X) -> (Tensor E, Tensor X)")
 class eigenpairs_of(Mapped):
-    """Return E and X, which are known to be eigenvalues and vectors of A x = e B x with x^T B x = 1."""
+    """Return given E and X, eigenvalues and vectors of A x = e B x with x^T B x = 1, with their derivative."""
 
     public = False
     method = False
@@ -120,7 +120,7 @@ class eigenpairs_of(Mapped):
 
 
 def _pushed(A, B, out, R):
-    """Return how eigenvalues and vectors change, for the columns R."""
+    """Return the tangents of eigenvalues and vectors, for the columns R."""
     X = out[1]
     dE = sum_over(X * R, -2)
     return dE, -_solved(A, B, out, R - matmul(B, X) * unsqueeze(dE, -2))

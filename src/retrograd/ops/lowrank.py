@@ -27,7 +27,7 @@ class LowRank(NamedTuple):
 
 
 def _approximate_basis(A, q, niter):
-    """Return q orthonormal columns that span about what the columns of A do, by `niter` subspace iterations."""
+    """Return q orthonormal columns that approximately span the columns of A, by `niter` subspace iterations."""
     Q = linalg_qr(matmul(A, registry["randn"]((A.shape[-1], q), dtype=A.dtype))).Q
     for _ in range(niter):
         Q = linalg_qr(matmul(adjoint(A), Q)).Q
@@ -36,7 +36,7 @@ def _approximate_basis(A, q, niter):
 
 
 def _low_rank(A, q, niter):
-    """Return U, S and V of the part of A that q random directions find."""
+    """Return U, S and V of the projection of A on q random directions."""
     if A.shape[-2] < A.shape[-1]:
         U, S, V = _low_rank(adjoint(A), q, niter)
         return LowRank(V, S, U)
@@ -46,16 +46,16 @@ def _low_rank(A, q, niter):
 
 
 def _observed(U, S, V):
-    """Return what the random directions do not change where q is the rank: the product and the singular values."""
+    """Return what does not depend on the random directions if q is the rank: the product and the singular values."""
     return matmul(U * registry["unsqueeze"](S, -2), adjoint(V)), S
 
 
 @op("svd_lowrank(Tensor A, int? q=6, int? niter=2, Tensor? M=None) -> (Tensor U, Tensor S, Tensor V)")
 class svd_lowrank(Composite, method=False):
-    """Return U, S, V with A - M about U diag(S) V^H, of rank q: matrices (..., m, n), of which M (None: 0) is a mean.
+    """Approximate the SVD of rank q: U, S, V with A - M about U diag(S) V^H; A (..., m, n), M (None: 0) a mean.
 
     U is (..., m, q), S (..., q) and V (..., n, q), with q at most min(m, n).  The result is exact if the rank of A - M
-    is not above q; else take q a little larger than the number of singular values that are wanted.  `niter` subspace
+    is at most q; else take q a little larger than the number of singular values that are needed.  `niter` subspace
     iterations improve it.  Random numbers are drawn from the generator that `manual_seed` seeds.
 
     >>> import retrograd as rg
@@ -83,10 +83,10 @@ class svd_lowrank(Composite, method=False):
 
 @op("pca_lowrank(Tensor A, int? q=None, bool center=True, int niter=2) -> (Tensor U, Tensor S, Tensor V)")
 class pca_lowrank(Composite, method=False):
-    """Return `svd_lowrank` of samples A (..., m, n), m of them with n features, less their mean if `center`.
+    """Principal components: `svd_lowrank` of A (..., m, n), m samples of n features, minus their mean if `center`.
 
     The columns of V are the principal directions, A V[..., :k] the first k components, S^2 / (m - 1) the variances.
-    q is 6 by default, or min(m, n) if that is less; it can't be more.
+    q, at most min(m, n), is by default 6, or min(m, n) if that is less.
 
     >>> import retrograd as rg
     >>> A = rg.tensor([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])

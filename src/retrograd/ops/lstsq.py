@@ -1,4 +1,4 @@
-"""Least squares: systems with more equations than unknowns, or fewer.
+"""Least squares: overdetermined and underdetermined linear systems.
 
 G. H. Golub and V. Pereyra, The differentiation of pseudo-inverses, SIAM J. Numer. Anal. 10 (1973).
 """
@@ -38,7 +38,7 @@ class least_squares(Mapped, differentiable=False):
 
 @op("minimizer(Tensor A, Tensor B, Tensor X) -> Tensor")
 class minimizer(Mapped):
-    """X, which is known to minimise |A X - B|, with the derivative that it has as pinv(A) B."""
+    """X, a given minimiser of |A X - B|, with its derivative as pinv(A) B."""
 
     public = False
     method = False
@@ -74,7 +74,7 @@ class minimizer(Mapped):
 
 
 class LeastSquares(NamedTuple):
-    """What `linalg.lstsq` answers."""
+    """The results of `linalg.lstsq`."""
 
     solution: Tensor
     residuals: Tensor
@@ -87,13 +87,13 @@ class LeastSquares(NamedTuple):
     "-> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)"
 )
 class linalg_lstsq(Composite):
-    """The shortest X that minimises |A X - B|: A is (..., m, n), B (..., m, k), or (..., m) for vectors.
+    """Least squares solution: the shortest X that minimises |A X - B|, with A (..., m, n), B (..., m, k) or (..., m).
 
     Singular values below rcond times the largest (None: the precision times max(m, n)) count as 0.  All is computed
-    by singular values, but what is told of it depends on the driver as in PyTorch: residuals, the squared distances,
-    if m > n ("gels"), and every rank is n ("gelsd", "gelss"), the rank (all but "gels"), the singular values ("gelsd",
-    "gelss"); the rest is empty.  Examples of `vmap` all get the residuals, whatever their ranks.  The derivative holds
-    where the rank does not change.
+    from singular values, but which results are returned depends on the driver as in PyTorch: residuals, the squared
+    distances, if m > n ("gels"), and every rank is n ("gelsd", "gelss"), the rank (all but "gels"), the singular values
+    ("gelsd", "gelss"); the rest is empty.  Examples of `vmap` all get residuals, for any ranks.  The derivative
+    is valid where the rank does not change.
 
     >>> import retrograd as rg
     >>> A = rg.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
@@ -135,7 +135,7 @@ def _both_sides(A, B):
 
 
 def _is_full(rank, n):
-    """Whether every rank is n; yes, where that differs between the examples of a batch, which get one shape."""
+    """Whether every rank is n; True where examples of a batch differ, since they must get one shape."""
     try:
         return all_of(eq(rank, n)).item()
     except NotBatchedError:
@@ -143,7 +143,7 @@ def _is_full(rank, n):
 
 
 def _residuals(A, B, X, rank, driver):
-    """|A X - B|^2 for each column, where the driver tells and PyTorch does."""
+    """Return |A X - B|^2 per column, where PyTorch's driver returns it."""
     if A.shape[-2] <= A.shape[-1] or driver in (None, "gelsy"):
         return None
     if driver != "gels" and not _is_full(rank, A.shape[-1]):

@@ -1,4 +1,4 @@
-"""The LU factorisation: matrices as products of a permutation and two triangular ones."""
+"""LU factorisation: matrices as products of a permutation and two triangular matrices."""
 
 from typing import NamedTuple
 
@@ -14,13 +14,13 @@ from retrograd.ops.view import cat, narrow, tril, triu, unsqueeze
 
 
 def _eye(n, dtype):
-    """Ones on the diagonal of a square matrix."""
+    """Return the identity matrix of size n."""
     return registry["eye"](n, dtype=dtype)
 
 
 @op("lu_of(Tensor A, Tensor LU) -> Tensor")
 class lu_of(Mapped):
-    """LU, which is known to be L and U in one matrix with A = L U, and its derivative."""
+    """LU, the given L and U with A = L U in one matrix, with its derivative."""
 
     public = False
     method = False
@@ -65,31 +65,31 @@ class lu_of(Mapped):
 
 
 def _parts(x, k):
-    """The leading square of size k, what is right of it, what is below; one of these two is empty."""
+    """Return the leading square of size k, the part to its right, and the part below; one of these two is empty."""
     top, below = narrow(x, -2, 0, k), narrow(x, -2, k, x.shape[-2] - k)
     return narrow(top, -1, 0, k), narrow(top, -1, k, x.shape[-1] - k), first_columns(below, k)
 
 
 def _padded(below, out):
-    """Rows below the square, as wide as the matrix; where the matrix is wider than the square, there are none."""
+    """Return rows below the square, as wide as the matrix; a matrix wider than the square has none."""
     shape = (*out.shape[:-2], 0, out.shape[-1])
     return below if below.shape[-1] == out.shape[-1] else registry["zeros"](shape, dtype=out.dtype)
 
 
 def _undo_U(x, square, k):
-    """The first k columns times U^-T."""
+    """Multiply the first k columns by U^-T."""
     first = triangular_right(mT(square), narrow(x, -1, 0, k), upper=False)
     return first if x.shape[-1] == k else cat([first, narrow(x, -1, k, x.shape[-1] - k)], -1)
 
 
 def _undo_L(x, square, k):
-    """L^-T times the first k rows."""
+    """Multiply the first k rows by L^-T from the left."""
     first = triangular(mT(square), narrow(x, -2, 0, k), upper=True, unit=True)
     return first if x.shape[-2] == k else cat([first, narrow(x, -2, k, x.shape[-2] - k)], -2)
 
 
 def _lu(name, A, pivot):
-    """LU, which rows came where, and what went wrong."""
+    """Return LU, the order of rows, the swaps, and the index of a zero pivot."""
     check_matrices(name, A)
     LU, swaps, info = lu_parts(A, pivot=pivot)
     order = order_of_rows(swaps, rows=A.shape[-2], back=False)
@@ -97,7 +97,7 @@ def _lu(name, A, pivot):
 
 
 class LU(NamedTuple):
-    """What `linalg.lu` answers."""
+    """The results of `linalg.lu`."""
 
     P: Tensor
     L: Tensor
@@ -105,14 +105,14 @@ class LU(NamedTuple):
 
 
 class LUFactor(NamedTuple):
-    """What `linalg.lu_factor` answers."""
+    """The results of `linalg.lu_factor`."""
 
     LU: Tensor
     pivots: Tensor
 
 
 class LUFactorEx(NamedTuple):
-    """What `linalg.lu_factor_ex` answers."""
+    """The results of `linalg.lu_factor_ex`."""
 
     LU: Tensor
     pivots: Tensor
@@ -134,17 +134,17 @@ def _triangles(packed):
 
 
 def _permutation(order, dtype):
-    """The matrix P that brings row i of L U to where it was in A."""
+    """Return the permutation matrix P that moves row i of L U to its index in A."""
     rows = registry["arange"](0, order.shape[-1], 1)
     return cast_to(eq(unsqueeze(order, -2), unsqueeze(rows, -1)), dtype)
 
 
 @op("linalg.lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)")
 class linalg_lu(Composite):
-    """A = P L U: a permutation, a lower triangular matrix with ones on its diagonal, an upper triangular one.
+    """LU factorisation A = P L U: a permutation, a lower triangle with unit diagonal, an upper triangle.
 
-    Without `pivot`, P is empty and A = L U.  The derivative keeps the permutation, and needs the leading square to
-    be invertible.
+    Without `pivot`, P is empty and A = L U.  The derivative treats the permutation as constant, and needs the leading
+    square to be invertible.
 
     >>> import retrograd as rg
     >>> P, L, U = rg.linalg.lu(rg.tensor([[1.0, 2.0], [2.0, 2.0]]))
@@ -162,9 +162,9 @@ class linalg_lu(Composite):
 
 @op("linalg.lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)")
 class linalg_lu_factor(Composite):
-    """`linalg.lu` in short: L and U in one matrix; for each step which row it brought up, counted from 1, in int32.
+    """LU factorisation in packed form: L and U in one matrix; per step the row swapped in, counted from 1, in int32.
 
-    A LinAlgError says that a pivot was 0.
+    LinAlgError if a pivot is 0.
     """
 
     def compose(A, *, pivot):
@@ -183,7 +183,7 @@ class linalg_lu_factor(Composite):
     "-> (Tensor LU, Tensor pivots, Tensor info)"
 )
 class linalg_lu_factor_ex(Composite):
-    """`linalg.lu_factor` and, in `info`, which pivot is 0, counted from 1; 0 if none is."""
+    """Return `linalg.lu_factor` and, in `info`, which pivot is 0, counted from 1; 0 if none is."""
 
     def compose(A, *, pivot, check_errors):
         packed, _, swaps, info = _lu("linalg.lu_factor_ex", A, pivot)
@@ -198,7 +198,7 @@ class linalg_lu_factor_ex(Composite):
     "-> (Tensor P, Tensor L, Tensor U)"
 )
 class lu_unpack(Composite):
-    """P, L and U of what `linalg.lu_factor` gives; empty where not asked for."""
+    """Unpack the results of `linalg.lu_factor` into P, L and U; empty if not requested."""
 
     method = False
 
