@@ -148,6 +148,8 @@ class BackwardPass:
         state.depth += 1
         try:
             for (edge, number), g in zip(roots, cotangents, strict=True):
+                if self.needed is not None and edge not in self.needed:  # a root that leads to none of the inputs
+                    continue
                 self.deliver(edge, number, g)
                 if self.left is not None and isinstance(edge, TensorBase):
                     self.count_down(edge)
