@@ -63,6 +63,9 @@ def backward(
     for index, target in enumerate(targets or ()):
         _edge(target, index)
     seeds = seeds_of("backward", roots, grad_tensors)
+    for target in targets or ():
+        if isinstance(target, Tensor) and target.level is None and not target.is_leaf:
+            target.retain_grad()  # from now on, as in PyTorch
     if create_graph:
         warnings.warn(
             "Using backward() with create_graph=True makes a reference cycle: the leaf holds its .grad, whose graph "
@@ -207,7 +210,7 @@ def grad(
         seeds, batch = seeds_of("grad", roots, grad_outputs), ()
         results = _cotangents(create_graph, retain_graph, roots, seeds, targets)
     return tuple(
-        conjugate(g) if g is not None else _unused(index, target, batch, allow_unused, materialize_grads)
+        conjugate(g) if g is not None else _unused(index, target, batch, allow_unused, materialize_grads, create_graph)
         for index, (g, target) in enumerate(zip(results, targets, strict=True))
     )
 
@@ -355,7 +358,9 @@ def _constant_below(level: Level | None) -> Iterator[None]:
             known.parent_grad_enabled = mode
 
 
-def _unused(index: int, target: Any, batch: tuple[int, ...], allowed: bool, materialize: bool) -> Tensor | None:
+def _unused(
+    index: int, target: Any, batch: tuple[int, ...], allowed: bool, materialize: bool, create_graph: bool
+) -> Tensor | None:
     if not allowed:
         raise RuntimeError(
             f"grad: the outputs do not depend on inputs[{index}]; pass allow_unused=True for None in its place, "
@@ -363,7 +368,8 @@ def _unused(index: int, target: Any, batch: tuple[int, ...], allowed: bool, mate
         )
     if not materialize:
         return None
-    return registry["zeros"]((*batch, *target.shape), dtype=target.dtype)
+    zeros = registry["zeros"]((*batch, *target.shape), dtype=target.dtype)
+    return zeros.requires_grad_(create_graph)  # so that it can be differentiated like the others
 
 
 def _receiver(target: Any, inputs: list | None) -> Tensor | None:
