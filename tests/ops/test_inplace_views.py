@@ -23,12 +23,25 @@ def test_gradients_pass_through_and_reach_bases():
     assert w.grad.tolist() == [[3 + 2], [6 + 8]]
 
 
-def test_recorded_writes_to_older_views_are_refused():
+def test_recorded_writes_to_older_views_reach_the_tensor():
     base, w = rg.zeros(3), rg.ones(2, requires_grad=True)
     view = base[1:]
     base.unsqueeze_(0)
-    with pytest.raises(RuntimeError, match="a view of a tensor that was resized"):
-        view.copy_(w)
+    view.copy_(w * 3)
+    assert base.tolist() == [[0.0, 3.0, 3.0]]
+    (base * rg.tensor([1.0, 2.0, 4.0])).sum().backward()
+    assert w.grad.tolist() == [6.0, 12.0]
+
+
+def test_older_views_follow_recorded_writes():
+    w = rg.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    y = w * 1
+    row = y[0]
+    y.t_()
+    y.mul_(rg.tensor([[1.0, 10.0], [100.0, 1000.0]]))
+    assert row.tolist() == [1.0, 200.0]
+    row.sum().backward()
+    assert w.grad.tolist() == [[1.0, 100.0], [0.0, 0.0]]
 
 
 def test_leaves_and_transforms_are_refused():

@@ -320,11 +320,20 @@ def requires_grad_synced(t):
     return t._requires_grad
 
 
+def base_of(view):
+    """The base of a view; where that became a view in place since, as by `transpose_`, what it was before."""
+    base: TensorBase = view.base
+    if base._view is not None:
+        inner: View = base._view
+        base = view.base = inner.base
+    return base
+
+
 def sync_view(t):
     """Bring a view up to date with its base, unless it was made under rules that forbid that."""
     view: View = t._view
     if view.seen != t.version.rebased:
-        base: TensorBase = view.base
+        base: TensorBase = base_of(view)
         if view.made == COPIED:
             sync_view_copy(t)
         elif view.made and base._requires_grad:

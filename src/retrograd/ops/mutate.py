@@ -9,6 +9,7 @@ import math
 from retrograd.core import Aval, Definition, Tensor, call, current, graph_level, op, operator_named, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import (
+    base_of,
     compound,
     ground,
     is_foreign,
@@ -217,8 +218,7 @@ def check_history(x):
     if x._view is not None:
         if x._view.made:
             refuse_view(x._view.made, "this tensor is a view and is being modified")
-        base = x._view.base
-        if base._view is not None or base.version is not x.version:
+        if base_of(x._view).version is not x.version:
             raise RuntimeError(
                 "in-place write to a view of a tensor that was resized in place since: what it shows is unknown; write "
                 "under no_grad(), or to a clone"
@@ -235,7 +235,7 @@ def check_history(x):
 
 def _of_a_leaf(x):
     """Whether a view shows a leaf that requires gradients: its base, or a view of that on the way to it."""
-    base = x._view.base
+    base = base_of(x._view)
     return base._grad_fn is None if requires_grad_synced(base) else requires_grad_synced(x) and x._grad_fn is not None
 
 
@@ -251,7 +251,7 @@ def is_recorded(x, *operands):
         return False
     # Ask all of them: this brings the history of each view up to date.
     wanted = [requires_grad_synced(a) for a in (x, *operands) if isinstance(a, Tensor)]
-    return any(wanted) or (x._view is not None and passes(x._view) and requires_grad_synced(x._view.base))
+    return any(wanted) or (x._view is not None and passes(x._view) and requires_grad_synced(base_of(x._view)))
 
 
 def inherit_cut(x, *operands):
@@ -305,7 +305,7 @@ def rebase(x, src):
 def _target(x):
     if x._view is None:
         return x, ()
-    return x._view.base, tuple((step.name, params) for step, params in x._view.chain)
+    return base_of(x._view), tuple((step.name, params) for step, params in x._view.chain)
 
 
 def _write_above(x, src):
