@@ -483,7 +483,7 @@ def write_out(op, args, kwargs):
     out = rest.pop("out")
     outs = out if isinstance(out, (tuple, list)) else (out,)
     inputs, _ = op.schema.bind(args, rest)
-    if current().grad_enabled:
+    if current().grad_enabled and (op.differentiable or op.composite):
         for a in (*inputs, *outs):
             if isinstance(a, TensorBase) and requires_grad_synced(a):
                 raise RuntimeError(
