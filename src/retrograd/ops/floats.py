@@ -17,8 +17,8 @@ from retrograd.ops.pointwise import (
     eq,
     exp2,
     isfinite,
-    mul,
     pow,
+    scaled,
     sigmoid,
     sign,
     sub,
@@ -41,16 +41,6 @@ class Real(Pointwise):
 # ------------------------------------------------------------------------------------------ arithmetic, scaled
 
 
-def _scaled(name, a, b, alpha):
-    """Return alpha * b, to be added to a.  RuntimeError for integers and a fraction, as in PyTorch."""
-    dtype = dtypes.result_type(a, b)
-    if dtype == dtypes.bool_ and isinstance(alpha, int):
-        alpha = bool(alpha)
-    elif type(alpha) is not int and dtype.kind in "biu":
-        raise RuntimeError(f"{name}: alpha must be an int for integer tensors, got {alpha!r}")
-    return b if alpha == 1 else mul(b, alpha)
-
-
 def _scaled_samples(r):
     yield (r(3), r(3)), {}
     yield (r(4, 1), r(3)), {"alpha": 2.5}
@@ -69,7 +59,7 @@ class scaled_add(Composite, public=False, in_place=True, opmath="a b"):
     """a + alpha * b: `add` with an alpha."""
 
     def compose(a, b, *, alpha):
-        return add(a, _scaled("add", a, b, alpha))
+        return add(a, scaled("add", a, b, alpha))
 
     samples, errors = _scaled_samples, _integers_by_a_fraction("add")
 
@@ -79,7 +69,7 @@ class subtract(Composite, in_place=True, opmath="a b"):
     """Subtract: a - alpha * b."""
 
     def compose(a, b, *, alpha):
-        return sub(a, _scaled("subtract", a, b, alpha))
+        return sub(a, scaled("subtract", a, b, alpha))
 
     samples, errors = _scaled_samples, _integers_by_a_fraction("subtract")
 

@@ -39,7 +39,7 @@ from retrograd.ops.index import (
     separated,
     static_index,
 )
-from retrograd.ops.pointwise import eq, where
+from retrograd.ops.pointwise import eq, scaled, where
 from retrograd.ops.view import reshape
 
 
@@ -485,12 +485,12 @@ def writer(operator):
 
 def add_(x, other, *, alpha=1) -> Tensor:
     """x = x + alpha * other, in place."""
-    return in_place(registry["add"], x, (other if alpha == 1 else other * alpha,), {})
+    return in_place(registry["add"], x, (other if alpha == 1 else scaled("add_", x, other, alpha),), {})
 
 
 def sub_(x, other, *, alpha=1) -> Tensor:
     """x = x - alpha * other, in place."""
-    return in_place(registry["sub"], x, (other if alpha == 1 else other * alpha,), {})
+    return in_place(registry["sub"], x, (other if alpha == 1 else scaled("sub_", x, other, alpha),), {})
 
 
 def mul_(x, other) -> Tensor:

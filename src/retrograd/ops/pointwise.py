@@ -73,6 +73,16 @@ remainder = pointwise("remainder(Tensor a, Tensor b) -> Tensor", xp.remainder,
     domain=(0.7, 5.0))  # fmt: skip
 
 
+def scaled(name, a, b, alpha):
+    """Return alpha * b, to be added to a; RuntimeError where integers would be scaled by a fraction."""
+    dtype = dtypes.result_type(a, b)
+    if dtype == dtypes.bool_ and isinstance(alpha, int):
+        alpha = bool(alpha)
+    elif type(alpha) is not int and dtype.kind in "biu":
+        raise RuntimeError(f"{name}: alpha must be an int for integer tensors, got {alpha!r}")
+    return b if alpha == 1 else mul(b, alpha)
+
+
 @op("pow(Tensor a, Tensor exponent) -> Tensor")
 class pow(Pointwise):
     """a raised elementwise to the power `exponent`.
