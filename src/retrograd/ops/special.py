@@ -6,7 +6,7 @@ from typing import NamedTuple
 from retrograd.core import Tensor, op, xp
 from retrograd.ops.family import Composite, Pointwise, cast_to, pointwise
 from retrograd.ops.floats import Real
-from retrograd.ops.pointwise import POSITIVE, clamp, cos, eq, exp, log, log1p, logical_and, where
+from retrograd.ops.pointwise import POSITIVE, clamp, cos, eq, exp, log, log1p, logical_and, logical_or, where
 
 PROBABILITIES = (0.05, 0.95)
 
@@ -53,7 +53,7 @@ log_ndtr = special("special.log_ndtr(Tensor x) -> Tensor", xp.log_ndtr,
 class xlogy(Special, aliases="special.xlogy"):
     """a log(b), and 0 where a is 0, whatever b is but NaN.
 
-    The derivative by a is log(b), and taken as 0 where a is 0 and b is 0 or less.
+    The derivative by a is log(b), and taken as 0 where b is 0 or less and a, or the cotangent, is 0.
 
     >>> import retrograd as rg
     >>> rg.xlogy(rg.tensor([0.0, 2.0]), rg.tensor([0.0, 1.0])).tolist()
@@ -63,7 +63,7 @@ class xlogy(Special, aliases="special.xlogy"):
     impl = xp.xlogy
 
     def vjp_a(g, a, b):
-        nothing = logical_and(eq(a, 0), b <= 0)
+        nothing = logical_and(logical_or(eq(a, 0), eq(g, 0)), b <= 0)
         return g * cast_to(where(nothing, 0, log(where(nothing, 1, b))), g.dtype)
 
     def vjp_b(g, a, b):
@@ -78,13 +78,13 @@ class xlogy(Special, aliases="special.xlogy"):
 class xlog1py(Special):
     """a log(1 + b), and 0 where a is 0, whatever b is but NaN.
 
-    The derivative by a is log(1 + b), and taken as 0 where a is 0 and b is -1 or less.
+    The derivative by a is log(1 + b), and taken as 0 where b is -1 or less and a, or the cotangent, is 0.
     """
 
     impl = xp.xlog1py
 
     def vjp_a(g, a, b):
-        nothing = logical_and(eq(a, 0), b <= -1)
+        nothing = logical_and(logical_or(eq(a, 0), eq(g, 0)), b <= -1)
         return g * cast_to(where(nothing, 0, log1p(where(nothing, 0, b))), g.dtype)
 
     def vjp_b(g, a, b):
