@@ -312,6 +312,8 @@ class adjoint(Composite):
     """Return the conjugate transpose of the last two dimensions: a view if real, else a synced copy, as in `conj`."""
 
     def compose(x):
+        if x.ndim == 0:
+            return conj(x)
         if x.ndim < 2:
             raise RuntimeError(f"adjoint: expected at least 2 dimensions, got shape {x.shape}")
         return conj(transpose(x, -2, -1))
@@ -325,8 +327,8 @@ class adjoint(Composite):
 
 
 def _h(x):
-    """Return the conjugate transpose of a matrix; RuntimeError if x is not a matrix."""
-    if x.ndim != 2:
+    """The conjugate transpose of a matrix, the conjugate of a number; RuntimeError for other dimensions."""
+    if x.ndim not in (0, 2):
         raise RuntimeError(f"H: expected a matrix, got shape {x.shape}; for a stack of them there is mH")
     return adjoint(x)
 

@@ -363,7 +363,9 @@ def T(x):
 
 @attribute
 def mT(x):
-    """The last two dimensions swapped."""
+    """The last two dimensions swapped; a tensor without dimensions as it is."""
+    if x.ndim == 0:
+        return x
     if x.ndim < 2:
         raise ValueError(f"mT: expected at least 2 dimensions, got shape {x.shape}")
     return registry["transpose"](x, -2, -1)
