@@ -399,13 +399,15 @@ class index_fill(Composite, in_place=True):
     """x with a number, or a tensor without dimensions, written at the indices along `dim`; -1 is the last."""
 
     def compose(x, index, value, *, dim):
-        at = check_slices("index_fill", x, index, dim)
-        value = scalar_like("index_fill", value, x)
-        return index_put(x, value, [reshape(index, (-1,))], spec=(*(slice(None),) * at, T))
+        value, slices = scalar_like("index_fill", value, x), one_slice(x)
+        at = check_slices("index_fill", slices, index, dim)
+        out = index_put(slices, value, [reshape(index, (-1,))], spec=(*(slice(None),) * at, T))
+        return out if x.ndim else reshape(out, ())
 
     def samples(r):
         yield (r(3, 4), r.ints(3, (2,)) - 2, -1.5), {"dim": 1}
         yield (r(3), as_tensor(1), r()), {"dim": 0}
+        yield (r(), as_tensor([0, 0]), r()), {"dim": -1}
         yield (r(3, 4), as_tensor([0, 2, 0]), r()), {"dim": 1}
 
     def errors(r):
