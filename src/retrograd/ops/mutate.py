@@ -551,6 +551,8 @@ def in_front_of(mask, x):
 def set_item(x, key, value) -> None:
     """x[key] = value."""
     name = "x[...] = value"
+    if key is False:  # PyTorch looks at neither x nor the value
+        return
     parts = compound(x)
     if parts is not None:
         parts.write_item(x, key, value)
@@ -568,6 +570,7 @@ def set_item(x, key, value) -> None:
         window = indexed(x, ids, spec)
         write_into(name, window, without_leading_ones(value, window.ndim))
         return
+    value = without_leading_ones(value, len(indexed_shape(x, ids, spec)))
     check_write(name, x, value)
     if x.level is not None or (current().level and keepers()):
         write_into(name, x, index_put(x, value, ids, spec=spec))
