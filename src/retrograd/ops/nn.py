@@ -205,7 +205,8 @@ class cosine_similarity(Composite, aliases="nn.functional.cosine_similarity", op
         if x1.shape != x2.shape:  # an element that stands for several counts several times
             shape = broadcast_shapes("cosine_similarity", [x1.shape, x2.shape])
             x1, x2 = expand(x1, shape), expand(x2, shape)
-        x1, x2 = (x / clamp(norm(x, 2, dim, keepdim=True), min=eps) for x in (x1, x2))
+        dtype = dtypes.result_type(x1, x2)
+        x1, x2 = (x / clamp(norm(x, 2, dim, keepdim=True), min=eps) for x in (cast_to(x1, dtype), cast_to(x2, dtype)))
         return sum_over(x1 * x2, dim)
 
     def samples(r):
