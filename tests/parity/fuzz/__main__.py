@@ -8,34 +8,41 @@ from datetime import date
 
 import torch
 
-from .differential import exempted, kind_of, random_program, run, shrunk
+from .coverage import Coverage
+from .explore import differences
 
 
 def main() -> int:
-    """Run programs until the time is over, print what differs, and count."""
+    """Run programs until the time is over, print what differs, and count; 1 if a difference is not exempt."""
+    given = arguments()
+    torch.set_num_threads(1)
+    end, tried, counts, coverage = time.monotonic() + given.seconds, 0, Counter(), Coverage()
+    while time.monotonic() < end and tried < given.programs:
+        seed = given.seed + tried
+        tried += 1
+        for found, reason in differences(seed, coverage.count):
+            counts["differ"] += 1
+            counts["exempt"] += reason is not None
+            if reason is None or given.verbose:
+                print(f"--- seed {seed}\n{found}\n{'' if reason is None else f'exempt: {reason}'}\n", flush=True)
+    if given.coverage:
+        print(coverage)
+    print(
+        f"{tried} programs from seed {given.seed}: {counts['differ']} differences, {counts['exempt']} of them exempt;"
+        f" again: --seed {given.seed} --programs {tried}"
+    )
+    return int(counts["differ"] > counts["exempt"])
+
+
+def arguments() -> argparse.Namespace:
+    """Return what the command line says."""
     parser = argparse.ArgumentParser(prog="python -m tests.parity.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--seed", type=int, default=date.today().toordinal() * 1_000_000, help="of the first program")
     parser.add_argument("--programs", type=int, default=1_000_000_000)
-    given = parser.parse_args()
-    torch.set_num_threads(1)
-    end, tried, exempt, kinds = time.monotonic() + given.seconds, 0, 0, Counter()
-    while time.monotonic() < end and tried < given.programs:
-        found = run(random_program(given.seed + tried))
-        tried += 1
-        if found is None:
-            continue
-        kind = kind_of(found.message)
-        kinds[kind] += 1
-        if kinds[kind] > 3:  # one of a kind is enough to shrink
-            continue
-        found = shrunk(found)
-        reason = exempted(found)
-        exempt += reason is not None
-        if reason is None:
-            print(f"--- seed {given.seed + tried - 1}\n{found}\n", flush=True)
-    print(f"{tried} programs from seed {given.seed}: {kinds.total()} differ")
-    return 1 if kinds.total() > exempt else 0
+    parser.add_argument("--coverage", action="store_true", help="print which operators did not occur")
+    parser.add_argument("--verbose", action="store_true", help="print exempt differences too")
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -2,21 +2,26 @@
 
 import re
 import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 
 import retrograd as rg
 
-from .generate import Generator
+from .compare import coarsest_of, compare_gradients, difference
+from .machine import REFUSALS, Machine, grad_of
 
-REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, OverflowError, ZeroDivisionError)
-TOLERANCE = {"float64": 1e-8, "complex128": 1e-8, "float32": 1e-3, "complex64": 1e-3, "float16": 3e-2}
-
-# What a program may differ in: (what its last line looks like, what the difference looks like) -> reason.
-EXEMPT: dict[tuple[str, str], str] = {}
+SKIPPED = "both refuse"
+# Lines that write, and those that may have changed something before they were refused.
+WRITE = re.compile(r"^(?!.*L\.func).*(\w_\(|out=|\] (\*\*|//|[-+*/%])= )|^v\[\d+\]\[.*\] = ")
+CHANGES = re.compile(WRITE.pattern + r"|backward|register|retain|^v\[\d+\]\.\w+ =")
+# PyTorch's refusals to write, which ours must share; of other refused calls a program has none.
+WRITE_REFUSED = re.compile(
+    r"leaf Variable|is a view|in-place|inplace|deepcopy|modified by|more than one element of the written"
+)
 
 
 @dataclass
@@ -31,181 +36,102 @@ class Difference:
         return "\n".join([*self.lines, f"# {self.message}"])
 
 
-class Machine:
-    """The tensors of a program in one library."""
-
-    def __init__(self, library: Any) -> None:
-        self.library = library
-        self.v: dict[int, Any] = {}
-
-    def execute(self, line: str) -> Exception | None:
-        """Run one line; returns the exception with which the library refuses it."""
-        try:
-            exec(line, {"L": self.library, "v": self.v})
-        except KeyError:
-            return KeyError("a tensor that was not made")
-        except Exception as error:
-            return error
-        for i in [i for i, made in self.v.items() if not isinstance(made, (torch.Tensor, rg.Tensor))]:
-            del self.v[i]
-        return None
-
-    def leaves(self) -> dict[int, Any]:
-        """Return the leaves that require grad."""
-        return {i: t for i, t in self.v.items() if recorded(t) == "True, leaf True"}
-
-    def gradients(self) -> list:
-        """Return the gradients of the sum of all results that require grad, with respect to every leaf."""
-        outs = [t for t in self.v.values() if recorded(t) == "True, leaf False"]
-        total = sum(((o.real if o.is_complex() else o).to(self.library.float64).sum() for o in outs), 0.0)
-        leaves = list(self.leaves().values())
-        if not leaves or not outs:
-            return [None] * len(leaves)
-        return list(self.library.autograd.grad(total, leaves, allow_unused=True))
-
-
-def run(lines: list[str]) -> Difference | None:
-    """Run a program in both libraries; returns the first difference, with the lines that led there."""
-    theirs, ours = Machine(torch), Machine(rg)
-    done: list[str] = []
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Leave out warnings; both libraries have their default state again afterwards."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
+        try:
+            yield
+        finally:
+            torch.set_grad_enabled(True)
+            rg.set_grad_enabled(True)
+
+
+class Run:
+    """Two machines that run the same lines."""
+
+    def __init__(self) -> None:
+        self.replay([])
+
+    def line(self, line: str) -> str | None:
+        """Run one line in both; returns what differs.  A line that both refuse is left out of the program."""
+        message = step(self.theirs, self.ours, line)
+        if message == SKIPPED:
+            if CHANGES.search(line):  # a refused call may have changed something before it was refused
+                self.replay(self.done)
+            return None
+        self.done.append(line)
+        return message
+
+    def replay(self, lines: list[str]) -> None:
+        """Begin again, with these lines."""
+        self.theirs, self.ours = Machine(torch), Machine(rg)
+        self.done: list[str] = []
         for line in lines:
-            message = step(theirs, ours, line)
-            if message == SKIPPED:
-                continue
-            done.append(line)
-            if message is not None:
-                return Difference(done, message)
-        message = compare_gradients(theirs, ours)
-    return Difference(done, message) if message else None
+            self.line(line)
+
+    def all(self, lines: Iterable[str]) -> Difference | None:
+        """Run lines and compare the gradients; returns the first difference, with the lines that led there."""
+        with quietly():
+            found = next((m for line in lines if (m := self.line(line)) is not None), None)
+            message = found or compare_gradients(self.theirs, self.ours)
+        return Difference(self.done, message) if message else None
 
 
-SKIPPED = "both refuse"
+def run(lines: Iterable[str]) -> Difference | None:
+    """Run a program in both libraries; returns the first difference, with the lines that led there."""
+    return Run().all(lines)
 
 
 def step(theirs: Machine, ours: Machine, line: str) -> str | None:
     """Run one line in both; returns what differs."""
     refused = theirs.execute(line)
-    if isinstance(refused, KeyError) or "not implemented for" in str(refused):  # no kernel for the dtype
-        return SKIPPED
-    refusal = ours.execute(line)
-    if refused is not None and refusal is not None:
-        return SKIPPED if isinstance(refusal, (*REFUSALS, KeyError)) else f"internal error: {refusal!r}"
     if refused is not None:
-        return f"PyTorch raises {type(refused).__name__}: {str(refused)[:200]}"
+        return refused_alike(refused, ours, line)
+    refusal = ours.execute(line)
     if refusal is not None:
         return f"ours raises {type(refusal).__name__}: {str(refusal)[:200]}"
     if theirs.v.keys() != ours.v.keys():
         return f"tensors {sorted(theirs.v)}, ours {sorted(ours.v)}"
-    written = "_(" in line or not re.match(r"v\[\d+\] = ", line)
-    seen = theirs.v if written else [max(theirs.v)]  # a write changes views too
-    return next((f"v[{i}]: {m}" for i in seen if (m := difference(theirs.v[i], ours.v[i]))), None)
+    return states_differ(theirs, ours, line)
 
 
-def difference(theirs: torch.Tensor, ours: Any) -> str | None:
-    """Say in what two tensors differ."""
-    if not isinstance(ours, rg.Tensor):
-        return f"a tensor, ours {type(ours).__name__}"
-    for name, a, b in (
-        ("shape", tuple(theirs.shape), tuple(ours.shape)),
-        ("dtype", str(theirs.dtype).removeprefix("torch."), str(ours.dtype)),
-        ("requires_grad", recorded(theirs), recorded(ours)),
-    ):
-        if a != b:
-            return f"{name} {a}, ours {b}"
-    if theirs.is_contiguous() and not ours.is_contiguous():
-        return "contiguous, ours is not"
-    return values_differ(theirs.numpy(force=True), ours.detach().numpy())
+def refused_alike(refused: Exception, ours: Machine, line: str) -> str | None:
+    """Say that ours accepts a write that PyTorch refuses; other lines that PyTorch refuses are left out."""
+    if not WRITE.search(line) or not WRITE_REFUSED.search(str(refused)):
+        return SKIPPED
+    refusal = ours.execute(line)
+    if refusal is None:
+        return f"PyTorch raises {type(refused).__name__}: {str(refused)[:200]}"
+    return SKIPPED if isinstance(refusal, (*REFUSALS, KeyError)) else f"internal error: {refusal!r}"
 
 
-def recorded(tensor: Any) -> str:
-    """Return the state of a tensor in the graph; views that were returned together refuse to tell after a write."""
-    try:
-        return f"{tensor.requires_grad}, leaf {tensor.is_leaf}"
-    except RuntimeError:
-        return "refused"
+def states_differ(theirs: Machine, ours: Machine, line: str) -> str | None:
+    """Say in which tensors the libraries differ after a line: a write changes views too, backward gradients."""
+    written = re.search(r"_\(|out=", line) or not re.match(r"v\[\d+\] = ", line)
+    seen = list(theirs.v) if written else [next(reversed(theirs.v))] if theirs.v else []
+    for i in seen:
+        if difference(theirs.v[i], ours.v[i]) and (message := difference(theirs.v[i], ours.v[i], digits(theirs, line))):
+            return f"v[{i}]: {message}"
+    return leaf_gradients_differ(theirs, ours) if "backward" in line else None
 
 
-def values_differ(a: np.ndarray, b: np.ndarray) -> str | None:
-    """Say where values differ, relative to the largest finite one."""
-    if a.dtype.kind not in "fc":
-        equal = a == b
-    else:
-        finite = np.isfinite(a)
-        scale = max(1.0, float(np.abs(a[finite]).max(initial=0.0)))
-        near = np.abs(a.astype(complex) - b.astype(complex)) <= TOLERANCE[str(a.dtype)] * scale
-        equal = (a == b) | (np.isnan(a) & np.isnan(b)) | (finite & near)
-    if np.all(equal):
-        return None
-    index = tuple(int(i[0]) for i in np.nonzero(~np.atleast_1d(equal)))
-    return f"value at {index}: {np.atleast_1d(a)[index]}, ours {np.atleast_1d(b)[index]}"
+def digits(theirs: Machine, line: str) -> str:
+    """Return the dtype of the least digits among the tensors that a line names, and among its conversions."""
+    dtypes = {str(theirs.v[int(i)].dtype)[6:] for i in re.findall(r"v\[(\d+)\]", line) if int(i) in theirs.v}
+    if "out=" in line and any(not t.is_floating_point() for t in theirs.v.values()):  # integers become float32
+        dtypes.add("float32")
+    return coarsest_of(dtypes | set(re.findall(r"float16|complex64|float32", line)))
 
 
-def compare_gradients(theirs: Machine, ours: Machine) -> str | None:
-    """Say in what the gradients of the leaves differ, or that only one library computes them."""
-    try:
-        expected = theirs.gradients()
-    except REFUSALS as error:
-        try:
-            ours.gradients()
-        except REFUSALS:
-            return None
-        return f"PyTorch refuses backward: {str(error)[:200]}"
-    try:
-        found = ours.gradients()
-    except Exception as error:
-        return f"ours refuses backward, {type(error).__name__}: {str(error)[:200]}"
-    for i, a, b in zip(theirs.leaves(), expected, found, strict=True):
+def leaf_gradients_differ(theirs: Machine, ours: Machine) -> str | None:
+    """Say in which `.grad` the libraries differ."""
+    for i, tensor in theirs.v.items():
+        a, b = grad_of(tensor), grad_of(ours.v[i])
         if (a is None) != (b is None):
-            return f"gradient of v[{i}]: {'none' if a is None else 'one'}, ours {'none' if b is None else 'one'}"
-        if a is not None and (message := values_differ(a.numpy(force=True), b.detach().numpy())):
-            return f"gradient of v[{i}]: {message}"
+            one = "none" if a is None else "one" if a.any() else "zeros"
+            return f"v[{i}].grad: {one}, ours {'none' if b is None else 'one'}"
+        if a is not None and (message := difference(a, b)):
+            return f"v[{i}].grad: {message}"
     return None
-
-
-def random_program(seed: int) -> list[str]:
-    """Return a program of up to 60 lines, and some that make the tensors it begins with; PyTorch runs each."""
-    generator, machine = Generator(seed), Machine(torch)
-    lines = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for line in generator.leaves():
-            machine.execute(line)
-            lines.append(line)
-        for _ in range(int(generator.rng.integers(20, 61))):
-            line = generator.line(machine.v)
-            if machine.execute(line) is None:
-                lines.append(line)
-            machine.v = {i: t for i, t in machine.v.items() if isinstance(t, torch.Tensor) and t.numel() <= 400}
-    return lines
-
-
-def kind_of(message: str) -> str:
-    """Return a message without its numbers: differences of one kind have one."""
-    return re.sub(r"[-+0-9.e]+|\b(nan|inf)\b", "#", message)[:60]
-
-
-def shrunk(found: Difference) -> Difference:
-    """Return the shortest program, found by leaving out lines, that has a difference of the same kind."""
-    best, again = found, True
-    while again:
-        again = False
-        for i in reversed(range(len(best.lines))):
-            shorter = run(best.lines[:i] + best.lines[i + 1 :])
-            if shorter is not None and kind_of(shorter.message) == kind_of(best.message):
-                best, again = shorter, True
-                break
-    return best
-
-
-def exempted(found: Difference) -> str | None:
-    """Return the reason for which a shrunk difference is allowed."""
-    return next(
-        (
-            reason
-            for (line, message), reason in EXEMPT.items()
-            if re.search(line, found.lines[-1]) and re.search(message, found.message)
-        ),
-        None,
-    )

@@ -1,0 +1,161 @@
+"""In what two tensors, and the gradients of two runs, differ."""
+
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import torch
+
+import retrograd as rg
+
+from .machine import REFUSALS, UNKNOWN, Machine, pattern, recorded
+
+TOLERANCE = {"float64": 1e-8, "complex128": 1e-8, "float32": 1e-3, "complex64": 1e-3, "float16": 3e-2}
+DTYPES = {
+    getattr(torch, name): np.dtype(name)
+    for name in (*TOLERANCE, "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64")
+}
+ROUNDING = {"float64": 1e-15, "complex128": 1e-15, "float32": 1e-6, "complex64": 1e-6, "float16": 5e-3}
+
+
+def difference(theirs: torch.Tensor, ours: Any, coarsest: str = "") -> str | None:
+    """Say in what two tensors differ; where only the rounding does, ours takes over PyTorch's values."""
+    if not isinstance(ours, rg.Tensor):
+        return f"a tensor, ours {type(ours).__name__}"
+    if theirs.shape != ours.shape:
+        return f"shape {tuple(theirs.shape)}, ours {ours.shape}"
+    if DTYPES[theirs.dtype] != ours.dtype:
+        return f"dtype {DTYPES[theirs.dtype]}, ours {ours.dtype}"
+    a, b = recorded(theirs), recorded(ours)
+    if a not in (b, UNKNOWN):
+        return f"requires_grad of {ours.dtype} {a}, ours {b}"
+    if theirs.is_contiguous() and not ours.is_contiguous():
+        return "contiguous, ours is not"
+    return values_differ(theirs.numpy(force=True), ours.detach().numpy(), follow=True, coarsest=coarsest)
+
+
+def values_differ(
+    a: np.ndarray, b: np.ndarray, noise: np.ndarray | float = 0.0, follow: bool = False, coarsest: str = ""
+) -> str | None:
+    """Say where values differ, relative to the largest finite one, by more than the noise; `follow` copies `a` to `b`.
+
+    `coarsest` is the dtype of the least digits that the values were computed with, if it is not their own.  Copied
+    values keep two runs together: an operator answers for its own rounding only, and jumps, ties and comparisons
+    fall alike in both.
+    """
+    if a.tobytes() == b.tobytes():
+        return None
+    equal = a == b
+    if a.dtype.kind in "fc":
+        equal = equal | (np.isnan(a) & np.isnan(b)) | near(a, b, noise, coarsest or str(a.dtype))
+        if equal.all():
+            if follow and b.flags.writeable:
+                b[...] = a
+            return None
+    index = tuple(int(i[0]) for i in np.nonzero(~np.atleast_1d(equal)))
+    return f"value at {index}: {np.atleast_1d(a)[index]}, ours {np.atleast_1d(b)[index]}"
+
+
+def near(a: np.ndarray, b: np.ndarray, noise: np.ndarray | float, coarsest: str) -> np.ndarray:
+    """Return which elements are finite and close."""
+    if a.dtype.kind == "c":  # part by part: the one may be infinite, or NaN, and the other a number
+        parts = [(near(x, y, noise, coarsest) | (x == y) | (np.isnan(x) & np.isnan(y))) for x, y in _parts(a, b)]
+        return parts[0] & parts[1]
+    finite = np.isfinite(a)
+    a, b, tolerance = a.astype(np.float64), b.astype(np.float64), max(TOLERANCE[coarsest], TOLERANCE[str(a.dtype)])
+    scale = max(1.0, float(np.abs(a[finite]).max(initial=0.0)))
+    return finite & (np.abs(a - b) <= tolerance * scale + noise)
+
+
+def _parts(a: np.ndarray, b: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    return [(a.real, b.real), (a.imag, b.imag)]
+
+
+# ------------------------------------------------------------------------------------------------ gradients
+
+
+def gradients(machine: Machine, results: list[int], leaves: list[int]) -> list:
+    """Return the gradients of results with respect to leaves, which have these numbers."""
+    if not leaves or not results:
+        return [None] * len(leaves)
+    outs, leaves = [machine.v[i] for i in results], [machine.v[i] for i in leaves]
+    cotangents = [machine.names["W"](t) for t in outs]
+    return list(machine.library.autograd.grad(outs, leaves, cotangents, allow_unused=True, retain_graph=True))
+
+
+def moderate(values: np.ndarray) -> bool:
+    """Whether a gradient of these values is a number and not the end of one's range."""
+    return bool(np.isfinite(values).all() and np.abs(values).max(initial=0.0) < 1e4)
+
+
+def compare_gradients(theirs: Machine, ours: Machine) -> str | None:
+    """Say in what the gradients of the leaves differ, or that only one library computes them."""
+    leaves, results = theirs.leaves(), theirs.results()
+    plain = [i for i in results if moderate(theirs.v[i].numpy(force=True))]
+    others = [i for i in results if i not in plain]
+    return _compare(theirs, ours, plain, leaves) or _compare(theirs, ours, others, leaves)
+
+
+def _compare(theirs: Machine, ours: Machine, results: list[int], leaves: list[int]) -> str | None:
+    try:
+        expected = gradients(theirs, results, leaves)
+    except REFUSALS as error:
+        with suppress(*REFUSALS):
+            gradients(ours, results, leaves)
+            return f"PyTorch refuses backward: {str(error)[:200]}"
+        return None
+    try:
+        found = gradients(ours, results, leaves)
+    except Exception as error:
+        return f"ours refuses backward, {type(error).__name__}: {str(error)[:200]}"
+    message = gradients_differ(leaves, expected, found, [0.0] * len(found))
+    if message is None:
+        return None
+    coarsest = coarsest_of({str(t.dtype)[6:] for t in theirs.v.values()})
+    return gradients_differ(leaves, expected, found, noise_of(theirs, results, leaves, expected), coarsest)
+
+
+def coarsest_of(dtypes: Collection[str]) -> str:
+    """Return the floating dtype of the least digits; float64 counts as none."""
+    return next((d for d in ("float16", "complex64", "float32") if d in dtypes), "")
+
+
+def gradients_differ(leaves: list[int], expected: list, found: list, noise: list, coarsest: str = "") -> str | None:
+    """Say in what lists of gradients of the leaves differ, by more than the noise and `coarsest`'s rounding."""
+    for i, a, b, n in zip(leaves, expected, found, noise, strict=True):
+        if (a is None) != (b is None):
+            theirs = "none" if a is None else "one" if a.any() else "zeros"
+            return f"gradient of v[{i}]: {theirs}, ours {'none' if b is None else 'one'}"
+        if a is not None and (message := values_differ(a.numpy(force=True), b.detach().numpy(), n, coarsest=coarsest)):
+            return f"gradient of v[{i}]: {message}"
+    return None
+
+
+def noise_of(theirs: Machine, results: list[int], leaves: list[int], expected: list) -> list:
+    """Return by how much PyTorch's own gradients move when every cotangent on the way is rounded a little otherwise.
+
+    Hooks multiply the gradient of each result by 1 + a few roundings of its dtype: a gradient that cancels to less
+    than its terms' rounding moves, one that is computed by a wrong formula does not.
+    """
+    handles = []
+    for number in theirs.results():
+        with suppress(RuntimeError):
+            handles.append(theirs.v[number].register_hook(_rounder(number)))
+    moved = gradients(theirs, results, leaves)
+    for handle in handles:
+        handle.remove()
+    return [0.0 if a is None else 100 * _distance(a, b) for a, b in zip(expected, moved, strict=True)]
+
+
+def _rounder(seed: int) -> Callable[[torch.Tensor], torch.Tensor]:
+    def rounded(g: torch.Tensor) -> torch.Tensor:
+        name = str(g.dtype)[6:]
+        signs = np.roll(pattern(tuple(g.shape), "float64").ravel(), seed).reshape(tuple(g.shape))
+        return g * torch.tensor(1 + 4 * ROUNDING[name] * signs, dtype=g.dtype)
+
+    return rounded
+
+
+def _distance(a: torch.Tensor, b: torch.Tensor) -> np.ndarray:
+    return np.nan_to_num(np.abs(a.numpy(force=True) - b.numpy(force=True)).astype(np.float64))

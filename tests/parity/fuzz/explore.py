@@ -1,0 +1,83 @@
+"""A random program, written while both libraries run it; its differences, shrunk and judged."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .compare import compare_gradients
+from .differential import Difference, Run, quietly
+from .exempt import exempted, of_gradients
+from .generate import Generator
+from .machine import recorded
+from .shrink import shrunk
+
+LARGEST = 400  # elements of a tensor that a program goes on with
+REPEATS = 5  # exempt differences after which a program ends
+
+Judged = tuple[Difference, str | None]
+
+
+def differences(seed: int, ran: Callable[[list[str]], None] = lambda lines: None) -> Iterator[Judged]:
+    """Yield the shrunk differences of a program, each with the reason for which it is allowed.
+
+    After an allowed one the program continues without the line that differed, so that it hides no other.  `ran`
+    gets the lines that both libraries accepted.
+    """
+    generator, both, left = Generator(seed), Run(), REPEATS
+    with quietly():
+        for line in _lines(generator, both):
+            if (message := both.line(line)) is None:
+                continue
+            judged = _judged(both.done, message)
+            yield judged
+            left -= 1
+            if judged[1] is None or not left:
+                return
+            both.replay(both.done[:-1])
+        ran(both.done)
+        yield from _gradient_differences(both, left)
+
+
+def _lines(generator: Generator, both: Run) -> Iterator[str]:
+    yield from generator.leaves()
+    for _ in range(int(generator.rng.integers(20, 61))):
+        yield generator.line(both.theirs.v)
+        yield from _alike(both)
+        yield from [f"del v[{i}]" for i, t in both.theirs.v.items() if t.numel() > LARGEST]
+
+
+def _alike(both: Run) -> Iterator[str]:
+    """Yield a line that copies the latest tensor if the two libraries laid it out in different orders.
+
+    So a difference in layout is told where it arises, and not again by every view of that tensor.
+    """
+    number, theirs = next(reversed(both.theirs.v.items()))
+    ours = both.ours.v.get(number)
+    if ours is not None and _layout(theirs) != _layout(ours):
+        yield f"v[{number}] = v[{number}].clone(memory_format=L.contiguous_format)"
+
+
+def _layout(tensor: Any) -> list[tuple[int, int]]:
+    """Return sizes and strides, of dimensions that have more than one element."""
+    if recorded(tensor) != "True, leaf False" and tensor.requires_grad:
+        return []
+    return [(n, s) for n, s in zip(tensor.shape, tensor.stride(), strict=True) if n > 1] if tensor.numel() else []
+
+
+def _gradient_differences(both: Run, left: int) -> Iterator[Judged]:
+    """Yield what differs in the gradients of all results; after an allowed one, without its last line."""
+    while left and (message := compare_gradients(both.theirs, both.ours)) is not None:
+        found, reason = _judged(both.done, message)
+        yield found, reason
+        left -= 1
+        if reason is None:
+            return
+        both.replay([line for line in both.done if line != found.lines[-1]])
+
+
+def _judged(lines: list[str], message: str) -> Judged:
+    """Return a difference, shrunk where the whole program does not tell that it is allowed."""
+    found = Difference(list(lines), message)
+    if not of_gradients(found) and (reason := exempted(found)):
+        return found, reason
+    found = shrunk(found)
+    return found, exempted(found)

@@ -1,0 +1,125 @@
+"""Calls of any registered operator that PyTorch has under a name of ours, after the operator's samples."""
+
+from functools import cache, reduce
+from typing import Any
+
+import numpy as np
+import torch
+
+import retrograd as rg
+from retrograd.core import registry
+from retrograd.core.schema import REQUIRED
+from retrograd.ops.family import Pointwise
+from retrograd.testing import samples_of
+
+from ...tables import merged
+from .picker import Picker, Tensors, broadcasts
+
+LARGEST = 60  # elements of a tensor that is written into a line
+# PyTorch reads memory that is not the tensor's, where arguments do not fit each other.
+CRASHES = {"linalg.ldl_solve": "pivots that no factorization returned"}
+WRITES = ("batch_norm", "instance_norm")  # to running statistics, which must not be operands too
+# Outputs that are determined, of operators that have others, such as eigenvectors.
+DETERMINED = {"linalg.eigh": 0, "linalg.svd": 1, "svd": 1, "linalg.inv_ex": 0}
+
+
+@cache
+def counterparts() -> dict[str, list[str]]:
+    """Return where both libraries have an operator: its names, after `L.`."""
+    left_out = merged("parity.families", "NO_COUNTERPART")
+    found = {}
+    for name, op in registry.items():
+        drawn = op.definition.random or op.definition.takes_randomness or getattr(op.definition, "samples", None) is None
+        drawn = drawn or "dropout" in name or name == "rrelu"
+        if op.definition.public and not drawn and name not in left_out | CRASHES:
+            found[name] = [path for own in op.public_names for path in _paths(own)]
+    return {name: paths for name, paths in found.items() if paths}
+
+
+def _paths(name: str) -> list[str]:
+    """Return where both libraries have a name; other namespaces of PyTorch have older forms of its layers."""
+    both = [p for p in (f"nn.functional.{name}", name, f"Tensor.{name}") if all(map(callable, _members(p)))]
+    return both[:1] if both and both[0].startswith("nn.") else both
+
+
+def _members(path: str) -> tuple[Any, Any]:
+    return _member(torch, path), _member(rg, path)
+
+
+def _member(root: Any, path: str) -> Any:
+    return reduce(lambda found, name: getattr(found, name, None), path.split("."), root)
+
+
+@cache
+def _names() -> list[str]:
+    return list(counterparts())
+
+
+@cache
+def _samples(name: str) -> list:
+    return [s for s in samples_of(registry[name]) if all(_small(a) for a in s[0])]
+
+
+def _small(argument: Any) -> bool:
+    return not isinstance(argument, rg.Tensor) or argument.numel() <= LARGEST
+
+
+def call(p: Picker, v: Tensors) -> str:
+    """Return a call of a random operator: tensors of the program where they fit, else those of a sample."""
+    name = p.pick(_names())
+    samples = _samples(name)
+    if not samples:
+        return "None"
+    args, params = p.pick(samples)
+    schema = registry[name].schema
+    given = {key: _input(p, v, name, value) for key, value in schema.group(args).items()}
+    given |= {key: _param(p, key, value) for key, value in params.items()}
+    texts = [given[q.name] if q.default is REQUIRED and not q.keyword_only else f"{q.name}={given[q.name]}"
+             for q in schema.parameters if q.default is REQUIRED or given[q.name] != repr(q.default)]  # fmt: skip
+    return f"L.{p.pick(counterparts()[name])}({', '.join(texts)}){_output(p, name)}"
+
+
+def _output(p: Picker, name: str) -> str:
+    schema = registry[name].schema
+    if name in DETERMINED:
+        return f"[{DETERMINED[name]}]"
+    if schema.outputs:
+        return f"[{p.below(len(schema.outputs))}]"
+    return "" if schema.returns == "Tensor" else "[0]"
+
+
+def _input(p: Picker, v: Tensors, name: str, value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(_input(p, v, name, t) for t in value)}]"
+    if not isinstance(value, rg.Tensor):
+        return repr(value)
+    fitting = _fitting(v, name, value) if name not in WRITES and p.chance(0.8) else []
+    return f"v[{p.pick(fitting)}]" if fitting else literal(value.numpy())
+
+
+def _fitting(v: Tensors, name: str, value: rg.Tensor) -> list[int]:
+    """Return the tensors of the program that can take the sample's position."""
+    kind = value.dtype.kind
+    if kind not in "fc":
+        return [i for i, t in v.items() if kind == "b" and t.dtype == torch.bool and t.shape == value.shape]
+    if issubclass(registry[name].definition, Pointwise):
+        return [i for i, t in v.items() if broadcasts(t.shape, torch.Size(value.shape))]
+    return [i for i, t in v.items() if t.shape == value.shape]
+
+
+def literal(values: np.ndarray) -> str:
+    """Return the text that makes a tensor of these values, rounded."""
+    rounded = np.round(values, 3) if values.dtype.kind in "fc" else values
+    if values.size:
+        return f"L.tensor({rounded.tolist()}, dtype=L.{values.dtype})"
+    return f"L.zeros({values.shape}, dtype=L.{values.dtype})"
+
+
+def _param(p: Picker, key: str, value: Any) -> str:
+    if isinstance(value, np.dtype):
+        return f"L.{value}"
+    if isinstance(value, bool) and p.chance(0.2):
+        return repr(not value)
+    if isinstance(value, float) and not np.isfinite(value):
+        return f"float('{value}')"
+    return repr(value)

@@ -1,0 +1,53 @@
+"""The shortest program that has a difference."""
+
+import re
+
+from .differential import Difference, run
+
+ASSIGNED = re.compile(r"^(?:with L\.no_grad\(\): )?v\[(\d+)\] = ")
+USED = re.compile(r"v\[(\d+)\]")
+
+
+def kind_of(message: str) -> str:
+    """Return a message without its numbers: differences of one kind have one."""
+    return re.sub(r"\b(nan|inf)\b|[-+.]?\d[-+0-9.ej]*|\(|\)", "#", message)[:60]
+
+
+def shrunk(found: Difference) -> Difference:
+    """Return the shortest program, found by leaving out lines, that has a difference of the same kind."""
+    best, size = _sliced(found), max(1, len(found.lines) // 4)
+    while True:
+        best, again = _without_parts(best, size)
+        if size == 1 and not again:
+            return best
+        size = max(1, size // 2)
+
+
+def _sliced(found: Difference) -> Difference:
+    """Leave out the lines that the last one, or the differing tensor, does not depend on."""
+    needed, lines = set(USED.findall(found.lines[-1])) | set(USED.findall(found.message)), []
+    for line in reversed(found.lines):
+        if needed & set(USED.findall(line)):
+            lines.insert(0, line)
+            assigned = ASSIGNED.match(line)
+            if not assigned or assigned[1] in needed:
+                needed |= set(USED.findall(line))
+    return same(lines, found) or found
+
+
+def _without_parts(best: Difference, size: int) -> tuple[Difference, bool]:
+    """Leave out parts of so many lines, the last first; returns the program, and whether any part could go."""
+    again, end = False, len(best.lines)
+    while end > 0:
+        start = max(0, end - size)
+        shorter = same(best.lines[:start] + best.lines[end:], best)
+        if shorter is not None:
+            best, again = shorter, True
+        end = min(start, len(best.lines))
+    return best, again
+
+
+def same(lines: list[str], found: Difference) -> Difference | None:
+    """Return the difference that a shorter program has, if it is of the same kind."""
+    shorter = run(lines)
+    return shorter if shorter is not None and kind_of(shorter.message) == kind_of(found.message) else None
