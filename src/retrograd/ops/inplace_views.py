@@ -18,6 +18,8 @@ def _become(name, x, show):
     new = show(source)
     if new is not source:
         announce(x)
+        if new._view.made == "no_grad":  # nobody else has that view: it may be written to as x could before
+            new._view.made = "" if x._view is None else x._view.made
         x.value, x.tag, x._view = new.value, new.tag, new._view
         rebase_history(x, new)
         bump_version(x)

@@ -132,6 +132,6 @@ def leaf_gradients_differ(theirs: Machine, ours: Machine) -> str | None:
         if (a is None) != (b is None):
             one = "none" if a is None else "one" if a.any() else "zeros"
             return f"v[{i}].grad: {one}, ours {'none' if b is None else 'one'}"
-        if a is not None and (message := difference(a, b)):
+        if a is not None and (message := difference(a, b, coarsest_of({str(t.dtype)[6:] for t in theirs.v.values()}))):
             return f"v[{i}].grad: {message}"
     return None

@@ -6,7 +6,7 @@ from typing import Any
 from .compare import compare_gradients
 from .differential import Difference, Run, quietly
 from .exempt import exempted, of_gradients
-from .generate import Generator
+from .generate import KINDS, Generator
 from .machine import recorded
 from .shrink import shrunk
 
@@ -16,13 +16,15 @@ REPEATS = 5  # exempt differences after which a program ends
 Judged = tuple[Difference, str | None]
 
 
-def differences(seed: int, ran: Callable[[list[str]], None] = lambda lines: None) -> Iterator[Judged]:
+def differences(
+    seed: int, ran: Callable[[list[str]], None] = lambda lines: None, kinds: list = KINDS
+) -> Iterator[Judged]:
     """Yield the shrunk differences of a program, each with the reason for which it is allowed.
 
     After an allowed one the program continues without the line that differed, so that it hides no other.  `ran`
-    gets the lines that both libraries accepted.
+    gets the lines that both libraries accepted; `kinds` are those of `generate.KINDS`, or some of them.
     """
-    generator, both, left = Generator(seed), Run(), REPEATS
+    generator, both, left = Generator(seed, kinds), Run(), REPEATS
     with quietly():
         for line in _lines(generator, both):
             if (message := both.line(line)) is None:

@@ -34,11 +34,16 @@ STATEMENTS: list[tuple[float, Kind]] = [
     (0.4, state),
 ]
 KINDS = [*EXPRESSIONS, *STATEMENTS]
-WEIGHTS = np.cumsum([w for w, _ in KINDS]) / sum(w for w, _ in KINDS)
+STATEMENT_KINDS = [kind for _, kind in STATEMENTS]
 
 
 class Generator(Picker):
     """Writes lines that suit the tensors that a program has so far, as PyTorch made them."""
+
+    def __init__(self, seed: int, kinds: list[tuple[float, Kind]] = KINDS) -> None:
+        super().__init__(seed)
+        self.kinds = [kind for _, kind in kinds]
+        self.ends = np.cumsum([weight for weight, _ in kinds]) / sum(weight for weight, _ in kinds)
 
     def leaves(self) -> Iterator[str]:
         """Yield lines that make the tensors a program begins with."""
@@ -55,7 +60,6 @@ class Generator(Picker):
 
     def line(self, v: Tensors) -> str:
         """Return a line that makes a new tensor of those in `v`, or changes them."""
-        number = int(np.searchsorted(WEIGHTS, self.rng.random()))
-        kind = KINDS[number][1]
+        kind = self.kinds[int(np.searchsorted(self.ends, self.rng.random()))]
         made = kind(self, v)
-        return f"v[{max(v) + 1}] = {made}" if number < len(EXPRESSIONS) else made
+        return made if kind in STATEMENT_KINDS else f"v[{max(v) + 1}] = {made}"

@@ -29,9 +29,10 @@ def counterparts() -> dict[str, list[str]]:
     left_out = merged("parity.families", "NO_COUNTERPART")
     found = {}
     for name, op in registry.items():
-        drawn = op.definition.random or op.definition.takes_randomness or getattr(op.definition, "samples", None) is None
-        drawn = drawn or "dropout" in name or name == "rrelu"
-        if op.definition.public and not drawn and name not in left_out | CRASHES:
+        made = op.definition
+        drawn = made.random or made.takes_randomness or "dropout" in name or name == "rrelu"
+        sampled = made.public and not drawn and getattr(made, "samples", None) is not None
+        if sampled and name not in left_out | CRASHES:
             found[name] = [path for own in op.public_names for path in _paths(own)]
     return {name: paths for name, paths in found.items() if paths}
 

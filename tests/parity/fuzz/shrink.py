@@ -19,7 +19,10 @@ def shrunk(found: Difference) -> Difference:
     while True:
         best, again = _without_parts(best, size)
         if size == 1 and not again:
-            return best
+            shorter = _without_a_step(best)
+            if shorter is None:
+                return best
+            best = shorter
         size = max(1, size // 2)
 
 
@@ -45,6 +48,18 @@ def _without_parts(best: Difference, size: int) -> tuple[Difference, bool]:
             best, again = shorter, True
         end = min(start, len(best.lines))
     return best, again
+
+
+def _without_a_step(best: Difference) -> Difference | None:
+    """Leave out one line that makes a tensor of another, which then replaces it; None if none can go."""
+    for n in reversed(range(len(best.lines) - 1)):
+        assigned = ASSIGNED.match(best.lines[n])
+        sources = set(USED.findall(best.lines[n])) - {assigned[1]} if assigned else ()
+        for number in sources:
+            rest = [line.replace(f"v[{assigned[1]}]", f"v[{number}]") for line in best.lines[n + 1 :]]
+            if (shorter := same(best.lines[:n] + rest, best)) is not None:
+                return shorter
+    return None
 
 
 def same(lines: list[str], found: Difference) -> Difference | None:

@@ -1,0 +1,64 @@
+"""The fuzzer itself: it finds planted faults, shrinks them to a few lines, and is silent where there are none."""
+
+import pytest
+
+import retrograd as rg
+
+from .fuzz import explore, expressions, views, writes
+from .fuzz.differential import Difference, run
+
+# Kinds of lines that do not depend on which operators are registered, so that a seed stays the same program.
+BASIC = [(1.0, kind) for kind in (expressions.unary, expressions.binary, views.view, writes.write)]
+
+
+def faults(seeds):
+    """Yield the differences without a reason in the programs of these seeds."""
+    for seed in seeds:
+        yield from (found for found, reason in explore.differences(seed, kinds=BASIC) if reason is None)
+
+
+def test_a_wrong_value_is_found_and_shrunk(monkeypatch):
+    monkeypatch.setattr(rg, "square", lambda x, right=rg.square, **out: right(x, **out) + (x > 1))
+    found = next(faults(range(100)))
+    assert "square" in found.lines[-1]
+    assert "value at" in found.message
+    assert len(found.lines) <= 5
+
+
+def test_a_wrong_gradient_is_found_and_shrunk(monkeypatch):
+    tanh = rg.tanh
+    monkeypatch.setattr(rg, "tanh", lambda x, **out: tanh(x, **out) * 2 - tanh(x).detach())
+    found = next(faults(range(100)))
+    assert "gradient of" in found.message
+    assert any("tanh" in line for line in found.lines)
+    assert len(found.lines) <= 6
+
+
+def test_nothing_is_found_where_nothing_is_wrong():
+    assert not list(faults(range(100)))
+
+
+def test_a_program_that_writes_to_a_leaf_is_refused_by_both():
+    assert run(["v[0] = L.ones(2, requires_grad=True)", "v[1] = v[0].add_(1)"]) is None
+
+
+MADE = "v[0] = L.ones(2, 2, requires_grad=True)"
+PROGRAMS = {
+    "older view": [MADE, "v[1] = v[0] * 1", "v[2] = v[1][0]", "v[3] = v[1].t_()", "v[3] *= 2"],
+    "leading one": [MADE, "v[1] = v[0] * 1", "v[1][L.tensor([0, 1])] = v[0][None]"],
+    "other input": [MADE, "v[1] = L.ones(1, requires_grad=True)", "v[0].backward(W(v[0]), inputs=[v[1]])"],
+    "retained": [MADE, "v[1] = v[0] + 2", "v[1].backward(W(v[1]), inputs=[v[1]])", "v[1].backward(W(v[1]))"],
+    "number": ["v[0] = L.ones(1, 2, 3, 4)", "v[1] = L.func.vjp(lambda x: x[L.tensor(0), 0, :, L.tensor([0])], v[0])[0]"],
+        "v[0] = L.ones(2, 2, 3, 4)",
+        "v[1] = L.func.vjp(lambda x: x[L.tensor(1), 0, :, L.tensor([[0]])], v[0])[0]",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_that_once_differed(name):
+    assert run(PROGRAMS[name]) is None
+
+
+def test_a_difference_prints_as_a_program():
+    assert str(Difference(["v[0] = L.ones(2)"], "shape")) == "v[0] = L.ones(2)\n# shape"
