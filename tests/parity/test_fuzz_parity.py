@@ -48,9 +48,9 @@ PROGRAMS = {
     "leading one": [MADE, "v[1] = v[0] * 1", "v[1][L.tensor([0, 1])] = v[0][None]"],
     "other input": [MADE, "v[1] = L.ones(1, requires_grad=True)", "v[0].backward(W(v[0]), inputs=[v[1]])"],
     "retained": [MADE, "v[1] = v[0] + 2", "v[1].backward(W(v[1]), inputs=[v[1]])", "v[1].backward(W(v[1]))"],
-    "number": ["v[0] = L.ones(1, 2, 3, 4)", "v[1] = L.func.vjp(lambda x: x[L.tensor(0), 0, :, L.tensor([0])], v[0])[0]"],
-        "v[0] = L.ones(2, 2, 3, 4)",
-        "v[1] = L.func.vjp(lambda x: x[L.tensor(1), 0, :, L.tensor([[0]])], v[0])[0]",
+    "number": [
+        "v[0] = L.ones(1, 2, 3, 4)",
+        "v[1] = L.func.vjp(lambda x: x[L.tensor(0), 0, :, L.tensor([0])], v[0])[0]",
     ],
 }
 

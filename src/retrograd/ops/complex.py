@@ -327,7 +327,7 @@ class adjoint(Composite):
 
 
 def _h(x):
-    """The conjugate transpose of a matrix, the conjugate of a number; RuntimeError for other dimensions."""
+    """Return the conjugate transpose of a matrix or the conjugate of a number; RuntimeError for other dimensions."""
     if x.ndim not in (0, 2):
         raise RuntimeError(f"H: expected a matrix, got shape {x.shape}; for a stack of them there is mH")
     return adjoint(x)
