@@ -368,11 +368,11 @@ def _transposed(name, ndim, x, weight, bias, stride, padding, output_padding, gr
     return squeeze(out, 0) if x.ndim == ndim + 1 else out
 
 
-_CONV = """Slides a kernel over images with {n} spatial dimensions: (n, c, *sizes) to (n, o, *size).
+_CONV = """Convolution of images with {n} spatial dimensions: (n, c, *sizes) to (n, o, *size).
 
-    weight: (o, c / groups, *kernel); the kernel is not flipped.  padding: zeros on both sides, an integer for all
-    dimensions or one for each; "same" keeps the size, "valid" pads nothing.  groups: channels of the input and of the
-    output in as many groups that do not see each other.  Without n the images are one image.  Complex numbers too.
+    weight: (o, c / groups, *kernel); the kernel is not flipped.  padding: zeros on both sides, one integer or one per
+    dimension; "same" preserves the size, "valid" is no padding.  groups: the number of groups of input and output
+    channels that are convolved separately.  A single image has no dimension n.  Complex values are supported.
 
     {example}
     """
@@ -431,10 +431,10 @@ def _conv(ndim):
     return conv
 
 
-_TRANSPOSED = """`conv{n}d` transposed: (n, o, *sizes) to (n, c, *size), every place spread through the kernel.
+_TRANSPOSED = """Transposed convolution, the transpose of `conv{n}d`: (n, o, *sizes) to (n, c, *size).
 
     weight: (o, c / groups, *kernel).  The size is (sizes - 1) * stride - 2 * padding + dilation * (kernel - 1) + 1 +
-    output_padding: of the sizes that `conv{n}d` maps to `sizes`, output_padding chooses one.
+    output_padding, which chooses among the sizes that `conv{n}d` maps to `sizes`.
     """
 
 

@@ -120,7 +120,7 @@ class _full(Filled):
 
 @op("zeros(int... size, *, dtype? dtype=None) -> Tensor")
 class _zeros(Filled):
-    """Return zeros of the given shape, in the default dtype unless another is given.
+    """Zeros of the given shape, in the default dtype unless another is given.
 
     >>> import retrograd as rg
     >>> rg.zeros(2, 3).shape
@@ -139,7 +139,7 @@ class _zeros(Filled):
 
 @op("ones(int... size, *, dtype? dtype=None) -> Tensor")
 class _ones(Filled):
-    """Return ones of the given shape, in the default dtype unless another is given.
+    """Ones of the given shape, in the default dtype unless another is given.
 
     >>> import retrograd as rg
     >>> rg.ones(2, dtype=rg.int64)

@@ -101,12 +101,12 @@ def _pooled(name, x, ndim, samples, kernel_size, output_size, output_ratio):
     return Pooled(pick(x, indices, ndim), indices)
 
 
-_DOC = """Return the largest element of each of `output_size` windows of images (n, channels, {sizes}), or without n.
+_DOC = """Fractional max pooling of images (n, channels, {sizes}), or without n: maxima of `output_size` windows.
 
-    The windows have `kernel_size` elements and begin at random distances, as equal as they can be.  `output_ratio`, in
-    place of output_size, is the parts of the images' sizes.  `_random_samples` (n, channels, {ndim}), numbers from 0
-    to 1 in the dtype of the images, takes the place of random ones.  return_indices: a named tuple (values, indices),
-    the indices being those of the flattened image.{example}
+    The windows have `kernel_size` elements and start at random distances, which are nearly equal.  `output_ratio`,
+    instead of output_size, is a fraction of the images' sizes.  `_random_samples` (n, channels, {ndim}), from 0 to 1
+    in the dtype of the images, replaces random values.  return_indices: a named tuple (values, indices), with indices
+    into the flattened image.{example}
     """
 
 _EXAMPLE = """

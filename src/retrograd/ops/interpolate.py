@@ -193,7 +193,7 @@ def _upsample(name, mode, align_corners):
 
     @op(f"{name}(Tensor x, any size=None, any scale_factor=None) -> Tensor")
     class upsample(Composite, home="nn.functional", method=False):
-        __doc__ = f"`interpolate` with mode {mode!r}{' and align_corners' * bool(align_corners)}, by an earlier name."
+        __doc__ = f"Resize images: `interpolate` with mode {mode!r}{' and align_corners' * bool(align_corners)}."
 
         def compose(x, *, size, scale_factor):
             given = {"mode": mode, "align_corners": align_corners}
