@@ -1,4 +1,4 @@
-"""Methods of tensors: every operator of the registry, and what is no operator."""
+"""Methods and attributes of tensors: all operators of the registry, and functions that are not operators."""
 
 import copy
 import math
@@ -16,20 +16,20 @@ from retrograd.ops.index import index
 
 
 def add_operators(named):
-    """Every operator whose first input is a tensor becomes a method."""
+    """Add each operator whose first input is a tensor as a method."""
     for name, member in named.items():
         if member.definition.method and member.schema.inputs:
             setattr(Tensor, name, member)
 
 
 def method(function):
-    """Put a function into the class of tensors."""
+    """Add a function to the Tensor class as a method."""
     setattr(Tensor, function.__name__, function)
     return function
 
 
 def attribute(function):
-    """Put a property into the class of tensors."""
+    """Add a property to the Tensor class."""
     setattr(Tensor, function.__name__, property(function))
     return function
 
@@ -38,23 +38,23 @@ def attribute(function):
 
 
 def concrete(x):
-    """The array below all levels; a level that can't be read refuses, or takes note."""
+    """The array below all levels; a level whose values can't be read raises an error or takes note."""
     while x.level is not None:
-        requires_grad_synced(x)  # a view whose base was written to takes over the new value
+        requires_grad_synced(x)  # sync a view whose base was written to
         x = x.level.read(x)
     if x._view is not None:
-        requires_grad_synced(x)  # so does a copy
+        requires_grad_synced(x)  # sync a copy, too
     return x.value
 
 
 @method
 def numpy(x, *, force=False):
-    """The array that the tensor holds, not a copy; of a tensor that requires grad only if forced, or detached first."""
+    """The tensor's array, not copied; if the tensor requires grad, only with force=True, or detached first."""
     return backend.as_numpy(concrete(x) if force else leaving("numpy()", x))
 
 
 def leaving(name, x):
-    """The array below all levels, for those outside who know no derivatives; a RuntimeError refuses what has some."""
+    """The array below all levels, for code outside autograd; RuntimeError if derivatives would be lost."""
     why = lost(x)
     if why:
         raise ReadError(f"{name}: this tensor {why}; use x.detach() first, as in x.detach().numpy()")
@@ -62,12 +62,12 @@ def leaving(name, x):
 
 
 def lost(x):
-    """What an array or a number of the tensor would lose, as an error says it; "" if nothing."""
+    """A description of the derivatives that an array or number of x would lose, for errors; "" if none."""
     return "requires grad" if x.requires_grad else _tagged(x) or _dual(x)
 
 
 def _tagged(x):
-    """The same of function transforms that keep a tangent or a sparsity pattern with x."""
+    """The derivatives lost by function transforms that store a tangent or sparsity pattern with x."""
     while x.level is not None:
         why = x.level.lost(x)
         if why:
@@ -77,7 +77,7 @@ def _tagged(x):
 
 
 def _dual(x):
-    """The same of the `dual_level`s that the program is in."""
+    """The derivatives lost by the active `dual_level`s."""
     level = current().level
     while level is not None:
         if level.transparent and level.lost(x):
@@ -87,7 +87,7 @@ def _dual(x):
 
 
 def _is_transformed(x):
-    """Whether a function transform differentiates x, rather than the program around all transforms."""
+    """Whether a function transform differentiates x, and not only the graph outside all transforms."""
     if _tagged(x):
         return True
     while x.level is not None:
@@ -115,7 +115,7 @@ def __array__(x, dtype=None, copy=None):
 
 @method
 def item(x):
-    """The one element of the tensor as a Python number."""
+    """The value of a tensor with one element, as a Python number."""
     if x.numel() != 1:
         raise ValueError(f"item(): expected a tensor of one element, got shape {x.shape}")
     return concrete(x).item()
@@ -152,7 +152,7 @@ def __complex__(x) -> complex:
 
 
 def _check_number(name, x):
-    """Refuse a number that a transform could not differentiate; warn of one that `backward()` will not see."""
+    """Refuse to read a value that a transform would need to differentiate; warn if `backward()` would miss it."""
     why = lost(x)
     if not why:
         return
@@ -228,7 +228,7 @@ Tensor.__rand__, Tensor.__ror__, Tensor.__rxor__ = Tensor.__and__, Tensor.__or__
 
 
 def _augmented(name):
-    """`x &= other` by the method that writes."""
+    """The method for `x &= other` and the like, from the in-place method."""
 
     def write(x, other) -> Tensor:
         return getattr(x, name)(other)
@@ -260,7 +260,7 @@ def __format__(x, spec) -> str:
 
 
 def _restored(cls, value, requires_grad, grad, attributes):
-    """A leaf from what pickling or copying has kept of it."""
+    """A leaf from the state saved by pickle or copy."""
     x = cls.__new__(cls)
     Tensor.__init__(x, value, None, None, requires_grad)
     x._grad = grad
@@ -320,7 +320,7 @@ def __getitem__(x, key) -> Tensor:
 
 
 class Elements(int):
-    """The number of elements, which is NumPy's `x.size`; a call answers PyTorch's `x.size()` and `x.size(dim)`."""
+    """The value of `x.size`: NumPy's number of elements; calling it gives PyTorch's `x.size()` and `x.size(dim)`."""
 
     def __new__(cls, count, shape):
         self = super().__new__(cls, count)
@@ -339,7 +339,7 @@ class Elements(int):
 
 @attribute
 def size(x):
-    """The number of elements, as in NumPy; called, the shape, or the size of one dimension, as in PyTorch.
+    """The number of elements, as in NumPy; when called, the shape or the size of one dimension, as in PyTorch.
 
     >>> import retrograd as rg
     >>> x = rg.zeros(2, 3)
@@ -351,19 +351,19 @@ def size(x):
 
 @method
 def dim(x) -> int:
-    """Number of dimensions."""
+    """The number of dimensions."""
     return x.ndim
 
 
 @attribute
 def T(x):
-    """The dimensions in reverse order."""
+    """A view with the dimensions in reverse order."""
     return registry["permute"](x, tuple(range(x.ndim))[::-1])
 
 
 @attribute
 def mT(x):
-    """The last two dimensions swapped; a tensor without dimensions as it is."""
+    """A view with the last two dimensions swapped; a tensor without dimensions is returned as it is."""
     if x.ndim == 0:
         return x
     if x.ndim < 2:
@@ -372,7 +372,7 @@ def mT(x):
 
 
 def _data(x):
-    """The same memory outside every graph, with a version counter of its own; may be set to another's memory."""
+    """The same memory outside every graph, with its own version counter; can be set to another tensor's memory."""
     if x.level is not None:
         apart = registry["detach"](x)  # at every level
         return make(apart.value, apart.level, apart.tag)
@@ -400,7 +400,7 @@ Tensor.data = property(_data, _set_data)
 @function()
 @method
 def numel(input) -> int:
-    """Number of elements."""
+    """The number of elements."""
     if input.level is None:
         return input.value.size
     parts = compound(input)
@@ -421,7 +421,7 @@ def is_tensor(obj) -> bool:
 @function()
 @method
 def is_floating_point(input) -> bool:
-    """Whether the dtype is a real floating one."""
+    """Whether the dtype is a real floating dtype."""
     return input.dtype.kind == "f"
 
 
@@ -435,65 +435,65 @@ def is_complex(input) -> bool:
 @function()
 @method
 def is_signed(input) -> bool:
-    """Whether the dtype has negative numbers."""
+    """Whether the dtype can represent negative values."""
     return input.dtype.kind in "ifc"
 
 
 @function()
 @method
 def is_nonzero(input) -> bool:
-    """Whether the one element of the tensor is not 0; RuntimeError if it has none or several."""
+    """Whether the only element of the tensor is nonzero; RuntimeError unless it has exactly one."""
     return bool(input)
 
 
 @function()
 @method
 def is_same_size(input, other) -> bool:
-    """Whether two tensors have one shape."""
+    """Whether two tensors have the same shape."""
     return input.shape == check_tensor("is_same_size", other).shape
 
 
 @function()
 @method
 def is_conj(input) -> bool:
-    """Whether a conjugation is pending: never here, where `conj` computes at once."""
+    """Whether a lazy conjugation is pending: always False, since `conj` computes eagerly."""
     return False
 
 
 @function()
 @method
 def is_neg(input) -> bool:
-    """Whether a negation is pending: never here, where `imag` of a conjugate is computed at once."""
+    """Whether a lazy negation is pending: always False, since `imag` of a conjugate is computed eagerly."""
     return False
 
 
 @function()
 @method
 def resolve_neg(input) -> Tensor:
-    """The tensor itself: here no negation is ever pending, as it may be in PyTorch."""
+    """The tensor itself: unlike in PyTorch, no negation is ever pending."""
     return input
 
 
 @function()
 def is_inference(input) -> bool:
-    """Whether the tensor was made in inference mode, so that it can't take part in a graph."""
+    """Whether the tensor was created in inference mode, so that it can't be recorded in a graph."""
     return input.is_inference()
 
 
 @method
 def requires_grad_(x, requires_grad=True) -> Tensor:
-    """Ask for gradients (or no longer); returns the tensor."""
+    """Set whether the tensor requires grad; return it."""
     x.requires_grad = requires_grad
     return x
 
 
 @method
 def reshape_as(x, other) -> Tensor:
-    """Reshaped as the other tensor."""
+    """x reshaped to the shape of the other tensor."""
     return registry["reshape"](x, check_tensor("reshape_as", other).shape)
 
 
 @method
 def expand_as(x, other) -> Tensor:
-    """Expanded to the shape of the other tensor."""
+    """x expanded to the shape of the other tensor."""
     return registry["expand"](x, check_tensor("expand_as", other).shape)

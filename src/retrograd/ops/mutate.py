@@ -1,7 +1,7 @@
-"""Writing in place.  A write gives the memory new numbers and the tensor, or the base it shows, a new history.
+"""In-place writes.  A write changes the memory and rebases the history of the tensor, or of the base of a view.
 
-On the ground the numbers are written into the array.  Above it, where values are tensors of another level,
-nothing is overwritten: the tensor gets a new value, and views of the same base follow when they are next used.
+At ground level the values are written into the array.  At other levels nothing is overwritten: the tensor gets a new
+value, and views of the same base are synced at their next use.
 """
 
 import math
@@ -45,9 +45,9 @@ from retrograd.ops.view import reshape
 
 @op("view_scatter(Tensor base, Tensor src, *, any chain) -> Tensor")
 class view_scatter(Definition, linear="base,src", moves=True):
-    """base with src in the place that a chain of view operators shows: what a write does, as a function.
+    """base with src written to the view that `chain` selects: an in-place write as a function.
 
-    `chain` lists (name of the operator, params); () is all of base.  src is broadcast and converted.
+    `chain` is a tuple of (operator name, params); () is all of base.  src is broadcast and converted.
     """
 
     public = False
@@ -58,7 +58,7 @@ class view_scatter(Definition, linear="base,src", moves=True):
         window = _shown(out, chain)
         if xp.may_share_memory(window, out) or not window.size:
             window[...] = src
-        else:  # the base lay in another order, of which alone a step of the chain shows the memory
+        else:  # in C order a step of the chain copies instead of viewing; write through indices
             out.reshape(-1)[_shown(xp.arange(out.size).reshape(out.shape), chain)] = src
         return out
 
@@ -69,7 +69,7 @@ class view_scatter(Definition, linear="base,src", moves=True):
         return view_scatter(g, 0.0, chain=chain)
 
     def vjp_src(g, src_aval, chain):
-        g = conjugate(g)  # a view of the parts of complex numbers shows parts of the gradient, g's conjugate
+        g = conjugate(g)  # views of real and imaginary parts apply to the gradient, the conjugate of g
         for name, params in chain:
             g = operator_named(name)(g, **params)
         return cast_to(sum_to(conjugate(g), src_aval.shape), src_aval.dtype)
@@ -92,7 +92,7 @@ class view_scatter(Definition, linear="base,src", moves=True):
 
 
 def _shown(array, chain):
-    """What a chain of view operators makes of an array."""
+    """The array after a chain of view operators."""
     for name, params in chain:
         array = operator_named(name).kernel_for((array,))(array, **params)
     return array
@@ -100,7 +100,7 @@ def _shown(array, chain):
 
 @op("index_put(Tensor x, Tensor values, Tensor[] ids, *, any spec) -> Tensor")
 class index_put(Definition, linear="x,values", moves=True, row_major=True):
-    """x with values at [spec], where each T in spec stands for the next index tensor; a place named twice has one."""
+    """x with values written at [spec], where each T in spec is the next index tensor; of duplicates one is written."""
 
     public = False
     method = False
@@ -118,7 +118,7 @@ class index_put(Definition, linear="x,values", moves=True, row_major=True):
 
     def vjp_values(g, values_aval, ids, spec):
         found = indexed(g, ids, spec)
-        if ids and found.shape != values_aval.shape:  # a value that is written twice to a place is there once
+        if ids and found.shape != values_aval.shape:  # of values written to the same index, only the last one counts
             found = where(_written_last(g, ids, spec), found, 0)
         return cast_to(sum_to(found, values_aval.shape), values_aval.dtype)
 
@@ -141,7 +141,7 @@ class index_put(Definition, linear="x,values", moves=True, row_major=True):
 
 
 def _written_last(x, ids, spec):
-    """Whether each of the elements that are written at x[spec] is the last for its place."""
+    """Whether each element written at x[spec] is the last one written to its index."""
     shape = indexed_shape(x, ids, spec)
     numbers = reshape(arange(math.prod(shape)), shape)
     there = index_put(full_like(x, -1, dtype=dtypes.int64), numbers, ids, spec=spec)
@@ -152,12 +152,12 @@ def _written_last(x, ids, spec):
 
 
 def copy_(x, src, non_blocking=False) -> Tensor:
-    """Write `src`, broadcast and converted, into the memory of x, and return x."""
+    """Copy `src`, broadcast and converted, into x in place, and return x."""
     return write_into("copy_", x, operand("copy_", src, x.dtype))
 
 
 def write_into(name, x, src):
-    """Write a tensor into the memory of x for the function of that name; returns x."""
+    """Write a tensor into the memory of x for the function called `name`; return x."""
     parts = compound(x)
     if parts is not None:
         return parts.write(name, x, src)
@@ -178,7 +178,7 @@ def write_into(name, x, src):
 
 
 def check_write(name, x, *operands):
-    """Refuse a write that would go wrong, before anything has changed."""
+    """Refuse an invalid write before anything changes."""
     base = x if x._view is None else x._view.base
     if x._view is not None and x._view.made == COPIED:
         refuse_copy(name, x)
@@ -204,7 +204,7 @@ def check_write(name, x, *operands):
 
 
 def refuse_copy(name, x):
-    """Refuse a write to a view in name only, which would not reach its base."""
+    """Refuse a write to a copy that is a view in PyTorch, because it would not reach the base."""
     source = x._view.base.shape
     raise RuntimeError(
         f"{name}: this tensor of shape {x.shape} is a view in PyTorch, but here a copy, made by "
@@ -214,7 +214,7 @@ def refuse_copy(name, x):
 
 
 def check_history(x):
-    """The rules for what may be part of a graph and be written to."""
+    """Raise RuntimeError if a recorded write to x is not allowed: to a leaf, or to certain views."""
     if x._view is not None:
         if x._view.made:
             refuse_view(x._view.made, "this tensor is a view and is being modified")
@@ -234,28 +234,28 @@ def check_history(x):
 
 
 def _of_a_leaf(x):
-    """Whether a view shows a leaf that requires gradients: its base, or a view of that on the way to it."""
+    """Whether x is a view of a leaf that requires grad: of its base, or of another view on the way to it."""
     base = base_of(x._view)
     return base._grad_fn is None if requires_grad_synced(base) else requires_grad_synced(x) and x._grad_fn is not None
 
 
 def check_fits(name, x, src):
-    """A value may be broadcast to the shape of x, not the other way round."""
+    """Raise RuntimeError unless src broadcasts to the shape of x."""
     if src.shape != x.shape and broadcast_shapes(name, [x.shape, src.shape]) != x.shape:
         raise RuntimeError(f"{name}: a value of shape {src.shape} does not fit into shape {x.shape}")
 
 
 def is_recorded(x, *operands):
-    """Whether a write to x becomes part of a graph."""
+    """Whether a write to x is recorded in a graph."""
     if not is_recording() or not dtypes.is_differentiable(x.dtype):
         return False
-    # Ask all of them: this brings the history of each view up to date.
+    # No short circuit: this syncs the history of each view.
     wanted = [requires_grad_synced(a) for a in (x, *operands) if isinstance(a, Tensor)]
     return any(wanted) or (x._view is not None and passes(x._view) and requires_grad_synced(base_of(x._view)))
 
 
 def inherit_cut(x, *operands):
-    """What is written into x brings along where it was cut off from a graph."""
+    """Copy to x the note where a written operand was detached from a graph."""
     for a in operands:
         if isinstance(a, Tensor) and a.tag is not None:
             x.tag = a.tag
@@ -264,12 +264,12 @@ def inherit_cut(x, *operands):
 
 
 def _numbers(src, dtype):
-    """The array of what is written, in the dtype that it is written in."""
+    """The array to write, in the given dtype."""
     return src.value if src.dtype == dtype else registry["to"](src.detach(), dtype).value
 
 
 def announce(x):
-    """Tell those who keep the content of x that a write to its memory follows."""
+    """Notify snapshots and the listener of a coming write to the memory of x."""
     preserve_snapshots(x)
     listener = current().on_write
     if listener is not None:
@@ -277,13 +277,13 @@ def announce(x):
 
 
 def _tell(x, src):
-    """Levels that keep something beside tensors hear what was written where; None says that x left its graph."""
+    """Notify levels that keep state per tensor of a write to x; None says that x left its graph."""
     for level in keepers():
         level.wrote(x, src)
 
 
 def keepers():
-    """The levels that keep something beside tensors on the ground, and so see only what operators compute."""
+    """The transparent levels that keep state per tensor; they see only what operators compute."""
     found, level = [], current().level
     while level is not None and level.transparent:
         if level.wrote is not None:
@@ -293,7 +293,7 @@ def keepers():
 
 
 def rebase(x, src):
-    """The new history after `src` was written to x: of the base that x shows, if it is a view."""
+    """Record the write of `src` to x as the new history of x, or of its base if x is a view."""
     base, chain = _target(x)
     shadow = make(base.value, base.level, None)
     shadow.version = version_of(base)
@@ -309,13 +309,13 @@ def _target(x):
 
 
 def _write_above(x, src):
-    """Above the ground: a new value for the base; its views follow."""
+    """Write at a level other than ground: the base gets a new value, and its views are synced."""
     base, chain = _target(x)
-    told = base.level.wrote  # of a level that keeps the history of tensors itself
+    told = base.level.wrote  # for a level that records the history of tensors itself
     recorded = current().grad_enabled
     if x._view is None or passes(x._view):
         merged = view_scatter(base, src, chain=chain)
-    else:  # by way of detach(): the numbers change, and no graph hears of it
+    else:  # a view through detach(): values change, but no graph records it
         shown = tuple([step for step in chain if registry[step[0]].differentiable])
         merged = view_scatter(base.detach(), src.detach(), chain=shown)
         merged, recorded = merged if told else _with_derivatives_of(base, merged), False
@@ -330,7 +330,7 @@ def _write_above(x, src):
 
 
 def _with_derivatives_of(base, numbers):
-    """Other numbers in the place of those of the base, which keeps its place in every graph."""
+    """The values `numbers` with the derivatives of base, which keeps its position in every graph."""
     if not dtypes.is_differentiable(base.dtype):
         return numbers
     nothing = where(registry["isfinite"](base.detach()), base - base.detach(), 0)
@@ -341,7 +341,7 @@ def _with_derivatives_of(base, numbers):
 
 
 def in_place(operator, x, others, params):
-    """x = operator(x, *others, **params), written into x."""
+    """Compute operator(x, *others, **params) and write the result into x."""
     name = f"{operator.name}_"
     check_write(name, x, *others)
     straight = x.level is None and operator.differentiable and not operator.composite
@@ -367,7 +367,7 @@ def in_place(operator, x, others, params):
 
 
 def _check_rules(operator, args):
-    """What recording would refuse is refused before anything is written: no rule, or a value that can't be saved."""
+    """Refuse before the write what recording would refuse: a missing rule, or a value that can't be saved."""
     needed = 0
     for i, a in enumerate(args):
         if isinstance(a, Tensor) and requires_grad_synced(a):
@@ -381,7 +381,7 @@ def _check_rules(operator, args):
 
 
 def _straight(operator, x, others, params):
-    """Let NumPy write into the memory of x, where no dtype or shape changes; whether it did."""
+    """Let NumPy write into the memory of x if dtype and shape allow; return whether it did."""
     kernel = operator.kernel_for((x.value,))
     arrays = [getattr(a, "value", a) for a in others]
     if params or not hasattr(kernel, "nin") or x.dtype.kind not in "fc":
@@ -397,7 +397,7 @@ def _straight(operator, x, others, params):
 
 
 def _before(operator, x, others):
-    """x as it is, for the graph; with a copy of its numbers if a rule will ask for them."""
+    """x before the write, for the graph; its values are copied if a rule needs them."""
     before = _as_it_was(x)
     rules = zip(operator.rules, (x, *others), strict=False)
     if any(r is not None and r.needs_values & 1 for r, a in rules if isinstance(a, Tensor) and requires_grad_synced(a)):
@@ -406,19 +406,22 @@ def _before(operator, x, others):
 
 
 def _as_it_was(x):
-    """x for the graph of a write to it, without the hooks on it if it is a view."""
+    """x before the write, as the input of the recorded node; for a view without the hooks on it."""
     return alias(x, x._grad_fn) if x._view is None else replay_view(x._view)
 
 
 def _keep_numbers(before, x):
-    """The write to x shall not reach what stands for it as it was; above the ground nothing is overwritten."""
+    """Give `before` its own version and values, so that the write to x does not change it.
+
+    At levels other than ground nothing is overwritten.
+    """
     before.version, before._view = Version(), None
     if x.level is None:
         before.value = registry["clone"](x if keepers() else x.detach()).value
 
 
 def _new_history(operator, x, args, params):
-    """x was computed from what it was: record that."""
+    """Record that x was computed from its value before the write."""
     shadow = make(x.value, None, x.tag)
     shadow.version = x.version
     record(operator, args, params, shadow, None)
@@ -426,7 +429,7 @@ def _new_history(operator, x, args, params):
 
 
 def rebase_history_of(x, new):
-    """x, which was written to, gets the history of another tensor; if it is a view, so does its base."""
+    """Give x, which was written to, the history of another tensor; also its base if x is a view."""
     if x._view is not None:
         rebase(x, new)
     else:
@@ -435,7 +438,7 @@ def rebase_history_of(x, new):
 
 
 def _through_a_copy(operator, x, others, params):
-    """Where the operator has no kernel to write with: compute, then copy."""
+    """Compute out of place, then copy into x: for operators without a kernel that writes."""
     before = x
     if is_recorded(x, *others):
         before = _as_it_was(x)
@@ -456,7 +459,7 @@ def _check_result(name, x, result):
 
 
 def add_in_place(named):
-    """Every operator that keeps the shape of its first input becomes a method `<name>_` that writes into it."""
+    """Add a method `<name>_` for each operator that keeps the shape of its first input."""
     for name, operator in named.items():
         of = operator.definition
         if of.in_place and of.method and not hasattr(Tensor, f"{name}_"):
@@ -464,14 +467,14 @@ def add_in_place(named):
 
 
 def written(operator, x, others, params):
-    """`in_place`; an object of another class, which answers for operators itself, is asked to copy the result."""
+    """`in_place`, or for a foreign object that handles operators itself, a copy of the result into it."""
     if not isinstance(x, Tensor) and is_foreign(x):
         return x.copy_(operator(x.clone(), *others, **params))
     return in_place(operator, x, others, params)
 
 
 def writer(operator):
-    """The function that writes what the operator answers into its first input."""
+    """The function that writes an operator's result into its first input."""
 
     def write(x, *args, **kwargs) -> Tensor:
         inputs, params = operator.schema.bind((x, *args), kwargs)
@@ -484,44 +487,44 @@ def writer(operator):
 
 
 def add_(x, other, *, alpha=1) -> Tensor:
-    """x = x + alpha * other, in place."""
+    """Add alpha * other to x in place."""
     return in_place(registry["add"], x, (other if alpha == 1 else scaled("add_", x, other, alpha),), {})
 
 
 def sub_(x, other, *, alpha=1) -> Tensor:
-    """x = x - alpha * other, in place."""
+    """Subtract alpha * other from x in place."""
     return in_place(registry["sub"], x, (other if alpha == 1 else scaled("sub_", x, other, alpha),), {})
 
 
 def mul_(x, other) -> Tensor:
-    """x = x * other, in place."""
+    """Multiply x by other in place."""
     return in_place(registry["mul"], x, (other,), {})
 
 
 def div_(x, other, *, rounding_mode=None) -> Tensor:
-    """x = x / other, rounded as `div` does, in place."""
+    """Divide x by other in place, rounded as in `div`."""
     if rounding_mode is not None:
         return in_place(registry["divide"], x, (other,), {"rounding_mode": rounding_mode})
     return in_place(registry["div"], x, (other,), {})
 
 
 def fill_(x, value) -> Tensor:
-    """Write one value everywhere; returns x."""
+    """Fill x with one value in place; return x."""
     if isinstance(value, Tensor) and value.ndim:
         raise RuntimeError(f"fill_: only supports a value without dimensions, got one of shape {value.shape}")
     return write_into("fill_", x, operand("fill_", value, x.dtype))
 
 
 def zero_(x) -> Tensor:
-    """Write zeros; returns x."""
+    """Fill x with zeros in place; return x."""
     return write_into("zero_", x, operand("zero_", 0, x.dtype))
 
 
 def detach_(x) -> Tensor:
-    """Take the tensor out of its graph, as if it were a leaf without gradient; returns it."""
+    """Detach the tensor from its graph in place, so that it becomes a leaf without gradient; return it."""
     if x._view is not None:
         raise RuntimeError("detach_: can't detach views in-place, their graph is their base's; use x = x.detach()")
-    if x.level is not None:  # and the graphs and tangents of its value
+    if x.level is not None:  # also detach its value from graphs and tangents
         now = registry["detach"](x)
         x.value, x.tag = now.value, now.tag
     x._grad_fn, x.output_nr, x._requires_grad = None, 0, False
@@ -530,7 +533,7 @@ def detach_(x) -> Tensor:
 
 
 def without_leading_ones(value, ndim):
-    """A value with more dimensions than its place may have ones in front."""
+    """The value without leading dimensions of size 1 in excess of `ndim`."""
     extra = value.ndim - ndim
     if extra > 0 and value.shape[:extra] == (1,) * extra:
         return registry["reshape"](value, value.shape[extra:])
@@ -538,18 +541,18 @@ def without_leading_ones(value, ndim):
 
 
 def is_mask(key):
-    """Whether an index is one tensor of booleans."""
+    """Whether an index is a single boolean tensor."""
     return isinstance(key, Tensor) and key.dtype == dtypes.bool_ and key.ndim > 0
 
 
 def in_front_of(mask, x):
-    """A mask of the first dimensions of x so that it broadcasts against x."""
+    """A mask of the first dimensions of x, unsqueezed to broadcast against x."""
     check_mask(mask, x, 0)
     return unsqueeze_n(mask, x.ndim - mask.ndim, mask.ndim)
 
 
 def set_item(x, key, value) -> None:
-    """x[key] = value."""
+    """Assign x[key] = value."""
     name = "x[...] = value"
     if key is False:  # PyTorch looks at neither x nor the value
         return
@@ -558,7 +561,7 @@ def set_item(x, key, value) -> None:
         parts.write_item(x, key, value)
         return
     if x.level is not None and is_mask(key) and not getattr(value, "ndim", 0):
-        write_into(name, x, where(in_front_of(key, x), value, x))  # which elements are chosen need not be known
+        write_into(name, x, where(in_front_of(key, x), value, x))  # valid for any number of selected elements
         return
     spec, ids = static_index(x, as_tuple(key))
     if separated(spec):

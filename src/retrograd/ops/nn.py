@@ -1,4 +1,4 @@
-"""Operators that neural networks are made of: softmax, vectors of length 1 and their angles, attention."""
+"""Softmax, normalization to unit length, cosine similarity, and scaled dot-product attention."""
 
 import math
 
@@ -36,11 +36,11 @@ def _softmax_errors(r):
 
 
 class _Converting(Rowwise, reduces_cotangent=True):
-    """Acts along `dim` on x in the dtype `dtype` (None: its own)."""
+    """Base of operators along `dim` that compute x in `dtype` (None: its own)."""
 
     @classmethod
     def fit(cls, g, aval):
-        """In the dtype of the input."""
+        """The cotangent in the dtype of the input."""
         return cast_to(g, aval.dtype)
 
     @classmethod
@@ -51,7 +51,7 @@ class _Converting(Rowwise, reduces_cotangent=True):
 
 
 def _computing(name, x, dtype):
-    """The floating dtype to compute in: that of x if None is given."""
+    """The floating dtype of the computation; None stands for that of x."""
     dtype = x.dtype if dtype is None else dtype
     check_floating(name, Aval((), dtype))
     if x.dtype.kind == "c" and dtype.kind != "c":
@@ -61,7 +61,7 @@ def _computing(name, x, dtype):
 
 @op("softmax(Tensor x, int dim, dtype? dtype=None) -> Tensor")
 class softmax(_Converting, aliases="nn.functional.softmax special.softmax", opmath="x"):
-    """exp(x) / sum(exp(x)) along dim, shifted so that it cannot overflow; computed in `dtype`, None for that of x.
+    """The softmax exp(x) / sum(exp(x)) along dim, without overflow; computed in `dtype` (None: that of x).
 
     >>> import retrograd as rg
     >>> rg.softmax(rg.tensor([0.0, 0.0]), dim=0).tolist()
@@ -83,7 +83,7 @@ class softmax(_Converting, aliases="nn.functional.softmax special.softmax", opma
 
 @op("log_softmax(Tensor x, int dim, dtype? dtype=None) -> Tensor")
 class log_softmax(_Converting, aliases="nn.functional.log_softmax special.log_softmax", opmath="x"):
-    """log(softmax(x)) along dim, exact where the softmax is small; computed in `dtype`, None for that of x.
+    """The logarithm of the softmax along dim, accurate for small values; computed in `dtype` (None: that of x).
 
     >>> import retrograd as rg
     >>> rg.log_softmax(rg.tensor([0.0, -1000.0]), dim=0).tolist()
@@ -105,14 +105,14 @@ class log_softmax(_Converting, aliases="nn.functional.log_softmax special.log_so
 
 
 class _OfPair(Rowwise):
-    """Of two tensors of one shape and dtype."""
+    """Base of operators on two tensors of equal shape and dtype."""
 
     public = False
     method = False
 
     @classmethod
     def shape(cls, t, y, *, dim):
-        """Theirs."""
+        """The shape of both inputs."""
         check_floating(cls.__name__, y)
         canonical_dim(cls.__name__, dim, y.ndim)
         if t.shape != y.shape or t.dtype != y.dtype:
@@ -127,7 +127,7 @@ class _OfPair(Rowwise):
 
 @op("softmax_grad(Tensor t, Tensor y, *, int dim) -> Tensor")
 class softmax_grad(_OfPair, opmath="t y"):
-    """The derivative of `softmax`, where that is y, times t: (diag(y) - y y^T) t."""
+    """The derivative of `softmax`, from its output y, times t: (diag(y) - y y^T) t."""
 
     def impl(xp, t, y, *, dim):
         check_floating("softmax_grad", y)
@@ -148,7 +148,7 @@ class softmax_grad(_OfPair, opmath="t y"):
 
 @op("log_softmax_grad(Tensor t, Tensor y, *, int dim) -> Tensor")
 class log_softmax_grad(_OfPair, opmath="t y"):
-    """The derivative of `log_softmax`, where that is y, transposed, times t: t - exp(y) sum(t)."""
+    """The transposed derivative of `log_softmax`, from its output y, times t: t - exp(y) sum(t)."""
 
     def impl(xp, t, y, *, dim):
         check_floating("log_softmax_grad", y)
@@ -172,7 +172,7 @@ class log_softmax_grad(_OfPair, opmath="t y"):
 
 @op("normalize(Tensor x, number p=2, int[] dim=1, float eps=1e-12) -> Tensor")
 class normalize(Composite, aliases="nn.functional.normalize", opmath="x"):
-    """x divided by its p-norm over dim, or by eps where the norm is less.
+    """x divided by its p-norm over dim, or by eps where the norm is smaller.
 
     >>> import retrograd as rg
     >>> rg.normalize(rg.tensor([3.0, 4.0]), dim=0).tolist()
@@ -192,7 +192,7 @@ class normalize(Composite, aliases="nn.functional.normalize", opmath="x"):
 
 @op("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor")
 class cosine_similarity(Composite, aliases="nn.functional.cosine_similarity", opmath="x1 x2"):
-    """sum(x1 * x2) / (norm(x1) * norm(x2)) along dim, each norm at least eps; x1 and x2 broadcast.
+    """The cosine similarity sum(x1 * x2) / (norm(x1) * norm(x2)) along dim, each norm at least eps; x1, x2 broadcast.
 
     >>> import retrograd as rg
     >>> rg.cosine_similarity(rg.tensor([1.0, 0.0]), rg.tensor([0.0, 2.0]), dim=0).item()
@@ -202,7 +202,7 @@ class cosine_similarity(Composite, aliases="nn.functional.cosine_similarity", op
     method = False
 
     def compose(x1, x2, *, dim, eps):
-        if x1.shape != x2.shape:  # an element that stands for several counts several times
+        if x1.shape != x2.shape:  # a broadcast element counts several times
             shape = broadcast_shapes("cosine_similarity", [x1.shape, x2.shape])
             x1, x2 = expand(x1, shape), expand(x2, shape)
         dtype = dtypes.result_type(x1, x2)
@@ -228,12 +228,12 @@ class scaled_dot_product_attention(
     aliases="nn.functional.scaled_dot_product_attention",
     opmath="query key value attn_mask",
 ):
-    """softmax(scale * query key^T + mask) value: (..., l, e), (..., s, e) and (..., s, d) to (..., l, d).
+    """Attention, softmax(scale * query key^T + mask) value: (..., l, e), (..., s, e), (..., s, d) to (..., l, d).
 
-    attn_mask: booleans, true where a query may look, or numbers that are added; broadcasts to (..., l, s).
-    is_causal: query i sees keys 0 to i.  scale: 1 / sqrt(e) if None.  Queries that may look nowhere get 0.
-    enable_gqa: the heads, dimension -3, of key and value are fewer, and each serves as many heads of the query.
-    A. Vaswani et al., Attention is all you need, arXiv 1706.03762.
+    attn_mask: booleans, True where a query may attend, or values that are added; broadcasts to (..., l, s).  is_causal:
+    query i attends to keys 0 to i.  scale: 1 / sqrt(e) if None.  Queries that may attend to no key give 0.  enable_gqa:
+    the heads, dimension -3, of key and value are fewer, and each serves equally many heads of the query.  A. Vaswani et
+    al., Attention is all you need, arXiv 1706.03762.
 
     >>> import retrograd as rg
     >>> q = k = v = rg.tensor([[1.0], [3.0]])
@@ -278,7 +278,7 @@ def _check_attention(query, key, value):
 
 
 def _attended(query, key, value, mask, scale, causal, by_groups):
-    """By the operator that makes no weights; `by_groups`: heads share keys and values."""
+    """The attention by the operator that does not compute weights; `by_groups`: query heads share keys and values."""
     if by_groups and (_shared(query, key), _shared(query, value)) != (1, 1):
         if query.ndim == key.ndim == value.ndim and key.shape[-3] == value.shape[-3]:
             return flatten(attended(*grouped(query, key, value, mask), scale, causal), -4, -3)
@@ -287,7 +287,7 @@ def _attended(query, key, value, mask, scale, causal, by_groups):
 
 
 def _shared(query, x):
-    """How many heads of the query share one of x; a ValueError if they can't."""
+    """The number of query heads per head of x; ValueError if it is not an integer."""
     wanted, there = (t.shape[-3] if t.ndim > 2 else 1 for t in (query, x))
     if there == 0 or wanted % there:
         raise ValueError(f"scaled_dot_product_attention: {wanted} heads of the query can't share {there} heads")
@@ -295,7 +295,7 @@ def _shared(query, x):
 
 
 def _serving(query, x):
-    """The heads of x, each as often as it takes to have one for every head of the query."""
+    """x with each head repeated, to have one for every head of the query."""
     times = _shared(query, x)
     if times == 1:
         return x
@@ -304,7 +304,7 @@ def _serving(query, x):
 
 
 def attention_weights(q, k, allowed=None, added=None, *, scale):
-    """softmax(scale * q k^T + added) among the keys that are `allowed`, booleans; 0 for queries that have none."""
+    """softmax(scale * q k^T + added) over the keys that are `allowed` (booleans); 0 for queries without any."""
     scores = matmul(q * scale, transpose(k, -2, -1))
     scores = scores if added is None else scores + added
     if allowed is None:

@@ -1,4 +1,4 @@
-"""How tensors print."""
+"""How tensors are printed."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from retrograd.core import Tensor
 from retrograd.core import dtype as dtypes
 from retrograd.ops.functions import function
 
-# One setting for the process, as in PyTorch; None is NumPy's own, 8 digits and 75 columns.
+# Global, as in PyTorch; None means NumPy's default: 8 digits, 75 columns.
 _UNSET: dict[str, Any] = {"precision": None, "threshold": None, "edgeitems": None, "linewidth": None, "sci_mode": None}
 _PROFILES = {
     "default": _UNSET,
@@ -21,10 +21,11 @@ _options = dict(_UNSET)
 def set_printoptions(
     precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None
 ) -> None:
-    """Choose how tensors print from now on; what is not given stays as it is.
+    """Set how tensors are printed; options that are not given stay unchanged.
 
-    `precision` digits, from `threshold` elements on a summary with `edgeitems` at each end, lines of `linewidth`
-    characters.  `sci_mode` asks for, or forbids, scientific notation.  `profile` sets all: "default", "short", "full".
+    `precision` is the number of digits.  Tensors with more than `threshold` elements are summarized with `edgeitems` at
+    each end.  Lines have at most `linewidth` characters.  `sci_mode` forces or disables scientific notation.  `profile`
+    sets all options: "default", "short", "full".
 
     >>> import retrograd as rg
     >>> rg.set_printoptions(precision=2)
@@ -41,7 +42,7 @@ def set_printoptions(
 
 
 def _array_options():
-    """The settings as NumPy's array2string takes them."""
+    """The settings as keywords of NumPy's array2string."""
     settings = {**_options, "max_line_width": _options["linewidth"], "suppress_small": _options["sci_mode"] is False}
     if _options["sci_mode"]:
         digits = 4 if _options["precision"] is None else _options["precision"]

@@ -16,7 +16,7 @@ from retrograd.ops.pointwise import to
 
 
 def _drawn(xp, draw, size, dtype):
-    """Numbers of a floating dtype from `draw(size, dtype)`, which knows single and double; complex ones of two each."""
+    """Random values in a floating dtype from `draw(size, dtype)` for float32 and float64; complex values are pairs."""
     if dtype.kind == "c":
         parts = draw((*size, 2), dtypes.real_of(dtype))
         return xp.asarray(parts).view(dtype)[..., 0]

@@ -1,6 +1,6 @@
-"""Systems of linear equations: general, triangular, of factored matrices.
+"""Systems of linear equations: general, triangular, and from factored matrices.
 
-Of the algebra behind the rules: M. Giles, Collected matrix derivative results for forward and reverse mode (2008).
+Derivation of the rules: M. Giles, Collected matrix derivative results for forward and reverse mode (2008).
 """
 
 from typing import NamedTuple
@@ -21,26 +21,26 @@ function("linalg.LinAlgError")(LinAlgError)
 
 
 def check_sides(name, A, B, left=True):
-    """As `check_square`, and B has as many rows as A, or, on the right, as many columns."""
+    """Check A as `check_square` does, and that B has as many rows as A (with right sides, columns)."""
     check_square(name, A, B)
     if A.shape[-1] != B.shape[-2 if left else -1]:
         raise ValueError(f"{name}: shapes {A.shape} and {B.shape} do not fit: {'A X' if left else 'X A'} = B")
 
 
 def broadcast_stacks(name, *tensors):
-    """Stacks of matrices with the same dimensions in front."""
+    """The matrices broadcast to common batch dimensions."""
     lead = broadcast_shapes(name, [x.shape[:-2] for x in tensors])
     return [x if x.shape[:-2] == lead else expand(x, (*lead, *x.shape[-2:])) for x in tensors]
 
 
 # --------------------------------------------------------------------------------------------- general matrices
 
-# A is factored by an operator without derivative; `solved` has the derivative, and the factors serve that too.
+# A is factored by an operator without derivatives.  `solved` has the derivatives, and reuses the factors for them.
 
 
 @op("solve_factors(Tensor A) -> (Tensor LU, Tensor swaps)")
 class solve_factors(Stacked, differentiable=False):
-    """What to keep of square matrices to solve with them, and with their transposes: LU, or small ones themselves."""
+    """The LU factors of square matrices, to solve with them and with their transposes; small ones themselves."""
 
     public = False
     method = False
@@ -58,7 +58,7 @@ class solve_factors(Stacked, differentiable=False):
 
 @op("lu_parts(Tensor A, *, bool pivot) -> (Tensor LU, Tensor swaps, Tensor info)")
 class lu_parts(Stacked, differentiable=False):
-    """L and U in one matrix; for each step the row that it swapped in, from 0; the first pivot that is 0, from 1."""
+    """The packed LU matrix, the row swapped in at each step (from 0), and the first zero pivot (from 1)."""
 
     public = False
     method = False
@@ -79,7 +79,7 @@ class lu_parts(Stacked, differentiable=False):
 
 @op("solved(Tensor[] operands, *, bool transposed) -> Tensor")
 class solved(Definition, snapshots="operands"):
-    """X with A X = B, or A^T X = B, of operands A, B, LU, swaps: as many matrices A as B, and A's factors."""
+    """X with A X = B, or A^T X = B, of operands A, B, LU, swaps; A and B have equal batch dimensions."""
 
     public = False
     method = False
@@ -133,7 +133,7 @@ def _check_as_many(A, B):
 
 
 def solve_with(name, A, B, left, factors):
-    """X with A X = B, or X A = B; A comes with its factors."""
+    """X with A X = B, or X A = B, from A and its factors."""
     vector = B.ndim == 1 or (B.ndim == A.ndim - 1 and B.shape == A.shape[:-1])
     if vector and not left:
         raise ValueError(f"{name}: with left=False B must be matrices, got shape {B.shape}")
@@ -145,7 +145,7 @@ def solve_with(name, A, B, left, factors):
 
 
 def side_by_side(B, solve):
-    """What `solve` makes of many right sides for one matrix: side by side they are one."""
+    """Several right sides for one matrix, concatenated as columns of one."""
     rows = movedim(B, -2, 0)
     X = solve(reshape(rows, (rows.shape[0], numel(rows.shape[1:]))))
     return movedim(reshape(X, rows.shape), 0, -2)
@@ -161,9 +161,9 @@ def _solve_stacks(name, A, B, factors, transposed):
 
 @op("linalg.solve(Tensor A, Tensor B, *, bool left=True) -> Tensor")
 class linalg_solve(Composite):
-    """X with A X = B (left=False: X A = B) for square matrices A; LinAlgError if one is singular.
+    """The solution X of A X = B (left=False: X A = B) for square matrices A; LinAlgError if one is singular.
 
-    B is a vector (n,), vectors (..., n) where A is (..., n, n), or matrices (..., n, k); what is in front broadcasts.
+    B is a vector (n,), vectors (..., n) where A is (..., n, n), or matrices (..., n, k); batch dimensions broadcast.
 
     >>> import retrograd as rg
     >>> rg.linalg.solve(rg.tensor([[2.0, 0.0], [0.0, 4.0]]), rg.tensor([2.0, 2.0])).tolist()
@@ -190,7 +190,7 @@ class linalg_solve(Composite):
 
 
 class SolveEx(NamedTuple):
-    """What `linalg.solve_ex` answers."""
+    """The results of `linalg.solve_ex`."""
 
     result: Tensor
     info: Tensor
@@ -198,9 +198,9 @@ class SolveEx(NamedTuple):
 
 @op("linalg.solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)")
 class linalg_solve_ex(Composite):
-    """`linalg.solve` and, in `info`, which pivot was 0, counted from 1, in int32; 0 means that A is not singular.
+    """The result of `linalg.solve`, and `info`: the first zero pivot, from 1, in int32; 0 if A is not singular.
 
-    What is singular gives inf and NaN, or with check_errors a LinAlgError.
+    Singular matrices give inf and NaN, or with check_errors a LinAlgError.
     """
 
     def compose(A, B, *, left, check_errors):
@@ -219,7 +219,7 @@ class linalg_solve_ex(Composite):
 
 @op("checked_info(Tensor info, *, str message) -> Tensor")
 class checked_info(Stacked, differentiable=False, impure=True, cores=(0,)):
-    """`info` if it is 0 everywhere, else a LinAlgError: the message, in which {} is the largest."""
+    """Return `info` if it is 0 everywhere, else raise LinAlgError with the largest in place of {} in the message."""
 
     public = False
     method = False
@@ -241,7 +241,7 @@ class checked_info(Stacked, differentiable=False, impure=True, cores=(0,)):
 
 
 def check_info(name, info, check_errors, reason):
-    """Raise LinAlgError if that is wanted and some `info` is not 0."""
+    """Raise LinAlgError if check_errors is set and some `info` is not 0."""
     if check_errors:
         checked_info(info, message=f"{name}: {reason}")
 
@@ -251,7 +251,7 @@ def check_info(name, info, check_errors, reason):
 
 @op("triangular(Tensor A, Tensor B, *, bool upper, bool unit) -> Tensor")
 class triangular(Gufunc, linear="B", solves="B"):
-    """X with A X = B, of which A one triangle is read, with ones on its diagonal if `unit`."""
+    """X with A X = B, reading one triangle of A, with ones on its diagonal if `unit`."""
 
     public = False
     method = False
@@ -282,7 +282,7 @@ class triangular(Gufunc, linear="B", solves="B"):
 
 
 def one_triangle(x, upper, unit=False):
-    """Zeros but in one triangle, its diagonal included unless `unit`."""
+    """One triangle of A and zeros elsewhere, without the diagonal if `unit`."""
     return triu(x, int(unit)) if upper else tril(x, -int(unit))
 
 
@@ -293,9 +293,9 @@ def triangular_right(A, B, upper, unit=False):
 
 @op("linalg.solve_triangular(Tensor A, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor")
 class linalg_solve_triangular(Composite):
-    """X with A X = B (left=False: X A = B), reading only the upper or only the lower triangle of A.
+    """The solution X of A X = B (left=False: X A = B), reading only the upper or the lower triangle of A.
 
-    unitriangular: the diagonal of A is not read and taken as ones.  A zero on the diagonal gives inf and NaN.
+    unitriangular: the diagonal of A is not read, and taken as ones.  A zero on the diagonal gives inf and NaN.
 
     >>> import retrograd as rg
     >>> A = rg.tensor([[2.0, 2.0], [9.0, 4.0]])
@@ -331,7 +331,7 @@ class TriangularSolve(NamedTuple):
     "-> (Tensor solution, Tensor cloned_coefficient)"
 )
 class triangular_solve(Composite):
-    """Return X with A X = b, or with `transpose` A^T X = b, and a copy of A: the older `linalg.solve_triangular`."""
+    """The solution X of A X = b, or with `transpose` of A^T X = b, and a copy of A: older `linalg.solve_triangular`."""
 
     def compose(b, A, *, upper, transpose, unitriangular):
         check_sides("triangular_solve", A, b)
@@ -381,7 +381,7 @@ class cholesky_inverse(Composite):
 
 @op("order_of_rows(Tensor swaps, *, int rows, bool back) -> Tensor")
 class order_of_rows(Stacked, differentiable=False, cores=(1,)):
-    """Which row comes where, after swaps (the rows that steps swap in, from 0); `back` undoes that."""
+    """The permutation of rows after swaps (the rows swapped in at each step, from 0); `back` inverts it."""
 
     public = False
     method = False
@@ -399,7 +399,7 @@ class order_of_rows(Stacked, differentiable=False, cores=(1,)):
 
 
 def take_rows(x, order):
-    """The rows of matrices in another order."""
+    """Matrices with rows in another order."""
     lead = broadcast_shapes("linalg.lu", [x.shape[:-2], order.shape[:-1]])
     x = expand(x, (*lead, *x.shape[-2:]))
     return take_along_dim(x, expand(unsqueeze(order, -1), (*lead, order.shape[-1], x.shape[-1])), -2)
@@ -407,7 +407,7 @@ def take_rows(x, order):
 
 @op("linalg.lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor")
 class linalg_lu_solve(Composite):
-    """X with A X = B, A^H X = B (adjoint), X A = B (left=False), of A's `linalg.lu_factor`: LU and pivots."""
+    """X with A X = B, A^H X = B (adjoint), X A = B (left=False), from `linalg.lu_factor` of A: LU and pivots."""
 
     def compose(LU, pivots, B, *, left, adjoint):
         check_sides("linalg.lu_solve", LU, B, left)
@@ -422,7 +422,7 @@ class linalg_lu_solve(Composite):
 
 
 def as_rows(numbers):
-    """Pivots of a sample."""
+    """Row swaps of a sample as pivots."""
     return registry["to"](registry["stack"]([registry["full"]((), n) for n in numbers]), dtypes.int32)
 
 
@@ -441,7 +441,7 @@ def _lu_solve(LU, pivots, B, adjointly):
 
 @op("lu_solve(Tensor x, Tensor LU_data, Tensor LU_pivots) -> Tensor")
 class lu_solve(Composite):
-    """`linalg.lu_solve`, with the right side first."""
+    """`linalg.lu_solve`, with the right side as first argument."""
 
     def compose(x, LU_data, LU_pivots):
         check_sides("lu_solve", LU_data, x)
@@ -456,7 +456,7 @@ class lu_solve(Composite):
 
 @op("linalg.tensorsolve(Tensor A, Tensor B, int[]? dims=None) -> Tensor")
 class linalg_tensorsolve(Composite):
-    """X with tensordot(A, X, X.ndim) = B: A of shape B.shape + X.shape; `dims` of A are moved to its end first."""
+    """X with tensordot(A, X, X.ndim) = B, for A of shape B.shape + X.shape after `dims` of A are moved to its end."""
 
     def compose(A, B, *, dims):
         if dims:

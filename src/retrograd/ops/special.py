@@ -1,4 +1,4 @@
-"""Special functions: error functions and the normal distribution, exponential integrals, entropies, sin(x) / x."""
+"""Special functions: error functions, normal distribution, exponential integrals, entropies, sinc."""
 
 import math
 from typing import NamedTuple
@@ -12,38 +12,38 @@ PROBABILITIES = (0.05, 0.95)
 
 
 class Special(Real, promotion="float", opmath="x"):
-    """A special function of real numbers."""
+    """Base of special functions of real values."""
 
 
 def special(schema, impl, doc, **rules):
-    """The short form of a plain special function."""
+    """Define a special function without params, as `pointwise` does."""
     return pointwise(schema, impl, doc, family=Special, **rules)
 
 
 # ------------------------------------------------------------------------- error functions, normal distribution
 
 erfc = pointwise("erfc(Tensor x) -> Tensor", xp.erfc,
-    "1 - erf(x), exact where erf(x) is near 1.",
+    "The complementary error function 1 - erf(x), accurate where erf(x) is near 1.",
     vjp=lambda g, x: g * (-2 / math.sqrt(math.pi) * exp(-x * x)),
     promotion="float", opmath="x", aliases="special.erfc")  # fmt: skip
 erfcx = special("special.erfcx(Tensor x) -> Tensor", xp.erfcx,
-    "exp(x^2) erfc(x), which falls like 1 / x.",
+    "The scaled complementary error function exp(x^2) erfc(x), which decays like 1 / x.",
     vjp=lambda g, x, out: g * (2 * x * out - 2 / math.sqrt(math.pi)))  # fmt: skip
 erfinv = special("erfinv(Tensor x) -> Tensor", xp.erfinv,
-    "The inverse of erf, from (-1, 1): infinite at the ends, NaN beyond.",
+    "The inverse of `erf` on (-1, 1); infinite at the ends, NaN outside.",
     vjp=lambda g, out: g * (math.sqrt(math.pi) / 2 * exp(out * out)), aliases="special.erfinv", snapshots="out",
     domain=(-0.9, 0.9))  # fmt: skip
 erfcinv = special("special.erfcinv(Tensor x) -> Tensor", xp.erfcinv,
-    "The inverse of erfc, from (0, 2): infinite at the ends, NaN beyond.",
+    "The inverse of `erfc` on (0, 2); infinite at the ends, NaN outside.",
     vjp=lambda g, out: g * (-math.sqrt(math.pi) / 2 * exp(out * out)), domain=(0.1, 1.9))  # fmt: skip
 ndtr = special("special.ndtr(Tensor x) -> Tensor", xp.ndtr,
-    "The normal distribution function: the probability that a standard normal number is less than x.",
+    "The CDF of the standard normal distribution.",
     vjp=lambda g, x: g * (exp(-x * x / 2) / math.sqrt(2 * math.pi)), snapshots="x")  # fmt: skip
 ndtri = special("special.ndtri(Tensor x) -> Tensor", xp.ndtri,
-    "The inverse of `ndtr`, from (0, 1): infinite at the ends, NaN beyond.",
+    "The inverse of `ndtr`, the standard normal CDF, on (0, 1); infinite at the ends, NaN outside.",
     vjp=lambda g, out: g * (math.sqrt(2 * math.pi) * exp(out * out / 2)), domain=PROBABILITIES)  # fmt: skip
 log_ndtr = special("special.log_ndtr(Tensor x) -> Tensor", xp.log_ndtr,
-    "The logarithm of `ndtr`, exact far into the left tail.",
+    "The logarithm of `ndtr`, the standard normal CDF, accurate far into the left tail.",
     vjp=lambda g, x: g * (math.sqrt(2 / math.pi) / erfcx(x * -math.sqrt(0.5))))  # fmt: skip
 
 # --------------------------------------------------------------------------------- logarithms and entropies
@@ -51,9 +51,9 @@ log_ndtr = special("special.log_ndtr(Tensor x) -> Tensor", xp.log_ndtr,
 
 @op("xlogy(Tensor a, Tensor b) -> Tensor")
 class xlogy(Special, aliases="special.xlogy"):
-    """a log(b), and 0 where a is 0, whatever b is but NaN.
+    """a * log(b), and 0 where a is 0, unless b is NaN.
 
-    The derivative by a is log(b), and taken as 0 where b is 0 or less and a, or the cotangent, is 0.
+    The derivative by a is log(b), taken as 0 where a is 0 and b <= 0.
 
     >>> import retrograd as rg
     >>> rg.xlogy(rg.tensor([0.0, 2.0]), rg.tensor([0.0, 1.0])).tolist()
@@ -76,9 +76,9 @@ class xlogy(Special, aliases="special.xlogy"):
 
 @op("special.xlog1py(Tensor a, Tensor b) -> Tensor")
 class xlog1py(Special):
-    """a log(1 + b), and 0 where a is 0, whatever b is but NaN.
+    """a * log(1 + b), and 0 where a is 0, unless b is NaN.
 
-    The derivative by a is log(1 + b), and taken as 0 where b is -1 or less and a, or the cotangent, is 0.
+    The derivative by a is log(1 + b), taken as 0 where a is 0 and b <= -1.
     """
 
     impl = xp.xlog1py
@@ -96,13 +96,13 @@ class xlog1py(Special):
 
 
 entr = special("special.entr(Tensor x) -> Tensor", xp.entr,
-    "-x log(x), the share of one outcome in the entropy: 0 at 0, -inf below.",
+    "The elementwise entropy -x log(x); 0 at 0, -inf for negative x.",
     vjp=lambda g, x: g * (-log(x) - 1), domain=POSITIVE)  # fmt: skip
 
 
 @op("special.rel_entr(Tensor a, Tensor b) -> Tensor")
 class rel_entr(Composite):
-    """a log(a / b), the share of one outcome in the relative entropy: 0 where a is 0, inf where a or b is negative."""
+    """The elementwise relative entropy a log(a / b); 0 where a is 0, inf where a or b is negative."""
 
     def compose(a, b):
         return where(logical_and(a >= 0, b >= 0), xlogy(a, a) - xlogy(a, b), math.inf)
@@ -113,7 +113,7 @@ class rel_entr(Composite):
 
 @op("special.kl_div(Tensor a, Tensor b) -> Tensor")
 class special_kl_div(Composite):
-    """a log(a / b) - a + b, element by element: `rel_entr` made never negative."""
+    """The elementwise Kullback-Leibler divergence a log(a / b) - a + b, which is never negative."""
 
     def compose(a, b):
         return rel_entr(a, b) - a + b
@@ -124,7 +124,7 @@ class special_kl_div(Composite):
 
 @op("log_odds(Tensor x) -> Tensor")
 class log_odds(Special, public=False):
-    """log(x / (1 - x)); NaN, and the derivative too, outside [0, 1]."""
+    """log(x / (1 - x)); value and derivative are NaN outside [0, 1]."""
 
     impl = xp.logit
 
@@ -159,7 +159,7 @@ class logit(Composite, in_place=True, aliases="special.logit"):
 
 @op("sinc(Tensor x) -> Tensor")
 class sinc(Pointwise, promotion="float", aliases="special.sinc", opmath="x"):
-    """sin(pi x) / (pi x), and 1 at 0; derivatives of every order hold there too.
+    """The normalized sinc sin(pi x) / (pi x), 1 at 0; derivatives of every order hold there, too.
 
     >>> import retrograd as rg
     >>> rg.sinc(rg.tensor([0.0, 0.5])).tolist()
@@ -178,7 +178,7 @@ class sinc(Pointwise, promotion="float", aliases="special.sinc", opmath="x"):
 
 @op("sinc_derivative(Tensor x, *, int order) -> Tensor")
 class sinc_derivative(Pointwise, promotion="float", public=False):
-    """The derivative of `sinc` of some order."""
+    """The derivative of `sinc` of the given order."""
 
     def impl(xp, x, *, order):
         return xp.sinc_derivative(x, order)
@@ -194,16 +194,16 @@ class sinc_derivative(Pointwise, promotion="float", public=False):
 # ------------------------------------------------------------------------------------- exponential integrals
 
 exp1 = special("special.exp1(Tensor x) -> Tensor", xp.exp1,
-    "The exponential integral E1: of exp(-t) / t over t from x to infinity; NaN for negative x.",
+    "The exponential integral E1, of exp(-t) / t over t from x to infinity; NaN for negative x.",
     vjp=lambda g, x: g * (-exp(-x) / x), domain=POSITIVE)  # fmt: skip
 expi = special("special.expi(Tensor x) -> Tensor", xp.expi,
-    "The exponential integral Ei: of exp(t) / t over t from -infinity to x, by its principal value.",
+    "The exponential integral Ei, of exp(t) / t over t from -infinity to x, as principal value.",
     vjp=lambda g, x: g * (exp(x) / x), domain=POSITIVE)  # fmt: skip
 
 
 @op("special.expn(int n, Tensor x) -> Tensor")
 class expn(Special):
-    """The exponential integral of order n, at least 0: of exp(-x t) / t**n over t from 1 to infinity."""
+    """The exponential integral of order n >= 0, of exp(-x t) / t**n over t from 1 to infinity."""
 
     def impl(xp, x, *, n):
         if n < 0:
@@ -223,15 +223,15 @@ class expn(Special):
 
 
 sine_integral = special("sine_integral(Tensor x) -> Tensor", lambda xp, x: xp.sici(x)[0],
-    "The integral of sin(t) / t over t from 0 to x.",
+    "The sine integral, of sin(t) / t over t from 0 to x.",
     vjp=lambda g, x: g * sinc(x / math.pi), public=False)  # fmt: skip
 cosine_integral = special("cosine_integral(Tensor x) -> Tensor", lambda xp, x: xp.sici(x)[1],
-    "Minus the integral of cos(t) / t over t from x to infinity; NaN for negative x.",
+    "The cosine integral, minus that of cos(t) / t over t from x to infinity; NaN for negative x.",
     vjp=lambda g, x: g * (cos(x) / x), domain=POSITIVE, public=False)  # fmt: skip
 
 
 class SineCosineIntegrals(NamedTuple):
-    """The two results of `sici`."""
+    """The results of `sici`."""
 
     si: Tensor
     ci: Tensor

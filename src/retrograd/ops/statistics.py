@@ -1,6 +1,6 @@
-"""Medians, modes, quantiles, covariances."""
+"""Medians, modes, quantiles, covariances and correlations."""
 
-# round is Python's name: in this file it is an operator.
+# round is a builtin; in this file it is the operator.
 
 import math
 
@@ -49,7 +49,7 @@ from retrograd.ops.view import cat, expand, movedim, narrow, reshape, transpose,
 
 @op("within(Tensor x, *, str what, number low, number high) -> Tensor")
 class within(Definition, moves=True):
-    """x itself, if all of it is from low to high; else a ValueError says what is not."""
+    """x itself if all elements are from low to high; else ValueError."""
 
     public = False
     method = False
@@ -80,7 +80,7 @@ class within(Definition, moves=True):
 
 @op("middle(Tensor x, int[]? dim=None, bool keepdim=False, *, bool skip_nan=False) -> Tensor")
 class middle(Reduction):
-    """The lower median over `dim` (None: all); equals share the gradient.  NaN wins, unless it is skipped."""
+    """The lower median over `dim` (None: all); tied elements share the gradient.  NaN wins, unless it is skipped."""
 
     public = False
     method = False
@@ -109,13 +109,13 @@ class middle(Reduction):
 
 def _check_middle(x, dim):
     check_ordered("middle", x)
-    if x.dtype.kind != "f":  # of no elements the median is NaN
+    if x.dtype.kind != "f":  # the median of no elements is NaN
         check_nonempty("median", x, dim)
 
 
 @op("middle_places(Tensor x, *, int dim, bool skip_nan=False) -> Tensor")
 class middle_places(Along, differentiable=False):
-    """Where the lower median along `dim` is, which is kept as a dimension of size 1; of NaN, the first."""
+    """The index of the lower median along `dim`, with keepdim; of the first NaN, if any."""
 
     public = False
     method = False
@@ -149,8 +149,8 @@ def _median(name, x, dim, keepdim, skip_nan):
 class median(Composite):
     """The median, the lower of two in the middle; along `dim`, a named tuple (values, indices).  NaN wins.
 
-    Of all, equal elements share the gradient; along a dimension it goes to the element at `indices`, equal
-    ones being ranked in the order in which they stand.
+    Over all elements, tied ones share the gradient.  Along a dimension it goes to the element at `indices`; equal
+    elements are ranked by index.
 
     >>> import retrograd as rg
     >>> rg.median(rg.tensor([4.0, 1.0, 3.0, 2.0])).item()
@@ -173,7 +173,7 @@ class median(Composite):
 
 @op("nanmedian(Tensor x, int? dim=None, bool keepdim=False) -> Tensor")
 class nanmedian(Composite):
-    """`median` of what is not NaN; NaN where nothing else is.
+    """The `median` of the elements that are not NaN; NaN if there are none.
 
     >>> import retrograd as rg
     >>> rg.nanmedian(rg.tensor([1.0, float("nan"), 2.0])).item()
@@ -195,7 +195,7 @@ def _with_holes(r):
 
 @op("modal_places(Tensor x, *, int dim) -> Tensor")
 class modal_places(Along, differentiable=False):
-    """Where the most frequent value along `dim` comes last, as a dimension of size 1."""
+    """The last index of the most frequent value along `dim`, with keepdim."""
 
     public = False
     method = False
@@ -213,7 +213,7 @@ class modal_places(Along, differentiable=False):
 
 @op("mode(Tensor x, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)")
 class mode(Composite):
-    """The most frequent value along `dim`, the smallest of several, and where it comes last.  NaN equals nothing.
+    """The most frequent value along `dim`, the smallest if tied, and its last index.  NaN equals nothing.
 
     >>> import retrograd as rg
     >>> values, indices = rg.mode(rg.tensor([3, 1, 3, 2]))
@@ -238,7 +238,7 @@ class mode(Composite):
 
 @op("order_statistics(Tensor x, Tensor ranks, *, int dim) -> Tensor")
 class order_statistics(Definition, snapshots="x"):
-    """The elements at `ranks` (from 0) of x sorted along `dim`; all NaN where one is."""
+    """The elements of rank `ranks` (from 0) of x along `dim`; all NaN if one element is."""
 
     public = False
     method = False
@@ -267,7 +267,7 @@ class order_statistics(Definition, snapshots="x"):
 
 @op("ranked_places(Tensor x, Tensor ranks, *, int dim) -> Tensor")
 class ranked_places(Definition, differentiable=False):
-    """Where `order_statistics` finds its elements."""
+    """The indices of the elements that `order_statistics` returns."""
 
     public = False
     method = False
@@ -287,7 +287,7 @@ class ranked_places(Definition, differentiable=False):
 
 
 def _ranked(operator, ordered, batched, n, x, ranks, dim):
-    """The batching rule of both operators; `ordered(x, dim=)` has what they find at all ranks."""
+    """The batching rule of both operators; `ordered(x, dim=)` gives the results at all ranks."""
     at = _check_ranks(Aval(x.shape[batched[0] :], x.dtype), dim)
     if not batched[1]:
         return operator(at_least_1d(x), ranks, dim=at + 1)
@@ -312,11 +312,10 @@ _QUANTILE = '(Tensor x, Tensor q, int? dim=None, bool keepdim=False, *, str inte
 
 @op("quantile" + _QUANTILE)
 class quantile(Composite):
-    """The values below which the parts `q` (from 0 to 1) of the elements along `dim` (None: of all) lie.
+    """The quantiles of x at q (from 0 to 1) along `dim` (None: of all).
 
-    Where that is between two elements, `interpolation` decides: "linear", "lower", "higher", "nearest" (the
-    even rank of two equally near), "midpoint".  Each q of a 1-d tensor has its place in a new first dimension.
-    NaN wins.  Differentiable in x and, between elements, in q.
+    Between two elements `interpolation` decides: "linear", "lower", "higher", "nearest" (the even rank if tied),
+    "midpoint".  A 1-d tensor q adds a first dimension.  NaN wins.  Differentiable in x and, between elements, in q.
 
     >>> import retrograd as rg
     >>> rg.quantile(rg.tensor([1.0, 2.0, 4.0]), 0.75).item()
@@ -343,7 +342,7 @@ class quantile(Composite):
 
 @op("nanquantile" + _QUANTILE)
 class nanquantile(Composite):
-    """`quantile` of what is not NaN; NaN where nothing else is.
+    """The `quantile` of the elements that are not NaN; NaN if there are none.
 
     >>> import retrograd as rg
     >>> rg.nanquantile(rg.tensor([1.0, float("nan"), 2.0]), 0.5).item()
@@ -373,7 +372,7 @@ def _quantile(name, x, q, dim, keepdim, interpolation, at_ranks):
 
 
 def _as_parts(name, x, q):
-    """q as a tensor; a number stays as exact as it is."""
+    """q as a tensor; a Python number keeps its precision."""
     if not hasattr(q, "dtype"):
         return as_tensor(float(q), dtypes.float64)
     if q.dtype != x.dtype or q.ndim > 1:
@@ -392,7 +391,7 @@ def _at_ranks(x, q, dim, interpolation):
 
 
 def _at_ranks_of_numbers(x, q, dim, interpolation):
-    """The same without NaN, which are sorted to the end, so that each row has a number of ranks of its own."""
+    """The quantiles without NaN, which sort to the end, so that the ranks differ between rows."""
     count = sum_over(logical_not(isnan(x)), dim)
     ranks = reshape(q, (-1,) + (1,) * (x.ndim - 1)) * clamp(count - 1, 0)
     low, high, weight = _between(ranks, interpolation)
@@ -401,7 +400,7 @@ def _at_ranks_of_numbers(x, q, dim, interpolation):
 
 
 def _between(ranks, interpolation):
-    """The ranks on both sides, and the weight of the second."""
+    """The two adjacent ranks, and the weight of the second."""
     if interpolation in ("lower", "higher", "nearest"):
         rank = to({"lower": floor, "higher": ceil, "nearest": round}[interpolation](detach(ranks)), dtypes.int64)
         return rank, rank, 0
@@ -419,10 +418,10 @@ def _mixed(low, high, weight):
 
 @op("cov(Tensor x, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor")
 class cov(Composite, opmath="x fweights aweights"):
-    """The covariances of variables, one per row of x, observed in its columns; of one row, the variance.
+    """The covariance matrix of variables, the rows of x, observed in its columns; the variance if there is one row.
 
-    fweights: how often each column was observed; aweights: how much it weighs.  The sums are divided by
-    n - correction, n being the number of observations (see numpy.cov for the one with aweights).
+    fweights: the number of times that each column was observed; aweights: its weight.  The divisor is n - correction,
+    with n the number of observations (see numpy.cov for n with aweights).
 
     >>> import retrograd as rg
     >>> rg.cov(rg.tensor([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]])).tolist()
@@ -469,7 +468,7 @@ def _covariances(name, x, fweights, aweights, correction):
 
 
 def _divided(x, by, otherwise=math.nan):
-    """x / by where that is positive, elsewhere x * otherwise."""
+    """x / by where `by` is positive, x * otherwise elsewhere."""
     positive = by > 0
     return x * where(positive, 1 / where(positive, by, 1), otherwise)
 
@@ -491,8 +490,9 @@ def _checked_weights(name, rows, fweights, aweights):
 
 @op("corrcoef(Tensor x) -> Tensor")
 class corrcoef(Composite, opmath="x"):
-    """Pearson's coefficients of correlation of variables, one per row of x: their covariances, divided by the
-    standard deviations.  NaN where one of these is 0.
+    """Pearson's correlation coefficients of variables, the rows of x.
+
+    They are the covariances divided by the standard deviations; NaN where one of these is 0.
 
     >>> import retrograd as rg
     >>> rg.corrcoef(rg.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])).tolist()

@@ -1,4 +1,4 @@
-"""The singular value decomposition.  As in `eigen`, factors come first, then each result with a derivative of its own.
+"""The singular value decomposition.  As in `eigen`, one operator factors, and one per result has derivatives.
 
 J. Townsend, Differentiating the singular value decomposition (2016); Z.-Q. Wan and S.-X. Zhang, Automatic
 differentiation for complex valued SVD, arXiv 1909.02659.
@@ -24,7 +24,7 @@ from retrograd.ops.view import cat
 
 @op("svd_factors(Tensor A, *, bool full_matrices) -> (Tensor U, Tensor S, Tensor Vh)")
 class svd_factors(Stacked, differentiable=False):
-    """U, S and V^H; U and V have as many columns as there are singular values, or with full_matrices all."""
+    """U, S and V^H; U and V have one column per singular value, or are square with full_matrices."""
 
     public = False
     method = False
@@ -46,7 +46,7 @@ class svd_factors(Stacked, differentiable=False):
 
 @op("singular_values_alone(Tensor A) -> Tensor")
 class singular_values_alone(Stacked, differentiable=False, row_major=True):
-    """The singular values, where nobody asks for derivatives."""
+    """The singular values, when no derivatives are needed."""
 
     public = False
     method = False
@@ -62,26 +62,26 @@ class singular_values_alone(Stacked, differentiable=False, row_major=True):
 
 
 class OfSVD(Mapped, snapshots="A"):
-    """Some result of the singular value decomposition of matrices A, whose factors are known."""
+    """Base of the results of the SVD of matrices A with known factors."""
 
     public = False
     method = False
 
     @staticmethod
     def constrain(A, U, S, Vh):
-        """The factors move with A."""
+        """Derive the factors' tangents from that of A."""
         return A, *svd_factors(A, full_matrices=U.shape[-1] != S.shape[-1] or Vh.shape[-2] != S.shape[-1])
 
     @staticmethod
     def samples(r):
-        """Square, tall, wide and whole."""
+        """Square, tall, wide and full matrices."""
         for A, full_matrices in ((r(3, 3), False), (r(2, 4, 3), False), (r(2, 3), False), (r(4, 2), True)):
             yield (A, *svd_factors(A, full_matrices=full_matrices)), {}
 
 
 @op("svd_values(Tensor A, Tensor U, Tensor S, Tensor Vh) -> Tensor")
 class svd_values(OfSVD):
-    """The singular values of matrices, of known factors."""
+    """The singular values of matrices with known factors."""
 
     def impl(xp, A, U, S, Vh):
         return xp.known(A, S)
@@ -100,7 +100,7 @@ class svd_values(OfSVD):
 
 @op("svd_vectors(Tensor A, Tensor U, Tensor S, Tensor Vh) -> (Tensor U, Tensor Vh)")
 class svd_vectors(OfSVD):
-    """The singular vectors of matrices, of known factors.  Those beyond the singular values have no derivative."""
+    """The singular vectors of matrices with known factors; those beyond the singular values have no derivative."""
 
     def impl(xp, A, U, S, Vh):
         return xp.known(A, U), xp.known(A, Vh)
@@ -137,7 +137,7 @@ class svd_vectors(OfSVD):
 
 
 def _thin(A, U, S, Vh):
-    """The singular vectors, differentiable, as many as there are singular values."""
+    """The differentiable singular vectors, one per singular value."""
     U, Vh = svd_vectors(A, U, S, Vh)
     return first_columns(U, S.shape[-1]), first_rows(Vh, S.shape[-1])
 
@@ -149,13 +149,13 @@ def _with_zeros(x, whole, dim):
 
 
 def _inverse_gaps_of_squares(s):
-    """1 / (s_j^2 - s_i^2) at i, j, and 0 on the diagonal; infinite where values are equal."""
+    """The matrix 1 / (s_j^2 - s_i^2), 0 on the diagonal; infinite where singular values are equal."""
     gaps = (across(s) - down(s)) * (across(s) + down(s))
     return 1 / where(registry["eye"](s.shape[-1], dtype=dtypes.bool_), math.inf, gaps)
 
 
 def _core(p, q, s):
-    """What stands between U and V^H, of U^H gU and V^H gV."""
+    """The matrix between U and V^H in the cotangent of A, from U^H gU and V^H gV."""
     gaps = _inverse_gaps_of_squares(s)
     core = (p - adjoint(p)) * (gaps * across(s)) + (q - adjoint(q)) * (gaps * down(s))
     if p.dtype.kind != "c":
@@ -164,7 +164,7 @@ def _core(p, q, s):
 
 
 def _turns(x, s):
-    """How U and V turn when U^H A V changes by x."""
+    """The rotations of U and V when U^H A V changes by x."""
     gaps, xh = _inverse_gaps_of_squares(s), adjoint(x)
     turn_u = (x * across(s) + xh * down(s)) * gaps
     turn_v = (x * down(s) + xh * across(s)) * gaps
@@ -175,7 +175,7 @@ def _turns(x, s):
 
 
 def _imaginary_diagonal(values, s):
-    """i values / (2 s), on the diagonal: half of a phase goes to each side."""
+    """The matrix with i values / (2 s) on the diagonal: half of a phase goes to each of U and V."""
     half = values / (2 * s)
     shape = (*s.shape, s.shape[-1])
     whole = complex(registry["zeros_like"](half), half)
@@ -187,7 +187,7 @@ def _diagonal(x):
 
 
 class SVD(NamedTuple):
-    """What `linalg.svd` answers."""
+    """The results of `linalg.svd`."""
 
     U: Tensor
     S: Tensor
@@ -195,7 +195,7 @@ class SVD(NamedTuple):
 
 
 class OlderSVD(NamedTuple):
-    """What `svd` answers."""
+    """The results of `svd`."""
 
     U: Tensor
     S: Tensor
@@ -209,12 +209,13 @@ def _observed(U, S, Vh):
 
 @op("linalg.svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)")
 class linalg_svd(Composite):
-    """A = U diag(S) Vh: orthonormal columns in U, singular values S, descending, orthonormal rows in Vh.
+    """The SVD A = U diag(S) Vh: orthonormal columns in U, singular values S descending, orthonormal rows in Vh.
 
-    Of a matrix m x n there are k = min(m, n) singular values.  U is (m, m) and Vh (n, n), or without full_matrices
-    (m, k) and (k, n).  What is beyond k is arbitrary, and its gradient is taken as 0.  The gradient of U and Vh is
-    infinite or NaN where singular values are equal, and, if m and n differ, where one is 0; that of S is not.
-    driver: for PyTorch's sake; LAPACK's gesdd does it.
+    A matrix m x n has k = min(m, n) singular values.  U is (m, m) and Vh (n, n), or without full_matrices (m, k) and
+    (k, n).  Vectors beyond k are arbitrary, and their gradient is taken as 0.  The gradient of U and Vh is infinite or
+    NaN where singular values are equal, and, if m and n differ, where one is 0; that of S is finite.
+
+    driver: accepted for compatibility with PyTorch; LAPACK's gesdd is used.
 
     >>> import retrograd as rg
     >>> rg.linalg.svd(rg.tensor([[0.0, 3.0], [2.0, 0.0]])).S.tolist()
@@ -243,7 +244,7 @@ class linalg_svd(Composite):
 
 @op("linalg.svdvals(Tensor A, *, str? driver=None) -> Tensor")
 class linalg_svdvals(Composite):
-    """The singular values of matrices, descending; their gradient is finite where they are equal, too."""
+    """The singular values of matrices, descending; their gradient is finite even where they are equal."""
 
     def compose(A, *, driver):
         check_matrices("linalg.svdvals", A)
@@ -258,7 +259,7 @@ class linalg_svdvals(Composite):
 
 @op("svd(Tensor x, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)")
 class svd(Composite):
-    """x = U diag(S) V^H, as `linalg.svd`, with V in place of its conjugate transpose; without compute_uv zeros."""
+    """The SVD x = U diag(S) V^H: `linalg.svd` with V in place of V^H; zeros for U and V without compute_uv."""
 
     def compose(x, *, some, compute_uv):
         check_matrices("svd", x)
