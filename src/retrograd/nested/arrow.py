@@ -1,4 +1,4 @@
-"""Nested tensors from and to Arrow's arrays of lists, over the same memory."""
+"""Convert nested tensors from and to Arrow list arrays, over the same memory."""
 
 from typing import Any
 
@@ -14,14 +14,14 @@ INT32 = 2**31
 
 
 def from_arrow(array: Any) -> Tensor:
-    """The nested tensor whose components are the lists of an Arrow array; a leaf that shares the array's memory.
+    """Return the nested tensor whose components are the lists of an Arrow array: a leaf that shares its memory.
 
-    array: a `ListArray`, `LargeListArray`, `ListViewArray` or `FixedSizeListArray` of numbers or of such lists, a slice
-    of one, a `ChunkedArray` (a column of a table), whose chunks are put together, or what has Arrow's C interface.
-    Lists in lists are ragged dimensions, lists of fixed size dense ones; (components, ...) is the shape.  Numbers are
-    not copied, but for booleans, which Arrow packs; as Arrow's memory is constant, they refuse writes.
+    array: a `ListArray`, `LargeListArray`, `ListViewArray` or `FixedSizeListArray` of numbers or of such lists, a
+    slice of one, a `ChunkedArray` (a column of a table), whose chunks are concatenated, or an object with Arrow's C
+    interface. Lists in lists are ragged dimensions, lists of fixed size dense ones; (components, ...) is the shape.
+    Values are not copied, except booleans, which Arrow packs; as Arrow's memory is constant, they refuse writes.
 
-    Raises ValueError for nulls, with their number and the place of the first, TypeError for what holds no numbers, and
+    Raises ValueError for nulls, with their number and the index of the first, TypeError for non-numeric content, and
     ImportError without pyarrow.
 
     >>> import pyarrow as pa
@@ -38,10 +38,10 @@ def from_arrow(array: Any) -> Tensor:
 
 
 def to_arrow(x: Tensor, *, large: bool = False) -> Any:
-    """A nested tensor as an Arrow array with a list for each component, over the same memory.
+    """Convert a nested tensor to an Arrow array with a list for each component, over the same memory.
 
     Ragged dimensions are `ListArray`, dense ones `FixedSizeListArray`.  large: `LargeListArray`, whose offsets have 64
-    bits and are shared too.  Copied are booleans, and components that do not follow each other row by row.
+    bits and are shared too.  Booleans, and components that are not contiguous in the buffer, are copied.
 
     Raises RuntimeError for a tensor that requires grad, ValueError for rows that need large=True, TypeError for complex
     numbers, and ImportError without pyarrow.
@@ -94,7 +94,7 @@ def _pyarrow(name: str) -> Any:
 
 
 def _in_one(pa: Any, array: Any) -> Any:
-    """An array of Arrow's in one piece."""
+    """Return an Arrow array in one chunk."""
     if hasattr(array, "__arrow_c_array__") and not isinstance(array, pa.Array):
         array = pa.array(array)
     if hasattr(array, "__arrow_c_stream__") and not isinstance(array, (pa.Array, pa.ChunkedArray, pa.Table)):
@@ -109,7 +109,7 @@ def _in_one(pa: Any, array: Any) -> Any:
 
 
 def _rows(pa: Any, array: Any) -> Tensor:
-    """What an array holds, its elements along the first dimension."""
+    """Return the content of an array, its elements along the first dimension."""
     kind, types = array.type, pa.types
     _check_no_nulls(array)
     if types.is_list(kind) or types.is_large_list(kind):
@@ -127,7 +127,7 @@ def _rows(pa: Any, array: Any) -> Tensor:
 
 
 def _of_lists(pa: Any, array: Any) -> Tensor:
-    """Lists between offsets; of a slice, the first is not 0."""
+    """Convert lists given by offsets; in a slice, the first offset is not 0."""
     offsets = array.offsets.to_numpy()
     first, last = int(offsets[0]), int(offsets[-1])
     content = _rows(pa, array.values.slice(first, last - first))

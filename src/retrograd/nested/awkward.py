@@ -1,4 +1,4 @@
-"""Nested tensors from and to Awkward Arrays, over the same memory."""
+"""Convert nested tensors from and to Awkward Arrays, over the same memory."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ from retrograd.ops.methods import leaving
 
 
 def from_awkward(array: Any) -> Tensor:
-    """The nested tensor whose components are the lists of an Awkward Array; a leaf that shares the array's memory.
+    """Return the nested tensor whose components are the lists of an Awkward Array: a leaf that shares its memory.
 
     array: an `ak.Array`, or a layout of `ak.contents`, of numbers in lists; (components, ...) is the shape.  Lists of
-    variable length are ragged dimensions, those of regular length dense ones.  Numbers are copied only where the layout
-    keeps them out of order, in an `IndexedArray`.
+    variable length are ragged dimensions, those of regular length dense ones.  Values are copied only if the layout
+    stores them out of order, in an `IndexedArray`.
 
-    Raises ValueError for missing values, with their number and the place of the first, TypeError for records, unions
+    Raises ValueError for missing values, with their number and the index of the first, TypeError for records, unions
     and strings, and ImportError without awkward.
 
     >>> import awkward as ak
@@ -35,9 +35,9 @@ def from_awkward(array: Any) -> Tensor:
 
 
 def to_awkward(x: Tensor) -> Any:
-    """A nested tensor as an Awkward Array with a list for each component, over the same memory.
+    """Convert a nested tensor to an Awkward Array with a list for each component, over the same memory.
 
-    Copied are only components with several dimensions that do not follow each other row by row.
+    Only components with several dimensions that are not contiguous in the buffer are copied.
 
     Raises RuntimeError for a tensor that requires grad, and ImportError without awkward.
 
@@ -82,7 +82,7 @@ def _awkward(name: str) -> Any:
 
 
 def _rows(ak: Any, layout: Any) -> Tensor:
-    """What a layout holds, its elements along the first dimension."""
+    """Return the content of a layout, its elements along the first dimension."""
     if layout.is_option:
         return _rows(ak, _without_options(layout))
     if layout.is_indexed:
@@ -97,7 +97,7 @@ def _rows(ak: Any, layout: Any) -> Tensor:
 
 
 def _of_lists(ak: Any, layout: Any) -> Tensor:
-    """Lists of one size, between offsets, or anywhere."""
+    """Convert lists of one size, given by offsets, or by starts and stops."""
     if layout.is_regular:
         size = int(layout.size)
         return grouped(_rows(ak, layout.content[: len(layout) * size]), len(layout), size)
@@ -113,7 +113,7 @@ def _of_lists(ak: Any, layout: Any) -> Tensor:
 
 
 def _without_options(layout: Any) -> Any:
-    """The values of a layout that allows for missing ones, if none is."""
+    """Return the values of an option layout; ValueError if some are missing."""
     missing = layout.mask_as_bool(valid_when=False)
     if missing.any():
         raise ValueError(

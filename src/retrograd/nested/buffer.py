@@ -1,7 +1,7 @@
 """The two operators between nested tensors and their buffers.
 
-They alone take ragged arrays.  Every other operator on a nested tensor is made of them and of operators on buffers,
-which are plain tensors and have all their rules already.
+Only these take ragged arrays.  Every other operator on a nested tensor is composed of them and of operators on
+buffers, which are plain tensors with all rules.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ namespaces[Ragged] = ragged
 
 @op("nested.values(Tensor x) -> Tensor")
 class values(View, linear="x", accepts_nested=True):
-    """The buffer of a nested tensor: the rows of its components, one component behind the other, as a view.
+    """The buffer of a nested tensor: the rows of its components, one after the other, as a view.
 
     >>> import retrograd as rg
     >>> rg.nested.nested_tensor([[1.0, 2.0], [3.0]]).values()
@@ -49,7 +49,7 @@ class values(View, linear="x", accepts_nested=True):
 
 @op("nested.from_values(Tensor buffer, *, any structure, int axis=0, int lead=0) -> Tensor")
 class from_values(View, linear="buffer", accepts_nested=True):
-    """The nested tensor over a buffer, as a view; where the structure leaves holes, the buffer has rows to spare."""
+    """The nested tensor over a buffer, as a view; if the structure has holes, the buffer has additional rows."""
 
     public = False
 
@@ -62,7 +62,7 @@ class from_values(View, linear="buffer", accepts_nested=True):
     def vjp_buffer(g, buffer_aval, structure, axis, lead):
         its, row = layout(g).structure, lead + axis
         if its is structure or its == structure:
-            return values(g)  # of what lies in no component too, for programs see that in `values`
+            return values(g)  # including the rows in holes, because `values` exposes them
         rows = values(packed(g))
         if structure.starts is None:
             return rows
@@ -76,7 +76,7 @@ class from_values(View, linear="buffer", accepts_nested=True):
 
 
 def _added(rows: Tensor, places: Any, shape: tuple, row: int) -> Tensor:
-    """Return zeros of a buffer's shape with rows added at places; rows that are sets stay sets."""
+    """Return zeros of a buffer's shape with rows added at indices; nested rows stay nested."""
     if not is_nested(rows):
         out: Tensor = registry["index_sum"](rows, as_tensor(places), dim=row, size=shape[row])
         return out
@@ -86,23 +86,23 @@ def _added(rows: Tensor, places: Any, shape: tuple, row: int) -> Tensor:
 
 
 def buffer_shape(known: Layout, shape: tuple) -> tuple:
-    """The shape of the buffer of a nested tensor; with holes, of one that ends with the last component's last row."""
+    """Return the shape of the buffer of a nested tensor; with holes, it ends with the last component's last row."""
     lead, first, last = known.lead, known.ragged.start, known.ragged.stop
     return (*shape[:lead], *shape[lead + 1 : first], reach(known.structure), *shape[last:])
 
 
 def over(buffer: Tensor, structure: Structure, axis: int = 0, lead: int = 0) -> Tensor:
-    """The nested tensor over a buffer."""
+    """Return the nested tensor over a buffer."""
     return from_values(buffer, structure=structure, axis=axis, lead=lead)
 
 
 def like(known: Layout, buffer: Tensor) -> Tensor:
-    """A nested tensor of a layout over another buffer, whose rows lie along the same dimension."""
+    """Return a nested tensor of a layout over another buffer with the same row dimension."""
     return call(from_values, (buffer,), {"structure": known.structure, "axis": known.axis, "lead": known.lead})
 
 
 def packed(x: Tensor) -> Tensor:
-    """A nested tensor without holes in its buffer; itself if it has none."""
+    """Return a nested tensor without holes in its buffer; itself if it has none."""
     known = layout(x)
     if not known.holes:
         return x

@@ -1,4 +1,4 @@
-"""How the dimensions of a nested tensor lie in its buffer: what its shape tells."""
+"""The layout of a nested tensor's dimensions in its buffer, as derived from its shape."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from retrograd.core.tensor import unwrap_all
 
 
 class Layout(NamedTuple):
-    """The structure of the components, and where their dimensions lie: see `backend.ragged.Ragged`.
+    """The structure of the components, and the positions of their dimensions: see `backend.ragged.Ragged`.
 
     A nested tensor of shape (*lead sizes, components, *before, *ragged sizes, *after) has a buffer of shape
     (*lead sizes, *before, rows, *after).
@@ -21,37 +21,38 @@ class Layout(NamedTuple):
 
     @property
     def several(self) -> int:
-        """How many dimensions are ragged."""
+        """Return the number of ragged dimensions."""
         count: int = self.structure.sizes.shape[1]
         return count
 
     @property
     def ragged(self) -> range:
-        """The ragged dimensions."""
+        """Return the ragged dimensions."""
         first = self.lead + 1 + self.axis
         return range(first, first + self.several)
 
     @property
     def row(self) -> int:
-        """Which dimension of the buffer the rows are."""
+        """Return the dimension of the buffer that holds the rows."""
         return self.lead + self.axis
 
     @property
     def holes(self) -> bool:
-        """Whether parts of the buffer belong to no component."""
+        """Whether some rows of the buffer belong to no component."""
         return self.structure.starts is not None
 
     def in_buffer(self, dim: int) -> int | None:
-        """Where a dimension, counted from the front, lies in the buffer; None for the components and ragged ones."""
+        """Return the buffer dimension of a dimension counted from the front; None for the components and ragged
+        ones."""
         if dim == self.lead or dim in self.ragged:
             return None
         return dim if dim < self.lead else dim - 1 if dim < self.ragged.start else dim - self.several
 
 
 def layout_of(shape: tuple) -> Layout:
-    """The layout of a nested tensor of a shape.
+    """Return the layout of a nested tensor of this shape.
 
-    Of an example of a batch of components, which is no nested tensor to the code that has it, `lead` is -1.
+    For one component inside a loop or `vmap`, where the tensor is not nested to the code that has it, `lead` is -1.
     """
     for d, size in enumerate(shape):
         if isinstance(size, RaggedSize):
@@ -60,7 +61,7 @@ def layout_of(shape: tuple) -> Layout:
 
 
 def is_nested(x: object) -> bool:
-    """Whether something is a tensor with components, as the code that has it sees it."""
+    """Whether an object is a nested tensor at its own level."""
     if not isinstance(x, Tensor):
         return False
     if x.level is None:
@@ -69,7 +70,7 @@ def is_nested(x: object) -> bool:
 
 
 def layout(x: Tensor) -> Layout:
-    """The layout of a nested tensor, as the code that has it sees it."""
+    """Return the layout of a nested tensor at its own level."""
     if x.level is not None:
         return layout_of(x.shape)
     array = x.value
@@ -80,7 +81,7 @@ def layout(x: Tensor) -> Layout:
 
 
 def component_shapes(x: Tensor) -> list[tuple]:
-    """The shapes of the components; of sets of sets, with ragged sizes in them."""
+    """Return the shapes of the components; if these are nested, with ragged sizes."""
     known = layout(x)
     before, after = x.shape[known.lead + 1 : known.ragged.start], x.shape[known.ragged.stop :]
     return [(*x.shape[: known.lead], *before, *sizes, *after) for sizes in known.structure.sizes.tolist()]

@@ -1,4 +1,4 @@
-"""Components as programs write them down: tensors, arrays, numbers, and lists of these in lists."""
+"""Parse components given as tensors, arrays, numbers, and nested lists of these."""
 
 from collections.abc import Iterator
 from functools import reduce
@@ -12,7 +12,7 @@ NUMBERS = {bool, int, float, complex}
 
 
 class Leaf(NamedTuple):
-    """A component, or one of a set; `weak` if Python's numbers, which take the dtype of others."""
+    """A component, or one of a nested component; `weak` if Python numbers, which take the dtype of others."""
 
     given: Any
     value: Tensor
@@ -21,12 +21,12 @@ class Leaf(NamedTuple):
 
 
 def is_list(obj: object) -> bool:
-    """Whether something lists components or numbers."""
+    """Whether an object is a list of components or numbers."""
     return isinstance(obj, (list, tuple))
 
 
 def shape_of(given: Any) -> tuple | None:
-    """The shape of a number, or of lists of numbers; None where members differ, or are no numbers."""
+    """Return the shape of a number or of lists of numbers; None if members differ, or are not numbers."""
     if not is_list(given):
         scalar = hasattr(given, "dtype") and not isinstance(given, Tensor) and not given.ndim
         return () if type(given) in NUMBERS or scalar else None
@@ -38,7 +38,7 @@ def shape_of(given: Any) -> tuple | None:
 
 
 def tree_of(name: str, given: Any, dtype: Any, apart: bool) -> list:
-    """What is listed as tensors of one dtype, those of a set in a list of their own; `apart` detaches them."""
+    """Convert the listed components to tensors of one dtype, nested components to lists; `apart` detaches them."""
     tree = _read(name, given, dtype, "")
     common = _common_dtype(name, list(_leaves(tree))) if dtype is None else dtypes.DType(dtype)
     settled: list = _settled(tree, common, apart)
@@ -68,7 +68,7 @@ def _leaves(tree: list) -> Iterator[Leaf]:
 
 
 def _common_dtype(name: str, leaves: list[Leaf]) -> Any:
-    """That of the tensors and arrays, which have to agree; without any, that of all numbers."""
+    """Return the dtype of the tensors and arrays, which have to agree; without any, that of all numbers."""
     given = [leaf for leaf in leaves if not leaf.weak]
     for leaf in given[1:]:
         if leaf.value.dtype != given[0].value.dtype:
@@ -84,7 +84,7 @@ def _common_dtype(name: str, leaves: list[Leaf]) -> Any:
 
 
 def _check_numbers(name: str, given: Leaf, weak: list[Leaf]) -> None:
-    """Refuse Python's numbers of a kind that the dtype of the tensors beside them does not have, as 1.5 for int64."""
+    """Refuse Python numbers of a kind that the dtype of the tensors cannot represent, as 1.5 for int64."""
     for leaf in weak:
         if leaf.value.numel() and dtypes.category(leaf.value.dtype) > dtypes.category(given.value.dtype):
             raise RuntimeError(
@@ -94,7 +94,7 @@ def _check_numbers(name: str, given: Leaf, weak: list[Leaf]) -> None:
 
 
 def _settled(tree: Any, dtype: Any, apart: bool) -> Any:
-    """The leaves in one dtype; numbers are read again, for they may have lost digits."""
+    """Convert the leaves to one dtype; numbers are parsed again, because they may have lost digits."""
     if not isinstance(tree, Leaf):
         return [_settled(member, dtype, apart) for member in tree]
     if tree.weak and tree.value.dtype != dtype:

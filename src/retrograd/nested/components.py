@@ -1,4 +1,4 @@
-"""Taking nested tensors apart into their components, and putting components together."""
+"""Split nested tensors into their components, and join components."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,9 @@ from retrograd.ops.view import cat, narrow, reshape
 
 
 def components(x: Tensor) -> tuple[Tensor, ...]:
-    """The components of a nested tensor, as views; where they are recorded, one node serves all of them.
+    """Return the components of a nested tensor, as views; one graph node serves all of them.
 
-    Those of sets of sets are nested tensors.
+    Components that are nested themselves are nested tensors.
     """
     known = layout(x)
     row = known.row
@@ -24,7 +24,7 @@ def components(x: Tensor) -> tuple[Tensor, ...]:
 
 
 def _rows(buffer: Tensor, structure: Structure, row: int) -> Sequence[Tensor]:
-    """The rows of each component."""
+    """Return the rows of each component."""
     bounds = structure.bounds()
     if structure.starts is None:
         return registry["split"](buffer, [last - first for first, last in bounds], dim=row) if bounds else ()
@@ -39,9 +39,9 @@ def _rows(buffer: Tensor, structure: Structure, row: int) -> Sequence[Tensor]:
 
 
 def joined(parts: Sequence[Tensor], lead: int = 0) -> Tensor:
-    """The nested tensor of copies of components, of which there must be one; ragged are those sizes that differ.
+    """Return the nested tensor of copies of components, at least one; sizes that differ become ragged.
 
-    Of nested components, it is how many components they have.
+    For nested components, the ragged size is their number of components.
     """
     inner = [layout(p).lead for p in parts if is_nested(p)]
     if inner:

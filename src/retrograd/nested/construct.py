@@ -1,4 +1,4 @@
-"""Making nested tensors: of components, of a dense tensor's slices, and over a buffer that is there already."""
+"""Construct nested tensors: from components, from a dense tensor's slices, and over an existing buffer."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,12 +25,12 @@ def nested_tensor(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """A nested tensor of copies of components; a leaf, which no gradients pass through.
+    """Return a nested tensor with copies of components: a leaf, which no gradients pass through.
 
     tensor_list: tensors, arrays, numbers, or lists of numbers, all of one dtype and number of dimensions; shape
     (components, ...) for the result, ragged in all dimensions from the first to the last whose sizes differ.  A list
-    whose members differ in shape, and a nested tensor, are components too: of a set of sets.  Python's numbers take the
-    dtype of the tensors and arrays beside them.  layout: with `rg.jagged`, more than one ragged dimension is refused.
+    whose members differ in shape, and a nested tensor, are nested components.  Python numbers take the
+    dtype of the tensors and arrays.  layout: with `rg.jagged`, more than one ragged dimension is refused.
 
     Raises ValueError for another number of dimensions and TypeError for another dtype, naming the first such component.
 
@@ -49,10 +49,10 @@ def nested_tensor(
 
 
 def as_nested_tensor(ts: Any, dtype: Any = None, device: Any = None, layout: Layout | None = None) -> Tensor:
-    """The nested tensor of components, which gradients flow to.
+    """Return the nested tensor of components, with gradients to them.
 
-    ts: components as for `nested_tensor`; or a dense tensor, whose slices along the first dimension are the components,
-    which then show its memory; or a nested tensor, which is returned as it is.
+    ts: components as for `nested_tensor`; or a dense tensor, whose slices along the first dimension are the
+    components, as views; or a nested tensor, which is returned as it is.
 
     >>> import retrograd as rg
     >>> a = rg.ones(2, requires_grad=True)
@@ -72,15 +72,15 @@ def nested_tensor_from_jagged(
     min_seqlen: int | None = None,
     max_seqlen: int | None = None,
 ) -> Tensor:
-    """The nested tensor over rows that are there already, without a copy; gradients flow to `values`.
+    """Return the nested tensor over existing rows, without a copy; gradients flow to `values`.
 
-    values: the rows of all components along dimension `jagged_dim - 1`, where `jagged_dim`, 1 unless given, counts in
-    the result, which has the components in front.  offsets: integers, where each component begins, and where the last
-    one ends.  lengths: integers, how many rows each has.  With both, rows may be left out, or shared.  min_seqlen,
-    max_seqlen: bounds of the lengths, which are checked.
+    values: the rows of all components along dimension `jagged_dim - 1`, where `jagged_dim`, 1 by default, counts in
+    the result, which has the components in front.  offsets: integers, the first row of each component, and the end of
+    the last one.  lengths: integers, the number of rows of each.  With both, rows may be left out, or shared.
+    min_seqlen, max_seqlen: bounds of the lengths, which are checked.
 
-    Raises ValueError, before any row is read, for offsets that do not begin with 0, fall, or do not end at the number
-    of rows, and for lengths that are negative or reach beyond; TypeError for what is no integer.
+    Raises ValueError, before any row is read, for offsets that do not begin with 0, decrease, or do not end at the
+    number of rows, and for lengths that are negative or too large; TypeError for non-integers.
 
     >>> import retrograd as rg
     >>> rg.nested.nested_tensor_from_jagged(rg.arange(5), [0, 2, 5])
@@ -103,7 +103,7 @@ def nested_tensor_from_jagged(
 
 
 def _made(name: str, given: Any, dtype: Any, layout: Layout | None, apart: bool) -> Tensor:
-    """The nested tensor of components, as the function of that name was given them; `apart` copies outside graphs."""
+    """Return the nested tensor of components, for the function `name`; `apart` copies outside graphs."""
     if layout not in (None, strided, jagged):
         raise TypeError(f"{name}: layout must be rg.strided or rg.jagged, got {layout!r}")
     if is_list(given):
@@ -120,7 +120,7 @@ def _made(name: str, given: Any, dtype: Any, layout: Layout | None, apart: bool)
 
 
 def _nest(parts: list, dtype: Any) -> Tensor:
-    """The nested tensor of components, each a tensor, or a list of those in a set."""
+    """Return the nested tensor of components, each a tensor, or a list for a nested component."""
     sets = [_nest(part, dtype) if isinstance(part, list) else part for part in parts]
     if not sets:
         return over(as_tensor([], dtype), no_components(1))
@@ -128,7 +128,7 @@ def _nest(parts: list, dtype: Any) -> Tensor:
 
 
 def of_sets(sets: Sequence[Tensor]) -> Tensor:
-    """The nested tensor whose components are nested tensors; a dense one stands for its slices."""
+    """Return the nested tensor whose components are nested tensors; a dense one is split into its slices."""
     name = "nested_tensor"
     nested = [nested_over(name, one) for one in sets]
     _check_depths(name, nested)
@@ -141,7 +141,7 @@ def of_sets(sets: Sequence[Tensor]) -> Tensor:
 
 
 def _check_depths(name: str, sets: list[Tensor]) -> None:
-    """Sets have one number of dimensions, but for those without components."""
+    """Check that nested components have one number of dimensions, except those without components."""
     filled = [i for i, one in enumerate(sets) if len(one)]
     for i in filled:
         first = filled[0]
@@ -153,7 +153,7 @@ def _check_depths(name: str, sets: list[Tensor]) -> None:
 
 
 def slices(name: str, x: Tensor) -> Tensor:
-    """The nested tensor of the slices of a dense tensor along its first dimension."""
+    """Return the nested tensor of the slices of a dense tensor along its first dimension."""
     if not x.ndim:
         raise ValueError(f"{name}: a tensor without dimensions has no slices that could be components")
     if x.ndim == 1:
@@ -163,19 +163,19 @@ def slices(name: str, x: Tensor) -> Tensor:
 
 
 def nested_over(name: str, rows: Tensor) -> Tensor:
-    """The components along the first dimension: those of a nested tensor, or the slices of a dense one."""
+    """Return a nested tensor unchanged, or the nested tensor of a dense one's slices."""
     return rows if is_nested(rows) else slices(name, rows)
 
 
 def grouped(rows: Tensor, count: int, size: int) -> Tensor:
-    """Rows, dense or the components of a nested tensor, in groups of one size, along a new first dimension."""
+    """Group rows, dense or components of a nested tensor, by `size`, along a new first dimension."""
     if is_nested(rows):
         return over(rows, equal_parts(count, size))
     return rows.reshape((count, size, *rows.shape[1:]))
 
 
 def _check_jagged(name: str, x: Tensor) -> None:
-    """Refuse what has not one ragged dimension."""
+    """Refuse tensors without exactly one ragged dimension."""
     known, jagged_only = layout_in(x), f"{name}: in the jagged layout"
     if is_nested(call(values, (x,), {})):
         raise RuntimeError(f"{jagged_only} components are dense, but component 0 is a nested tensor; use rg.strided")
@@ -195,7 +195,7 @@ def _check_jagged(name: str, x: Tensor) -> None:
 
 
 def _axis_of(name: str, values: Tensor, jagged_dim: int) -> int:
-    """Which dimension of the buffer the rows are."""
+    """Return the dimension of the buffer that holds the rows."""
     if not values.ndim:
         raise ValueError(f"{name}: values must have a dimension, along which the rows lie, got shape ()")
     last = 1 if is_nested(values) else values.ndim
@@ -208,12 +208,12 @@ def _axis_of(name: str, values: Tensor, jagged_dim: int) -> int:
 
 
 def _read(integers: Any) -> Any:
-    """Offsets or lengths as an array."""
+    """Return offsets or lengths as an array."""
     return concrete(integers) if isinstance(integers, Tensor) else integers
 
 
 def _check_bounds(name: str, lengths: Any, low: int | None, high: int | None) -> None:
-    """Refuse bounds that do not hold for all lengths."""
+    """Refuse bounds that some length violates."""
     for i, length in enumerate(lengths.tolist() if (low, high) != (None, None) else ()):
         if low is not None and length < low:
             raise ValueError(f"{name}: component {i} has length {length}, less than min_seqlen={low}")

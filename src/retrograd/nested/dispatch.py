@@ -1,8 +1,8 @@
-"""Operators on nested tensors, taken apart into operators on their buffers.
+"""Dispatch of operators on nested tensors to operators on their buffers.
 
-An operator on a nested tensor is that operator mapped over the components, each as a batch of one.  How that is done
-without a loop is said here once for whole families of operators (`family`), and by name for those that have a way of
-their own (`composed`).  What is neither is composed of other operators, or mapped over the components one by one.
+An operator on a nested tensor is that operator mapped over the components, each as a batch of one.  Rules that do so
+without a loop are registered for whole families of operators (`family`), and by name for single ones (`composed`).
+Operators without a rule are composed of other operators, or mapped over the components one by one.
 """
 
 from collections.abc import Callable
@@ -18,23 +18,23 @@ Rule = Callable[[Op, tuple, dict], Any]  # (op, args, params) -> result, or NotI
 
 
 class NoBatchError(RuntimeError):
-    """What an operator gives for a component is no batch of one."""
+    """The result of an operator for a component is not a batch of one."""
 
 
 class AcrossError(RuntimeError):
     """An operator would act across the components."""
 
 
-DOES_NOT_FIT = (RaggedSizeError, ValueError, TypeError, IndexError, NoBatchError)  # what another rule may do better
+DOES_NOT_FIT = (RaggedSizeError, ValueError, TypeError, IndexError, NoBatchError)  # after these, try the next rule
 
 _by_name: dict[str, Rule] = {}
 _by_family: dict[type[Definition], Rule] = {}
-_final: set[Rule] = set()  # those whose errors stand
-_last: list[Rule] = []  # what is done with operators that no rule takes
+_final: set[Rule] = set()  # rules whose errors are final
+_last: list[Rule] = []  # the rules for operators without another one
 
 
 def composed(*names: str) -> Callable[[Rule], Rule]:
-    """Decorator: how operators of these names are taken apart; NotImplemented leaves a call to the family's rule."""
+    """Decorator: register a rule for operators of these names; NotImplemented defers to the family's rule."""
 
     def register(rule: Rule) -> Rule:
         for name in names:
@@ -47,7 +47,7 @@ def composed(*names: str) -> Callable[[Rule], Rule]:
 
 
 def family(*classes: type[Definition]) -> Callable[[Rule], Rule]:
-    """Decorator: how the operators of a family are taken apart; NotImplemented leaves a call to what comes last."""
+    """Decorator: register a rule for families of operators; NotImplemented defers to the fallbacks."""
 
     def register(rule: Rule) -> Rule:
         _by_family.update(dict.fromkeys(classes, rule))
@@ -57,35 +57,35 @@ def family(*classes: type[Definition]) -> Callable[[Rule], Rule]:
 
 
 def otherwise(rule: Rule) -> Rule:
-    """Decorator: what is done where no other rule is."""
+    """Decorator: register a fallback."""
     _last.append(rule)
     return rule
 
 
 def final(rule: Rule) -> Rule:
-    """Decorator: what the rule refuses no other one is asked for."""
+    """Decorator: make the errors of a rule final, so that no other rule is tried."""
     _final.add(rule)
     return rule
 
 
 def rules_of(op: Op) -> list[Rule]:
-    """The rules for an operator, in the order in which they are asked."""
+    """Return the rules for an operator, in the order in which they are tried."""
     named = [_by_name[op.name]] if op.name in _by_name else []
     return named + [_by_family[c] for c in op.definition.__mro__ if c in _by_family] + _last
 
 
 def way(op: Op) -> str:
-    """How an operator runs on nested tensors: "at once", "composed" of operators that do, or "one by one"."""
+    """Return how an operator runs on nested tensors: "at once", "composed" of operators that do, or "one by one"."""
     if rules_of(op) != _last:
         return "at once"
     return "composed" if op.composite else "one by one"
 
 
 def take_apart(op: Op, args: tuple, params: dict) -> Any:
-    """What an operator answers, by the first of its rules that has an answer; NotImplemented leaves it as it is.
+    """Return the result of the first applicable rule of an operator; NotImplemented if none applies.
 
-    A rule that compares a ragged size with a number, or asks for that, fails where the operator on each component may
-    not: then the next one is asked.  If all fail, what the first one said stands.
+    A rule that compares a ragged size with a number, or asks for one, may fail although the operator succeeds on each
+    component: then the next rule is tried.  If all fail, the first error is raised.
     """
     if op.definition.accepts_nested or seen_whole() or not any(map(is_nested, args)):
         return NotImplemented

@@ -1,4 +1,4 @@
-"""Dual tensors of nested ones: the tangents are kept beside the buffers."""
+"""Dual tensors of nested ones: the tangents are nested over buffers of the same structure."""
 
 from typing import Any
 
@@ -10,5 +10,6 @@ from retrograd.nested.rules.pointwise import elementwise
 
 @family(OfLevel)
 def beside_buffers(op: Op, args: tuple, params: dict) -> Any:
-    """Values and tangents lie alike, so what sets and reads tangents does so for the buffers."""
+    """Apply the operators that set and read tangents to the buffers, since values and tangents have the same
+    layout."""
     return elementwise(op, args, params)

@@ -1,4 +1,4 @@
-"""What operators that are mapped over the components are asked first: do they act on each component by itself?"""
+"""Check, before a loop over components, that an operator acts on each component separately."""
 
 from itertools import count as count_from
 from typing import Any
@@ -16,7 +16,7 @@ from retrograd.ops.view import cat, narrow
 
 
 def check_apart(op: Op, args: tuple, params: dict) -> None:
-    """Refuse what would act along the dimension of the components, for there they differ in shape."""
+    """Refuse an operator that would act along the dimension of the components, since they differ in shape."""
     for i, a in enumerate(args):
         if is_nested(a) and layout(a).lead in _acted_along(op, i, args, params):
             raise AcrossError(
@@ -26,11 +26,12 @@ def check_apart(op: Op, args: tuple, params: dict) -> None:
 
 
 def _acted_along(op: Op, i: int, args: tuple, params: dict) -> set[int]:
-    """The dimensions of an input that params name, None being all, and those that the operator's family says."""
+    """Return the dimensions of an input that params name, None meaning all, and those given by the operator's
+    family."""
     ndim, most = args[i].ndim, max(a.ndim for a in args if isinstance(a, Tensor))
-    if op.definition.ragged:  # of all that there is
+    if op.definition.ragged:  # of data-dependent size: acts on all dimensions
         return set(range(ndim))
-    named = [v for k, v in params.items() if k.startswith("dim")]  # a composite says itself what None is
+    named = [v for k, v in params.items() if k.startswith("dim")]  # a composite interprets None itself
     found = {d % max(most, 1) for v in named for d in (v if isinstance(v, tuple) else (v,)) if isinstance(d, int)}
     if not op.composite and (None in named or () in named):
         found |= set(range(ndim))
@@ -41,16 +42,16 @@ def _acted_along(op: Op, i: int, args: tuple, params: dict) -> set[int]:
 
 
 def check_shapes(op: Op, args: tuple, params: dict) -> None:
-    """Refuse what the shape rule refuses: a kernel may take it."""
+    """Apply the shape rule, which refuses some inputs that a kernel accepts."""
     if op.rules is not None and not op.composite and not op.definition.ragged:
         op.definition.shape(*[a.aval if isinstance(a, Tensor) else a for a in args], **params)
 
 
 def check_batch(op: Op, one: tuple, batches: list[bool], params: dict, out: Any, lead: int) -> None:
-    """Refuse an operator that does not do with a component among several what it does with it alone.
+    """Refuse an operator whose result for a component depends on the other components of a batch.
 
-    `one` are the arguments for the component, of which some are batches of one, and `out` is the result for it.  It is
-    tried on copies of the component, the last one of which has other elements, if these are taken.
+    `one` are the arguments for the component, some of them batches of one, and `out` is the result for it.  The
+    operator is run on copies of the component, the last of which has other elements, if it accepts them.
     """
     if op.definition.random or op.definition.impure or op.rules is None:
         return
@@ -68,7 +69,7 @@ def check_batch(op: Op, one: tuple, batches: list[bool], params: dict, out: Any,
 
 
 def _several(one: tuple, batches: list[bool], count: int, lead: int, turned: bool) -> tuple:
-    """The arguments for copies of a component, which may be written to."""
+    """Return the arguments for copies of a component, which may be written to."""
     args = [a.clone() if isinstance(a, Tensor) else a for a in one]
     for i, is_batch in enumerate(batches):
         if is_batch:
@@ -78,7 +79,7 @@ def _several(one: tuple, batches: list[bool], count: int, lead: int, turned: boo
 
 
 def _other(x: Tensor) -> Tensor:
-    """Numbers like those of a tensor, but others, if they are not all alike."""
+    """Return values of the same kind as a tensor's, but different, unless they are all equal."""
     turned: Tensor = registry["flip"](x, dims=tuple(range(x.ndim)))
     return turned * 0.75 if x.dtype.kind in "fc" else turned
 

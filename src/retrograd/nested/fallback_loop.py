@@ -1,4 +1,4 @@
-"""What comes last: operators that no rule takes, mapped over the components one by one."""
+"""The fallback: map operators without a rule over the components one by one."""
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,22 +20,22 @@ from retrograd.ops.view import cat, narrow, reshape, unsqueeze
 
 @otherwise
 def composed_of_others(op: Op, args: tuple, params: dict) -> Any:
-    """An operator that is made of others, unless these want numbers where sizes are ragged."""
+    """Run a composite operator, unless it needs integers for ragged sizes."""
     return op.definition.compose(*args, **params) if op.composite else NotImplemented
 
 
-_told: set[str] = set()  # the operators of which the user has heard
+_told: set[str] = set()  # the operators that have been warned about
 
 
 @otherwise
 def mapped(op: Op, args: tuple, params: dict) -> Any:
-    """The operator on each component, as a batch of one; what it answers has the components in front again."""
+    """Map the operator over the components, as batches of one; the result has the components in front."""
     check_apart(op, args, params)
     return map_over(op, args, params)
 
 
 def map_over(op: Op, args: tuple, params: dict) -> Any:
-    """The operator on each component, with what goes with it."""
+    """Map the operator over the components and the rows of plain tensors that belong to them."""
     known = layout(next(a for a in args if is_nested(a)))
     if not len(known.structure):
         return _of_none(op, args, params, known)
@@ -43,16 +43,16 @@ def map_over(op: Op, args: tuple, params: dict) -> Any:
     first, followed = _first(op, args, parts, params, known)
     each = islice(_each(args, parts, followed, known), 1, None)
     out = together(op.name, [first, *_results(op, each, params, 1)], known.lead)
-    tell(op.name)  # only now, for a call that fails is not slow
+    tell(op.name)  # only now, because a call that fails should not warn
     return out
 
 
-composed("grid_sample", "istft")(mapped)  # these look at sizes
+composed("grid_sample", "istft")(mapped)  # these read sizes
 
 
 @composed("diag_embed", "place_diagonal")
 def _embedded(op: Op, args: tuple, params: dict) -> Any:
-    """The dimensions are those of the result, which has one more."""
+    """Map the operator, whose dimensions count in the result, which has one more."""
     ndim, dims = args[0].ndim + 1, (params["dim1"], params["dim2"])
     if layout(args[0]).lead in canonical_dims(op.name, dims, ndim):
         raise AcrossError(f"{op.name}: dimension {layout(args[0]).lead} has the components of a nested tensor")
@@ -60,7 +60,7 @@ def _embedded(op: Op, args: tuple, params: dict) -> Any:
 
 
 def tell(name: str) -> None:
-    """Warn, once for each operator, that it runs slower than it could."""
+    """Warn, once for each operator, that it loops over the components."""
     if name not in _told:
         text = f"{name}: at {user_line()}: runs on the components of a nested tensor one by one"
         warnings.warn(text, PerformanceWarning, stacklevel=2)
@@ -68,7 +68,7 @@ def tell(name: str) -> None:
 
 
 def forget() -> None:
-    """Warn anew of all operators."""
+    """Forget which operators have been warned about."""
     _told.clear()
 
 
@@ -76,9 +76,9 @@ def forget() -> None:
 
 
 def _first(op: Op, args: tuple, parts: dict, params: dict, known: Layout) -> tuple[Any, list[bool]]:
-    """The result for the first component, and which plain tensors have a row for each component.
+    """Return the result for the first component, and which plain tensors have a row for each component.
 
-    Those are the fewest of the tensors which can be such that the operator gives a batch of one.
+    The choice is the smallest set of candidates with which the operator returns a batch of one.
     """
     may = [i for i, a in enumerate(args) if may_follow(op, a, known)]
     refused = None
@@ -101,7 +101,7 @@ def _first(op: Op, args: tuple, parts: dict, params: dict, known: Layout) -> tup
 
 
 def may_follow(op: Op, a: Any, known: Layout) -> bool:
-    """Whether a plain operand may have a row for each component: one that broadcasts must line up with them."""
+    """Whether a plain operand may have a row for each component; if it broadcasts, its dimensions must align."""
     if is_nested(a) or getattr(a, "ndim", 0) <= known.lead or a.shape[known.lead] != len(known.structure):
         return False
     of = op.definition
@@ -110,7 +110,7 @@ def may_follow(op: Op, a: Any, known: Layout) -> bool:
 
 
 def one_by_one(op: Op, args: tuple, params: dict, followed: list[bool]) -> Any:
-    """The operator on each component; plain tensors that are `followed` have a row for each."""
+    """Loop over the components; plain tensors that are `followed` have a row for each."""
     known = layout(next(a for a in args if is_nested(a)))
     if not len(known.structure):
         return _of_none(op, args, params, known)
@@ -119,7 +119,7 @@ def one_by_one(op: Op, args: tuple, params: dict, followed: list[bool]) -> Any:
 
 
 def _results(op: Op, each: Iterable[tuple], params: dict, number: int = 0) -> Iterator[Any]:
-    """The results for components, of which the first has this number."""
+    """Yield the results for components; the first has index `number`."""
     for i, one in enumerate(each, number):
         try:
             yield call(op, one, params)
@@ -129,7 +129,7 @@ def _results(op: Op, each: Iterable[tuple], params: dict, number: int = 0) -> It
 
 
 def _parts(name: str, args: tuple) -> dict[int, Sequence[Tensor]]:
-    """The components of each nested tensor, of which there must be as many, by its place among the arguments."""
+    """Return the components of each nested tensor by argument index; their numbers must agree."""
     parts = {i: components(a) for i, a in enumerate(args) if is_nested(a)}
     count, *others = map(len, parts.values())
     for other in others:
@@ -139,7 +139,7 @@ def _parts(name: str, args: tuple) -> dict[int, Sequence[Tensor]]:
 
 
 def _each(args: tuple, parts: dict, followed: list[bool], known: Layout) -> Iterator[tuple]:
-    """The arguments for each component: it, and what belongs to it, as batches of one; the others as they are."""
+    """Yield the arguments for each component: nested and followed ones as batches of one, the others unchanged."""
     for number in range(len(known.structure)):
         one = list(args)
         for i, a in enumerate(args):
@@ -151,7 +151,8 @@ def _each(args: tuple, parts: dict, followed: list[bool], known: Layout) -> Iter
 
 
 def together(name: str, results: list, lead: int = 0) -> Any:
-    """The results for the components, batches of one, as a nested tensor; plain if there is nothing to be ragged."""
+    """Join the results for the components, batches of one, into a nested tensor; plain if it has no ragged
+    dimension."""
     if isinstance(results[0], tuple):
         several = {len(r) for r in results}
         if len(several) > 1:
@@ -173,15 +174,15 @@ def together(name: str, results: list, lead: int = 0) -> Any:
 
 
 def _of_none(op: Op, args: tuple, params: dict, known: Layout) -> Any:
-    """The result for no components at all, by way of one whose ragged sizes are 1."""
+    """Return the result for zero components, derived from one component whose ragged sizes are 1."""
     one = tuple([ones_for(a) if is_nested(a) else _one_row(a) if may_follow(op, a, known) else a for a in args])
     return nothing_like(call(op, one, params), known.lead)
 
 
 def ones_for(x: Tensor) -> Tensor:
-    """A batch of one component of ones (integers: zeros), of the sizes that a nested tensor's have, 1 for ragged ones.
+    """Return a batch of one component of ones (integers: zeros) with the sizes of a nested tensor, 1 for ragged ones.
 
-    Gradients that flow to it, all zeros, flow on to the tensor.
+    Gradients that flow to it, all zeros, continue to the tensor.
     """
     known = layout(x)
     shape = [1 if d == known.lead or d in known.ragged else size for d, size in enumerate(x.shape)]
@@ -195,7 +196,7 @@ def _one_row(a: Tensor) -> Tensor:
 
 
 def nothing_like(out: Any, lead: int) -> Any:
-    """The nested tensor without components of what would be a result."""
+    """Return the nested tensor without components of the kind of a result."""
     if isinstance(out, tuple):
         return tuple([nothing_like(o, lead) for o in out])
     rows = narrow(out, lead, 0, 0)

@@ -9,9 +9,9 @@ from retrograd.nested.buffer_layout import is_nested, layout
 
 
 def plain(x: Tensor) -> tuple[Tensor, Callable[[Tensor, int], Tensor]]:
-    """The innermost buffer of a nested tensor, without holes, and what puts others over the same structure.
+    """Return the innermost buffer of a nested tensor, without holes, and the inverse for other buffers.
 
-    That takes a buffer with so many dimensions more in front, which the result then has too.
+    The inverse takes a buffer with `n` more dimensions in front, which the result then has too.
     """
     if not is_nested(x):
         raise RaggedSizeError(f"an example of shape {x.shape} has no one number of elements: it is one of a batch")

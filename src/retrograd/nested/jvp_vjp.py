@@ -1,4 +1,4 @@
-"""Derivatives of functions made of operators, for rules of operators that have faster kernels for the same."""
+"""Derivatives of functions composed of operators, for operators whose kernels are faster than the composition."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,7 +12,7 @@ Function = Callable[..., Sequence[Tensor]]
 
 
 def jvp(function: Function, primals: Sequence[Tensor], tangents: Sequence[Tensor | None]) -> tuple[Tensor, ...]:
-    """The tangents of what a function returns, along those of its arguments; None is zero."""
+    """Return the tangents of a function's results, given those of its arguments; None is zero."""
     with DualLevel() as level:
         outs = function(*[make(p, level, t) for p, t in zip(primals, tangents, strict=True)])
     return tuple([_tangent(level, out) for out in outs])
@@ -25,7 +25,7 @@ def _tangent(level: DualLevel, out: Tensor) -> Tensor:
 
 
 def vjp(function: Function, primals: Sequence[Tensor], cotangents: Sequence[Tensor]) -> list[Tensor]:
-    """The cotangents of a function's arguments, of those of what it returns."""
+    """Return the cotangents of a function's arguments, given those of its results."""
     with GradLevel() as level:
         leaves = [leaf_at(level, p) for p in primals]
         outs = list(function(*leaves))

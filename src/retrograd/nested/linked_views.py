@@ -1,8 +1,8 @@
-"""Views of nested tensors whose elements no array can show: copies that are linked to their base.
+"""Copies linked to their base: views of nested tensors that no single strided array can represent.
 
 The first rows of all components, for example, have no common stride in the buffer.  Such a result of a view operator
-is a copy that remembers how it was made: it follows writes to its base, and a write to it is refused.  So no program
-that takes it for PyTorch's view gets other numbers than there.
+is a copy that records how it was made: it follows writes to its base, and refuses writes to itself.  So programs
+never get other values than with a view in PyTorch.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from retrograd.core import Op, Tensor, call, op, registry
 from retrograd.core.tensor import COPIED, set_view_copy
 from retrograd.ops.family import Composite
 
-UNLINKED = {  # view operators whose results are not marked, and why
+UNLINKED = {  # view operators whose results are not linked, and why
     "reshape": "it copies in PyTorch too where it can't be a view",
     "detach": "it always shows the memory, though outside the graph no view is remembered",
 }
@@ -31,7 +31,7 @@ class member(Composite, accepts_nested=True):
 
 
 def linked(op: Op, x: Any, params: dict, out: Any) -> Any:
-    """Return the result of an operator on a nested tensor; of a view operator, copies become linked to x."""
+    """Return the result of an operator on a nested tensor; copies from view operators become linked to x."""
     if op.view and op.name not in UNLINKED:
         _link(op, x, params, out)
     elif op.several_views or op.definition.part_views:
@@ -46,7 +46,7 @@ def _link(op: Op, x: Tensor, params: dict, out: Tensor) -> None:
 
 
 def is_view_of(out: Tensor, x: Tensor) -> bool:
-    """Whether a tensor is a view of what x is, or of what x is a view of, in the same memory."""
+    """Whether a tensor is a view with the same base as x, in the same memory."""
     return out._view is not None and out._view.base is _base(x) and out._view.made != COPIED
 
 

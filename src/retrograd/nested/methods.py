@@ -1,4 +1,4 @@
-"""Methods and attributes of nested tensors, which all tensors get when this package is imported."""
+"""Methods and attributes of nested tensors; importing this package adds them to all tensors."""
 
 import copyreg
 from typing import Any
@@ -15,7 +15,7 @@ from retrograd.ops.methods import method
 
 
 def _known(name: str, x: Tensor) -> Any:
-    """The layout of a nested tensor; a RuntimeError refuses others for the method of that name."""
+    """Return the layout of a nested tensor; RuntimeError for others, named after the method."""
     if not is_nested(x):
         raise RuntimeError(f"{name}(): expected a nested tensor, got a tensor of shape {x.shape}")
     return layout_in(x)
@@ -23,9 +23,9 @@ def _known(name: str, x: Tensor) -> Any:
 
 @method
 def values(x: Tensor) -> Tensor:
-    """The rows of all components, one component behind the other, as a view that gradients flow through.
+    """Return the buffer: the rows of all components, one after the other, as a view with gradients.
 
-    Where components have holes between them, these rows are there too: see `offsets` and `lengths`.
+    If there are holes between components, their rows are included: see `offsets` and `lengths`.
 
     >>> import retrograd as rg
     >>> rg.nested.nested_tensor([[1.0, 2.0], [3.0]]).values()
@@ -38,7 +38,7 @@ def values(x: Tensor) -> Tensor:
 
 @method
 def offsets(x: Tensor) -> Tensor:
-    """Where among the rows of `values` each component begins, and at the end where the last one ends; int64, a copy.
+    """Return the first row of each component in `values`, and the end of the last one; int64, a copy.
 
     >>> import retrograd as rg
     >>> rg.nested.nested_tensor([[1.0, 2.0], [3.0]]).offsets()
@@ -51,7 +51,7 @@ def offsets(x: Tensor) -> Tensor:
 
 @method
 def lengths(x: Tensor) -> Tensor | None:
-    """How many rows of `values` each component has, if there are holes between them; None if offsets tell it all.
+    """Return the number of rows of each component if there are holes between them; None if offsets suffice.
 
     >>> import retrograd as rg
     >>> rg.nested.nested_tensor_from_jagged(rg.arange(5), [0, 2, 5], lengths=[1, 3]).lengths()
@@ -63,7 +63,7 @@ def lengths(x: Tensor) -> Tensor | None:
 
 @method
 def _nested_tensor_size(x: Tensor) -> Tensor:
-    """The shapes of the components, a row each; int64.
+    """Return the shapes of the components, a row each; int64.
 
     >>> import retrograd as rg
     >>> rg.nested.nested_tensor([rg.ones(2, 3), rg.ones(1, 3)])._nested_tensor_size()
@@ -81,7 +81,7 @@ def _is_nested(x: Tensor) -> bool:
 
 
 def _layout(x: Tensor) -> Layout:
-    """How the elements are kept: jagged with one ragged dimension and dense components, else strided."""
+    """Return the storage layout: jagged with one ragged dimension and dense components, else strided."""
     if not is_nested(x) or layout_in(x).several != 1 or is_nested(values(x)):
         return strided
     return jagged
@@ -92,7 +92,7 @@ for _name, _attribute in {"is_nested": _is_nested, "layout": _layout}.items():
 
 
 def _rebuilt(*fields: Any) -> Ragged:
-    """A ragged array from what pickling kept; stands here so that reading one imports this package."""
+    """Return a ragged array from pickled fields; defined here so that unpickling imports this package."""
     return Ragged(*fields)
 
 

@@ -1,4 +1,4 @@
-"""Where the components of a nested tensor lie, and their sizes, as tensors: by an operator, so that traces hold it."""
+"""Offsets and sizes of the components as tensors: by an operator, so that traces record it."""
 
 from retrograd.backend.offsets import places_in, sizes_in_full
 from retrograd.backend.ragged import structure_of

@@ -1,4 +1,4 @@
-"""Nested tensors padded to dense ones, and back: linear maps, each the other's transpose."""
+"""Pad nested tensors to dense ones, and back: linear maps, each the other's transpose."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from retrograd.ops.view import movedim
 
 @op("nested.pad_rows(Tensor x, *, any structure, int row, int[] sizes, number padding=0) -> Tensor")
 class pad_rows(Segments, moves=True):
-    """The components in boxes of `sizes`, filled up with `padding`: for the rows, dimensions (components, *sizes)."""
+    """The components in boxes of `sizes`, filled with `padding`: the row dimension becomes (components, *sizes)."""
 
     def impl(xp, x, *, structure, row, sizes, padding):
         return kernels.pad_rows(x, structure, row, sizes, padding)
@@ -41,7 +41,7 @@ class pad_rows(Segments, moves=True):
 
 @op("nested.unpad_rows(Tensor x, *, any structure, int row) -> Tensor")
 class unpad_rows(Segments, linear="x", moves=True):
-    """The rows of components, which lie in the corners of boxes, where the dimensions (components, *sizes) were."""
+    """The rows of components in the corners of boxes: the dimensions (components, *sizes) become rows."""
 
     def impl(xp, x, *, structure, row):
         return kernels.unpad_rows(x, structure, row)
@@ -67,11 +67,11 @@ class unpad_rows(Segments, linear="x", moves=True):
 
 @op("to_padded_tensor(Tensor input, number padding, int[]? output_size=None) -> Tensor")
 class to_padded_tensor(Composite, home="nested"):
-    """The dense tensor in which each component of a nested one begins in a corner, and `padding` is behind it.
+    """The dense tensor in which each component of a nested one starts at index 0, followed by `padding`.
 
-    A component gets the place of the largest: dimensions have the largest size of any component, or that of
-    `output_size`, which has a size for each dimension.  ValueError if one is too small.  Works for any number of ragged
-    dimensions, and sets of sets.
+    Each dimension has the largest size of any component, or that of
+    `output_size`, which has a size for each dimension.  ValueError if one is too small.  Works for any number of
+    ragged dimensions, and nested components.
 
     >>> import retrograd as rg
     >>> x = rg.nested.nested_tensor([[1.0, 2.0], [3.0]])
@@ -89,7 +89,7 @@ Tensor.to_padded_tensor = to_padded_tensor
 @composed("to_padded_tensor")
 @final
 def _to_padded(op: Op, args: tuple, params: dict) -> Any:
-    """The buffer in boxes, those of sets of sets inside first."""
+    """Pad the buffer, nested components first."""
     (x,), wanted = args, params["output_size"]
     needed = [kernels.largest(size) for size in x.shape]
     wanted = needed if wanted is None else wanted
@@ -104,7 +104,7 @@ def _to_padded(op: Op, args: tuple, params: dict) -> Any:
 
 
 def padded(x: Tensor, padding: Any, sizes: tuple[int, ...]) -> Tensor:
-    """A tensor as a dense one of these sizes, which are large enough."""
+    """Return a tensor as a dense one of these sizes, which are large enough."""
     if not is_nested(x):
         more = [(0, size - s) for s, size in zip(x.shape, sizes, strict=True)]
         behind = [n for pair in more[::-1] for n in pair]
@@ -123,14 +123,14 @@ def padded(x: Tensor, padding: Any, sizes: tuple[int, ...]) -> Tensor:
 
 
 def nested_tensor_from_padded(padded: Tensor, lengths: Any) -> Tensor:
-    """The nested tensor of the corners of a dense tensor's slices, whose lengths are given: undoes `to_padded_tensor`.
+    """Return the nested tensor of a padded tensor's components, given their lengths: inverse of `to_padded_tensor`.
 
-    padded: (components, *sizes, ...).  lengths: integers, of each component how long it is along dimension 1; of shape
-    (components, n), along as many dimensions from 1 on, which are all ragged then.  A nested tensor of lengths makes
-    sets of sets: it has a length for each set in each component.
+    padded: (components, *sizes, ...).  lengths: integers, the length of each component along dimension 1; of shape
+    (components, n), along the n dimensions from 1 on, which are then all ragged.  A nested tensor of lengths gives
+    nested components: it has a length for each inner component.
 
-    Raises ValueError, naming the first component whose length is negative or does not fit, TypeError for what is no
-    integer.
+    Raises ValueError, naming the first component whose length is negative or too large, TypeError for
+    non-integers.
 
     >>> import retrograd as rg
     >>> rg.nested.nested_tensor_from_padded(rg.arange(6).reshape(2, 3), [1, 2])

@@ -1,4 +1,4 @@
-"""Which dimensions of a nested tensor are the ragged ones, and in which order its dimensions come."""
+"""Reorder the dimensions of nested tensors, and change which of them are ragged."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,9 +13,9 @@ from retrograd.ops.view import permute, reshape
 
 
 def arranged(name: str, x: Tensor, order: Sequence[int], first: int, last: int) -> Tensor:
-    """The dimensions of a nested tensor in another order, those from place `first` to before `last` ragged.
+    """Permute the dimensions of a nested tensor, so that those from index `first` to before `last` are ragged.
 
-    A view, unless the ragged dimensions come in another order than before, or dense ones before them get ragged.
+    A view, unless the order of the ragged dimensions changes, or dense ones among them become ragged.
     """
     known = layout(x)
     ragged, block, at = known.ragged, order[first:last], list(order).index(known.lead)
@@ -41,7 +41,7 @@ def arranged(name: str, x: Tensor, order: Sequence[int], first: int, last: int) 
 
 
 def _rows_in(buffer: Tensor, order: list, row: int, merged: int) -> Tensor:
-    """The buffer's dimensions in another order, and so many behind the rows merged with them."""
+    """Permute the buffer's dimensions, and merge `merged` dimensions after the rows with them."""
     if order != list(range(buffer.ndim)):
         buffer = permute(buffer, tuple(order))
     if not merged:
@@ -54,7 +54,7 @@ def _rows_in(buffer: Tensor, order: list, row: int, merged: int) -> Tensor:
 
 
 def _reordered(x: Tensor, order: list[int]) -> Tensor:
-    """The ragged dimensions in another order: the rows of the components are moved."""
+    """Permute the ragged dimensions: the rows of the components are moved."""
     known = layout(x)
     columns = [known.structure.sizes[:, c] for c in order]
     structure = ragged_reshape.structure_with(columns, known.structure.packed)
@@ -62,7 +62,7 @@ def _reordered(x: Tensor, order: list[int]) -> Tensor:
 
 
 def picked(x: Tensor, structure: Structure, places: Callable[[Structure], Any]) -> Tensor:
-    """A nested tensor of another structure, whose rows are those of x at places that are known from its structure."""
+    """Return a nested tensor of another structure, whose rows are rows of x at indices computed from its structure."""
     x = packed(x)
     known = layout(x)
     rows = registry["index_select"](values(x), known.row, as_tensor(places(known.structure)))
@@ -70,7 +70,8 @@ def picked(x: Tensor, structure: Structure, places: Callable[[Structure], Any]) 
 
 
 def with_ragged(name: str, x: Tensor, first: int, last: int) -> Tensor:
-    """The same components with the dimensions from `first` to before `last`, among which all ragged are, ragged."""
+    """Return the same components with the dimensions from `first` to before `last`, which include all ragged,
+    ragged."""
     known = layout(x)
     if known.ragged == range(first, last):
         return x
@@ -78,7 +79,7 @@ def with_ragged(name: str, x: Tensor, first: int, last: int) -> Tensor:
 
 
 def as_components(x: Tensor, lead: int, first: int, last: int) -> Tensor:
-    """A plain tensor as a nested one, whose dimension `lead` are the components and those given the ragged ones."""
+    """Convert a plain tensor to a nested one: dimension `lead` becomes the components, those given the ragged ones."""
     count, sizes = x.shape[lead], x.shape[first:last]
     each = (*range(lead), *range(lead + 1, first), lead, *range(first, x.ndim))
     x = permute(x, each)
@@ -88,6 +89,6 @@ def as_components(x: Tensor, lead: int, first: int, last: int) -> Tensor:
 
 
 def in_buffers(known: Layout, dims: Sequence[int]) -> list[int] | None:
-    """Where dimensions lie in the buffer; None if some are ragged, or that of the components."""
+    """Return the buffer dimensions of dimensions; None if some are ragged, or that of the components."""
     places = [known.in_buffer(d) for d in dims]
     return None if None in places else [p for p in places if p is not None]

@@ -1,4 +1,4 @@
-"""Ragged arrays make themselves known to the core."""
+"""Register ragged arrays with the core."""
 
 import math
 from collections.abc import Callable
@@ -15,27 +15,27 @@ from retrograd.nested.rules import copy
 
 
 class Nested(CompositeArray):
-    """What takes operators on nested tensors apart."""
+    """The core's interface to nested tensors."""
 
     def call(self, op: Op, args: tuple, params: dict) -> Any:
-        """By way of operators on buffers, or on components."""
+        """Run an operator by operators on buffers, or on components."""
         return take_apart(op, args, params)
 
     def plain(self, x: Tensor) -> tuple[Tensor, Callable[[Tensor, int], Tensor]]:
-        """The plain tensor with all elements of x, and what makes one like x of others: see `levels.plain`."""
+        """Return the plain tensor with all elements of x, and its inverse: see `levels.plain`."""
         return flat_values.plain(x)
 
     def numel(self, x: Tensor) -> int:
-        """The number of elements of all components, of an example of a batch."""
+        """Return the number of elements of all components, or of one component of a batch."""
         count: int = registry["nested.values"](packed(x)).numel() if is_nested(x) else math.prod(x.shape)
         return count
 
     def write(self, name: str, x: Tensor, src: Tensor) -> Tensor:
-        """By a write to the buffer."""
+        """Write to the buffer."""
         return copy.write(name, x, src)
 
     def write_item(self, x: Tensor, key: Any, value: Any) -> None:
-        """By writes to the buffer, or to components."""
+        """Write to the buffer, or to components."""
         copy.write_item(x, key, value)
 
 

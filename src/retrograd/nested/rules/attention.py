@@ -20,10 +20,10 @@ from retrograd.ops.view import expand, flatten, movedim, reshape, unflatten, uns
 
 @composed("scaled_dot_product_attention")
 def attention(op: Op, args: tuple, params: dict) -> Any:
-    """One operator for all components; with dropout, the dense one on each of them."""
+    """Run one operator for all components; with dropout, the dense one on each of them."""
     query, key, value, mask = args
     if params["is_causal"] and mask is not None:
-        return NotImplemented  # which is refused
+        return NotImplemented  # refused by the operator
     count = len(layout(next(a for a in args if is_nested(a))).structure)
     if params["dropout_p"]:
         own = [isinstance(a, Tensor) and not is_nested(a) and a.ndim > 2 and a.shape[0] == count for a in args]
@@ -35,7 +35,7 @@ def attention(op: Op, args: tuple, params: dict) -> Any:
 
 
 def _rows(x: Any, count: int) -> tuple[Structure, Tensor] | None:
-    """The rows of all components, (*before, rows, features), of queries, keys or values; None if that is not so."""
+    """Return the structure and the rows of all components, (*before, rows, features); None if x has another layout."""
     if not is_nested(x):
         if not isinstance(x, Tensor) or x.ndim < 3 or x.shape[0] != count:
             return None
@@ -51,7 +51,7 @@ def _attended(rows: list, tensors: tuple, mask: Any, params: dict) -> Any:
     (queries, q), (keys, k), (of_values, v) = rows
     _check(tensors, (queries, keys, of_values))
     if q.shape[-1] != k.shape[-1] or len({x.dtype for x in (q, k, v)}) > 1:
-        return NotImplemented  # which says what does not fit
+        return NotImplemented  # the fallback raises the error
     masks = None if mask is None else _of_pairs(mask, queries, keys, tensors[0].ndim)
     if masks is NotImplemented or (masks is not None and masks.dtype not in (q.dtype, bool)):
         return NotImplemented
@@ -69,7 +69,7 @@ def _attended(rows: list, tensors: tuple, mask: Any, params: dict) -> Any:
 
 
 def _run(q: Tensor, k: Tensor, v: Tensor, masks: Tensor | None, plan: Plan) -> Tensor:
-    """The operator, which wants queries for all that the others have."""
+    """Run the operator, after expanding the queries to the leading dimensions of the others."""
     fronts = [x.shape[:-2] for x in (q, k, v)] + ([] if masks is None else [masks.shape[:-1]])
     front = broadcast_shapes("scaled_dot_product_attention", fronts)
     q = q if q.shape[:-2] == front else expand(q, (*front, *q.shape[-2:]))
@@ -79,7 +79,7 @@ def _run(q: Tensor, k: Tensor, v: Tensor, masks: Tensor | None, plan: Plan) -> T
 
 
 def _grouped(q: Tensor, k: Tensor, v: Tensor, masks: Tensor | None) -> tuple:
-    """The heads of queries that look at the same keys in a dimension of their own."""
+    """Move the heads of queries that share keys into a dimension of their own."""
     groups = k.shape[-3]
     if masks is not None and masks.ndim > 1:
         masks = unsqueeze(masks, -2) if masks.shape[-2] == 1 else unflatten(masks, -2, (groups, -1))
@@ -87,7 +87,7 @@ def _grouped(q: Tensor, k: Tensor, v: Tensor, masks: Tensor | None) -> tuple:
 
 
 def _check(tensors: tuple, structures: tuple) -> None:
-    """A ValueError names the first component whose keys and values differ in number."""
+    """Raise ValueError that names the first component whose keys and values differ in number."""
     counts = {len(s) for s in structures}
     if len(counts) > 1:
         raise ValueError(
@@ -107,7 +107,8 @@ def _check(tensors: tuple, structures: tuple) -> None:
 
 
 def _of_pairs(mask: Tensor, queries: Structure, keys: Structure, ndim: int) -> Any:
-    """A mask as the buffer of a nested tensor of matrices with a row for each query and a column for each key."""
+    """Return a mask as the buffer of a nested tensor of matrices with a row for each query and a column for each
+    key."""
     pairs = paired(queries, keys)
     if not is_nested(mask):
         known = Layout(pairs, ndim - 3, 0, ndim)
@@ -139,7 +140,7 @@ def _misfit(mask: Tensor, pairs: Structure) -> Any:
 
 
 def _spread(rows: Tensor, structure: Structure, behind: int, queries: Structure, keys: Structure) -> Any:
-    """A mask with one ragged dimension, that of the queries or of the keys."""
+    """Expand a mask with one ragged dimension, that of the queries or of the keys."""
     own = queries if behind else keys
     width = rows.shape[-1] if behind else rows.shape[-2]
     if structure != own:

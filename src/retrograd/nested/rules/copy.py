@@ -1,4 +1,4 @@
-"""Writing to nested tensors in place: into their buffers."""
+"""In-place writes to nested tensors: into their buffers."""
 
 import math
 from typing import Any
@@ -28,7 +28,7 @@ ITEM = "x[...] = value"
 
 
 def write(name: str, x: Tensor, src: Any) -> Tensor:
-    """Write a tensor, which broadcasts to the components of x, into its memory, for the function of that name."""
+    """Write a tensor, which broadcasts to the components of x, into its memory, for the function `name`."""
     if not is_nested(x):
         raise RuntimeError(f"{name}: an example of a batch that is nested can't be written to; clone it")
     known = layout(x)
@@ -43,13 +43,13 @@ def write(name: str, x: Tensor, src: Any) -> Tensor:
 
 
 def refuse(name: str, x: Tensor, src: Any) -> None:
-    """Say why a value does not fit."""
+    """Raise an error that says why a value does not fit."""
     check_alike(name, x, src)
     raise RuntimeError(f"{name}: a value of shape {src.shape} does not fit into a nested tensor of shape {x.shape}")
 
 
 def _between_holes(name: str, x: Tensor, buffer: Tensor, rows: Any, known: Layout) -> None:
-    """Write rows to where the components lie in a buffer that has more; one node is recorded for all of them."""
+    """Write rows of the components into a buffer with holes; one node is recorded for all of them."""
     shape = (*buffer.shape[: known.row], known.structure.rows, *x.shape[known.ragged.stop :])
     if broadcast_shapes(name, [shape, rows.shape]) != shape:
         refuse(name, x, rows)
@@ -60,12 +60,12 @@ def _between_holes(name: str, x: Tensor, buffer: Tensor, rows: Any, known: Layou
 
 
 def write_item(x: Tensor, key: Any, value: Any) -> None:
-    """x[key] = value: into the view that x[key] is, or else into the places of its elements."""
+    """Assign x[key] = value: write to the view x[key], or else to the indices of its elements."""
     if not is_nested(x):
         raise RuntimeError(f"{ITEM}: an example of a batch that is nested can't be written to; clone it")
     value = operand(ITEM, value, x.dtype)
     if is_mask(key) and not value.ndim:
-        write(ITEM, x, where(in_front_of(key, x), value, x))  # which elements are chosen need not be known
+        write(ITEM, x, where(in_front_of(key, x), value, x))  # independent of which elements are selected
         return
     spec, ids = static_index(x, key if isinstance(key, tuple) else (key,))
     window = None if ids else indexed(x, ids, spec)
@@ -78,20 +78,20 @@ def write_item(x: Tensor, key: Any, value: Any) -> None:
 
 
 def _check_kind(window: Tensor, value: Tensor) -> None:
-    """A nested tensor does not fit into a plain one."""
+    """Refuse to write a nested tensor into a plain one."""
     if is_nested(value) and not is_nested(window):
         raise RuntimeError(f"{ITEM}: a nested tensor of shape {value.shape} does not fit into shape {window.shape}")
 
 
 def _numbered(x: Tensor) -> Tensor:
-    """A tensor of the places of the elements in the innermost buffer, in the structure of x."""
+    """Return a tensor of indices into the innermost buffer, in the structure of x."""
     if is_nested(x):
         return like(layout(x), _numbered(values(x)))
     return reshape(registry["arange"](0, math.prod(x.shape), 1), x.shape)
 
 
 def _into_places(x: Tensor, places: Tensor, value: Tensor) -> None:
-    """Write a value, which broadcasts to the shape of the places, into the places of the innermost buffer."""
+    """Write a value, which broadcasts to the shape of `places`, to these indices of the innermost buffer."""
     while is_nested(places):
         places = packed(places)
         rows = beside(value, layout(places))

@@ -1,4 +1,4 @@
-"""The dense operators of attention on nested tensors: on stacks of components of equal shape, or on buffers."""
+"""The dense attention operators on nested tensors: on stacks of components of equal shape, or on buffers."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from retrograd.nested.rules.reduce import stacked
 
 @composed("attend")
 def attend(op: Op, args: tuple, params: dict) -> Any:
-    """The results, (n, ..., l, d), and the sums, (n, ..., l)."""
+    """Return the results, (n, ..., l, d), and the sums, (n, ..., l)."""
     found = _of_stacks(op, args, params, [args[1], args[1]])
     rows = None if found is not NotImplemented else _buffers(args)
     if rows is None:
@@ -26,7 +26,7 @@ def attend(op: Op, args: tuple, params: dict) -> Any:
 
 @composed("attend_backward")
 def attend_backward(op: Op, args: tuple, params: dict) -> Any:
-    """What goes back to queries, keys and values."""
+    """Return the cotangents of queries, keys and values."""
     found = _of_stacks(op, args, params, args[5:])
     rows = None if found is not NotImplemented or params["wanted"][3] else _buffers((args[0], *args[5:]))
     if rows is None or not all(is_nested(x) for x in args[1:5]):
@@ -39,7 +39,7 @@ def attend_backward(op: Op, args: tuple, params: dict) -> Any:
 
 
 def _of_stacks(op: Op, args: tuple, params: dict, like: list | tuple) -> Any:
-    """The operator on stacks, and what it answers nested as the tensors in `like` are; what is of size 0 stays."""
+    """Run the operator on stacks, and nest the results as the tensors in `like`; results of size 0 stay plain."""
     known = [layout(a) for a in args if is_nested(a)]
     if any(k.lead or k.ragged.stop > min(k.ndim, 3) for k in known):
         return NotImplemented
@@ -58,7 +58,7 @@ def _nested_as(x: Tensor, of: Any) -> Tensor:
 
 
 def _buffers(args: tuple) -> list | None:
-    """Of queries, keys and values the structure and the rows of all components; None if masks are, or plain tensors."""
+    """Return structures and rows of queries, keys and values; None with masks or plain tensors."""
     allowed, *tensors = args
     if allowed is not None or len([x for x in tensors if x is not None]) > 3 or not all(map(is_nested, tensors[:3])):
         return None

@@ -1,4 +1,4 @@
-"""Sums of products over named dimensions: on the buffers, if components and ragged dimensions go together."""
+"""Sums of products over named dimensions: on the buffers, if components and ragged dimensions match."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from retrograd.ops.view import squeeze, transpose, unsqueeze
 
 @composed("tensordot")
 def dot_of_dims(op: Op, args: tuple, params: dict) -> Any:
-    """The buffer's product with a plain tensor that comes second, over dimensions of which none is ragged."""
+    """Multiply the buffer with a plain second operand, over dense dimensions."""
     a, b = args
     dims = params["dims"]
     if not is_nested(a) or is_nested(b):
@@ -37,7 +37,7 @@ def dot_of_dims(op: Op, args: tuple, params: dict) -> Any:
 
 @composed("einsum")
 def sums_of_products(op: Op, args: tuple, params: dict) -> Any:
-    """On the buffers, or as a product of the matrices of each component."""
+    """Compute an einsum on the buffers, or as a product of the matrices of each component."""
     terms, out = read_equation(params["equation"], tuple([a.shape for a in args]))
     if any(len(set(t)) < len(t) for t in terms):
         return NotImplemented
@@ -47,7 +47,7 @@ def sums_of_products(op: Op, args: tuple, params: dict) -> Any:
 
 
 def _of_rows(args: tuple, terms: Sequence[str], out: str) -> Any:
-    """One sum of products of buffers, in which one letter stands for the rows."""
+    """Compute one einsum of buffers, in which one letter stands for the rows."""
     nested = [(a, t) for a, t in zip(args, terms, strict=True) if is_nested(a)]
     known = layout(nested[0][0])
     row = _row_letters(known, nested[0][1])
@@ -72,17 +72,17 @@ def _of_rows(args: tuple, terms: Sequence[str], out: str) -> Any:
 
 
 def _row_letters(known: Layout, term: str) -> str:
-    """The letter of the components, and those of the ragged dimensions."""
+    """Return the letter of the components, and those of the ragged dimensions."""
     return term[known.lead] + term[known.ragged.start : known.ragged.stop]
 
 
 def _without(term: str, row: str) -> str:
-    """The term for a buffer: the letter of its rows is that of the first ragged dimension."""
+    """Return the term for a buffer: the letter of its rows is that of the first ragged dimension."""
     return "".join(c for c in term if c == row[1] or c not in row)
 
 
 def _of_matrices(args: tuple, terms: Sequence[str], out: str) -> Any:
-    """Of two operands with the components in front, the product of matrices, if no dimension is left to be moved."""
+    """Compute the product of matrices of two operands with the components in front, if no permutation is needed."""
     if len(args) != 2 or not all(map(is_nested, args)) or {t[0] for t in terms} != {out[:1]}:
         return NotImplemented
     (a, b), (left, right) = args, terms
@@ -104,7 +104,7 @@ def _of_matrices(args: tuple, terms: Sequence[str], out: str) -> Any:
 
 
 def _as_matrices(x: Tensor, term: str, front: str, rows: Sequence[str], columns: Sequence[str]) -> Tensor | None:
-    """An operand with the dimensions in front first; None if more than the last two are to be exchanged."""
+    """Return an operand with its leading dimensions first; None if more than a transposition is needed."""
     order = front + "".join(rows) + "".join(columns)
     if term[1:] != order:
         if term[1:] != front + "".join(columns) + "".join(rows):

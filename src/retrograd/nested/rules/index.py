@@ -1,7 +1,7 @@
-"""Indexing nested tensors: x[...] for integers, slices, None, the ellipsis, and plain tensors of places.
+"""Indexing of nested tensors: x[...] for integers, slices, None, the ellipsis, and plain index tensors.
 
-Along the components and dense dimensions that is done to the buffer.  Along ragged dimensions slices leave a view with
-holes, if the rows of each component still follow each other; otherwise rows are picked one by one.
+Along the components and dense dimensions the buffer is indexed.  Slices along ragged dimensions give a view with
+holes, if the rows of each component remain contiguous; otherwise rows are selected one by one.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ WHOLE = slice(None)
 
 
 class Key(NamedTuple):
-    """The parts of a key of integers, slices and None, by the dimensions that they stand for."""
+    """The parts of a key of integers, slices and None, by the dimensions that they index."""
 
     front: list
     component: Any
@@ -38,7 +38,7 @@ class Key(NamedTuple):
 
 
 def expanded(spec: Sequence[Any], ndim: int) -> list:
-    """A key with as many whole slices as the ellipsis stands for, or its end."""
+    """Replace the ellipsis, or the missing end of a key, by full slices."""
     if any(isinstance(k, bool) for k in spec):
         raise IndexError("index: True and False are no index of nested tensors; use None")
     taken = sum(k is not None and k is not Ellipsis for k in spec)
@@ -52,7 +52,7 @@ def expanded(spec: Sequence[Any], ndim: int) -> list:
 
 
 def parts_of(key: Sequence[Any], known: Layout) -> Key:
-    """A full key, taken apart.  New dimensions between ragged ones are ragged too, all of size 1."""
+    """Split a full key into its parts.  New dimensions between ragged ones are ragged too, all of size 1."""
     parts = Key([], None, [], [], [])
     component, seen = None, 0
     for k in key:
@@ -76,12 +76,12 @@ def parts_of(key: Sequence[Any], known: Layout) -> Key:
 @composed("slice")
 @final
 def _slice(op: Op, args: tuple, params: dict) -> Any:
-    """What a key of integers, slices and None shows."""
+    """Index with a key of integers, slices and None."""
     return sliced(args[0], expanded(params["spec"], args[0].ndim))
 
 
 def sliced(x: Tensor, key: Sequence[Any]) -> Tensor:
-    """x[key], for a full key of integers, slices and None."""
+    """Return x[key], for a full key of integers, slices and None."""
     known = layout(x)
     parts = parts_of(key, known)
     if isinstance(parts.component, int):
@@ -91,7 +91,7 @@ def sliced(x: Tensor, key: Sequence[Any]) -> Tensor:
     x = _some(x, parts.component)
     if not is_nested(values(x)):
         return _windows(_dense(x, parts), parts.ragged)
-    x = _windows(x, parts.ragged)  # first, since what is left out may be too short inside
+    x = _windows(x, parts.ragged)  # first, since components that are left out may be too short for the rest of the key
     if not all(isinstance(k, int) for k in parts.ragged):
         return _dense(x, parts)
     return registry["slice"](x, spec=(*parts.front, WHOLE, *parts.before, *parts.after))
@@ -102,7 +102,7 @@ def _all_whole(key: Sequence[Any]) -> bool:
 
 
 def component(x: Tensor, number: int) -> Tensor:
-    """One component, as a view."""
+    """Return one component, as a view."""
     known = layout(x)
     first, count, sizes = ragged_slicing.rows_of_component("index", known.structure, number)
     rows = narrow(values(x), known.row, first, count)
@@ -112,7 +112,7 @@ def component(x: Tensor, number: int) -> Tensor:
 
 
 def _some(x: Tensor, key: slice) -> Tensor:
-    """The components that a slice names, as a view."""
+    """Return the components selected by a slice, as a view."""
     known, (first, last, step) = layout(x), key.indices(len(layout(x).structure))
     if (first, last, step) == (0, len(known.structure), 1):
         return x
@@ -125,7 +125,7 @@ def _some(x: Tensor, key: slice) -> Tensor:
 
 
 def _dense(x: Tensor, parts: Key) -> Tensor:
-    """What the parts of a key for the dimensions of the buffer other than the rows show."""
+    """Apply the parts of a key for the dense dimensions."""
     if _all_whole([*parts.front, *parts.before, *parts.after]):
         return x
     x = packed(x) if is_nested(values(x)) else x
@@ -135,7 +135,7 @@ def _dense(x: Tensor, parts: Key) -> Tensor:
 
 
 def _windows(x: Tensor, key: Sequence[Any]) -> Tensor:
-    """What slices and integers along the ragged dimensions show."""
+    """Apply slices and integers along the ragged dimensions."""
     if _all_whole(key):
         return x
     structure, column, windows = layout(x).structure, 0, []
@@ -146,7 +146,7 @@ def _windows(x: Tensor, key: Sequence[Any]) -> Tensor:
 
 
 def seen_through(x: Tensor, windows: Sequence[ragged_slicing.Window | None]) -> Tensor:
-    """The parts of the components that lie in a window along each ragged dimension; a view where they can be one."""
+    """Return the parts of the components in a window along each ragged dimension; a view if possible."""
     known = layout(x)
     structure, places = ragged_slicing.cut(known.structure, windows)
     rows = values(x) if places is None else registry["index_select"](values(x), known.row, as_tensor(places))
@@ -158,7 +158,7 @@ def seen_through(x: Tensor, windows: Sequence[ragged_slicing.Window | None]) -> 
 @composed("narrow")
 @final
 def _narrow(op: Op, args: tuple, params: dict) -> Any:
-    """A slice, none of whose places may be missing."""
+    """Return a slice; an IndexError if an index is out of range."""
     (x,), known = args, layout(args[0])
     d, start, length = canonical_dim("narrow", params["dim"], x.ndim), params["start"], params["length"]
     if d in known.ragged:
@@ -173,7 +173,8 @@ def _narrow(op: Op, args: tuple, params: dict) -> Any:
 
 
 def narrowed(name: str, x: Tensor, dim: int, start: Any, length: Any) -> Tensor:
-    """So many places from `start` on along a ragged dimension: numbers, or an array with one for each component."""
+    """Slice `length` indices from `start` on along a ragged dimension: integers, or an array with one per
+    component."""
     known = layout(x)
     windows = [ragged_slicing.window(name, known.structure, c, WHOLE) for c in range(known.several)]
     column = dim - known.ragged.start
@@ -186,7 +187,7 @@ def narrowed(name: str, x: Tensor, dim: int, start: Any, length: Any) -> Tensor:
 
 @op("nested.rows_at(Tensor component, Tensor[] places, *, any structure, bool wrap=True) -> Tensor")
 class rows_at(Pointwise, differentiable=False, promotion=None, in_place=False):
-    """The row of a buffer at a place along each ragged dimension, in a component; all broadcast."""
+    """The row of a buffer at an index along each ragged dimension, in a component; all broadcast."""
 
     public = False
 
@@ -205,7 +206,7 @@ class rows_at(Pointwise, differentiable=False, promotion=None, in_place=False):
 @composed("index_select")
 @final
 def _index_select(op: Op, args: tuple, params: dict) -> Any:
-    """Components, slices of the buffer, or rows."""
+    """Select components, slices of the buffer, or rows."""
     x, index = args
     if not is_nested(x) or is_nested(index):
         return NotImplemented
@@ -217,7 +218,7 @@ def _index_select(op: Op, args: tuple, params: dict) -> Any:
 
 
 def indexed(x: Tensor, ids: Sequence[Tensor], spec: Sequence[Any]) -> Any:
-    """x[spec] with plain tensors of places in the slots: first the slices, then the places along other dimensions."""
+    """Return x[spec] with plain index tensors in the slots: apply the slices first, then the indices."""
     key, known = expanded(spec, x.ndim), layout(x)
     at = _place_of(key, known.lead)
     if isinstance(key[at], int):
@@ -231,17 +232,18 @@ def indexed(x: Tensor, ids: Sequence[Tensor], spec: Sequence[Any]) -> Any:
 
 
 def _place_of(key: Sequence[Any], dim: int) -> int:
-    """Where in a full key what stands for a dimension is."""
+    """Return the position in a full key of a dimension's entry."""
     return [i for i, k in enumerate(key) if k is not None][dim]
 
 
 def apart(dims: list[int]) -> bool:
-    """Whether there are others between dimensions; the places along them then come first in the result."""
+    """Whether the dimensions are not adjacent; the index dimensions then come first in the result."""
     return dims != list(range(dims[0], dims[0] + len(dims)))
 
 
 def chosen(x: Tensor, ids: dict[int, Tensor], first: bool, wrap: bool = True) -> Any:
-    """The elements at places along some dimensions, which broadcast; `first`: these dimensions come first of all."""
+    """Select elements by broadcast indices along some dimensions; `first`: their dimensions come first in the
+    result."""
     known = layout(x)
     along = [d for d in known.ragged if d in ids]
     if known.lead not in ids and not along:
@@ -253,7 +255,7 @@ def chosen(x: Tensor, ids: dict[int, Tensor], first: bool, wrap: bool = True) ->
 
 
 def _in_buffer(x: Tensor, ids: dict[int, Tensor], first: bool) -> Tensor:
-    """Places along dense dimensions, which are dimensions of the buffer too."""
+    """Select by indices along dense dimensions, which are dimensions of the buffer too."""
     x = packed(x) if is_nested(values(x)) else x
     known, dims = layout(x), sorted(ids)
     inside = {known.in_buffer(d): i for d, i in ids.items()}
@@ -269,19 +271,19 @@ def _in_buffer(x: Tensor, ids: dict[int, Tensor], first: bool) -> Tensor:
 
 
 def _picked(buffer: Tensor, ids: dict[Any, Tensor]) -> Tensor:
-    """The elements of a buffer at places along some of its dimensions."""
+    """Select elements of a buffer by indices along some of its dimensions."""
     spec = tuple([T if d in ids else WHOLE for d in range(max(ids) + 1)])
     return getitem(buffer, [ids[d] for d in sorted(ids)], spec=spec)
 
 
 def _lands(ids: dict[Any, Tensor]) -> int:
-    """At which dimension of the result the places along some dimensions come to lie."""
+    """Return the dimension of the result at which the index dimensions start."""
     dims = sorted(ids)
     return 0 if apart(dims) else dims[0]
 
 
 def _single_rows(x: Tensor, ids: dict[int, Tensor], first: bool, wrap: bool) -> Tensor:
-    """Places along all ragged dimensions, and others perhaps, of all components or of those that are named too."""
+    """Select by indices along all ragged dimensions, and perhaps others, of all or of selected components."""
     known, rank = layout(x), max(i.ndim for i in ids.values())
     labels: list[Any] = [("place", k) for k in range(rank)]
     number = ids.get(known.lead)
@@ -295,9 +297,9 @@ def _single_rows(x: Tensor, ids: dict[int, Tensor], first: bool, wrap: bool) -> 
 
 
 def _put_in_order(x: Tensor, ids: dict[int, Tensor], rows: Tensor, labels: list, first: bool) -> Any:
-    """The elements of the buffer in these rows, and at places along dense dimensions, the dimensions in x's order.
+    """Select these rows of the buffer, and indices along dense dimensions, and put the dimensions in x's order.
 
-    The labels say what the dimensions of `rows` are: places, components, ...
+    The labels describe the dimensions of `rows`: index dimensions, components, ...
     """
     known = layout(x)
     inside = {known.in_buffer(d): i for d, i in ids.items() if known.in_buffer(d) is not None}
@@ -313,7 +315,7 @@ def _put_in_order(x: Tensor, ids: dict[int, Tensor], rows: Tensor, labels: list,
 
 
 def _components(x: Tensor, ids: dict[int, Tensor], first: bool, wrap: bool) -> Any:
-    """Components by number, each perhaps at places of its own along dense dimensions."""
+    """Select components by index, each perhaps at its own index along dense dimensions."""
     known, index = layout(x), ids[layout(x).lead]
     if index.ndim > 1:
         raise RuntimeError(
@@ -330,7 +332,7 @@ def _components(x: Tensor, ids: dict[int, Tensor], first: bool, wrap: bool) -> A
 
 
 def _their_rows(x: Tensor, ids: dict[int, Tensor], structure: Structure, first: bool) -> Tensor:
-    """All rows of some components; places along dense dimensions are one for each component."""
+    """Return all rows of some components; indices along dense dimensions are one per component."""
     known, rows = layout(x), as_tensor(structure.places())
     if len(ids) == 1:
         return over(registry["index_select"](values(x), known.row, rows), structure.packed, known.axis, known.lead)

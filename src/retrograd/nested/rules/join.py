@@ -1,4 +1,4 @@
-"""Cutting nested tensors into smaller ones, joining them, and repeating and turning round what is in them."""
+"""Splitting, joining, repeating and reversing nested tensors."""
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
@@ -25,7 +25,7 @@ from retrograd.ops.view import narrow
 
 @composed("unbind")
 def _unbind(op: Op, args: tuple, params: dict) -> Any:
-    """The components, or what lies side by side along a dense dimension: views."""
+    """Return the components, or the slices along a dense dimension: views."""
     (x,), known = args, layout(args[0])
     d = split_dim("unbind", x, params["dim"])
     if d == known.lead:
@@ -40,7 +40,7 @@ def _unbind(op: Op, args: tuple, params: dict) -> Any:
 
 
 def _of_one_size(name: str, x: Tensor, d: int) -> Tensor:
-    """The components as a plain tensor; a RuntimeError if they differ in size along dimension d."""
+    """Return the components as a plain tensor; RuntimeError if they differ in size along dimension d."""
     out = dense(x)
     if out is None:
         raise RuntimeError(
@@ -52,7 +52,7 @@ def _of_one_size(name: str, x: Tensor, d: int) -> Tensor:
 
 @composed("split", "split_with_sizes")
 def _split(op: Op, args: tuple, params: dict) -> Any:
-    """Parts of the batch, or of the buffer along a dense dimension: views, of which one node serves all."""
+    """Split the batch, or the buffer along a dense dimension, into views that share one node."""
     (x,), known = args, layout(args[0])
     d = split_dim(op.name, x, params["dim"])
     if d != known.lead:
@@ -68,7 +68,7 @@ def _split(op: Op, args: tuple, params: dict) -> Any:
 
 
 def _along(op: Op, x: Tensor, d: int, params: dict) -> Any:
-    """What an operator makes of the buffer along a dense dimension, one result or several; else NotImplemented."""
+    """Apply an operator to the buffer along a dense dimension; NotImplemented for other dimensions."""
     known = layout(x)
     dims = in_buffers(known, [d])
     if dims is None:
@@ -78,7 +78,7 @@ def _along(op: Op, x: Tensor, d: int, params: dict) -> Any:
 
 @composed("chunk")
 def _chunk(op: Op, args: tuple, params: dict) -> Any:
-    """As `split`."""
+    """Split into chunks, by `split`."""
     (x,) = args
     d = split_dim("chunk", x, params["dim"])
     if d in layout(x).ragged:
@@ -88,7 +88,7 @@ def _chunk(op: Op, args: tuple, params: dict) -> Any:
 
 @composed("unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk", "tensor_split")
 def _places(op: Op, args: tuple, params: dict) -> Any:
-    """Parts of the batch, each a view by itself; or of the buffer."""
+    """Split the batch, each part an independent view; or the buffer."""
     (x,), known = args, layout(args[0])
     d = split_dim(op.name, x, params["dim"])
     if d != known.lead:
@@ -97,7 +97,7 @@ def _places(op: Op, args: tuple, params: dict) -> Any:
 
 
 def _bounds(name: str, x: Tensor, d: int, params: dict) -> list[tuple[int, int]]:
-    """From where to where the parts of a batch go."""
+    """Return the start and end of each part of a batch."""
     total, places = len(layout(x).structure), params.get("indices_or_sections")
     sizes: Sequence[int]
     if isinstance(places, int) and places > 0:
@@ -117,7 +117,7 @@ def _bounds(name: str, x: Tensor, d: int, params: dict) -> list[tuple[int, int]]
 
 
 def _sizes(name: str, d: int, total: int, params: dict) -> Sequence[int]:
-    """The sizes of the parts that are asked for, of which there may be but one."""
+    """Return the sizes of the parts."""
     size = next((params[p] for p in ("split_size_or_sections", "split_sizes", "split_size") if p in params), None)
     if size is None:
         raise TypeError(f"{name}: expected a number of sections or the places between them, got None")
@@ -128,7 +128,7 @@ def _sizes(name: str, d: int, total: int, params: dict) -> Sequence[int]:
 
 
 def batch_part(x: Tensor, first: int, last: int) -> Tensor:
-    """The components from `first` to before `last`, as a view."""
+    """Return the components from `first` to before `last`, as a view."""
     known = layout(x)
     buffer, structure = values(x), ragged_reshape.part(known.structure, first, last)
     if not known.holes:
@@ -142,7 +142,7 @@ def batch_part(x: Tensor, first: int, last: int) -> Tensor:
 
 @composed("cat")
 def _cat(op: Op, args: tuple, params: dict) -> Any:
-    """More components, or larger ones: along ragged dimensions each is joined to its like."""
+    """Concatenate components, or along a ragged dimension each component with its counterparts."""
     args = tuple([a for a in args if is_nested(a) or a.shape != (0,)])
     first = next(a for a in args if is_nested(a))
     known, d = layout(first), canonical_dim("cat", params["dim"], first.ndim)
@@ -161,14 +161,14 @@ def _cat(op: Op, args: tuple, params: dict) -> Any:
 
 
 def _check_ranks(args: tuple, first: Tensor) -> None:
-    """Operands have as many dimensions, and the components along the same."""
+    """Check that operands have as many dimensions, and the components along the same."""
     for i, a in enumerate(args):
         if a.ndim != first.ndim or (is_nested(a) and layout(a).lead != layout(first).lead):
             raise ValueError(f"cat: tensor {i} of shape {a.shape} does not fit a nested tensor of shape {first.shape}")
 
 
 def _block(args: tuple, d: int) -> tuple[int, int]:
-    """From which to before which dimension there are ragged ones in the operands, or sizes that differ."""
+    """Return the range of dimensions that are ragged in some operand, or whose sizes differ."""
     nested = [layout(a) for a in args if is_nested(a)]
     start, stop = min(k.ragged.start for k in nested), max(k.ragged.stop for k in nested)
     if d != nested[0].lead or any(is_of_sets(layout(a), a) for a in args if is_nested(a)):
@@ -181,7 +181,7 @@ def _block(args: tuple, d: int) -> tuple[int, int]:
 
 
 def _more_components(op: Op, parts: list[Tensor]) -> Tensor:
-    """Components one behind the other."""
+    """Concatenate along the components."""
     known = layout(parts[0])
     rows = call(op, tuple([values(p) for p in parts]), {"dim": known.row})
     structure = ragged_reshape.one_after_another([layout(p).structure for p in parts])
@@ -189,7 +189,7 @@ def _more_components(op: Op, parts: list[Tensor]) -> Tensor:
 
 
 def _wider(op: Op, parts: list[Tensor], d: int) -> Tensor:
-    """Components of one structure joined along a dense dimension."""
+    """Concatenate components of one structure along a dense dimension."""
     known = layout(parts[0])
     _check_structures("cat", parts, None)
     rows = call(op, tuple([values(p) for p in parts]), {"dim": known.in_buffer(d)})
@@ -197,7 +197,7 @@ def _wider(op: Op, parts: list[Tensor], d: int) -> Tensor:
 
 
 def _larger(op: Op, parts: list[Tensor], column: int) -> Tensor:
-    """Components joined along a ragged dimension."""
+    """Concatenate components along a ragged dimension."""
     known = layout(parts[0])
     _check_structures("cat", parts, column)
     rows = call(op, tuple([values(p) for p in parts]), {"dim": known.row})
@@ -206,7 +206,7 @@ def _larger(op: Op, parts: list[Tensor], column: int) -> Tensor:
 
 
 def _check_structures(name: str, parts: Sequence[Tensor], but: int | None) -> None:
-    """A ValueError names the first component whose sizes differ, but for one ragged dimension, and both shapes."""
+    """Raise ValueError that names the first component whose sizes differ, except along one ragged dimension."""
     mine = layout(parts[0]).structure
     for other in parts[1:]:
         its = layout(other).structure
@@ -220,7 +220,7 @@ def _check_structures(name: str, parts: Sequence[Tensor], but: int | None) -> No
 
 @composed("stack")
 def _stack(op: Op, args: tuple, params: dict) -> Any:
-    """Of nested tensors of one structure, side by side along a new dimension; dim=0 puts it before the components."""
+    """Check that nested tensors have one structure before they are stacked; dim=0 comes before the components."""
     first = next(a for a in args if is_nested(a))
     known = layout(first)
     if len({a.ndim for a in args}) == 1 and all(is_nested(a) and layout(a).ragged == known.ragged for a in args):
@@ -233,7 +233,7 @@ def _stack(op: Op, args: tuple, params: dict) -> Any:
 
 @composed("repeat", "tile")
 def _repeat(op: Op, args: tuple, params: dict) -> Any:
-    """A copy, dense dimensions repeated in the buffer, others by joining."""
+    """Return a copy, with dense dimensions repeated in the buffer, others by concatenation."""
     (x,), known = args, layout(args[0])
     sizes = params["repeats" if op.name == "repeat" else "dims"]
     sizes = (*(1,) * (x.ndim - len(sizes)), *sizes) if op.name == "tile" else sizes
@@ -252,7 +252,7 @@ def _repeat(op: Op, args: tuple, params: dict) -> Any:
 
 
 def _times(x: Tensor, d: int, times: int) -> Tensor:
-    """A nested tensor joined to itself so many times along the dimension of its components, or a ragged one."""
+    """Concatenate a nested tensor with itself `times` times along its components, or a ragged dimension."""
     if times == 1:
         return x
     if times > 1:
@@ -269,7 +269,7 @@ def _times(x: Tensor, d: int, times: int) -> Tensor:
 
 @composed("repeat_interleave")
 def _repeat_interleave(op: Op, args: tuple, params: dict) -> Any:
-    """Slices along dense dimensions, rows, or components, each several times."""
+    """Repeat slices along dense dimensions, rows, or components."""
     x, repeats = args
     if not is_nested(x) or is_nested(repeats):
         return NotImplemented
@@ -292,7 +292,7 @@ def _repeat_interleave(op: Op, args: tuple, params: dict) -> Any:
 
 @composed("flip")
 def _flip(op: Op, args: tuple, params: dict) -> Any:
-    """The buffer, the rows of the components, or their order reversed."""
+    """Reverse the buffer, the rows of the components, or the order of the components."""
     (x,), known = args, layout(args[0])
     dims = canonical_dims("flip", params["dims"], x.ndim) if params["dims"] != () else ()
     dense = [d for d in dims if known.in_buffer(d) is not None]
@@ -307,7 +307,7 @@ def _flip(op: Op, args: tuple, params: dict) -> Any:
 
 @composed("roll")
 def _roll(op: Op, args: tuple, params: dict) -> Any:
-    """The buffer, the rows of the components, or their order shifted."""
+    """Shift the buffer, the rows of the components, or the order of the components."""
     (x,), known, shifts = args, layout(args[0]), params["shifts"]
     if not params["dim"]:
         raise RuntimeError("roll: the elements of a nested tensor are not one row; name dimensions, or use flatten()")

@@ -1,4 +1,4 @@
-"""Products: on the buffers where one operand is the same for all components, else component by component."""
+"""Matrix products: on the buffers if one operand is the same for all components, else component by component."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from retrograd.ops.view import movedim, squeeze
 
 @composed("linear")
 def linear_of_rows(op: Op, args: tuple, params: dict) -> Any:
-    """One dense product of all rows of all components."""
+    """Compute one dense product of all rows of all components."""
     x, *weights = args
     if not is_nested(x) or any(map(is_nested, weights)):
         return NotImplemented
@@ -27,7 +27,7 @@ def linear_of_rows(op: Op, args: tuple, params: dict) -> Any:
 
 @composed("matmul")
 def product(op: Op, args: tuple, params: dict) -> Any:
-    """A product with what all components share is one of the buffer; others are made component by component."""
+    """Multiply the buffer by a shared operand, or multiply component by component."""
     a, b = (packed(x) if is_nested(x) else x for x in args)
     if not all(isinstance(x, Tensor) for x in (a, b)):
         return NotImplemented
@@ -40,7 +40,7 @@ def product(op: Op, args: tuple, params: dict) -> Any:
 
 
 def _behind(known: Layout) -> int:
-    """How many dimensions are behind the ragged ones."""
+    """Return the number of dimensions after the ragged ones."""
     return known.ndim - known.ragged.stop
 
 
@@ -48,7 +48,7 @@ def _behind(known: Layout) -> int:
 
 
 def _with_shared(a: Tensor, b: Tensor) -> Any:
-    """The product where the plain operand is the same for all components, and no ragged dimension is summed over."""
+    """Multiply with a plain operand that all components share, if no ragged dimension is summed over."""
     nested, plain = (a, b) if is_nested(a) else (b, a)
     known = layout(nested)
     own, summed = known.ndim - known.lead - 1, -1 if nested is a else -2
@@ -61,12 +61,12 @@ def _with_shared(a: Tensor, b: Tensor) -> Any:
     rows = values(nested)
     if nested is a:
         return like(known, matmul(rows, plain))
-    lost = plain.ndim == 1 and known.ragged.stop == known.ndim  # the dimension in front of the ragged one
+    lost = plain.ndim == 1 and known.ragged.stop == known.ndim  # the dimension before the ragged one
     return over(matmul(plain, rows), known.structure, known.axis - lost, known.lead)
 
 
 def _passes(plain: Tensor, known: Layout) -> bool:
-    """Whether a plain operand broadcasts against the ragged dimension, where it has that."""
+    """Whether a plain operand broadcasts along the ragged dimension, if it has that dimension."""
     if known.several != 1:
         return False
     ragged = plain.ndim - 1 - _behind(known)
@@ -77,7 +77,7 @@ def _passes(plain: Tensor, known: Layout) -> bool:
 
 
 def _each(a: Tensor, b: Tensor) -> Any:
-    """The product of the matrices of each component with its own."""
+    """Multiply the matrices of each component."""
     known = layout(a if is_nested(a) else b)
     one, other = _part(a, known), _part(b, known)
     if one is None or other is None:
@@ -96,7 +96,8 @@ def _each(a: Tensor, b: Tensor) -> Any:
 
 
 def _part(x: Tensor, known: Layout) -> tuple[Part, Tensor] | None:
-    """Where in which buffer the components' matrices lie; None if their ragged dimensions are not the last two."""
+    """Return the layout of the components' matrices and their buffer; None unless the ragged dimensions are the last
+    two."""
     if not is_nested(x):
         follows = x.ndim > 2 and x.ndim == known.ndim and x.shape[0] == len(known.structure)
         return (Part("none"), movedim(x, 0, -3)) if follows else None
@@ -109,7 +110,7 @@ def _part(x: Tensor, known: Layout) -> tuple[Part, Tensor] | None:
 
 
 def _of_product(left: Part, right: Part, front: int) -> tuple[Part, int]:
-    """Where the products lie, and how many dimensions of a component are in front of the ragged ones."""
+    """Return the layout of the products, and the number of dimensions of a component before the ragged ones."""
     rows, columns = left.structures[0], right.structures[1]
     if rows is not None and columns is not None:
         return Part("both", paired(rows, columns)), front
@@ -119,7 +120,7 @@ def _of_product(left: Part, right: Part, front: int) -> tuple[Part, int]:
 
 
 def _alike(a: Tensor, b: Tensor) -> Any:
-    """Stacks of matrices, as many as there are rows: those of one buffer times those of the other."""
+    """Multiply stacks of matrices, one per row of two buffers."""
     if min(a.ndim, b.ndim) < 2 or any(_behind(layout(x)) < 2 for x in (a, b) if is_nested(x)):
         return NotImplemented
     known = leading((a, b))
@@ -128,7 +129,7 @@ def _alike(a: Tensor, b: Tensor) -> Any:
 
 
 def _check(a: Tensor, b: Tensor) -> None:
-    """A ValueError names the first component whose matrices can't be multiplied, and their shapes."""
+    """Raise ValueError that names the first component whose matrices cannot be multiplied, and their shapes."""
     left, right = (component_shapes(x) if is_nested(x) else [x.shape[1:]] * x.shape[0] for x in (a, b))
     if len(left) != len(right):
         raise ValueError(f"matmul: the nested tensors have {len(left)} and {len(right)} components")

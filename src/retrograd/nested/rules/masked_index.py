@@ -1,4 +1,4 @@
-"""Choosing elements of nested tensors: by masks, by tensors of places that are nested themselves, by their values."""
+"""Selection of elements of nested tensors: by masks, by nested index tensors, by values."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ from retrograd.ops.view import broadcast_tensors, reshape
 @composed("getitem")
 @final
 def _getitem(op: Op, args: tuple, params: dict) -> Any:
-    """Nested tensors of places in a plain one, a nested mask, or plain tensors of places."""
+    """Index a plain tensor by nested index tensors, or a nested one by a nested mask or plain index tensors."""
     (x, *ids), spec = args, params["spec"]
     if not any(map(is_nested, ids)):
         return indexed(x, ids, spec)
@@ -44,7 +44,7 @@ def _getitem(op: Op, args: tuple, params: dict) -> Any:
 
 
 def masked(x: Tensor, mask: Tensor) -> Any:
-    """x[mask]: of each component the rows, or the elements, where a mask of as many of its first dimensions is true."""
+    """Return x[mask]: the selected rows or elements of each component; the mask covers its first dimensions."""
     _check_mask(x, mask)
     x, mask = packed(x), packed(mask)
     known, rows, flags = layout(x), values(x), values(mask)
@@ -75,7 +75,7 @@ def _check_mask(x: Tensor, mask: Tensor) -> None:
 @composed("masked_select")
 @final
 def _masked_select(op: Op, args: tuple, params: dict) -> Any:
-    """Of each component the elements where the mask is true, as a nested tensor."""
+    """Return the selected elements of each component, as a nested tensor."""
     check_mask("masked_select", args[1])
     known = leading(args)
     rows = [beside(a, known) for a in args]
@@ -87,10 +87,10 @@ def _masked_select(op: Op, args: tuple, params: dict) -> Any:
 
 
 def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
-    """The elements where a mask is true, as a nested tensor (components, j); the two broadcast.
+    """Return the elements where a mask is true, as a nested tensor (components, j); the two broadcast.
 
-    Of dense tensors the components are the rows along the last dimension, as in PyTorch, whatever dimensions there are
-    in front; of nested ones they stay what they are.  TypeError for a mask of numbers.
+    For dense tensors the components are the rows along the last dimension, as in PyTorch, whatever dimensions come
+    before; for nested ones they remain the components.  TypeError for a mask that is not boolean.
 
     >>> import retrograd as rg
     >>> rg.nested.masked_select(rg.arange(4).reshape(2, 2), rg.tensor([[True, True], [False, True]]))
@@ -114,7 +114,7 @@ def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
 
 @composed("nonzero_indices")
 def _nonzero(op: Op, args: tuple, params: dict) -> Any:
-    """A row for each element, the number of the component first, as if the components were stacked."""
+    """Return a row for each nonzero element, with the component index first, as if the components were stacked."""
     (x,) = args
     return NotImplemented if layout(x).lead else as_tensor(ragged_slicing.nonzero(concrete(x)))
 
@@ -123,7 +123,7 @@ def _nonzero(op: Op, args: tuple, params: dict) -> Any:
 
 
 def _looked_up(op: Op, x: Tensor, ids: list, spec: tuple) -> Any:
-    """The elements of a plain tensor at nested places: a nested tensor in the structure of these."""
+    """Index a plain tensor by nested indices: a nested tensor with their structure."""
     known = leading(tuple(ids))
     rows = [beside(i, known) for i in ids]
     if any(r is NotImplemented for r in rows):
@@ -135,7 +135,7 @@ def _looked_up(op: Op, x: Tensor, ids: list, spec: tuple) -> Any:
 
 
 def _lands(spec: tuple, ndim: int) -> int:
-    """At which dimension of x[spec] the places come to lie."""
+    """Return the dimension of x[spec] at which the index dimensions start."""
     places = [n for n, k in enumerate(spec) if k is T or isinstance(k, int)]
     if places != list(range(places[0], places[-1] + 1)):
         return 0
@@ -145,7 +145,7 @@ def _lands(spec: tuple, ndim: int) -> int:
 
 @composed("embedding", "one_hot", "searchsorted", "bucketize")
 def _of_each(op: Op, args: tuple, params: dict) -> Any:
-    """What a table or a sequence, which is plain, has for each element."""
+    """Look up each element of a nested tensor in a plain table or sequence."""
     nested = [i for i, a in enumerate(args) if is_nested(a)]
     if len(nested) > 1 or nested[0] != _VALUES[op.name] or (op.name == "searchsorted" and args[0].ndim != 1):
         return NotImplemented
@@ -154,7 +154,7 @@ def _of_each(op: Op, args: tuple, params: dict) -> Any:
     return like(layout(x), out) if layout(x).several or out.ndim == x.ndim else out
 
 
-_VALUES = {"embedding": 0, "one_hot": 0, "searchsorted": 1, "bucketize": 0}  # which operand has the elements
+_VALUES = {"embedding": 0, "one_hot": 0, "searchsorted": 1, "bucketize": 0}  # the operand with the elements
 
 
 # ------------------------------------------------------------------------------------- places along dimensions
@@ -162,11 +162,11 @@ _VALUES = {"embedding": 0, "one_hot": 0, "searchsorted": 1, "bucketize": 0}  # w
 
 @composed("gather", "take_along_dim")
 def _gather(op: Op, args: tuple, params: dict) -> Any:
-    """Along a dense dimension that of the buffers; along ragged ones the rows at the places."""
+    """Gather along a dense dimension of the buffers, or select rows along a ragged dimension."""
     if params["dim"] is None:
         return NotImplemented
     if not is_nested(args[0]) and canonical_dim(op.name, params["dim"], args[0].ndim) == 0:
-        tell(op.name)  # the components of the index share the tensor, along whose first dimension their places are
+        tell(op.name)  # the components of the index share the tensor, and index its first dimension
         return one_by_one(op, args, params, [False, False])
     if op.name == "take_along_dim" and is_nested(args[0]) and not is_nested(args[1]):
         known = leading(args[:1])
@@ -178,14 +178,14 @@ def _gather(op: Op, args: tuple, params: dict) -> Any:
 
 @composed("scatter", "scatter_add", "scatter_reduce")
 def _scatter(op: Op, args: tuple, params: dict) -> Any:
-    """Into the buffer: along ragged dimensions into the rows at the places."""
+    """Scatter into the buffer: along ragged dimensions into rows."""
     return _together(op, args, params)
 
 
 def _together(op: Op, args: tuple, params: dict) -> Any:
-    """What an operator on x, an index, and perhaps a source does along a dimension, done to their buffers.
+    """Apply an operator on x, an index, and perhaps a source along a dimension to their buffers.
 
-    Plain ones among them have components of one size; where the result is in the shape of such a one it is plain again.
+    Plain operands have components of one size; a result in the shape of a plain operand is plain again.
     """
     x, _index = args[:2]
     d = canonical_dim(op.name, params["dim"], x.ndim)
@@ -203,11 +203,11 @@ def _together(op: Op, args: tuple, params: dict) -> Any:
     dim = layout(inner[0]).in_buffer(d)
     dim = layout(inner[0]).row if dim is None else dim
     out = like(layout(inner[shaped]), call(op, tuple(rows), {**params, "dim": dim}))
-    return out if is_nested(args[shaped]) else registry["to_padded_tensor"](out, 0)  # of one size: nothing is padded
+    return out if is_nested(args[shaped]) else registry["to_padded_tensor"](out, 0)  # nothing is padded
 
 
 def _in_components(a: Tensor, known: Layout) -> Any:
-    """A plain tensor as one of components, whose ragged dimensions are where those of a nested one are."""
+    """Convert a plain tensor to a nested one with the ragged dimensions of another."""
     if is_nested(a):
         its = layout(a)
         return a if its[1:] == known[1:] and its.several == known.several else NotImplemented
@@ -217,7 +217,7 @@ def _in_components(a: Tensor, known: Layout) -> Any:
 
 
 def _rows_along(nested: list, d: int, wrap: bool) -> Any:
-    """The buffers; of an index along a ragged dimension that of the rows which it names.  `wrap`: -1 is the last."""
+    """Return the buffers, with an index along a ragged dimension converted to rows.  `wrap`: -1 is the last."""
     x, index, *src = nested
     known, its = layout(x), layout(index)
     if any(is_nested(s) and layout(s).structure != its.structure for s in src):
@@ -231,7 +231,7 @@ def _rows_along(nested: list, d: int, wrap: bool) -> Any:
 
 
 def _rows_named(x: Tensor, index: Tensor, column: int, wrap: bool) -> Tensor:
-    """The rows of x that are at the places along one ragged dimension, and in the others where the index is."""
+    """Return the rows of x at these indices along one ragged dimension, and at the index's position in the others."""
     its, rows = layout(index), values(index)
 
     numbers = [*ragged_slicing.coordinates(its.structure), its.structure.components()]
@@ -242,7 +242,7 @@ def _rows_named(x: Tensor, index: Tensor, column: int, wrap: bool) -> Tensor:
 
 @composed("index_add", "index_copy", "index_fill", "index_reduce")
 def _slices(op: Op, args: tuple, params: dict) -> Any:
-    """Slices along a dense dimension are slices of the buffer."""
+    """Apply an operator on slices along a dense dimension to the buffer."""
     x, index, *src = args
     if not is_nested(x) or is_nested(index):
         return NotImplemented
@@ -259,7 +259,7 @@ def _slices(op: Op, args: tuple, params: dict) -> Any:
 
 @composed("tril", "triu")
 def _triangle(op: Op, args: tuple, params: dict) -> Any:
-    """The elements on one side of a diagonal, by the places of rows along the ragged dimensions."""
+    """Keep the elements on one side of a diagonal, by the indices of rows along the ragged dimensions."""
     x = packed(args[0])
     known = layout(x)
     last, before = x.ndim - 1, x.ndim - 2
@@ -273,7 +273,7 @@ def _triangle(op: Op, args: tuple, params: dict) -> Any:
 
 
 def _coordinate(x: Tensor, known: Layout, dim: int) -> Tensor:
-    """Of each element of the buffer, with which it broadcasts, its place along a dimension."""
+    """Return the index of each element along a dimension, in a shape that broadcasts with the buffer."""
     rows, at = values(x), known.in_buffer(dim)
     if at is None:
         at, numbers = known.row, as_tensor(ragged_slicing.coordinates(known.structure)[dim - known.ragged.start])
@@ -284,13 +284,13 @@ def _coordinate(x: Tensor, known: Layout, dim: int) -> Tensor:
 
 
 def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Storage = strided) -> Tensor:
-    """The nested tensor of parts of a tensor's slices, each its own: `length` places from `start` on along `dim`.
+    """Return the nested tensor of slices of a tensor, `length` indices from `start` on along `dim`, per component.
 
     tensor: a dense one, whose slices along the first dimension are the components, or a nested one, with `dim` ragged.
-    start, length: integers, or tensors of one for each component.  A view; gradients go back to where the parts were.
-    layout: `rg.strided` or `rg.jagged`, which differ in nothing here.
+    start, length: integers, or tensors of one for each component.  A view with gradients.
+    layout: `rg.strided` or `rg.jagged`, which has no effect here.
 
-    Raises IndexError naming the first component that is too short, TypeError for what is no integer.
+    Raises IndexError naming the first component that is too short, TypeError for non-integers.
 
     >>> import retrograd as rg
     >>> rg.nested.narrow(rg.arange(6).reshape(2, 3), 1, rg.tensor([0, 1]), rg.tensor([1, 2]))

@@ -1,4 +1,4 @@
-"""What layers of networks are made of: rows of a table by number, losses of classes, dropout, bags of rows."""
+"""Operators of neural network layers: embedding, losses, dropout, bags."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from retrograd.ops.create import as_tensor
 
 @composed("lookup")
 def rows_of_a_table(op: Op, args: tuple, params: dict) -> Any:
-    """Each number finds its row, wherever it stands."""
+    """Look up the rows of a table for indices of any structure."""
     weight, ids = args
     if is_nested(weight):
         return NotImplemented
@@ -21,7 +21,7 @@ def rows_of_a_table(op: Op, args: tuple, params: dict) -> Any:
 
 @composed("sum_rows")
 def sums_of_rows(op: Op, args: tuple, params: dict) -> Any:
-    """The rows of all components that have one number."""
+    """Sum the rows of all components that have the same index."""
     src, ids = args
     if not is_nested(src) or not is_nested(ids):
         return NotImplemented
@@ -31,14 +31,14 @@ def sums_of_rows(op: Op, args: tuple, params: dict) -> Any:
 
 @composed("dropout", "alpha_dropout")
 def by_chance(op: Op, args: tuple, params: dict) -> Any:
-    """Each element has its own chance."""
+    """Drop elements of the buffer independently."""
     x = packed(args[0])
     return like(layout(x), call(op, (values(x),), params))
 
 
 @composed("class_loss", "pick_class")
 def of_classes(op: Op, args: tuple, params: dict) -> Any:
-    """Each row of numbers, the classes last, meets its class: of the buffers, if rows and classes lie alike."""
+    """Compute a loss of class scores, last dimension, on the buffers, if scores and targets have one structure."""
     if not all(map(is_nested, args)):
         return NotImplemented
     x, target = map(packed, args)
@@ -49,7 +49,7 @@ def of_classes(op: Op, args: tuple, params: dict) -> Any:
 
 @composed("embedding_bag")
 def bags(op: Op, args: tuple, params: dict) -> Any:
-    """Each component is a bag of row numbers, as those between two offsets are in a plain tensor of them."""
+    """Reduce each component as a bag of row indices, as between two offsets of a plain tensor."""
     ids, weight, offsets, factors = args
     if not is_nested(ids) or is_nested(weight) or offsets is not None or params["include_last_offset"]:
         return NotImplemented
@@ -63,5 +63,5 @@ def bags(op: Op, args: tuple, params: dict) -> Any:
 
 
 def _alike(x: Any, other: Any) -> bool:
-    """Whether two tensors are nested, and their rows lie alike; further dimensions may follow in one of them."""
+    """Whether two tensors are nested with the same rows; one may have further dimensions."""
     return is_nested(x) and layout(packed(x))._replace(ndim=other.ndim) == layout(packed(other))

@@ -1,7 +1,7 @@
-"""Normalisation of nested tensors: dense operators on the buffer, where the components allow that.
+"""Normalisation of nested tensors: dense operators on the buffer, if the components allow that.
 
-Over channels, dimension 1, which all components have alike: `batch_norm` sees the rows of all components as those of
-one sample; `group_norm` and `instance_norm` are made of reductions, each component by itself.
+Over channels, dimension 1, which all components share: `batch_norm` treats the rows of all components as those of
+one sample; `group_norm` and `instance_norm` are composed of reductions, each component separately.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ from retrograd.ops.view import reshape, squeeze, unsqueeze
 
 @composed("layer_norm", "rms_norm")
 def over_trailing(op: Op, args: tuple, params: dict) -> Any:
-    """On the buffer: the dimensions that are normalized lie behind the ragged ones."""
+    """Normalize the buffer over dimensions after the ragged ones."""
     x, shape = args[0], params["normalized_shape"]
     if not is_nested(x):
         return NotImplemented
@@ -37,14 +37,14 @@ def over_trailing(op: Op, args: tuple, params: dict) -> Any:
 
 
 def _of_stack(op: Op, whole: Tensor, args: tuple, params: dict) -> Tensor:
-    """The operator on the stack of components of equal shape, and what it answers nested as they are."""
+    """Run the operator on the stack of components of equal shape, and nest the result as they are."""
     known = layout(args[0])
     return as_components(call(op, (whole, *args[1:]), params), known.lead, known.ragged.start, known.ragged.stop)
 
 
 @composed("batch_norm", "group_norm", "instance_norm")
 def over_channels(op: Op, args: tuple, params: dict) -> Any:
-    """By what is said below; of components of equal shape as of their stack; else, by the loop over components."""
+    """Run the functions below; on a stack for components of equal shape; else loop over components."""
     x = args[0]
     if not is_nested(x):
         return NotImplemented
@@ -63,13 +63,13 @@ def over_channels(op: Op, args: tuple, params: dict) -> Any:
 
 
 def _batch_norm(op: Op, args: tuple, params: dict) -> Tensor:
-    """On the buffer, as if it were one sample."""
+    """Normalize the buffer as if it were one sample."""
     out = call(op, (unsqueeze(values(args[0]), 0), *args[1:]), params)
     return like(layout(args[0]), squeeze(out, 0))
 
 
 def _group_norm(op: Op, args: tuple, params: dict) -> Tensor:
-    """Each component by itself, by reductions over its groups."""
+    """Normalize each component separately, by reductions over its groups."""
     x, groups = args[0], params["num_groups"]
     channels, known, buffer = x.shape[1], layout(x), values(x)
     if groups < 1 or channels % groups:
@@ -80,7 +80,7 @@ def _group_norm(op: Op, args: tuple, params: dict) -> Tensor:
 
 
 def _instance_norm(op: Op, args: tuple, params: dict) -> Any:
-    """Each component by itself, by reductions; with running statistics as `batch_norm`."""
+    """Normalize each component separately, by reductions; with running statistics as `batch_norm`."""
     x, running_mean, running_var, weight, bias = args
     if not params["use_input_stats"]:
         given = {"training": False, "momentum": params["momentum"], "eps": params["eps"]}
@@ -93,21 +93,21 @@ def _instance_norm(op: Op, args: tuple, params: dict) -> Any:
 
 
 def _standardized(x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-    """x with mean 0 and variance 1 over all dimensions from the third on, and its mean."""
+    """Return x with mean 0 and variance 1 over all dimensions from the third on, and its mean."""
     dims = tuple(range(2, x.ndim))
     center, spread = mean(x, dims, keepdim=True), variance(x, dims, keepdim=True, correction=0)
     return (x - center) * rsqrt(spread + eps), center
 
 
 def _keep_running(running: Tensor | None, found: Tensor, momentum: float) -> None:
-    """Move a running statistic towards the mean over the components of what was found."""
+    """Update a running statistic with the mean of `found` over the components."""
     if running is not None:
         found = mean(reshape(detach(found), (found.shape[0], -1)), 0)
         copy_(running, detach(running) * (1 - momentum) + found * momentum)
 
 
 def _weighed(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
-    """x * weight + bias for each channel; either may be missing."""
+    """Return x * weight + bias for each channel; either may be None."""
     behind = (-1, *(1,) * (x.ndim - 2))
     x = x if weight is None else x * reshape(weight, behind)
     return x if bias is None else x + reshape(bias, behind)

@@ -1,4 +1,4 @@
-"""Operators that act on each element: on the buffers, whose rows must lie alike."""
+"""Pointwise operators: on the buffers, whose structures must agree."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from retrograd.ops.view import expand, movedim, reshape
 
 @family(Pointwise)
 def elementwise(op: Op, args: tuple, params: dict) -> Any:
-    """The operator on the buffers; plain operands broadcast against every component."""
+    """Run the operator on the buffers; plain operands broadcast against every component."""
     known = layout_with_holes(op, args) or leading(args)
     operands = [values(a) if known.holes else beside(a, known) for a in args]
     if any(o is NotImplemented for o in operands):
@@ -27,13 +27,13 @@ def elementwise(op: Op, args: tuple, params: dict) -> Any:
 
 
 def like_each(known: Layout, out: Any) -> Any:
-    """A nested tensor of a layout over a buffer, or each of several."""
+    """Return a nested tensor of a layout over a buffer, or over each of several."""
     return tuple([like(known, o) for o in out]) if isinstance(out, tuple) else like(known, out)
 
 
 @composed("masked_scatter")
 def _masked_scatter(op: Op, args: tuple, params: dict) -> Any:
-    """On the buffers, if their elements are in the order of the components: in that the source's are taken."""
+    """Run on the buffers, if their elements are in component order, in which the source is consumed."""
     x, mask, source = args
     nested = [a for a in args if is_nested(a)]
     known = leading(nested)
@@ -48,9 +48,9 @@ def _masked_scatter(op: Op, args: tuple, params: dict) -> Any:
 
 
 def layout_with_holes(op: Op, args: tuple) -> Layout | None:
-    """The layout of operands that all have the same holes, if the operator is linear in them together.
+    """Return the layout of operands that all have the same holes, if the operator is linear in them jointly.
 
-    So cotangents are added: of buffers, whose rows between the components are the cotangents of what lies there.
+    Used to sum cotangents: in holes, buffers hold the cotangents of rows that belong to no component.
     """
     if "," not in op.definition.linear or not all(map(is_nested, args)):
         return None
@@ -59,16 +59,18 @@ def layout_with_holes(op: Op, args: tuple) -> Layout | None:
 
 
 def leading(args: Sequence) -> Layout:
-    """The layout of the result of operands that broadcast: that of the nested one with most dimensions in front."""
+    """Return the layout of the result of operands that broadcast: that of the nested one with most leading
+    dimensions."""
     nested = [layout(a) for a in args if is_nested(a)]
     known = nested[0] if len(nested) == 1 else max(nested, key=lambda k: (k.ndim, k.lead))
     return known if known.structure.starts is None else known._replace(structure=known.structure.packed)
 
 
 def beside(a: Any, known: Layout) -> Any:
-    """What stands for an operand where the buffer of a nested tensor of this layout is another.
+    """Return the operand that corresponds to an argument when a nested tensor of this layout is replaced by its
+    buffer.
 
-    NotImplemented if its rows do not lie alike.
+    NotImplemented if its structure differs.
     """
     if is_nested(a):
         a = packed(a)
@@ -82,7 +84,7 @@ def beside(a: Any, known: Layout) -> Any:
 
 
 def _in_rows(a: Tensor, known: Layout) -> Any:
-    """A plain tensor that broadcasts against a nested one, so that it does against the buffer."""
+    """Reshape a plain tensor that broadcasts against a nested one, so that it broadcasts against the buffer."""
     shape = (*(1,) * (known.ndim - a.ndim), *a.shape)
     first, last, lead = known.ragged.start, known.ragged.stop, known.lead
     if len(shape) > known.ndim or shape[lead] not in (1, len(known.structure)):
@@ -101,7 +103,7 @@ def _in_rows(a: Tensor, known: Layout) -> Any:
 
 
 def check_alike(name: str, x: Any, other: Any) -> None:
-    """A ValueError names the first component of two nested tensors whose shapes do not broadcast, and both shapes."""
+    """Raise ValueError that names the first component of two nested tensors whose shapes do not broadcast."""
     if not (is_nested(x) and is_nested(other)):
         return
     pairs = list(zip(component_shapes(x), component_shapes(other), strict=False))

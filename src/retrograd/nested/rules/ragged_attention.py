@@ -1,6 +1,6 @@
-"""The operators that attention on nested tensors is made of: on buffers, with kernels of their own.
+"""The operators that implement attention on nested tensors: on buffers, with their own kernels.
 
-Derivatives of these kernels are those of the same formulas in products of the components' matrices.
+Their derivatives are those of the same formulas in products of the components' matrices.
 """
 
 from functools import partial
@@ -21,7 +21,7 @@ from retrograd.ops.view import cat, reshape, squeeze, unsqueeze
 
 
 class Attention(Definition):
-    """Of buffers of queries, keys and values, and masks whose rows are the pairs of a query and a key."""
+    """Operators on buffers of queries, keys and values, and masks whose rows are the pairs of a query and a key."""
 
     public = False
 
@@ -35,8 +35,8 @@ class Attention(Definition):
 class attend(Attention):
     """softmax(scale q k^T + added) v within the components, and the logarithms of the sums of exponentials.
 
-    tensors: q, k, v and, if anything is, what is added; a query that may look nowhere gets 0.  The dimensions of q in
-    front of the rows are those of the result.
+    tensors: q, k, v and, optionally, the added mask; a query without allowed keys gets 0.  The dimensions of q before
+    the rows are those of the result.
     """
 
     def impl(xp, allowed, q, k, v, added=None, *, plan):
@@ -77,9 +77,9 @@ class attend(Attention):
     "-> (Tensor dq, Tensor dk, Tensor dv, Tensor dadded)"
 )
 class attend_backward(Attention):
-    """The cotangents of `attend`: tensors are those of its results, the results, and its own tensors.
+    """The cotangents of `attend`: tensors are the cotangents of its results, the results, and its inputs.
 
-    Of q, k, v and what is added, those that are not `wanted` are of shape (0,).
+    Those of q, k, v and the added mask that are not `wanted` have shape (0,).
     """
 
     def impl(xp, allowed, g, of_sums, out, sums, q, k, v, added=None, *, plan, wanted):
@@ -116,13 +116,13 @@ class attend_backward(Attention):
 
 
 def _plan(queries, keys, causal=False):
-    """For samples."""
+    """Return a plan for samples."""
     queries, keys = (structure_of([(n,) for n in lengths])[0] for lengths in (queries, keys))
     return Plan(queries, keys, 0.7, causal)
 
 
 def _check(name, q, k, v, plan):
-    """The rows are those of the plan, and the kernels know the range of two dtypes."""
+    """Check that the rows are those of the plan, and the dtypes float32 or float64, as the kernels require."""
     for x, rows in ((q, plan.queries), (k, plan.keys), (v, plan.keys)):
         Part("rows", rows).check(name, x.shape)
     if {x.dtype.char for x in (q, k, v)} not in ({"f"}, {"d"}):
@@ -134,7 +134,7 @@ def _check(name, q, k, v, plan):
 
 
 def _weights(allowed, added, q, k, sums, plan):
-    """exp(scale q k^T + added - sums), 0 where a query may not look: in one product, since 1 stands beside the keys."""
+    """Return exp(scale q k^T + added - sums), 0 for masked keys: in one product, with a 1 appended to the keys."""
     ones = registry["ones"]((*k.shape[:-1], 1), dtype=k.dtype)
     queries, keys = cat([q * plan.scale, unsqueeze(-sums, -1)], -1), cat([k, ones], -1)
     scores = multiply_each(queries, mT(keys, _keys(plan)), parts=_scores(plan))
@@ -145,7 +145,7 @@ def _weights(allowed, added, q, k, sums, plan):
 
 
 def _attended(allowed, sums, plan, q, k, v, added=None):
-    """`attend`, where the sums are known, but not how they depend on the tensors."""
+    """Compute `attend` for given sums, ignoring the dependence of the sums on the inputs."""
     weights = _weights(allowed, added, q, k, sums, plan)
     ones = registry["ones"]((*k.shape[:-1], 1), dtype=k.dtype)
     total = multiply_each(weights, ones, parts=_of_keys(plan))
@@ -155,7 +155,7 @@ def _attended(allowed, sums, plan, q, k, v, added=None):
 
 
 def _pulled_back(allowed, plan, wanted, g, of_sums, out, sums, q, k, v, added=None):
-    """`attend_backward`."""
+    """Compute `attend_backward`."""
     weights = _weights(allowed, added, q, k, sums, plan)
     ones = registry["ones"]((*v.shape[:-1], 1), dtype=v.dtype)
     level = unsqueeze(of_sums - sum_over(g * out, -1), -1)
@@ -176,16 +176,16 @@ def _keys(plan):
 
 
 def _scores(plan):
-    """Of queries and transposed keys."""
+    """Return the parts for queries times transposed keys."""
     return Parts(Part("rows", plan.queries), Part("columns", plan.keys), Part("both", paired(plan.queries, plan.keys)))
 
 
 def _of_keys(plan):
-    """Of scores and what each key has."""
+    """Return the parts for scores times values of the keys."""
     return Parts(Part("both", paired(plan.queries, plan.keys)), _keys(plan), Part("rows", plan.queries))
 
 
 def _of_queries(plan):
-    """Of transposed scores and what each query has."""
+    """Return the parts for transposed scores times values of the queries."""
     pairs = Part("both", paired(plan.queries, plan.keys), turned=True)
     return Parts(pairs, Part("rows", plan.queries), _keys(plan))

@@ -1,4 +1,4 @@
-"""Reductions of nested tensors: over dimensions of the buffer, ragged ones, the components, several of them at once."""
+"""Reductions of nested tensors: over dense and ragged dimensions, the components, several of them at once."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ from retrograd.ops.view import movedim, reshape, unsqueeze
 
 @family(Reduction)
 def reduction(op: Op, args: tuple, params: dict) -> Any:
-    """The operator on the buffer, or on the rows of each component, or both."""
+    """Reduce the buffer, or the rows of each component, or both."""
     x, known = packed(args[0]), layout(args[0])
     if len(args) > 1:
         return NotImplemented
@@ -49,12 +49,12 @@ def reduction(op: Op, args: tuple, params: dict) -> Any:
 
 
 def _given(params: dict, dims: Any, keepdim: bool = False) -> dict:
-    """The params for other dimensions; one that was a number is one again."""
+    """Return the params for other dimensions; an integer stays an integer."""
     return {**params, "dim": dims[0] if isinstance(params["dim"], int) else tuple(dims), "keepdim": keepdim}
 
 
 def check_elements(op: Op, x: Tensor, dims: tuple[int, ...], params: dict, name: str = "") -> None:
-    """Refuse what the operator refuses of the smallest component; `name` is for the error."""
+    """Check the operator on the smallest component; `name` is for the error."""
     known = layout(x)
     columns = [d - known.ragged.start for d in dims if d in known.ragged]
     least = None if known.lead in dims else segments.smallest(known.structure, columns)
@@ -73,7 +73,7 @@ def check_elements(op: Op, x: Tensor, dims: tuple[int, ...], params: dict, name:
 
 
 def _of_numbers(op: Op, x: Tensor, dims: tuple[int, ...], params: dict) -> Tensor:
-    """Of components without dimensions: the buffer is the same as a plain tensor."""
+    """Reduce components without dimensions: the buffer equals a plain tensor."""
     known = layout(x)
     out: Tensor = call(op, (values(x),), params)
     if known.lead in dims:
@@ -82,14 +82,14 @@ def _of_numbers(op: Op, x: Tensor, dims: tuple[int, ...], params: dict) -> Tenso
 
 
 def _of_buffer(op: Op, x: Tensor, dims: tuple[int, ...], params: dict) -> Tensor:
-    """Over dimensions that all components share."""
+    """Reduce over dense dimensions."""
     keepdim = params["keepdim"]
     out = call(op, (values(x),), _given(params, in_buffers(layout(x), dims), keepdim))
     return over_reduced(x, out, () if keepdim else dims)
 
 
 def over_reduced(x: Tensor, buffer: Tensor, dims: Sequence[int]) -> Tensor:
-    """A nested tensor as x without dimensions that all its components share, over another buffer."""
+    """Return a nested tensor over another buffer, in the shape of x without the dense dimensions `dims`."""
     known = layout(x)
     lead = sum(d < known.lead for d in dims)
     before = sum(known.lead < d < known.ragged.start for d in dims)
@@ -100,7 +100,7 @@ def over_reduced(x: Tensor, buffer: Tensor, dims: Sequence[int]) -> Tensor:
 
 
 def _across(op: Op, x: Tensor, dims: tuple[int, ...], params: dict) -> Tensor:
-    """Over the components too: with all ragged dimensions, or if their shapes are equal."""
+    """Reduce over the components too: with all ragged dimensions, or if their shapes are equal."""
     known, buffer = layout(x), values(x)
     if all(d in dims for d in known.ragged) and (not is_nested(buffer) or _all_ragged(buffer, known, dims)):
         return _of_everything(op, x, dims, params)
@@ -112,7 +112,7 @@ def _across(op: Op, x: Tensor, dims: tuple[int, ...], params: dict) -> Tensor:
 
 
 def stacked(x: Tensor) -> Tensor | None:
-    """The plain tensor of components whose shapes are equal; None if they are not, or there are none."""
+    """Return the plain tensor of components whose shapes are equal; None if they differ, or there are none."""
     x = packed(x)
     known, buffer = layout(x), values(x)
     sizes = None if is_nested(buffer) else ragged_reshape.equal_sizes(known.structure)
@@ -124,7 +124,7 @@ def stacked(x: Tensor) -> Tensor | None:
 
 
 def _all_ragged(buffer: Tensor, known: Layout, dims: tuple[int, ...]) -> bool:
-    """Whether the dimensions are all that are ragged in a buffer that is nested itself."""
+    """Whether `dims` include all ragged dimensions of a nested buffer."""
     inner, moved = layout(buffer), [known.in_buffer(d) for d in dims]
     return all(d in moved for d in inner.ragged)
 
@@ -140,7 +140,7 @@ def _refusal(op: Op, x: Tensor) -> str:
 
 
 def _of_everything(op: Op, x: Tensor, dims: tuple[int, ...], params: dict) -> Tensor:
-    """Over the components and all ragged dimensions."""
+    """Reduce over the components and all ragged dimensions."""
     known = layout(x)
     if params["dim"] is None and op.name in ("argmax", "argmin"):
         found = call(op, (elements(x),), {**params, "keepdim": False})
@@ -151,7 +151,7 @@ def _of_everything(op: Op, x: Tensor, dims: tuple[int, ...], params: dict) -> Te
 
 
 def _joined_sets(x: Tensor) -> Tensor:
-    """A nested tensor over the buffer of its nested buffer: the rows of each component's components are its own."""
+    """Flatten nested components: their rows become rows of the outer component."""
     known, buffer = layout(x), packed(values(x))
     inner = layout(buffer)
     structure = segments.joined_sets(known.structure, inner.structure)
@@ -160,11 +160,11 @@ def _joined_sets(x: Tensor) -> Tensor:
 
 # -------------------------------------------------------------------------------------------- over ragged dimensions
 
-STEPWISE = ("sum", "nansum", "mean", "any", "all", "logsumexp")  # over some dimensions, then over others: over both
+STEPWISE = ("sum", "nansum", "mean", "any", "all", "logsumexp")  # reducing in two steps equals reducing at once
 
 
 def _over_rows(op: Op, x: Tensor, dims: tuple[int, ...], ragged: list[int], params: dict) -> Any:
-    """Over ragged dimensions, but not over the components."""
+    """Reduce over ragged dimensions, but not over the components."""
     if op.name not in REDUCERS:
         return NotImplemented
     if is_nested(values(x)):
@@ -179,7 +179,7 @@ def _over_rows(op: Op, x: Tensor, dims: tuple[int, ...], ragged: list[int], para
 
 
 def _over_sets(op: Op, x: Tensor, dims: tuple[int, ...], ragged: list[int], params: dict) -> Tensor:
-    """Over ragged dimensions of sets of sets, and those of the inner ones too: over the rows of all of them."""
+    """Reduce over all ragged dimensions of nested components at once."""
     known = layout(x)
     if len(ragged) < known.several or not _all_ragged(values(x), known, dims):
         raise RuntimeError(
@@ -196,7 +196,7 @@ def _over_sets(op: Op, x: Tensor, dims: tuple[int, ...], ragged: list[int], para
 
 
 class Groups(NamedTuple):
-    """Rows of a buffer in groups, each of which is reduced to one row, and how these lie: in `left`, if not None."""
+    """Rows of a buffer in groups, each reduced to one row, and the structure of the result: `left`, or None."""
 
     rows: Tensor
     structure: Structure
@@ -205,11 +205,11 @@ class Groups(NamedTuple):
 
     @property
     def row(self) -> int:
-        """Which dimension the rows are."""
+        """Return the row dimension."""
         return self.known.row
 
     def result(self, rows: Tensor, shape: tuple, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-        """A tensor of a row for each group, from one of a shape whose dimensions `dims` were reduced."""
+        """Return the reduced tensor from a row per group; dimensions `dims` of `shape` were reduced."""
         if self.left is None:
             out = movedim(rows, self.row, self.known.lead)
             return reshape(out, reduced_shape(shape, dims, True)) if keepdim else out
@@ -220,7 +220,7 @@ class Groups(NamedTuple):
 
 
 def grouped(name: str, x: Tensor, ragged: list[int], dense: list[int]) -> Groups:
-    """The rows of a nested tensor for a reduction of dimensions, some of the ragged ones and others, to be merged."""
+    """Group the rows of a nested tensor for a reduction of some ragged and dense dimensions, which are merged."""
     known = layout(x)
     kept = [d for d in known.ragged if d not in ragged]
     if kept or dense:
@@ -257,7 +257,7 @@ def _mean(x: Tensor, structure: Structure, row: int, params: dict) -> Tensor:
 
 
 def _counts(structure: Structure, x: Tensor, row: int, less: Any = 0) -> Tensor:
-    """How many rows each component has, but for some, as numbers that broadcast against a row for each."""
+    """Return the number of rows of each component minus `less`, in a shape that broadcasts against a row for each."""
     counts: Tensor = for_rows(as_tensor(segments.counts(structure, less, dtypes.real_of(x.dtype))), x, row)
     return counts
 
@@ -273,13 +273,13 @@ def _variance(x: Tensor, structure: Structure, row: int, params: dict) -> Tensor
 
 
 def _euclidean_norm(x: Tensor, structure: Structure, row: int, params: dict) -> Tensor:
-    """From rows divided by the largest of their component, so that no square leaves the range of the dtype."""
+    """Divide rows by the largest of their component, so that squares do not overflow."""
     scaled, scale = _scaled(x, abs(x), structure, row, largest=True)
     return scale * sqrt_or_zero(segment_sum(_squares(scaled), structure=structure, row=row))
 
 
 def _power_norm(x: Tensor, structure: Structure, row: int, params: dict) -> Tensor:
-    """From rows divided by the one with the largest power."""
+    """Divide rows by the one with the largest power."""
     p = params["p"]
     scaled, scale = _scaled(x, x, structure, row, largest=p > 0)
     zero = eq(scaled, 0)
@@ -290,7 +290,7 @@ def _power_norm(x: Tensor, structure: Structure, row: int, params: dict) -> Tens
 
 
 def _scaled(x: Tensor, size: Tensor, structure: Structure, row: int, largest: bool) -> tuple[Tensor, Tensor]:
-    """Rows divided by the largest or smallest size of their component, and that, which is outside the graph."""
+    """Return rows divided by the largest or smallest of their component, and that divisor, detached."""
     scale = segment_scale(detach(size), largest=largest, structure=structure, row=row)
     return x / repeat_rows(scale, structure=structure, row=row), scale
 
@@ -306,7 +306,7 @@ def _logsumexp(x: Tensor, structure: Structure, row: int, params: dict) -> Tenso
 
 
 def _by_kernel(operator: str, primitive: Callable) -> Reducer:
-    """The rows of each component as the kernel of the operator reduces them."""
+    """Return a reducer that applies the kernel of the operator to the rows of each component."""
 
     def reducer(x: Tensor, structure: Structure, row: int, params: dict) -> Tensor:
         given = {**{k: v for k, v in params.items() if k != "dim"}, "keepdim": True}

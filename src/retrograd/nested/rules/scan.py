@@ -31,7 +31,7 @@ from retrograd.ops.reduce import sum_dtype
 
 @family(Along)
 def along(op: Op, args: tuple, params: dict) -> Any:
-    """The operator on the buffers, if it goes along dimensions of these, or on the rows of each component."""
+    """Run the operator on the buffers along a dense dimension, or on the rows of each component."""
     if not all(map(is_nested, args)):
         return NotImplemented
     args = tuple(map(packed, args))
@@ -54,7 +54,7 @@ def _as_given(given: Any, dims: Any) -> Any:
 
 
 def _of_numbers(op: Op, buffers: list, known: Layout, params: dict) -> Any:
-    """Of components without dimensions: the buffers are the same as plain tensors."""
+    """Run on components without dimensions: the buffers equal plain tensors."""
     out = call(op, tuple(buffers), params)
     rows = out[0] if isinstance(out, tuple) else out
     return like_each(known, out) if rows.shape == buffers[0].shape else out
@@ -64,7 +64,7 @@ def _of_numbers(op: Op, buffers: list, known: Layout, params: dict) -> Any:
 
 
 def _of_rows(op: Op, args: tuple, dims: list[int], params: dict) -> Any:
-    """The operator on the rows of each component."""
+    """Run the operator on the rows of each component."""
     if op.name not in SCANS or len(dims) != 1 or is_nested(values(args[0])):
         return NotImplemented
     check_kind(op, args, params)
@@ -80,13 +80,13 @@ def _of_rows(op: Op, args: tuple, dims: list[int], params: dict) -> Any:
 
 
 def check_kind(op: Op, args: tuple, params: dict) -> None:
-    """Refuse what the operator refuses of numbers of this dtype."""
+    """Check the operator for these dtypes."""
     avals = [Aval([1 if isinstance(size, RaggedSize) else size for size in a.shape], a.dtype) for a in args]
     op.definition.shape(*avals, **params)
 
 
 def with_last(known: Layout, dim: int) -> tuple[int, ...] | None:
-    """The dimensions in an order in which a ragged one is the last of these; None if it is."""
+    """Return a permutation that swaps a ragged dimension with the last ragged one; None if it is that one."""
     last = known.ragged.stop - 1
     if dim == last:
         return None
@@ -127,7 +127,7 @@ def _cumulative(primitive: Callable) -> Scan:
 
 
 def _places(operator: str) -> Scan:
-    """Where in its component each element of the result comes from."""
+    """Return a scan with the index in its component of each element of the result."""
 
     def scan(xs: list[Tensor], structure: Structure, row: int, params: dict) -> Tensor:
         given = {k: v for k, v in params.items() if k != "dim"}
@@ -138,7 +138,7 @@ def _places(operator: str) -> Scan:
 
 
 def taken(x: Tensor, places: Tensor, structure: Structure, row: int) -> Tensor:
-    """The elements at these places in their components, for each row."""
+    """Return the elements at these indices in their components, for each row."""
     firsts = for_rows(as_tensor(segments.starts(structure)), x, row)
     out: Tensor = gather(x, row, places + firsts)
     return out

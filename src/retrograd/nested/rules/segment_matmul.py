@@ -11,9 +11,9 @@ from retrograd.ops.view import transpose
 
 @op("nested.multiply_each(Tensor a, Tensor b, *, any parts) -> Tensor")
 class multiply_each(Definition, linear="a b", reduces_cotangent=True):
-    """The products of the matrices of each component, which lie in the buffers where `parts` says.
+    """The products of the matrices of each component, whose layout in the buffers `parts` describes.
 
-    Its derivatives are such products too.  The dimensions in front of the matrices broadcast.
+    Its derivatives are such products too.  The dimensions before the matrices broadcast.
     """
 
     public = False
@@ -49,5 +49,5 @@ class multiply_each(Definition, linear="a b", reduces_cotangent=True):
 
 
 def mT(x, part):
-    """The buffer of the transposed matrices, for `part.transposed`; a view."""
+    """Return the buffer of the transposed matrices, for `part.transposed`; a view."""
     return x if part.ragged == "both" else transpose(x, -2, -1)

@@ -1,4 +1,4 @@
-"""Operators along the rows of a buffer, component by component.  They see plain arrays and the structure of the rows.
+"""Reductions along the rows of a buffer, component by component, on plain arrays with the structure of the rows.
 
 Structures here are without holes.
 """
@@ -16,13 +16,13 @@ from retrograd.ops.reduce import Truth, sum_dtype
 
 
 class Segments(Definition):
-    """Acts along dimension `row` of a buffer, on the rows of each component by themselves."""
+    """Base of operators along dimension `row` of a buffer, separately for the rows of each component."""
 
     public = False
 
     @classmethod
     def batch(cls, batched, n, /, *args, row, **params):
-        """The rows lie behind the examples."""
+        """Batch by moving the row dimension behind the batch dimension."""
         args = tuple(batch_all(args, batched, n))
         return call(registry[cls.__name__], args, {**params, "row": row + 1})
 
@@ -32,23 +32,23 @@ class Segments(Definition):
 
 
 def check_rows(name, x, structure, row):
-    """Refuse a buffer that does not have the rows of the structure."""
+    """Refuse a buffer with another number of rows than the structure."""
     if x.shape[row] != structure.rows:
         raise ValueError(f"{name}: shape {x.shape} has {x.shape[row]} rows, the structure {structure.rows}")
 
 
 class OfEach(Segments):
-    """Reduces the rows of each component: along dimension `row` lie the components instead."""
+    """Reduces the rows of each component: dimension `row` then indexes the components."""
 
     @classmethod
     def shape(cls, x, *, structure, row, **params):
-        """That of x with a row for each component."""
+        """Return the aval of x with a row for each component."""
         check_rows(cls.__name__, x, structure, row)
         return Aval((*x.shape[:row], len(structure), *x.shape[row + 1 :]), x.dtype)
 
 
 def sample_structure(*lengths):
-    """The structure of components of these lengths, by default one of them empty."""
+    """Return the structure of components of these lengths, by default one of them empty."""
     return structure_of([(n,) for n in lengths or (2, 0, 3)])[0]
 
 
@@ -57,7 +57,7 @@ def sample_structure(*lengths):
 
 @op("nested.segment_sum(Tensor x, *, any structure, int row) -> Tensor")
 class segment_sum(OfEach, linear="x", sums=True):
-    """The sum of the rows of each component: along dimension `row` lie the components instead."""
+    """The sum of the rows of each component: dimension `row` then indexes the components."""
 
     def impl(xp, x, *, structure, row):
         return segments.segment_sum(x, structure, row)
@@ -71,7 +71,7 @@ class segment_sum(OfEach, linear="x", sums=True):
 
 @op("nested.repeat_rows(Tensor x, *, any structure, int row) -> Tensor")
 class repeat_rows(Segments, linear="x", moves=True):
-    """What belongs to a component, for each of its rows: along dimension `row` lie the rows, not the components."""
+    """Repeats a value per component for each of its rows: the inverse change of dimension `row`."""
 
     def impl(xp, x, *, structure, row):
         return segments.repeat_rows(x, structure, row)
@@ -91,7 +91,7 @@ class repeat_rows(Segments, linear="x", moves=True):
 
 
 def kernel_along(operator, x, row, params):
-    """The kernel of an operator on arrays of x's kind, along a dimension."""
+    """Return the kernel of an operator for arrays of x's kind, along a dimension."""
     known = registry[operator]
     several = next(p.type for p in known.schema.params if p.name == "dim").startswith("int[]")
     return partial(known.kernel_for((x,)), dim=(row,) if several else row, **params)
@@ -99,7 +99,7 @@ def kernel_along(operator, x, row, params):
 
 @op("nested.segment_found(Tensor x, *, str operator, any structure, int row, any params) -> Tensor")
 class segment_found(OfEach, differentiable=False):
-    """What the kernel of a reduction, which keeps the dimension, finds in the rows of each component."""
+    """The result of a reduction kernel, which keeps the dimension, for the rows of each component."""
 
     def impl(xp, x, *, operator, structure, row, params):
         check_rows(operator, x, structure, row)
@@ -118,13 +118,13 @@ class segment_found(OfEach, differentiable=False):
 
 
 def found_dtype(operator):
-    """The dtype of what a reduction finds: a truth or a place."""
+    """Return the dtype of a reduction's result: bool or index."""
     return bool_ if issubclass(registry[operator].definition, Truth) else int64
 
 
 @op("nested.rows_found(Tensor x, *, str operator, any structure, int row, any params) -> Tensor")
 class rows_found(Segments, differentiable=False):
-    """The places, the last result of an operator that keeps the shape, in each component."""
+    """The indices that an operator returns as last result, within each component."""
 
     def impl(xp, x, *, operator, structure, row, params):
         kernel = kernel_along(operator, x, row, params)
@@ -150,7 +150,7 @@ class rows_found(Segments, differentiable=False):
 
 @op("nested.segment_chosen(Tensor x, *, str operator, any structure, int row, any params) -> Tensor")
 class segment_chosen(OfEach):
-    """The element that a reduction chooses among the rows of each component; those that tie share the gradient."""
+    """The element that a reduction selects among the rows of each component; ties share the gradient."""
 
     def impl(xp, x, *, operator, structure, row, params):
         check_rows(operator, x, structure, row)
@@ -172,7 +172,7 @@ class segment_chosen(OfEach):
 
 
 def _shares(x, out, structure, row):
-    """What part of the gradient each element gets: those that are the result equal parts, the others nothing."""
+    """Return the share of the gradient of each element: equal for those that equal the result, else 0."""
     out = repeat_rows(out, structure=structure, row=row)
     chosen = cast_to(logical_or(eq(x, out), logical_and(isnan(x), isnan(out))), x.dtype)
     each = repeat_rows(segment_sum(chosen, structure=structure, row=row), structure=structure, row=row)
@@ -181,7 +181,7 @@ def _shares(x, out, structure, row):
 
 @op("nested.segment_scale(Tensor x, *, bool largest, any structure, int row) -> Tensor")
 class segment_scale(OfEach, differentiable=False):
-    """What a norm divides the rows of each component by: the largest or smallest one, 1 if that is no scale."""
+    """The divisor for a norm of the rows of each component: the largest or smallest one, 1 if unusable."""
 
     def impl(xp, x, *, largest, structure, row):
         check_floating("segment_scale", x)
@@ -197,7 +197,7 @@ class segment_scale(OfEach, differentiable=False):
 
 @op("nested.segment_logsumexp(Tensor x, *, any structure, int row) -> Tensor")
 class segment_logsumexp(OfEach):
-    """log(sum(exp(x))) over the rows of each component, without overflow; -inf of none."""
+    """log(sum(exp(x))) over the rows of each component, without overflow; -inf for an empty one."""
 
     def impl(xp, x, *, structure, row):
         check_floating("logsumexp", x)
@@ -215,5 +215,5 @@ class segment_logsumexp(OfEach):
 
 
 def _softmax_over(x, out, structure, row):
-    """The softmax, from the logsumexp; where that is infinite, no difference of infinities is taken."""
+    """Return the softmax from the logsumexp; avoid differences of infinities."""
     return exp(x - repeat_rows(where(isinf(out), 0, out), structure=structure, row=row))

@@ -1,4 +1,4 @@
-"""Operators along the rows of a buffer, component by component, that keep its shape, and what is made of them.
+"""Scans along the rows of a buffer, component by component, that keep its shape, and derived operators.
 
 Structures here are without holes.
 """
@@ -14,11 +14,11 @@ from retrograd.ops.view import cat, narrow, reshape
 
 
 class Scan(Segments):
-    """Keeps the shape."""
+    """Base of operators that keep the shape."""
 
     @classmethod
     def shape(cls, x, **params):
-        """That of the input."""
+        """Return the shape of the input."""
         return Aval(x.shape, x.dtype)
 
 
@@ -41,7 +41,7 @@ class segment_softmax(Scan):
 
 @op("nested.segment_log_softmax(Tensor x, *, any structure, int row) -> Tensor")
 class segment_log_softmax(Scan):
-    """The logarithm of the softmax over the rows of each component, exact where that is small."""
+    """The logarithm of the softmax over the rows of each component, exact if that is small."""
 
     def impl(xp, x, *, structure, row):
         check_floating("log_softmax", x)
@@ -55,17 +55,17 @@ class segment_log_softmax(Scan):
 
 
 def softmax_back(g, out, structure, row):
-    """What `segment_softmax` sends back, where it is `out`."""
+    """Return the cotangent of x from `segment_softmax` with result `out`."""
     return out * (g - _total(g * out, structure, row))
 
 
 def log_softmax_back(g, out, structure, row):
-    """What `segment_log_softmax` sends back, where it is `out`."""
+    """Return the cotangent of x from `segment_log_softmax` with result `out`."""
     return g - exp(out) * _total(g, structure, row)
 
 
 def _total(x, structure, row):
-    """The sums of the components, for each of their rows."""
+    """Return the sum of the component, for each of its rows."""
     return repeat_rows(segment_sum(x, structure=structure, row=row), structure=structure, row=row)
 
 
@@ -73,7 +73,7 @@ def _total(x, structure, row):
 
 
 def delayed(x, structure, row, reverse, first):
-    """x one row later in its component, with the number `first` in front; with `reverse`, one row earlier."""
+    """Return x shifted by one row in its component, starting with `first`; with `reverse`, shifted back."""
     n = x.shape[row]
     if not n:
         return x
@@ -85,7 +85,7 @@ def delayed(x, structure, row, reverse, first):
 
 
 def for_rows(each, x, row):
-    """A number for each row, so that it broadcasts against x."""
+    """Reshape a value per row so that it broadcasts against x."""
     return reshape(each, (-1, *(1,) * (x.ndim - row - 1)))
 
 
@@ -115,7 +115,7 @@ class segment_recurrence(Scan, linear="b", solves="b"):
 
 
 def _transposed(g, a, structure, row, reverse):
-    """The recurrence in the other direction: h[i] = g[i] + a[i + 1] h[i + 1]."""
+    """Return the recurrence in the other direction: h[i] = g[i] + a[i + 1] h[i + 1]."""
     factors = delayed(a, structure, row, not reverse, 0)
     return segment_recurrence(g, factors, structure=structure, row=row, reverse=not reverse)
 
@@ -125,7 +125,7 @@ def _transposed(g, a, structure, row, reverse):
 
 @op("nested.segment_cumsum(Tensor x, *, any structure, int row, bool reverse=False) -> Tensor")
 class segment_cumsum(Segments, linear="x"):
-    """The sums of the rows of a component up to each; with `reverse`, from each on."""
+    """The cumulative sum of the rows of a component; with `reverse`, from the end."""
 
     def impl(xp, x, *, structure, row, reverse):
         return segments.segment_cumsum(x, structure, row, reverse)
@@ -142,7 +142,7 @@ class segment_cumsum(Segments, linear="x"):
 
 
 def segment_cumprod(x: Tensor, structure, row: int, reverse: bool = False) -> Tensor:
-    """The products of the rows of a component up to each; with `reverse`, from each on."""
+    """Return the cumulative product of the rows of a component; with `reverse`, from the end."""
     inside = for_rows(as_tensor(segments.continued(structure, reverse)), x, row)
     first, factors = where(inside, 0, x), where(inside, x, 0)
     return segment_recurrence(first, factors, structure=structure, row=row, reverse=reverse)
@@ -150,7 +150,7 @@ def segment_cumprod(x: Tensor, structure, row: int, reverse: bool = False) -> Te
 
 @op("nested.segment_prod(Tensor x, *, any structure, int row) -> Tensor")
 class segment_prod(OfEach):
-    """The product of the rows of each component; derivatives of every order hold where factors are 0."""
+    """The product of the rows of each component; its derivatives of every order are exact for zero factors."""
 
     def impl(xp, x, *, structure, row):
         return segments.segment_prod(x, structure, row)
@@ -166,7 +166,7 @@ class segment_prod(OfEach):
 
 
 def _others(x, structure, row):
-    """For each element, the product of all others of its component, those before it and those behind it."""
+    """Return for each element the product of all others of its component."""
     before, behind = (segment_cumprod(x, structure, row, reverse) for reverse in (False, True))
     return delayed(before, structure, row, False, 1) * delayed(behind, structure, row, True, 1)
 
@@ -191,7 +191,7 @@ class segment_logcumsumexp(Scan):
 
 
 def _weights(x, out, structure, row):
-    """exp(x - out), and what a step leaves of the share of what came before; no difference of infinities is taken."""
+    """Return exp(x - out), and the decay factor of each step; avoid differences of infinities."""
     infinite = isinf(out)
     cut = logical_or(infinite, delayed(infinite, structure, row, False, True))
     finite = where(infinite, 0, out)

@@ -1,4 +1,4 @@
-"""Operators that answer elements and their places: the largest, the median, those in order."""
+"""Operators that return elements and their indices: the largest, the median, sorted ones."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from retrograd.ops.family import canonical_dim
 from retrograd.ops.gather import gather
 from retrograd.ops.max_min import Chosen, MinMax, amax, amin
 
-FINDERS: dict[str, tuple[str, dict]] = {  # by which operator the place of what is chosen along `dim` is found
+FINDERS: dict[str, tuple[str, dict]] = {  # the operator that finds the index of the selected element along `dim`
     "max": ("argmax", {"keepdim": True}),
     "min": ("argmin", {"keepdim": True}),
     "median": ("middle_places", {"skip_nan": False}),
@@ -27,7 +27,7 @@ FINDERS: dict[str, tuple[str, dict]] = {  # by which operator the place of what 
 
 @composed(*FINDERS)
 def chosen_along(op: Op, args: tuple, params: dict) -> Any:
-    """What is chosen along a dimension of the buffer, or among the rows of each component."""
+    """Select along a dimension of the buffer, or among the rows of each component."""
     x, dim = args[0], params["dim"]
     dim = -1 if dim is None and op.name == "kthvalue" else dim
     if not is_nested(x) or not isinstance(dim, int) or any(a is not None for a in args[1:]):
@@ -46,7 +46,7 @@ def chosen_along(op: Op, args: tuple, params: dict) -> Any:
 
 
 def _among_rows(op: Op, x: Tensor, dim: int, params: dict) -> Chosen:
-    """What is chosen among the rows of each component."""
+    """Select among the rows of each component."""
     operator, given = FINDERS[op.name]
     given = {**given, "k": params["k"]} if "k" in params else given
     if len(layout(x).structure):
@@ -61,14 +61,14 @@ def _among_rows(op: Op, x: Tensor, dim: int, params: dict) -> Chosen:
 
 @composed("aminmax")
 def _aminmax(op: Op, args: tuple, params: dict) -> MinMax:
-    """Both, which say by themselves if there is nothing to choose from."""
+    """Compute both results; they raise an error for an empty input."""
     dim = None if params["dim"] is None else (params["dim"],)
     return MinMax(amin(args[0], dim, params["keepdim"]), amax(args[0], dim, params["keepdim"]))
 
 
 @composed("sort")
 def _sort(op: Op, args: tuple, params: dict) -> Any:
-    """The places from `argsort`, and the values sorted by themselves."""
+    """Return the indices from `argsort`, and the sorted values."""
     (x,), descending = args, params["descending"]
     dim = canonical_dim("sort", params["dim"], x.ndim)
     places = registry["argsort"](x, dim, descending, True)

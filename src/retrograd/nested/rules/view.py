@@ -1,6 +1,6 @@
-"""Nested tensors in other shapes: their buffers in other shapes, under structures that fit to these.
+"""Reshape nested tensors: reshape their buffers, and adapt the structures.
 
-Where the elements of components stay in their order, and their rows too, the result is a view.
+If the order of elements and rows does not change, the result is a view.
 """
 
 import math
@@ -26,13 +26,13 @@ from retrograd.ops.view import cat, expanded_shape, permutation, permute, reshap
 
 @composed("reshape")
 def _reshape(op: Op, args: tuple, params: dict) -> Any:
-    """The elements of each component in another shape; of all components, if they are not kept apart."""
+    """Reshape the elements of each component, or of all components if the shape does not separate them."""
     return reshaped("reshape", args[0], params["shape"])
 
 
 @composed("view")
 def _view(op: Op, args: tuple, params: dict) -> Any:
-    """`reshape`, where that needs no copy."""
+    """Reshape without a copy."""
     (x,) = args
     out = reshaped("view", x, params["shape"])
     if x.level is None and not is_view_of(out.value, x.value):
@@ -44,7 +44,7 @@ def _view(op: Op, args: tuple, params: dict) -> Any:
 
 
 def reshaped(name: str, x: Tensor, shape: Sequence[Any], at: int | None = None) -> Tensor:
-    """A nested tensor in another shape, whose dimension `at` are the components; None: where there are as many."""
+    """Reshape a nested tensor; dimension `at` are the components; None: a dimension with as many."""
     known = layout(x)
     if not known.several:
         return reshape(values(packed(x)), shape)
@@ -56,7 +56,7 @@ def reshaped(name: str, x: Tensor, shape: Sequence[Any], at: int | None = None) 
 
 
 def _fits(x: Tensor, known: Layout, shape: Sequence[Any], at: int) -> tuple | None:
-    """The sizes in front of the components and those of a component, if that is what `shape` says; else None."""
+    """Return the sizes before the components and those of a component, if `shape` fits; else None."""
     count = len(known.structure)
     if at >= len(shape) or isinstance(shape[at], RaggedSize) or shape[at] not in (count, -1):
         return None
@@ -76,7 +76,7 @@ def is_of_sets(known: Layout, x: Tensor) -> bool:
 
 
 def _around(x: Tensor, known: Layout, front: list, its: list) -> tuple | None:
-    """Of sets of sets, the ragged sizes of the outer ones must be kept: the rest is for the buffer to do."""
+    """Return the sizes around the ragged ones of outer nested components, which must not change."""
     ragged = x.shape[known.ragged.start : known.ragged.stop]
     for k in range(len(its)):
         same = [s == r or (s == -1 and k == known.axis) for s, r in zip(its[k:], ragged, strict=False)]
@@ -86,10 +86,10 @@ def _around(x: Tensor, known: Layout, front: list, its: list) -> tuple | None:
 
 
 class _Plan(NamedTuple):
-    """How components get other sizes: (*before, *first, *ragged, *behind, *after).
+    """A change of the components' sizes to (*before, *first, *ragged, *behind, *after).
 
-    `before` and `after` are what becomes of as many old sizes before `start` and from `stop` on, by themselves; what
-    lies between becomes (*first, *ragged, *behind).
+    `before` and `after` replace as many old sizes before `start` and from `stop` on independently; the sizes
+    between become (*first, *ragged, *behind).
     """
 
     start: int
@@ -102,12 +102,12 @@ class _Plan(NamedTuple):
 
     @property
     def alone(self) -> bool:
-        """Whether ragged sizes become ragged sizes, with nothing beside them."""
+        """Whether ragged sizes become ragged sizes only."""
         return not self.first and not self.behind
 
 
 def _plan(known: Layout, old: list, new: list) -> _Plan:
-    """How components of sizes `old` get the sizes `new`."""
+    """Return how components of sizes `old` get the sizes `new`."""
     first, last = known.axis, known.axis + known.several
     a, k = ragged_reshape.matched(old[:first], new)
     b, n = ragged_reshape.matched(old[last:][::-1], new[k:][::-1])
@@ -120,7 +120,8 @@ def _plan(known: Layout, old: list, new: list) -> _Plan:
 
 
 def _under(x: Tensor, known: Layout, front: list, sizes: list, after: list | None = None) -> Tensor:
-    """The components in the shape `sizes`, with others in front; of sets of sets, what `after` says lies behind."""
+    """Reshape the components to `sizes`, with others in front; for nested components, `after` gives the sizes
+    behind."""
     if after is not None:
         buffer = values(x)
         rows = reshape(buffer, (*front, *sizes, buffer.shape[known.row], *after))
@@ -140,7 +141,7 @@ def _under(x: Tensor, known: Layout, front: list, sizes: list, after: list | Non
 
 
 def _first_last(x: Tensor, plan: _Plan) -> Tensor:
-    """The elements of each component (*first, *ragged, *behind) as they lie if those in front come behind `ragged`."""
+    """Move the dimensions before `ragged` of each component (*first, *ragged, *behind) after them."""
     sizes, several = [*plan.first, *plan.ragged, *plan.behind], len(plan.first)
     structure = ragged_reshape.structure_with(sizes, layout(x).structure.packed)
     end = several + len(plan.ragged)
@@ -149,7 +150,7 @@ def _first_last(x: Tensor, plan: _Plan) -> Tensor:
 
 
 def _in_front(buffer: Tensor, row: int, count: int) -> Tensor:
-    """So many dimensions behind the rows, put in front of them."""
+    """Move `count` dimensions after the rows to before them."""
     if not count:
         return buffer
     return permute(buffer, (*range(row), *range(row + 1, row + 1 + count), row, *range(row + 1 + count, buffer.ndim)))
@@ -159,7 +160,7 @@ def _in_front(buffer: Tensor, row: int, count: int) -> Tensor:
 
 
 def _across(name: str, x: Tensor, known: Layout, shape: tuple) -> Tensor:
-    """A shape in which the components are not one dimension: plain, or with more components than there were."""
+    """Reshape so that the components are not one dimension: plain, or with more components than before."""
     if symbolic(shape) is None:
         row = elements(x)
         sizes = ragged_reshape.resolved(row.shape, shape)
@@ -178,7 +179,7 @@ def _across(name: str, x: Tensor, known: Layout, shape: tuple) -> Tensor:
 
 
 def _apart(x: Tensor, known: Layout, size: int) -> bool:
-    """Whether no slice of so many elements along the first dimension is of several components that differ in size."""
+    """Whether no slice of `size` elements along the first dimension spans components that differ in size."""
     if size == 1 or ragged_reshape.equal_sizes(known.structure) is not None:
         return True
     if is_of_sets(known, x):
@@ -188,7 +189,7 @@ def _apart(x: Tensor, known: Layout, size: int) -> bool:
 
 
 def elements(x: Tensor) -> Tensor:
-    """The elements of all components, one component behind the other, as one row."""
+    """Return the elements of all components as a flat tensor, one component after the other."""
     x = packed(x)
     known = layout(x)
     if known.several and not is_of_sets(known, x):
@@ -199,7 +200,7 @@ def elements(x: Tensor) -> Tensor:
 
 
 def dense(x: Tensor) -> Tensor | None:
-    """The plain tensor of components whose shapes are equal; None if they are not."""
+    """Return the plain tensor of components whose shapes are equal; None if they differ."""
     known = layout(x)
     sizes = ragged_reshape.equal_sizes(known.structure)
     if sizes is None or is_of_sets(known, x):
@@ -208,7 +209,7 @@ def dense(x: Tensor) -> Tensor | None:
 
 
 def into_components(x: Tensor, count: int) -> Tensor:
-    """The first `count` dimensions of each component as components of their own, which come in its place."""
+    """Turn the first `count` dimensions of each component into separate components."""
     x = packed(x)
     known = layout(x)
     buffer, lead = values(x), known.lead
@@ -223,7 +224,7 @@ def into_components(x: Tensor, count: int) -> Tensor:
 
 
 def _renamed(size: Any, x: Tensor, other: Tensor) -> Any:
-    """For a ragged size of x that of another nested tensor at the same place among the ragged ones."""
+    """Replace a ragged size of x by that of the same ragged dimension of another nested tensor."""
     pairs = zip(layout(x).ragged, layout(other).ragged, strict=True)
     return next((other.shape[b] for a, b in pairs if x.shape[a] == size), size)
 
@@ -233,7 +234,7 @@ def _renamed(size: Any, x: Tensor, other: Tensor) -> Any:
 
 @composed("unsqueeze")
 def _unsqueeze(op: Op, args: tuple, params: dict) -> Any:
-    """A dimension of size 1 more; before that of the components it is one that they all share."""
+    """Insert a dimension of size 1; before the components it is one that they all share."""
     (x,), known = args, layout(args[0])
     at = canonical_dim("unsqueeze", params["dim"], x.ndim + 1)
     return reshaped("unsqueeze", x, (*x.shape[:at], 1, *x.shape[at:]), known.lead + (at <= known.lead))
@@ -241,7 +242,7 @@ def _unsqueeze(op: Op, args: tuple, params: dict) -> Any:
 
 @composed("squeeze")
 def _squeeze(op: Op, args: tuple, params: dict) -> Any:
-    """Without dimensions of size 1, a ragged one if it has that size in every component; one component is that one."""
+    """Remove dimensions of size 1, including ragged ones if all sizes are 1; a single component is returned plain."""
     (x,), known, dim = args, layout(args[0]), params["dim"]
     dims = range(x.ndim) if dim is None else canonical_dims("squeeze", dim, x.ndim) if dim != () else ()
     ones = [d for d in dims if x.shape[d] == 1 or (d in known.ragged and _all_ones(x.shape[d]))]
@@ -261,13 +262,13 @@ def _all_ones(size: RaggedSize) -> bool:
 
 @composed("permute")
 def _permute(op: Op, args: tuple, params: dict) -> Any:
-    """The dimensions in another order: a view, unless ragged ones change places."""
+    """Permute the dimensions: a view, unless ragged ones change their order."""
     return permuted("permute", args[0], permutation("permute", params["dims"], args[0].ndim))
 
 
 @composed("transpose")
 def _transpose(op: Op, args: tuple, params: dict) -> Any:
-    """Two dimensions swapped: a view, unless both are ragged."""
+    """Swap two dimensions: a view, unless both are ragged."""
     (x,) = args
     order = list(range(x.ndim))
     a, b = (canonical_dim("transpose", params[d], x.ndim) for d in ("dim0", "dim1"))
@@ -276,7 +277,7 @@ def _transpose(op: Op, args: tuple, params: dict) -> Any:
 
 
 def permuted(name: str, x: Tensor, order: Sequence[int]) -> Tensor:
-    """A nested tensor with its dimensions in another order."""
+    """Return a nested tensor with its dimensions permuted."""
     known = layout(x)
     if not known.several:
         return permute(values(packed(x)), tuple(order))
@@ -289,7 +290,7 @@ def permuted(name: str, x: Tensor, order: Sequence[int]) -> Tensor:
 
 @composed("expand")
 def _expand(op: Op, args: tuple, params: dict) -> Any:
-    """Sizes of 1 repeated, and new ones in front: a view, unless ragged sizes or the components are repeated."""
+    """Repeat sizes of 1, and add new ones in front: a view, unless ragged sizes or the components are repeated."""
     (x,), known = args, layout(args[0])
     if not known.several:
         return call(op, (values(packed(x)),), params)
@@ -306,7 +307,7 @@ def _expand(op: Op, args: tuple, params: dict) -> Any:
 
 
 def _expanded(x: Tensor, known: Layout, shape: tuple) -> tuple:
-    """The shape that is asked for, with what -1 keeps; ragged sizes that are all 1, or all as asked for, go as such."""
+    """Return the requested shape with -1 resolved; ragged sizes that equal the request, or are all 1, are kept."""
     more = len(shape) - x.ndim
     old: list[Any] = list(x.shape)
     new = list(shape)
@@ -323,7 +324,7 @@ def _expanded(x: Tensor, known: Layout, shape: tuple) -> tuple:
 
 
 def _with_wider(x: Tensor, wanted: list) -> Tensor:
-    """Components whose sizes of 1 are expanded where ragged ones are wanted instead, or are ragged themselves."""
+    """Expand sizes of 1 of the components to ragged sizes, or along ragged dimensions."""
     known = layout(x)
     own = known.axis + known.several if is_of_sets(known, x) else len(wanted)
     mine, first, last = x.shape[known.lead + 1 :], known.axis, known.axis + known.several
@@ -342,7 +343,7 @@ def _with_wider(x: Tensor, wanted: list) -> Tensor:
 
 @composed("unfold_dim")
 def _unfold(op: Op, args: tuple, params: dict) -> Any:
-    """The windows along a dense dimension are the last one of the buffer too."""
+    """Return windows along a dense dimension; the window is the last dimension of the buffer too."""
     (x,) = args
     dims = in_buffers(layout(x), [canonical_dim("unfold", params["dimension"], x.ndim)])
     return NotImplemented if dims is None else over_same(op, x, {**params, "dimension": dims[0]})
@@ -350,7 +351,7 @@ def _unfold(op: Op, args: tuple, params: dict) -> Any:
 
 @composed("diagonal")
 def _diagonal(op: Op, args: tuple, params: dict) -> Any:
-    """The diagonal of two dense dimensions is the last one of the buffer too."""
+    """Return the diagonal of two dense dimensions; it is the last dimension of the buffer too."""
     (x,), known = args, layout(args[0])
     named = [canonical_dim("diagonal", params[d], x.ndim) for d in ("dim1", "dim2")]
     dims = in_buffers(known, named)
@@ -363,13 +364,13 @@ def _diagonal(op: Op, args: tuple, params: dict) -> Any:
 
 @composed("detach", "view_as_real")
 def _of_the_buffer(op: Op, args: tuple, params: dict) -> Any:
-    """The buffer outside the graph, or its parts."""
+    """Apply `detach` or the like to the buffer."""
     return over_same(op, args[0], params)
 
 
 @composed("view_as_complex", "view_as_dtype")
 def _read_as(op: Op, args: tuple, params: dict) -> Any:
-    """What is read of the buffer, if its last dimension is dense."""
+    """Reinterpret the buffer, if its last dimension is dense."""
     known = layout(args[0])
     dense = known.ndim > known.ragged.stop
     same = "dtype" in params and params["dtype"].itemsize == args[0].dtype.itemsize
@@ -377,7 +378,7 @@ def _read_as(op: Op, args: tuple, params: dict) -> Any:
 
 
 def over_same(op: Op, x: Tensor, params: dict) -> Tensor:
-    """An operator on the buffer that leaves the rows where they are."""
+    """Apply an operator to the buffer that does not move the rows."""
     return like(layout(x), call(op, (values(x),), params))
 
 
@@ -386,7 +387,7 @@ def over_same(op: Op, x: Tensor, params: dict) -> Tensor:
 
 @composed("view_scatter")
 def _scatter(op: Op, args: tuple, params: dict) -> Any:
-    """Into the buffer: it is the first thing that views of a nested tensor show."""
+    """Write into the buffer, which is the first view in every chain of a nested tensor."""
     (base, src), chain = args, params["chain"]
     if not is_nested(base):
         return NotImplemented
