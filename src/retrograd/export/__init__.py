@@ -1,4 +1,4 @@
-"""Whole programs as flat graphs with their tensors beside them: captured, checked at each call, stored, taken apart."""
+"""Export whole programs as flat graphs with their tensors: capture, check, store, and unflatten them."""
 
 from retrograd.export.capture import export
 from retrograd.export.dynamic_shapes import Dim, dims

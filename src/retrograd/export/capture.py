@@ -1,4 +1,4 @@
-"""`export`: from a module and example arguments to an `ExportedProgram`."""
+"""`export`: capture a module with example arguments as an `ExportedProgram`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -39,15 +39,15 @@ def export(
 ) -> ExportedProgram:
     """Capture a module as a flat graph of registered operators, by running it on example arguments.
 
-    Arguments and results are pytrees. `dynamic_shapes` says which sizes may differ from the example's: by argument
+    Arguments and results are pytrees. `dynamic_shapes` declares which sizes may differ from the example's: by argument
     (a dict by name, or a tuple in order) and there by dimension, as `{"x": {0: Dim("batch", max=64)}}` or
     `{"x": (Dim("batch"), None)}`, nested as the argument is. To find out what depends on them, the module is traced
-    at some other sizes too. Where code reads a value, as `if x.sum() > 0`, the program checks that it is the same.
+    at some other sizes too. If code reads a value, as `if x.sum() > 0`, the program checks that it is the same.
 
-    `strict` is accepted, as PyTorch has it, and changes nothing: code is always captured by running it.
+    `strict` is accepted, as in PyTorch, and has no effect: code is always captured by running it.
 
-    Raises TypeError where `mod` is no Module, and ValueError where `dynamic_shapes` does not fit the arguments
-    or the module does something else for other sizes; it names the dimension, two sizes and the line.
+    Raises TypeError unless `mod` is a Module, and ValueError if `dynamic_shapes` does not fit the arguments
+    or the module behaves differently for other sizes; it names the dimension, two sizes and the line.
 
     >>> import retrograd as rg
     >>> from retrograd import export, nn
@@ -85,7 +85,7 @@ def export(
 
 
 def _captured(mod: Module, example: Example, dynamic_shapes: Any) -> tuple[GraphModule, Sizes]:
-    """The traced module; dimensions that are to vary if they can, and can't, keep the example's sizes."""
+    """Trace the module; `AUTO` dimensions that cannot vary keep the example's sizes."""
     if dynamic_shapes is None:
         args, kwargs = example.resized({})
         return trace(mod, *args, **kwargs), Sizes({}, {})
@@ -108,7 +108,7 @@ def _without(
 
 
 def _input_specs(captured: GraphModule, mod: Module) -> list[InputSpec]:
-    """Parameters, buffers, constants, each in the order of the module, then the arguments."""
+    """Return parameters, buffers, constants, each in the order of the module, then the arguments."""
     own = [(path, m) for path, m in captured.named_modules(remove_duplicate=False)]
     saved = mod.state_dict(keep_vars=True)
     found: list[tuple[InputKind, str, bool | None]] = []
@@ -132,13 +132,13 @@ def _placeholder(kind: InputKind, target: str) -> str:
 
 
 def _named_by(graph: Graph, specs: list[InputSpec]) -> list[InputSpec]:
-    """The specs with the names that the placeholders got, which may be variants of those asked for."""
+    """Return the specs with the names of the placeholders, which may differ from the requested ones."""
     inputs = graph.find_nodes(op="placeholder")
     return [spec._replace(arg=TensorArgument(node.name)) for spec, node in zip(specs, inputs, strict=True)]
 
 
 def _output_specs(graph: Graph, mutations: list[Mutation]) -> list[OutputSpec]:
-    """What is written comes before the results."""
+    """Return the output specs: mutations first, then the results."""
     leaves = [_result(leaf) for leaf in graph.output_node().args[0]]
     kinds: list[tuple[OutputKind, str | None]] = [
         (OutputKind[f"{m.kind.upper()}_MUTATION"], m.target) for m in mutations

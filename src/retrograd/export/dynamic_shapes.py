@@ -1,4 +1,4 @@
-"""Dimensions that may vary: what `dynamic_shapes` declares, and the signature that checks sizes at each call."""
+"""Dimensions that may vary: the declarations of `dynamic_shapes`, and the signature that checks sizes at each call."""
 
 import keyword
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from retrograd.fx.signature import Constant, Input, Signature
 
 
 class Range(NamedTuple):
-    """The sizes that a dimension may have; `assumed` says that the user did not give the least."""
+    """The sizes that a dimension may have; `assumed` means that the user did not give the minimum."""
 
     min: int
     max: int | None = None
@@ -29,15 +29,15 @@ class Range(NamedTuple):
 class Dim:
     """A dimension whose size may differ from call to call, from `min` to `max`, both included.
 
-    Dimensions that are given the same Dim, or Dims of the same name, have the same size in each call. Without `max`
-    it is unbounded; without `min` it is at least 1, or 2 where the program can't do with 1. Raises ValueError for
-    a name that is no identifier and for an empty range.
+    Dimensions with the same Dim, or Dims of the same name, have the same size in each call. Without `max`
+    it is unbounded; without `min` it is at least 1, or 2 if the program does not support 1. Raises ValueError for
+    a name that is not an identifier and for an empty range.
 
-    A Dim times a positive integer, and plus or minus an integer, is a dimension that follows from it: `2 * Dim("half")`
-    is of even sizes. NotImplementedError for other calculations.
+    A Dim times a positive integer, and plus or minus an integer, is a derived dimension: `2 * Dim("half")`
+    has even sizes. NotImplementedError for other arithmetic.
 
-    `Dim.DYNAMIC` is a dimension of its own without bounds, `Dim.AUTO` too where the program allows it, and
-    `Dim.STATIC`, like None, one that keeps the example's size. `Dim.AUTO(min=2, max=8)` has bounds.
+    `Dim.DYNAMIC` is an independent dimension without bounds, `Dim.AUTO` too if the program supports it, and
+    `Dim.STATIC`, like None, one with the example's size. `Dim.AUTO(min=2, max=8)` has bounds.
 
     >>> Dim("batch", max=64)
     Dim('batch', min=1, max=64)
@@ -59,12 +59,12 @@ class Dim:
 
     @property
     def min(self) -> int:
-        """The least size."""
+        """Return the minimum size."""
         return self.range.min
 
     @property
     def max(self) -> int | None:
-        """The largest size; None if there is none."""
+        """Return the maximum size; None if there is none."""
         return self.range.max
 
     def __mul__(self, other: int) -> "Derived":
@@ -80,7 +80,7 @@ class Dim:
     __radd__ = __add__
 
     def parts(self) -> tuple["Dim", int, int]:
-        """The Dim that it follows from, how many times that it is, and how much more."""
+        """Return the Dim it derives from, the factor and the offset."""
         return self, 1, 0
 
     def __repr__(self) -> str:
@@ -88,7 +88,7 @@ class Dim:
 
 
 class Derived(Dim):
-    """A dimension whose size is `factor * root + offset`.  `Dim` times or plus an integer makes it."""
+    """A dimension whose size is `factor * root + offset`, the result of `Dim` arithmetic."""
 
     def __init__(self, root: Dim, factor: int, offset: int) -> None:
         known = (type(factor), type(offset)) == (int, int) and factor > 0 and not isinstance(root, Hint)
@@ -106,7 +106,7 @@ class Derived(Dim):
         self.range = Range(self.factor * inner.min + self.offset, most, inner.range.assumed)
 
     def parts(self) -> tuple[Dim, int, int]:
-        """The Dim that it follows from, how many times that it is, and how much more."""
+        """Return the Dim it derives from, the factor and the offset."""
         return self.root, self.factor, self.offset
 
     def __repr__(self) -> str:
@@ -114,12 +114,12 @@ class Derived(Dim):
 
 
 def linear(name: str, factor: int = 1, offset: int = 0) -> Expression:
-    """factor * name + offset."""
+    """Return factor * name + offset."""
     return Expression(((factor, (name,)), *([(offset, ())] if offset else [])))
 
 
 class Hint(Dim):
-    """A dimension without a name: `Dim.AUTO`, `Dim.DYNAMIC` or `Dim.STATIC`; called, the same with bounds."""
+    """A dimension without a name: `Dim.AUTO`, `Dim.DYNAMIC` or `Dim.STATIC`; a call adds bounds."""
 
     def __call__(self, min: int | None = None, max: int | None = None) -> "Hint":
         return Hint(self.name, min=min, max=max)
@@ -132,7 +132,7 @@ Dim.AUTO, Dim.DYNAMIC, Dim.STATIC = Hint("AUTO"), Hint("DYNAMIC"), Hint("STATIC"
 
 
 def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[Dim, ...]:
-    """A Dim of each name, with the same range.
+    """Return a Dim of each name, with the same range.
 
     >>> dims("batch", "time", max=8)
     (Dim('batch', min=1, max=8), Dim('time', min=1, max=8))
@@ -151,7 +151,7 @@ class Place(NamedTuple):
 
 
 class Guard(NamedTuple):
-    """A question about sizes that the traced code asked, whose answer it relied on."""
+    """A comparison of sizes in the traced code, on whose result the trace depends."""
 
     op: str
     left: Expression
@@ -160,7 +160,7 @@ class Guard(NamedTuple):
     line: str
 
     def holds(self, point: Mapping[str, int]) -> bool:
-        """Whether the answer is the same for these sizes."""
+        """Whether the result is the same for these sizes."""
         return COMPARISONS[self.op](self.left.at(point), self.right.at(point)) == self.answer
 
     def __repr__(self) -> str:
@@ -168,13 +168,13 @@ class Guard(NamedTuple):
 
 
 def solved(expression: Expression, size: int) -> tuple[int, int]:
-    """Of what dimension a linear expression has this value, and the remainder."""
+    """Return the dimension for which a linear expression has this value, and the remainder."""
     offset = expression.at(dict.fromkeys(expression.dims, 0))
     return divmod(size - offset, expression.terms[0][0])
 
 
 class Sizes:
-    """Which dimensions of the inputs vary, and how: what they are by place, ranges by name, and guards."""
+    """The varying dimensions of the inputs: expressions by position, ranges by name, and guards."""
 
     def __init__(
         self, places: dict[Place, Expression], ranges: dict[str, Range], guards: tuple[Guard, ...] = ()
@@ -184,7 +184,7 @@ class Sizes:
         self.guards = guards
 
     def point(self, tensors: Mapping[str, Tensor]) -> dict[str, int]:
-        """The size of every dimension that varies; a ValueError where a size is none of those that may be."""
+        """Return the size of every varying dimension; ValueError for a size that is not allowed."""
         first: dict[str, Place] = {}
         found: dict[str, int] = {}
         for place, expression in self.places.items():
@@ -202,7 +202,7 @@ class Sizes:
         return found
 
     def check(self, point: Mapping[str, int]) -> None:
-        """Raise a ValueError if the traced code would have got another answer for these sizes."""
+        """Raise ValueError if the traced code would take another branch for these sizes."""
         for guard in self.guards:
             if not guard.holds(point):
                 sizes = ", ".join(f"{name} = {point[name]}" for name in sorted(guard.left.dims | guard.right.dims))
@@ -219,21 +219,21 @@ class DynamicSignature(Signature):
 
     @classmethod
     def of(cls, known: Signature, sizes: Sizes) -> "DynamicSignature":
-        """The signature of an example with the dimensions that may differ from it."""
+        """Return the signature of an example with the dimensions that may vary."""
         made = cls.__new__(cls)
         made.__dict__.update(known.__dict__)
         made.sizes = sizes
         return made
 
     def flatten(self, args: tuple, kwargs: dict[str, Any]) -> list[Tensor]:
-        """The tensors among the arguments; a ValueError names the first that the program is not made for."""
+        """Return the tensors among the arguments; ValueError names the first that does not fit the program."""
         tensors = super().flatten(args, kwargs)
         named = {known.name: x for known, x in zip(self.inputs, tensors, strict=True)}
         self.sizes.check(self.sizes.point(named))
         return tensors
 
     def check(self, leaf: Any, known: Input | Constant) -> None:
-        """Raise a ValueError if a leaf is not like the example's, but for sizes that vary."""
+        """Raise ValueError if a leaf differs from the example's, except for varying sizes."""
         if isinstance(known, Input) and isinstance(leaf, Tensor) and leaf.ndim == known.aval.ndim:
             free = [d for d in range(leaf.ndim) if Place(known.name, d) in self.sizes.places]
             shape = tuple([leaf.shape[d] if d in free else s for d, s in enumerate(known.aval.shape)])
@@ -245,7 +245,7 @@ class DynamicSignature(Signature):
 
 
 def declared(spec: Any, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Tensor, int, Dim]]:
-    """What `dynamic_shapes` says of the arguments: name of an input, the example, dimension, Dim."""
+    """Yield the declarations of `dynamic_shapes`: input name, example, dimension, Dim."""
     for name, of_argument in _by_argument(spec, arguments).items():
         paths, leaves, _ = optree.tree_flatten_with_path(arguments[name])
         _check_form(of_argument, arguments[name], name)
@@ -273,7 +273,7 @@ def _by_argument(spec: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_form(spec: Any, value: Any, name: str) -> None:
-    """A ValueError where a dict names what the argument does not have."""
+    """Raise ValueError if a dict has a key that the argument does not have."""
     if isinstance(value, Tensor) or spec is None:
         return
     if isinstance(value, Mapping) and isinstance(spec, Mapping):
@@ -286,7 +286,7 @@ def _check_form(spec: Any, value: Any, name: str) -> None:
 
 
 def _below(spec: Any, path: tuple, name: str) -> Any:
-    """The part of an argument's declaration that is about one leaf."""
+    """Return the part of an argument's declaration for one leaf."""
     for step in path:
         if spec is None:
             return None
@@ -325,14 +325,14 @@ def _entries(spec: Any, example: Tensor, name: str) -> list[tuple[int, Any]]:
 
 
 def is_hint(entry: Dim, hint: Hint) -> bool:
-    """Whether a dimension is `Dim.AUTO`, `Dim.DYNAMIC` or `Dim.STATIC`, with bounds or without."""
+    """Whether a dimension is `Dim.AUTO`, `Dim.DYNAMIC` or `Dim.STATIC`, with or without bounds."""
     return isinstance(entry, Hint) and entry.name == hint.name
 
 
 def collect(
     spec: Any, arguments: Mapping[str, Any]
 ) -> tuple[dict[Place, Dim], dict[Place, Expression], dict[str, Range]]:
-    """The Dims by place, what the sizes are by place, where unnamed dimensions get a name, and the ranges by name."""
+    """Return the Dims and the size expressions by position, and ranges by name; unnamed dimensions get names."""
     given = {Place(name, dim): entry for name, _, dim, entry in declared(spec, arguments)}
     places: dict[Place, Expression] = {}
     ranges: dict[str, Range] = {}

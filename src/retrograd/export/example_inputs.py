@@ -1,4 +1,4 @@
-"""The example that a program is exported with: its tensors by name, and examples of other sizes."""
+"""The example inputs of an export: tensors by name, and examples of other sizes."""
 
 import inspect
 from collections.abc import Iterator, Mapping
@@ -24,16 +24,16 @@ class Example:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments by name, defaults included."""
+        """Return the arguments by name, including defaults."""
         return dict(self._bound.arguments)
 
     def tensors(self) -> dict[str, Tensor]:
-        """The tensors in the arguments, by the names of their placeholders."""
+        """Return the tensors in the arguments, by the names of their placeholders."""
         found = [pair for name, value in self._bound.arguments.items() for pair in named_leaves(name, value)]
         return {name: leaf for name, leaf in found if isinstance(leaf, Tensor)}
 
     def resized(self, sizes: Mapping[Place, int]) -> tuple[tuple, dict[str, Any]]:
-        """The arguments with other sizes: their own elements, again from the first where they are too few."""
+        """Return the arguments with other sizes, filled with their own elements, repeated if necessary."""
         arguments = inspect.BoundArguments(self._bound.signature, type(self._bound.arguments)())
         for name, value in self._bound.arguments.items():
             spec = optree.tree_structure(value)
@@ -46,7 +46,7 @@ class Example:
 
 
 def named_leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """The leaves of an argument, by the names that `fx.trace` gives them."""
+    """Yield the leaves of an argument, with the names that `fx.trace` gives them."""
     paths, leaves, _ = optree.tree_flatten_with_path(value)
     return ((("_".join(map(str, (name, *path)))), leaf) for path, leaf in zip(paths, leaves, strict=True))
 

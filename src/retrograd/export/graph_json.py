@@ -1,4 +1,4 @@
-"""The nodes of a graph as rows of JSON; and back, with everything checked that a file could have wrong."""
+"""Graph nodes as rows of JSON, and back, with full validation of the file."""
 
 import keyword
 import re
@@ -19,13 +19,13 @@ from retrograd.fx.node import map_leaves
 KINDS = ("placeholder", "get_attr", "call_function", "output")
 MOST_NODES = 5_000_000
 LONGEST_SCHEMA = 4_000
-LONGEST_MESSAGE = 1_500  # with what it quotes from a file
+LONGEST_MESSAGE = 1_500  # including quotes from a file
 _PLACEHOLDER = re.compile(r"\*{0,2}[^\W\d]\w*")
 
 
 @generator_block
 def at_place(place: str) -> Iterator[None]:
-    """Say in a StorageError from the block where in the file, or in the program, it happened."""
+    """Prefix a StorageError from the block with its position in the file or program."""
     try:
         yield
     except StorageError as error:
@@ -36,7 +36,7 @@ def at_place(place: str) -> Iterator[None]:
 
 
 def write_graph(graph: Graph) -> dict[str, Any]:
-    """A graph as JSON; a StorageError names the node that can't be stored."""
+    """Return a graph as JSON; a StorageError names a node that cannot be stored."""
     codec = Codec()
     called: list[Any] = [node.target for node in graph.nodes if isinstance(node.target, Op)]
     operators = {op.name: str(op.schema) for op in called}
@@ -73,7 +73,7 @@ def _target(node: Node) -> str:
 
 
 def _write_meta(meta: dict[str, Any], codec: Codec) -> dict[str, Any]:
-    """The notes on a node that are plain data; others are of this process only."""
+    """Return the metadata of a node that is plain data; other metadata is valid in this process only."""
     kept = {}
     for key, value in meta.items():
         try:
@@ -93,7 +93,7 @@ def _on_one_line(value: Any) -> Any:
 
 
 def read_graph(data: Any) -> Graph:
-    """The graph that JSON stands for, linted; a StorageError says where it is none."""
+    """Return the graph encoded by JSON, linted; a StorageError says where it is invalid."""
     operators, signature, rows = fields(data, "a graph", operators=dict, signature=(dict, type(None)), nodes=list)
     expect(len(rows) <= MOST_NODES, f"at most {MOST_NODES} nodes", len(rows))
     reader = _Reader(operators)
@@ -105,13 +105,13 @@ def read_graph(data: Any) -> Graph:
     _check_ends(reader.graph)
     try:
         reader.graph.lint()
-    except Exception as error:  # arguments may be as odd as JSON allows
+    except Exception as error:  # arguments may be anything that JSON allows
         raise StorageError(str(error)) from None
     return reader.graph
 
 
 class _Reader:
-    """Makes the nodes of one graph, one after the other."""
+    """Creates the nodes of one graph in order."""
 
     def __init__(self, operators: dict[str, Any]) -> None:
         self.graph = Graph()
@@ -125,7 +125,7 @@ class _Reader:
         return self._nodes[name]
 
     def read(self, row: Any) -> None:
-        """One more node."""
+        """Add a node."""
         name, op, target, args, kwargs, meta = fields(
             row, "a node", name=str, op=str, target=str, args=list, kwargs=dict, meta=dict
         )
@@ -185,7 +185,7 @@ def _is_description(value: Any) -> bool:
 
 
 def _read_schema(name: str, stored: Any) -> Schema:
-    """The schema that an operator had when the file was written; a StorageError if there is no such operator now."""
+    """Return the schema that an operator had when the file was written; StorageError if the operator is unknown."""
     text(name, "the name of an operator")
     if name not in registry:
         package = name.partition("::")[0] if "::" in name else ""
@@ -201,7 +201,7 @@ def _read_schema(name: str, stored: Any) -> Schema:
     expect(type(stored) is str and len(stored) <= LONGEST_SCHEMA, f"the schema of {name}", stored)
     try:
         schema = parse(stored)
-    except Exception as error:  # a text that is none: whatever its reader runs into
+    except Exception as error:  # the parser raises various errors for invalid text
         raise StorageError(f"the schema of {name!r} can't be read: {error}") from None
     if schema.name != name or schema.returns != current.returns:
         raise StorageError(f"the operator {name!r} is {current} here, and was {schema} where the file was written")
@@ -209,7 +209,7 @@ def _read_schema(name: str, stored: Any) -> Schema:
 
 
 def _translated(old: Schema, new: Schema, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-    """A call by an operator's old schema as one by its present schema; defaults stay what they were."""
+    """Translate a call by an operator's old schema to its present schema, with the old defaults."""
     if old is new:
         return args, kwargs
     try:
@@ -225,7 +225,7 @@ def _translated(old: Schema, new: Schema, args: tuple, kwargs: dict) -> tuple[tu
 
 
 def _check_ends(graph: Graph) -> None:
-    """The graph takes and returns what its signature says."""
+    """Check that the graph's inputs and outputs agree with its signature."""
     nodes = list(graph.nodes)
     expect(nodes and nodes[-1].op == "output", "an output as the last node", nodes[-1:])
     signature = graph.signature

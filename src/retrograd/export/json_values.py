@@ -1,4 +1,4 @@
-"""Python's values as JSON: plain ones as they are, all others under a tag that says what they are."""
+"""Python values as JSON: plain ones unchanged, all others with a tag for their type."""
 
 import base64
 import math
@@ -14,9 +14,9 @@ from retrograd.ops.create import as_tensor
 from retrograd.ops.index import Slot, T
 from retrograd.ops.layout import Size
 
-DEEPEST = 50  # how deep values may lie in each other: Python's compiler and its recursion end not far from there
+DEEPEST = 50  # maximum nesting of values: limits of Python's compiler and recursion are not far above
 MOST_DIMS = 64
-MOST_BYTES = 2**62  # what a tensor may say that it takes
+MOST_BYTES = 2**62  # maximum size that a tensor may claim
 DTYPES = {
     str(d): d
     for d in (
@@ -28,13 +28,13 @@ DTYPES = {
 
 
 class StorageError(ValueError):
-    """A stored program can't be read, or a program can't be stored: the message says which part, and why."""
+    """A stored program cannot be read, or a program cannot be stored: the message says which part, and why."""
 
 
 class Form(NamedTuple):
-    """How values of a type are written: under which tag, and how what stands there is made and read.
+    """The encoding of a type: its tag, and functions that write and read the content.
 
-    Both functions get the codec, for what lies inside, and how deep they are.
+    Both functions get the codec, for nested values, and the nesting depth.
     """
 
     tag: str
@@ -43,7 +43,7 @@ class Form(NamedTuple):
 
 
 class Codec:
-    """Writes values as JSON and reads them.  `node_named` finds the node that a file refers to by name.
+    """Writes values as JSON and reads them.  `node_named` returns the node with a name in the file.
 
     >>> codec = Codec()
     >>> codec.write((1, [None, -0.0], slice(2, None)))
@@ -57,7 +57,7 @@ class Codec:
         self.structures: dict[Structure, Structure] = {}  # equal ones become one
 
     def write(self, value: Any, depth: int = 0) -> Any:
-        """A value as JSON; a StorageError for what can't be stored."""
+        """Return a value as JSON; StorageError if it cannot be stored."""
         kind = type(value)
         if kind in _PLAIN or (kind is float and math.isfinite(value)):
             return value
@@ -71,7 +71,7 @@ class Codec:
         return {form.tag: form.write(self, value, depth + 1)}
 
     def read(self, data: Any, depth: int = 0) -> Any:
-        """The value that JSON stands for; a StorageError if it is none of those that `write` makes."""
+        """Return the value encoded by JSON; StorageError for anything that `write` does not produce."""
         kind = type(data)
         if kind in _PLAIN or (kind is float and math.isfinite(data)):
             return data
@@ -91,13 +91,13 @@ class Codec:
 
 
 def expect(condition: Any, what: str, got: Any) -> None:
-    """A StorageError that says what was expected, unless the condition holds."""
+    """Raise StorageError that says what was expected, unless the condition holds."""
     if not condition:
         raise StorageError(f"expected {what}, got {_short(got)}")
 
 
 def fields(data: Any, what: str, **kinds: Any) -> list:
-    """The members of a JSON object that has exactly these, each of its type or one of its types."""
+    """Return the members of a JSON object that has exactly these keys, each of its type or one of its types."""
     expect(type(data) is dict, what, data)
     if data.keys() != kinds.keys():
         raise StorageError(f"expected {what} with {', '.join(kinds)}, got {_short(sorted(data))}")
@@ -107,13 +107,13 @@ def fields(data: Any, what: str, **kinds: Any) -> list:
 
 
 def members(data: Any, count: int | None, what: str) -> list:
-    """A JSON array, of that length if one is given."""
+    """Check and return a JSON array, of the given length if any."""
     expect(type(data) is list and count in (None, len(data)), what, data)
     return data
 
 
 def text(data: Any, what: str) -> str:
-    """A string on one line: generated code shows it in comments, and messages in full."""
+    """Check and return a one-line string: generated code shows it in comments, and messages in full."""
     expect(type(data) is str and data.isprintable() and len(data) <= 10_000, f"{what} on one line", data)
     return data
 
@@ -154,7 +154,7 @@ def _read_dict(codec: Codec, data: Any, depth: int) -> dict:
 
 
 def _is_key(key: Any) -> bool:
-    """Whether a value may be a key: one that is hashed by what it is."""
+    """Whether a value may be a dict key: one that is hashed by value."""
     return all(map(_is_key, key)) if type(key) is tuple else type(key) in (*_PLAIN, float, complex, bytes)
 
 
@@ -203,7 +203,7 @@ def _write_structure(codec: Codec, value: Structure, depth: int) -> list:
 
 
 def _read_structure(codec: Codec, data: Any, depth: int) -> Structure:
-    """The sizes of the components, a row for each, and where these begin."""
+    """Read the sizes of the components, a row for each, and the starts of the components."""
     sizes, starts = members(data, 2, "sizes and starts of a ragged array")
     rows = [_integers(row, "sizes of a component") for row in members(sizes, None, "sizes of components")]
     columns = len(rows[0]) if rows else 1
@@ -247,7 +247,7 @@ def _is_size(size: Any) -> bool:
 
 _PLAIN = (type(None), bool, int, str)
 _DTYPE = dtypes.DType
-SIZES: list[type] = [RaggedSize]  # what may stand in a shape beside integers
+SIZES: list[type] = [RaggedSize]  # the non-integers that a shape may contain
 FORMS: dict[type, Form] = {
     Node: Form("node", lambda codec, value, depth: value.name, _read_node),
     float: Form("float", lambda codec, value, depth: str(value), _read_float),
@@ -272,5 +272,5 @@ _TAGS = {form.tag: form for form in FORMS.values()}
 
 
 def add_form(kind: type, form: Form) -> None:
-    """Store values of one more type, under a tag of its own."""
+    """Register the encoding of a type under its tag."""
     FORMS[kind] = _TAGS[form.tag] = form

@@ -1,4 +1,4 @@
-"""From graphs to graphs: sizes as nodes, and parameters, buffers and constants as inputs, there and back."""
+"""Graph passes: compute sizes by nodes, and lift parameters, buffers and constants to inputs and back."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ Source = tuple[tuple[str, int], Expression]  # an input and one of its dimension
 
 
 class SizeNodes:
-    """Nodes that calculate sizes from those of the inputs, each made where it is first used."""
+    """Nodes that compute sizes from those of the inputs, each inserted before its first use."""
 
     def __init__(self, graph: Graph, sources: Mapping[str, Source], inputs: Mapping[str, Node]) -> None:
         self._graph = graph
@@ -21,7 +21,7 @@ class SizeNodes:
         self._known: dict[Any, Node] = {}
 
     def of(self, value: Any) -> Any:
-        """What stands for an expression or a quotient in the arguments of a node: a node, or a number."""
+        """Replace an expression or a quotient in the arguments of a node by a node or a number."""
         if isinstance(value, Quotient):
             return self._call(RATIO, self.of(value.left), self.of(value.right))
         return self._integer(value) if isinstance(value, Expression) else value
@@ -55,7 +55,7 @@ class SizeNodes:
 
 
 def substituted(graph: Graph, sources: Mapping[str, Source], found: Mapping[Node, Sequence[Any]]) -> Graph:
-    """A copy of a graph in which integers are calculated: per node, an expression for each leaf that has one.
+    """Return a copy of a graph in which integers are computed: per node, an expression for each such leaf.
 
     The leaves of a node's arguments are numbered in the order of `map_leaves`.
     """
@@ -82,9 +82,9 @@ def substituted(graph: Graph, sources: Mapping[str, Source], found: Mapping[Node
 
 
 def lift(graph: Graph, names: Mapping[str, str]) -> Graph:
-    """A copy of a graph that takes what it read from its module as inputs, before its own.
+    """Return a copy of a graph in which attributes of its module become inputs, before its own.
 
-    `names` has the input's name for each qualified name, in order.  The copy returns a tuple.
+    `names` maps each qualified name to the input's name, in order.  The copy returns a tuple.
     """
     made = Graph()
     lifted = {target: made.create_node("placeholder", name) for target, name in names.items()}
@@ -99,9 +99,9 @@ def lift(graph: Graph, names: Mapping[str, str]) -> Graph:
 
 
 def unlift(graph: Graph, targets: Mapping[str, str], single: bool) -> Graph:
-    """A copy of a graph that reads from its module what `targets` names, by the names of the inputs.
+    """Return a copy of a graph in which the inputs in `targets` become attributes of its module.
 
-    With `single` it returns what is alone in the tuple that the graph returns.
+    With `single` it returns the only item of the tuple that the graph returns.
     """
     made = Graph()
     nodes: dict[Node, Any] = {}
@@ -111,7 +111,7 @@ def unlift(graph: Graph, targets: Mapping[str, str], single: bool) -> Graph:
             nodes[node] = made.get_attr(targets[node.name])
             nodes[node].meta = dict(node.meta)
         elif node.name in targets:
-            nodes[node] = None  # nothing asks for it
+            nodes[node] = None  # it has no users
     results = made.graph_copy(graph, nodes)
     made.output(results[0] if single else results)
     return made

@@ -1,4 +1,4 @@
-"""`ExportedProgram`: a flat graph, what its inputs and outputs are, and the tensors that it was exported with."""
+"""`ExportedProgram`: a flat graph, the signature of its inputs and outputs, and its tensors."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum, auto
@@ -16,7 +16,7 @@ from retrograd.nn.parameter import Parameter
 
 
 class InputKind(Enum):
-    """What an input of the flat graph is."""
+    """The kind of an input of the flat graph."""
 
     USER_INPUT = auto()
     PARAMETER = auto()
@@ -25,7 +25,7 @@ class InputKind(Enum):
 
 
 class OutputKind(Enum):
-    """What an output of the flat graph is: a result, or what something is to be after the run."""
+    """The kind of an output of the flat graph: a result, or the new value of something that the run changes."""
 
     USER_OUTPUT = auto()
     BUFFER_MUTATION = auto()
@@ -42,14 +42,14 @@ class TensorArgument(NamedTuple):
 
 
 class ConstantArgument(NamedTuple):
-    """A result that is no tensor."""
+    """A result that is not a tensor."""
 
     name: str
     value: Any
 
 
 class InputSpec(NamedTuple):
-    """One input of the graph: its kind, its placeholder, and for what was lifted its qualified name in the module."""
+    """An input of the graph: its kind, its placeholder, and if it was lifted its qualified name in the module."""
 
     kind: InputKind
     arg: TensorArgument
@@ -63,7 +63,7 @@ class InputSpec(NamedTuple):
 
 
 class OutputSpec(NamedTuple):
-    """One output of the graph: its kind, its node or value, and for a mutation what is to change."""
+    """An output of the graph: its kind, its node or value, and for a mutation the name of its target."""
 
     kind: OutputKind
     arg: TensorArgument | ConstantArgument
@@ -75,7 +75,7 @@ class OutputSpec(NamedTuple):
 
 
 class ExportGraphSignature:
-    """What the inputs and outputs of a flat graph are, in order.
+    """The kinds of the inputs and outputs of a flat graph, in order.
 
     >>> spec = InputSpec(InputKind.PARAMETER, TensorArgument("p_weight"), "weight")
     >>> ExportGraphSignature([spec], []).inputs_to_parameters
@@ -88,63 +88,63 @@ class ExportGraphSignature:
 
     @property
     def inputs_to_parameters(self) -> dict[str, str]:
-        """Qualified names of parameters, by their placeholders."""
+        """Return the qualified names of parameters, by their placeholders."""
         return _targets(self.input_specs, InputKind.PARAMETER)
 
     @property
     def inputs_to_buffers(self) -> dict[str, str]:
-        """Qualified names of buffers, by their placeholders."""
+        """Return the qualified names of buffers, by their placeholders."""
         return _targets(self.input_specs, InputKind.BUFFER)
 
     @property
     def inputs_to_lifted_tensor_constants(self) -> dict[str, str]:
-        """Names of other tensors that the code used, by their placeholders."""
+        """Return the names of other tensors that the code used, by their placeholders."""
         return _targets(self.input_specs, InputKind.CONSTANT_TENSOR)
 
     @property
     def parameters(self) -> list[str]:
-        """The qualified names of the parameters."""
+        """Return the qualified names of the parameters."""
         return list(self.inputs_to_parameters.values())
 
     @property
     def buffers(self) -> list[str]:
-        """The qualified names of the buffers."""
+        """Return the qualified names of the buffers."""
         return list(self.inputs_to_buffers.values())
 
     @property
     def non_persistent_buffers(self) -> list[str]:
-        """The qualified names of the buffers that are in no state dict."""
+        """Return the qualified names of the buffers that are not in the state dict."""
         return [str(s.target) for s in self.input_specs if s.kind is InputKind.BUFFER and not s.persistent]
 
     @property
     def lifted_tensor_constants(self) -> list[str]:
-        """The names of other tensors that the code used."""
+        """Return the names of other tensors that the code used."""
         return list(self.inputs_to_lifted_tensor_constants.values())
 
     @property
     def user_inputs(self) -> list[str]:
-        """The placeholders of the tensors among the arguments."""
+        """Return the placeholders of the tensors among the arguments."""
         return [spec.arg.name for spec in self.input_specs if spec.kind is InputKind.USER_INPUT]
 
     @property
     def user_outputs(self) -> list[Any]:
-        """The nodes of the results, or their values where they are no tensors."""
+        """Return the nodes of the results, or their values if they are not tensors."""
         found = [spec.arg for spec in self.output_specs if spec.kind is OutputKind.USER_OUTPUT]
         return [arg.name if isinstance(arg, TensorArgument) else arg.value for arg in found]
 
     @property
     def buffers_to_mutate(self) -> dict[str, str]:
-        """Qualified names of the buffers that a run changes, by the nodes of their new values."""
+        """Return the qualified names of the buffers that a run changes, by the nodes of their new values."""
         return _targets(self.output_specs, OutputKind.BUFFER_MUTATION)
 
     @property
     def user_inputs_to_mutate(self) -> dict[str, str]:
-        """The arguments that a run changes, by the nodes of their new values."""
+        """Return the arguments that a run changes, by the nodes of their new values."""
         return _targets(self.output_specs, OutputKind.USER_INPUT_MUTATION)
 
     @property
     def lifted(self) -> dict[str, str]:
-        """Qualified names of all that was lifted, by their placeholders."""
+        """Return the qualified names of all lifted tensors, by their placeholders."""
         return {spec.arg.name: spec.target for spec in self.input_specs if spec.target is not None}
 
     def __str__(self) -> str:
@@ -153,22 +153,22 @@ class ExportGraphSignature:
 
 
 def _targets(specs: Sequence[InputSpec] | Sequence[OutputSpec], kind: InputKind | OutputKind) -> dict[str, str]:
-    """What the inputs or outputs of a kind are of, by their nodes."""
+    """Return the targets of the inputs or outputs of a kind, by their nodes."""
     return {spec.arg.name: str(spec.target) for spec in specs if spec.kind is kind}
 
 
 class ExportedProgram:
-    """A program as `export` captures it: a flat graph of registered operators, with its tensors beside it.
+    """A program as `export` captures it: a flat graph of registered operators, and its tensors.
 
     - `graph`: its inputs are first the parameters (`p_...`), buffers (`b_...`) and constants (`c_...`), then the
-      tensors among the arguments; it returns a tuple: the new values of what the program writes to, then its results.
-      Nodes have their shape and dtype as `meta["val"]`; where sizes vary, `meta["shape"]` says how.
-    - `graph_signature`: what these inputs and outputs are.
+    tensors among the arguments; it returns a tuple: the new values of mutated tensors, then its results.
+    Nodes have their shape and dtype as `meta["val"]`; if sizes vary, `meta["shape"]` has their expressions.
+    - `graph_signature`: the kinds of these inputs and outputs.
     - `state_dict`: the parameters and persistent buffers, by the names of the module's state dict; the module's own
       objects. `constants`: all other tensors.
-    - `call_spec`: how the tensors stand in arguments and results, and what is checked of them.
+    - `call_spec`: the structure of arguments and results, and the checks of tensors.
     - `range_constraints`: the sizes that dimensions may have, by the name of their `Dim`.
-    - `example_inputs`: the arguments, positional and by name, that it was exported with; None if they were not kept.
+    - `example_inputs`: the arguments, positional and by name, of the export; None if they were not saved.
     """
 
     def __init__(
@@ -190,16 +190,16 @@ class ExportedProgram:
         self.example_inputs = example_inputs
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Refused, as in PyTorch: the flat graph takes more than the arguments."""
+        """Raise an error, as in PyTorch: the flat graph takes more than the arguments."""
         raise RuntimeError("an ExportedProgram can't be called; call what exported_program.module() returns")
 
     @property
     def graph_module(self) -> GraphModule:
-        """The flat graph as a module that takes all inputs of the graph and returns a tuple."""
+        """Return the flat graph as a module that takes all inputs of the graph and returns a tuple."""
         return GraphModule(Module(), self.graph)
 
     def module(self) -> GraphModule:
-        """A module that takes the arguments that the exported module took, and returns what it did.
+        """Return a module that takes the arguments of the exported module, and returns the same results.
 
         It shares the program's parameters and buffers, under the original names, so it can be trained. Arguments
         are checked at each call: a ValueError names the one whose structure, dtype or size does not fit.
@@ -210,7 +210,7 @@ class ExportedProgram:
         return GraphModule(self.home(), graph, keep=[*self.state_dict, *self.constants])
 
     def home(self) -> Module:
-        """A bare module that has the program's tensors under their qualified names."""
+        """Return a bare module that has the program's tensors under their qualified names."""
         home = Module()
         lifted = {str(spec.target): spec for spec in self.graph_signature.input_specs if spec.target is not None}
         for target in {**self.state_dict, **lifted}:  # in the order of the state dict
@@ -218,7 +218,7 @@ class ExportedProgram:
         return home
 
     def tensor(self, target: str) -> Tensor:
-        """The parameter, buffer or constant of that qualified name."""
+        """Return the parameter, buffer or constant of that qualified name."""
         return self.state_dict[target] if target in self.state_dict else self.constants[target]
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
@@ -238,7 +238,7 @@ class ExportedProgram:
         return (buffer for _, buffer in self.named_buffers())
 
     def validate(self) -> None:
-        """Check that graph and signature are sound and fit each other; a RuntimeError says what does not."""
+        """Check that graph and signature are valid and consistent; a RuntimeError says what is not."""
         self.graph.lint()
         inputs = [node.name for node in self.graph.find_nodes(op="placeholder")]
         if inputs != [spec.arg.name for spec in self.graph_signature.input_specs]:
@@ -257,7 +257,7 @@ class ExportedProgram:
 
 
 def _place(home: Module, spec: InputSpec, tensor: Any) -> None:
-    """Give the module a tensor under the qualified name that a spec has, with the modules on the way to it."""
+    """Add a tensor to the module under the qualified name of a spec, and create the modules on its path."""
     path, _, name = str(spec.target).rpartition(".")
     home = submodule(home, path)
     if spec.kind is InputKind.PARAMETER:

@@ -1,4 +1,4 @@
-"""An `ExportedProgram` as what is stored of it: its flat graph with the tensors, and plain values; and back."""
+"""Convert an `ExportedProgram` to its stored parts, a flat graph with tensors and plain values, and back."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ OUTPUTS = {OutputKind.BUFFER_MUTATION: "buffer", OutputKind.PARAMETER_MUTATION: 
 
 
 def to_parts(program: ExportedProgram) -> tuple[GraphModule, dict[str, Any]]:
-    """The flat graph as a module that has the tensors too, and the rest by name."""
+    """Return the flat graph as a module with its tensors, and the rest by name."""
     signature = program.graph_signature
     return GraphModule(program.home(), program.graph, keep=[*program.state_dict, *program.constants]), {
         "state": list(program.state_dict),
@@ -40,7 +40,7 @@ def _argument(argument: TensorArgument | ConstantArgument) -> list:
 
 
 def from_parts(module: GraphModule, rest: dict[str, Any]) -> ExportedProgram:
-    """The program of these parts; a StorageError if they do not fit each other."""
+    """Return the program of these parts; StorageError if they are inconsistent."""
     expect(rest.keys() == {"state", "constants", "inputs", "outputs", "call"}, "the parts of a program", sorted(rest))
     expect(isinstance(rest["call"], Signature), "the signature of the call", rest["call"])
     state, constants = ({name: _tensor(module, name) for name in _names(rest[key])} for key in ("state", "constants"))
@@ -59,7 +59,7 @@ def from_parts(module: GraphModule, rest: dict[str, Any]) -> ExportedProgram:
 
 
 def _check(program: ExportedProgram) -> None:
-    """What the graph takes and returns is what the call does."""
+    """Check that the inputs and outputs of the graph agree with the call."""
     signature, call = program.graph_signature, program.call_spec
     named = [known.name for known in call.inputs]
     expect(len(signature.user_inputs) == len(named), "an input for each tensor of the call", named)

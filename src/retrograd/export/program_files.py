@@ -1,4 +1,4 @@
-"""A stored program as files: a folder of two, or a zip of the same two, written in one step and read with suspicion."""
+"""A stored program as files: a folder of two, or a zip of them, written atomically and validated on reading."""
 
 import ctypes
 import json
@@ -18,7 +18,7 @@ from retrograd.export.json_values import StorageError
 GRAPH, TENSORS = "graph.json", "tensors.safetensors"
 NAMES = (GRAPH, TENSORS)
 LARGEST_GRAPH = 2**28  # bytes of graph.json: about a million nodes
-_LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the date of files in a zip, so that equal programs make equal files
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)  # a fixed date in zip files, so that equal programs give equal files
 Result = TypeVar("Result")
 
 
@@ -26,9 +26,9 @@ Result = TypeVar("Result")
 
 
 def write(path: Path, fill: Callable[[Path], None]) -> None:
-    """Make a folder, or a zip if the path ends in .zip, of the two files that `fill` writes into a folder.
+    """Create a folder, or a zip if the path ends in .zip, from the two files that `fill` writes into a folder.
 
-    What stood there is replaced at the end; a FileExistsError if it is something else.
+    An existing stored program is replaced at the end; FileExistsError if something else is there.
     """
     target = Path(os.path.realpath(path))
     _check_replaceable(target)
@@ -77,9 +77,9 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 
 def _exchange(made: Path, target: Path, old: Path) -> None:
-    """Put a folder in the place of another, at once; or else the other goes away first, and back if that fails.
+    """Replace a folder by another atomically; or else rename the old one first, and back if that fails.
 
-    Where it can't go back, it stays under the name `old`, outside of what is cleaned up.
+    If it cannot be renamed back, it remains under the name `old`, which is not cleaned up.
     """
     made.chmod(0o777 & ~_umask())
     for name in NAMES:
@@ -88,7 +88,7 @@ def _exchange(made: Path, target: Path, old: Path) -> None:
     if not target.exists():
         os.replace(made, target)
         return
-    if _swapped(made, target):  # what was there is in the folder that is cleaned up now
+    if _swapped(made, target):  # the old content is now in the folder that is cleaned up
         return
     os.replace(target, old)
     try:
@@ -103,7 +103,7 @@ def _exchange(made: Path, target: Path, old: Path) -> None:
 
 
 def _swapped(a: Path, b: Path) -> bool:
-    """Exchange two folders in one step, where the system can; Python has no function for that."""
+    """Exchange two folders atomically, if the system supports it; Python has no function for that."""
     try:
         exchange = ctypes.CDLL(None).renameat2
     except (AttributeError, OSError, TypeError):
@@ -123,7 +123,7 @@ def _umask() -> int:
 
 @generator_block
 def opened(path: Path) -> Iterator[Path]:
-    """A folder with the two files of a stored program: that folder, or one that a zip was unpacked into."""
+    """Yield a folder with the two files of a stored program: that folder, or one that a zip was unpacked into."""
     if path.is_dir():
         _check_files(path)
         yield path
@@ -135,7 +135,7 @@ def opened(path: Path) -> Iterator[Path]:
             _unpack(path, Path(unpacked))
         except StorageError:
             raise
-        except Exception as error:  # a damaged archive: zipfile has many ways to say so
+        except Exception as error:  # zipfile raises various errors for a damaged archive
             raise StorageError(f"it is damaged or no zip: {shorten(str(error))}") from error
         yield Path(unpacked)
 
@@ -166,7 +166,7 @@ def _unpack(path: Path, folder: Path) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The JSON of a file; a StorageError if it is too large, no JSON, or not what a writer would write."""
+    """Return the JSON of a file; StorageError if it is too large, invalid, or not in the writer's form."""
     size = path.stat().st_size
     if size > LARGEST_GRAPH:
         raise StorageError(f"it has {size} bytes, more than the {LARGEST_GRAPH} that are read")

@@ -1,4 +1,4 @@
-"""The structure of nested containers as JSON, read without importing anything."""
+"""The structure of nested containers as JSON, read without imports."""
 
 import sys
 from collections import OrderedDict, defaultdict, deque
@@ -15,18 +15,18 @@ _codec = Codec()
 
 
 def write_tree(spec: Any) -> Any:
-    """A tree of optree's as JSON."""
+    """Return an optree structure as JSON."""
     return _write(optree.tree_unflatten(spec, [LEAF] * spec.num_leaves), 0)
 
 
 def read_tree(data: Any) -> Any:
-    """The tree that JSON stands for; a StorageError for what is none, or has classes that this process lacks."""
+    """Return the structure encoded by JSON; StorageError if invalid, or if it has classes unknown to this process."""
     try:
         tree = _read(data, 0)
         return optree.tree_structure(tree)
     except StorageError:
         raise
-    except Exception as error:  # what a class's own function says of what the file holds for it
+    except Exception as error:  # a class's own function may raise anything for the file's content
         raise StorageError(f"a structure can't be made: {error}") from error
 
 
@@ -50,7 +50,7 @@ def _write(value: Any, depth: int) -> Any:
 
 
 def _name(kind: type) -> tuple[str, str]:
-    """The name of a class, by which it is found again."""
+    """Return the module and name by which a class can be looked up."""
     if class_named(kind.__module__, kind.__qualname__) is not kind:
         raise StorageError(
             f"the class {kind.__qualname__} is not to be found under that name in {kind.__module__}: define it at the "
@@ -60,7 +60,7 @@ def _name(kind: type) -> tuple[str, str]:
 
 
 def class_named(module: str, name: str) -> Any:
-    """What an imported module holds under a dotted name, or None.  Nothing is imported, and no code runs."""
+    """Return the object with a dotted name in an imported module, or None.  Nothing is imported, and no code runs."""
     found: Any = sys.modules.get(module)
     for part in name.split("."):
         found = vars(found).get(part) if isinstance(found, (type, type(sys))) else None
@@ -73,7 +73,7 @@ def _factory(kind: Any) -> str | None:
     return None if kind is None else kind.__name__
 
 
-_WRITTEN: dict[type, Any] = {  # the tag, and what is to be known beside the children
+_WRITTEN: dict[type, Any] = {  # the tag, and the data needed in addition to the children
     type(None): ("none", lambda value, metadata: None),
     tuple: ("tuple", lambda value, metadata: None),
     list: ("list", lambda value, metadata: None),
@@ -107,7 +107,7 @@ def _none(described: Any, children: list) -> None:
 
 
 def _items(described: Any, children: list) -> list:
-    """Pairs of keys and members, from what is known of a dict."""
+    """Return pairs of keys and members of a dict."""
     keys = [_codec.read(key) for key in members(described, len(children), "a key for each member")]
     expect(len(dict.fromkeys(keys)) == len(keys), "keys, each once", described)
     return list(zip(keys, children, strict=True))

@@ -1,4 +1,4 @@
-"""Which sizes a program depends on, and how: traced at several sizes, its graphs are compared."""
+"""Infer how a program depends on sizes: trace it at several sizes, and compare the graphs."""
 
 import math
 import sys
@@ -19,29 +19,29 @@ from retrograd.fx.node import Node, map_leaves
 from retrograd.fx.tracer import TraceLevel, capture
 from retrograd.ops.generator import fork_rng
 
-AFFORDABLE = 1 << 18  # elements of an input that a program is tried with
-BEYOND = (1, 2, 5, -1, -2, -5)  # how far from where an answer changes the program is tried too
-MOST_TRIALS = 32  # for comparisons whose answer might change
+AFFORDABLE = 1 << 18  # maximum elements of an input in a trial
+BEYOND = (1, 2, 5, -1, -2, -5)  # distances from a guard's turning point at which the program is tried too
+MOST_TRIALS = 32  # maximum trials for guards
 
 
 class SizedTrace(TraceLevel):
-    """A trace in which what the code asks about sizes is noted."""
+    """A trace that records what the code asks about sizes."""
 
     def __init__(self, log: list, *parts: Any) -> None:
         super().__init__(*parts)
         self._log = log
 
     def shape(self, tensor: Tensor) -> tuple[int, ...]:
-        """The shape that the user's code sees."""
+        """Return the shape that the user's code gets."""
         return seen(tensor.value.shape, self._log, place_of(sys._getframe(1)))
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
-        """Write an operator down, with plain sizes."""
+        """Record an operator, with plain sizes."""
         return super().process(op, tuple(map(plain, args)), map_leaves(params, plain))
 
 
 class Trial(NamedTuple):
-    """One trace: the sizes of the dimensions, what ran, what was asked about sizes, and what was made of them."""
+    """One trace: the sizes of the dimensions, the graph, and the recorded uses of sizes."""
 
     point: dict[str, int]
     module: GraphModule
@@ -50,7 +50,7 @@ class Trial(NamedTuple):
 
 
 class Prober:
-    """Traces a program at sizes of its choice, and learns from that how its graph depends on them."""
+    """Traces a program at selected sizes, and infers how its graph depends on them."""
 
     def __init__(
         self, root: Any, example: Example, places: dict[Place, Expression], ranges: Mapping[str, Range]
@@ -62,7 +62,7 @@ class Prober:
         self._trials: list[Trial] = []
 
     def learn(self) -> tuple[GraphModule, Sizes]:
-        """The program with its sizes calculated where they vary, and what its inputs may be."""
+        """Return the program with its sizes computed where they vary, and the allowed sizes of its inputs."""
         point = self._starting_point()
         self._trials = [self._trace(point)]
         for name in self.ranges:
@@ -99,7 +99,7 @@ class Prober:
         return Trial(point, module, numbered(log), [note for note in log if isinstance(note, Quotient)])
 
     def _try(self, point: dict[str, int]) -> None:
-        """Trace at these sizes too; a ValueError if the program fails there or does something else."""
+        """Trace at these sizes too; ValueError if the program fails or behaves differently."""
         if any(trial.point == point for trial in self._trials) or not self._is_affordable(point):
             return
         try:
@@ -124,7 +124,7 @@ class Prober:
         self._trials.append(trial)
 
     def _check_fixed(self, trial: Trial) -> None:
-        """A ValueError if the program made a plain number of a size that varies."""
+        """Raise ValueError if the program converted a varying size to a plain number."""
         fixed = [(key, note) for key, note in trial.asked.items() if isinstance(note, Fixed)]
         for key, note in fixed:
             for other in self._trials:
@@ -139,7 +139,7 @@ class Prober:
                     )
 
     def _settle_least(self, name: str) -> None:
-        """Try the least size; where the user did not give one and the program can't do with 1, it is 2."""
+        """Try the minimum size; if the user did not give one and the program does not support 1, it is 2."""
         limits = self.ranges[name]
         if self._trials[0].point[name] == limits.min:
             return
@@ -160,7 +160,7 @@ class Prober:
         return all(math.prod(s) <= max(AFFORDABLE, 4 * tensors[n].numel()) for n, s in shapes.items())
 
     def _resolve(self, name: str) -> None:
-        """Trace at consecutive sizes where something is a quotient of a dimension, to find out which."""
+        """Trace at consecutive sizes to determine quotients of a dimension."""
         if all(e is not None for e in self._fitted().values()):
             return
         point, limits = self._trials[0].point, self.ranges[name]
@@ -171,7 +171,7 @@ class Prober:
     # ------------------------------------------------------------------------------------------- what it is
 
     def _fitted(self) -> dict[tuple[Node, int], Any]:
-        """Per leaf of the first graph's nodes that varies, the expression that it is; None if none fits."""
+        """Return for each varying leaf of the first graph's nodes its expression; None if none fits."""
         found: dict[tuple[Node, int], Any] = {}
         known: dict[tuple, Any] = {}
         for nodes in zip(*[trial.module.graph.nodes for trial in self._trials], strict=True):
@@ -183,13 +183,13 @@ class Prober:
         return found
 
     def _fit(self, values: tuple) -> Any:
-        """An expression with these values at the trials, or for floats a quotient; None if there is none."""
+        """Return an expression with these values at the trials, or for floats a quotient; None if there is none."""
         if isinstance(values[0], float):
             return next((q for q in self._quotients(values) if None not in q), None)
         return fit([trial.point for trial in self._trials], values)
 
     def _quotients(self, values: tuple) -> Iterator[Quotient]:
-        """What was divided wherever the quotients were these."""
+        """Yield the divisions whose quotients had these values."""
         for noted in zip(*[trial.quotients for trial in self._trials], strict=False):
             if all(q.left / q.right == v for q, v in zip(noted, values, strict=True)):
                 sides = zip(*noted, strict=True)
@@ -197,7 +197,7 @@ class Prober:
         yield from self._scaled(values)
 
     def _scaled(self, values: tuple[float, ...]) -> Iterator[Quotient]:
-        """A number divided by a dimension or two: of `1.0 / n` the size hears nothing."""
+        """Yield a number divided by a dimension or two: in `1.0 / n` the size is not asked."""
         names = tuple(self.ranges)
         for monomial in [(name,) for name in names] + list(combinations(names, 2)):
             divisor = Expression(((1, monomial),))
@@ -207,7 +207,7 @@ class Prober:
                     yield Quotient(number, divisor)
 
     def _expressions(self) -> dict[Node, list]:
-        """Per node whose arguments vary, an expression or None for each leaf."""
+        """Return per node with varying arguments an expression or None for each leaf."""
         found: dict[Node, list] = {}
         for (node, number), expression in self._fitted().items():
             if expression is None:
@@ -220,7 +220,7 @@ class Prober:
         return found
 
     def _note_sizes(self, graph: Graph) -> None:
-        """Leave at every node whose shape varies what it is, as expressions: `meta["shape"]`."""
+        """Store at every node with a varying shape its expressions: `meta["shape"]`."""
         by_name = {node.name: node for node in graph.nodes}
         points = [trial.point for trial in self._trials]
         for nodes in zip(*[trial.module.graph.nodes for trial in self._trials], strict=True):
@@ -232,7 +232,7 @@ class Prober:
     # ---------------------------------------------------------------------------------------------- guards
 
     def _guards(self) -> list[Guard]:
-        """The questions about sizes whose answers hold at all trials, and might not at other sizes."""
+        """Return the guards whose result was the same at all trials, and might differ at other sizes."""
         tried: set[Guard] = set()
         for _ in range(MOST_TRIALS):
             guards = [g for g in self._constant_answers() if not _is_implied(g, self.ranges)]
@@ -245,7 +245,7 @@ class Prober:
         return [g for g in self._constant_answers() if not _is_implied(g, self.ranges)]
 
     def _constant_answers(self) -> list[Guard]:
-        """What was answered the same whenever it was asked, unless it is known that it is not asked elsewhere."""
+        """Return the guards that had the same result in each trial."""
         keys = dict.fromkeys(key for trial in self._trials for key in trial.asked)
         found: dict[tuple, Guard] = {}
         for key in keys:
@@ -258,7 +258,7 @@ class Prober:
 
 
 def _answers(points: list[dict[str, int]], notes: list[Any]) -> Iterator[Guard]:
-    """What has to hold for one question to be answered as it was each time; nothing if the answers differ."""
+    """Yield the guards for one comparison to give the same result each time; nothing if the results differ."""
     if isinstance(notes[0], Fixed) or len({note.outcome for note in notes}) > 1:
         return
     if not vary([n.left for n in notes]) and not vary([n.right for n in notes]):
@@ -285,7 +285,7 @@ def _shown(point: Mapping[str, int]) -> str:
 
 
 def _plan(point: dict[str, int], ranges: Mapping[str, Range]) -> Iterator[dict[str, int]]:
-    """Sizes to try: each dimension by itself, at both ends of its range and between, and all together."""
+    """Yield sizes to try: each dimension separately, at both ends of its range and between, and all together."""
     others = {name: _others(point[name], ranges[name], k) for k, name in enumerate(ranges)}
     for name, limits in ranges.items():
         ends = [limits.min, *([] if limits.max is None else [limits.max])]
@@ -296,14 +296,14 @@ def _plan(point: dict[str, int], ranges: Mapping[str, Range]) -> Iterator[dict[s
 
 
 def _others(size: int, limits: Range, k: int) -> list[int]:
-    """Up to four sizes near the example's, in the range, that tell this dimension from others."""
+    """Return up to four sizes near the example's, in the range, that distinguish this dimension from others."""
     near = [size + 1 + k, size + 3 + 2 * k, size + 2, 2 * size + 5 + 3 * k, size - 1, size - 2, size + 1]
     found = [n for n in dict.fromkeys(near) if n in limits and n > 1]
     return found[:4] or [size]
 
 
 def _turning(guard: Guard, point: dict[str, int], ranges: Mapping[str, Range]) -> Iterator[dict[str, int]]:
-    """Sizes for which the answer to a question is another, where they can be found, one dimension at a time."""
+    """Yield sizes at which a guard's result changes, if they can be found, one dimension at a time."""
     for name in sorted(guard.left.dims | guard.right.dims):
         limits = ranges[name]
 
@@ -313,14 +313,14 @@ def _turning(guard: Guard, point: dict[str, int], ranges: Mapping[str, Range]) -
 
         near = _around_zero(gap, limits.min, limits.max or 1 << 24)
         turned = [n for n in near if n in limits and not guard.holds({**point, name: n})]
-        for start in turned[:1]:  # and some beyond, where the answer is no other again
+        for start in turned[:1]:  # and some beyond, in case the result changes again
             for size in (start, *[start + k for k in BEYOND]):
                 if size in limits and not guard.holds({**point, name: size}):
                     yield {**point, name: size}
 
 
 def _around_zero(f: Callable[[int], int], low: int, high: int) -> list[int]:
-    """Integers next to where a monotone function crosses zero between two others, and these."""
+    """Return integers around the zero crossing of a monotone function between two others, and these."""
     a, b = low, high
     while b - a > 1:
         middle = (a + b) // 2
@@ -332,7 +332,7 @@ def _around_zero(f: Callable[[int], int], low: int, high: int) -> list[int]:
 
 
 def _is_implied(guard: Guard, ranges: Mapping[str, Range]) -> bool:
-    """Whether a question has the same answer in the whole range: told where its sides are linear in one dimension."""
+    """Whether a guard is constant in the whole range: decided if its sides are linear in one dimension."""
     if guard.left == guard.right:
         return True
     names = guard.left.dims | guard.right.dims

@@ -1,4 +1,4 @@
-"""The signature of a graph as JSON: parameters, the structures of arguments and result, writes, sizes that vary."""
+"""The signature of a graph as JSON: parameters, structures of arguments and result, mutations, varying sizes."""
 
 import inspect
 from typing import Any
@@ -19,7 +19,7 @@ WRITTEN = (ATTRIBUTE, BUFFER, CONSTANT, PARAMETER, USER_INPUT)
 
 
 def write_signature(signature: Signature, codec: Codec) -> dict[str, Any]:
-    """A signature as JSON; a StorageError says which default or constant can't be stored."""
+    """Return a signature as JSON; StorageError says which default or constant cannot be stored."""
     return {
         "parameters": [_write_parameter(p, codec) for p in signature.parameters.parameters.values()],
         "arguments": [[name, write_tree(spec)] for name, spec in signature._specs.items()],
@@ -50,7 +50,7 @@ def _write(value: Any, name: str, codec: Codec) -> Any:
 
 
 def read_signature(data: Any, codec: Codec) -> Signature:
-    """The signature that JSON stands for; a StorageError if it is none, or its parts are at odds."""
+    """Return the signature encoded by JSON; StorageError if it is invalid or inconsistent."""
     none = type(None)
     parameters, arguments, leaves, result, knows_sizes, mutations, same, sizes = fields(
         data, "a signature", parameters=list, arguments=list, leaves=list, result=(dict, str, none),
@@ -73,14 +73,14 @@ def read_signature(data: Any, codec: Codec) -> Signature:
 
 
 def _with_parameters(data: list, codec: Codec) -> Signature:
-    """A signature that has learnt nothing yet."""
+    """Return an empty signature with these parameters."""
     try:
         parameters = inspect.Signature([_read_parameter(entry, codec) for entry in data])
-    except (TypeError, ValueError) as error:  # names that are none, an order that can't be
+    except (TypeError, ValueError) as error:  # invalid names, or an impossible order
         raise StorageError(f"the parameters can't be these: {error}") from None
 
     def function() -> None:
-        """Stands for the function that was traced."""
+        """A stand-in for the traced function."""
 
     function.__signature__ = parameters  # type: ignore[attr-defined]
     return Signature(function)
@@ -161,7 +161,7 @@ def _read_sizes(data: Any, signature: Signature) -> Sizes:
 
 
 def _write_size(size: Expression) -> Any:
-    """A dimension by itself is its name."""
+    """Write a size; a single dimension is written as its name."""
     [name] = size.dims
     return name if size == linear(name) else _write_expression(size)
 

@@ -1,4 +1,4 @@
-"""Programs on disk: a graph as JSON and its tensors as safetensors, in a folder or a zip; loaded without running code.
+"""Programs on disk: a graph as JSON and its tensors as safetensors, in a folder or a zip; loading runs no code.
 
 docs/storage.md describes the format.
 """
@@ -34,9 +34,9 @@ FORMAT, VERSION = "retrograd graph", 1
 
 
 class Kind(NamedTuple):
-    """How programs of a class are stored: as a `GraphModule`, and plain values by name that are the rest of it.
+    """How to store programs of a class: as a `GraphModule`, and the remaining plain values by name.
 
-    `from_parts` gets values from a file that anybody may have written: it must check them, and raise StorageError.
+    `from_parts` gets values from an untrusted file: it must validate them, and raise StorageError.
     """
 
     name: str
@@ -56,7 +56,7 @@ KINDS: dict[type, Kind] = {
 
 
 def add_kind(cls: type, kind: Kind) -> None:
-    """Let `save` and `load` take programs of one more class."""
+    """Let `save` and `load` accept programs of another class."""
     KINDS[cls] = kind
 
 
@@ -64,13 +64,13 @@ def save(program: Any, path: str | os.PathLike[str]) -> None:
     """Store a captured program: its graph, signature, parameters, buffers and constants.
 
     program: a `GraphModule`, such as `fx.trace` returns and a pipeline's stages are, or an `ExportedProgram`, which
-    comes back without its example inputs.
-    path: a zip if it ends in ".zip", else a folder; a stored program that is there is replaced, at the end and
-    as a whole. Equal programs make equal files.
+    is restored without its example inputs.
+    path: a zip if it ends in ".zip", else a folder; an existing stored program is replaced atomically.
+    Equal programs give equal files.
 
-    Raises TypeError for other programs, StorageError for what can't be stored (constants that are no plain data,
-    calls of what is no operator), naming the node, and FileExistsError if something else is at `path`. After an
-    error there is what was there before.
+    Raises TypeError for other programs, StorageError for unsupported content (constants that are not plain data,
+    calls of functions that are not operators), naming the node, and FileExistsError if something else is at `path`.
+    After an error the old content is unchanged.
 
     >>> import retrograd as rg, tempfile
     >>> from retrograd import export, fx
@@ -117,14 +117,14 @@ def _release() -> str:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The program that `save` stored at `path`, a folder or a zip.
+    """Load the program that `save` stored at `path`, a folder or a zip.
 
-    Everything is checked before anything is made of it, and no code from the file runs. Operators of users must
+    Everything is validated before use, and no code from the file runs. Custom operators must
     be registered, and classes in the arguments or results known to optree, before loading.
 
-    Raises FileNotFoundError if there is nothing, and StorageError, a ValueError, for whatever is wrong with what
-    is there: damaged or missing files, a newer format, operators, classes or arguments that are not known here,
-    tensors unlike what the graph says. It names the file and the place in it.
+    Raises FileNotFoundError if there is nothing, and StorageError, a ValueError, for invalid
+    content: damaged or missing files, a newer format, unknown operators, classes or arguments,
+    tensors that contradict the graph. It names the file and the position in it.
     """
     with at_place(os.fspath(path)), program_files.opened(Path(path)) as folder:
         with at_place(program_files.GRAPH):
@@ -176,7 +176,7 @@ def _read_document(document: dict[str, Any]) -> tuple:
 
 
 def _check_attributes(graph: Any, entries: dict[str, Entry]) -> None:
-    """What the graph reads is there, and like the graph says."""
+    """Check that the attributes the graph reads exist, and have the declared type."""
     for node in graph.find_nodes(op="get_attr"):
         if node.target not in entries:
             raise StorageError(f"{node.name}: there is no tensor {node.target!r}")
@@ -188,7 +188,7 @@ def _check_attributes(graph: Any, entries: dict[str, Entry]) -> None:
 
 
 def _check_write(kind: str, target: str, entries: dict[str, Entry]) -> None:
-    """What the graph writes to is a tensor of the module, or an attribute where nothing is."""
+    """Check that the graph writes to a tensor of the module, or to an unused attribute."""
     if kind not in (USER_INPUT, ATTRIBUTE) and target not in entries:
         raise StorageError(f"the graph writes to {target!r}, and there is no such tensor")
     pairs = [(f"{name}.", f"{target}.") for name in entries] if kind == ATTRIBUTE else []
@@ -199,7 +199,7 @@ def _check_write(kind: str, target: str, entries: dict[str, Entry]) -> None:
 def _read_numbers(path: Path, entries: list[Entry]) -> dict[str, Tensor]:
     try:
         found = load_file(path)
-    except Exception as error:  # whatever a damaged file makes its reader say
+    except Exception as error:  # the reader of a damaged file may raise anything
         raise StorageError(f"it can't be read: {error}") from error
     wanted = {entry.stored_as: entry for entry in entries}
     if found.keys() != wanted.keys():

@@ -1,4 +1,4 @@
-"""Sizes as expressions of dimensions that vary, fitted to what several traces saw."""
+"""Sizes as expressions of varying dimensions, fitted to the values in several traces."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
 from typing import Any, NamedTuple
 
-Point = Mapping[str, int]  # a size for every dimension that varies, by the dimension's name
+Point = Mapping[str, int]  # a size for every varying dimension, by the dimension's name
 Monomial = tuple[str, ...]  # a product of dimensions; () is 1
 LARGEST_DIVISOR = 8  # of sizes like n // 2
 
@@ -24,16 +24,16 @@ class Expression(NamedTuple):
     over: int = 1
 
     def at(self, point: Point) -> int:
-        """Its value where the dimensions have these sizes."""
+        """Return its value for these sizes of the dimensions."""
         return sum(c * math.prod(point[d] for d in monomial) for c, monomial in self.terms) // self.over
 
     @property
     def dims(self) -> set[str]:
-        """The dimensions that it depends on."""
+        """Return the dimensions that it depends on."""
         return {d for _, monomial in self.terms for d in monomial}
 
     def times(self, factor: int) -> "Expression":
-        """This, if it is no quotient, times an integer."""
+        """Return this, if it is not a quotient, times an integer."""
         return Expression(tuple([(c * factor, monomial) for c, monomial in self.terms]), self.over)
 
     def __repr__(self) -> str:
@@ -53,11 +53,11 @@ def _term(term: tuple[int, Monomial]) -> str:
 
 
 def fit(points: Sequence[Point], values: Sequence[int]) -> Expression | None:
-    """The simplest expression with these values at these points; None if there is none of the known kinds.
+    """Return the simplest expression with these values at these points; None if no known kind fits.
 
-    Known are constants, and integers times one or two products of up to two dimensions (or of all), and what is
-    linear in all of them; and (a*d + b) // q of one dimension d, if the points leave one choice of a and b only.
-    More points than coefficients are to be given: what a fit is worth is that it holds at the others.
+    Known are constants, integers times one or two products of up to two dimensions (or of all), expressions
+    linear in all of them, and (a*d + b) // q of one dimension d, if the points determine a and b uniquely.
+    Give more points than coefficients: the additional ones confirm the fit.
     """
     for monomials in _bases(tuple(points[0])):
         found = _solved(monomials, points, values)
@@ -78,7 +78,7 @@ def _bases(dims: tuple[str, ...]) -> Iterator[tuple[Monomial, ...]]:
 
 
 def _solved(monomials: tuple[Monomial, ...], points: Sequence[Point], values: Sequence[int]) -> Expression | None:
-    """The combination of monomials with these values; None if there is none with integers."""
+    """Return the combination of monomials with these values; None if there is none with integers."""
     rows = [
         [Fraction(math.prod(p[d] for d in m)) for m in monomials] + [Fraction(v)]
         for p, v in zip(points, values, strict=True)
@@ -94,7 +94,7 @@ def _solved(monomials: tuple[Monomial, ...], points: Sequence[Point], values: Se
 
 
 def _reduce(rows: list[list[Fraction]], width: int) -> list[int]:
-    """Gauss and Jordan's elimination in place; returns the columns that have a pivot."""
+    """Run Gauss-Jordan elimination in place; return the columns that have a pivot."""
     pivots: list[int] = []
     for column in range(width):
         done = len(pivots)
@@ -111,7 +111,7 @@ def _reduce(rows: list[list[Fraction]], width: int) -> list[int]:
 
 
 def _quotients(d: str, points: Sequence[Point], values: Sequence[int]) -> Iterator[Expression]:
-    """(a*d + b) // q with these values: q the least that does, and a and b the only ones."""
+    """Yield (a*d + b) // q with these values: the smallest q, with unique a and b."""
     least, most = min(points, key=lambda p: p[d]), max(points, key=lambda p: p[d])
     ends = {p[d]: v for p, v in zip(points, values, strict=True)}
     if least[d] == most[d] or any(ends[p[d]] != v for p, v in zip(points, values, strict=True)):
@@ -126,13 +126,13 @@ def _quotients(d: str, points: Sequence[Point], values: Sequence[int]) -> Iterat
 
 
 def _offsets(a: int, q: int, values: Mapping[int, int]) -> range:
-    """Every b with (a*n + b) // q == values[n] for all n."""
+    """Return every b with (a*n + b) // q == values[n] for all n."""
     low = max(q * v - a * n for n, v in values.items())
     return range(low, min(q * v + q - a * n for n, v in values.items()))
 
 
 class Quotient(NamedTuple):
-    """A float that a program made of sizes: `left / right`."""
+    """A float that a program computed from sizes: `left / right`."""
 
     left: Any
     right: Any

@@ -1,4 +1,4 @@
-"""The tensors that a graph reads, by name: what they are, apart from their numbers, which stand in another file."""
+"""The tensors of a graph by name: their descriptions, without the values, which another file holds."""
 
 import re
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ _detach, _as_real, _as_complex = map(operator_named, ("detach", "view_as_real", 
 
 
 class Entry(NamedTuple):
-    """One tensor of a module: its qualified name, what it is there, and the name under which its numbers stand."""
+    """A tensor of a module: its qualified name, its kind, and the name under which its values are stored."""
 
     name: str
     kind: str
@@ -26,7 +26,7 @@ class Entry(NamedTuple):
 
 
 def entries_of(module: GraphModule) -> dict[Entry, Tensor]:
-    """All tensors of a module, in the order of its state; what has two names stands in the file once."""
+    """Return all tensors of a module, in the order of its state; a tensor with two names is stored once."""
     read = [node.target for node in module.graph.find_nodes(op="get_attr")]
     names = dict.fromkeys([*tensor_names(module), *read, *_constants(module)])
     first: dict[int, str] = {}
@@ -47,7 +47,7 @@ def entries_of(module: GraphModule) -> dict[Entry, Tensor]:
 
 
 def _constants(module: Module) -> list[str]:
-    """The names of all tensors, be they registered or not."""
+    """Return the names of all tensors, registered or not."""
     found = [(path, n) for path, m in module.named_modules() for n, x in vars(m).items() if isinstance(x, Tensor)]
     return [f"{path}.{name}" if path else name for path, name in found]
 
@@ -61,7 +61,7 @@ def _kind(owner: Module, name: str) -> str:
 
 
 def is_safe(name: str) -> bool:
-    """Whether every part of a qualified name is free in a module, whose methods it must not hide."""
+    """Whether every part of a qualified name is valid in a module, so that it hides no method."""
     return all(part and (_CONSTANT.fullmatch(part) or not _is_taken(part)) for part in name.split("."))
 
 
@@ -76,12 +76,12 @@ _OWN = {*vars(Module()), "_graph", "_code", "_function"}
 
 
 def write_entry(entry: Entry, codec: Codec) -> dict[str, Any]:
-    """An entry as JSON."""
+    """Return an entry as JSON."""
     return {**entry._asdict(), "aval": codec.write(entry.aval)}
 
 
 def read_entries(data: list, codec: Codec) -> list[Entry]:
-    """The entries that JSON stands for; a StorageError for what can't stand beside each other in a module."""
+    """Return the entries encoded by JSON; StorageError if they cannot coexist in a module."""
     entries = [_read_entry(row, codec) for row in data]
     names = {entry.name for entry in entries}
     expect(len(names) == len(entries), "names of tensors, each once", [entry.name for entry in entries])
@@ -96,7 +96,7 @@ def read_entries(data: list, codec: Codec) -> list[Entry]:
 
 
 def _alike(a: Entry, b: Entry) -> bool:
-    """Whether two names may be those of one tensor."""
+    """Whether two names may refer to one tensor."""
     return (
         a.aval == b.aval and a.requires_grad == b.requires_grad and (a.kind == "parameter") == (b.kind == "parameter")
     )
@@ -120,13 +120,13 @@ def _read_entry(data: Any, codec: Codec) -> Entry:
 
 
 def as_stored(tensor: Tensor) -> Tensor:
-    """The numbers of a tensor in a dtype that the file can hold: complex ones as pairs."""
+    """Return a tensor's values in a dtype that the file supports: complex ones as pairs."""
     plain = _detach(tensor)
     return _as_real(plain) if plain.dtype.kind == "c" else plain
 
 
 def from_stored(entry: Entry, tensor: Tensor) -> Tensor:
-    """The tensor that an entry describes, from its numbers; a StorageError if they are not like it."""
+    """Return the tensor that an entry describes, from its stored values; StorageError on a mismatch."""
     restored = tensor
     if entry.aval.dtype.kind == "c" and tensor.ndim and tensor.shape[-1] == 2 and tensor.dtype.kind == "f":
         restored = _as_complex(tensor) if tensor.dtype.itemsize >= 4 else tensor
@@ -136,7 +136,7 @@ def from_stored(entry: Entry, tensor: Tensor) -> Tensor:
 
 
 def build_home(entries: list[Entry], numbers: dict[str, Tensor]) -> Module:
-    """A bare module with the tensors under their names."""
+    """Return a bare module with the tensors under their names."""
     home = Module()
     made: dict[str, Tensor] = {}
     for entry in entries:

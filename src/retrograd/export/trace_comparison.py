@@ -1,4 +1,4 @@
-"""Whether two traces of a program are the same but for numbers, and what both asked about sizes."""
+"""Compare two traces of a program: equal except for numbers, and the size comparisons of both."""
 
 from typing import Any
 
@@ -12,14 +12,14 @@ _equal = operator_named("eq")
 
 
 class MismatchError(Exception):
-    """The program did something else for other sizes: why, and at which line."""
+    """The program behaved differently for other sizes: the reason and the line."""
 
 
 Note = Comparison | Floor | Fixed
 
 
 def numbered(log: list) -> dict[tuple, Note]:
-    """Notes by what is the same in another trace: operator, place, line, and how many of these came before."""
+    """Return notes by a key that is equal in another trace: operator, position, line, and index among equal ones."""
     counts: dict[tuple, int] = {}
     found: dict[tuple, Note] = {}
     for note in log:
@@ -37,12 +37,12 @@ def leaves_of(node: Node) -> list:
 
 
 def vary(values: Any) -> bool:
-    """Whether numbers differ: nodes and other leaves were found to be alike."""
+    """Whether numbers differ; other leaves are known to be equal."""
     return _is_number(values[0]) and any(not _same_number(v, values[0]) for v in values)
 
 
 def _same_number(u: Any, v: Any) -> bool:
-    """Whether two numbers are equal; nan is nan."""
+    """Whether two numbers are equal; nan equals nan."""
     return bool(u == v or (u != u and v != v))
 
 
@@ -51,7 +51,7 @@ def _is_number(value: Any) -> bool:
 
 
 def compare(a: GraphModule, b: GraphModule) -> None:
-    """Raise a MismatchError where two graphs differ in more than numbers."""
+    """Raise MismatchError if two graphs differ in more than numbers."""
     ours, its = list(a.graph.nodes), list(b.graph.nodes)
     for x, y in zip(ours, its, strict=False):
         what = _difference(x, y, a, b)
@@ -83,7 +83,7 @@ def _alike(u: Any, v: Any) -> bool:
     if isinstance(u, Tensor) and isinstance(v, Tensor):
         return _same_tensor(u, v)
     if _is_number(u) and _is_number(v):
-        return isinstance(u, float) == isinstance(v, float)  # whether they depend on sizes is found out later
+        return isinstance(u, float) == isinstance(v, float)  # whether they depend on sizes is determined later
     return u is v or (type(u) is type(v) and _same_number(u, v))
 
 

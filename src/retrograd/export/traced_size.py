@@ -1,4 +1,4 @@
-"""The sizes that traced code gets: numbers that note what is asked of them, and where they become plain numbers."""
+"""The sizes that traced code gets: numbers that record how they are used, and where they become plain numbers."""
 
 import math
 import operator
@@ -17,7 +17,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 class Comparison(NamedTuple):
-    """What a program asked of a size: `left op right` at a line of the user's code; `place` is the instruction."""
+    """A comparison with a size: `left op right` at a line of the user's code; `place` is the instruction."""
 
     op: str
     left: int
@@ -27,12 +27,12 @@ class Comparison(NamedTuple):
 
     @property
     def outcome(self) -> bool:
-        """The answer that the program got."""
+        """Return the result that the program got."""
         return COMPARISONS[self.op](self.left, self.right)
 
 
 class Floor(NamedTuple):
-    """A division without remainder, or its remainder, at a line of the user's code."""
+    """A floor division, or its remainder, at a line of the user's code."""
 
     left: int
     right: int
@@ -41,17 +41,17 @@ class Floor(NamedTuple):
 
     @property
     def op(self) -> str:
-        """How it is written."""
+        """Return the operator as text."""
         return "//"
 
     @property
     def outcome(self) -> int:
-        """The quotient, rounded down."""
+        """Return the quotient, rounded down."""
         return self.left // self.right
 
 
 class Fixed(NamedTuple):
-    """Where a size became a plain number, from which nothing is heard any more: what did it."""
+    """A conversion of a size to a plain number, whose further use is not recorded, and its cause."""
 
     op: str
     value: Any
@@ -60,10 +60,10 @@ class Fixed(NamedTuple):
 
 
 class TracedNumber:
-    """A number made of sizes: it calculates as such, and notes in a log what the program does with it.
+    """A number derived from sizes: it supports arithmetic, and records in a log how the program uses it.
 
-    It is no int or float, though it says so: only thus does Python ask it, with `__index__` and the like, where its
-    own code needs a plain number, as in `range(n)` and `table[n]`.
+    It is not an int or float, though `isinstance` says so: only then does Python call `__index__` and the like when
+    its own code needs a plain number, as in `range(n)` and `table[n]`.
     """
 
     __slots__ = ("_log", "_read_at", "_value")
@@ -96,9 +96,9 @@ class TracedNumber:
         return getattr(ufunc, method)(*map(plain, inputs), **kwargs)
 
     def _fix(self, how: str) -> None:
-        """Note that a plain number is made of it, unless this package does so, whose rules pass such on to operators.
+        """Record a conversion to a plain number, unless this package does it, whose rules pass sizes on to operators.
 
-        Its compiled code shows in no frame: then a shape is read and used in a single instruction of the user's.
+        Its compiled code has no frames: then a shape is read and used in a single instruction of the user's code.
         """
         frame = sys._getframe(2)
         is_users = LINES in frame.f_globals or not frame.f_code.co_filename.startswith(PACKAGE)
@@ -135,7 +135,7 @@ class TracedNumber:
 
 
 class TracedInt(TracedNumber):
-    """A size of a traced tensor, or an integer that follows from it."""
+    """A size of a traced tensor, or an integer derived from it."""
 
     __slots__ = ()
     __class__ = property(lambda self: int)
@@ -146,7 +146,7 @@ class TracedInt(TracedNumber):
     def _compare(self, op: str, other: Any) -> Any:
         if type(other) is float and math.isfinite(other) and op not in ("==", "!="):
             other = math.ceil(other) if op in ("<", ">=") else math.floor(other)
-        if type(other) is float and not other.is_integer():  # infinite, no number, or equal to no size
+        if type(other) is float and not other.is_integer():  # infinite, nan, or equal to no size
             return COMPARISONS[op](self._value, other)
         if type(other) is TracedFloat or not isinstance(other, (int, float)):
             return NotImplemented
@@ -163,11 +163,11 @@ class TracedInt(TracedNumber):
         return self._reflect(function, other)
 
     def _note_floor(self, function: Callable, left: Any, right: Any) -> None:
-        """Note a //, %, divmod or >>, which goes another way where the quotient is another."""
+        """Record a //, %, divmod or >>, which must give the same quotient in the trace's other runs."""
         left, right = plain(left), plain(right)
         if type(left) is int and type(right) is int:
             divisor = 2**right if function is operator.rshift and right >= 0 else right
-            if divisor:  # else it fails by itself
+            if divisor:  # otherwise it raises by itself
                 self._log.append(Floor(left, divisor, user_line(), place_of(sys._getframe(2))))
 
     def _bits(self, function: Callable, other: Any) -> Any:
@@ -183,7 +183,7 @@ class TracedInt(TracedNumber):
 
 
 class TracedFloat(TracedNumber):
-    """A float that a program made of sizes.  What is asked of it is asked of a plain number."""
+    """A float derived from sizes.  Its uses are those of a plain number."""
 
     __slots__ = ()
     __class__ = property(lambda self: float)
@@ -196,7 +196,7 @@ class TracedFloat(TracedNumber):
 
 
 def seen(value: Any, log: list, read_at: tuple | None = None) -> Any:
-    """A number that notes in `log` what is asked of it; of a tuple, all members."""
+    """Return a number that records its uses in `log`; for a tuple, all members."""
     if isinstance(value, tuple):
         return tuple([seen(v, log, read_at) for v in value])
     kind = {int: TracedInt, float: TracedFloat}.get(type(value))
@@ -204,12 +204,12 @@ def seen(value: Any, log: list, read_at: tuple | None = None) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A number without its notes."""
+    """Return a number without its log."""
     return value._value if isinstance(value, TracedNumber) else value
 
 
 def place_of(frame: Any) -> tuple:
-    """The instruction that a frame is at: the same in every trace."""
+    """Return the current instruction of a frame: the same in every trace."""
     return frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_lasti
 
 

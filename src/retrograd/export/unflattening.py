@@ -1,4 +1,4 @@
-"""From a flat program back to a hierarchy of modules, each with the part of the graph that its calls ran."""
+"""Convert a flat program to a hierarchy of modules, each with the part of the graph that its calls ran."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -18,12 +18,13 @@ SIZES = (SIZE, PLUS, TIMES, OVER, RATIO)
 
 
 def unflatten(module: ExportedProgram) -> GraphModule:
-    """The program as modules under the original paths, with the parameters and buffers of the program.
+    """Return the program as modules under the original paths, with the parameters and buffers of the program.
 
-    Each submodule runs what the original's calls ran. It takes the tensors from outside that these use, in the order
-    of use, and returns what is used elsewhere: one tensor, or a tuple of several. So one with a single input and output
-    can be replaced by any module like it. Where a module was called several times and did not do the same each time,
-    what the later calls did stands in the module around.
+    Each submodule runs the operators of the original's calls. Its inputs are the outside tensors they use, in the
+    order
+    of use, and its result is what is used elsewhere: one tensor, or a tuple of several. So one with a single input and
+    output can be replaced by any module like it. If several calls of a module ran different operators,
+    those of the later calls are placed in the parent module.
 
     >>> import retrograd as rg
     >>> from retrograd import export, nn
@@ -42,7 +43,7 @@ def unflatten(module: ExportedProgram) -> GraphModule:
 
 
 class _Call:
-    """One call of a module: its path, and in order what it did, the calls in it among that."""
+    """One call of a module: its path, and its steps in order, including nested calls."""
 
     def __init__(self, key: str, path: str) -> None:
         self.key = key
@@ -50,12 +51,12 @@ class _Call:
         self.steps: list[Node | _Call] = []
 
     def nodes(self) -> Iterator[Node]:
-        """All steps, with those of the calls in it."""
+        """Yield all steps, including those of nested calls."""
         for step in self.steps:
             yield from step.nodes() if isinstance(step, _Call) else (step,)
 
     def dissolve(self) -> None:
-        """Take the steps of calls of modules that are not below this one for its own."""
+        """Inline the steps of nested calls of modules that are not below this one."""
         steps: list[Node | _Call] = []
         for step in self.steps:
             if isinstance(step, _Call):
@@ -72,13 +73,13 @@ def _is_below(path: str, other: str) -> bool:
 
 
 def _calls(graph: Graph) -> _Call:
-    """The graph as a tree of calls; sizes and what is read from modules stand in none, and go where they are used."""
+    """Return the graph as a tree of calls; sizes and attributes belong to none, and go where they are used."""
     root = _Call("", "")
     opened = [root]
     for node in graph.find_nodes(op="call_function"):
         if node.target in SIZES:
             continue
-        if "nn_module_stack" not in node.meta:  # made on the way, for what ran before it
+        if "nn_module_stack" not in node.meta:  # inserted during tracing, for the node that ran before it
             opened[-1].steps.append(node)
             continue
         stack = [(key, path) for key, (path, _) in node.meta["nn_module_stack"].items() if key]
@@ -96,7 +97,7 @@ def _calls(graph: Graph) -> _Call:
 
 
 def _aliases(module: Module) -> dict[str, list[str]]:
-    """All names of each parameter and buffer, by every one of them."""
+    """Return all names of each parameter and buffer, by every one of them."""
     named = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
     by_tensor: dict[int, list[str]] = {}
     for name, tensor in named:
@@ -105,16 +106,16 @@ def _aliases(module: Module) -> dict[str, list[str]]:
 
 
 class _Writer:
-    """Puts a module with a graph of its own at each path that was called."""
+    """Creates a module with its own graph at each path that was called."""
 
     def __init__(self, home: Module, aliases: Mapping[str, list[str]], sizes: Sizes) -> None:
         self._home = home
         self._sizes = sizes
         self._aliases = aliases
-        self._made: dict[str, Graph] = {}  # by path, the graph of the module that stands there
+        self._made: dict[str, Graph] = {}  # by path, the graph of the module
 
     def root(self, graph: Graph) -> GraphModule:
-        """The module that does all that the graph does."""
+        """Return the root module, which runs the whole graph."""
         body = _Body("", self._aliases, self._sizes)
         for node in graph.find_nodes(op="placeholder"):
             body.env[node] = body.graph.node_copy(node, body.value)
@@ -131,7 +132,7 @@ class _Writer:
                 self._write_call(step, body)
 
     def _write_call(self, call: _Call, body: "_Body") -> None:
-        """The call of a module, or where the module does something else, what the call did."""
+        """Write the call of a module, or inline its steps if the module's graph differs."""
         inner = _Body(call.path, self._aliases, self._sizes)
         self._write_steps(call, inner)
         results = _used_outside(list(call.nodes()))
@@ -145,30 +146,30 @@ class _Writer:
         body.call(call.path, inner.inputs, results)
 
     def _install(self, path: str, graph: Graph) -> None:
-        before = submodule(self._home, path)  # made, if it has no tensors
+        before = submodule(self._home, path)  # created if it has no tensors
         owner, _, name = path.rpartition(".")
         setattr(self._home.get_submodule(owner), name, GraphModule(before, graph, keep=_members(before)))
 
 
 class _Body:
-    """The graph of one module while it is written: nodes of the flat graph, and what stands for them."""
+    """The graph of one module under construction, with a map from nodes of the flat graph."""
 
     def __init__(self, path: str, aliases: Mapping[str, list[str]], sizes: Sizes) -> None:
         self.path = path
         self.graph = Graph()
         self.env: dict[Node, Node] = {}
-        self.inputs: list[Node] = []  # what comes from outside
+        self.inputs: list[Node] = []  # values from outside
         self._aliases = aliases
         self._sizes = sizes
 
     def value(self, node: Node) -> Node:
-        """What stands for a node of the flat graph."""
+        """Return the node for a node of the flat graph."""
         if node not in self.env:
             self.env[node] = self._size(node) or self._attribute(node) or self._input(node)
         return self.env[node]
 
     def call(self, path: str, inputs: Iterable[Node], results: list[Node]) -> None:
-        """Call the module of that path; its results stand for these nodes."""
+        """Call the module of that path; its results replace these nodes."""
         target = path[len(self.path) + 1 :] if self.path else path
         made = self.graph.call_module(target, tuple(map(self.value, inputs)))
         if len(results) == 1:
@@ -181,7 +182,7 @@ class _Body:
             self.env[node].meta = dict(node.meta)
 
     def _attribute(self, node: Node) -> Node | None:
-        """A read of what is below this module."""
+        """Return a read of an attribute below this module."""
         if node.op != "get_attr":
             return None
         prefix = f"{self.path}." if self.path else ""
@@ -193,7 +194,7 @@ class _Body:
         return made
 
     def _size(self, node: Node) -> Node | None:
-        """A size, calculated from the shapes that are known here."""
+        """Return a size computed from the shapes that are available here."""
         if node.op != "call_function" or node.target not in SIZES:
             return None
         if node.target is not SIZE:
@@ -225,13 +226,13 @@ def _used_outside(nodes: list[Node]) -> list[Node]:
 
 
 def _members(module: Module) -> list[str]:
-    """The names of what a module has: parameters, buffers and constants, and then submodules, as in state dicts."""
+    """Return the names of a module's parameters, buffers and constants, then submodules, as in state dicts."""
     tensors = [name for name, value in vars(module).items() if isinstance(value, Tensor)]
     return [*tensors, *[name for name, _ in module.named_children()]]
 
 
 def _same(a: Graph, b: Graph) -> bool:
-    """Whether two graphs do the same, whatever their nodes are called."""
+    """Whether two graphs are equal except for node names."""
     return _rows(a) == _rows(b)
 
 
@@ -247,5 +248,5 @@ def _rows(graph: Graph) -> list[tuple]:
 
 
 def _identity(value: Any) -> int | None:
-    """Which object it is, where its text does not say all."""
+    """Return the identity of a tensor, which its text does not determine."""
     return id(value) if isinstance(value, Tensor) else None

@@ -1,4 +1,4 @@
-"""What is useful around training and belongs to no layer of it."""
+"""Utilities around training: data loading, checkpointing, logging."""
 
 import importlib
 from typing import Any
@@ -13,7 +13,7 @@ _LATER = ("data", "plot_metrics", "tensorboard")
 
 
 def __getattr__(name: str) -> Any:
-    """The modules that take a moment to import, once they are asked for."""
+    """Import the slower modules on first access."""
     if name in _LATER:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

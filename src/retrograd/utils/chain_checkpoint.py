@@ -1,4 +1,4 @@
-"""Chains under a budget of bytes: between steps only so many activations are kept, by the binomial plan."""
+"""Checkpoint chains under a budget of bytes: a binomial plan decides which values between steps are saved."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,21 +14,21 @@ from retrograd.utils.recompute import Frame, KeptTree, Options, Run, generators_
 
 
 def run_chain(steps: list[Callable], x: Any, budget: int, options: Options) -> Any:
-    """The last step's result; each step gets what the one before returned, the first one `x`.
+    """Return the last step's result; each step gets the result of the one before, the first one `x`.
 
-    Of the values between steps, the input among them, at most `budget` bytes are kept.
+    Of the values between steps, including the input, at most `budget` bytes are saved.
     """
     return _Chain(steps, budget, options).first(x)
 
 
 class _Chain:
-    """The steps of a chain that has run, and those of its states that are kept.
+    """The steps of a chain that has run, and its saved states.
 
-    State i is the input of step i.  Each step but the last leaves placeholders in the graph; to fill those of
-    step i, the chain runs from the latest state that is kept up to state i, keeping more on the way where there is
-    room.  As a backward pass comes to the steps in reverse order, that is `revolve.plan`.
+    State i is the input of step i.  Each step but the last leaves placeholders in the graph.  To fill those of
+    step i, the chain runs from the latest saved state up to state i, and saves more states if there is
+    room.  Since a backward pass reaches the steps in reverse order, that is `revolve.plan`.
 
-    States are kept outside the graph, so a chain doesn't hold the graph that holds it.
+    States are saved without their graph, so a chain does not hold the graph that holds it.
     """
 
     def __init__(self, steps: list[Callable], budget: int, options: Options) -> None:
@@ -36,12 +36,12 @@ class _Chain:
         self.budget = budget
         self.options = options
         self.largest = 0  # bytes of the largest state so far
-        self.places: set[int] = set()  # the states to keep in the forward pass, if no larger one comes
+        self.places: set[int] = set()  # the states to save in the forward pass, if no larger one comes
         self.kept: dict[int, _State] = {}
         self.runs: list[Run] = []
 
     def first(self, x: Any) -> Any:
-        """The forward pass; the last step is an ordinary one, since the backward pass starts with it."""
+        """Run the forward pass; the last step is recorded normally, because the backward pass starts with it."""
         for number, step in enumerate(self.steps[:-1]):
             self._consider(number, x)
             run = Run(step, generators_of(x, self.options), self.options)
@@ -50,7 +50,7 @@ class _Chain:
         return self.steps[-1](x)
 
     def _consider(self, number: int, x: Any) -> None:
-        """Keep a state if the plan says so; one that is larger than all before it leaves room for fewer."""
+        """Save a state if the plan says so; one larger than all before it leaves room for fewer."""
         size = max(1, bytes_of(x))
         if size > self.budget:
             raise ValueError(
@@ -65,7 +65,7 @@ class _Chain:
             self.kept[number] = _State(x)
 
     def state(self, number: int) -> Any:
-        """State `number`, recomputed from the latest one before it; later ones are of no use any more."""
+        """Return state `number`, recomputed from the latest one before it; later ones are no longer needed."""
         for later in [place for place in self.kept if place > number]:
             self.kept.pop(later, None)
         start = max(self.kept)
@@ -80,7 +80,7 @@ class _Chain:
         return x
 
     def _advance(self, number: int, x: Any) -> Any:
-        """Run a step for its result alone: what it saves lives as long as the step runs."""
+        """Run a step for its result only: the tensors it saves live only while it runs."""
         saved: list[Tensor] = []
 
         def pack(tensor: Tensor) -> int:
@@ -94,7 +94,7 @@ class _Chain:
 
 
 class _Input:
-    """Loads the argument of one step of a chain."""
+    """The argument of one step of a chain, loaded on demand."""
 
     def __init__(self, chain: _Chain, number: int) -> None:
         self._chain = chain
@@ -105,14 +105,14 @@ class _Input:
 
 
 class _State:
-    """A value between steps, kept without its history."""
+    """A value between steps, saved without its graph."""
 
     def __init__(self, x: Any) -> None:
         self._wanting = [tensor.requires_grad for tensor in _tensors(x)]
         self._tree = KeptTree(optree.tree_map(_detached, x, none_is_leaf=True))
 
     def load(self) -> Any:
-        """The value, whose tensors require gradients where they did."""
+        """Return the value; its tensors require grad as before."""
         wanting = iter(self._wanting)
 
         def leaf(x: Any) -> Any:
@@ -122,7 +122,7 @@ class _State:
 
 
 def bytes_of(x: Any) -> int:
-    """The bytes of a pytree's tensors.
+    """Return the bytes of a pytree's tensors.
 
     >>> import retrograd as rg
     >>> bytes_of((rg.zeros(3), [rg.zeros(2, dtype=rg.float64)], None))

@@ -1,4 +1,4 @@
-"""Memory for time: what a function's operators would save is dropped, and computed again in the backward pass.
+"""Activation checkpointing: drop the saved tensors of a function, and recompute them in the backward pass.
 
 The names are those of `torch.utils.checkpoint`.  There is one implementation, which works the same under
 `backward()`, `backward(inputs=...)`, `grad()` and function transforms, nested and with `create_graph`; the argument
@@ -47,7 +47,7 @@ _debug: ContextVar[bool | None] = ContextVar("debug", default=None)
 
 
 def noop_context_fn() -> ContextPair:
-    """Contexts for the forward pass and for recomputation that do nothing."""
+    """Return contexts for the forward pass and for recomputation that do nothing."""
     return nullcontext(), nullcontext()
 
 
@@ -63,29 +63,29 @@ def checkpoint(
     budget_bytes: int | None = None,
     **kwargs: Any,
 ) -> Any:
-    """What `function(*args, **kwargs)` returns, without what its operators save for the backward pass.
+    """Return `function(*args, **kwargs)` without the saved tensors of its operators.
 
-    That is computed again when the backward pass comes to it, once per pass, and freed as it is used.  Arguments
-    and results are any pytrees.  Where nothing is recorded, under `no_grad()`, the function is just called.
+    They are recomputed when the backward pass reaches them, once per pass, and freed as they are used.  Arguments
+    and results are any pytrees.  If nothing is recorded, as under `no_grad()`, the function is just called.
 
-    - `preserve_rng_state`: recomputation draws the same random numbers, from the default generator and from any
-      `Generator` among the arguments, and leaves those as they were.
-    - `early_stop`: recomputation ends as soon as it has all that is wanted.
+    - `preserve_rng_state`: recomputation draws the same random values, from the default generator and from any
+    `Generator` among the arguments, and restores their states.
+    - `early_stop`: recomputation ends as soon as it has all required tensors.
     - `context_fn`: returns two context managers, for the forward pass and for recomputation; see
       `create_selective_checkpoint_contexts`.
-    - `determinism_check`: "default" compares shapes and dtypes of what is recomputed with what they were, "none"
-      only their number.
+    - `determinism_check`: "default" compares shapes and dtypes of the recomputed tensors with the original ones,
+    "none" only their number.
     - `debug`: a `CheckpointError` lists the operators of both runs.
-    - `budget_bytes`: for a chain, an `nn.Sequential` or list of functions, each of which gets what the one before
-      returned.  Of the values between them at most so many bytes are kept, at places that make the number of
-      repeated steps the least possible, `revolve.cost(len(function), budget_bytes // bytes)`, if they are all of
-      one size; if not, room is counted in the largest one that has come up.  The running step's own input and
-      result, and what it saves, come on top.
-    - `use_reentrant`: with True, the result requires a gradient only if some tensor among the arguments does, and
-      a warning says so if none does.
+    - `budget_bytes`: for a chain, an `nn.Sequential` or list of functions, each of which gets the result of the
+    previous one.  Of the values between them at most `budget_bytes` are saved, at the steps that minimize the number
+    of recomputed steps, `revolve.cost(len(function), budget_bytes // bytes)`, if they are all of
+    one size; if not, the largest one so far determines how many fit.  The running step's own input and
+    result, and its saved tensors, are not counted.
+    - `use_reentrant`: with True, the result requires grad only if some tensor among the arguments does, and
+    a warning says so if none does.
 
-    Raises ValueError for a budget below one value, and in the backward pass `CheckpointError` where recomputation
-    saves other tensors than before, RuntimeError where an argument was changed in place since.
+    Raises ValueError for a budget below one value, and in the backward pass `CheckpointError` if recomputation
+    saves other tensors than before, RuntimeError if an argument has been changed in place.
 
     >>> import retrograd as rg
     >>> x = rg.tensor([0.0, 1.0], requires_grad=True)
@@ -117,12 +117,12 @@ def checkpoint_sequential(
     budget_bytes: int | None = None,
     preserve_rng_state: bool = True,
 ) -> Any:
-    """The result of a chain of functions, or `nn.Sequential`, each run on what the one before returned.
+    """Return the result of a chain of functions, or `nn.Sequential`, each run on the result of the previous one.
 
     The chain is cut into `segments` of about equal length, and all but the last are checkpointed.  With
-    `budget_bytes` in place of `segments` (then None) the places are chosen, and chosen anew on the way back, by the
-    binomial plan: see `checkpoint`.  Raises ValueError for less than one segment or more than there are functions,
-    and unless one of both is given.
+    `budget_bytes` instead of `segments` (then None) a binomial plan decides which values are saved, and which are
+    saved again in the backward pass: see `checkpoint`.  Raises ValueError for less than one segment or more than there
+    are functions, and unless exactly one of both is given.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -154,7 +154,7 @@ def _run(steps: Sequence[Callable], x: Any) -> Any:
 
 
 def _chain_of(function: Any, args: tuple, kwargs: dict[str, Any], budget: int) -> list[Callable]:
-    """The steps of a chain that is to run under a budget."""
+    """Return the steps of a chain that is to run under a budget."""
     if not hasattr(function, "__iter__"):
         raise TypeError(
             f"checkpoint: budget_bytes is for a chain, an nn.Sequential or a list of functions, got "
@@ -203,7 +203,7 @@ _DESCRIPTIONS: dict[str, Callable[[Tensor], Any]] = {"default": _kind, "none": _
 
 
 def set_checkpoint_early_stop(enable: bool) -> AbstractContextManager[None]:
-    """Whether checkpoints that are made inside stop recomputing early, whatever their own argument says.
+    """Set whether checkpoints created in the block stop recomputing early, overriding their own argument.
 
     >>> with set_checkpoint_early_stop(False):
     ...     pass
@@ -212,7 +212,7 @@ def set_checkpoint_early_stop(enable: bool) -> AbstractContextManager[None]:
 
 
 def set_checkpoint_debug_enabled(enabled: bool | None) -> AbstractContextManager[None]:
-    """Whether checkpoints that are made inside run with `debug`; None leaves it to their own argument.
+    """Set whether checkpoints created in the block run with `debug`; None means their own argument.
 
     >>> with set_checkpoint_debug_enabled(True):
     ...     pass
@@ -233,7 +233,7 @@ def _setting(variable: ContextVar[bool | None], value: bool | None) -> Iterator[
 
 
 def check_backward_validity(inputs: Iterable[Any]) -> bool:
-    """Warn if none of the inputs is a tensor that requires a gradient; whether one is."""
+    """Return whether an input is a tensor that requires grad; warn if none is."""
     if any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
         return True
     warnings.warn(
@@ -245,7 +245,7 @@ def check_backward_validity(inputs: Iterable[Any]) -> bool:
 
 
 def detach_variable(inputs: tuple) -> tuple:
-    """The inputs, with new leaves in place of the tensors: each requires a gradient if its tensor does.
+    """Return the inputs with new leaves instead of the tensors: each requires grad if its tensor does.
 
     >>> import retrograd as rg
     >>> detach_variable((rg.ones(2, requires_grad=True) * 2, "as it is"))
@@ -257,18 +257,18 @@ def detach_variable(inputs: tuple) -> tuple:
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
-    """The devices, other than the CPU, of the tensors among the arguments, and their random states: there are none."""
+    """Return the non-CPU devices of the tensors among the arguments, and their random states: always empty."""
     return [], []
 
 
 def set_device_states(devices: Sequence[int], states: Sequence[Any], *, device_type: str | None = None) -> None:
-    """Put back what `get_device_states` gave; ValueError for devices that don't exist here."""
+    """Restore the result of `get_device_states`; ValueError for devices that do not exist here."""
     if devices:
         raise ValueError(f"set_device_states: expected no devices beside the CPU, got {list(devices)}")
 
 
 class DefaultDeviceType:
-    """The kind of device that checkpoints assume where no argument tells: the CPU, the only one.
+    """The kind of device that checkpoints assume by default: the CPU, the only one.
 
     >>> DefaultDeviceType.get_device_type()
     'cpu'
@@ -276,11 +276,11 @@ class DefaultDeviceType:
 
     @staticmethod
     def get_device_type() -> str:
-        """'cpu'."""
+        """Return 'cpu'."""
         return "cpu"
 
     @staticmethod
     def set_device_type(device: str = "cpu") -> None:
-        """Accepts 'cpu' and raises ValueError for anything else."""
+        """Accept 'cpu', and raise ValueError for anything else."""
         if device != "cpu":
             raise ValueError(f"DefaultDeviceType: expected 'cpu', got {device!r}")

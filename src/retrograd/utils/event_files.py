@@ -1,4 +1,4 @@
-"""TensorBoard's event files: records with checksums, each a message of protocol buffers, written by hand.
+"""TensorBoard's event files: records with checksums, each a protocol buffers message, encoded without a library.
 
 Sources of the formats: "TFRecord and tf.train.Example" in TensorFlow's guide, "Encoding" in the documentation of
 protocol buffers, and for the checksum CRC-32C, RFC 3720, appendix B.4.
@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 _files = count()
-MOST_WAITING = 2**16  # bytes that wait to be written
+MOST_WAITING = 2**16  # bytes to buffer before a write
 
 
 class EventFile:
-    """A new event file in a folder; what is added reaches the disk by `flush`, and at the latest by `close`.
+    """A new event file in a folder; added events reach the disk by `flush`, and at the latest by `close`.
 
-    The file always ends with a whole record.  Raises OSError that names it where it can't be written; then what was
-    added waits for the next attempt.
+    The file always ends with a complete record.  Raises OSError that names the file if it cannot be written; the
+    events then remain buffered for the next attempt.
     """
 
     def __init__(self, folder: Path, suffix: str = "") -> None:
@@ -46,12 +46,12 @@ class EventFile:
                 self._write()
 
     def flush(self) -> None:
-        """Hand what was added to the operating system."""
+        """Pass buffered events to the operating system."""
         with self._lock:
             self._write()
 
     def close(self) -> None:
-        """Write all, and end the file."""
+        """Write all events, and close the file."""
         with self._lock:
             try:
                 if not self._file.closed:
@@ -60,11 +60,11 @@ class EventFile:
                 self._file.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_lock"):  # made whole
+        if hasattr(self, "_lock"):  # fully constructed
             self.close()
 
     def _write(self) -> None:
-        """Write what waits, all of it or nothing: what follows half a record could not be read."""
+        """Write the whole buffer or nothing: records after a partial one could not be read."""
         left = memoryview(bytes(self._waiting))
         try:
             while left:
@@ -79,7 +79,7 @@ class EventFile:
 
 
 def record(data: bytes) -> bytes:
-    """Data with its length in front, and a checksum after each.
+    """Return data preceded by its length, with a checksum after each.
 
     >>> record(b"").hex()
     '000000000000000029039807d8ea82a2'
@@ -92,17 +92,17 @@ def record(data: bytes) -> bytes:
 
 
 def whole(field: int, value: int) -> bytes:
-    """A field with a whole number; a negative one as 64 bits."""
+    """Encode an integer field; a negative value as 64 bits."""
     return varint(field << 3) + varint(value % 2**64)
 
 
 def double(field: int, value: float) -> bytes:
-    """A field with a number of 64 bits."""
+    """Encode a 64-bit float field."""
     return varint(field << 3 | 1) + struct.pack("<d", value)
 
 
 def single(field: int, value: float) -> bytes:
-    """A field with a number of 32 bits; one that is too large is infinite."""
+    """Encode a 32-bit float field; a value that is too large becomes infinite."""
     try:
         return varint(field << 3 | 5) + struct.pack("<f", value)
     except OverflowError:
@@ -110,18 +110,18 @@ def single(field: int, value: float) -> bytes:
 
 
 def message(field: int, value: bytes | str) -> bytes:
-    """A field with bytes, text or a message."""
+    """Encode a field with bytes, text or a message."""
     data = value.encode() if isinstance(value, str) else value
     return varint(field << 3 | 2) + varint(len(data)) + data
 
 
 def doubles(field: int, values: list[float]) -> bytes:
-    """A field with many numbers of 64 bits."""
+    """Encode a field with 64-bit floats."""
     return message(field, struct.pack(f"<{len(values)}d", *values))
 
 
 def varint(value: int) -> bytes:
-    """A whole number, seven bits a byte.
+    """Encode an integer, seven bits per byte.
 
     >>> varint(300).hex()
     'ac02'
@@ -138,7 +138,7 @@ def varint(value: int) -> bytes:
 
 
 def _table() -> list[int]:
-    """What each byte does to the checksum: division by the polynomial of CRC-32C, bits in reverse."""
+    """Return the CRC-32C remainder of each byte: division by the polynomial with reversed bits."""
     table = []
     for rest in range(256):
         for _ in range(8):
@@ -151,7 +151,7 @@ TABLE = _table()
 
 
 def crc32c(data: bytes) -> int:
-    """The checksum CRC-32C.
+    """Return the CRC-32C checksum.
 
     >>> hex(crc32c(b"123456789"))
     '0xe3069283'
@@ -163,6 +163,6 @@ def crc32c(data: bytes) -> int:
 
 
 def _checksum(data: bytes) -> bytes:
-    """The checksum, masked: a checksum of what has checksums in it would otherwise be weak."""
+    """Return the masked checksum, as the format requires: checksums of data with checksums are weak otherwise."""
     crc = crc32c(data)
     return struct.pack("<I", (crc >> 15 | crc << 17) + 0xA282EAD8 & 0xFFFFFFFF)

@@ -1,4 +1,4 @@
-"""What TensorBoard's page of hyperparameters reads: an experiment, and the sessions that were run with their values.
+"""Data for TensorBoard's hyperparameter page: an experiment, and its sessions with their values.
 
 The fields are those of tensorboard/plugins/hparams, plugin_data.proto and api.proto.
 """
@@ -11,16 +11,16 @@ from retrograd.core import Tensor
 from retrograd.utils.event_files import double, message, whole
 
 PLUGIN = "hparams"
-SUCCESS = 1  # of a session
+SUCCESS = 1  # status of a session
 TYPES = {str: 1, bool: 2, float: 3}
 
 
 def summaries(
     values: Mapping[str, Any], metrics: Sequence[str], domains: Mapping[str, Sequence[Any]]
 ) -> Iterator[tuple[str, bytes]]:
-    """Tags and the plugin's data: of the experiment, of the start of a session with these values, and of its end.
+    """Yield tags and plugin data: of the experiment, of the start of a session with these values, and of its end.
 
-    Raises TypeError for a value that is neither a number nor text, ValueError for a domain of what is no value.
+    Raises TypeError for a value that is neither a number nor text, ValueError for a domain without a value.
     """
     known = {name: _plain(name, value) for name, value in values.items()}
     unknown = sorted(domains.keys() - known.keys())
@@ -45,7 +45,7 @@ def _plain(name: str, value: Any) -> str | bool | float:
 
 
 def _info(name: str, value: str | bool | float, domain: Sequence[Any]) -> bytes:
-    """A hyperparameter: its name, its type, and if they are known the values that it may have."""
+    """Encode a hyperparameter: its name, its type, and if given its domain."""
     listed = b"".join(message(1, _value(_plain(name, choice))) for choice in domain)
     return message(1, name) + whole(4, TYPES[type(value)]) + (message(5, listed) if listed else b"")
 

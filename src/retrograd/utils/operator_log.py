@@ -1,4 +1,4 @@
-"""The operators that run, as a list to read."""
+"""A readable log of executed operators."""
 
 from itertools import zip_longest
 from typing import Any
@@ -8,7 +8,7 @@ from retrograd.core.source_location import user_line
 
 
 class OperatorLog(Level):
-    """Notes every operator that runs inside, with the shapes of its tensors and the user's line."""
+    """Records every operator that runs in the block, with the shapes of its tensors and the user's line."""
 
     transparent, own_mode = True, False
 
@@ -16,14 +16,14 @@ class OperatorLog(Level):
         self.entries: list[tuple[str, str]] = []  # the operator with its shapes, the line
 
     def process(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
-        """Note the operator, and run it."""
+        """Record the operator, and run it."""
         shapes = ", ".join(str(a.aval) if isinstance(a, Tensor) else repr(a) for a in args)
         self.entries.append((f"{op.name}({shapes})", user_line()))
         return call(op, args, params)
 
 
 def side_by_side(before: list[tuple[str, str]], now: list[tuple[str, str]]) -> str:
-    """Two lists of operators next to each other, with a mark at the first difference.
+    """Format two lists of operators in columns, with a mark at the first difference.
 
     >>> print(side_by_side([("sin(x)", "a.py:1"), ("cos(x)", "a.py:2")], [("sin(x)", "a.py:1"), ("exp(x)", "a.py:3")]))
     operators of the forward pass | of the recomputation

@@ -1,4 +1,4 @@
-"""Curves of a training as a picture, drawn by matplotlib."""
+"""Plot training curves with matplotlib."""
 
 import math
 import os
@@ -21,12 +21,12 @@ def plot_curves(
     log: bool = False,
     smooth: float = 0.0,
 ) -> None:
-    """Write curves, such as losses by step, as a picture whose kind the ending of `path` says: .png, .svg or .pdf.
+    """Plot curves, such as losses by step, to a file whose suffix selects the format: .png, .svg or .pdf.
 
-    curves: name -> numbers, one a step from 0 on, or numbers by step. log: a logarithmic axis. smooth: from 0 to less
-    than 1, how much of each point is the mean of those before; the curve itself is then drawn faintly behind.
+    curves: name -> values, one per step from 0 on, or values by step. log: a logarithmic axis. smooth: from 0 to less
+    than 1, the weight of the mean of earlier points; the unsmoothed curve is then drawn faintly.
 
-    Raises ValueError for no curves, for one without points, for another ending and for `smooth` out of range, and
+    Raises ValueError for no curves, for one without points, for another suffix and for `smooth` out of range, and
     ImportError without matplotlib.
 
     >>> plot_curves("losses.png", {"train": [0.9, 0.5], "test": {1: 0.6}})  # doctest: +SKIP
@@ -66,9 +66,9 @@ def _draw(axes: Any, name: str, points: Sequence[float] | Mapping[int, float], s
 
 
 def smoothed(values: Sequence[float], share: float) -> list[float]:
-    """Means that forget: of each value and those before, each step back counts `share` times as much.
+    """Return exponential moving averages: a value k steps back has the weight `share ** k`.
 
-    What is not finite stays so, and is left out of the means.
+    Values that are not finite stay unchanged, and are excluded from the averages.
 
     >>> smoothed([1.0, 2.0], 0.5)
     [1.0, 1.6666666666666667]

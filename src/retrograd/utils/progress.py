@@ -1,4 +1,4 @@
-"""Progress of long work: a live bar in a terminal or notebook, a plain line now and then elsewhere, or nothing."""
+"""Progress of long work: a live bar in a terminal or notebook, occasional lines elsewhere, or nothing."""
 
 import sys
 import time
@@ -19,13 +19,13 @@ def progress(work: Iterable[T], description: str, *, quiet: bool = ..., file: Te
 def progress(
     work: Iterable[Any] | int, description: str, *, quiet: bool = False, file: TextIO | None = None
 ) -> "Progress[Any]":
-    """Show how far work has come, on `file` (standard error).
+    """Show progress on `file` (standard error).
 
-    work: what to iterate over, or the number of steps, which `advance` then counts. In a terminal with rich
-    installed (the extra `cli`), and below the cell of a notebook, a live bar is shown; otherwise a plain line for
-    each tenth of the work, or, where the amount is unknown, at 1, 2, 4, 8, ... steps; with `quiet` nothing.
+    work: an iterable, or the number of steps, which `advance` then counts. In a terminal with rich
+    installed (the extra `cli`), and below the cell of a notebook, a live bar is shown; otherwise a line for
+    each tenth of the work, or, if the amount is unknown, at 1, 2, 4, 8, ... steps; with `quiet` nothing.
 
-    Use it as a context manager or iterate over it; either way what is shown ends with the work. Raises
+    Use it as a context manager or iterate over it; the display ends with the work. Raises
     ValueError for a negative number of steps.
 
     >>> with progress(2, "training", file=sys.stdout) as bar:
@@ -44,7 +44,7 @@ def progress(
 
 
 class Display(Protocol):
-    """What shows progress: told of the start, of each step with the count so far, and of the end."""
+    """The interface of displays: called at the start, with the count after each step, and at the end."""
 
     def start(self) -> None: ...
     def show(self, done: int, fields: Mapping[str, Any]) -> None: ...
@@ -52,7 +52,7 @@ class Display(Protocol):
 
 
 class Progress(Generic[T]):
-    """Counts steps and has a display show them."""
+    """Counts steps and updates a display."""
 
     def __init__(self, items: Iterable[T], display: Display) -> None:
         self.done = 0
@@ -60,7 +60,7 @@ class Progress(Generic[T]):
         self._display = display
 
     def advance(self, steps: int = 1, **fields: Any) -> None:
-        """Count steps as done, and show fields beside them: numbers with four digits, other values as text."""
+        """Count steps, and show fields with them: numbers with four digits, other values as text."""
         self.done += steps
         self._display.show(self.done, fields)
 
@@ -108,7 +108,8 @@ class _Silence:
 
 
 class _Lines:
-    """A line whenever enough has been done since the last one; time plays no part, so logs are reproducible."""
+    """Prints a line whenever enough has been done since the last one; independent of time, so logs are
+    reproducible."""
 
     def __init__(self, description: str, steps: int | None, file: TextIO) -> None:
         self.description = description
@@ -145,7 +146,7 @@ def _in_notebook() -> bool:
 
 
 class _Cell:
-    """A bar below the cell of a notebook, drawn again at most some times a second."""
+    """A bar below the cell of a notebook, with a limited refresh rate."""
 
     def __init__(self, description: str, steps: int | None) -> None:
         from IPython import display
@@ -178,7 +179,7 @@ class _Cell:
 
 
 class _Bar:
-    """rich's bar."""
+    """A bar by rich."""
 
     def __init__(self, description: str, steps: int | None, file: TextIO) -> None:
         from rich.console import Console

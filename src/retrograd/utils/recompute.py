@@ -1,4 +1,4 @@
-"""Saved values that are computed again when they are wanted: what all kinds of checkpoints are made of."""
+"""Recomputation of saved tensors: the implementation of all kinds of checkpoints."""
 
 import pickle
 import threading
@@ -22,11 +22,11 @@ from retrograd.utils.operator_log import OperatorLog, side_by_side
 
 
 class CheckpointError(RuntimeError):
-    """What was recomputed is not what was computed before."""
+    """Recomputation gave other tensors than the forward pass."""
 
 
 class _EnoughError(BaseException):
-    """All that was wanted has been recomputed; no `except Exception` of the user's function stops it."""
+    """All required tensors have been recomputed; not an Exception, so user code does not catch it."""
 
 
 ContextPair = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
@@ -34,7 +34,7 @@ ContextPair = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 
 @dataclass(frozen=True)
 class Options:
-    """How to recompute: the arguments of `checkpoint`, as they were at the forward."""
+    """How to recompute: the arguments of `checkpoint` in the forward pass."""
 
     context_fn: Callable[[], ContextPair]
     describe: Callable[[Tensor], Any]
@@ -47,7 +47,7 @@ class Options:
 
 
 class Kept:
-    """A tensor as a node saves it: the hooks around decide how it is stored, and a later write is an error."""
+    """A tensor saved as by a node: saved-tensor hooks decide how it is stored, and a later write is an error."""
 
     def __init__(self, tensor: Tensor) -> None:
         hooks = current().saving
@@ -55,7 +55,7 @@ class Kept:
         self._version = count_of(tensor)
 
     def load(self) -> Tensor:
-        """The tensor, in its place in the graph."""
+        """Return the tensor, connected to its graph."""
         tensor = self._tensor
         if not isinstance(tensor, Tensor):
             return tensor.unpack()
@@ -69,34 +69,34 @@ class Kept:
 
 
 class KeptTree:
-    """A pytree whose tensors are kept as nodes keep theirs; what is no tensor stays as it is."""
+    """A pytree whose tensors are saved as by nodes; other leaves stay as they are."""
 
     def __init__(self, tree: Any) -> None:
         leaves, self._structure = optree.tree_flatten(tree, none_is_leaf=True)
         self._leaves = [Kept(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
 
     def load(self) -> Any:
-        """The pytree again."""
+        """Return the pytree."""
         leaves = [leaf.load() if isinstance(leaf, Kept) else leaf for leaf in self._leaves]
         return optree.tree_unflatten(self._structure, leaves)
 
 
-_replaying = threading.RLock()  # the default generator is everybody's: one thread at a time winds it back
+_replaying = threading.RLock()  # the default generator is shared: one thread at a time replays it
 
 
 class RandomState:
-    """Where random generators stood when a run began, for another that is to draw the same numbers."""
+    """The states of random generators at the start of a run, for a recomputation that draws the same values."""
 
     def __init__(self, generators: list[Generator]) -> None:
         self._states = [(generator, _state(generator)) for generator in generators]
 
     def settle(self) -> None:
-        """The run is over: forget the generators that it did not draw from."""
+        """After the run, forget the generators that it did not draw from."""
         self._states = [(generator, state) for generator, state in self._states if _state(generator) != state]
 
     @generator_block
     def replayed(self) -> Iterator[None]:
-        """Draw the same numbers inside, then go on as if nothing had been drawn."""
+        """Draw the same values in the block, then restore the generators."""
         if not self._states:
             yield
             return
@@ -110,7 +110,7 @@ class RandomState:
 
 
 def _state(generator: Generator) -> bytes:
-    """A generator's state as bytes, which are small and can be compared."""
+    """Return a generator's state as bytes, which are small and comparable."""
     return pickle.dumps(generator.get_state())
 
 
@@ -120,7 +120,7 @@ def _restore(states: list[tuple[Generator, bytes]]) -> None:
 
 
 def generators_of(arguments: Any, options: Options) -> list[Generator]:
-    """The generators whose numbers must come again: the default one, and those among the arguments."""
+    """Return the generators to replay: the default one, and those among the arguments."""
     if not options.preserve_rng_state:
         return []
     leaves = optree.tree_leaves(arguments, none_is_leaf=True)
@@ -128,7 +128,7 @@ def generators_of(arguments: Any, options: Options) -> list[Generator]:
 
 
 class Run:
-    """A function with what a run of it starts from beside its arguments: random numbers, and a context."""
+    """A function with the state of its runs except arguments: random generators, and a context."""
 
     def __init__(self, function: Callable[..., Any], generators: list[Generator], options: Options) -> None:
         self._function = function
@@ -136,24 +136,24 @@ class Run:
         self._random = RandomState(generators)
 
     def first(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """The run whose result counts."""
+        """Run it the first time; the result is used."""
         with self._first:
             result = self._function(*args, **kwargs)
         self._random.settle()
         return result
 
     def again(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """The same once more."""
+        """Run it again."""
         with self._random.replayed(), self._again:
             return self._function(*args, **kwargs)
 
 
 class Levels:
-    """The transforms in which a run begins, for another that comes when some of them may be over."""
+    """The levels in which a run begins, for a recomputation when some of them may have ended."""
 
     def __init__(self) -> None:
         self._innermost = current().level
-        self._around: list[tuple[Any, Any, bool]] = []  # level, parent, grad mode there
+        self._around: list[tuple[Any, Any, bool]] = []  # level, its parent, grad mode there
         level = self._innermost
         while level is not None:
             self._around.append((level, level.parent, level.parent_grad_enabled))
@@ -161,7 +161,7 @@ class Levels:
 
     @generator_block
     def resumed(self) -> Iterator[None]:
-        """A block in which they are at work, each inside the one that it was inside of."""
+        """Reactivate the levels in the block, with their former nesting."""
         now = [(level, level.parent, level.parent_grad_enabled, level.active) for level, _, _ in self._around]
         for level, parent, recording in self._around:
             level.parent, level.parent_grad_enabled, level.active = parent, recording, True
@@ -177,7 +177,7 @@ class Levels:
 
 
 class Placeholder:
-    """What a node holds in place of a saved value: its number among all that the frame's run saved."""
+    """The stand-in for a saved tensor in a node: its index among all that the frame's run saved."""
 
     __slots__ = ("__weakref__", "number")
 
@@ -186,17 +186,17 @@ class Placeholder:
 
 
 Values = WeakKeyDictionary[Placeholder, Tensor]
-_events = count()  # numbers the beginnings and ends of frames, as creation numbers do nodes
+_events = count()  # counts starts and ends of frames, like creation numbers of nodes
 
 
 class _OfPass:
-    """The values recomputed in one backward pass; lives among the callbacks of the pass, and so as long as it."""
+    """The tensors recomputed in one backward pass; stored in the callbacks of the pass, so it lives as long as it."""
 
     def __init__(self) -> None:
         self.values: WeakKeyDictionary[Frame, Values] = WeakKeyDictionary()
 
     def __call__(self) -> None:
-        """The pass is over: it drops this callback, and with it the values."""
+        """At the end of the pass, drop this callback, and with it the tensors."""
 
 
 def _values_of(running: Any) -> WeakKeyDictionary["Frame", Values]:
@@ -208,15 +208,15 @@ def _values_of(running: Any) -> WeakKeyDictionary["Frame", Values]:
 
 
 class Frame:
-    """One run whose saved values were dropped: what repeats it, and which of them somebody may still read.
+    """One run whose saved tensors were dropped: how to repeat it, and which of them may still be read.
 
-    The values that a backward pass has recomputed are freed with the nodes that read them, and at the latest, with
-    `retain_graph`, when the pass comes to a frame that ended before this one began.
+    Tensors recomputed in a backward pass are freed with the nodes that read them, and at the latest, with
+    `retain_graph`, when the pass reaches a frame that ended before this one began.
     """
 
     def __init__(self, run: Run, load: Callable[[], Any], options: Options) -> None:
         self.run = run
-        self.load = load  # gives args and kwargs, from wherever they are
+        self.load = load  # returns args and kwargs
         self.options = options
         self.complete = False
         self.placeholders: list[ReferenceType[Placeholder]] = []
@@ -227,7 +227,7 @@ class Frame:
         self._ended: float = float("inf")
 
     def first(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """The first run, which leaves placeholders in the graph."""
+        """Run the first time, and leave placeholders in the graph."""
         with saved_tensors_hooks(self._pack, self._unpack), self.log or nullcontext():
             result = self.run.first(args, kwargs)
         self.complete = True
@@ -242,7 +242,7 @@ class Frame:
 
     def _unpack(self, placeholder: Placeholder) -> Tensor:
         running = current().running
-        if running is None:  # somebody looks at the graph: nothing says for how long values would be wanted
+        if running is None:  # read outside a backward pass: nothing limits how long tensors are needed
             return self._recompute()[placeholder]
         values = _values_of(running)
         if placeholder not in values.get(self, ()):
@@ -265,7 +265,7 @@ class Frame:
 
 
 class _Recomputation:
-    """A frame's run once more, with the values that it saves."""
+    """A repeated run of a frame, with the tensors that it saves."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
@@ -298,7 +298,7 @@ class _Recomputation:
         return tensor
 
     def check(self) -> None:
-        """The recomputed values must be as many and of the same kind as the ones before."""
+        """Check that the recomputed tensors have the same number and kind as the original ones."""
         frame = self.frame
         if self.count < len(frame.placeholders):
             raise CheckpointError(
@@ -334,6 +334,6 @@ def _same(tensor: Tensor) -> Tensor:
 
 
 def recomputed(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], options: Options) -> Any:
-    """Run a function so that what its operators save is dropped, and computed again when it is read."""
+    """Run a function so that its saved tensors are dropped, and recomputed when they are read."""
     run = Run(function, generators_of((args, kwargs), options), options)
     return Frame(run, KeptTree((args, kwargs)).load, options).first(args, kwargs)

@@ -1,12 +1,12 @@
-"""The binomial plan: which states of a chain to keep so that it is reversed with the fewest repeated steps.
+"""The binomial plan: which states of a chain to save so that it is reversed with the fewest repeated steps.
 
 A chain of l steps goes from state 0 to state l; step i leads from state i to state i + 1.  The backward pass
 needs the states in reverse order, and there is room for `snapshots` of them.  With s snapshots and no step
 repeated more than r times, chains of up to beta(s, r) = C(s + r, s) steps can be reversed; from this the fewest
-repeated steps and the places of the snapshots follow.  Griewank & Walther, "Algorithm 799: Revolve", ACM
+repeated steps and the positions of the snapshots follow.  Griewank & Walther, "Algorithm 799: Revolve", ACM
 Transactions on Mathematical Software 26 (2000) 19-45.
 
-Here the forward sweep runs the whole chain, since its result is wanted before the backward pass starts; the last
+Here the forward sweep runs the whole chain, since its result is needed before the backward pass starts; the last
 step is not repeated.
 """
 
@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 
 class Action(NamedTuple):
-    """One thing to do: `keep` or `drop` state `at`, `run` the steps from `at` up to `to`, or `reverse` step `at`.
+    """One action: `keep` or `drop` state `at`, `run` the steps from `at` up to `to`, or `reverse` step `at`.
 
-    To reverse a step is to run it recorded, from the state that is at hand, and pull the gradient back through it.
+    To reverse a step is to run it recorded, from the current state, and propagate the gradient back through it.
     """
 
     kind: str
@@ -30,9 +30,9 @@ class Action(NamedTuple):
 
 
 def cost(steps: int, snapshots: int) -> int:
-    """How many steps are run again, at the least, to reverse a chain of `steps` steps with room for `snapshots`.
+    """Return the minimal number of repeated steps to reverse a chain of `steps` steps with `snapshots` saved states.
 
-    The closed form r l - beta(s + 1, r - 1), where r is the least number with beta(s, r) >= l.  Raises ValueError
+    The closed form r l - beta(s + 1, r - 1), where r is the smallest integer with beta(s, r) >= l.  Raises ValueError
     for less than one step or one snapshot.
 
     >>> [cost(10, snapshots) for snapshots in (1, 2, 3, 9)]
@@ -44,7 +44,7 @@ def cost(steps: int, snapshots: int) -> int:
 
 
 def stops(steps: int, snapshots: int) -> tuple[int, ...]:
-    """The states to keep on the way from state 0 to the last step of a chain; the first is state 0 itself.
+    """Return the states to save on the way from state 0 to the last step of a chain; the first is state 0.
 
     >>> stops(10, 3)
     (0, 4, 7)
@@ -58,9 +58,9 @@ def stops(steps: int, snapshots: int) -> tuple[int, ...]:
 
 
 def plan(steps: int, snapshots: int) -> list[Action]:
-    """What to do, in order: the forward sweep, then the reversal of every step, the last one first.
+    """Return the actions in order: the forward sweep, then the reversal of every step, the last one first.
 
-    No more than `snapshots` states are kept at a time.  The steps of all `run` and `reverse` actions together are
+    No more than `snapshots` states are saved at a time.  The steps of all `run` and `reverse` actions together are
     `steps + cost(steps, snapshots)`.  Raises ValueError for less than one step or one snapshot.
 
     >>> print(*plan(3, 1), sep=", ")
@@ -78,7 +78,7 @@ def plan(steps: int, snapshots: int) -> list[Action]:
 
 
 def _approach(step: int, kept: list[int], snapshots: int) -> Iterator[Action]:
-    """Run from the latest state that is kept to `step`, keeping more states on the way where there is room."""
+    """Run from the latest saved state to `step`, and save more states on the way if there is room."""
     at = start = kept[-1]
     for stop in stops(step - start + 1, snapshots - len(kept) + 1)[1:]:
         yield Action("run", at, start + stop)
@@ -90,13 +90,13 @@ def _approach(step: int, kept: list[int], snapshots: int) -> Iterator[Action]:
 
 
 def _split(steps: int, snapshots: int) -> int:
-    """How many steps to run before the second snapshot: the fewest that leave the rest within reach."""
+    """Return how many steps to run before the second snapshot: the fewest that keep the rest reversible."""
     r = _repetitions(steps, snapshots)
     return max(1, _reach(snapshots, r - 2), steps - _reach(snapshots - 1, r))
 
 
 def _repetitions(steps: int, snapshots: int) -> int:
-    """The least r with beta(snapshots, r) >= steps."""
+    """Return the smallest r with beta(snapshots, r) >= steps."""
     r = 0
     while _reach(snapshots, r) < steps:
         r += 1
@@ -104,7 +104,7 @@ def _repetitions(steps: int, snapshots: int) -> int:
 
 
 def _reach(snapshots: int, repetitions: int) -> int:
-    """beta(s, r): the longest chain that s snapshots and r repetitions of each step can reverse."""
+    """Return beta(s, r): the longest chain that s snapshots and r repetitions of each step can reverse."""
     return comb(snapshots + repetitions, snapshots) if repetitions >= 0 else 0
 
 

@@ -1,4 +1,4 @@
-"""Selective checkpoints: a policy says which operators' results are kept, and so not computed again."""
+"""Selective checkpoints: a policy selects the operators whose results are saved, and so not recomputed."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -12,7 +12,8 @@ from retrograd.core.tensor import alias, count_of
 
 
 class CheckpointPolicy(Enum):
-    """What is to become of an operator's result; `PREFER_` and `MUST_` mean the same here, where nothing overrides."""
+    """The treatment of an operator's result; `PREFER_` and `MUST_` are equivalent here, since nothing overrides
+    them."""
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
@@ -24,9 +25,9 @@ SAVING = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
 
 
 class SelectiveCheckpointContext:
-    """What a policy is told beside the operator: whether the function runs again.
+    """An argument of policies: whether the function is being recomputed.
 
-    A policy decides in the forward pass alone, so `is_recompute` is False whenever it is asked.
+    A policy decides in the forward pass only, so `is_recompute` is always False.
     """
 
     def __init__(self, *, is_recompute: bool) -> None:
@@ -39,15 +40,15 @@ Policy = Callable[..., CheckpointPolicy | bool]
 def create_selective_checkpoint_contexts(
     policy_fn_or_list: Policy | Sequence[Op], allow_cache_entry_mutation: bool = False
 ) -> tuple[Level, Level]:
-    """The contexts of the forward pass and of recomputation, for `checkpoint(context_fn=...)`.
+    """Return the contexts of the forward pass and of recomputation, for `checkpoint(context_fn=...)`.
 
     A policy is called as `policy(ctx, op, *args, **params)` for each operator and returns a `CheckpointPolicy`, or
-    whether to save; a list names the operators whose results are saved.  What is saved is handed out, in the order
-    of the calls of each operator, as often as the function is recomputed.  Views, writes in place and random draws
-    always happen again, as they must.
+    whether to save; a list names the operators whose results are saved.  Every recomputation gets the saved results
+    in the order of the calls of each operator.  Views, in-place writes and random draws
+    are always repeated, as they must be.
 
-    An operator that is composed of others is not seen, its parts are: naming it in a list is a ValueError.  A saved
-    result that is written to in place makes recomputation a RuntimeError unless `allow_cache_entry_mutation`.
+    Composite operators are not intercepted, only their parts: naming one in a list is a ValueError.  If a saved
+    result has been written to in place, recomputation raises RuntimeError unless `allow_cache_entry_mutation`.
 
     >>> from functools import partial
     >>> import retrograd as rg
@@ -87,7 +88,7 @@ def _kept(tensor: Tensor) -> _Kept:
 
 
 class _Saved:
-    """Results by operator and number of its call, with the versions at which they were saved."""
+    """Results by operator and index of its call, with their saved versions."""
 
     def __init__(self, allow_mutation: bool) -> None:
         self._results: dict[tuple[Op, int], Any] = {}
@@ -101,7 +102,7 @@ class _Saved:
         return key in self._results
 
     def get(self, key: tuple[Op, int]) -> Any:
-        """A saved result, outside any graph."""
+        """Return a saved result, detached."""
         kept = self._results[key]
         return self._fresh(key[0], kept) if isinstance(kept, _Kept) else tuple(self._fresh(key[0], k) for k in kept)
 
@@ -117,7 +118,7 @@ class _Saved:
 
 
 class _Numbering(Level):
-    """Counts the calls of each operator, anew each time that it is entered."""
+    """Counts the calls of each operator, from 0 each time that it is entered."""
 
     transparent, own_mode = True, False
 
@@ -130,20 +131,20 @@ class _Numbering(Level):
         return super().__enter__()
 
     def key(self, op: Op) -> tuple[Op, int]:
-        """Which call of an operator this is."""
+        """Return the key of this call of an operator."""
         self._calls[op] += 1
         return op, self._calls[op]
 
 
 class _Saving(_Numbering):
-    """In the forward pass: saves what the policy says."""
+    """In the forward pass: saves the results that the policy selects."""
 
     def __init__(self, policy: Policy, saved: _Saved) -> None:
         super().__init__(saved)
         self._policy = policy
 
     def process(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
-        """Run the operator, and save its result if that is wanted."""
+        """Run the operator, and save its result if selected."""
         key = self.key(op)
         wanted = not _runs_always(op) and self._wanted(op, args, params)
         out = call(op, args, params)
@@ -163,10 +164,10 @@ class _Saving(_Numbering):
 
 
 class _Answering(_Numbering):
-    """In recomputation: hands out what was saved."""
+    """In recomputation: returns the saved results."""
 
     def process(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
-        """The saved result, recorded as if the operator had run; else run it."""
+        """Return the saved result, recorded as if the operator had run; else run it."""
         key = self.key(op)
         if key not in self._saved:
             return call(op, args, params)
@@ -178,7 +179,7 @@ class _Answering(_Numbering):
 
 
 def _runs_always(op: Op) -> bool:
-    """Views share memory, and random draws move their generator on."""
+    """Whether an operator must always run: views share memory, and random draws advance their generator."""
     return op.view or op.definition.impure or op.definition.random
 
 

@@ -1,4 +1,4 @@
-"""`SummaryWriter`: numbers, histograms, pictures and texts of a training for TensorBoard, without TensorFlow."""
+"""`SummaryWriter`: scalars, histograms, images and texts of a training for TensorBoard, without TensorFlow."""
 
 import io
 import os
@@ -15,14 +15,14 @@ from retrograd.ops.as_tensor import as_tensor
 from retrograd.utils.event_files import EventFile, double, doubles, message, single, whole
 from retrograd.utils.hparams import PLUGIN, summaries
 
-STRING = 7  # of the types of tensors in TensorBoard's files
+STRING = 7  # in TensorBoard's enumeration of dtypes
 
 
 class SummaryWriter:
-    """Writes what TensorBoard shows: `tensorboard --logdir runs`.
+    """Writes files for TensorBoard: `tensorboard --logdir runs`.
 
-    log_dir: the folder of this run, "runs/<date and time>" if not given; TensorBoard compares the runs of a folder.
-    comment: added to that name. flush_secs: after how many seconds what was added is written at the latest with the
+    log_dir: the folder of this run, by default "runs/<date and time>"; TensorBoard compares the runs of a folder.
+    comment: added to that name. flush_secs: after this many seconds, buffered events are written with the
     next addition. A context manager, which closes the file at its end.
 
     >>> import tempfile, retrograd as rg
@@ -49,13 +49,13 @@ class SummaryWriter:
 
     @property
     def log_dir(self) -> str:
-        """The folder that is written to."""
+        """Return the folder of the event file."""
         return str(self._folder)
 
     def add_scalar(
         self, tag: str, scalar_value: Any, global_step: int | None = None, walltime: float | None = None
     ) -> None:
-        """Add a number, as a point of the curve `tag`. Raises ValueError for what is more than one number."""
+        """Add a number as a point of the curve `tag`. Raises ValueError unless it is a single number."""
         value = as_tensor(scalar_value, dtype="float64")
         if value.numel() != 1:
             raise ValueError(f"add_scalar: {tag!r} must be one number, got shape {value.shape}")
@@ -68,7 +68,7 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Add numbers by name as points of several curves in one diagram: each is a run of its own within this one."""
+        """Add numbers by name as points of several curves in one diagram: each is a separate run within this one."""
         for name, value in tag_scalar_dict.items():
             run = f"{main_tag.replace('/', '_')}_{name}"
             if run not in self._others:
@@ -83,9 +83,9 @@ class SummaryWriter:
         bins: int | Sequence[float] = 30,
         walltime: float | None = None,
     ) -> None:
-        """Add how numbers are spread: in how many of them lie in each of `bins` equal parts, or between given edges.
+        """Add a histogram: the count of values in each of `bins` equal bins, or between given edges.
 
-        Raises ValueError for no numbers and for those that are not finite.
+        Raises ValueError for no values and for those that are not finite.
         """
         numbers = _flat("add_histogram", tag, values)
         low, high = numbers.min().item(), numbers.max().item()
@@ -116,7 +116,7 @@ class SummaryWriter:
         walltime: float | None = None,
         dataformats: str = "CHW",
     ) -> None:
-        """Add a picture: a tensor with 1 (grey), 3 (red, green, blue) or 4 channels, floats from 0 to 1 or uint8.
+        """Add an image: a tensor with 1 (grey), 3 (red, green, blue) or 4 channels, floats from 0 to 1 or uint8.
 
         dataformats: the order of channels, height and width, "CHW", "HWC" or "HW". Raises ValueError for other shapes.
         """
@@ -131,7 +131,7 @@ class SummaryWriter:
         close: bool = True,
         walltime: float | None = None,
     ) -> None:
-        """Add a figure of matplotlib's as a picture, in its own resolution; with `close` it is closed then."""
+        """Add a matplotlib figure as an image, in its own resolution; `close` closes it."""
         file = io.BytesIO()
         figure.savefig(file, format="png", dpi="figure")
         self._add_picture(tag, file.getvalue(), global_step, walltime)
@@ -148,11 +148,12 @@ class SummaryWriter:
         run_name: str | None = None,
         global_step: int | None = None,
     ) -> None:
-        """Add the hyperparameters of a training and how well it did, as a row of TensorBoard's table of them.
+        """Add the hyperparameters and the metrics of a training, as a row of TensorBoard's table.
 
-        hparam_dict: numbers, truths and texts by name.  metric_dict: numbers by name, each a point of that curve too.
-        hparam_domain_discrete: the values that a hyperparameter may have.  run_name: the folder below this run's that
-        gets them, the time if not given.  Raises TypeError and ValueError for other values.
+        hparam_dict: numbers, booleans and texts by name.  metric_dict: numbers by name, each also a point of that
+        curve.
+        hparam_domain_discrete: the possible values of a hyperparameter.  run_name: the subfolder of this run for
+        them, by default the time.  Raises TypeError and ValueError for other values.
         """
         told = list(summaries(hparam_dict, list(metric_dict), hparam_domain_discrete or {}))
         with SummaryWriter(self._folder / (run_name or str(time.time()))) as writer:
@@ -162,13 +163,13 @@ class SummaryWriter:
                 writer.add_scalar(name, value, global_step)
 
     def flush(self) -> None:
-        """Write all that was added."""
+        """Write all events."""
         for writer in (self, *self._others.values()):
             writer._file.flush()
         self._flushed = time.monotonic()
 
     def close(self) -> None:
-        """Write all, and end the files."""
+        """Write all events, and close the files."""
         for writer in (self, *self._others.values()):
             writer._file.close()
 
@@ -179,7 +180,7 @@ class SummaryWriter:
         self.close()
 
     def _add_picture(self, tag: str, image: bytes, step: int | None, walltime: float | None) -> None:
-        """A picture as a PNG file, which says at its beginning how large it is and of which colours."""
+        """Add a PNG file, whose header holds its size and colour type."""
         width, height, _, colours = struct.unpack_from(">IIBB", image, 16)
         channels = next(count for count, number in COLOURS.items() if number == colours)
         content = whole(1, height) + whole(2, width) + whole(3, channels) + message(4, image)
@@ -197,7 +198,7 @@ class SummaryWriter:
 
 
 def _flat(name: str, tag: str, values: Any) -> Tensor:
-    """Finite numbers, as a vector of float64."""
+    """Return finite values, as a vector of float64."""
     numbers = as_tensor(values).detach().to("float64").reshape(-1)
     if not numbers.numel():
         raise ValueError(f"{name}: {tag!r} has no numbers")
@@ -211,7 +212,7 @@ def _flat(name: str, tag: str, values: Any) -> Tensor:
 
 
 def _pixels(tag: str, image: Tensor, dataformats: str) -> Tensor:
-    """A picture as bytes, of shape (height, width, channels)."""
+    """Return an image as bytes, of shape (height, width, channels)."""
     if dataformats not in ("CHW", "HWC", "HW") or image.ndim != len(dataformats):
         raise ValueError(
             f"add_image: {tag!r} has shape {image.shape}, which does not go with dataformats={dataformats!r}; it is "
@@ -229,11 +230,11 @@ def _pixels(tag: str, image: Tensor, dataformats: str) -> Tensor:
     return (image.to("float64").clamp(0, 1) * 255).round().to("uint8")
 
 
-COLOURS = {1: 0, 3: 2, 4: 6}  # PNG's numbers for grey, colours, and colours with opacity
+COLOURS = {1: 0, 3: 2, 4: 6}  # PNG's colour types: grey, colours, and colours with opacity
 
 
 def png(pixels: Tensor) -> bytes:
-    """Pixels of shape (height, width, channels), uint8, as a PNG file (ISO/IEC 15948)."""
+    """Encode pixels of shape (height, width, channels), uint8, as a PNG file (ISO/IEC 15948)."""
     height, width, channels = pixels.shape
     data = bytes(pixels.reshape(-1).tolist())
     row = width * channels

@@ -1,4 +1,4 @@
-"""How threads share the machine: those within matrix products and kernels, and those of Python."""
+"""Control how threads share the machine: those of matrix products and kernels, and those of Python."""
 
 import sys
 from collections.abc import Iterator
@@ -12,9 +12,9 @@ from retrograd.core.level import generator_block
 
 @generator_block
 def blas_threads(most: int) -> Iterator[None]:
-    """While entered, matrix products and kernels use at most `most` threads each, in the whole process.
+    """While entered, limit matrix products and kernels to `most` threads each, in the whole process.
 
-    Where several threads multiply small matrices at a time, OpenBLAS's own threads get in each other's way:
+    If several threads multiply small matrices concurrently, OpenBLAS's own threads compete:
     they wait by spinning.  Never raises a lower limit.  Raises ValueError for less than one thread.
 
     >>> with blas_threads(1):
@@ -34,13 +34,13 @@ def blas_threads(most: int) -> Iterator[None]:
 
 
 def set_num_threads(num: int) -> None:
-    """Let at most `num` threads work on one matrix product, or in one kernel on a large array, in the whole process.
+    """Set the maximum number of threads of one matrix product or kernel on a large array, in the whole process.
 
-    At first that is `OMP_NUM_THREADS`, or one for each processor; threadpoolctl's limits hold for kernels too, as
-    those of the library "retrograd".  A kernel's threads stay awake for a millisecond after their work, as those of
+    Initially that is `OMP_NUM_THREADS`, or one per processor; threadpoolctl's limits apply to kernels too, as
+    the library "retrograd".  A kernel's threads spin for a millisecond after their work, as those of
     OpenMP do for longer; with `OMP_WAIT_POLICY=passive` they sleep at once.
 
-    Raises TypeError for what is no int, and ValueError for less than one thread.
+    Raises TypeError for a non-integer, and ValueError for less than one thread.
 
     >>> import retrograd as rg
     >>> before = rg.get_num_threads()
@@ -58,17 +58,17 @@ def set_num_threads(num: int) -> None:
 
 
 def get_num_threads() -> int:
-    """How many threads work on one matrix product, or in one kernel on a large array, at most."""
+    """Return the maximum number of threads of one matrix product or kernel on a large array."""
     counts = [pool["num_threads"] for pool in _blas().info()]
     return max([kernels.get_num_threads(), *([] if kernels.compiled else counts)])
 
 
 @generator_block
 def short_turns(seconds: float = 2e-4) -> Iterator[None]:
-    """While entered, a Python thread that wants to run waits at most about so long for the one that does.
+    """While entered, limit how long a Python thread waits for another one that runs.
 
-    Python's default, 5 ms, is longer than many whole operators on small arrays, so that threads which hand
-    work to each other would mostly wait. Holds for the whole process; see `sys.setswitchinterval`.
+    Python's default, 5 ms, is longer than many operators on small arrays, so threads that pass
+    work to each other would mostly wait. Applies to the whole process; see `sys.setswitchinterval`.
 
     >>> with short_turns(0.001):
     ...     sys.getswitchinterval()
@@ -83,7 +83,7 @@ def short_turns(seconds: float = 2e-4) -> Iterator[None]:
 
 
 class _Kernels(LibController):
-    """How threadpoolctl finds the kernels' threads, and limits them."""
+    """The interface through which threadpoolctl finds and limits the kernels' threads."""
 
     user_api = "retrograd"
     internal_api = "retrograd"
@@ -100,7 +100,7 @@ class _Kernels(LibController):
         return None
 
     def set_additional_attributes(self) -> None:
-        """There are none."""
+        """Do nothing: there are none."""
 
 
 register(_Kernels)
@@ -108,5 +108,5 @@ register(_Kernels)
 
 @cache
 def _blas() -> ThreadpoolController:
-    """The libraries behind NumPy's matrix products; looking for them takes longer than a small step."""
+    """Return the BLAS libraries; cached, because finding them takes longer than a small step."""
     return ThreadpoolController().select(user_api="blas")

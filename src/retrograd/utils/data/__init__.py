@@ -1,4 +1,4 @@
-"""Data in batches: datasets, samplers, and the loader that reads ahead on threads or processes."""
+"""Data in batches: datasets, samplers, and the loader that prefetches with threads or processes."""
 
 from retrograd.utils.data.arrow import ArrowDataset as ArrowDataset
 from retrograd.utils.data.collate import default_collate as default_collate

@@ -1,4 +1,4 @@
-"""The rows of Arrow tables as examples."""
+"""Arrow tables as datasets."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,12 +11,12 @@ from retrograd.utils.data.dataset import Dataset
 class ArrowDataset(Dataset[dict[str, Any]]):
     """The rows of an Arrow table: dicts from the columns' names to values.
 
-    table: a `pyarrow.Table` or `RecordBatch`, or what has Arrow's C interface, such as a data frame; also one that is
-    mapped into memory, as nothing is copied. columns: their names, all if not given. Numbers and booleans are tensors
-    without dimensions, lists of numbers are tensors, which `nested_collate` puts into nested ones, and all else is as
-    Arrow's `as_py` gives it.
+    table: a `pyarrow.Table` or `RecordBatch`, or an object with Arrow's C interface, such as a data frame; also
+    memory- mapped ones, as nothing is copied. columns: their names, all by default. Numbers and booleans are tensors
+    without dimensions, lists of numbers are tensors, which `nested_collate` puts into nested ones, and other values
+    are as Arrow's `as_py` returns them.
 
-    Raises ValueError for nulls, with their number and the place of the first, KeyError for names of no column, and
+    Raises ValueError for nulls, with their number and the index of the first, KeyError for unknown columns, and
     ImportError without pyarrow.
 
     >>> import pyarrow as pa
@@ -51,7 +51,7 @@ class ArrowDataset(Dataset[dict[str, Any]]):
 
 
 class _Column:
-    """A column, which gives values by their place."""
+    """A column, which returns values by index."""
 
     def __init__(self, pa: Any, name: str, column: Any) -> None:
         if column.null_count:

@@ -1,4 +1,4 @@
-"""Examples put together into a batch."""
+"""Collate examples into a batch."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,13 +10,13 @@ Join = Callable[[list[Tensor]], Tensor]
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
-    """The batch of examples: tensors and arrays stacked along a new first dimension, and so in what holds them.
+    """Return the batch of examples: tensors and arrays are stacked along a new first dimension, in any nesting.
 
-    Numbers become a tensor, floats of float64; text stays as it is, of a field a tuple; mappings and named tuples keep
-    their kind, other tuples and lists become lists of batches.
+    Numbers become a tensor, floats of float64; text is collected in a tuple; mappings and named tuples preserve
+    their type, other tuples and lists become lists of batches.
 
-    Raises ValueError for an empty batch and for examples whose shapes, lengths or names differ, and TypeError for what
-    can't be put together; `collate_fn` of the loader is for those.
+    Raises ValueError for an empty batch and for examples whose shapes, lengths or names differ, and TypeError for
+    types that cannot be collated, which need the loader's `collate_fn`.
 
     >>> default_collate([(1, "a"), (2, "b")])
     [tensor([1, 2]), ('a', 'b')]
@@ -25,9 +25,9 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
 
 def nested_collate(batch: Sequence[Any]) -> Any:
-    """As `default_collate`, but tensors with dimensions become the components of nested tensors.
+    """Collate as `default_collate`, but tensors with dimensions become the components of nested tensors.
 
-    So examples may differ in shape; one field of theirs is always the same kind of batch, also where shapes happen to
+    Examples may differ in shape; a field always gives the same kind of batch, even if the shapes happen to
     be equal.
 
     >>> import retrograd as rg
@@ -41,7 +41,7 @@ def nested_collate(batch: Sequence[Any]) -> Any:
 
 
 def default_convert(data: Any) -> Any:
-    """What a loader without batches gives: arrays as tensors, and so in what holds them; all else as it is.
+    """Convert arrays in any nesting to tensors, as a loader without batches does.
 
     >>> import numpy as np
     >>> default_convert({"x": np.ones(2), "name": "a"})
@@ -72,7 +72,7 @@ def _collate(name: str, batch: Sequence[Any], join: Join) -> Any:
 
 
 def _collate_held(name: str, batch: Sequence[Any], join: Join) -> Any:
-    """Batches of what examples hold."""
+    """Collate the members of examples."""
     first = batch[0]
     if isinstance(first, Mapping):
         _check_names(name, batch)
@@ -97,7 +97,7 @@ def _check_names(name: str, batch: Sequence[Mapping[Any, Any]]) -> None:
 
 
 def _like(data: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
-    """Values in a mapping of the kind of data, or a dict where that kind is not made from one."""
+    """Return values in a mapping of the same type as `data`, or a dict if that type cannot be constructed from one."""
     try:
         return values if type(data) is dict else type(data)(values)  # type: ignore[call-arg]
     except TypeError:
@@ -109,7 +109,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _dtype(numbers: Sequence[Any]) -> str:
-    """Python's numbers lose nothing."""
+    """Return the dtype that represents Python numbers without loss."""
     kinds = {type(number) for number in numbers}
     return "complex128" if complex in kinds else "float64" if float in kinds else "bool" if kinds == {bool} else "int64"
 

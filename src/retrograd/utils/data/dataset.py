@@ -1,4 +1,4 @@
-"""Datasets: examples by number, or one after another."""
+"""Datasets: examples by index, or as an iterable."""
 
 import math
 from bisect import bisect_right
@@ -15,9 +15,9 @@ T = TypeVar("T", covariant=True)
 
 
 class Dataset(Generic[T]):
-    """Examples by number: a subclass defines `__getitem__(index)`, and `__len__` where their number is known.
+    """Examples by index: a subclass defines `__getitem__(index)`, and `__len__` if their number is known.
 
-    With `__getitems__(indices)` too, which returns a list of examples, a loader asks for a whole batch at once.
+    If `__getitems__(indices)` is defined, which returns a list of examples, a loader asks for a whole batch at once.
     """
 
     def __getitem__(self, index: Any) -> T:
@@ -28,9 +28,9 @@ class Dataset(Generic[T]):
 
 
 class IterableDataset(Dataset[T]):
-    """Examples one after another: a subclass defines `__iter__`.
+    """Examples as an iterable: a subclass defines `__iter__`.
 
-    Each worker of a loader iterates over all of it; `get_worker_info()` says which part to give.
+    Each worker of a loader iterates over all of it; `get_worker_info()` says which part to yield.
     """
 
     def __iter__(self) -> Iterator[T]:
@@ -41,10 +41,10 @@ class IterableDataset(Dataset[T]):
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
-    """Examples are tuples of what lies at one place along the first dimension of each tensor.
+    """A dataset of tuples of slices, one from each tensor, at an index along the first dimension.
 
-    tensors: tensors, NumPy arrays, whose memory is shared, or nested tensors, whose components are the examples; all of
-    one length. Raises ValueError for none, for one without dimensions and for lengths that differ.
+    tensors: tensors, NumPy arrays, whose memory is shared, or nested tensors, whose components are the examples; all
+    of one length. Raises ValueError for none, for a 0-d one and for lengths that differ.
 
     >>> import retrograd as rg
     >>> data = TensorDataset(rg.ones(3, 2), rg.arange(3))
@@ -67,7 +67,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 
 class StackDataset(Dataset[Any]):
-    """Examples of several datasets side by side: tuples of them, or dicts where datasets have names.
+    """Examples of several datasets combined: tuples of them, or dicts if the datasets have names.
 
     Raises ValueError for none, for both kinds at once, and for lengths that differ.
 
@@ -141,7 +141,7 @@ class ChainDataset(IterableDataset[T]):
 
 
 class Subset(Dataset[T]):
-    """The examples of a dataset at some places.
+    """The examples of a dataset at given indices.
 
     >>> Subset("abc", [2, 0])[1]
     'a'
@@ -163,8 +163,8 @@ class Subset(Dataset[T]):
 def random_split(dataset: Any, lengths: Sequence[int | float], generator: Generator | None = None) -> list[Subset[Any]]:
     """Split a dataset at random into parts that do not overlap.
 
-    lengths: the number of examples of each part, or fractions with the sum 1; what rounding leaves over goes to the
-    first parts, one each. Raises ValueError for numbers whose sum is not that of the examples.
+    lengths: the number of examples of each part, or fractions with the sum 1; the remainder after rounding goes to the
+    first parts, one each. Raises ValueError for lengths whose sum is not the number of examples.
 
     >>> import retrograd as rg
     >>> [len(part) for part in random_split(range(10), [0.75, 0.25], rg.Generator(0))]
@@ -178,7 +178,7 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Genera
 
 
 def _sizes(lengths: Sequence[int | float], count: int) -> list[int]:
-    """The parts' numbers of examples."""
+    """Return the number of examples of each part."""
     if any(length < 0 for length in lengths):
         raise ValueError(f"random_split: lengths must be at least 0, got {list(lengths)}")
     if math.isclose(sum(lengths), 1) and any(isinstance(length, float) for length in lengths):

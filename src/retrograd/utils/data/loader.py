@@ -1,4 +1,4 @@
-"""`DataLoader`: batches of a dataset, read ahead by workers."""
+"""`DataLoader`: batches of a dataset, prefetched by workers."""
 
 import multiprocessing
 from collections import deque
@@ -18,25 +18,25 @@ AHEAD = 2
 
 
 class DataLoader:
-    """Batches of a dataset, each time it is iterated over; workers read ahead, and the order does not depend on them.
+    """Iterates over batches of a dataset; workers prefetch, and the order does not depend on them.
 
-    dataset: examples by number (`__getitem__` and `__len__`: a Dataset, an array, a list) or one after another (an
-    IterableDataset, or any iterable). batch_size: examples in a batch; None: none, each example by itself. shuffle:
-    in another random order each time, drawn from `generator`, the default one if not given. sampler: an order of
-    yours; batch_sampler: also of batches. drop_last: leave a last batch out that is shorter. collate_fn: makes a batch
-    of a list of examples, `default_collate` if not given; `nested_collate` takes those that differ in shape.
+    dataset: examples by index (`__getitem__` and `__len__`: a Dataset, an array, a list) or an iterable (an
+    IterableDataset, or another). batch_size: examples in a batch; None: no batches, single examples. shuffle:
+    in another random order each time, drawn from `generator`, by default the default one. sampler: a custom order;
+    batch_sampler: a custom order of batches. drop_last: drop an incomplete last batch. collate_fn: combines a list of
+    examples into a batch, by default `default_collate`; `nested_collate` accepts examples that differ in shape.
 
-    num_workers: how many read ahead, each up to `prefetch_factor` batches, 2 if not given; 0: nobody.
+    num_workers: how many prefetch, each up to `prefetch_factor` batches, by default 2; 0: no prefetching.
     multiprocessing_context: None for threads, which share the dataset; "spawn", "fork", "forkserver" or a context of
-    `multiprocessing` for processes, each with a copy of it. worker_init_fn(worker_id) runs first in each worker, and
-    `get_worker_info` says there which one it is; random numbers there come from a generator of its own, seeded by
-    `generator` and the worker's number. timeout: most seconds to wait for a batch, 0 for no end. persistent_workers:
-    keep workers for the next time.
+    `multiprocessing` for processes, each with a copy of it. worker_init_fn(worker_id) runs first in each worker, where
+    `get_worker_info` describes the worker; random draws there come from the worker's own generator, seeded by
+    `generator` and the worker's index. timeout: maximum seconds to wait for a batch, 0 for no limit.
+    persistent_workers: reuse workers in the next iteration.
 
-    An error in a worker is raised where its batch would have come, with its traceback. Workers end with the
-    iteration, also where that is left early.
+    An error in a worker is raised in place of its batch, with its traceback. Workers end with the
+    iteration, even if that is left early.
 
-    Raises ValueError and TypeError for settings that exclude each other or are out of range.
+    Raises ValueError and TypeError for settings that conflict or are out of range.
 
     >>> import retrograd as rg
     >>> from retrograd.utils.data import TensorDataset
@@ -91,7 +91,7 @@ class DataLoader:
         self._kept: list[Worker] = []
 
     def __len__(self) -> int:
-        """The number of batches; TypeError where the dataset has no length."""
+        """Return the number of batches; TypeError if the dataset has no length."""
         if self.batch_sampler is not None:
             return len(self.batch_sampler)
         if not self._iterable:
@@ -106,7 +106,7 @@ class DataLoader:
             self.dataset, self.collate_fn, self._batched, self._iterable, self.drop_last, self.num_workers,
             self.worker_init_fn,
         )  # fmt: skip
-        # Drawn also where nobody needs it: then the order of examples does not depend on the workers.
+        # Drawn even without workers: so the order of examples does not depend on them.
         seed = int(chosen(self.generator).draw("integers", 2**62))
         tasks = iter(self._tasks())
         if not self.num_workers:
@@ -121,14 +121,14 @@ class DataLoader:
         return RandomSampler(self.dataset, generator=generator) if shuffle else SequentialSampler(self.dataset)
 
     def _tasks(self) -> Iterable[Any]:
-        """What is to be read, a batch each: numbers of examples; of an iterable, how many."""
+        """Yield the content of each batch: indices of examples; for an iterable, their number."""
         if self._iterable:
             return repeat(self.batch_size or 1)
         return self.sampler if self.batch_sampler is None else self.batch_sampler
 
     def _deliver(self, reading: Reading, seed: int, tasks: Iterator[Any]) -> Iterator[Any]:
-        """What workers read, in the order of tasks: of n workers, each does every n-th."""
-        workers, self._kept = self._kept, []  # another iteration at the same time has workers of its own
+        """Yield the workers' results in task order: worker i of n does tasks i, i + n, ..."""
+        workers, self._kept = self._kept, []  # a concurrent iteration has its own workers
         due: deque[tuple[Worker, Any]] = deque()
         sound = False
         try:
@@ -167,12 +167,12 @@ class DataLoader:
         return ThreadWorker(reading, number) if context is None else ProcessWorker(reading, number, context)
 
     def _dismiss(self, workers: list[Worker], due: "deque[tuple[Worker, Any]]", keep: bool) -> None:
-        """End the workers, or keep them for the next iteration, when what they still have to do is done."""
+        """End the workers, or keep them for the next iteration after their remaining tasks."""
         try:
             for worker, _ in due if keep else ():
                 worker.receive(None)
             if keep:
-                _stop(self._kept)  # those of another iteration at the same time, which ended before
+                _stop(self._kept)  # those of a concurrent iteration that ended before
                 self._kept = workers
         except BaseException:
             keep = False
@@ -186,7 +186,7 @@ class DataLoader:
 
 
 def _read(reading: Reading, tasks: Iterator[Any]) -> Iterator[Any]:
-    """Batches without workers."""
+    """Yield batches without workers."""
     fetch = reading.fetcher()
     for task in tasks:
         try:

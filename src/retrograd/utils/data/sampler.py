@@ -1,4 +1,4 @@
-"""Samplers: in which order the examples of a dataset come."""
+"""Samplers: the order of a dataset's examples."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,14 +14,14 @@ T = TypeVar("T", covariant=True)
 
 
 class Sampler(Generic[T]):
-    """The order of examples: a subclass defines `__iter__`, which yields their numbers, or lists of them."""
+    """The order of examples: a subclass defines `__iter__`, which yields their indices, or lists of them."""
 
     def __iter__(self) -> Iterator[T]:
         raise NotImplementedError(f"{type(self).__name__} has no __iter__(); define it to yield numbers of examples")
 
 
 class SequentialSampler(Sampler[int]):
-    """The numbers of all examples, from the first to the last."""
+    """The indices of all examples, from the first to the last."""
 
     def __init__(self, data_source: Any) -> None:
         self.data_source = data_source
@@ -34,13 +34,13 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """The numbers of examples in random order, another one each time.
+    """The indices of examples in random order, another one each time.
 
-    replacement: each is drawn from all, so that some come twice. num_samples: how many, as many as there are examples
-    if not given; without replacement more than those go through all examples again. generator: the source of random
-    numbers, the default one if not given.
+    replacement: draw each from all, so that some repeat. num_samples: how many, by default the number of
+    examples; without replacement, more than that iterates over all examples again. generator: the source of random
+    draws, by default the default one.
 
-    Raises TypeError and ValueError for a `replacement` that is no bool and `num_samples` below 1.
+    Raises TypeError and ValueError for a `replacement` that is not a bool and `num_samples` below 1.
 
     >>> import retrograd as rg
     >>> sorted(RandomSampler("abc", generator=rg.Generator(0)))
@@ -63,7 +63,7 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many numbers come."""
+        """Return the number of indices."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
@@ -80,7 +80,7 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """Given numbers of examples, in random order."""
+    """Given indices of examples, in random order."""
 
     def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
         self.indices = indices
@@ -95,9 +95,9 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """Numbers of examples, each drawn with a probability in proportion to its weight.
+    """Indices of examples, drawn with probabilities proportional to their weights.
 
-    Raises ValueError for weights that are no vector, and TypeError and ValueError as RandomSampler does.
+    Raises ValueError for weights that are not a vector, and TypeError and ValueError as RandomSampler does.
 
     >>> import retrograd as rg
     >>> list(WeightedRandomSampler([0.0, 1.0, 0.0], 4))
@@ -129,7 +129,7 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """What a sampler yields, in lists of `batch_size`; the last may be shorter, and is left out with `drop_last`.
+    """The indices of a sampler in lists of `batch_size`; an incomplete last one is dropped with `drop_last`.
 
     >>> list(BatchSampler(range(5), 2, False))
     [[0, 1], [2, 3], [4]]
@@ -154,11 +154,11 @@ class BatchSampler(Sampler[list[int]]):
 
 
 class DistributedSampler(Sampler[int]):
-    """The part of one replica, of as many that train on one dataset: each gets another, and all the same number.
+    """The part of one replica, of several that train on one dataset: disjoint parts of equal size.
 
-    num_replicas, rank: how many there are, and which this is. shuffle: in random order, the same for all replicas,
-    which `seed` and `set_epoch` decide. drop_last: leave examples out that would make parts unequal; otherwise some
-    come twice. Raises ValueError for a rank that is not below num_replicas.
+    num_replicas, rank: their number, and the index of this one. shuffle: in random order, the same for all replicas,
+    determined by `seed` and `set_epoch`. drop_last: drop examples that would make parts unequal; otherwise some
+    repeat. Raises ValueError for a rank that is not below num_replicas.
 
     >>> [list(DistributedSampler(range(5), 2, rank, shuffle=False)) for rank in range(2)]
     [[0, 2, 4], [1, 3, 0]]
@@ -195,7 +195,7 @@ class DistributedSampler(Sampler[int]):
         return math.floor(share) if self.drop_last else math.ceil(share)
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the random order, by the number of the pass over the data."""
+        """Select the random order by the index of the epoch."""
         self.epoch = epoch
 
 

@@ -1,4 +1,4 @@
-"""What a worker of a loader does, whether it is a thread or a process."""
+"""The work of a loader's worker, in a thread or a process."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +15,7 @@ from retrograd.utils.data.dataset import Subset, TensorDataset
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """Which worker this is, of how many, its seed, and the dataset that it reads."""
+    """The index of a worker, the number of workers, its seed, and its dataset."""
 
     id: int
     num_workers: int
@@ -31,7 +31,7 @@ _here = _Here()
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """In a worker of a loader which one it is: `id`, `num_workers`, `seed`, `dataset`; None elsewhere.
+    """Return the description of the worker this runs in: `id`, `num_workers`, `seed`, `dataset`; None elsewhere.
 
     >>> get_worker_info() is None
     True
@@ -41,7 +41,7 @@ def get_worker_info() -> WorkerInfo | None:
 
 @dataclass(frozen=True)
 class Reading:
-    """What to read, and how: the part of a loader's settings that workers know."""
+    """The part of a loader's settings that workers need."""
 
     dataset: Any
     collate_fn: Callable[[Any], Any]
@@ -52,9 +52,9 @@ class Reading:
     worker_init_fn: Callable[[int], Any] | None
 
     def fetcher(self) -> Callable[[Any], Any]:
-        """A function from a task to what the loader yields: numbers of examples, or of an iterable how many of them.
+        """Return a function from a task to a batch: a task is indices of examples, or for an iterable their number.
 
-        It raises `Ended` where an iterable has no more.
+        It raises `Ended` at the end of an iterable.
         """
         if not self.iterable:
             return self._by_number
@@ -65,7 +65,7 @@ class Reading:
         if not self.batched:
             return self.collate_fn(self.dataset[task])
         if self.collate_fn is default_collate and _is_tensors(self.dataset):
-            return list(self.dataset[list(task)])  # all at once: the same as stacking one by one
+            return list(self.dataset[list(task)])  # all at once: the same as stacking single ones
         if hasattr(self.dataset, "__getitems__"):
             return self.collate_fn(self.dataset.__getitems__(task))
         return self.collate_fn([self.dataset[index] for index in task])
@@ -83,20 +83,20 @@ class Ended(Exception):  # noqa: N818 (no error, but news)
 
 @dataclass(frozen=True)
 class Epoch:
-    """A pass over the data begins, with this seed."""
+    """The start of an epoch, with this seed."""
 
     seed: int
 
 
 @dataclass(frozen=True)
 class Failure:
-    """An error of a worker, on its way to the loader."""
+    """An error of a worker, sent to the loader."""
 
     error: BaseException
 
 
 def work(reading: Reading, worker: int, tasks: Iterable[Any]) -> Iterator[Any]:
-    """The results of tasks: what the loader yields, a Failure, or Ended as a class. An Epoch has no result."""
+    """Yield the results of tasks: a batch, a Failure, or the class Ended. An Epoch has no result."""
     fetch: Callable[[Any], Any] | Failure = Failure(RuntimeError("a worker got a task before the epoch began"))
     ready = False
     for task in tasks:
@@ -125,13 +125,13 @@ def _attempt(action: Callable[[], Any]) -> Any:
 
 
 class _Source(threading.local):
-    """The generator that takes the place of the default one in a worker's thread."""
+    """The generator that replaces the default one in a worker's thread."""
 
     def __init__(self) -> None:
         self.generator = Generator()
 
     def manual_seed(self, seed: int) -> None:
-        """Start this worker's random numbers anew."""
+        """Reseed this worker's generator."""
         self.generator.manual_seed(seed % 2**63)
 
 
@@ -140,14 +140,14 @@ default_generator_here = _Source()
 
 @generator_block
 def own_randomness() -> Iterator[None]:
-    """Inside, in this thread, what would draw from the default generator draws from the worker's own."""
+    """In this thread, redirect draws from the default generator to the worker's own."""
     own = default_generator_here.generator
     with redirected(lambda generator: own if generator is default_generator else generator):
         yield
 
 
 def _is_tensors(dataset: Any) -> bool:
-    """Whether a list of numbers gets all those examples at once, put together already."""
+    """Whether a list of indices gives all those examples at once, already stacked."""
     while type(dataset) is Subset:
         dataset = dataset.dataset
     return type(dataset) is TensorDataset

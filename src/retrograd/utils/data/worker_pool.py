@@ -1,4 +1,4 @@
-"""The workers of a loader: threads, or processes, whose end is sure."""
+"""The workers of a loader: threads or processes, which always end with it."""
 
 import multiprocessing
 import os
@@ -20,27 +20,27 @@ PATIENCE = 1.0  # seconds that a process has to end by itself
 
 
 class Worker(Protocol):
-    """Does tasks in their order."""
+    """Runs tasks in order."""
 
     def send(self, task: Any) -> None:
-        """Give it a further task."""
+        """Send it another task."""
 
     def receive(self, timeout: float | None) -> Any:
-        """The result of the first task that has none yet; TimeoutError after that many seconds."""
+        """Return the result of the earliest outstanding task; TimeoutError after that many seconds."""
 
     def stop(self) -> None:
-        """End it; what is not done stays so."""
+        """End it; outstanding tasks are dropped."""
 
 
 class ThreadWorker:
-    """A worker thread: it shares the dataset, and runs at the same time as others while NumPy or files are at work."""
+    """A worker thread: it shares the dataset, and runs in parallel while NumPy or file access releases the GIL."""
 
     def __init__(self, reading: Reading, number: int) -> None:
         self._tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._results: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._stopped = threading.Event()
         name = f"DataLoader worker {number}"
-        # The thread knows the queues, not this object, nor the loader.
+        # The thread references the queues, not this object or the loader, so these can be collected.
         args = (reading, number, self._tasks, self._results, self._stopped)
         threading.Thread(target=_run_in_thread, args=args, name=name, daemon=True).start()
 
@@ -79,7 +79,7 @@ def _until_stopped(tasks: "queue.SimpleQueue[Any]", stopped: threading.Event) ->
 
 
 class ProcessWorker:
-    """A worker that is a process, with a copy of the dataset; tasks and results are pickled."""
+    """A worker process with a copy of the dataset; tasks and results are pickled."""
 
     def __init__(self, reading: Reading, number: int, context: BaseContext) -> None:
         self._number = number
@@ -88,10 +88,10 @@ class ProcessWorker:
             target=_run_in_process, args=(reading, number, theirs), name=f"DataLoader worker {number}", daemon=True
         )
         self._process.start()
-        theirs.close()  # so that the end of the process is the end of the connection
+        theirs.close()  # so that the connection closes when the process ends
 
     def send(self, task: Any) -> None:
-        with suppress(OSError):  # it is dead, which `receive` says
+        with suppress(OSError):  # it is dead, which `receive` reports
             self._connection.send(task)
 
     def receive(self, timeout: float | None) -> Any:
@@ -120,7 +120,7 @@ class ProcessWorker:
         self._process.close()
 
     def _read_out(self, deadline: float) -> None:
-        """Read what nobody wants any more, as the process may be waiting to write it."""
+        """Discard results, because the process may be blocked writing them."""
         with suppress(EOFError, OSError):
             while (left := deadline - time.monotonic()) > 0 and self._connection.poll(left):
                 self._connection.recv_bytes()
@@ -129,24 +129,25 @@ class ProcessWorker:
 def _run_in_process(reading: Reading, number: int, connection: Connection) -> None:
     tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
     stopped = threading.Event()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who started us, and ends us then
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent, which ends this process
     threading.Thread(target=_listen, args=(connection, tasks, stopped), daemon=True).start()
     with own_randomness():
         for result in work(reading, number, _until_stopped(tasks, stopped)):
             try:
                 connection.send_bytes(_pickled(result, number))
             except OSError:
-                return  # nobody reads any more
+                return  # the parent no longer reads
 
 
 def _listen(connection: Connection, tasks: "queue.SimpleQueue[Any]", stopped: threading.Event) -> None:
-    """Take tasks as they come, so that who sends them never waits; end the process when nobody is there any more."""
+    """Queue tasks as they arrive, so that the sender never blocks; end the process when its parent is gone."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     while True:
-        # A forked process has both ends of its own connection, and of those before it: its end alone says nothing.
+        # A forked process has both ends of earlier connections, so end of file alone does not show that the parent is
+        # gone.
         if connection not in wait([connection, parent.sentinel]):
-            os._exit(1)  # whoever started us is gone, whatever is running here
+            os._exit(1)  # the parent is gone
         try:
             task = connection.recv()
         except (EOFError, OSError):
@@ -166,7 +167,7 @@ class _Remote(Exception):  # noqa: N818 (shown as the cause of one)
 
 
 class _Raised:
-    """An error and its traceback, in one piece when unpickled."""
+    """An error and its traceback, joined when unpickled."""
 
     def __init__(self, error: BaseException, text: str) -> None:
         self.error = error
@@ -182,7 +183,7 @@ def _failure(error: BaseException, text: str) -> Failure:
 
 
 def _pickled(result: Any, number: int) -> bytes:
-    """A result as bytes, or the reason why it has none."""
+    """Return a result as bytes, or a failure if it cannot be pickled."""
     if isinstance(result, Failure):
         return _pickled_failure(result.error)
     try:
@@ -197,7 +198,7 @@ def _pickled_failure(error: BaseException) -> bytes:
     error.__traceback__ = error.__cause__ = error.__context__ = None
     try:
         data = pickle.dumps(_Raised(error, text))
-        pickle.loads(data)  # some errors can be written, but not read
+        pickle.loads(data)  # some errors can be pickled, but not unpickled
     except Exception:
         data = pickle.dumps(_Raised(RuntimeError(f"{type(error).__name__}: {error}"), text))
     return data
