@@ -140,6 +140,7 @@ class strided(View, linear="x"):
         return Aval(size, x.dtype)
 
     def vjp_x(g, x_aval, size, stride, offset):
+        # Elements may occur more than once in the view, so cotangents are added up at the flat indices viewed.
         places = strided(registry["arange"](0, x_aval.shape[0], 1), size=size, stride=stride, offset=offset)
         return index_put_sum(g, [places], shape=x_aval.shape, spec=(T,))
 
@@ -201,7 +202,7 @@ class as_strided(Composite):
 
 def _storage(x, size, stride, offset):
     """Return the tensor whose memory is viewed, x or if necessary its base, and the offset of x in it."""
-    if x.level is not None:
+    if x.level is not None:  # under a transform, memory is unknown: x counts as contiguous and as its own base
         return x, offset or 0
     start = x.storage_offset()
     offset = start if offset is None else offset

@@ -190,6 +190,7 @@ class attend_backward(Definition):
         return tuple([Aval(x.shape if w else (0,), q.dtype) for x, w in operands])
 
     def vjp_tensors(g, allowed, tensors, scale, causal, wanted):
+        # of_x is the cotangent of x.  This operator computes dq = A k scale, dk = A^T q scale, dv = P^T h, dadded = A.
         h, _, out, _, q, k, v, *added = tensors
         b_q, b_k, b_v, b_d = (x if w else None for x, w in zip(g, wanted, strict=True))
         m = _matrices(allowed, *tensors[:7], *(added or [None]), scale, causal)
@@ -213,6 +214,7 @@ class attend_backward(Definition):
         t_h, _, _, _, t_q, t_k, _, _ = tangents
         m = _matrices(allowed, *tensors, scale, params["causal"])
         t_p, t_a = _moved(m, tensors, tangents, scale)
+        # Functions, so that only the wanted cotangents are computed.
         found = (
             lambda: _total(_times(t_a, k), _times(m.a, t_k)) * scale,
             lambda: _total(_times(_turned(t_a), q), _times(_turned(m.a), t_q)) * scale,

@@ -144,6 +144,7 @@ class Pointwise(Definition):
     def batch(cls, batched, n, /, *args, **params):
         """Align the operands, so that examples broadcast and are promoted as they would be one by one."""
         args = cls._promoted_alone(batched, args) if cls.promotion else args
+        # Missing dimensions are inserted after the batch dimension, which must not broadcast against others.
         return call(registry[cls.__name__], tuple(align_batched(args, batched)), params)
 
     @classmethod

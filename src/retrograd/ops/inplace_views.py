@@ -12,7 +12,7 @@ def _become(name, x, show):
     """Turn x into the view that `show` returns for it; returns x."""
     _check(name, x)
     source = x
-    if x._view is None:
+    if x._view is None:  # the view needs a base other than x: an alias with its memory, version counter and graph
         version_of(x)
         source = alias(x, x._grad_fn)
     new = show(source)

@@ -114,7 +114,7 @@ class matmul(Product, linear="a b", reduces_cotangent=True, aliases="linalg.matm
             return reshape(matmul(_rows(a), b), (*a.shape[:-1], b.shape[-1]))
         if batched == (False, True) and ranks in ((2, 1), (1, 1)):
             return matmul(b, transpose(a, 0, 1) if a.ndim == 2 else a)
-        if batched == (False, True) and ranks[0] == 2 and b.shape[-1] <= NARROW:
+        if batched == (False, True) and ranks[0] == 2 and b.shape[-1] <= NARROW:  # one product of all columns
             columns = transpose(b, -2, -1)
             rows = matmul(_rows(columns), transpose(a, 0, 1))
             return transpose(reshape(rows, (*columns.shape[:-1], a.shape[0])), -2, -1)
