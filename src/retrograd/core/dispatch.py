@@ -250,10 +250,10 @@ def seen_whole():
 def ground(op, args, params):
     """Run the kernel on the arrays, and wrap its results."""
     arrays = [raw(op, a) for a in args]
-    if op.promotes:
-        arrays = op.definition.promote(arrays)
-    kernel = op.kernel_for(arrays)
     try:
+        if op.promotes:
+            arrays = op.definition.promote(arrays)
+        kernel = op.kernel_for(arrays)
         out = kernel(*arrays, **params)
     except (ValueError, TypeError, IndexError, AttributeError):
         explain(op, args, params)

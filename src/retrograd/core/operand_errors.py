@@ -13,8 +13,12 @@ def explain(op, args, params):
     if op.rules is None:  # a user's Function, whose own error is the best one
         return
     check_operands(op, args)
-    out = op.definition.shape(*[a.aval if isinstance(a, TensorBase) else a for a in args], **params)
     error = exc_info()[1]
+    try:
+        out = op.definition.shape(*[a.aval if isinstance(a, TensorBase) else a for a in args], **params)
+    except AttributeError:  # the rule asks a number or None for what only tensors have
+        check_operands(op, args)
+        raise
     check_sizes(op, out)
     if isinstance(error, TypeError) and str(error).startswith("ufunc"):
         listed = ", ".join([str(a.dtype) for a in args if isinstance(a, TensorBase)])
