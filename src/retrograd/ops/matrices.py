@@ -1,4 +1,4 @@
-"""Matrices: turned, and made of vectors."""
+"""Operators on matrices: transpose, flip, rotate, diagonals, triangular indices, Vandermonde."""
 
 from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
@@ -18,7 +18,7 @@ def _check_dims(name, x, ndim):
 
 @op("t(Tensor x) -> Tensor")
 class t(Composite):
-    """A matrix transposed, a view; of vectors and tensors without dimensions a view as they are."""
+    """A view of a matrix transposed; of tensors with fewer dimensions, a view unchanged."""
 
     def compose(x):
         if x.ndim > 2:
@@ -35,7 +35,7 @@ class t(Composite):
 
 @op("swapaxes(Tensor x, int axis0, int axis1) -> Tensor")
 class swapaxes(Composite):
-    """`transpose`, by NumPy's name."""
+    """A view with two dimensions swapped: `transpose` under NumPy's name."""
 
     def compose(x, *, axis0, axis1):
         return transpose(x, axis0, axis1)
@@ -46,7 +46,7 @@ class swapaxes(Composite):
 
 @op("flipud(Tensor x) -> Tensor")
 class flipud(Composite):
-    """The first dimension in reverse order; a copy."""
+    """x with the first dimension reversed; a copy."""
 
     def compose(x):
         _check_dims("flipud", x, 1)
@@ -61,7 +61,7 @@ class flipud(Composite):
 
 @op("fliplr(Tensor x) -> Tensor")
 class fliplr(Composite):
-    """The second dimension in reverse order; a copy."""
+    """x with the second dimension reversed; a copy."""
 
     def compose(x):
         _check_dims("fliplr", x, 2)
@@ -76,7 +76,7 @@ class fliplr(Composite):
 
 @op("rot90(Tensor x, int k=1, int[] dims=(0, 1)) -> Tensor")
 class rot90(Composite):
-    """Turned k times by 90 degrees in the plane of two dimensions, from the first towards the second; a copy.
+    """x rotated k times by 90 degrees in the plane of two dimensions, from the first towards the second; a copy.
 
     >>> import retrograd as rg
     >>> rg.rot90(rg.tensor([[1, 2], [3, 4]])).tolist()
@@ -106,7 +106,7 @@ class rot90(Composite):
 
 @op("diag_embed(Tensor x, int offset=0, int dim1=-2, int dim2=-1) -> Tensor")
 class diag_embed(Composite):
-    """Zeros with the last dimension of x on the diagonal of two dimensions of the result, `offset` beside the main one.
+    """Zeros with the last dimension of x on the diagonal of two dimensions, at `offset` from the main one.
 
     >>> import retrograd as rg
     >>> rg.diag_embed(rg.tensor([1, 2]), offset=1).tolist()
@@ -134,7 +134,7 @@ class diag_embed(Composite):
 
 @op("diag(Tensor x, int diagonal=0) -> Tensor")
 class diag(Composite):
-    """A vector on the diagonal of a matrix of zeros; of a matrix, the diagonal as a vector, a copy.
+    """A matrix with a vector on its diagonal; of a matrix, a copy of its diagonal.
 
     >>> import retrograd as rg
     >>> rg.diag(rg.tensor([1, 2])).tolist(), rg.diag(rg.tensor([[1, 2], [3, 4]])).tolist()
@@ -158,7 +158,7 @@ class diag(Composite):
 
 @op("diagflat(Tensor x, int offset=0) -> Tensor")
 class diagflat(Composite):
-    """All elements, in row-major order, on the diagonal of a matrix of zeros."""
+    """A matrix with all elements of x, in row-major order, on its diagonal."""
 
     def compose(x, *, offset):
         return diag_embed(reshape(x, (-1,)), offset)
@@ -169,9 +169,10 @@ class diagflat(Composite):
 
 
 def fill_diagonal_(x, fill_value, wrap=False) -> Tensor:
-    """Write one number on the main diagonal, of more than two dimensions, all equal, where all indices are.
+    """Write a number on the main diagonal in place, where all indices are equal; return the tensor.
 
-    With wrap=True the diagonal of a high matrix starts again below the row after its end.  Returns the tensor.
+    More than two dimensions must have equal sizes.  With wrap=True the diagonal of a tall matrix starts again one row
+    below its end.
     """
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
         raise ValueError(f"fill_diagonal_: expected a matrix, or dimensions of equal size, got shape {x.shape}")
@@ -203,7 +204,7 @@ def _triangle_aval(name, row, col, offset, dtype):
 
 @op("tril_indices(int row, int col, int offset=0, *, dtype? dtype=None) -> Tensor")
 class _tril_indices(Factory):
-    """The rows and the columns of the places in the lower triangle of a matrix, up to a diagonal: shape (2, n).
+    """The row and column indices of the lower triangle of a matrix, up to a diagonal: shape (2, n).
 
     >>> import retrograd as rg
     >>> rg.tril_indices(2, 2).tolist()
@@ -227,7 +228,7 @@ class _tril_indices(Factory):
 
 @op("triu_indices(int row, int col, int offset=0, *, dtype? dtype=None) -> Tensor")
 class _triu_indices(Factory):
-    """The rows and the columns of the places in the upper triangle of a matrix, from a diagonal on: shape (2, n)."""
+    """The row and column indices of the upper triangle of a matrix, from a diagonal on: shape (2, n)."""
 
     def impl(xp, *, row, col, offset, dtype):
         _check_sizes("triu_indices", row, col)
@@ -250,7 +251,7 @@ tril_indices, triu_indices = factory(_tril_indices), factory(_triu_indices)
 
 @op("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor")
 class vander(Composite):
-    """Vandermonde's matrix: the powers of the elements of a vector, a row for each, from N - 1 (size - 1) down to 0.
+    """The Vandermonde matrix: powers of the elements of a vector, one row each, from N - 1 (size - 1) down to 0.
 
     >>> import retrograd as rg
     >>> rg.vander(rg.tensor([2, 3]), 3).tolist()

@@ -1,4 +1,4 @@
-"""Matrix equations and functions of matrices whose kernels are SciPy's."""
+"""Sylvester equations and matrix square roots, with SciPy's kernels."""
 
 from retrograd.core import Aval, Definition, op, registry
 from retrograd.core import dtype as dtypes
@@ -27,7 +27,7 @@ def _check_square(name, *avals):
 class solve_sylvester(
     Definition, public=False, method=False, linear="Q", solves="Q", vmap_fallback="SciPy takes one matrix at a time"
 ):
-    """X with A X + X B = Q, for square A and B without a common eigenvalue of A and -B.
+    """The solution X of A X + X B = Q, for square A and B without a common eigenvalue of A and -B.
 
     R. H. Bartels and G. W. Stewart, Solution of the matrix equation AX + XB = C, CACM 15 (1972).
     """
@@ -72,7 +72,7 @@ def _pulled(g, A, B):
 
 @op("sqrtm(Tensor A) -> Tensor")
 class sqrtm(Definition, public=False, method=False, vmap_fallback="SciPy takes one matrix at a time"):
-    """The principal square root of a matrix; of a real one it must be real, else convert to complex first.
+    """The principal square root of a matrix; if it is not real, a real matrix must be converted to complex first.
 
     A. Bjorck and S. Hammarling, A Schur method for the square root of a matrix, Lin. Alg. Appl. 52/53 (1983).
     """

@@ -1,4 +1,4 @@
-"""Functions of one matrix: inverses, determinants, the exponential."""
+"""Functions of a matrix: inverse, pseudo-inverse, determinant, exponential."""
 
 import math
 from typing import NamedTuple
@@ -17,32 +17,32 @@ from retrograd.ops.view import cat, narrow, reshape, transpose, unsqueeze
 
 
 def mT(x):
-    """Matrices transposed, not conjugated."""
+    """The transposed matrices, not conjugated."""
     return transpose(x, -2, -1)
 
 
 def first_columns(x, size):
-    """The first so many columns of matrices; x itself where these are all."""
+    """The first `count` columns of matrices; x itself if these are all."""
     return narrow(x, -1, 0, size) if x.shape[-1] != size else x
 
 
 def first_rows(x, size):
-    """The first so many rows of matrices; x itself where these are all."""
+    """The first `count` rows of matrices; x itself if these are all."""
     return narrow(x, -2, 0, size) if x.shape[-2] != size else x
 
 
 def over_matrices(x):
-    """Numbers, one for each matrix, so that they broadcast against the matrices."""
+    """One value per matrix, unsqueezed to broadcast against the matrices."""
     return unsqueeze(unsqueeze(x, -1), -1)
 
 
 def precision_of(dtype):
-    """The distance from 1 to the next number: of complex dtypes, that of their parts."""
+    """The machine epsilon of the dtype; for complex dtypes that of their parts."""
     return math.ldexp(1.0, -23 if dtypes.real_of(dtype) == dtypes.float32 else -52)
 
 
 def check_matrices(name, *tensors):
-    """Matrices in float32, float64 or their complex kinds, all of one dtype; else an error by the operator's name."""
+    """Check for matrices in float32, float64, complex64 or complex128, all of one dtype."""
     for x in tensors:
         check_floating(name, x)
         if x.ndim < 2:
@@ -53,23 +53,23 @@ def check_matrices(name, *tensors):
 
 
 def check_square(name, A, *others):
-    """As `check_matrices`, and the first is square."""
+    """Check as `check_matrices` does, and that the first matrix is square."""
     check_matrices(name, A, *others)
     if A.shape[-1] != A.shape[-2]:
         raise ValueError(f"{name}: expected square matrices, got shape {A.shape}")
 
 
 class Mapped(Definition):
-    """Acts on matrices, and what belongs to each, in stacks that are alike for all inputs: nothing broadcasts."""
+    """Base of operators on batches of matrices, where all inputs have equal batch dimensions."""
 
     @classmethod
     def batch(cls, batched, n, /, *args, **params):
-        """The examples are more of what is stacked, of all inputs."""
+        """Add the examples to the batch dimensions of all inputs."""
         return call(registry[cls.__name__], tuple(batch_all(args, batched, n)), params)
 
 
 def dominant(r, n, *lead):
-    """A sample of matrices with a large diagonal, which are far from singular."""
+    """Sample matrices with a dominant diagonal, which are well-conditioned."""
     return r(*lead, n, n) + 5 * registry["eye"](n, dtype=dtypes.float64)
 
 
@@ -79,18 +79,18 @@ def _square(r):
 
 
 class Inverse(Gufunc, reduces_cotangent=False):
-    """The inverse of square matrices; `impl` says what becomes of singular ones."""
+    """Base of inverses of square matrices; `impl` decides what singular ones give."""
 
     core = "(m,m)->(m,m)"
 
     @staticmethod
     def vjp_A(g, out):
-        """-A^-T g A^-T."""
+        """The cotangent -A^-T g A^-T."""
         return -matmul(mT(out), matmul(g, mT(out)))
 
     @staticmethod
     def jvp_A(t, out):
-        """-A^-1 t A^-1."""
+        """The tangent -A^-1 t A^-1."""
         return -matmul(out, matmul(t, out))
 
     samples = staticmethod(_square)
@@ -98,7 +98,7 @@ class Inverse(Gufunc, reduces_cotangent=False):
 
 @op("linalg.inv(Tensor A) -> Tensor")
 class linalg_inv(Inverse, aliases="inverse"):
-    """The inverse of square matrices; LinAlgError if one is singular.  To solve A X = B, `linalg.solve` does better.
+    """The inverse of square matrices; LinAlgError if one is singular.  To solve A X = B, prefer `linalg.solve`.
 
     >>> import retrograd as rg
     >>> rg.linalg.inv(rg.tensor([[2.0, 0.0], [0.0, 4.0]])).tolist()
@@ -115,7 +115,7 @@ class linalg_inv(Inverse, aliases="inverse"):
 
 @op("inverse_or_nan(Tensor A) -> Tensor")
 class inverse_or_nan(Inverse):
-    """The inverse of square matrices; NaN in place of that of a singular one."""
+    """The inverse of square matrices; NaN for singular ones."""
 
     public = False
     method = False
@@ -123,7 +123,7 @@ class inverse_or_nan(Inverse):
 
 
 class InvEx(NamedTuple):
-    """What `linalg.inv_ex` answers."""
+    """The results of `linalg.inv_ex`."""
 
     inverse: Tensor
     info: Tensor
@@ -131,9 +131,9 @@ class InvEx(NamedTuple):
 
 @op("linalg.inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)")
 class linalg_inv_ex(Composite):
-    """`linalg.inv` and, in `info`, which pivot was 0, counted from 1, in int32; 0 means that A is not singular.
+    """The inverse, and `info`: the first zero pivot, from 1, in int32; 0 if A is not singular.
 
-    The inverse of what is singular is NaN, or with check_errors a LinAlgError.
+    Singular matrices give NaN, or with check_errors a LinAlgError.
     """
 
     def compose(A, *, check_errors):
@@ -147,11 +147,11 @@ class linalg_inv_ex(Composite):
 
 
 def pinv_pullback(A, P, g):
-    """The cotangent of A for that of its pseudo-inverse P.
+    """The cotangent of A, from that of its pseudo-inverse P.
 
     G. H. Golub and V. Pereyra, The differentiation of pseudo-inverses, SIAM J. Numer. Anal. 10 (1973).
     """
-    Ph, Pt, Gh = adjoint(P), mT(P), mT(g)  # G being PyTorch's gradient, the conjugate of g
+    Ph, Pt, Gh = adjoint(P), mT(P), mT(g)  # G is PyTorch's gradient, the conjugate of g
     out = -matmul(Pt, matmul(g, Pt))
     rows = matmul(matmul(Gh - matmul(A, matmul(P, Gh)), P), Ph)
     columns = matmul(Ph, matmul(P, Gh - matmul(matmul(Gh, P), A)))
@@ -163,11 +163,11 @@ def pinv_pullback(A, P, g):
     "-> Tensor"
 )
 class linalg_pinv(Gufunc, reduces_cotangent=False):
-    """The pseudo-inverse by E. H. Moore and R. Penrose, of matrices of any shape.
+    """The Moore-Penrose pseudo-inverse of matrices of any shape.
 
-    Singular values of at most max(atol, rtol * the largest) count as 0; rtol (or rcond) is the precision times the
-    larger size unless it or atol is given.  hermitian: A is, and eigenvalues of its lower triangle serve.  The
-    derivative holds where the rank does not change.
+    Singular values up to max(atol, rtol * the largest) count as 0.  rtol (or rcond) defaults to the machine epsilon
+    times the larger size if neither it nor atol is given.  hermitian: A is Hermitian, and eigenvalues of its lower
+    triangle are used.  The derivative holds where the rank is constant.
 
     >>> import retrograd as rg
     >>> rg.linalg.pinv(rg.tensor([[2.0, 0.0], [0.0, 0.0]])).tolist()
@@ -202,7 +202,7 @@ class linalg_pinv(Gufunc, reduces_cotangent=False):
 
 @op("pinverse(Tensor x, number rcond=1e-15) -> Tensor")
 class pinverse(Composite):
-    """`linalg.pinv`, under its older name."""
+    """The pseudo-inverse `linalg.pinv`, under its older name."""
 
     def compose(x, *, rcond):
         return linalg_pinv(x, rcond)
@@ -213,7 +213,7 @@ class pinverse(Composite):
 
 @op("linalg.tensorinv(Tensor A, int ind=2) -> Tensor")
 class linalg_tensorinv(Composite):
-    """The inverse of A as a map: the first `ind` dimensions of A are rows, the others columns."""
+    """The inverse of A as a linear map: the first `ind` dimensions are rows, the others columns."""
 
     def compose(A, *, ind):
         check_floating("linalg.tensorinv", A)
@@ -235,7 +235,7 @@ class linalg_tensorinv(Composite):
 
 @op("linalg.det(Tensor A) -> Tensor")
 class linalg_det(Gufunc, reduces_cotangent=False, aliases="det"):
-    """The determinants of square matrices; the derivative holds for singular ones too.
+    """The determinants of square matrices; the derivative holds for singular ones, too.
 
     >>> import retrograd as rg
     >>> rg.linalg.det(rg.tensor([[1.0, 2.0], [3.0, 5.0]])).round().item()
@@ -260,7 +260,7 @@ class linalg_det(Gufunc, reduces_cotangent=False, aliases="det"):
 
 @op("cofactor(Tensor A) -> Tensor")
 class cofactor(Gufunc, reduces_cotangent=False):
-    """det(A) A^-T, the derivative of the determinant, also of singular matrices; its own is not for these."""
+    """det(A) A^-T, the derivative of the determinant, also of singular matrices; differentiable only for others."""
 
     public = False
     method = False
@@ -279,7 +279,7 @@ class cofactor(Gufunc, reduces_cotangent=False):
 
 
 class SignLogDet(NamedTuple):
-    """What `linalg.slogdet` answers."""
+    """The results of `linalg.slogdet`."""
 
     sign: Tensor
     logabsdet: Tensor
@@ -287,7 +287,7 @@ class SignLogDet(NamedTuple):
 
 @op("log_determinant(Tensor A) -> (Tensor sign, Tensor logabsdet)")
 class log_determinant(Stacked):
-    """The two results of `linalg.slogdet`."""
+    """The sign and the log absolute value of determinants, as `linalg.slogdet` returns them."""
 
     public = False
     method = False
@@ -314,9 +314,9 @@ class log_determinant(Stacked):
 
 @op("linalg.slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)")
 class linalg_slogdet(Composite, aliases="slogdet"):
-    """The determinants of square matrices as sign and logarithm of the absolute value, which can't overflow.
+    """The sign, and the log of the absolute value, of determinants of square matrices, which can't overflow.
 
-    Of complex matrices the sign is a complex number of absolute value 1.  A singular matrix gives 0 and -inf.
+    For complex matrices the sign has absolute value 1.  Singular matrices give 0 and -inf.
 
     >>> import retrograd as rg
     >>> sign, logabsdet = rg.linalg.slogdet(rg.eye(100) * 0.01)
@@ -335,7 +335,7 @@ class linalg_slogdet(Composite, aliases="slogdet"):
 
 @op("logdet(Tensor A) -> Tensor")
 class logdet(Composite):
-    """The logarithms of the determinants of square matrices: NaN where negative, -inf where 0."""
+    """The logarithm of the determinants of square matrices; NaN where they are negative, -inf where 0."""
 
     def compose(A):
         sign, size = log_determinant(A)
@@ -351,7 +351,7 @@ class logdet(Composite):
 
 @op("linalg.matrix_exp(Tensor A) -> Tensor")
 class linalg_matrix_exp(Gufunc, reduces_cotangent=False, of_matrices=True, aliases="matrix_exp"):
-    """The exponential of square matrices, the sum of A^n / n!.  Needs SciPy.
+    """The matrix exponential, the sum of A^n / n!, of square matrices.  Needs SciPy.
 
     The derivative is a block of the exponential of a matrix of twice the size: I. Najfeld and T. F. Havel,
     Derivatives of the matrix exponential and their computation, Adv. Appl. Math. 16 (1995).
@@ -379,7 +379,7 @@ class linalg_matrix_exp(Gufunc, reduces_cotangent=False, of_matrices=True, alias
 
 
 def _change_of_exp(A, t):
-    """How the exponential of A changes along t: the upper right block of exp([[A, t], [0, A]])."""
+    """The derivative of the exponential of A along t: the upper right block of exp([[A, t], [0, A]])."""
     n = A.shape[-1]
     upper = cat([A, t], dim=-1)
     lower = cat([registry["zeros_like"](A), A], dim=-1)

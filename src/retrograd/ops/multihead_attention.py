@@ -1,4 +1,4 @@
-"""Multi-head attention as a function: projections, masks, heads, and learned extra keys.
+"""Multi-head attention as a function: projections, masks, heads, and learned additional keys and values.
 
 A. Vaswani et al., Attention is all you need, NeurIPS 2017.
 """
@@ -18,9 +18,9 @@ from retrograd.ops.view import cat, expand, flatten, reshape, squeeze, transpose
 
 
 def attend_heads(q, k, v, masks, causal, dropout_p, need_weights):
-    """Return what the queries find among the values, and the weights; None for these if one operator does without.
+    """Return the attention of each head, and its weights, or None for these unless `need_weights`.
 
-    q, k and v are (n, heads, positions, head size).  Masks are booleans, True where attention is forbidden, or numbers
+    q, k and v are (n, heads, positions, head size).  Masks are booleans, True where attention is forbidden, or values
     to be added to the scores, or None.
     """
     allowed, added = _allowed(masks), _added(masks)
@@ -36,13 +36,13 @@ def attend_heads(q, k, v, masks, causal, dropout_p, need_weights):
 
 
 def _allowed(masks):
-    """Return where none of the boolean masks forbids attention; None without such masks."""
+    """Return True where no boolean mask forbids attention; None without boolean masks."""
     forbidden = [mask for mask in masks if mask is not None and mask.dtype.kind == "b"]
     return logical_not(reduce(logical_or, forbidden)) if forbidden else None
 
 
 def _added(masks):
-    """Return the sum of the masks that are numbers, or None."""
+    """Return the sum of the floating masks, or None."""
     numbers = [mask for mask in masks if mask is not None and mask.dtype.kind != "b"]
     return sum(numbers[1:], numbers[0]) if numbers else None
 
@@ -60,7 +60,7 @@ def per_key(mask, batched):
 
 
 def with_one_more(k, v, masks, more_k, more_v):
-    """Return keys and values with one more behind the others, in all of the batch, which no mask forbids."""
+    """Return keys and values with one more appended in each batch entry, which no mask forbids."""
     k, v = (
         cat([x, expand(more, (*x.shape[:-2], 1, x.shape[-1]))], -2) for x, more in ((k, more_k), (v, more_v))
     )
@@ -104,10 +104,10 @@ def multi_head_attention_forward(
     `in_proj_weight` (3 E, E), or with use_separate_proj_weight the three others, make queries, keys and values of
     `num_heads` heads; static_k and static_v (N * num_heads, S, E / num_heads) take the place of the latter.  bias_k and
     bias_v, of E elements, are one more key and value, add_zero_attn is one of zeros.  key_padding_mask (N, S) and
-    attn_mask (L, S) or (N * num_heads, L, S) are True where attention is forbidden, or numbers to be added to the
-    scores; is_causal says that attn_mask, which must be given, is the causal one.  Queries that may look nowhere get
-    0, where PyTorch gives NaN if weights are needed.  The weights are (N, L, S), the mean over heads, or (N, num_heads,
-    L, S).
+    attn_mask (L, S) or (N * num_heads, L, S) are True where attention is forbidden, or values to be added to the
+    scores; is_causal says that attn_mask, which must be given, is the causal one.  Queries that may attend to no key
+    give 0, where PyTorch gives NaN if weights are needed.  The weights are (N, L, S), the mean over heads, or (N,
+    num_heads, L, S).
 
     >>> import retrograd as rg
     >>> x, w = rg.ones(3, 1, 4), rg.eye(4)
@@ -176,7 +176,7 @@ def _heads(inputs, weights, bias, num_heads):
 
 
 def _static(own, static, q):
-    """Return given keys or values in the shape of heads, if there are some, else the projected ones."""
+    """Return the given keys or values in the shape of heads, else the projected ones."""
     if static is None:
         return own
     n, heads, _, size = q.shape
@@ -195,7 +195,7 @@ def _check_masks(attn_mask, key_padding_mask, q, k):
 
 
 def _additions(bias_k, bias_v, add_zero_attn, static_k, static_v, k, num_heads):
-    """Yield the keys and values that come behind the others."""
+    """Yield the keys and values to append to the others."""
     if (bias_k is None) != (bias_v is None):
         raise ValueError(f"{_NAME}: expected both bias_k and bias_v, or neither")
     if bias_k is not None:

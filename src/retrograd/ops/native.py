@@ -1,4 +1,4 @@
-"""PyTorch's older and lower names: layers with all that they compute, with numbers for modes, steps of recurrences."""
+"""PyTorch's older and low-level names: layers with all their results, integer modes, and recurrent cells."""
 
 from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
@@ -16,7 +16,7 @@ from retrograd.ops.view import permute, reshape
 
 
 def _statistics(x, dims, eps):
-    """Return the means and the inverse deviations over dimensions, which are kept."""
+    """Return the means and the inverse standard deviations over dimensions, with keepdim."""
     return mean(x, dims, True), rsqrt(variance(x, dims, True, correction=0) + eps)
 
 
@@ -25,7 +25,7 @@ def _statistics(x, dims, eps):
 
 @method
 def dim_order(x):
-    """Return the dimensions in the order in which they lie in memory, the outermost first.
+    """Return the dimensions in the order of their strides in memory, the outermost first.
 
     >>> import retrograd as rg
     >>> rg.ones(2, 3, 4).transpose(0, 2).dim_order()
@@ -37,13 +37,13 @@ def dim_order(x):
 
 @method
 def polygamma_(x, n) -> Tensor:
-    """Write `polygamma(n, x)` into the tensor; returns it."""
+    """Write `polygamma(n, x)` into the tensor; return it."""
     return in_place(registry["polygamma"], x, (), {"n": n})
 
 
 @method
 def float_power_(x, exponent) -> Tensor:
-    """Write `float_power(x, exponent)` into the tensor, which must be of the dtype of that; returns it."""
+    """Write `float_power(x, exponent)` into the tensor, which must have that dtype; return it."""
     dtype = dtypes.complex128 if dtypes.result_type(x, exponent).kind == "c" else dtypes.float64
     if x.dtype != dtype:
         raise RuntimeError(f"float_power_: the result is {dtype}, which a tensor of {x.dtype} can't take")
@@ -55,14 +55,14 @@ def float_power_(x, exponent) -> Tensor:
 
 @function()
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
-    """Return `layer_norm`, and, without gradients, the means and inverse deviations that it divides by."""
+    """Return `layer_norm`, and, without gradients, its means and inverse standard deviations."""
     dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
     return registry["layer_norm"](input, normalized_shape, weight, bias, eps), *_statistics(detach(input), dims, eps)
 
 
 @function()
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
-    """Return `group_norm` of N samples of C channels of HxW elements, and means and inverse deviations (N, group)."""
+    """Return `group_norm` of N samples of C channels of HxW elements, means and inverse deviations (N, group)."""
     out = registry["group_norm"](input, group, weight, bias, eps)
     found = _statistics(reshape(input, (N, group, C // group * HxW)), (2,), eps)
     return out, *(reshape(x, (N, group)) for x in found)
@@ -82,7 +82,7 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
 def batch_norm(
     input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled=False
 ) -> Tensor:
-    """Return `nn.functional.batch_norm`, whose arguments come in another order."""
+    """Return `nn.functional.batch_norm`, with the arguments in another order."""
     return registry["batch_norm"](input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
@@ -90,13 +90,13 @@ def batch_norm(
 def instance_norm(
     input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled=False
 ) -> Tensor:
-    """Return `nn.functional.instance_norm`, whose arguments come in another order."""
+    """Return `nn.functional.instance_norm`, with the arguments in another order."""
     return registry["instance_norm"](input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 
 
 @function()
 def native_dropout(input, p, train):
-    """Return `nn.functional.dropout`, and where it kept elements."""
+    """Return `nn.functional.dropout`, and the mask of the elements that are not dropped."""
     if not 0 <= p <= 1:
         raise ValueError(f"native_dropout: p must be from 0 to 1, got {p}")
     if train is False or p == 0:
@@ -114,7 +114,7 @@ _PADDINGS = ("zeros", "border", "reflection")
 
 
 def _sampler(name, ndim):
-    """Register a name of `nn.functional.grid_sample`, with numbers for modes, for images with `ndim` dimensions."""
+    """Register `nn.functional.grid_sample` for images with `ndim` dimensions under another name, with integer modes."""
 
     def sample(input, grid, interpolation_mode, padding_mode, align_corners) -> Tensor:
         if ndim is not None and input.ndim != ndim:

@@ -1,7 +1,7 @@
-"""Normalisation of rows with weights and bias, forward and backward in one pass over memory each.
+"""Fused normalization of rows with weights and bias; forward and backward take one pass over memory each.
 
-With y = (x - mean) s and s = 1 / sqrt(variance + eps), the Jacobian of y is symmetric: J v = s (v - mean(v) -
-y mean(v y)).  Without `center` the mean of x counts as 0, and mean(v) is not taken away.
+With y = (x - mean) s and s = 1 / sqrt(variance + eps), the Jacobian of y is symmetric: J v = s (v - mean(v) - y mean(v
+y)).  Without `center` the mean of x counts as 0, and mean(v) is not subtracted.
 """
 
 import math
@@ -18,7 +18,7 @@ from retrograd.ops.view import reshape
 
 
 def _check(name, x, weight, *others):
-    """Rows x (..., m, n), and weights (..., n) whose first dimensions are those of x: then there are several."""
+    """Check rows x (..., m, n), and weights (..., n), whose batch dimensions, if any, are those of x."""
     if not kernels_know(x, weight, *others):
         raise TypeError(f"{name}: expected float32 or float64, all alike, got {x.dtype} and {weight.dtype}")
     lead = weight.ndim - 1
@@ -27,7 +27,7 @@ def _check(name, x, weight, *others):
 
 
 def _by_rows(weight, x):
-    """Weights that broadcast against rows."""
+    """Weights unsqueezed to broadcast against rows."""
     return reshape(weight, (*weight.shape[:-1], *(1,) * (x.ndim - weight.ndim), weight.shape[-1]))
 
 
@@ -40,20 +40,20 @@ def _over_rows(x, weight):
 
 
 def _unit(x, eps, center):
-    """y and s: from an operator whose own derivatives are made of them, so that high orders stay cheap."""
+    """y and s, from an operator whose derivatives are composed of them, so that high orders stay cheap."""
     rows = reshape(x, (1, math.prod(x.shape[:-1]), x.shape[-1]))
     y, _, variance = registry["channel_standardize"](rows, eps=eps, center=center)
     return reshape(y, x.shape), reshape(rsqrt(variance + eps), (*x.shape[:-1], 1))
 
 
 def _along(v, y, s, center):
-    """J v."""
+    """The Jacobian times v, J v."""
     moved = v - y * mean(v * y, -1, keepdim=True)
     return s * (moved - mean(v, -1, keepdim=True) if center else moved)
 
 
 def _bend(t, v, y, s, center):
-    """How J v changes along t: -s / n ((y t) J v + (v y) J t + y (t J v))."""
+    """The derivative of J v along t: -s / n ((y t) J v + (v y) J t + y (t J v))."""
     jv = _along(v, y, s, center)
     by = mean(y * t, -1, keepdim=True), mean(v * y, -1, keepdim=True), mean(jv * t, -1, keepdim=True)
     return -s * (by[0] * jv + by[1] * _along(t, y, s, center) + y * by[2])
@@ -68,7 +68,7 @@ def _added(a, b):
 
 @op("norm_rows(Tensor[] tensors, *, float eps, bool center=True) -> Tensor")
 class norm_rows(Definition, snapshots="tensors"):
-    """(x - mean) / sqrt(variance + eps) * weight + bias; tensors are x (..., m, n), the weight and the bias."""
+    """(x - mean) / sqrt(variance + eps) * weight + bias, of the tensors x (..., m, n), weight and bias."""
 
     public = False
     method = False
@@ -87,7 +87,7 @@ class norm_rows(Definition, snapshots="tensors"):
 
     @classmethod
     def jvp(cls, op, primals, tangents, out, params):
-        """By x through J, by the weights as they stand."""
+        """The tangent: J times that of x, and linear in the weights."""
         (x, weight, _), (t_x, t_weight, t_bias) = primals, tangents
         y, s = _unit(x, **params)
         total = None if t_x is None else _along(t_x, y, s, params["center"]) * _by_rows(weight, x)
@@ -95,7 +95,7 @@ class norm_rows(Definition, snapshots="tensors"):
         return total if t_bias is None else _added(total, registry["expand"](_by_rows(t_bias, x), x.shape))
 
     def batch(batched, n, *tensors, **params):
-        if any(batched[1:]) or tensors[1].ndim > 1:  # the weights' first dimension is that of the examples
+        if any(batched[1:]) or tensors[1].ndim > 1:  # the first dimension of the weights is the batch dimension
             tensors = batch_all(tensors, batched, n)
         return norm_rows(list(tensors), **params)
 
@@ -112,7 +112,7 @@ class norm_rows(Definition, snapshots="tensors"):
     "-> (Tensor dx, Tensor dweight, Tensor dbias)"
 )
 class norm_rows_grad(Definition):
-    """The cotangents that `norm_rows` sends back; tensors are that of its result, x and the weight."""
+    """The backward pass of `norm_rows`, of the tensors g (cotangent), x and weight."""
 
     public = False
     method = False
@@ -137,7 +137,7 @@ class norm_rows_grad(Definition):
 
     @classmethod
     def jvp(cls, op, primals, tangents, out, params):
-        """The product rule; the sums over rows of what each row adds."""
+        """The tangents by the product rule; those of weight and bias are summed over rows."""
         (h, x, weight), (t_h, t_x, t_weight) = primals, tangents
         w, center = _by_rows(weight, x), params["center"]
         y, s = _unit(x, **params)
@@ -160,7 +160,7 @@ class norm_rows_grad(Definition):
 
 
 def normed(x, ndim, weight, bias, eps, center=True):
-    """Rows of the last `ndim` dimensions of x, normalized, times weight, plus bias; either may be None."""
+    """Rows of the last `ndim` dimensions of x, standardized, times weight, plus bias; either may be None."""
     lead, count = math.prod(x.shape[: x.ndim - ndim]), math.prod(x.shape[x.ndim - ndim :])
     weight = registry["ones"]((count,), dtype=x.dtype) if weight is None else reshape(weight, (count,))
     bias = registry["zeros"]((count,), dtype=x.dtype) if bias is None else reshape(bias, (count,))

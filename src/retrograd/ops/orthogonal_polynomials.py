@@ -1,8 +1,8 @@
-"""Orthogonal polynomials by degree: Chebyshev's, Legendre's, Hermite's, Laguerre's.
+"""Orthogonal polynomials by degree: Chebyshev, Legendre, Hermite, Laguerre.
 
-Degrees n are integers, one number or a tensor that broadcasts; of a negative degree the polynomial is 0.  Values come
-from the recurrence in three terms, in max(n) steps.  The derivative by x of each is made of polynomials of lower
-degree, so that derivatives of every order hold everywhere; by n they are not differentiated.
+Degrees n are integers: a number, or a tensor that broadcasts.  Polynomials of negative degree are 0.  Values come from
+the three-term recurrence, in max(n) steps.  The derivative by x is composed of polynomials of lower degree, so that
+derivatives of every order hold everywhere; there is no derivative by n.
 """
 
 # The rules are in M. Abramowitz and I. A. Stegun, Handbook of Mathematical Functions (1964), 22.5, 22.7 and 22.8.
@@ -20,12 +20,12 @@ def _samples(r):
 
 
 def _signed(n):
-    """Degrees of which 1 can be taken away: unsigned integers would wrap around at 0."""
+    """Degrees in a signed dtype: subtracting 1 would wrap around in an unsigned one."""
     return cast_to(n, dtypes.int64) if hasattr(n, "dtype") and n.dtype.kind in "bu" else n
 
 
 def _polynomial(name, first, step, slope, doc):
-    """The operator whose polynomials follow a recurrence with `first` and `step`; `slope(x, n)` is the derivative."""
+    """The operator of polynomials with the recurrence `first`, `step`; `slope(x, n)` is the derivative."""
 
     def impl(xp, x, n):
         return xp.recurrence(x, n, first, step)
@@ -41,7 +41,7 @@ def _polynomial(name, first, step, slope, doc):
 
 @op("gegenbauer_polynomial(Tensor x, Tensor n, *, float order) -> Tensor")
 class gegenbauer(Special, public=False):
-    """Gegenbauer's polynomial of degree n and some order: of order 1 it is `chebyshev_polynomial_u`."""
+    """The Gegenbauer polynomial of degree n and given order; order 1 is `chebyshev_polynomial_u`."""
 
     def impl(xp, x, n, *, order):
         def step(k, x, now, before):
@@ -59,7 +59,7 @@ class gegenbauer(Special, public=False):
 
 @op("associated_laguerre_polynomial(Tensor x, Tensor n, *, float order) -> Tensor")
 class associated_laguerre(Special, public=False):
-    """Laguerre's polynomial of degree n and some order: of order 0 it is `laguerre_polynomial_l`."""
+    """The associated Laguerre polynomial of degree n and given order; order 0 is `laguerre_polynomial_l`."""
 
     def impl(xp, x, n, *, order):
         def step(k, x, now, before):
@@ -84,20 +84,20 @@ def _chebyshev_step(k, x, now, before):
 
 chebyshev_polynomial_t = _polynomial("chebyshev_polynomial_t", lambda x: x, _chebyshev_step,
     lambda x, n: n * chebyshev_polynomial_u(x, n - 1),
-    "Chebyshev's polynomial of the first kind: cos(n a) where x is cos(a).")  # fmt: skip
+    "The Chebyshev polynomial of the first kind: cos(n a) where x is cos(a).")  # fmt: skip
 chebyshev_polynomial_u = _polynomial("chebyshev_polynomial_u", lambda x: 2 * x, _chebyshev_step,
     lambda x, n: 2 * gegenbauer(x, n - 1, order=2.0),
-    "Chebyshev's polynomial of the second kind: sin((n + 1) a) / sin(a) where x is cos(a).")  # fmt: skip
+    "The Chebyshev polynomial of the second kind: sin((n + 1) a) / sin(a) where x is cos(a).")  # fmt: skip
 chebyshev_polynomial_v = _polynomial("chebyshev_polynomial_v", lambda x: 2 * x - 1, _chebyshev_step,
     lambda x, n: 2 * (gegenbauer(x, n - 1, order=2.0) - gegenbauer(x, n - 2, order=2.0)),
-    "Chebyshev's polynomial of the third kind: cos((n + 1/2) a) / cos(a / 2) where x is cos(a).")  # fmt: skip
+    "The Chebyshev polynomial of the third kind: cos((n + 1/2) a) / cos(a / 2) where x is cos(a).")  # fmt: skip
 chebyshev_polynomial_w = _polynomial("chebyshev_polynomial_w", lambda x: 2 * x + 1, _chebyshev_step,
     lambda x, n: 2 * (gegenbauer(x, n - 1, order=2.0) + gegenbauer(x, n - 2, order=2.0)),
-    "Chebyshev's polynomial of the fourth kind: sin((n + 1/2) a) / sin(a / 2) where x is cos(a).")  # fmt: skip
+    "The Chebyshev polynomial of the fourth kind: sin((n + 1/2) a) / sin(a / 2) where x is cos(a).")  # fmt: skip
 
 
 def _shifted(polynomial):
-    """The polynomial on [0, 1] in place of [-1, 1], as an operator of its own."""
+    """The operator of a polynomial shifted from [-1, 1] to [0, 1]."""
     kind = polynomial.name.rpartition("_")[2]
 
     class Shifted(Composite):
@@ -118,16 +118,16 @@ shifted_chebyshev_polynomial_w = _shifted(chebyshev_polynomial_w)
 legendre_polynomial_p = _polynomial("legendre_polynomial_p", lambda x: x,
     lambda k, x, now, before: ((2 * k + 1) * x * now - k * before) / (k + 1),
     lambda x, n: gegenbauer(x, n - 1, order=1.5),
-    "Legendre's polynomial: orthogonal on [-1, 1] with equal weights, and 1 at 1.")  # fmt: skip
+    "The Legendre polynomial: orthogonal on [-1, 1] with weight 1, and 1 at 1.")  # fmt: skip
 hermite_polynomial_h = _polynomial("hermite_polynomial_h", lambda x: 2 * x,
     lambda k, x, now, before: 2 * (x * now - k * before),
     lambda x, n: 2 * n * hermite_polynomial_h(x, n - 1),
-    "Hermite's polynomial as physicists have it: orthogonal with weight exp(-x^2).")  # fmt: skip
+    "The physicists' Hermite polynomial: orthogonal with weight exp(-x^2).")  # fmt: skip
 hermite_polynomial_he = _polynomial("hermite_polynomial_he", lambda x: x,
     lambda k, x, now, before: x * now - k * before,
     lambda x, n: n * hermite_polynomial_he(x, n - 1),
-    "Hermite's polynomial as probability has it: orthogonal with weight exp(-x^2 / 2).")  # fmt: skip
+    "The probabilists' Hermite polynomial: orthogonal with weight exp(-x^2 / 2).")  # fmt: skip
 laguerre_polynomial_l = _polynomial("laguerre_polynomial_l", lambda x: 1 - x,
     lambda k, x, now, before: ((2 * k + 1 - x) * now - k * before) / (k + 1),
     lambda x, n: -associated_laguerre(x, n - 1, order=1.0),
-    "Laguerre's polynomial: orthogonal on [0, inf) with weight exp(-x).")  # fmt: skip
+    "The Laguerre polynomial: orthogonal on [0, inf) with weight exp(-x).")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Losses with margins, of pairs, of counts and of sequences, by the names and rules of torch.nn.functional."""
+"""Margin, pairwise, triplet, Poisson, Gaussian and CTC losses, as in torch.nn.functional."""
 
 import math
 from itertools import accumulate
@@ -38,7 +38,7 @@ from retrograd.ops.view import cat, expand, narrow, reshape, stack, unsqueeze
 
 
 def _signs(r, *shape):
-    """Targets, each -1 or 1."""
+    """Sample targets, each -1 or 1."""
     return r.ints(2, shape) * 2 - 1
 
 
@@ -55,7 +55,7 @@ def _positive(name, what, value):
     "-> Tensor"
 )
 class margin_ranking_loss(Composite, method=False, aliases="nn.functional.margin_ranking_loss"):
-    """max(0, margin - target * (input1 - input2)): target is 1 where input1 should be the larger, -1 where not."""
+    """max(0, margin - target * (input1 - input2)); target 1 ranks input1 higher, -1 input2."""
 
     def compose(input1, input2, target, *, margin, reduction):
         finish = reduction_named("margin_ranking_loss", reduction)
@@ -76,7 +76,7 @@ class margin_ranking_loss(Composite, method=False, aliases="nn.functional.margin
 
 @op("hinge_embedding_loss(Tensor x, Tensor target, float margin=1.0, str reduction='mean') -> Tensor")
 class hinge_embedding_loss(Composite, method=False, aliases="nn.functional.hinge_embedding_loss"):
-    """x, a distance, where the target is 1; max(0, margin - x) where it is -1."""
+    """The distance x where the target is 1, max(0, margin - x) where it is -1."""
 
     def compose(x, target, *, margin, reduction):
         finish = reduction_named("hinge_embedding_loss", reduction)
@@ -89,7 +89,7 @@ class hinge_embedding_loss(Composite, method=False, aliases="nn.functional.hinge
 
 @op("soft_margin_loss(Tensor x, Tensor target, str reduction='mean') -> Tensor")
 class soft_margin_loss(Composite, home="nn.functional"):
-    """log(1 + exp(-target * x)), without overflow; each target is -1 or 1."""
+    """The logistic loss log(1 + exp(-target * x)), without overflow; each target is -1 or 1."""
 
     def compose(x, target, *, reduction):
         return reduction_named("soft_margin_loss", reduction)(-logsigmoid(target * x))
@@ -104,7 +104,7 @@ class soft_margin_loss(Composite, home="nn.functional"):
     "str reduction='mean') -> Tensor"
 )
 class cosine_embedding_loss(Composite, method=False, aliases="nn.functional.cosine_embedding_loss"):
-    """With c the cosine of the angle between vectors: 1 - c where the target is 1, max(0, c - margin) where it is -1.
+    """1 - c where the target is 1, max(0, c - margin) where it is -1, with c the cosine similarity.
 
     input1 and input2 (n, size) and target (n,), or (size,) and ().
     """
@@ -138,9 +138,10 @@ class cosine_embedding_loss(Composite, method=False, aliases="nn.functional.cosi
     "str reduction='mean') -> Tensor"
 )
 class multi_margin_loss(Composite, home="nn.functional"):
-    """The mean over the classes i other than the target y of max(0, margin - x[y] + x[i])^p, times weight[y].
+    """The mean over classes i other than the target y of max(0, margin - x[y] + x[i])^p, times weight[y].
 
-    x (n, classes) or (classes,), target (n,) or () of class numbers, p 1 or 2.  The mean is over all classes.
+    x (n, classes) or (classes,), target (n,) or () of class indices, p 1 or 2.  The divisor is the number of all
+    classes.
     """
 
     def compose(x, target, weight, *, p, margin, reduction):
@@ -180,7 +181,7 @@ def _check_multi_margin(x, target, weight, p):
 
 @op("multilabel_margin_loss(Tensor x, Tensor target, str reduction='mean') -> Tensor")
 class multilabel_margin_loss(Composite, home="nn.functional"):
-    """The sum over labels y and classes i that are no label of max(0, 1 - x[y] + x[i]), divided by the classes.
+    """The sum over labels y and other classes i of max(0, 1 - x[y] + x[i]), divided by the number of classes.
 
     x (n, classes) or (classes,); target of the same shape holds the labels, up to the first -1.
     """
@@ -231,7 +232,7 @@ class multilabel_soft_margin_loss(Composite, home="nn.functional"):
 
 
 def _triplet(name, near, far, between, margin, swap, reduction):
-    """max(0, margin + near - far), far being the smaller of the two distances to the negative if they swap."""
+    """max(0, margin + near - far), with far the smaller distance to the negative if `swap`."""
     finish = reduction_named(name, reduction)
     far = minimum(far, between()) if swap else far
     return finish(clamp(margin + near - far, min=0))
@@ -244,8 +245,8 @@ def _triplet(name, near, far, between, margin, swap, reduction):
 class triplet_margin_loss(Composite, method=False, aliases="nn.functional.triplet_margin_loss"):
     """max(0, margin + d(anchor, positive) - d(anchor, negative)), with d the p-norm of the difference plus eps.
 
-    The vectors are the last dimension.  swap: where the positive is nearer to the negative than the anchor is, its
-    distance counts.  V. Balntas et al., Learning local feature descriptors with triplets, BMVC 2016.
+    The vectors are the last dimension.  swap: if the positive is nearer to the negative than the anchor, its distance
+    is used.  V. Balntas et al., Learning local feature descriptors with triplets, BMVC 2016.
     """
 
     def compose(anchor, positive, negative, *, margin, p, eps, swap, reduction):
@@ -271,7 +272,7 @@ class triplet_margin_loss(Composite, method=False, aliases="nn.functional.triple
 
 
 def _check_triplet(name, *tensors):
-    """Vectors of one length, and as many: what merely broadcasts is a mistake as a rule, and so refused by PyTorch."""
+    """Check for vectors of equal length and number: PyTorch refuses broadcasting here, as it is usually a mistake."""
     shapes = [x.shape for x in tensors]
     shown = f"{name}: anchor, positive and negative of shapes {shapes[0]}, {shapes[1]} and {shapes[2]}"
     if len({len(shape) for shape in shapes}) > 1:
@@ -317,9 +318,9 @@ def _taxi(a, b):
     "str reduction='mean') -> Tensor"
 )
 class poisson_nll_loss(Composite, method=False, aliases="nn.functional.poisson_nll_loss"):
-    """exp(x) - target * x, of counts with the logarithm x of their mean; of the mean itself x - target * log(x + eps).
+    """The Poisson loss exp(x) - target * x, with x the log of the mean; else x - target * log(x + eps).
 
-    full: with Stirling's approximation of log(target!) for targets of more than 1.
+    full: with Stirling's approximation of log(target!) for targets larger than 1.
     """
 
     def compose(x, target, *, log_input, full, eps, reduction):
@@ -334,7 +335,7 @@ class poisson_nll_loss(Composite, method=False, aliases="nn.functional.poisson_n
 
 
 def _stirling(n):
-    """n log n - n + log(2 pi n) / 2 where n is more than 1, 0 elsewhere."""
+    """Stirling's n log n - n + log(2 pi n) / 2 where n > 1, 0 elsewhere."""
     many = n > 1
     n = where(many, n, 1)
     return where(many, n * log(n) - n + 0.5 * log(2 * math.pi * n), 0)
@@ -342,7 +343,7 @@ def _stirling(n):
 
 @op("variance_at_least(Tensor x, float eps) -> Tensor")
 class variance_at_least(Pointwise, promotion="float"):
-    """x, but at least eps, with derivative 1 everywhere; a ValueError for negative x, which is no variance."""
+    """max(x, eps), with derivative 1 everywhere; ValueError for negative x, which is no variance."""
 
     public = False
     method = False
@@ -365,10 +366,10 @@ class variance_at_least(Pointwise, promotion="float"):
     "str reduction='mean') -> Tensor"
 )
 class gaussian_nll_loss(Composite, home="nn.functional"):
-    """(log(var) + (x - target)^2 / var) / 2: x is the mean, var the variance of a normal distribution.
+    """The Gaussian loss (log(var) + (x - target)^2 / var) / 2, with mean x and variance var.
 
-    var, at least eps as the loss sees it, has the shape of x, or lacks its last dimension or has size 1 there, or
-    is a number.  full: with the constant log(2 pi) / 2.
+    var, clamped to at least eps, has the shape of x, or lacks its last dimension or has size 1 there, or is a number.
+    full: with the constant log(2 pi) / 2.
     """
 
     def compose(x, target, var, *, full, eps, reduction):
@@ -390,7 +391,7 @@ class gaussian_nll_loss(Composite, home="nn.functional"):
 
 
 def _fitting(x, var):
-    """The variances in a shape that broadcasts against x as it is meant."""
+    """The variances reshaped to broadcast against x."""
     if not hasattr(var, "shape"):
         return registry["full"]((), float(var), dtype=x.dtype)
     if var.shape == x.shape or (x.ndim and var.shape == (*x.shape[:-1], 1)):
@@ -408,7 +409,7 @@ def _fitting(x, var):
     "str reduction='mean', bool zero_infinity=False) -> Tensor"
 )
 class ctc_loss(Composite, method=False, aliases="nn.functional.ctc_loss"):
-    """-log of the probability that the steps spell the target, once repeated labels are merged and blanks dropped.
+    """The CTC loss: -log of the probability of the target after repeated labels are merged and blanks dropped.
 
     log_probs (steps, n, classes), logarithms of probabilities, as of `log_softmax`; targets (n, longest), or all
     labels of the n targets in a row; the lengths of both: n integers each.  Or one sample, without n.  "mean" divides
@@ -471,7 +472,7 @@ IMPOSSIBLE = -1e30  # the logarithm of no probability: finite, so that differenc
 
 
 def _lengths(what, lengths, n, most):
-    """A length per sample, from 0 to `most`, as a tensor."""
+    """The lengths, one per sample, from 0 to `most`, as a tensor."""
     lengths = reshape(tensor(lengths, dtype=dtypes.int64), (-1,))
     if lengths.shape != (n,):
         raise ValueError(f"ctc_loss: expected {n} lengths of inputs and of targets, got {lengths.shape[0]}")
@@ -479,7 +480,7 @@ def _lengths(what, lengths, n, most):
 
 
 def _table(targets, lengths):
-    """The labels of each target, a row for each; of one row of all, it needs to know their lengths."""
+    """The labels of the targets, one per row; concatenated targets are split by their lengths."""
     if targets.ndim == 2 and targets.shape[0] == lengths.shape[0]:
         return targets
     counts = lengths.tolist()
@@ -491,7 +492,7 @@ def _table(targets, lengths):
 
 
 def _spelling_costs(log_probs, steps, labels, lengths, blank):
-    """Per sample, -log of the probability of all ways to spell its labels: the forward recursion, in logarithms.
+    """Per sample, -log of the probability of all alignments with its labels: the forward recursion in log space.
 
     State 2k + 1 is label k, state 2k the blank before it.  Each state is reached from itself and from the one
     before; a label that differs from the last also from that.
@@ -511,7 +512,7 @@ def _spelling_costs(log_probs, steps, labels, lengths, blank):
 
 
 def _between(value, x):
-    """The columns of x with columns of one value before, between and behind them."""
+    """x with columns of a constant before, between and after its columns."""
     n, size = x.shape
     columns = registry["full"]((n, size + 1), value, dtype=x.dtype)
     pairs = stack([narrow(columns, 1, 0, size), x], 2)
@@ -519,7 +520,7 @@ def _between(value, x):
 
 
 def _differ_from_last(labels):
-    """Whether each label differs from the one before; the first has none."""
+    """Whether each label differs from the previous one; False for the first."""
     n, size = labels.shape
     rest = max(size - 1, 0)
     front = registry["zeros"]((n, size - rest), dtype=dtypes.bool_)
@@ -532,7 +533,7 @@ def _penalties(allowed, like):
 
 
 def _reached(state, skips):
-    """log of the sum over the states that each is reached from."""
+    """The logsumexp over the states from which each state can be reached."""
     size = state.shape[1]
     before = pad(state, (2, 0), value=IMPOSSIBLE)
     ways = [state, narrow(before, 1, 1, size), narrow(before, 1, 0, size) + skips]

@@ -1,4 +1,4 @@
-"""Second names of the pools by the largest element, under which they return where these are, too."""
+"""Names of the max pools that return the indices, too, such as `max_pool2d_with_indices`."""
 
 import inspect
 
@@ -16,7 +16,7 @@ from retrograd.ops.pooling import (
 
 
 def _with_indices(pool, *more):
-    """Return the pool as a function that returns (values, indices), whatever `return_indices` says."""
+    """Return the pool as a function that returns (values, indices), regardless of `return_indices`."""
 
     def pooled(*args, **params):
         inputs, given = pool.schema.bind(args, params)

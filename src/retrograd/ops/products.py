@@ -1,4 +1,4 @@
-"""Products of tensors beyond the matrix product: contracted, chained, added to something, powers."""
+"""Tensor products: tensordot, inner, kron, cross, batched products with addition, chains, matrix powers."""
 
 import itertools
 import string
@@ -19,9 +19,10 @@ from retrograd.ops.view import cat, expand, reshape, roll, transpose, unsqueeze
 
 @op("tensordot(Tensor a, Tensor b, any dims=2) -> Tensor")
 class tensordot(Composite, aliases="linalg.tensordot"):
-    """The sum of products over some dimensions of a and as many of b; those that are left come in order.
+    """The contraction of a and b: the sum of products over some dimensions of a and as many of b.
 
-    dims: a number n, for the last n of a and the first n of b, or two lists, those of a and those of b.
+    The remaining dimensions keep their order.  dims: n, for the last n of a and the first n of b, or two lists of
+    dimensions.
 
     >>> import retrograd as rg
     >>> rg.tensordot(rg.ones(2, 3, 4), rg.ones(3, 4, 5)).shape
@@ -34,7 +35,7 @@ class tensordot(Composite, aliases="linalg.tensordot"):
 
     def compose(a, b, *, dims):
         left, right = _contracted(a, b, dims)
-        for i, j in zip(left, right, strict=True):  # a size of 1 goes with every number of the other
+        for i, j in zip(left, right, strict=True):  # a size of 1 broadcasts
             if a.shape[i] != b.shape[j]:
                 a = a if a.shape[i] == 1 else sum_over(a, i, keepdim=True)
                 b = b if b.shape[j] == 1 else sum_over(b, j, keepdim=True)
@@ -58,7 +59,7 @@ class tensordot(Composite, aliases="linalg.tensordot"):
 
 
 def _contracted(a, b, dims):
-    """The dimensions of each that are summed over."""
+    """The contracted dimensions of each tensor."""
     if isinstance(dims, int):
         if not 0 <= dims <= min(a.ndim, b.ndim):
             raise ValueError(f"tensordot: dims {dims} for tensors of {a.ndim} and {b.ndim} dimensions")
@@ -81,7 +82,7 @@ def _contracted(a, b, dims):
 
 @op("inner(Tensor a, Tensor b) -> Tensor")
 class inner(Composite):
-    """The sum of products over the last dimension of each; a tensor without dimensions multiplies."""
+    """The sum of products over the last dimensions of a and b; a tensor without dimensions multiplies elementwise."""
 
     def compose(a, b):
         return tensordot(a, b, ((-1,), (-1,))) if a.ndim and b.ndim else a * b
@@ -97,7 +98,7 @@ class inner(Composite):
 
 @op("linalg.vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor")
 class linalg_vecdot(Composite, aliases="vecdot"):
-    """The sum of conj(x) * y along `dim`; the two broadcast.
+    """The dot product of vectors, the sum of conj(x) * y along `dim`; x and y broadcast.
 
     >>> import retrograd as rg
     >>> rg.linalg.vecdot(rg.tensor([[1.0, 2.0], [3.0, 4.0]]), rg.tensor([1.0, 1.0])).tolist()
@@ -116,7 +117,7 @@ class linalg_vecdot(Composite, aliases="vecdot"):
 
 @op("kron(Tensor a, Tensor b) -> Tensor")
 class kron(Composite):
-    """The Kronecker product: each element of a times the whole of b, in a's order.
+    """The Kronecker product: blocks of b, each multiplied by an element of a.
 
     >>> import retrograd as rg
     >>> rg.kron(rg.tensor([1, 10]), rg.tensor([1, 2, 3])).tolist()
@@ -150,7 +151,7 @@ def _cross(name, a, b, dim):
 
 @op("linalg.cross(Tensor x, Tensor other, *, int dim=-1) -> Tensor")
 class linalg_cross(Composite):
-    """The cross product of vectors of 3 along `dim`; the other dimensions broadcast.
+    """The cross product of 3-vectors along `dim`; the other dimensions broadcast.
 
     >>> import retrograd as rg
     >>> rg.linalg.cross(rg.tensor([1.0, 0.0, 0.0]), rg.tensor([0.0, 1.0, 0.0])).tolist()
@@ -170,7 +171,7 @@ class linalg_cross(Composite):
 
 @op("cross(Tensor x, Tensor other, int? dim=None) -> Tensor")
 class cross(Composite):
-    """`linalg.cross`; without `dim`, along the first dimension of size 3."""
+    """The cross product `linalg.cross`; without `dim`, along the first dimension of size 3."""
 
     def compose(x, other, *, dim):
         if dim is None:
@@ -237,7 +238,7 @@ class baddbmm(Composite, in_place=True):
 
 @op("addbmm(Tensor x, Tensor batch1, Tensor batch2, " + _BETA_ALPHA)
 class addbmm(Composite, in_place=True):
-    """beta * x + alpha * the sum of the products of two stacks of matrices; x broadcasts."""
+    """beta * x + alpha * sum of bmm(batch1, batch2) over the batch; x broadcasts."""
 
     def compose(x, batch1, batch2, *, beta, alpha):
         fits = batch1.ndim == batch2.ndim == 3 and batch1.shape[0] == batch2.shape[0]
@@ -282,9 +283,10 @@ class addr(Composite, in_place=True):
 
 @op("linalg.multi_dot(Tensor[] tensors) -> Tensor")
 class linalg_multi_dot(Composite):
-    """The product of several matrices in the order that takes the fewest multiplications.
+    """The product of several matrices, in the order with the fewest multiplications.
 
-    The first may be a vector, a row, and the last, a column.  T. H. Cormen et al., Introduction to Algorithms, 15.2.
+    The first may be a vector (a row), and the last one, too (a column).  T. H. Cormen et al., Introduction to
+    Algorithms, 15.2.
 
     >>> import retrograd as rg
     >>> rg.linalg.multi_dot([rg.ones(2, 3), rg.ones(3, 4), rg.ones(4)]).tolist()
@@ -307,7 +309,7 @@ class linalg_multi_dot(Composite):
 
 @op("chain_matmul(Tensor[] matrices) -> Tensor")
 class chain_matmul(Composite):
-    """`linalg.multi_dot` of matrices, given one by one."""
+    """The product `linalg.multi_dot` of matrices, passed as separate arguments."""
 
     method = False
 
@@ -343,7 +345,7 @@ def _check_chain(name, tensors):
 
 
 def _cheapest_splits(sizes):
-    """For each run of matrices i to j, after which one to cut it so that multiplying costs least."""
+    """For each subchain i to j, the matrix after which to split it at the lowest cost."""
     n = len(sizes) - 1
     cost = {(i, i): 0 for i in range(n)}
     split = {}
@@ -364,7 +366,7 @@ def _multiplied(matrices, split, i, j):
 
 @op("linalg.matrix_power(Tensor A, int n) -> Tensor")
 class linalg_matrix_power(Composite, aliases="matrix_power"):
-    """Square matrices to the power n, by squaring; of a negative n, their inverses.
+    """The n-th power of square matrices, by repeated squaring; of the inverses for negative n.
 
     >>> import retrograd as rg
     >>> rg.linalg.matrix_power(rg.tensor([[1.0, 1.0], [0.0, 1.0]]), 10).tolist()
@@ -398,9 +400,9 @@ class linalg_matrix_power(Composite, aliases="matrix_power"):
 
 @op("linalg.vander(Tensor x, int? N=None) -> Tensor")
 class linalg_vander(Composite):
-    """The powers 0 to N - 1 (N: the size of x) of each element of x, in a new last dimension.
+    """The Vandermonde matrix: powers 0 to N - 1 (N: the size of x) of each element, in a new last dimension.
 
-    A number, which needs N, gives shape (1, N).
+    A tensor without dimensions, which needs N, gives shape (1, N).
 
     >>> import retrograd as rg
     >>> rg.linalg.vander(rg.tensor([2, 3]), N=4).tolist()
@@ -431,7 +433,7 @@ class linalg_vander(Composite):
 
 @op("linalg.diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor")
 class linalg_diagonal(Composite):
-    """`diagonal` of matrices, the last two dimensions: a view."""
+    """A view of the diagonals of matrices, the last two dimensions."""
 
     def compose(A, *, offset, dim1, dim2):
         return diagonal(A, offset, dim1, dim2)
@@ -442,7 +444,7 @@ class linalg_diagonal(Composite):
 
 @op("linalg.trace(Tensor A, *, int offset=0) -> Tensor")
 class linalg_trace(Composite):
-    """The sums of the diagonals of matrices, the last two dimensions, as in NumPy."""
+    """The sum of the diagonal of each matrix, the last two dimensions, as in NumPy."""
 
     def compose(A, *, offset):
         return sum_over(diagonal(A, offset, -2, -1), -1)
@@ -453,7 +455,7 @@ class linalg_trace(Composite):
 
 @op("linalg.matrix_transpose(Tensor A) -> Tensor")
 class linalg_matrix_transpose(Composite, aliases="matrix_transpose"):
-    """Matrices, the last two dimensions, with rows and columns exchanged, as in NumPy: a view."""
+    """A view of matrices, the last two dimensions, with rows and columns swapped, as in NumPy."""
 
     method = False
 

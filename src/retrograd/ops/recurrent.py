@@ -1,4 +1,4 @@
-"""Steps of recurrent networks, forward and backward in one pass over memory each.
+"""Fused steps of recurrent networks; forward and backward take one pass over memory each.
 
 S. Hochreiter and J. Schmidhuber, Long short-term memory, Neural Computation 9 (1997); K. Cho et al., Learning phrase
 representations using RNN encoder-decoder, arXiv 1406.1078.
@@ -13,16 +13,16 @@ from retrograd.ops.view import cat
 
 
 class Step(Definition):
-    """Of tensors x and h (..., gates n), which input and state add to the gates, and a state (..., n).
+    """Base of steps with tensors x and h (..., gates n), the gates' terms from input and state, and state (..., n).
 
-    Both modes need one derivative of second order: how the way back changes along a direction, or, as the order of
-    derivation makes no difference, how a tangent changes, times the cotangents.  Each step calls it its `bend`.
+    Both modes need one second derivative: the directional derivative of the backward pass.  By symmetry it also gives
+    the derivative of a tangent, multiplied by the cotangents.  Each step defines it as its `bend`.
     """
 
     public = False
     method = False
     gates = 4
-    kernel = ""  # the function of arrays
+    kernel = ""  # the kernel on arrays
 
     @classmethod
     def impl(cls, xp, *tensors):
@@ -35,7 +35,7 @@ class Step(Definition):
 
     @classmethod
     def check(cls, *tensors):
-        """The shapes and dtypes of cotangents, which are like the state, and of x, h and the state, the last three."""
+        """Check shapes and dtypes of cotangents, which match the state, and of x, h and the state, the last three."""
         *cotangents, x, h, state = tensors
         name, wanted = cls.__name__, (*state.shape[:-1], cls.gates * state.shape[-1])
         if not kernels_know(*tensors):
@@ -50,7 +50,7 @@ def _zeros_for_none(tangents, primals):
 
 
 def _slopes_of_sigmoid(s):
-    """Its first and second derivative where it is s."""
+    """The first and second derivative of the sigmoid, from its output s."""
     first = s * (1 - s)
     return first, first * (1 - 2 * s)
 
@@ -64,7 +64,7 @@ def _slopes_of_tanh(t):
 
 
 def _lstm_tangent(gates, c, moved, moved_c):
-    """How h and c change where the gates and c before do."""
+    """The tangents of h and c after the step, from those of the gates and of c before."""
     i, f, g, o = _lstm_at(gates)
     after = f * c + i * g
     mi, mf, mg, mo = chunk(moved, 4, -1)
@@ -79,14 +79,14 @@ def _lstm_at(gates):
 
 
 def _lstm_bend(gh, gc, gates, c, moved, moved_c):
-    """How the cotangents of gates and c change where the gates and c do."""
+    """The derivative of the cotangents of gates and c along tangents of gates and c."""
     i, f, g, o = _lstm_at(gates)
     top = tanh(f * c + i * g)
     (i1, i2), (f1, f2), (o1, o2) = map(_slopes_of_sigmoid, (i, f, o))
     (g1, g2), (top1, top2) = map(_slopes_of_tanh, (g, top))
     mi, mf, mg, mo = chunk(moved, 4, -1)
     dc = f * moved_c + c * f1 * mf + g * i1 * mi + i * g1 * mg
-    flow = gc + gh * o * top1  # the cotangent of c after
+    flow = gc + gh * o * top1  # the cotangent of c after the step
     bent = gh * (o1 * mo * top1 + o * top2 * dc)  # how that changes
     of_i = bent * i1 * g + flow * (i2 * mi * g + i1 * g1 * mg)
     of_f = bent * f1 * c + flow * (f2 * mf * c + f1 * moved_c)
@@ -97,7 +97,7 @@ def _lstm_bend(gh, gc, gates, c, moved, moved_c):
 
 @op("lstm_step(Tensor[] tensors) -> (Tensor h, Tensor c)")
 class lstm_step(Step):
-    """The states h and c after a step of an LSTM; tensors are x, h and c before, gates i, f, g, o."""
+    """The states h and c after an LSTM step, of the tensors x, h and c before, with gates i, f, g, o."""
 
     kernel = "lstm"
 
@@ -126,7 +126,7 @@ class lstm_step(Step):
 
 @op("lstm_step_grad(Tensor[] tensors) -> (Tensor gates, Tensor c)")
 class lstm_step_grad(Step):
-    """The cotangents of the gates and of c before; tensors are those of h and c after, then x, h and c before."""
+    """The cotangents of the gates and of c before, from those of h and c after; then come x, h and c before."""
 
     kernel = "lstm_grad"
 
@@ -156,14 +156,14 @@ class lstm_step_grad(Step):
 
 
 def _gru_at(x, h):
-    """The gates r, z and n, and what r lets through."""
+    """The gates r, z and n, and the term that r multiplies."""
     (xr, xz, xn), (hr, hz, hn) = chunk(x, 3, -1), chunk(h, 3, -1)
     r = sigmoid(xr + hr)
     return r, sigmoid(xz + hz), tanh(xn + r * hn), hn
 
 
 def _gru_tangent(x, h, state, moved_x, moved_h, moved):
-    """How the state after changes where the gates and the state before do."""
+    """The tangent of the new state, from those of the gates and the old state."""
     r, z, n, hn = _gru_at(x, h)
     (ar, az, an), (br, bz, bn) = chunk(moved_x, 3, -1), chunk(moved_h, 3, -1)
     inner = an + r * (1 - r) * (ar + br) * hn + r * bn
@@ -171,13 +171,13 @@ def _gru_tangent(x, h, state, moved_x, moved_h, moved):
 
 
 def _gru_bend(g, x, h, state, moved_x, moved_h, moved):
-    """How the cotangents of x, h and the state change where these do."""
+    """The derivative of the cotangents of x, h and the state along tangents of these."""
     r, z, n, hn = _gru_at(x, h)
     (ar, az, an), (br, bz, bn) = chunk(moved_x, 3, -1), chunk(moved_h, 3, -1)
     (r1, r2), (z1, z2), (n1, n2) = _slopes_of_sigmoid(r), _slopes_of_sigmoid(z), _slopes_of_tanh(n)
     mr, mz = ar + br, az + bz
     inner = an + r1 * mr * hn + r * bn
-    flow = g * (1 - z) * n1  # the cotangent of what n is the tangent of
+    flow = g * (1 - z) * n1  # the cotangent of the argument of tanh in n
     bent = g * ((1 - z) * n2 * inner - z1 * mz * n1)  # how that changes
     of_r = bent * r1 * hn + flow * (r2 * mr * hn + r1 * bn)
     of_z = g * (z2 * mz * (state - n) + z1 * (moved - n1 * inner))
@@ -186,7 +186,7 @@ def _gru_bend(g, x, h, state, moved_x, moved_h, moved):
 
 @op("gru_step(Tensor[] tensors) -> Tensor")
 class gru_step(Step):
-    """The state after a step of a GRU; tensors are x, h and the state before, gates r, z, n, of which n takes r h."""
+    """The state after a GRU step, of the tensors x, h and the old state, with gates r, z, n; n takes r h."""
 
     gates = 3
     kernel = "gru"
@@ -213,7 +213,7 @@ class gru_step(Step):
 
 @op("gru_step_grad(Tensor[] tensors) -> (Tensor x, Tensor h, Tensor state)")
 class gru_step_grad(Step):
-    """The cotangents of x, h and the state before; tensors are that of the state after, then these three."""
+    """The cotangents of x, h and the old state, from that of the new state; then come these three."""
 
     gates = 3
     kernel = "gru_grad"

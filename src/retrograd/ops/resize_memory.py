@@ -1,4 +1,4 @@
-"""Resizing tensors in place: another shape over the same memory, or over more."""
+"""In-place resizing of tensors: another shape over the same memory, or over more."""
 
 from retrograd import backend
 from retrograd.core import Tensor, registry
@@ -12,11 +12,11 @@ from retrograd.ops.mutate import announce
 
 @method
 def resize_(x, *shape, memory_format=contiguous_format) -> Tensor:
-    """Give this tensor another shape over its memory, from its first element on, in row-major order; returns it.
+    """Resize this tensor in place to another shape over its memory, in row-major order; return it.
 
-    The elements between and behind the old ones are those of the memory.  If there are too few, the tensor gets memory
-    of its own with zeros at the end, while its views, and what it is a view of, keep the old one; in PyTorch they move
-    along.  Tensors that require a gradient are refused: use `reshape`, `narrow` or `nn.functional.pad`.
+    Elements between and after the old ones are those of the memory.  If the memory is too small, the tensor gets new
+    memory with zeros at the end, while its views and its base keep the old one; in PyTorch they share the new memory.
+    Tensors that require grad are refused: use `reshape`, `narrow` or `nn.functional.pad`.
 
     >>> import retrograd as rg
     >>> x = rg.arange(6)
@@ -41,7 +41,7 @@ def resize_(x, *shape, memory_format=contiguous_format) -> Tensor:
 
 
 def _show_part(x, array):
-    """Make x a view of what it was, or of its base, so that recorded writes reach that, and older views notice."""
+    """Make x a view of its old value, or of its base, so that recorded writes reach that, and older views detect it."""
     if x._view is None:
         base = make(x.value, None, x.tag)
         base.version = version_of(x)
@@ -54,7 +54,7 @@ def _show_part(x, array):
 
 
 def _newer(x):
-    """Return a version for memory of its own, later than that of the old memory."""
+    """Return a version counter for new memory, above that of the old memory."""
     version = Version()
     version.count = version_of(x).count
     return version
@@ -63,7 +63,7 @@ def _newer(x):
 @function()
 @method
 def resize_as_(input, the_template, *, memory_format=contiguous_format) -> Tensor:
-    """Give this tensor the shape of another one, by `resize_`."""
+    """Resize this tensor in place to the shape of another one, as `resize_` does."""
     return resize_(input, check_tensor("resize_as_", the_template).shape, memory_format=memory_format)
 
 

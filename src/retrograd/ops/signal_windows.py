@@ -1,7 +1,7 @@
-"""Window functions, by which signals are multiplied before a Fourier transform.
+"""Window functions, which multiply signals before a Fourier transform.
 
-Those in `rg.signal.windows` are symmetric unless sym=False; those in `rg` are periodic unless periodic=False.
-A periodic window is a symmetric one of one more number, without the last.  All compute in double precision.
+Windows in `rg.signal.windows` are symmetric unless sym=False; those in `rg` are periodic unless periodic=False. A
+periodic window is a symmetric one with one more element, without the last.  All compute in double precision.
 """
 
 import math
@@ -12,7 +12,7 @@ from retrograd.ops.create import Factory, factory
 
 
 def _window(schema, doc, formula, *samples, errors=(), **given):
-    """A window from `formula(xp, n, steps, **params)`, the numbers at n = 0, 1, ... of `steps` steps in all.
+    """A window from `formula(xp, n, steps, **params)`, with n = 0, 1, ... of `steps` steps.
 
     Every sample has the params that are `given`.
     """
@@ -71,39 +71,39 @@ def _kaiser(xp, n, steps, beta):
 
 general_cosine = _window(
     "signal.windows.general_cosine(int M, *, any a, bool sym=True, dtype? dtype=None) -> Tensor",
-    "The sum of cosines of 0, 1, ... periods, weighed by `a`, the signs alternating.",
+    "The sum of cosines of 0, 1, ... periods with weights `a` and alternating signs.",
     lambda xp, n, steps, *, a: _general_cosine(xp, n, steps, a),
     errors=[({"a": ()}, ValueError, "list of weights")],
     a=(0.4, 0.5, 0.1),
 )
 bartlett = _window(
     "signal.windows.bartlett(int M, *, bool sym=True, dtype? dtype=None) -> Tensor",
-    "Up from 0 to 1 in the middle, and down again.",
+    "The Bartlett window: a triangle, from 0 up to 1 in the middle and back to 0.",
     lambda xp, n, steps: 1 - abs(2 * n / steps - 1),
 )
 cosine = _window(
     "signal.windows.cosine(int M, *, bool sym=True, dtype? dtype=None) -> Tensor",
-    "Half a period of the sine, of which the ends are left out.",
+    "The cosine window: half a period of the sine, without its ends.",
     lambda xp, n, steps: xp.sin(math.pi * (n + 0.5) / (steps + 1)),
 )
 exponential = _window(
     "signal.windows.exponential(int M, *, float? center=None, float tau=1.0, bool sym=True, dtype? dtype=None)"
     " -> Tensor",
-    "exp(-|n - center| / tau); the center is the middle, periodic windows may have another.",
+    "The exponential window exp(-|n - center| / tau); periodic windows may set the center.",
     lambda xp, n, steps, *, center, tau: _exponential(xp, n, steps, center, tau),
     {"M": 4, "center": 1.0, "tau": 2.0, "sym": False},
     errors=[({"center": 1.0}, ValueError, "sym=False"), ({"tau": 0.0}, ValueError, "tau must be positive, got 0.0")],
 )
 gaussian = _window(
     "signal.windows.gaussian(int M, *, float std=1.0, bool sym=True, dtype? dtype=None) -> Tensor",
-    "exp(-(n - middle)^2 / (2 std^2)).",
+    "The Gaussian window exp(-(n - middle)^2 / (2 std^2)).",
     lambda xp, n, steps, *, std: _gaussian(xp, n, steps, std),
     {"M": 5, "std": 0.5, "dtype": "float64"},
     errors=[({"std": -1.0}, ValueError, "std must be positive, got -1.0")],
 )
 kaiser = _window(
     "signal.windows.kaiser(int M, *, float beta=12.0, bool sym=True, dtype? dtype=None) -> Tensor",
-    "I0(beta sqrt(1 - t^2)) / I0(beta) for t from -1 to 1, where I0 is the modified Bessel function of order 0.\n\n"
+    "The Kaiser window: I0(beta sqrt(1 - t^2)) / I0(beta) for t from -1 to 1, with I0 the modified Bessel function.\n\n"
     "Kaiser, Nonrecursive digital filter design using the I0-sinh window function, ISCAS 1974.",
     lambda xp, n, steps, *, beta: _kaiser(xp, n, steps, beta),
     {"M": 5, "beta": 3.0},
@@ -115,27 +115,27 @@ kaiser = _window(
 
 
 def general_hamming(M, *, alpha=0.54, sym=True, dtype=None) -> Tensor:
-    """alpha - (1 - alpha) cos: `hamming` and `hann` with another weight."""
+    """The generalized Hamming window: alpha - (1 - alpha) cos over one period."""
     return general_cosine(M, a=(alpha, 1 - alpha), sym=sym, dtype=dtype)
 
 
 def hamming(M, *, sym=True, dtype=None) -> Tensor:
-    """0.54 - 0.46 cos, over one period."""
+    """The Hamming window: 0.54 - 0.46 cos over one period."""
     return general_hamming(M, sym=sym, dtype=dtype)
 
 
 def hann(M, *, sym=True, dtype=None) -> Tensor:
-    """0.5 - 0.5 cos, over one period."""
+    """The Hann window: 0.5 - 0.5 cos over one period."""
     return general_cosine(M, a=(0.5, 0.5), sym=sym, dtype=dtype)
 
 
 def blackman(M, *, sym=True, dtype=None) -> Tensor:
-    """0.42 - 0.5 cos + 0.08 cos of two periods."""
+    """The Blackman window: 0.42 - 0.5 cos of one period + 0.08 cos of two periods."""
     return general_cosine(M, a=(0.42, 0.5, 0.08), sym=sym, dtype=dtype)
 
 
 def nuttall(M, *, sym=True, dtype=None) -> Tensor:
-    """The cosines of 0 to 3 periods, so weighed that the side lobes are low.
+    """The Nuttall window: cosines of 0 to 3 periods with weights for low side lobes.
 
     Nuttall, Some windows with very good sidelobe behavior, IEEE Trans. ASSP 29 (1981), 84-91.
     """
@@ -150,7 +150,7 @@ for _function in (general_hamming, hamming, hann, blackman, nuttall):
 
 
 def hann_window(window_length, periodic=True, *, dtype=None) -> Tensor:
-    """0.5 - 0.5 cos, over one period.
+    """The Hann window: 0.5 - 0.5 cos over one period.
 
     >>> import retrograd as rg
     >>> rg.hann_window(4)
@@ -160,17 +160,17 @@ def hann_window(window_length, periodic=True, *, dtype=None) -> Tensor:
 
 
 def hamming_window(window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype=None) -> Tensor:
-    """alpha - beta cos, over one period."""
+    """The Hamming window: alpha - beta cos over one period."""
     return general_cosine(window_length, a=(alpha, beta), sym=not periodic, dtype=dtype)
 
 
 def blackman_window(window_length, periodic=True, *, dtype=None) -> Tensor:
-    """0.42 - 0.5 cos + 0.08 cos of two periods."""
+    """The Blackman window: 0.42 - 0.5 cos of one period + 0.08 cos of two periods."""
     return blackman(window_length, sym=not periodic, dtype=dtype)
 
 
 def bartlett_window(window_length, periodic=True, *, dtype=None) -> Tensor:
-    """Up from 0 to 1 in the middle, and down again.
+    """The Bartlett window: a triangle, from 0 up to 1 in the middle and back to 0.
 
     >>> import retrograd as rg
     >>> rg.bartlett_window(4)
@@ -180,7 +180,7 @@ def bartlett_window(window_length, periodic=True, *, dtype=None) -> Tensor:
 
 
 def kaiser_window(window_length, periodic=True, beta=12.0, *, dtype=None) -> Tensor:
-    """I0(beta sqrt(1 - t^2)) / I0(beta) for t from -1 to 1, where I0 is the modified Bessel function of order 0."""
+    """The Kaiser window: I0(beta sqrt(1 - t^2)) / I0(beta) for t from -1 to 1, with I0 the modified Bessel function."""
     return kaiser(window_length, beta=float(beta), sym=not periodic, dtype=dtype)
 
 

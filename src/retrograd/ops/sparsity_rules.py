@@ -1,7 +1,7 @@
-"""How the elements of an operator's result depend on those of its inputs: what sparse Jacobians are found by.
+"""Rules for the dependence of an operator's results on its inputs, from which sparse Jacobians are found.
 
-Operators that only move elements, or only add them up, say it themselves: they run on the elements' numbers.  Of the
-others a rule says it, `Definition.dependence`.
+Operators that only move or sum elements need no rule: they run on the elements' labels.  Other operators define
+`Definition.dependence`.
 """
 
 import math
@@ -14,10 +14,10 @@ from retrograd.core.tensor import make
 
 
 class Labels:
-    """An element of the result depends on those of the input that have one of its labels.
+    """Dependence by labels: an element of the result depends on input elements that share a label.
 
-    Labels are tensors of whole numbers from 1 on, 0 is no label.  `out` has the shape of the result, or one dimension
-    more for several labels, `into` that of the input.  None: elements are their own labels, in row-major order.
+    Labels are tensors of integers from 1 on; 0 means none.  `out` has the shape of the result, or one more dimension
+    for several labels, `into` that of the input.  None: each element is its own label, in row-major order.
     """
 
     __slots__ = ("into", "out")
@@ -28,7 +28,7 @@ class Labels:
 
 
 def numbered(shape, first=1):
-    """The elements' numbers, from 1 on, in row-major order; in float64, which every kernel takes."""
+    """The elements' labels, from 1 on in row-major order; in float64, which every kernel accepts."""
     size = symbolic(shape)
     if size is not None:
         return make(size.made(lambda plain: numbered(plain, first).value, tuple(shape)), None, None)
@@ -37,9 +37,9 @@ def numbered(shape, first=1):
 
 
 def windows_seen(images, out, groups, see):
-    """The labels of windows of images (n, c, *sizes) in a result (n, o, *size), channels being in groups.
+    """The labels of windows of images (n, c, *sizes) in a result (n, o, *size), with channels in groups.
 
-    `see` says of images with one channel what each place of a window shows: (n, places, *size).
+    `see` returns the elements of each window of images with one channel: (n, positions, *size).
     """
     n, channels, *sizes = images
     numbers = numbered((n, groups, 1, *sizes))
@@ -51,12 +51,12 @@ def windows_seen(images, out, groups, see):
 
 
 def dependence(op, inputs, varies, args, out, params):
-    """How the results, a tensor or a tuple of them, depend on inputs: pairs of inputs and what holds for each result.
+    """Return the dependence of results (tensor or tuple) on inputs: pairs of inputs and the rule for each result.
 
-    That is `Labels`, or shared dimensions: a dict from those of the input to those of the result, where an element
-    depends on all elements that lie at its place along these.  Inputs that are moved come together, their elements
-    numbered on and on; others alone.  `varies` says which inputs are no constants: places that depend on them may be
-    any, since the next point may have others.
+    A rule is `Labels`, or shared dimensions: a dict from dimensions of the input to those of the result, where an
+    element depends on all elements with equal indices along these.  Inputs that are moved come together, with
+    consecutive labels, others alone.  `varies` states which inputs are not constant: indices that depend on them count
+    as unknown, since another point may have others.
     """
     of, outs = op.definition, [o for o in (out if isinstance(out, tuple) else (out,)) if isinstance(o, Tensor)]
     rule = getattr(of, "dependence", None)
@@ -71,12 +71,12 @@ def dependence(op, inputs, varies, args, out, params):
 
 
 def _known(a, varies):
-    """What a rule sees of an argument: the aval of a tensor, unless it holds constant places or choices."""
+    """The argument as a rule receives it: the aval of a tensor, unless it holds constant indices or conditions."""
     return a if not isinstance(a, Tensor) or (a.dtype.kind in "biu" and not varies) else a.aval
 
 
 def _moved(op, inputs, args, out, params):
-    """The tangents of the results along the elements' numbers, which both parts of a complex element have."""
+    """The tangents of the results along the elements' labels, given to both parts of a complex element."""
     numbers, first = [None] * len(args), 1
     for i in inputs:
         number = numbered(args[i].shape, first)
@@ -87,12 +87,12 @@ def _moved(op, inputs, args, out, params):
 
 
 def _of_both_parts(labels):
-    """The labels of elements; of complex ones those of both parts, which may have been moved there one by one."""
+    """The labels of elements; for complex ones those of both parts, which may have been moved separately."""
     return registry["view_as_real"](labels) if labels.dtype.kind == "c" else labels
 
 
 def _summed(op, i, args, out, params):
-    """The cotangent of the input for the results' numbers: where each element goes."""
+    """The cotangent of the input for the results' labels: the result that each element is summed into."""
     grouped = op.schema.group(tuple(map(_widened, args)))
     avals = {f"{name}_aval": a.aval for name, a in grouped.items() if isinstance(a, Tensor)}
     known = {**grouped, **avals, **params}
@@ -101,7 +101,7 @@ def _summed(op, i, args, out, params):
 
 
 def _widened(a):
-    """A floating or complex operand in a dtype that holds large numbers exactly."""
+    """A floating or complex operand in a dtype that represents large integers exactly."""
     if not isinstance(a, Tensor) or a.dtype.kind not in "fc":
         return a
     return registry["to"](a, dtypes.float64 if a.dtype.kind == "f" else dtypes.complex128)

@@ -1,4 +1,4 @@
-"""Short-time Fourier transforms: the spectra of windows of signals, and signals from such spectra.
+"""Short-time Fourier transform and its inverse.
 
 D. W. Griffin and J. S. Lim, Signal estimation from modified short-time Fourier transform, IEEE Trans. ASSP 32 (1984).
 """
@@ -50,7 +50,7 @@ def _norm(normalized):
     "bool? align_to_window=None) -> Tensor"
 )
 class stft(Composite):
-    """Return the short-time Fourier transform: the spectra of windows of signals (..., length), one or several.
+    """Return the short-time Fourier transform: spectra of overlapping windows of signals (..., length).
 
     Frame t begins at t * hop_length (None: n_fft // 4) and has n_fft elements, times the window (None: ones), which is
     padded with zeros from win_length (None: n_fft) to n_fft.  With `center`, n_fft // 2 elements are added on both
@@ -138,7 +138,7 @@ def _check_alignment(center, align_to_window):
 
 
 def _centered(x, count, pad_mode):
-    """Return the signals with `count` elements more on both sides."""
+    """Return the signals padded by `count` elements on both sides."""
     lead = (1,) * (3 - x.ndim)  # the modes of padding expect a batch and channels
     whole = pad(reshape(x, (*lead, *x.shape)), (count, count), pad_mode)
     return reshape(whole, whole.shape[len(lead) :])
@@ -255,12 +255,12 @@ def _frames(spectra, n_fft, normalized, onesided, return_complex):
 
 
 def _added(frames, n_fft, hop):
-    """Return the sums of windows where they overlap."""
+    """Return the sums of overlapping windows."""
     return windows_sum(frames, dimension=1, length=n_fft + hop * (frames.shape[1] - 1), step=hop)
 
 
 def _cut(y, envelope, start, length):
-    """Return the signals divided by the envelope, from `start` on; filled with zeros where they end too early."""
+    """Return the signals divided by the envelope, from `start` on; padded with zeros where they are too short."""
     there = y.shape[-1]
     end = there - start if length is None else min(start + length, there)
     size = max(end - start, 0)

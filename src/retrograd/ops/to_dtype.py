@@ -1,4 +1,4 @@
-"""Tensors in another dtype, or on another device, which is to say the CPU."""
+"""Conversion of tensors to another dtype; the only device is the CPU."""
 
 from retrograd.core import Tensor, call
 from retrograd.core import dtype as dtypes
@@ -10,14 +10,14 @@ from retrograd.ops.pointwise import to as to_dtype
 
 
 def cast(x, dtype):
-    """The operator `to`; a dtype needs no conversion."""
+    """The operator `to`; x itself if it has the dtype."""
     return call(to_dtype, (x,), {"dtype": dtype}) if isinstance(dtype, dtypes.DType) else to_dtype(x, dtype)
 
 
 @method
 def to(x, *target, dtype=None, device=None, other=None, non_blocking=False, copy=False,
        memory_format=preserve_format) -> Tensor:  # fmt: skip
-    """The tensor in another dtype; itself if it has that already and no copy is asked for.
+    """The tensor converted to another dtype; itself if it already has it and no copy is requested.
 
     `x.to(dtype)`, `x.to(device)`, `x.to(device, dtype)` or `x.to(other)`, which gives the dtype of another tensor;
     then perhaps `non_blocking` (which changes nothing here) and `copy`.  The one device is the CPU.  As in PyTorch,
@@ -81,7 +81,7 @@ for _name, _dtype in {
 
 @method
 def type_as(x, other) -> Tensor:
-    """The tensor in the dtype of the other."""
+    """The tensor converted to the dtype of the other."""
     dtype = check_tensor("type_as", other).dtype
     return x if x.dtype == dtype else cast(x, dtype)
 
@@ -91,7 +91,7 @@ def type_as(x, other) -> Tensor:
 
 @function()
 def can_cast(from_, to) -> bool:
-    """Whether a dtype may become another where results are written: not complex numbers real, nor floats integers.
+    """Whether a dtype can be cast to another in results: complex not to real, floats not to integers.
 
     >>> import retrograd as rg
     >>> rg.can_cast(rg.float64, rg.int32), rg.can_cast(rg.int64, rg.float16)
@@ -102,7 +102,7 @@ def can_cast(from_, to) -> bool:
 
 @function()
 def promote_types(type1, type2):
-    """The dtype in which tensors of two dtypes meet.
+    """The common dtype to which two dtypes are promoted.
 
     >>> import retrograd as rg
     >>> rg.promote_types(rg.int64, rg.float32)
@@ -113,7 +113,7 @@ def promote_types(type1, type2):
 
 @function()
 def result_type(tensor1, tensor2):
-    """The dtype in which two tensors or numbers meet; numbers, and tensors without dimensions, give way.
+    """The common dtype of two tensors or numbers; numbers and tensors without dimensions give way to tensors.
 
     >>> import retrograd as rg
     >>> rg.result_type(rg.arange(2), 1.5)

@@ -1,4 +1,4 @@
-"""Views as copies: `expand_copy` returns what `expand` does, in memory of its own."""
+"""View operators that return copies: `expand_copy` returns a copy of `expand`."""
 
 import inspect
 import operator
@@ -20,7 +20,7 @@ from retrograd.ops.view import expand, permute, squeeze, transpose, unsqueeze
 
 
 def _copy_of(name, show):
-    """Register `<name>_copy`, which copies what `show` returns, in row-major order; `out=` takes the copies."""
+    """Register `<name>_copy`, which copies the result of `show` in row-major order; `out=` receives the copies."""
 
     def copy(*args, out=None, **params):
         shown = show(*args, **params)
@@ -39,7 +39,7 @@ def _copy_of(name, show):
 
 
 def _written(name, shown, out):
-    """Write one result, or several, into the tensors that are to take them."""
+    """Write one result, or several, into the `out=` tensors."""
     pairs = [(out, shown)] if isinstance(shown, Tensor) else list(zip(out, shown, strict=True))
     for target, part in pairs:
         if target.shape != part.shape:
