@@ -1,4 +1,4 @@
-"""Automatic differentiation as its users know it: `backward`, `grad`, and what goes with them."""
+"""The public API of automatic differentiation: `backward`, `grad`, and the related classes and modes."""
 
 import importlib
 
@@ -78,7 +78,7 @@ _LATER = {
 
 
 def __getattr__(name: str) -> object:
-    """What not every program needs is imported when first asked for."""
+    """Import less used names on first access."""
     if name not in _LATER:
         raise AttributeError(f"module 'retrograd.autograd' has no attribute {name!r}")
     module = importlib.import_module(f"retrograd.autograd.{_LATER[name]}")

@@ -1,4 +1,4 @@
-"""Which line of the forward pass a backward pass fails at: for gradients that become NaN and for any other error."""
+"""Anomaly mode: name the forward line at which a backward pass fails, by a NaN or any other error."""
 
 import warnings
 from collections.abc import Callable
@@ -9,24 +9,24 @@ from retrograd.core.level import Block
 from retrograd.core.source_location import format_stack, line_of, stack
 from retrograd.core.tensor import memory_of
 
-# What a node keeps as its trace: the stack that made it, and the name and trace of the node whose backward did so.
+# The trace of a node: the stack that made it, and the name and trace of the node whose backward did so.
 Trace = tuple[list, tuple[str, Any] | None]
 
 
 class _Anomaly:
-    """Watches the nodes of one thread: remembers where each was made and looks at what each returns."""
+    """A watcher of one thread's nodes: stores where each was made, and checks its results."""
 
     def __init__(self, check_nan: bool) -> None:
         self.check_nan = check_nan
-        self._running: Any = None  # the node that runs backward now
+        self._running: Any = None  # the node that runs now
 
     def recorded(self, fn: Any) -> None:
-        """Remember where a node was made."""
+        """Store where a node was made."""
         running = self._running
         fn.trace = stack(), None if running is None else (running.name(), running.trace)
 
     def pull(self, proceed: Callable, fn: Any, cotangents: tuple) -> list:
-        """Run a node; an error tells where the node was made."""
+        """Run a node; add to an error where the node was made."""
         outer, self._running = self._running, fn
         try:
             gradients = proceed(fn, cotangents)
@@ -54,16 +54,16 @@ def _nan_error(fn: Any, number: int, cotangents: tuple) -> RuntimeError:
 
 
 def has_nan(tensor: Any) -> bool:
-    """Whether an element is NaN.
+    """Return whether an element is NaN.
 
-    The sum of squares is the quickest pass over an array.  Without a NaN it is none, except of complex numbers
-    with infinite parts, so that a suspicion is confirmed one by one.
+    The sum of squares is the fastest pass over an array. It is NaN only if an element is, except for complex numbers
+    with infinite parts; so a NaN is confirmed element by element.
     """
     array = tensor
     while isinstance(array, Tensor):
         array = array.value
     array = memory_of(array)
-    if 0 in array.strides:  # expanded: every element once is enough
+    if 0 in array.strides:  # expanded: check every element only once
         array = array[tuple([slice(0, 1) if stride == 0 else slice(None) for stride in array.strides])]
     flat = array.ravel("K")
     total = flat.dot(flat)
@@ -78,7 +78,7 @@ def _forward_line(trace: Trace | None) -> str:
 
 
 def _warn(fn: Any, error: Exception) -> None:
-    """Warn with forward tracebacks; where warnings are errors, they become a note of the error at hand."""
+    """Warn with forward tracebacks; if warnings are errors, add them to the current error as a note."""
     trace = fn.trace
     text = f"Error detected in {_with_traceback(fn.name(), trace)}"
     while trace is not None and trace[1] is not None:
@@ -101,14 +101,14 @@ def _active() -> _Anomaly | None:
 
 
 def _switch(anomaly: _Anomaly | None) -> None:
-    """Put one in the place of another, and leave other watchers as they are."""
+    """Replace one watcher by another; leave other watchers as they are."""
     state = current()
     others = tuple([watcher for watcher in state.watchers or () if type(watcher) is not _Anomaly])
     state.watchers = (*others, anomaly) if anomaly is not None else others or None
 
 
 class detect_anomaly(Block):
-    """Inside, a backward pass that fails names the line of the forward pass that made the failing node.
+    """Make backward passes in the block that fail name the line of the forward pass that made the failing node.
 
     With `check_nan` a gradient with a NaN in it is a failure too: a RuntimeError that names the node.  Every
     failure is preceded by a UserWarning with the traceback of the forward call.  Only nodes that were made
@@ -141,7 +141,7 @@ class detect_anomaly(Block):
 
 
 class set_detect_anomaly(Block):
-    """Switch anomaly mode on or off for this thread: at once, and back at the end where it is used with `with`.
+    """Switch anomaly mode on this thread on or off at once; as a context manager, restore it at the end.
 
     >>> with set_detect_anomaly(True, check_nan=False):
     ...     is_anomaly_enabled(), is_anomaly_check_nan_enabled()
@@ -155,19 +155,19 @@ class set_detect_anomaly(Block):
         _switch(_Anomaly(bool(check_nan)) if mode else None)
 
     def _enter(self) -> None:
-        """It holds already."""
+        """Do nothing, since the mode is set already."""
 
     def _leave(self, *exception: Any) -> None:
-        """Return to what was before."""
+        """Restore the old mode."""
         _switch(self._before)
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly mode is on for this thread."""
+    """Return whether anomaly mode is on for this thread."""
     return _active() is not None
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether gradients are searched for NaN on this thread."""
+    """Return whether gradients are checked for NaN on this thread."""
     anomaly = _active()
     return anomaly is not None and anomaly.check_nan

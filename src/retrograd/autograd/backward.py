@@ -1,4 +1,4 @@
-"""`backward` and `grad`: checks of what users ask for, around one pass of the engine.
+"""`backward` and `grad`: the checks of arguments, around passes of the engine.
 
 Inside, cotangents are transposed linear maps; PyTorch's gradients of complex tensors are their conjugates
 (the direction of steepest ascent), so complex gradients are conjugated where they enter and leave.
@@ -78,7 +78,7 @@ def backward(
 
 
 def _accumulate_all(pairs: list, targets: list | None, create_graph: bool, retain_graph: bool | None) -> None:
-    """Pull back at the current level, then with the values of its tensors one level below, down to the ground."""
+    """Run the pass at the current level, then continue one level below, down to the ground."""
     level = graph_level()
     here = [(root, seed) for root, seed in pairs if _is_in_graph(root, level)]
     there = None if targets is None else [_end(target) for target in targets if _is_in_graph(target, level)]
@@ -99,7 +99,7 @@ def _accumulate_all(pairs: list, targets: list | None, create_graph: bool, retai
 def _accumulate_below(
     level: Level, pairs: list, targets: list | None, create_graph: bool, retain_graph: bool | None
 ) -> None:
-    """Go on one level below; the program at this level sees what its own run, or example, has added to each `.grad`."""
+    """Continue one level below; the program at this level sees its own contribution to each `.grad`."""
     roots, seeds = [root for root, _ in pairs], [seed for _, seed in pairs]
     graph = GraphAround(level, roots, None if targets is None else [_end(t)[0] for t in targets])
     leaves = [t for t in graph.leaves if targets is None or _is_among(t, targets)]
@@ -113,7 +113,7 @@ def _accumulate_below(
 def _seen_inside(
     level: Level, graph: GraphAround, tensors: list, roots: list, seeds: list, create_graph: bool
 ) -> Iterator[None]:
-    """A block that adds to `.grad` of tensors from around: the program at the level sees what is its own of that."""
+    """A block that adds to `.grad` of outer tensors so that the program at the level sees its own part."""
     in_both = create_graph and any(_is_in_graph(x, level) for x in (*roots, *seeds))
     entries = grads_at(level).entries(tensors, in_both) if level.keeps_grads else []
     yield
@@ -125,7 +125,7 @@ def _seen_inside(
 def _added_below(
     level: Level, graph: GraphAround, roots: list, seeds: list, create_graph: bool, tensor: Tensor
 ) -> Tensor | None:
-    """What a pass has added to `.grad` of a tensor from around, as the program at the level would see it."""
+    """Return what a pass has added to `.grad` of an outer tensor, as the program at the level sees it."""
     hooks = tensor._hooks
     if hooks is not None and (hooks.before or hooks.accumulated or hooks.after):
         raise RuntimeError(
@@ -142,19 +142,19 @@ def _is_among(target: Any, targets: list) -> bool:
 
 
 def _are_around(level: Level, tensors: Sequence[Tensor | GradientEdge]) -> bool:
-    """Whether all are in one graph around this level: its nodes run here as they are, on cotangents of the level."""
+    """Return whether all are in one graph outside this level, whose nodes can run on cotangents of the level."""
     known = [t for t in tensors if isinstance(t, Tensor)]
     levels = {t.level for t in known}
     return len(levels) < 2 and level not in levels and all(requires_grad_synced(t) for t in known)
 
 
 def _lifted(level: Level, root: Tensor) -> Tensor:
-    """An output as a tensor of the level, of which one from around is a constant."""
+    """Return an output as a tensor of the level; an outer one becomes a constant."""
     return root if root.level is level else make(root, level, None)
 
 
 def _is_in_graph(tensor: Tensor | GradientEdge, level: Level | None) -> bool:
-    """Whether a tensor is in the graph of a level, rather than of one below."""
+    """Return whether a tensor is in the graph of a level, not of one below."""
     return isinstance(tensor, GradientEdge) or (tensor.level is level and requires_grad_synced(tensor))
 
 
@@ -169,7 +169,7 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of `outputs` with respect to `inputs`, as a tuple; nothing is added to any `.grad`.
+    """Return the gradients of `outputs` with respect to `inputs`, as a tuple; no `.grad` changes.
 
     `outputs` and `inputs` are tensors, edges, or sequences of them; `grad_outputs` has, per output, a cotangent of its
     shape and kind, None standing for 1 where the output has a single element.  Each gradient has the shape and dtype
@@ -218,7 +218,7 @@ def grad(
 def _cotangents(
     create_graph: bool, retain_graph: bool | None, roots: list, seeds: list, targets: list
 ) -> list[Tensor | None]:
-    """The cotangent of each target, by the graph of the level that it belongs to; None where nothing flows."""
+    """Return the cotangent of each target, from the graph of its level; None where nothing flows."""
     level = graph_level()
     if level is not None and _are_around(level, (*roots, *targets)):
         pairs = list(zip(roots, seeds, strict=True))
@@ -235,7 +235,7 @@ def _cotangents(
 
 
 def _outer_cotangents(level: Level, create_graph: bool, roots: list, seeds: list, targets: list) -> list[Tensor | None]:
-    """The cotangents of targets that are in graphs below the level."""
+    """Return the cotangents of targets that are in graphs below the level."""
     if create_graph and any(_is_in_graph(x, level) for x in (*roots, *seeds)):
         raise RuntimeError(
             f"grad: an input of shape {targets[0].shape} is in the graph of an outer transform or of the program "
@@ -262,7 +262,7 @@ def _outer_cotangents(level: Level, create_graph: bool, roots: list, seeds: list
 
 @generator_block
 def _shown_below(level: Level, roots: list, seeds: list, targets: list) -> Iterator[GraphAround]:
-    """A block that runs passes through graphs around the level: results there that retain their gradients get one."""
+    """A block for passes through graphs outside the level: retained gradients of results there are set."""
     graph = GraphAround(level, roots, [_end(t)[0] for t in targets])
     with graph.again():
         yield graph
@@ -276,7 +276,7 @@ def _shown_below(level: Level, roots: list, seeds: list, targets: list) -> Itera
 def _batched(
     roots: list, gradients: Any, targets: list, create_graph: bool, retain_graph: bool | None
 ) -> tuple[list[Tensor | None], tuple[int, ...]]:
-    """The same for a batch of cotangents, which lie along their first dimension, in one pass; and how many they are."""
+    """Return the cotangents for a batch of seeds (along the first dimension) in one pass, and the batch size."""
     given = [None] * len(roots) if gradients is None else sequence(gradients)
     sizes = {g.shape[:1] for g in given if isinstance(g, Tensor)}
     if len(sizes) != 1 or sizes == {()}:
@@ -293,13 +293,13 @@ def _batched(
 
 
 def _picked(found: dict, targets: list) -> list[Tensor | None]:
-    """Of what a pass has found, the cotangent of each target."""
+    """Return the cotangent of each target from the results of a pass."""
     ends = [_end(target) for target in targets]
     return [found.get(edge if isinstance(edge, Tensor) else (edge, number)) for edge, number in ends]
 
 
 def _foreign(*values: Any) -> list:
-    """The operands, alone or in sequences, whose classes answer for functions themselves."""
+    """Return the operands, alone or in sequences, whose classes implement `__tensor_function__`."""
     found = []
     for value in values:
         if value is not None and not isinstance(value, Tensor):
@@ -309,7 +309,7 @@ def _foreign(*values: Any) -> list:
 
 
 def _end(target: Tensor | GradientEdge) -> tuple[Any, int]:
-    """Where the gradient of a target arrives, as the engine has it."""
+    """Return the engine's edge at which the gradient of a target arrives."""
     if isinstance(target, Tensor):
         return edge_of(target)
     node = target.node
@@ -344,7 +344,7 @@ def _pull(
 
 @generator_block
 def _constant_below(level: Level | None) -> Iterator[None]:
-    """A block in which levels of `grad` record nothing below them: a gradient without a graph is a constant for all."""
+    """A block in which `grad` levels record nothing below them: a gradient without a graph is a constant."""
     changed = []
     while level is not None:
         if level.own_mode:
@@ -373,7 +373,7 @@ def _unused(
 
 
 def _receiver(target: Any, inputs: list | None) -> Tensor | None:
-    """The tensor whose .grad a cotangent goes to; a node that no input tensor names has none."""
+    """Return the tensor whose .grad receives a cotangent; None for a node without an input tensor."""
     if isinstance(target, Tensor):
         return target
     for tensor in inputs or ():
@@ -397,17 +397,17 @@ def _accumulate(leaf: Tensor, g: Tensor, owned: bool) -> None:
 
 
 def _sum(old: Tensor, g: Tensor) -> Tensor:
-    """The sum of gradients, in the memory of the old one if that is a compound array of the same parts."""
+    """Return the sum of gradients, in the memory of the old one if both are composite with the same structure."""
     with at(current().level, False):
         return old.add_(g) if compound(old) is not None and old.level is None and old.aval == g.aval else old + g
 
 
 def _accumulate_with_graph(leaf: Tensor, g: Tensor, owned: bool) -> None:
-    """Add to .grad as a new tensor, with its graph."""
+    """Replace .grad by a new tensor, the sum with its graph."""
     g = conjugate(g)
     with accumulating:
         old = leaf._grad
-        leaf._grad = registry["clone"](g) if old is None else old + g  # leaves may have got the same tensor
+        leaf._grad = registry["clone"](g) if old is None else old + g  # several leaves may share the same tensor
 
 
 def _backward(

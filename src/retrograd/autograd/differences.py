@@ -24,19 +24,19 @@ from retrograd.core import dtype as dtypes
 from retrograd.ops.create import zeros
 from retrograd.ops.methods import concrete
 
-Array = Any  # this layer does not import the library whose arrays these are
+Array = Any  # this layer does not import NumPy, whose arrays these are
 
-SAFETY = 8.0  # how many standard deviations of rounding noise a slope may be off
-REFINEMENTS = 12  # by which a step is cut, to a fourth each time
-SAMPLES = 8  # of the function, from which its noise is measured
+SAFETY = 8.0  # allowed error of a slope, in standard deviations of rounding noise
+REFINEMENTS = 12  # the most times that a step is divided by four
+SAMPLES = 8  # function values from which the noise is estimated
 
 
 class GradcheckError(RuntimeError):
-    """What `gradcheck` and `gradgradcheck` found to be wrong."""
+    """An error that `gradcheck` or `gradgradcheck` found in derivatives."""
 
 
 class Output(NamedTuple):
-    """One of the tensors that a function returns: its name in messages, and where it stands."""
+    """A tensor that a function returns: its name in messages, and its position."""
 
     name: str
     position: int
@@ -44,7 +44,7 @@ class Output(NamedTuple):
 
 
 class Slopes(NamedTuple):
-    """The derivatives of one output with respect to one input, and by how much noise may have changed each.
+    """The derivatives of one output with respect to one input, and the margin of noise of each.
 
     Their shape is (directions, entries of the input, entries of the output); a complex input has the two
     directions 1 and 1j.
@@ -54,23 +54,23 @@ class Slopes(NamedTuple):
     margins: Array
 
 
-# Of a line: the slopes of the outputs, and their margins where these are not zero.
+# For a line: the slopes of the outputs, and their margins where these are not zero.
 Slope = Callable[["Entry | Direction"], tuple[list[Array], list[Array] | None]]
 
 
 def precision_of(tensors: Sequence[Tensor]) -> float:
-    """The distance from 1 to the next number in the least precise dtype among these."""
+    """Return the machine epsilon of the least precise dtype among these."""
     sizes = [t.dtype.itemsize // (2 if t.dtype.kind == "c" else 1) for t in tensors]
     return {2: 2.0**-10, 4: 2.0**-23, 8: 2.0**-52}[min(sizes)]
 
 
 def widened(array: Array) -> Array:
-    """A flat copy in double precision."""
+    """Return a flat copy in double precision."""
     return array.astype("complex128" if array.dtype.kind == "c" else "float64").reshape(-1)
 
 
 class Probe:
-    """A function whose inputs are moved under it: its outputs' values wherever they are now."""
+    """A function whose inputs are shifted in place: it returns the outputs at their current values."""
 
     def __init__(self, func: Callable, arguments: tuple, outputs: list[Output]) -> None:
         self._func = func
@@ -79,7 +79,7 @@ class Probe:
         self._known = [(o, o.position, o.tensor.shape, o.tensor.dtype) for o in outputs]
 
     def values(self) -> list[Array]:
-        """The outputs as flat arrays in double precision, in memory of their own."""
+        """Return the outputs as flat arrays in double precision, in new memory."""
         found = leaves(self._func(*self._arguments))
         return [self._value(found, *known) for known in self._known]
 
@@ -94,12 +94,12 @@ class Probe:
 
 
 def leaves(result: Any) -> list:
-    """All values in what a function returned."""
+    """Return all leaves of a function's result."""
     return [result] if isinstance(result, Tensor) else optree.tree_leaves(result, none_is_leaf=True)
 
 
 def describe(value: Any) -> str:
-    """A value in messages."""
+    """Return a value as text for messages."""
     return f"of shape {value.shape} and {value.dtype}" if isinstance(value, Tensor) else repr(value)
 
 
@@ -115,12 +115,12 @@ class Entry:
         self.scale = abs(self._center)
 
     def move(self, t: float) -> float:
-        """Write origin + t; returns the t that rounding makes of it."""
+        """Write origin + t; return t as rounded by that."""
         self._flat[self._index] = self._origin + t * self._unit
         return ((complex(self._flat[self._index]) - self._center) / self._unit).real
 
     def restore(self) -> None:
-        """Write the origin again."""
+        """Restore the origin."""
         self._flat[self._index] = self._origin
 
 
@@ -139,12 +139,12 @@ class Direction:
         return t
 
     def restore(self) -> None:
-        """Write the origin again."""
+        """Restore the origin."""
         self._array[...] = self._origin
 
 
 def central(probe: Probe, line: Entry | Direction, step: float) -> list[Array]:
-    """The slope of every output along a line, over the step on either side."""
+    """Return the central difference of every output along a line."""
     try:
         high, above = line.move(step), probe.values()
         low, below = line.move(-step), probe.values()
@@ -158,13 +158,13 @@ def central(probe: Probe, line: Entry | Direction, step: float) -> list[Array]:
 
 
 def fixed_step(probe: Probe, step: float) -> Slope:
-    """How to find slopes over one step, taken to be free of noise."""
+    """Return a function that computes slopes over one fixed step, taken to be free of noise."""
 
     return lambda line: (central(probe, line, step), None)
 
 
 def chosen_step(probe: Probe, noise: list[Array], precision: float, rtol: float) -> Slope:
-    """How to find slopes over steps that suit the noise of the outputs' values, up to a relative error."""
+    """Return a function that computes slopes with steps chosen by the noise of the outputs' values."""
 
     def slope(line: Entry | Direction) -> tuple[list[Array], list[Array]]:
         step = (3 * precision) ** (1 / 3) * max(1.0, line.scale)
@@ -180,12 +180,12 @@ def chosen_step(probe: Probe, noise: list[Array], precision: float, rtol: float)
 
 
 def settled(near: Array, far: Array, margin: Array, rtol: float) -> bool:
-    """Whether the truncation error of `near`, a third of its distance from `far`, is half of what is allowed."""
+    """Return whether the truncation error of `near`, a third of its distance from `far`, is half of the tolerance."""
     return bool((abs(far - near) / 3 <= (rtol * abs(near) + margin) / 2).all())
 
 
 def noise_of(probe: Probe, lines: Sequence[Direction], precision: float) -> list[Array]:
-    """The standard deviation of the rounding errors in each entry of each output."""
+    """Return the standard deviation of the rounding errors in each entry of each output."""
     samples = []
     try:
         for t in range(SAMPLES):
@@ -199,7 +199,7 @@ def noise_of(probe: Probe, lines: Sequence[Direction], precision: float) -> list
 
 
 def _spread(values: list[Array], precision: float) -> Array:
-    """Of samples along a line: the noise in their third differences, whose variance is 20 times theirs."""
+    """Return the noise in samples along a line: their third differences have 20 times its variance."""
     rows = zeros(len(values), values[0].size, dtype=dtypes.complex128).numpy()
     for row, value in zip(rows, values, strict=True):
         row[...] = value
@@ -208,7 +208,7 @@ def _spread(values: list[Array], precision: float) -> Array:
 
 
 def jacobians(probe: Probe, array: Array, slope: Slope) -> list[Slopes]:
-    """The derivatives of every output with respect to the input that lies in `array`."""
+    """Return the derivatives of every output with respect to the input stored in `array`."""
     units = (1.0, 1.0j) if array.dtype.kind == "c" else (1.0,)
     found = [empty_slopes(len(units), array.size, o.tensor) for o in probe.outputs]
     for number, unit in enumerate(units):
@@ -222,7 +222,7 @@ def jacobians(probe: Probe, array: Array, slope: Slope) -> list[Slopes]:
 
 
 def empty_slopes(directions: int, entries: int, output: Tensor) -> Slopes:
-    """Room for the derivatives of one output with respect to one input."""
+    """Return uninitialized `Slopes` of one output with respect to one input."""
     size = (directions, entries, output.numel())
     wide = dtypes.complex128 if output.dtype.kind == "c" else dtypes.float64
     return Slopes(zeros(size, dtype=wide).numpy(), zeros(size, dtype=dtypes.float64).numpy())

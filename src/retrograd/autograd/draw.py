@@ -1,4 +1,4 @@
-"""Draw the autograd graph behind a tensor: what a backward pass walks, as a picture."""
+"""Draw the autograd graph of a tensor: the graph that a backward pass visits, as a picture."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ Names = Mapping[str, Tensor] | Iterable[tuple[str, Tensor]]
 
 
 class SVG:
-    """A picture as SVG text: notebooks show it, `save` writes it to a file, `str` gives the text.
+    """A picture as SVG text: notebooks display it, `save` writes it to a file, `str` returns the text.
 
     >>> SVG("<svg/>")
     <SVG of 6 characters: save(path) writes it to a file>
@@ -50,7 +50,7 @@ class SVG:
 
 
 def draw(outputs: "Outputs", *, params: Names | None = None) -> SVG:
-    """The autograd graph behind a tensor, or several, as a picture.
+    """Return a picture of the autograd graph of one or more tensors.
 
     Leaves are green, with dtype and shape; operators have the names that users call them by; the arrows go the way of
     the forward pass.  Inputs that need no gradient are not part of the graph.  The pointer on an operator shows its
@@ -76,7 +76,7 @@ def draw(outputs: "Outputs", *, params: Names | None = None) -> SVG:
 
 
 def _names(params: Names) -> dict[int, str]:
-    """The name of each leaf by its id."""
+    """Return the name of each leaf, by its id."""
     pairs = list(params.items() if isinstance(params, Mapping) else params)
     for name, tensor in pairs:
         if not isinstance(name, str) or not isinstance(tensor, Tensor):

@@ -1,4 +1,4 @@
-"""Why a tensor gets a gradient, or doesn't, in words."""
+"""Explanations, in words, of why a tensor gets a gradient or does not."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,13 +10,13 @@ from retrograd.core import Tensor
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.source_location import Cut
 
-SHOWN = 12  # leaves of which the way is told
-CUTS = 5  # places where a value was cut off
-STEPS = 7  # operators of a way that are told before it is shortened in the middle
+SHOWN = 12  # leaves whose paths are described
+CUTS = 5  # lines shown where values were cut off
+STEPS = 7  # operators of a path before its middle is left out
 
 
 class Explanation(NamedTuple):
-    """What `explain` found out: the text, the leaves that the tensor's backward pass reaches, and what cut it off.
+    """The result of `explain`: the text, the leaves that the backward pass reaches, and the cut.
 
     `cut` has a `reason` and a `line`, or is None where nothing was cut off.
     """
@@ -33,7 +33,7 @@ class Explanation(NamedTuple):
 
 
 def explain(tensor: Tensor, leaf: Tensor | None = None) -> Explanation:
-    """Why gradients flow from a tensor, and to which leaves, or why not; with `leaf`, whether they reach that one.
+    """Explain why gradients flow from a tensor, and to which leaves, or why not; with `leaf`, for that one.
 
     A tensor that requires grad: the leaves that its backward pass reaches, and by which operators.  One that does not:
     the line that cut it off from the graph, or what else is the reason.  A tensor whose `.grad` is None: why.  Each
@@ -68,7 +68,7 @@ def _nothing_recorded(tensor: Tensor, leaf: Tensor | None) -> Explanation:
 
 
 def _reason(tensor: Tensor) -> tuple[str, str]:
-    """Why a tensor does not require grad, and the way out."""
+    """Return why a tensor does not require grad, and the way out."""
     cut = cut_of(tensor)
     if cut is not None:
         return _cut_reason(cut)
@@ -92,11 +92,11 @@ def _reason(tensor: Tensor) -> tuple[str, str]:
 
 
 def cut_of(tensor: Tensor) -> Cut | None:
-    """Where and why a value was cut off from a graph; inside a transform tags are the transform's."""
+    """Return where and why a value was cut off from its graph; None inside a transform, which uses the tags."""
     return Cut(*tensor.tag) if tensor.level is None and tensor.tag is not None else None
 
 
-# By the reason of a cut: how users call it, and the way out.  Other reasons are operators without a gradient.
+# For each reason of a cut: its name for users, and the way out. Other reasons are operators without a gradient.
 CUT_BY = {
     "detach": (
         "detach()",
@@ -121,7 +121,7 @@ def _cut_reason(cut: Cut) -> tuple[str, str]:
 
 
 def _told(cut: Cut) -> str:
-    """What cut a value off, and where."""
+    """Return a text: the reason of a cut, and the line."""
     call, _ = CUT_BY.get(cut.reason, (f"{cut.reason}, which has no gradient,", ""))
     return f"{call} at {cut.line}"
 
@@ -175,7 +175,7 @@ def _no_grad_of_result(tensor: Tensor, whose: str = "Its own") -> Iterator[str]:
 
 
 def _cuts(root: Any) -> Iterator[str]:
-    """Values that went in without a gradient because they were cut off, as far as nodes have kept them."""
+    """Return the cuts of inputs without gradient, as far as nodes have saved these inputs."""
     found = {(cut.reason, cut.line): cut for node in walk([root]) for cut in _cuts_of(node)}
     for cut in islice(found.values(), CUTS):
         yield f"No gradient goes through a value that was cut off by {_told(cut)}."
@@ -240,10 +240,10 @@ def _grad_of(leaf: Tensor) -> Iterator[str]:
 
 
 class _Ways:
-    """The shortest ways from a node to all behind it."""
+    """The shortest paths from a node to all reachable ones."""
 
     def __init__(self, root: Any) -> None:
-        self.before: dict[int, Any] = {id(root): None}  # of each node, the one whose input it made
+        self.before: dict[int, Any] = {id(root): None}  # for each node, its consumer on the shortest path
         self.nodes = [root]
         queue = deque(self.nodes)
         while queue:
@@ -258,7 +258,7 @@ class _Ways:
         return (node for node in self.nodes if is_leaf(node))
 
     def to(self, target: Any) -> str:
-        """The operators that the gradient goes through on its way to a node."""
+        """Return the operators on the gradient's path to a node."""
         names = []
         node = self.before[id(target)]
         while node is not None:
@@ -268,7 +268,7 @@ class _Ways:
 
 
 def _shortened(names: Iterable[str]) -> Sequence[str]:
-    """A way in few words: what follows itself is counted, a long middle left out.
+    """Return a path in few words: repeated operators are counted, a long middle is left out.
 
     >>> _shortened(["sum", "mul", "mul", "mul"])
     ['sum', 'mul × 3']

@@ -1,4 +1,4 @@
-"""Forward mode as part of the program: dual tensors, which have a tangent beside their value."""
+"""Forward mode as part of the program: dual tensors, which have a tangent in addition to their value."""
 
 from typing import Any, NamedTuple
 
@@ -22,14 +22,14 @@ __all__ = [
 
 
 class UnpackedDualTensor(NamedTuple):
-    """What `unpack_dual` answers: the value of a dual tensor, and its tangent, None where there is none."""
+    """The result of `unpack_dual`: the value of a dual tensor, and its tangent or None."""
 
     primal: Tensor
     tangent: Tensor | None
 
 
 def enter_dual_level() -> int:
-    """Begin a level, in which tensors may have tangents; returns its number, 0 if it is inside no other.
+    """Enter a level in which tensors may have tangents; return its index, 0 for the outermost.
 
     Better write `with dual_level():`.
     """
@@ -39,7 +39,7 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """End the level that was entered last: the tensors lose the tangents that they had there.
+    """Exit the level that was entered last: tensors lose their tangents at that level.
 
     `level` is what `enter_dual_level` returned for it.  Raises RuntimeError if it is another, or if something that was
     entered after it has not ended yet.
@@ -61,25 +61,25 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 
 class _LevelBlock(Block):
-    """A level while it is entered."""
+    """An entered level."""
 
     def __init__(self) -> None:
         self._level = ForwardLevel()
         self._number = len(forward_levels())
 
     def _enter(self) -> int:
-        """Begin the level, and return its number."""
+        """Enter the level, and return its index."""
         self._level.__enter__()
         return self._number
 
     def _leave(self, *exception: Any) -> None:
-        """End the level."""
+        """Exit the level."""
         if self._level.active:
             exit_dual_level(level=self._number)
 
 
 class dual_level(Mode):
-    """A level, in which tensors may have tangents: a context manager, whose value is its number, and a decorator.
+    """A block with a level for tangents: a context manager, whose value is the level's index, and a decorator.
 
     Levels nest: an inner one gives derivatives of the derivatives of an outer one.  Each thread has its own.
 
@@ -97,7 +97,7 @@ class dual_level(Mode):
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """A view of the tensor that has a tangent: what is computed from it has one as well, its derivative along this one.
+    """Return a view of the tensor with a tangent; results computed from it have derivatives along this tangent.
 
     The tangent has the shape of the tensor, and takes its dtype; if it lies in memory in another order, it is copied.
     `level` is the number of the level, the innermost if it is None.
@@ -131,7 +131,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """The value, a view without tangent, and the tangent at a level, the innermost if it is None.
+    """Return the value, a view without tangent, and the tangent at a level, by default the innermost.
 
     The tangent is None for a tensor that has none; but zeros at a level that others have been entered in.  Outside of
     any level it is the tensor itself and None.
@@ -149,7 +149,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 
 
 def _numbered(name: str, levels: list[ForwardLevel], level: int | None) -> ForwardLevel:
-    """The level of that number."""
+    """Return the level with that index."""
     if level is None:
         return levels[-1]
     if not 0 <= level < len(levels):
@@ -158,7 +158,7 @@ def _numbered(name: str, levels: list[ForwardLevel], level: int | None) -> Forwa
 
 
 def _innermost() -> ForwardLevel | None:
-    """The forward level that processes operators first, if no other level takes part in them before."""
+    """Return the innermost forward level, unless another level processes operators before it."""
     level: Any = current().level
     while level is not None and level.transparent and not isinstance(level, ForwardLevel):
         level = level.parent
@@ -166,7 +166,7 @@ def _innermost() -> ForwardLevel | None:
 
 
 def _fitting(tensor: Tensor, tangent: Tensor) -> Tensor:
-    """The tangent in the dtype of the tensor."""
+    """Return the tangent in the dtype of the tensor."""
     for name, x in (("tensor", tensor), ("tangent", tangent)):
         if not isinstance(x, Tensor):
             raise TypeError(f"make_dual: {name} must be a Tensor, got {type(x).__name__}")
@@ -185,24 +185,24 @@ def _fitting(tensor: Tensor, tangent: Tensor) -> Tensor:
 
 
 class _Switched(Block):
-    """Forward mode on or off."""
+    """A block with forward mode on or off."""
 
     def __init__(self, mode: bool) -> None:
         self._mode = mode
         self._before: bool | None = None
 
     def _enter(self) -> None:
-        """Switch, and remember what was before."""
+        """Switch, and store the old mode."""
         self._before, forward.switch.on = forward.switch.on, self._mode
 
     def _leave(self, *exception: Any) -> None:
-        """Switch back."""
+        """Restore the old mode."""
         if self._before is not None:
             forward.switch.on = self._before
 
 
 class set_fwd_grad_enabled(Mode):
-    """Switch forward mode on this thread on or off: at once, and back at the end where it is a context manager.
+    """Switch forward mode on this thread on or off at once; as a context manager, restore it at the end.
 
     While it is off, results have no tangents, and those that tensors have are not seen; writes do not change them.
 
@@ -228,5 +228,5 @@ _set_fwd_grad_enabled = set_fwd_grad_enabled
 
 
 def _is_fwd_grad_enabled() -> bool:
-    """Whether forward mode is on, which it is unless `set_fwd_grad_enabled` has switched it off."""
+    """Return whether forward mode is on; it is by default."""
     return forward.switch.on

@@ -1,4 +1,4 @@
-"""Custom differentiable functions: a forward and a backward written by the user, as one node of the graph."""
+"""Custom differentiable functions: a forward and a backward written by the user, recorded as one node."""
 
 import functools
 import importlib
@@ -26,12 +26,12 @@ IN_FUNCTION = "custom Function"
 
 
 class FunctionCtx:
-    """What forward hands to backward: saved tensors, marks, and any attributes that the user sets."""
+    """The context passed from forward to backward: saved tensors, marks, and any attributes that the user sets."""
 
     needs_input_grad: tuple[bool, ...] = ()
     _inputs: list = []  # noqa: RUF012 (set per call): place, shape and dtype of each tensor among the arguments
     _outputs: list = []  # noqa: RUF012 (set per call): and among what forward returned
-    _returned = 1  # how much that was
+    _returned = 1  # how many outputs forward returned
     _saved: tuple = ()
     _saved_outputs: dict[int, int] = {}  # noqa: RUF012 (never written to): index among the saved -> number of the output
     _saved_for_forward: tuple = ()
@@ -41,7 +41,7 @@ class FunctionCtx:
     _node: Callable[[], GradFn | None] | None = None
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep inputs, outputs or other tensors (or None) for backward, where `saved_tensors` gives them back.
+        """Save inputs, outputs or other tensors (or None) for backward, which reads them as `saved_tensors`.
 
         Unlike attributes they are checked for in-place changes, freed with the graph, and seen by
         `saved_tensors_hooks`.
@@ -55,7 +55,7 @@ class FunctionCtx:
         self._saved = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for `jvp`."""
+        """Save tensors for `jvp`."""
         for index, tensor in enumerate(tensors):
             if tensor is not None and not isinstance(tensor, Tensor):
                 raise TypeError(
@@ -64,20 +64,20 @@ class FunctionCtx:
         self._saved_for_forward = tensors
 
     def mark_dirty(self, *args: Tensor) -> None:
-        """Say which inputs forward has written to; each of them must be returned."""
+        """Mark inputs that forward has written to; each of them must be returned."""
         self._dirty = args
 
     def mark_non_differentiable(self, *args: Tensor) -> None:
-        """Say which outputs have no gradient."""
+        """Mark outputs that have no gradient."""
         self._fixed = args
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether backward gets zeros (the default) or None for outputs that nothing depends on."""
+        """Set whether backward gets zeros (the default) or None for outputs without cotangent."""
         self._materializes = bool(value)
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """What `save_for_backward` kept, each with its place in the graph."""
+        """The tensors of `save_for_backward`, connected to the graph."""
         if self._saved_for_forward:
             return self._saved_for_forward
         fn = None if self._node is None else self._node()
@@ -87,7 +87,7 @@ class FunctionCtx:
 
 
 class _FunctionOp(Op):
-    """The operator of a user's Function: what the engine and the levels ask of one."""
+    """The operator of a user's Function: the interface that the engine and the levels use."""
 
     def __init__(self, cls: type["Function"]) -> None:
         self.cls = cls
@@ -99,11 +99,11 @@ class _FunctionOp(Op):
         self._generated = functools.lru_cache(maxsize=64)(functools.partial(generated, Function, cls))
 
     def compose(self, *args: Any) -> Any:
-        """The function, one level below the one that calls this."""
+        """Run the function one level below the calling one."""
         return self.cls.apply(*args)
 
     def batch(self, batched: tuple[bool, ...], n: int, *args: Any, randomness: str) -> Any:
-        """The function on n examples at once, by the user's vmap or a rule that is made of its other methods."""
+        """Run the function on n examples at once, by the user's vmap or a rule generated from its other methods."""
         has_rule = self.cls.vmap is not Function.vmap
         if has_rule and self.cls.generate_vmap_rule:
             raise RuntimeError(
@@ -120,13 +120,13 @@ class _FunctionOp(Op):
         return examples_in_front(self.name, n, self.cls.vmap(VmapInfo(n, randomness), in_dims, *args))
 
     def jvp(self, op: Op, primals: tuple, tangents: tuple, out: Any, params: dict) -> Any:
-        """The tangents of the outputs, where the function is an operator."""
+        """Return the tangents of the outputs, where the function is processed as an operator."""
         ctx = FunctionCtx()
         self.cls.setup_context(ctx, primals, out)
         return self.pushed(ctx, primals, tangents)
 
     def pushed(self, ctx: FunctionCtx, primals: tuple, tangents: tuple) -> Any:
-        """The tangents of the outputs of one call, by the user's jvp."""
+        """Return the tangents of the outputs of one call, by the user's jvp."""
         if self.cls.jvp is Function.jvp:
             raise NotImplementedError(
                 f"{self.name}: You must implement the jvp function for a custom Function to use it in forward mode"
@@ -138,11 +138,11 @@ class _FunctionOp(Op):
         return self.cls.jvp(ctx, *tangents)
 
     def saved(self, fn: GradFn) -> tuple[Tensor | None, ...]:
-        """The saved tensors of a node, its outputs attached to it again."""
+        """Return the saved tensors of a node, with its outputs connected to it again."""
         return saved_of(fn)
 
     def gradients(self, fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
-        """Per edge the gradient that the user's backward gives."""
+        """Return the gradient of each edge, by the user's backward."""
         ctx = fn.params["ctx"]
         shown = [g if g is None or g.dtype.kind == "f" else conjugate(g) for g in cotangents]
         if ctx._materializes:
@@ -162,7 +162,7 @@ class _FunctionOp(Op):
             if result is None or not want:
                 grads.append(None)
             elif isinstance(result, Tensor) and result.dtype is dtype and dtype.kind == "f" and result.shape == shape:
-                grads.append(result)  # as nearly all are
+                grads.append(result)  # the common case
             else:
                 grads.append(fitted(f"{self.name}Backward", place, result, shape, dtype))
         return grads
@@ -185,9 +185,9 @@ class _FunctionOp(Op):
 
 
 def saved_of(fn: GradFn) -> tuple[Tensor | None, ...]:
-    """The tensors that a call saved with its ctx, its outputs attached to its node again."""
+    """Return the tensors that a call saved with its ctx, with its outputs connected to its node again."""
     if fn.freed:
-        fn.value(0)  # which says so
+        fn.value(0)  # raises the error that it was freed
     if fn.saved is None:
         return ()
     versions, outputs = fn.versions, fn.params["ctx"]._saved_outputs
@@ -202,7 +202,7 @@ def saved_of(fn: GradFn) -> tuple[Tensor | None, ...]:
 
 
 def fitted(name: str, place: Any, result: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
-    """The gradient that a user's formula gave for an input of that shape and dtype, as the engine has it."""
+    """Return a user's gradient reduced to the input's shape and dtype, in the engine's convention."""
     if not isinstance(result, Tensor):
         raise TypeError(
             f"function {name} returned a {type(result).__name__} as gradient at position {place}: "
@@ -225,7 +225,7 @@ def _zeros(place: int, shape: tuple[int, ...], dtype: Any) -> Tensor:
 
 
 def _spread_out(cotangents: list, ctx: FunctionCtx) -> list:
-    """The cotangents of tensors at the places that these had among all that forward returned."""
+    """Return cotangents in the positions that their tensors had among the results of forward."""
     if len(cotangents) == ctx._returned:
         return cotangents
     row: list = [None] * ctx._returned
@@ -235,13 +235,13 @@ def _spread_out(cotangents: list, ctx: FunctionCtx) -> list:
 
 
 def _expandable(shape: tuple[int, ...], larger: tuple[int, ...]) -> bool:
-    """Whether a gradient of the larger shape can be summed down to an input of `shape`."""
+    """Return whether a gradient of the larger shape can be summed to an input of `shape`."""
     lead = len(larger) - len(shape)
     return lead >= 0 and all(s in (1, n) for s, n in zip(shape, larger[lead:], strict=True))
 
 
 def _rule(cls: type["Function"]) -> Callable:
-    """The one of backward and vjp that the class defines."""
+    """Return the method that the class defines: backward or vjp."""
     has_backward = cls.backward is not Function.backward
     has_vjp = cls.vjp is not Function.vjp
     if has_backward and has_vjp:
@@ -254,7 +254,7 @@ def _rule(cls: type["Function"]) -> Callable:
 
 
 class Function:
-    """The base of functions with a derivative of their own.
+    """The base class of functions with a derivative of their own.
 
     Define static methods `forward(ctx, *args)` and `backward(ctx, *grad_outputs)`, or `forward(*args)` together with
     `setup_context(ctx, inputs, output)`; call the function by `apply`.  backward returns one gradient per argument of
@@ -288,7 +288,7 @@ class Function:
         cls._operator = _FunctionOp(cls)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Functions are not instantiated."""
+        """Raise: Functions are not instantiated."""
         raise RuntimeError(
             f"{type(self).__name__}: a Function is not called on an instance (the legacy way), but by "
             f"{type(self).__name__}.apply(...), with a static forward"
@@ -296,41 +296,41 @@ class Function:
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """Compute the result; nothing inside is recorded."""
+        """Compute the result; operators inside are not recorded."""
         raise NotImplementedError("a Function defines the static method forward")
 
     @staticmethod
     def setup_context(ctx: FunctionCtx, inputs: tuple, output: Any) -> Any:
-        """Save what backward needs, where forward takes no ctx."""
+        """Save tensors for backward, if forward takes no ctx."""
         raise NotImplementedError("a Function whose forward takes no ctx defines setup_context")
 
     @staticmethod
     def backward(ctx: FunctionCtx, *grad_outputs: Tensor | None) -> Any:
-        """The gradients of the inputs, given those of the outputs."""
+        """Return the gradients of the inputs, given those of the outputs."""
         raise NotImplementedError("a Function defines backward")
 
     @staticmethod
     def vjp(ctx: FunctionCtx, *grad_outputs: Tensor | None) -> Any:
-        """Another name of backward."""
+        """Alias of backward."""
         raise NotImplementedError("a Function defines vjp, or backward")
 
     @staticmethod
     def jvp(ctx: FunctionCtx, *grad_inputs: Tensor | None) -> Any:
-        """The tangents of the outputs, given those of the inputs."""
+        """Return the tangents of the outputs, given those of the inputs."""
         raise NotImplementedError("a Function defines jvp to be used in forward mode")
 
     generate_vmap_rule = False
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple, *args: Any) -> Any:
-        """The function over a batch: returns the outputs and the dimensions that are batched in them."""
+        """Run the function on a batch: return the outputs and their batch dimensions."""
         raise NotImplementedError(
             "a Function that is to run under vmap defines the static method vmap, or sets generate_vmap_rule = True"
         )
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Run forward, and make its outputs one node's.
+        """Run forward, and record its outputs as those of one node.
 
         Where there is `setup_context`, arguments given by name and defaults of forward become positional: it, backward
         and `needs_input_grad` have them too.  A forward with ctx gets values by name as they are, but no tensors.
@@ -346,7 +346,7 @@ class Function:
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple([isinstance(a, Tensor) and requires_grad_synced(a) for a in args])
         recorded = True in ctx.needs_input_grad and is_recording()
-        fn = _node(cls, ctx, args) if recorded else None  # of the inputs as they are: forward may write to them
+        fn = _node(cls, ctx, args) if recorded else None  # before forward runs, which may write to the inputs
         with at(None, False) if state.level is None else unseen(levels):
             if cls.setup_context is Function.setup_context:
                 result = cls.forward(ctx, *args, **kwargs)
@@ -382,7 +382,7 @@ def _check_place(cls: type[Function], args: tuple, recording: bool) -> None:
 
 
 def _is_followed(x: Tensor) -> bool:
-    """Whether something else than the innermost graph follows what becomes of a tensor: tangents, or outer graphs."""
+    """Return whether tangents or outer graphs, besides the innermost graph, depend on a tensor."""
     while x.level is not None:
         if x.level.pushes and x.tag is not None:
             return True
@@ -393,7 +393,7 @@ def _is_followed(x: Tensor) -> bool:
 
 
 def _forward(cls: type[Function], args: tuple) -> Any:
-    """The result: on the ground by forward, above it by the function one level below."""
+    """Return the result: by forward on the ground, else by the function one level below."""
     level = graph_level()
     if level is None or not level.holds_functions:
         return cls.forward(*args)
@@ -404,7 +404,7 @@ def _forward(cls: type[Function], args: tuple) -> Any:
 
 
 def _again(result: Any, args: list[Tensor]) -> Any:
-    """The argument that a result is, one that forward wrote to and returned; else the result."""
+    """Return the argument for a result that forward wrote to and returned; else the result."""
     for a in args:
         if isinstance(result, Tensor) and result.value is a.value:
             a.tag = result.tag
@@ -413,7 +413,7 @@ def _again(result: Any, args: list[Tensor]) -> Any:
 
 
 def _node(cls: type[Function], ctx: FunctionCtx, args: tuple) -> GradFn:
-    """The node of a call, with an edge to each tensor among the arguments."""
+    """Return the node of a call, with an edge to each tensor argument."""
     inputs, edges, numbers = [], [], []
     for place, a in enumerate(args):
         if isinstance(a, Tensor):
@@ -437,7 +437,7 @@ def _is_among(tensor: Any, tensors: tuple) -> bool:
 
 
 def _output(ctx: FunctionCtx, args: tuple, result: Tensor) -> Tensor:
-    """An output as the caller gets it: an input that is returned as it is becomes a tensor of its own."""
+    """Return an output for the caller: an input that is returned unchanged becomes a new tensor."""
     if ctx._dirty and _is_among(result, ctx._dirty):
         return result
     if result._requires_grad or _is_among(result, args):
@@ -448,7 +448,7 @@ def _output(ctx: FunctionCtx, args: tuple, result: Tensor) -> Tensor:
 
 
 def _shown(tensor: Tensor) -> Tensor:
-    """A view of all of a tensor, outside its graph, that refuses recorded writes."""
+    """Return a view of all of a tensor, outside its graph, that refuses recorded writes."""
     out = make(tensor.value, tensor.level, tensor.tag)
     out.version = version_of(tensor)
     base = tensor if tensor._view is None else tensor._view.base
@@ -458,7 +458,7 @@ def _shown(tensor: Tensor) -> Tensor:
 
 
 def _check_dirty(cls: type[Function], ctx: FunctionCtx, args: tuple, results: tuple, recorded: bool) -> None:
-    """What was written to counts as written to, and must be what may be."""
+    """Bump the versions of inputs marked as dirty, after checking that they may be written to."""
     tensors = sum(isinstance(r, Tensor) for r in results)
     for tensor in ctx._dirty:
         if not _is_among(tensor, results):
@@ -504,7 +504,7 @@ def _attach(fn: GradFn, ctx: FunctionCtx, outputs: list) -> None:
 
 
 def _rebase(fn: GradFn, number: int, out: Tensor) -> None:
-    """A tensor that was written to gets a new history; of a view, its base does too."""
+    """Give a tensor that was written to, and if it is a view its base, a new history."""
     target = make(out.value, out.level, None)
     target._grad_fn, target.output_nr, target._requires_grad = fn, number, True
     rebase_history_of(out, target)
@@ -518,7 +518,7 @@ def _number(tensor: Tensor | None, outputs: tuple) -> int | None:
 
 
 def save(fn: GradFn, ctx: FunctionCtx, outputs: tuple) -> None:
-    """Keep what `save_for_backward` named, outputs outside the graph, so that the node does not hold itself."""
+    """Save the tensors of `save_for_backward`; outputs without history, so that the node does not hold itself."""
     saved: list[Any] = []
     versions = []
     for tensor in ctx._saved:
@@ -539,19 +539,19 @@ def save(fn: GradFn, ctx: FunctionCtx, outputs: tuple) -> None:
 
 
 class _Once:
-    """The operator behind what a once_differentiable backward returns: there is no way further."""
+    """The operator of the results of a once_differentiable backward: it has no derivative."""
 
     name = "Error"
     reduces_cotangent = False
 
     @staticmethod
     def gradients(fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
-        """Refuse."""
+        """Raise."""
         raise RuntimeError("this backward is marked @once_differentiable: it can't be differentiated a second time")
 
 
 def once_differentiable(fn: Callable) -> Callable:
-    """A backward that is not differentiable itself: it runs unrecorded, and a double backward raises RuntimeError."""
+    """Mark a backward as not differentiable: it runs unrecorded, and a double backward raises RuntimeError."""
 
     @functools.wraps(fn)
     def backward(ctx: FunctionCtx, *args: Any) -> Any:
@@ -579,11 +579,11 @@ def _refusing(result: Any, refusal: GradFn) -> Any:
 
 
 class InplaceFunction(Function):
-    """Kept for its name: a Function; what it writes to is said by `ctx.mark_dirty`."""
+    """Legacy name of Function; inputs that it writes to are marked by `ctx.mark_dirty`."""
 
 
 def __getattr__(name: str) -> Any:
-    """PyTorch's place of NestedIOFunction, which takes pytrees apart and so loads optree."""
+    """Import NestedIOFunction on first access, because it loads optree."""
     if name == "NestedIOFunction":
         return importlib.import_module("retrograd.autograd.nested_io").NestedIOFunction
     raise AttributeError(f"module 'retrograd.autograd.function' has no attribute {name!r}")

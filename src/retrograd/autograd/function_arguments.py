@@ -10,7 +10,7 @@ POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR
 
 
 class _Known(NamedTuple):
-    """The signature of a forward; how many arguments by position it has, and whether some have defaults."""
+    """The signature of a forward: the number of positional arguments, and whether some have defaults."""
 
     forward: Callable
     signature: inspect.Signature
@@ -32,7 +32,7 @@ def with_defaults(cls: Any, args: tuple, kwargs: dict[str, Any]) -> tuple:
         bound = known.signature.bind(*args, **kwargs)
     except TypeError as error:
         if not kwargs:
-            return args  # forward itself says what does not fit
+            return args  # forward itself raises the error
         raise TypeError(f"{cls.__name__}.forward: {error}") from None
     bound.apply_defaults()
     by_name = [name for name in bound.kwargs if name in kwargs]
@@ -45,7 +45,7 @@ def with_defaults(cls: Any, args: tuple, kwargs: dict[str, Any]) -> tuple:
 
 
 def _known(cls: Any) -> _Known | None:
-    """What is known of the class's forward, found out once; None if Python does not tell its signature."""
+    """Return the cached signature data of the class's forward; None if Python has no signature for it."""
     known: _Known | None = cls.__dict__.get("_known_forward")
     if known is None or known.forward is not cls.forward:
         try:

@@ -1,4 +1,4 @@
-"""A user's Function on a batch: what its own `vmap` returns, and the rule that is made of its other methods."""
+"""A user's Function on a batch: the results of its own `vmap`, or a rule generated from its other methods."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from retrograd.ops.batching import broadcast_batch
 
 
 class VmapInfo:
-    """What a Function's vmap gets to know: how many examples there are, and what random operators do."""
+    """The information passed to a Function's vmap: the number of examples, and the randomness mode."""
 
     __slots__ = ("batch_size", "randomness")
 
@@ -19,7 +19,7 @@ class VmapInfo:
 
 
 def examples_in_front(name: str, n: int, result: Any) -> Any:
-    """The outputs that a user's vmap returned, with the examples along their first dimension."""
+    """Return the outputs of a user's vmap, with the batch dimension moved to the front."""
     if not isinstance(result, tuple) or len(result) != 2:
         raise RuntimeError(f"{name}: vmap must return a tuple (output, out_dims), got {type(result).__name__}")
     return _in_front(name, *result, n)
@@ -38,7 +38,7 @@ def _in_front(name: str, out: Any, dims: Any, n: int) -> Any:
 
 
 class _Batch:
-    """Takes the arguments of a Function into a level that runs it on all examples, and results out of it."""
+    """Moves the arguments of a Function into a level that runs it on all examples, and results out of it."""
 
     def __init__(self, n: int, randomness: str) -> None:
         self.n = n
@@ -59,14 +59,14 @@ class _Batch:
         return level.whole(out) if isinstance(out, Tensor) else out
 
     def cotangent(self, level: VmapLevel, g: Any, batched: bool) -> Any:
-        """The cotangent of an argument; what the examples share gets the sum of theirs."""
+        """Return the cotangent of an argument; a shared argument gets the sum over the examples."""
         if g is None:
             return None
         return level.whole(g) if batched else registry["sum"](level.whole(g), dim=0)
 
 
 def generated(base: Any, cls: Any, batched: tuple[bool, ...], n: int, randomness: str) -> Any:
-    """The Function that runs the methods of another on n examples at once; `batched` says which arguments differ."""
+    """Return the Function that runs another's methods on n examples at once; `batched` marks arguments that differ."""
     batch = _Batch(n, randomness)
 
     class Generated(base):
@@ -111,7 +111,7 @@ def generated(base: Any, cls: Any, batched: tuple[bool, ...], n: int, randomness
 
 
 def _take_over(ctx: Any, level: VmapLevel, outputs: tuple, lifted: list) -> None:
-    """Keep below what setup_context has kept of the examples, and remember what of it differs between them."""
+    """Save, one level below, what setup_context saved for the examples, and note which of it differs between them."""
     inner = ctx.inner
     if inner._dirty:
         raise NotImplementedError(f"{level.function}: mark_dirty is not supported with generate_vmap_rule = True")

@@ -1,4 +1,4 @@
-"""The tangents of what a user's Function returns, inside a dual_level."""
+"""The tangents of the outputs of a user's Function, inside a dual_level."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -8,18 +8,18 @@ from retrograd.core.dtype import is_differentiable
 from retrograd.core.level import generator_block
 from retrograd.ops.mutate import keepers
 
-if TYPE_CHECKING:  # it is loaded with the first dual_level
+if TYPE_CHECKING:  # loaded with the first dual_level
     from retrograd.levels.forward import ForwardLevel
 
 
 def forward_levels() -> list["ForwardLevel"]:
-    """The levels that see what happens here, from the outermost to the innermost."""
+    """Return the active forward levels, from the outermost to the innermost."""
     return [level for level in reversed(keepers()) if not level.paused]
 
 
 @generator_block
 def unseen(levels: list["ForwardLevel"]) -> Iterator[None]:
-    """A block in which nothing is recorded, and whose operators these levels leave alone."""
+    """A block without recording, in which these levels ignore operators."""
     for level in levels:
         level.paused = True
     try:
@@ -31,7 +31,7 @@ def unseen(levels: list["ForwardLevel"]) -> Iterator[None]:
 
 
 def push(levels: list["ForwardLevel"], name: str, jvp: Callable, args: tuple, outputs: list, ctx: Any) -> None:
-    """Give the outputs tangents at each of these levels: what `jvp(ctx, args, tangents)` makes of those of the inputs.
+    """Set the outputs' tangents at each of these levels: the results of `jvp(ctx, args, tangents)`.
 
     Raises RuntimeError where it returns too few or too many, a value that is no tensor, or one that does not fit.
     """
@@ -41,7 +41,7 @@ def push(levels: list["ForwardLevel"], name: str, jvp: Callable, args: tuple, ou
             continue
         for place, a in enumerate(args):
             if tangents[place] is not None and _is_among(a, ctx._dirty):
-                tangents[place] = registry["clone"](tangents[place])  # which jvp, as forward, may write to
+                tangents[place] = registry["clone"](tangents[place])  # jvp, like forward, may write to its arguments
         with level.below():
             dots = jvp(ctx, args, tangents)
         dots = dots if isinstance(dots, tuple) else (dots,)
@@ -61,7 +61,7 @@ def _is_among(a: Any, tensors: tuple) -> bool:
 
 
 def _check(name: str, place: int, out: Any, dot: Any, ctx: Any) -> None:
-    """Refuse what is no tangent of an output."""
+    """Raise if a value is no tangent of an output."""
     if not isinstance(dot, Tensor):
         raise RuntimeError(f"{name}: expected a Tensor or None (got {type(dot).__name__}) as forward gradient {place}")
     if not isinstance(out, Tensor) or not is_differentiable(out.dtype) or _is_among(out, ctx._fixed):
@@ -77,7 +77,7 @@ def _check(name: str, place: int, out: Any, dot: Any, ctx: Any) -> None:
 
 
 def _keep(level: "ForwardLevel", name: str, args: tuple, out: Tensor, dot: Tensor, ctx: Any) -> None:
-    """The tangent of an output; one that shows an input has it already, as the same view of that one's tangent."""
+    """Set the tangent of an output; a view of an input already has it, as the same view of the input's tangent."""
     if out._view is None and not _is_among(out, ctx._dirty):
         level.keep(out, dot)
         return

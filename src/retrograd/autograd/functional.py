@@ -39,7 +39,7 @@ FORWARD, REVERSE = "forward-mode", "reverse-mode"
 
 
 def vjp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
-    """The output of `func` at the inputs, and v times its Jacobian there, a tree like the inputs.
+    """Return the output of `func` at the inputs, and v times its Jacobian there, a tree like the inputs.
 
     `v` is a tree like the output; None stands for 1 if that is one tensor of one element.  With `create_graph` both
     results are in the graph of the inputs, else they are in none.  Where the output does not depend on an input, the
@@ -63,7 +63,7 @@ def vjp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, 
 
 
 def jvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
-    """The output of `func` at the inputs, and its Jacobian there times v, a tree like the output.
+    """Return the output of `func` at the inputs, and its Jacobian there times v, a tree like the output.
 
     `v` is a tree like the inputs; all else is as in `vjp`.  The product comes from two passes backward; `func.jvp`, in
     forward mode, is quicker, but asks more of the program: every operator and Function in it must have a forward
@@ -87,7 +87,7 @@ def jvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, 
 
 
 def vhp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
-    """The output of `func`, one number, at the inputs, and v times its Hessian there, a tree like the inputs.
+    """Return the output of `func`, one number, at the inputs, and v times its Hessian there, a tree like the inputs.
 
     `v` is a tree like the inputs; all else is as in `vjp`.  Where second derivatives are continuous this is `hvp`, in
     one pass less.
@@ -108,7 +108,7 @@ def vhp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, 
 
 
 def hvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
-    """The output of `func`, one number, at the inputs, and its Hessian there times v, a tree like the inputs.
+    """Return the output of `func`, one number, at the inputs, and its Hessian there times v, a tree like the inputs.
 
     As `vhp`, which takes one pass less.
 
@@ -137,7 +137,7 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = REVERSE,
 ) -> Any:
-    """The Jacobian of `func` at the inputs: a tree like the output, with at each tensor a tree like the inputs.
+    """Return the Jacobian of `func` at the inputs: a tree like the output, of trees like the inputs.
 
     Of an output of shape (*a) and an input of shape (*b) it has shape (*a, *b), and the dtype of the input.  Its rows
     are pulled back one by one, or with `vectorize` all at once.  With `strategy="forward-mode"`, which needs
@@ -163,7 +163,7 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = REVERSE,
 ) -> Any:
-    """The second derivatives of `func`, which returns one number, at the inputs: the Jacobian of its gradient.
+    """Return the Hessian of `func`, which returns one number, at the inputs: the Jacobian of its gradient.
 
     A tree like the inputs, with at each tensor, of shape (*a), such a tree again, with tensors of shape (*a, *b).  All
     else is as in `jacobian`.
@@ -214,7 +214,7 @@ def _check_strategy(call: Call, vectorize: bool, strategy: str) -> None:
 
 
 def _rows_one_by_one(call: Call, outs: Tree, point: Tree) -> list[list[Tensor]]:
-    """Per output and input a Jacobian."""
+    """Return the Jacobian of each output and input, with one pass for each row."""
     found = []
     for i, out in enumerate(outs.leaves):
         what = outs.label(i) if call.name == "jacobian" else f"the gradient by {point.label(i)}"
@@ -233,7 +233,7 @@ def _rows_one_by_one(call: Call, outs: Tree, point: Tree) -> list[list[Tensor]]:
 
 
 def _units(out: Tensor) -> Iterator[Tensor]:
-    """For each element of an output zeros in its shape, but for a one there: windows on one line of twice its size."""
+    """Yield the one-hot cotangents of an output, as windows on one buffer of twice its size."""
     n = out.numel()
     line = registry["arange"](1 - n, max(n, 1), 1) == 0
     line = registry["to"](line, out.dtype)
@@ -247,7 +247,7 @@ def _stacked(rows: list[Tensor], out: Tensor, x: Tensor) -> Tensor:
 
 
 def _rows_together(call: Call, outs: Tree, point: Tree) -> list[list[Tensor]]:
-    """The same in one pass backward, with a batch of cotangents."""
+    """Return the Jacobian of each output and input, by one backward pass with a batch of cotangents."""
     sizes = [out.numel() for out in outs.leaves]
     whole = gradients(outs.leaves, point.leaves, basis(outs.leaves), call.create_graph, batched=True)
     found = []
@@ -258,13 +258,13 @@ def _rows_together(call: Call, outs: Tree, point: Tree) -> list[list[Tensor]]:
 
 
 def _parted(whole: Tensor, sizes: list[int], dim: int, shapes: list[tuple[int, ...]]) -> list[Tensor]:
-    """So much at a time of a tensor, along a dimension, each in its shape."""
+    """Return a tensor split along a dimension into parts of the given shapes."""
     parts = registry["split"](whole, sizes, dim)
     return [registry["reshape"](part, shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def _columns(call: Call, func: NestedFlattener, inputs: Any) -> tuple[Tree, Tree, list[list[Tensor]]]:
-    """The outputs, the inputs and per pair a Jacobian, by one pass forward with a batch of tangents."""
+    """Return outputs, inputs and the Jacobian of each pair, by one forward pass with a batch of tangents."""
     point = call.inputs(inputs)
     primals = [x if call.create_graph else x.detach() for x in point.leaves]
     with set_grad_enabled(call.create_graph or is_grad_enabled()):

@@ -1,4 +1,4 @@
-"""For `autograd.functional`: trees of tensors that go in and out, what may be asked of them, and passes backward."""
+"""For `autograd.functional`: trees of inputs and outputs, checks of arguments, and backward passes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ def gradients(
     retain_graph: bool | None = None,
     batched: bool = False,
 ) -> Grads:
-    """The gradients for the outputs that have any; None for inputs that they do not depend on."""
+    """Return the gradients of the outputs that require grad; None for inputs that they do not depend on."""
     reached = [(out, g) for out, g in zip(outs, cotangents, strict=True) if out is not None and out.requires_grad]
     if not reached or not ins:
         return [None] * len(ins)
@@ -33,7 +33,7 @@ def gradients(
 
 
 def linear_pullback(outs: Grads, ins: Sequence[Tensor]) -> tuple[Grads, Grads]:
-    """Cotangents of the inputs as functions of those of the outputs, and these: linear ones, so they are zeros."""
+    """Return the inputs' cotangents as functions of the outputs' cotangents, and these: zeros, as it is linear."""
     cotangents = [
         registry["zeros_like"](out.detach()).requires_grad_() if out is not None and out.requires_grad else None
         for out in outs
@@ -42,18 +42,18 @@ def linear_pullback(outs: Grads, ins: Sequence[Tensor]) -> tuple[Grads, Grads]:
 
 
 def transposed(back: Grads, cotangents: Grads, vector: Grads, create_graph: bool) -> Grads:
-    """The derivatives of the outputs along a vector: the transpose of a pullback is the pushforward."""
+    """Return the derivatives of the outputs along a vector: the transpose of the pullback is the pushforward."""
     found = iter(gradients(back, [g for g in cotangents if g is not None], vector, create_graph))
     return [None if g is None else next(found) for g in cotangents]
 
 
 def with_zeros(found: Grads, likes: Sequence[Tensor]) -> list[Tensor]:
-    """Derivatives in the shapes of some tensors, with zeros for None."""
+    """Return derivatives with zeros, in the shapes of some tensors, for None."""
     return [registry["zeros_like"](x) if g is None else g for g, x in zip(found, likes, strict=True)]
 
 
 def leaf(x: Tensor, create_graph: bool) -> Tensor:
-    """A tensor in the place of an input that requires grad, behind the input in its graph if the results are to be."""
+    """Return a tensor that requires grad for an input; a successor of the input in its graph if `create_graph`."""
     out = registry["view_as"](x, x) if create_graph else x.detach()
     return out if requires_grad_synced(out) else out.requires_grad_()  # here, even if it does below a transform
 
@@ -62,40 +62,40 @@ def leaf(x: Tensor, create_graph: bool) -> Tensor:
 
 
 class Tree(NamedTuple):
-    """The tensors in one tensor or tuples of them, nested or not."""
+    """The tensors in one tensor, or in nested tuples of tensors."""
 
     kind: str
     leaves: list[Tensor]
     spec: Any
 
     def like(self, leaves: Sequence[Any]) -> Any:
-        """Others in their places."""
+        """Return the tree's structure with other tensors."""
         return optree.tree_unflatten(self.spec, leaves)
 
     def with_leaves(self, leaves: list[Tensor]) -> "Tree":
-        """The same with others in their places."""
+        """Return the tree with other leaves."""
         return self._replace(leaves=leaves)
 
     @property
     def places(self) -> list[tuple]:
-        """Where each is; a single one is in the place of the first of a tuple."""
+        """Return the path of each tensor; that of a single tensor is the first position."""
         return [tuple(path) or (0,) for path in self.spec.paths()]
 
     def label(self, number: int) -> str:
-        """One of them in messages: 'input 1', or 'input 1[0]' in a tuple within."""
+        """Return the name of a tensor for messages: 'input 1', or 'input 1[0]' in a nested tuple."""
         first, *rest = self.places[number]
         return f"{self.kind} {first}" + "".join(f"[{place}]" for place in rest)
 
 
 class Call(NamedTuple):
-    """Which of the functions was called, and how."""
+    """The called function and its options."""
 
     name: str
     create_graph: bool
     strict: bool
 
     def tree(self, kind: str, value: Any) -> Tree:
-        """The tensors in what was given or returned."""
+        """Return the tensors in an argument or result."""
         leaves, spec = optree.tree_flatten(value, is_leaf=lambda x: not isinstance(x, tuple), none_is_leaf=True)
         tree = Tree(kind, leaves, spec)
         for i, leaf in enumerate(leaves):
@@ -107,7 +107,7 @@ class Call(NamedTuple):
         return tree
 
     def inputs(self, inputs: Any) -> Tree:
-        """The inputs, of which each can be differentiated by."""
+        """Return the inputs, all of which must be differentiable."""
         tree = self.tree("input", inputs)
         for i, x in enumerate(tree.leaves):
             if x.dtype.kind not in "fc":
@@ -117,12 +117,12 @@ class Call(NamedTuple):
         return tree
 
     def point(self, inputs: Any) -> Tree:
-        """The inputs as the function gets them for passes backward."""
+        """Return the inputs for the function's run, ready for backward passes."""
         tree = self.inputs(inputs)
         return tree.with_leaves([leaf(x, self.create_graph) for x in tree.leaves])
 
     def outputs(self, func: Callable, point: Tree) -> Tree:
-        """What the function returns."""
+        """Return the tensors that the function returns."""
         args = point.like(point.leaves)
         outs = self.tree("output", func(*args) if isinstance(args, tuple) else func(args))
         for i, out in enumerate(outs.leaves):
@@ -134,7 +134,7 @@ class Call(NamedTuple):
         return outs
 
     def slopes(self, func: Callable, point: Tree) -> tuple[Tree, Grads]:
-        """What the function returns, one number, and its gradient, with a graph."""
+        """Return the function's scalar result and its gradient, with a graph."""
         outs = self.outputs(func, point)
         if isinstance(outs.like(outs.leaves), tuple):
             raise RuntimeError(f"{self.name}: the function should return a single Tensor, not a tuple")
@@ -148,7 +148,7 @@ class Call(NamedTuple):
         return outs, found
 
     def vector(self, v: Any, tree: Tree) -> Grads:
-        """The tensors in v, which must be like those in the tree."""
+        """Return the tensors in v, which must match those in the tree."""
         if v is None:
             if len(tree.leaves) != 1 or tree.leaves[0].numel() != 1:
                 raise RuntimeError(
@@ -176,17 +176,17 @@ class Call(NamedTuple):
         return registry["to"](g, x.dtype)
 
     def check(self, found: Grads, tree: Tree, missing: str, constant: str, recorded: bool) -> None:
-        """What strict forbids: derivatives that are missing, and recorded ones that do not require grad."""
+        """Raise what `strict` forbids: missing derivatives, and recorded ones that do not require grad."""
         for i, g in enumerate(found if self.strict else ()):
             if g is None or (recorded and not g.requires_grad):
                 why = (missing if g is None else constant).format(tree.label(i))
                 raise RuntimeError(f"{self.name}: {why}, which strict=True does not allow")
 
     def filled(self, found: Grads, tree: Tree, missing: str, constant: str) -> list[Tensor]:
-        """Derivatives with respect to the tensors of a tree, zeros where there are none, if that is allowed."""
+        """Return derivatives with respect to a tree's tensors, with zeros for missing ones if that is allowed."""
         self.check(found, tree, missing, constant, self.create_graph)
         return with_zeros(found, tree.leaves)
 
     def result(self, tree: Tree, leaves: Sequence[Tensor]) -> Any:
-        """What the caller gets, a tree like that one."""
+        """Return the result for the caller, a tree like the given one."""
         return tree.like(leaves if self.create_graph else [leaf.detach() for leaf in leaves])

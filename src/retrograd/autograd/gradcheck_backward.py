@@ -1,4 +1,4 @@
-"""For `gradcheck`: what is checked, and what backward passes make of cotangents."""
+"""For `gradcheck`: its settings and inputs, and derivatives by backward passes."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -13,11 +13,11 @@ from retrograd.ops.create import zeros
 from retrograd.ops.methods import concrete
 from retrograd.ops.random import Generator, rand
 
-FEW = 32  # units in the last place by which gradients may be off for rounding alone
+FEW = 32  # tolerance of rounding, in units in the last place
 
 
 class Settings(NamedTuple):
-    """What the caller asks for."""
+    """The options of the caller."""
 
     eps: float
     atol: float
@@ -33,7 +33,7 @@ class Settings(NamedTuple):
 
 
 class Input(NamedTuple):
-    """A tensor that is checked: its name in messages, and its memory, which differences shift."""
+    """A checked tensor: its name in messages, and its memory, which differences shift."""
 
     name: str
     tensor: Tensor
@@ -41,7 +41,7 @@ class Input(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """All that the checks need to know."""
+    """The data that all checks need."""
 
     func: Callable
     arguments: tuple
@@ -51,7 +51,7 @@ class Problem(NamedTuple):
 
     @property
     def tensors(self) -> list[Tensor]:
-        """The inputs that are checked."""
+        """The checked inputs."""
         return [i.tensor for i in self.inputs]
 
     @property
@@ -61,7 +61,7 @@ class Problem(NamedTuple):
 
 
 def named(kind: str, values: Any) -> list[tuple[str, Any]]:
-    """The leaves of a sequence of pytrees: 'input 0', or 'input 0['weight']' within one."""
+    """Return the leaves of a sequence of pytrees by name: 'input 0', or 'input 0['weight']' for a nested one."""
     paths, found, _ = optree.tree_flatten_with_path(values, none_is_leaf=True)
     return [
         (f"{kind} {path[0]}" + "".join(f"[{key!r}]" for key in path[1:]), leaf)
@@ -70,7 +70,7 @@ def named(kind: str, values: Any) -> list[tuple[str, Any]]:
 
 
 def index_of(number: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Where the entry with this number stands in a tensor."""
+    """Return the index in a tensor of the entry with a flat index."""
     index: tuple[int, ...] = ()
     for size in reversed(shape):
         number, place = divmod(number, size)
@@ -79,7 +79,7 @@ def index_of(number: int, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def random_like(x: Tensor, generator: Generator) -> Tensor:
-    """Random numbers in the shape and dtype of x; their real and imaginary parts have sizes from 0.5 to 1.5."""
+    """Return random numbers in the shape and dtype of x; their real and imaginary parts have sizes from 0.5 to 1.5."""
     r = rand(*x.shape, generator=generator, dtype=dtypes.float64) * 2 - 1
     r = r + r.sign() / 2
     return (r + 1j * random_like(r, generator) if x.dtype.kind == "c" else r).to(x.dtype)
@@ -92,12 +92,12 @@ Parts = dict[str, list[Array]]  # by part of an output: a matrix per input, with
 
 
 def parts_of(output: Tensor) -> dict[str, complex]:
-    """The real parts of an output, with the cotangents that select them."""
+    """Return the real parts of an output, with the cotangents that select them."""
     return {"real": 1.0, "imaginary": 1.0j} if output.dtype.kind == "c" else {"": 1.0}
 
 
 def gradients(problem: Problem, output: Output) -> Parts:
-    """The Jacobians of an output with respect to every input, found to be the same when asked for twice.
+    """Return the Jacobians of an output with respect to every input, after checking that they are reproducible.
 
     Two passes from one dense cotangent show whether anything varies; only then each row is computed twice.
     """
@@ -115,7 +115,7 @@ def _twice(problem: Problem, output: Output, v: Tensor) -> tuple[tuple, tuple]:
 
 
 def _alone(problem: Problem, output: Output, cotangent: Tensor) -> tuple[Tensor | None, ...]:
-    """The gradients if this output alone has a cotangent."""
+    """Return the gradients if only this output has a cotangent."""
     try:
         return grad(output.tensor, problem.tensors, cotangent, retain_graph=True, allow_unused=True)
     except Exception as error:  # whatever a user's backward does with a None
@@ -128,7 +128,7 @@ def _alone(problem: Problem, output: Output, cotangent: Tensor) -> tuple[Tensor 
 
 
 def _distance(x: Input, first: Tensor | None, second: Tensor | None) -> float:
-    """The largest difference between two gradients, None being zero."""
+    """Return the largest difference between two gradients; None stands for zero."""
     return float(abs(dense(x, first) - dense(x, second)).max(initial=0.0))
 
 
@@ -153,7 +153,7 @@ def _rows(problem: Problem, output: Output) -> Parts:
             for x, matrix, g in zip(problem.inputs, found[part], gs, strict=True):
                 if g is not None:
                     matrix[index] = entries(x, g, problem.settings.dtypes)
-            flat[index] = 0.0  # not before: gradients may be views of the cotangent
+            flat[index] = 0.0  # only now, since gradients may be views of the cotangent
     return found
 
 
@@ -162,7 +162,7 @@ def _matrix(rows: int, x: Tensor) -> Array:
 
 
 def entries(x: Input, g: Tensor, same_dtype: bool = False) -> Array:
-    """The entries of a gradient, if it fits its input."""
+    """Return the entries of a gradient, after checking that it fits its input."""
     if same_dtype and g.dtype != x.tensor.dtype:
         raise GradcheckError(f"Gradient has dtype mismatch: {x.name} is {x.tensor.dtype}, its gradient {g.dtype}")
     if g.shape != x.tensor.shape:
@@ -174,12 +174,12 @@ def entries(x: Input, g: Tensor, same_dtype: bool = False) -> Array:
 
 
 def dense(x: Input, g: Tensor | None) -> Array:
-    """The entries of a gradient, zeros for None."""
+    """Return the entries of a gradient, zeros for None."""
     return _matrix(1, x.tensor)[0] if g is None else entries(x, g)
 
 
 def along(problem: Problem, output: Output, v: Tensor, us: list[Tensor]) -> list[float]:
-    """The slopes of v . output along each u, by backward passes."""
+    """Return the slopes of v . output along each u, by backward passes."""
     found = []
     for x, u, *gs in zip(problem.inputs, us, *_twice(problem, output, v), strict=True):
         if gs[0] is not None:
@@ -193,7 +193,7 @@ def along(problem: Problem, output: Output, v: Tensor, us: list[Tensor]) -> list
 
 
 def check_zero_cotangents(problem: Problem) -> None:
-    """Gradients are linear in the cotangents: zero for zero."""
+    """Check that zero cotangents give zero gradients, since gradients are linear in them."""
     outs = [o.tensor for o in problem.outputs]
     found = grad(outs, problem.tensors, [registry["zeros_like"](o.detach()) for o in outs], True, allow_unused=True)
     for x, g in zip(problem.inputs, found, strict=True):
@@ -204,7 +204,7 @@ def check_zero_cotangents(problem: Problem) -> None:
 
 
 def check_undefined(problem: Problem) -> None:
-    """Leave out the cotangent of each output in turn: that must mean zero."""
+    """Check that omitting the cotangent of an output means zero, for each output in turn."""
     if not problem.settings.undefined or len(problem.outputs) < 2:
         return
     outs = [o.tensor for o in problem.outputs]
@@ -219,7 +219,7 @@ def check_undefined(problem: Problem) -> None:
 
 
 def alike(problem: Problem, like: Tensor, first: Array, second: Array) -> bool:
-    """Whether two derivatives of a tensor differ by no more than rounding in its dtype makes them."""
+    """Return whether two derivatives differ by no more than rounding in the tensor's dtype."""
     largest = max(abs(first).max(initial=0.0), abs(second).max(initial=0.0))
     allowed = problem.settings.nondet_tol + FEW * precision_of([like]) * largest
     same = (abs(first - second) <= allowed) | (first != first) & (second != second)
@@ -235,7 +235,7 @@ def _check_same(problem: Problem, output: Output, x: Input, without: Array, with
 
 
 def _without(problem: Problem, k: int, outs: list[Tensor], cotangents: list[Tensor]) -> tuple[Tensor | None, ...]:
-    """The gradients for the cotangents of all outputs but number k."""
+    """Return the gradients for the cotangents of all outputs except number k."""
     rest, given = outs[:k] + outs[k + 1 :], cotangents[:k] + cotangents[k + 1 :]
     try:
         return grad(rest, problem.tensors, given, retain_graph=True, allow_unused=True)

@@ -1,4 +1,4 @@
-"""For `gradcheck`: whether several cotangents, or tangents, at once give what they give one by one."""
+"""For `gradcheck`: checks that batches of cotangents or tangents give the same results as single ones."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ EXAMPLES = 2
 
 
 def check_batched_backward(problem: Problem) -> None:
-    """Pull random cotangents of each output back one by one, and all at once."""
+    """Compare random cotangents of each output pulled back one by one with all pulled back at once."""
     for output in problem.outputs:
         generator = Generator(0)
         cotangents = [random_like(output.tensor, generator) for _ in range(EXAMPLES)]
@@ -36,7 +36,7 @@ def _pulled(problem: Problem, output: Output, g: Tensor, batched: bool = False) 
 
 
 def check_batched_forward(problem: Problem) -> None:
-    """Push random tangents of each input forward one by one, and all at once."""
+    """Compare random tangents of each input pushed forward one by one with all pushed forward at once."""
     for number, x in enumerate(problem.inputs):
         generator = Generator(0)
         tangents = [random_like(x.tensor, generator) for _ in range(EXAMPLES)]
@@ -66,7 +66,7 @@ def _failure(what: str, of: str, error: Exception) -> str:
 
 
 def _check_equal(problem: Problem, what: str, shape: tuple[int, ...], pairs: list[tuple[Array, Array]]) -> None:
-    """Compare what a batch gave with what its examples gave one by one."""
+    """Compare the results of a batch with those of its examples one by one."""
     settings = problem.settings
     for example, (found, expected) in enumerate(pairs):
         excess = abs(found - expected) - settings.atol - settings.rtol * abs(expected)

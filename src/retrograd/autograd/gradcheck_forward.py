@@ -1,4 +1,4 @@
-"""For `gradcheck`: what forward mode makes of tangents."""
+"""For `gradcheck`: derivatives by forward mode."""
 
 from typing import Any
 
@@ -14,16 +14,16 @@ from retrograd.ops.create import zeros
 from retrograd.ops.methods import concrete
 from retrograd.ops.random import Generator
 
-Tangents = dict[int, Tensor]  # by number of the input; the others have none
+Tangents = dict[int, Tensor]  # by index of the input; the others have no tangent
 
 
 def pushed(problem: Problem, tangents: Tangents) -> list[Tensor | None]:
-    """The tangents of the outputs, None being zero, by one pass forward."""
+    """Return the tangents of the outputs by one forward pass; None stands for zero."""
     return _run(problem, problem.arguments, {}, tangents)
 
 
 def pushed_together(problem: Problem, tangents: Tangents, n: int) -> list[Tensor | None]:
-    """The same for n tangents at once, along the first dimension."""
+    """Return the tangents of the outputs for n tangents at once, along the first dimension."""
     with VmapLevel(n, function=problem.func) as batch:
         # The function may ask for gradients by its arguments, so they are of the level at which it runs.
         inside = {id(x): _leaf_at(batch, x) for x in problem.tensors}
@@ -43,7 +43,7 @@ def _leaf_at(level: VmapLevel, x: Tensor) -> Tensor:
 
 
 def _run(problem: Problem, arguments: tuple, inside: dict[int, Tensor], tangents: Tangents) -> list[Tensor | None]:
-    """The tangents of the outputs, if the inputs, and what stands for some of them inside, have these tangents."""
+    """Return the tangents of the outputs for given tangents of the inputs."""
     with ForwardLevel() as level:
         for x, t in _summed(problem.tensors, tangents):
             level.put(x, t)
@@ -54,7 +54,7 @@ def _run(problem: Problem, arguments: tuple, inside: dict[int, Tensor], tangents
 
 
 def _summed(tensors: list[Tensor], tangents: Tangents) -> list[tuple[Tensor, Tensor]]:
-    """Each tensor with its tangent; one that is several inputs moves along the tangents of all."""
+    """Return each tensor with its tangent; a tensor that is several inputs gets the sum of their tangents."""
     found: dict[int, tuple[Tensor, Tensor]] = {}
     for number, t in tangents.items():
         x = tensors[number]
@@ -63,7 +63,7 @@ def _summed(tensors: list[Tensor], tangents: Tangents) -> list[tuple[Tensor, Ten
 
 
 def _fitting(problem: Problem, output: Output, tangent: Tensor | None) -> Tensor | None:
-    """The tangent of an output, if it fits that."""
+    """Return the tangent of an output, after checking its shape and dtype."""
     if tangent is None:
         return None
     if tangent.shape != output.tensor.shape:
@@ -79,12 +79,12 @@ def _fitting(problem: Problem, output: Output, tangent: Tensor | None) -> Tensor
 
 
 def dense(output: Output, tangent: Tensor | None) -> Array:
-    """The entries of a tangent, zeros for None."""
+    """Return the entries of a tangent, zeros for None."""
     return widened(zeros(output.tensor.shape).numpy() if tangent is None else concrete(tangent))
 
 
 def columns(problem: Problem) -> list[list[Array]]:
-    """Per input and output the derivatives, of shape (directions, entries of the input, entries of the output)."""
+    """Return the derivatives (directions, input entries, output entries) for each input and output."""
     return [_columns(problem, number, x.tensor) for number, x in enumerate(problem.inputs)]
 
 
@@ -101,7 +101,7 @@ def _columns(problem: Problem, number: int, x: Tensor) -> list[Array]:
 
 
 def along_inputs(problem: Problem, us: list[Tensor], vs: list[Tensor]) -> list[list[float]]:
-    """Per output and input the slope of v . output along u, by one pass forward for each input."""
+    """Return the slope of v . output along u for each output and input, by one forward pass for each input."""
     found: list[list[float]] = [[] for _ in problem.outputs]
     for number, u in enumerate(us):
         for row, output, v, t in zip(found, problem.outputs, vs, pushed(problem, {number: u}), strict=True):
@@ -110,7 +110,7 @@ def along_inputs(problem: Problem, us: list[Tensor], vs: list[Tensor]) -> list[l
 
 
 def check_undefined_tangents(problem: Problem) -> None:
-    """Leave out the tangent of each input in turn: that must mean zero."""
+    """Check that omitting the tangent of an input means zero, for each input in turn."""
     if not problem.settings.undefined or len(problem.inputs) < 2:
         return
     generator = Generator(0)
@@ -123,7 +123,7 @@ def check_undefined_tangents(problem: Problem) -> None:
 
 
 def _without(problem: Problem, number: int, tangents: Tangents) -> list[Tensor | None]:
-    """The outputs' tangents for those of all inputs but one."""
+    """Return the outputs' tangents for the tangents of all inputs but one."""
     try:
         return pushed(problem, {other: t for other, t in tangents.items() if other != number})
     except Exception as error:  # whatever a user's jvp does with a None

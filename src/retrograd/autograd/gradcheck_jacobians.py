@@ -43,19 +43,19 @@ from retrograd.core import Tensor
 from retrograd.ops.create import from_numpy
 from retrograd.ops.random import Generator
 
-EPS, ATOL, RTOL = 1e-6, 1e-5, 1e-3  # PyTorch's, for double precision
+EPS, ATOL, RTOL = 1e-6, 1e-5, 1e-3  # PyTorch's defaults, for double precision
 DOUBLE = 2.0**-52
 
 
 class Tolerance(NamedTuple):
-    """By how much gradients may be off: parts of the numerical one and of the Jacobian's largest, and `atol`."""
+    """The tolerance of gradients: relative to the numerical one and to the Jacobian's largest entry, and `atol`."""
 
     rtol: float
     atol: float
     share: float = 0.0
 
     def allowed(self, numerical: Array, analytical: Array) -> Array:
-        """The distance that is allowed for each entry."""
+        """Return the allowed distance of each entry."""
         largest = float(abs(analytical).max(initial=0.0))
         return self.atol + self.rtol * abs(numerical) + self.share * (largest if largest < inf else 0.0)
 
@@ -76,7 +76,7 @@ class Pair(NamedTuple):
 
 
 def method(problem: Problem, probe: Probe) -> tuple[Slope, Tolerance]:
-    """How to find slopes, and what to allow: below double precision, PyTorch's defaults are not for use."""
+    """Return the method for slopes, and the tolerance: below double precision, PyTorch's defaults are unusable."""
     settings = problem.settings
     tolerance = Tolerance(settings.rtol, settings.atol)
     precision = precision_of([*problem.tensors, *(o.tensor for o in probe.outputs)])
@@ -91,13 +91,13 @@ def method(problem: Problem, probe: Probe) -> tuple[Slope, Tolerance]:
 
 
 def _in_proportion(x: Tensor, generator: Generator) -> Tensor:
-    """Random numbers of about the size of the entries of x, or 1 where these are 0."""
+    """Return random numbers of about the size of the entries of x, or 1 where these are 0."""
     size = x.detach().abs()
     return random_like(x, generator) * (size + (size == 0))
 
 
 def check_deterministic(probe: Probe, tolerance: float) -> None:
-    """Evaluate twice at the same inputs."""
+    """Check that two evaluations at the same inputs agree."""
     for output, first, second in zip(probe.outputs, probe.values(), probe.values(), strict=True):
         same = (abs(first - second) <= tolerance) | (first == second) | (first != first) & (second != second)
         if not same.all():
@@ -127,7 +127,7 @@ def check_jacobians(problem: Problem) -> None:
 
 
 def _by_forward_mode(problem: Problem) -> list[Parts]:
-    """The Jacobians of every output, as `gradients` gives those of one by backward passes."""
+    """Return the Jacobians of every output by forward mode, in the format of `gradients`."""
     found = columns(problem)
     return [
         {part: [_gradient_of(slopes[o], part).T for slopes in found] for part in parts_of(output.tensor)}
@@ -146,7 +146,7 @@ def _pairs(
 
 
 def _gradient_of(slopes: Array, part: str) -> Array:
-    """PyTorch's gradient of one part of an output, from its slopes along 1 and, for a complex input, 1j."""
+    """Return PyTorch's gradient of one part of an output, from its slopes along 1 and, for a complex input, 1j."""
     real = slopes.imag if part == "imaginary" else slopes.real
     return real[0] if len(real) == 1 else real[0] + 1j * real[1]
 
@@ -156,7 +156,7 @@ def _wrong(pair: Pair) -> Array:
 
 
 def _excess(pair: Pair) -> Array:
-    """How much more than allowed each entry is off; infinitely much where that is no number."""
+    """Return by how much each entry exceeds the tolerance; infinity for entries that are NaN."""
     excess = abs(pair.numerical - pair.analytical) - pair.allowed
     excess[excess != excess] = inf
     return excess
@@ -188,7 +188,7 @@ def _worst_entry(pair: Pair) -> str:
 
 
 def _suspicions(problem: Problem, probe: Probe) -> str:
-    """What else might be the reason."""
+    """Return other possible reasons for a mismatch."""
     found = list(_sharing(problem.arguments))
     checks = [partial(check_deterministic, probe, problem.settings.nondet_tol)]
     if problem.settings.backward:
@@ -209,7 +209,7 @@ def _sharing(arguments: tuple) -> Iterator[str]:
 
 
 def _span(x: Tensor) -> tuple[int, int]:
-    """The first address of a tensor's memory and the one after its last."""
+    """Return the first address of a tensor's memory and its end."""
     array = x.detach().numpy()
     start = array.__array_interface__["data"][0]
     steps = [stride * (size - 1) for stride, size in zip(array.strides, array.shape, strict=True)]
@@ -224,7 +224,7 @@ def _touch(a: tuple[int, int], b: tuple[int, int]) -> bool:
 
 
 def projections_agree(problem: Problem) -> bool:
-    """Whether v . J u is the same in all ways, for each input and output and random u and v.
+    """Return whether v . J u agrees in all modes, for each input and output and random u and v.
 
     The tolerance is that of one entry, not of all: what is stopped here is looked at entry by entry, and what
     passes should be right.
@@ -246,7 +246,7 @@ def projections_agree(problem: Problem) -> bool:
 
 
 def _projections(problem: Problem, us: list[Tensor], vs: list[Tensor]) -> list[list[list[float]]]:
-    """The slopes of v . output along u by each mode that is checked; per output and input."""
+    """Return the slopes of v . output along u by each checked mode, for each output and input."""
     found = []
     if problem.settings.backward:
         found.append([along(problem, output, v, us) for output, v in zip(problem.outputs, vs, strict=True)])
@@ -256,7 +256,7 @@ def _projections(problem: Problem, us: list[Tensor], vs: list[Tensor]) -> list[l
 
 
 def _projected(v: Tensor, slopes: Array, margin: Array | None) -> tuple[float, float]:
-    """The real inner product of v with slopes, and its noise."""
+    """Return the real inner product of v with slopes, and its noise."""
     flat = v.numpy().reshape(-1)
     noise = 0.0 if margin is None else sqrt(float((abs(flat * margin) ** 2).sum()))
     return float((flat.conj() * slopes).real.sum()), noise

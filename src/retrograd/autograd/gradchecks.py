@@ -1,4 +1,4 @@
-"""`gradcheck` and `gradgradcheck`: are derivatives what differences of the function's values suggest?"""
+"""`gradcheck` and `gradgradcheck`: compare derivatives with differences of function values."""
 
 import warnings
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def gradcheck(
     fast_mode: bool = False,
     masked: bool | None = None,
 ) -> bool:
-    """Whether the gradients of `func(*inputs)` are those that differences of its values over 2 * `eps` suggest.
+    """Return whether the gradients of `func(*inputs)` agree with differences of its values over 2 * `eps`.
 
     `inputs` is one tensor or a sequence of arguments, which may be pytrees; what requires grad in them is checked,
     entry by entry: `|numerical - analytical| <= atol + rtol * |numerical|`.  Their memory is shifted and restored.
@@ -119,7 +119,7 @@ def gradgradcheck(
     fast_mode: bool = False,
     masked: bool = False,
 ) -> bool:
-    """Whether the gradients of `func`'s gradients are right: `gradcheck` of the map that backward computes.
+    """Return whether the gradients of `func`'s gradients are right: `gradcheck` of the map that backward computes.
 
     That map takes `inputs` and `grad_outputs`, cotangents of the outputs that require grad (default: random, in
     memory with gaps if `gen_non_contig_grad_outputs`), to the gradients of the inputs.  In messages the
@@ -158,7 +158,7 @@ def gradgradcheck(
 
 
 def _gradients_of(func: Callable, arguments: tuple) -> Callable[..., tuple[Tensor | None, ...]]:
-    """The function that takes arguments, and cotangents of what it returns, to the gradients of what required grad."""
+    """Return the function from arguments and cotangents to the gradients of the inputs that require grad."""
     names = {x.name for x in _inputs(arguments)}
 
     def gradients(*values: Any) -> tuple[Tensor | None, ...]:
@@ -205,7 +205,7 @@ def _verdict(func: Callable, arguments: tuple, settings: Settings, raise_excepti
 
 
 def _inputs(arguments: tuple) -> list[Input]:
-    """The tensors that require grad, checked."""
+    """Return the checked tensors that require grad."""
     found = [(name, t) for name, t in named("input", arguments) if isinstance(t, Tensor) and t.requires_grad]
     if not found:
         raise ValueError(
@@ -227,7 +227,7 @@ def _memory(name: str, tensor: Tensor) -> Array:
 
 
 def _overlaps(array: Array) -> bool:
-    """Whether two entries may share memory: a stride within the reach of the smaller ones."""
+    """Return whether two entries may share memory: a stride within the extent of the smaller ones."""
     reach = 0
     for stride, size in sorted((abs(stride), n) for stride, n in zip(array.strides, array.shape, strict=True) if n > 1):
         if stride <= reach and array.size:
@@ -247,25 +247,25 @@ def _warn_of_low_precision(inputs: list[Input]) -> None:
 
 
 def _outputs(func: Callable, arguments: tuple) -> list[Output]:
-    """What `func` returns that requires grad."""
+    """Return the outputs of `func` that require grad."""
     return [o for o in _returned(func, arguments) if o.tensor.requires_grad]
 
 
 def _returned(func: Callable, arguments: tuple) -> list[Output]:
-    """The tensors that `func` returns."""
+    """Return the tensors that `func` returns."""
     leaves = enumerate(named("output", _as_tuple(func(*arguments))))
     return [Output(name, place, leaf) for place, (name, leaf) in leaves if isinstance(leaf, Tensor)]
 
 
 def _cotangents(outputs: list[Tensor], gaps: bool) -> tuple[Tensor, ...]:
-    """Random leaves like the outputs, from a generator of their own."""
+    """Return random leaves shaped like the outputs, from a separate generator."""
     generator = Generator(0)
     drawn = [random_like(o.detach(), generator) for o in outputs]
     return tuple((_with_gaps(d) if gaps else d).requires_grad_() for d in drawn)
 
 
 def _with_gaps(x: Tensor) -> Tensor:
-    """A copy in memory that has room between the entries."""
+    """Return a copy in non-contiguous memory."""
     return registry["stack"]([x, x], -1)[..., 0].detach()
 
 
@@ -274,7 +274,7 @@ def _with_gaps(x: Tensor) -> Tensor:
 
 def _check(problem: Problem) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # near its inputs a function may leave its domain
+        warnings.simplefilter("ignore", RuntimeWarning)  # shifted inputs may be outside the function's domain
         if not problem.outputs:
             _check_constant(problem)
             return
@@ -292,7 +292,7 @@ def _check(problem: Problem) -> None:
 
 
 def _check_constant(problem: Problem) -> None:
-    """A function without outputs that require grad must not vary."""
+    """Check that a function without outputs that require grad does not vary."""
     returned = [o for o in _returned(problem.func, problem.arguments) if o.tensor.dtype.kind in "fc"]
     probe = Probe(problem.func, problem.arguments, returned)
     slope, _ = method(problem, probe)

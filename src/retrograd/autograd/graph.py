@@ -1,4 +1,4 @@
-"""The autograd graph, for those who look at it: nodes and edges, and what a graph keeps."""
+"""Inspection of the autograd graph: nodes, edges, and saved values."""
 
 import importlib
 from collections.abc import Iterable
@@ -38,11 +38,11 @@ class _AnyNode(type):
 
 
 class Node(metaclass=_AnyNode):
-    """What nodes of the graph are instances of; it makes none."""
+    """The abstract class of graph nodes, for isinstance; it cannot be instantiated."""
 
 
 class GradientEdge(tuple):
-    """A place in the graph: a node and the number of one of its outputs, where a gradient can arrive.
+    """An edge of the graph: a node and the index of one of its outputs, where a gradient can arrive.
 
     It keeps the node alive and not the tensor, whose shape, dtype and device it knows.  One that is made by hand from
     a node knows them where the node does.
@@ -62,12 +62,12 @@ class GradientEdge(tuple):
 
     @property
     def output_nr(self) -> int:
-        """Which of the node's outputs."""
+        """The index of the node's output."""
         return self[1]
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the value, and so of its gradient."""
+        """The shape of the value, and of its gradient."""
         return self._known().shape
 
     @property
@@ -77,7 +77,7 @@ class GradientEdge(tuple):
 
     @property
     def device(self) -> str:
-        """Where the value lives."""
+        """The device of the value."""
         return "cpu"
 
     def _known(self) -> Aval:
@@ -99,7 +99,7 @@ def _aval_of(node: Any, number: int) -> Aval | None:
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """The edge at which the gradient of a tensor arrives.
+    """Return the edge at which the gradient of a tensor arrives.
 
     It names the value as it is now: after an in-place write the edge still stands for what was there.
 
@@ -119,7 +119,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
-    """Tell autograd that memory was written to behind its back, as by code that works on `tensor.numpy()`.
+    """Increment the version of tensors whose memory was written to without autograd, as through `tensor.numpy()`.
 
     >>> import retrograd as rg
     >>> x = rg.ones(2)
@@ -132,7 +132,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Drawing is imported when first asked for."""
+    """Import drawing on first access."""
     if name != "draw":
         raise AttributeError(f"module 'retrograd.autograd.graph' has no attribute {name!r}")
     return importlib.import_module("retrograd.autograd.draw").draw

@@ -1,4 +1,4 @@
-"""The graphs around a transform that a backward pass inside it goes through: their leaves, and what they have saved."""
+"""The graphs outside a transform that a backward pass inside it visits: their leaves and saved values."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,10 +11,10 @@ from retrograd.core.level import generator_block, graph_below
 
 
 class GraphAround:
-    """The nodes below a level through which a pass from some of its tensors goes, to some edges or to all leaves.
+    """The nodes below a level that a pass from some tensors visits, up to some edges or to all leaves.
 
-    `leaves` get gradients, and so do `shown`, results that retain theirs; `hooked` says whether a user's functions see
-    gradients on the way.  What the nodes save is remembered, so that the pass can be repeated when it has freed that.
+    `leaves` receive gradients, and so do `shown`, results that retain theirs; `hooked` says whether hooks run on the
+    way. The saved values of the nodes are stored, so that the pass can be repeated after it freed them.
     """
 
     def __init__(self, level: Level, roots: list[Tensor], ends: list | None) -> None:
@@ -45,7 +45,7 @@ class GraphAround:
 
     @generator_block
     def again(self) -> Iterator[None]:
-        """A block in which the nodes have what they saved, and a pass through them is not shown."""
+        """A block in which the nodes have their saved values, and a pass sets no retained gradients."""
         freed = [(node, saved) for node, saved in self._saved if node.freed and saved is not None]
         for node, saved in freed:
             node.saved, node.freed = saved, False
@@ -62,7 +62,7 @@ class GraphAround:
 
 
 def _lower(level: Level, x: Tensor) -> list[Tensor]:
-    """The tensors that a tensor is made of one level below."""
+    """Return the tensors one level below that a tensor consists of."""
     if x.level is not level:
         return [x]
     return [x.value, x.tag] if isinstance(x.tag, Tensor) else [x.value]

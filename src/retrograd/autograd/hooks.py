@@ -1,4 +1,4 @@
-"""Hooks on tensors: functions that see, and may replace, gradients as they pass."""
+"""Hooks on tensors: functions that observe, and may replace, gradients."""
 
 import threading
 import weakref
@@ -79,7 +79,7 @@ def _check_callable(hook: Any) -> None:
 
 
 def retain_grad(self: Tensor) -> None:
-    """Let `backward()` show the gradient of this result in its `.grad`, as it does for leaves.
+    """Store the gradient of this result in its `.grad` in backward passes, as for leaves.
 
     Raises RuntimeError if the tensor requires no gradient.
 
@@ -101,7 +101,7 @@ def _show_grad(tensor: Tensor, g: Tensor) -> None:
 
 
 def _retains_grad(self: Tensor) -> bool:
-    """Whether this result shows its gradient after `backward()`; False for leaves, which always do."""
+    """Return whether `backward()` stores the gradient of this result; False for leaves, which always get theirs."""
     fn = self.grad_fn
     if fn is None or fn._hooks is None:
         return False
@@ -121,7 +121,7 @@ class _Handles(Block):
         self.handles = tuple(handles)
 
     def remove(self) -> None:
-        """Take all the hooks away."""
+        """Remove all the hooks."""
         for handle in self.handles:
             handle.remove()
 
@@ -130,7 +130,7 @@ class _Handles(Block):
         return self
 
     def _leave(self, *exception: Any) -> None:
-        """Take all the hooks away."""
+        """Remove all the hooks."""
         self.remove()
 
 
@@ -155,15 +155,15 @@ def register_multi_grad_hook(
     if mode not in ("all", "any"):
         raise ValueError(f"register_multi_grad_hook: mode must be one of 'all', 'any', got {mode!r}")
     _check_callable(fn)
-    for tensor in tensors:  # before the first of them gets a hook
+    for tensor in tensors:  # check all before the first hook is registered
         _check_requires_grad("register_multi_grad_hook", tensor)
-    edges = tuple(weakref.ref(edge_of(t)[0]) for t in tensors)  # which hold the hook, and it must not hold them
+    edges = tuple(weakref.ref(edge_of(t)[0]) for t in tensors)  # weak, since the nodes hold the hook
     collector = (_All if mode == "all" else _Any)(edges, fn)
     return _Handles([t.register_hook(collector.hook(i)) for i, t in enumerate(tensors)])
 
 
 class _Collector:
-    """What a multi-grad hook knows of each pass that runs, on any thread."""
+    """The state of a multi-grad hook in each running pass, on any thread."""
 
     def __init__(self, edges: tuple, fn: Callable) -> None:
         self._edges = edges

@@ -36,7 +36,7 @@ class NestedIOFunction(Function):
 
     @staticmethod
     def backward_extended(ctx: FunctionCtx, *grad_output: Any) -> Any:
-        """The nested gradients of the arguments."""
+        """Compute the nested gradients of the arguments."""
         raise NotImplementedError("a NestedIOFunction defines backward_extended")
 
     @classmethod
@@ -49,7 +49,7 @@ class NestedIOFunction(Function):
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
-    """The leaves of a pytree, None among them, and its structure."""
+    """Return the leaves of a pytree, with None as a leaf, and its structure."""
     return optree.tree_flatten(tree, none_is_leaf=True)
 
 

@@ -1,4 +1,4 @@
-"""Where the time of a program goes: operators forward, nodes backward, and ranges that the program names."""
+"""The profiler: time of operators in the forward pass, of nodes in the backward pass, and of named ranges."""
 
 import threading
 from collections.abc import Callable
@@ -14,10 +14,10 @@ from retrograd.core.source_location import stack
 
 
 class _Recorder(Level):
-    """Notes what runs on the thread: operators as a level, nodes as a watcher.
+    """Records events of its thread: operators as a level, nodes as a watcher.
 
-    What it notes are the fields of `Record`, one after the other, of whatever ended before whatever ended later: a
-    flat list of numbers and names costs least.
+    It appends the fields of each `Record`, ordered by the events' ends, to a flat list of numbers and names, which is
+    the fastest way.
     """
 
     transparent, own_mode = True, False
@@ -32,21 +32,21 @@ class _Recorder(Level):
         self._made: int | None = None  # the number of the latest node
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
-        """Run the operator, and note it."""
+        """Run and record an operator."""
         self._made = None
         start = perf_counter_ns()
-        out = op(*args) if op.simple else call(op, args, params)  # the first is the quicker way
+        out = op(*args) if op.simple else call(op, args, params)  # the first is faster
         end = perf_counter_ns()
         more = self._about(op, args, out) if self._more else NOTHING
         self._note((OPERATOR, op.name, start, end, self._made, *more, None))
         return out
 
     def recorded(self, fn: Any) -> None:
-        """The operator that runs now has made a node."""
+        """Note that the running operator made a node."""
         self._made = fn.sequence
 
     def pull(self, proceed: Callable, fn: Any, cotangents: tuple) -> list:
-        """Run the node, and note it."""
+        """Run and record a node."""
         start = perf_counter_ns()
         gradients = proceed(fn, cotangents)
         end = perf_counter_ns()
@@ -57,12 +57,12 @@ class _Recorder(Level):
         return gradients
 
     def range(self, name: str, args: str | None, start: int, end: int) -> None:
-        """Note a range that the program has named."""
+        """Record a range that the program has named."""
         if self.open:
             self._note((RANGE, name, start, end, None, *NOTHING, args))
 
     def _about(self, op: Op, args: tuple, out: Any) -> tuple:
-        """What was asked for of the shapes of the operands, the memory of the results, and the stack."""
+        """Return the requested data: shapes of operands, memory of results, and the stack."""
         return (
             shapes_of(args) if self._shapes else None,
             allocated(op, args, out) if self._memory else None,
@@ -74,12 +74,12 @@ NOTHING = None, None, None
 
 
 def shapes_of(operands: Any) -> tuple[tuple[int, ...], ...]:
-    """The shape of each operand; () for what is no tensor."""
+    """Return the shape of each operand; () for operands that are no tensors."""
     return tuple([a.shape if isinstance(a, Tensor) else () for a in operands])
 
 
 def allocated(op: Op, args: tuple, out: Any) -> int:
-    """The bytes that an operator's results brought with them: none for views, and for arguments that it returns."""
+    """Return the number of bytes that an operator allocated for its results; views and returned arguments count 0."""
     if type(out) is tuple:
         return sum([allocated(op, args, result) for result in out])
     for a in args:
@@ -92,7 +92,7 @@ def allocated(op: Op, args: tuple, out: Any) -> int:
 
 
 class profile(Block):
-    """Measure what runs inside, on this thread: each operator, each node that runs backward, each named range.
+    """Measure the block on this thread: each operator, each node in a backward pass, each named range.
 
     - `record_shapes`: note the shapes of inputs, for `key_averages(group_by_input_shape=True)`.
     - `profile_memory`: note the bytes that operators allocate for their results.
@@ -131,7 +131,7 @@ class profile(Block):
         self._events: EventList | None = None
 
     def _enter(self) -> "profile":
-        """Begin to measure."""
+        """Start measuring."""
         if self._blocks is not None:
             raise RuntimeError("profile: this one has been entered already; make a new profile() for each block")
         self._thread = threading.current_thread()
@@ -142,7 +142,7 @@ class profile(Block):
         return self
 
     def _leave(self, *exception: Any) -> None:
-        """End the measurement."""
+        """Stop measuring."""
         self._span = (self._span[0], perf_counter_ns())
         self._recorder.open = False
         if self._recorder.active:
@@ -150,7 +150,7 @@ class profile(Block):
         watching(self._recorder).__exit__()
 
     def events(self) -> EventList:
-        """All events in the order of their start."""
+        """Return all events ordered by start."""
         if self._span[1] == 0:
             raise RuntimeError("profile: there are no results before the block of `with profile() as prof:` is over")
         if self._events is None:
@@ -159,15 +159,15 @@ class profile(Block):
 
     @property
     def function_events(self) -> EventList:
-        """All events in the order of their start."""
+        """Return all events ordered by start."""
         return self.events()
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> EventList:
-        """One row per name; see `EventList.key_averages`."""
+        """Return one row for each name; see `EventList.key_averages`."""
         return self.events().key_averages(group_by_input_shape, group_by_stack_n)
 
     def total_average(self) -> FunctionEventAvg:
-        """One row for everything; see `EventList.total_average`."""
+        """Return one row for all events; see `EventList.total_average`."""
         return self.events().total_average()
 
     @property
@@ -176,7 +176,7 @@ class profile(Block):
         return self.events().self_cpu_time_total
 
     def table(self, sort_by: str | None = None, row_limit: int = 100, **look: Any) -> str:
-        """A table with a row for each event; see `EventList.table`."""
+        """Return a table with a row for each event; see `EventList.table`."""
         return self.events().table(sort_by, row_limit, **look)
 
     def export_chrome_trace(self, path: Path) -> None:
@@ -185,7 +185,7 @@ class profile(Block):
 
 
 class record_function(ContextDecorator):
-    """Give a part of the program a name in the profiles that run there: a context manager and a decorator.
+    """Name a part of the program in profiles: a context manager and a decorator.
 
     `args` is any text to show with it in the trace.  Without a profile it costs less than an operator.
 

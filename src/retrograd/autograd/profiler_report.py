@@ -1,4 +1,4 @@
-"""What a profile has found: its events, their averages, and tables of both."""
+"""The results of a profile: its events, their averages, and tables of both."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ OPERATOR, BACKWARD, RANGE = "operator", "backward", "range"
 
 
 class Record(NamedTuple):
-    """What is noted of everything that runs."""
+    """The recorded fields of one event."""
 
     kind: str
     name: str
     start: int  # ns
     end: int
-    sequence: int | None  # of the node that was made, or ran
+    sequence: int | None  # number of the node that was made, or ran
     shapes: tuple | None
     memory: int | None
     places: list | None
@@ -27,13 +27,13 @@ class Record(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """From when to when, in microseconds since the profile began."""
+    """Start and end, in microseconds since the profile began."""
 
     start: float
     end: float
 
     def elapsed_us(self) -> float:
-        """How long it took."""
+        """Return the duration."""
         return self.end - self.start
 
 
@@ -55,10 +55,10 @@ class FunctionEvent:
     self_cpu_time_total: float
     cpu_memory_usage: int
     self_cpu_memory_usage: int
-    thread: int = 0  # the operating system's number
+    thread: int = 0  # the operating system's thread id
     stack: list[str] = field(default_factory=list)  # lines of the program, the innermost first
     backward_time_total: float = 0.0  # of the node that this operator made
-    is_backward: bool = False  # whether it is a node that ran backward, or ran inside one
+    is_backward: bool = False  # whether it is a node in a backward pass, or ran inside one
     cpu_parent: "FunctionEvent | None" = field(default=None, repr=False)
     cpu_children: "list[FunctionEvent]" = field(default_factory=list, repr=False)
 
@@ -69,7 +69,7 @@ class FunctionEvent:
 
     @property
     def count(self) -> int:
-        """1: it ran once."""
+        """1, for one run."""
         return 1
 
     @property
@@ -101,7 +101,7 @@ class FunctionEventAvg:
     backward_time_total: float = 0.0
     cpu_memory_usage: int = 0
     self_cpu_memory_usage: int = 0
-    is_backward: bool = True  # whether all of them ran backward
+    is_backward: bool = True  # whether all of them ran in backward passes
 
     @property
     def name(self) -> str:
@@ -121,9 +121,9 @@ class FunctionEventAvg:
 
 
 def function_events(fields: list[Any], span: tuple[int, int], thread: Thread) -> "EventList":
-    """The events of records, whose fields stand in the order in which things ended: each after what ran inside it."""
+    """Return the events of records, which are ordered by their end: each after those that ran inside it."""
     line = cache(line_of)
-    waiting: list[FunctionEvent] = []  # for what they ran inside
+    waiting: list[FunctionEvent] = []  # events whose parent has not ended yet
     events = []
     for record in map(Record._make, zip(*[iter(fields)] * len(Record._fields), strict=True)):
         first = len(waiting)
@@ -143,7 +143,7 @@ def function_events(fields: list[Any], span: tuple[int, int], thread: Thread) ->
 def _event(record: Record, origin: int, children: list[FunctionEvent]) -> FunctionEvent:
     time = Interval((record.start - origin) / 1e3, (record.end - origin) / 1e3)
     inner = sum(child.cpu_memory_usage for child in children)
-    memory = 0 if children or record.memory is None else record.memory  # what operators inside made is theirs
+    memory = 0 if children or record.memory is None else record.memory  # nested operators account for their own memory
     event = FunctionEvent(
         name=record.name,
         kind=record.kind,
@@ -163,7 +163,7 @@ def _event(record: Record, origin: int, children: list[FunctionEvent]) -> Functi
 
 
 def _relate(events: list[FunctionEvent]) -> None:
-    """Tell events what others say about them; parents come before their children."""
+    """Set the fields of events that depend on other events; parents precede their children."""
     makers = makers_of(events)
     for event in events:
         parent = event.cpu_parent
@@ -171,11 +171,11 @@ def _relate(events: list[FunctionEvent]) -> None:
         if event.kind == BACKWARD and event.sequence_nr in makers:
             maker = makers[event.sequence_nr]
             maker.backward_time_total += event.cpu_time_total
-            event.stack = maker.stack  # the line of the forward pass says more than that of backward()
+            event.stack = maker.stack  # the line of the forward pass is more useful than that of backward()
 
 
 class EventList(list):
-    """Events or averages: a list that knows how to be averaged, printed and written."""
+    """A list of events or averages that can be averaged, printed and written."""
 
     def __init__(self, rows: Iterable[Any], span: float, thread_name: str) -> None:
         super().__init__(rows)
@@ -188,7 +188,7 @@ class EventList(list):
         return sum(row.self_cpu_time_total for row in self)
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> "EventList":
-        """One row per name; and per input shapes, or per innermost n lines of the program, where asked for."""
+        """Return one row for each name, and if asked for also for each input shape or innermost n program lines."""
         groups: dict[tuple, FunctionEventAvg] = {}
         for event in self:
             shapes = event.input_shapes if group_by_input_shape else None
@@ -200,7 +200,7 @@ class EventList(list):
         return EventList(groups.values(), self.span, self.thread_name)
 
     def total_average(self) -> FunctionEventAvg:
-        """One row for everything.  Its self time counts nothing twice; its total time is that of all events."""
+        """Return one row for all events. Self time counts nothing twice; total time is the sum over all events."""
         total = FunctionEventAvg("Total")
         for event in self:
             total.add(event)
@@ -226,7 +226,7 @@ class EventList(list):
         header: str | None = None,
         top_level_events_only: bool = False,
     ) -> str:
-        """The rows as text, the largest `sort_by` first; see docs/profiler.md for the columns.
+        """Return the rows as text, the largest `sort_by` first; see docs/profiler.md for the columns.
 
         `row_limit` -1 is all of them.  Raises ValueError for a `sort_by` that is no column of numbers.
         """
@@ -251,7 +251,7 @@ Column = Callable[[Any], str]
 
 
 def _columns(rows: list[Any], total: float) -> dict[str, Column]:
-    """The columns for which the rows have something to say, by title."""
+    """Return the columns that are not empty, by title."""
 
     def share(part: float) -> str:
         return f"{part / total:.2%}" if total else "0.00%"
@@ -278,7 +278,7 @@ def _columns(rows: list[Any], total: float) -> dict[str, Column]:
 
 
 def _aligned(columns: dict[str, Column], rows: list[Any], limits: dict[str, int]) -> list[str]:
-    """Lines of text: words to the left and no longer than their limits, numbers to the right."""
+    """Return lines of text: words left-aligned and truncated, numbers right-aligned."""
     cells = {}
     for title, column in columns.items():
         texts = [title, *(column(row) for row in rows)]
@@ -298,7 +298,7 @@ def _cut(text: str, limit: int, keep_end: bool) -> str:
 
 
 def in_time(us: float) -> str:
-    """Microseconds in the unit in which they are easy to read.
+    """Format microseconds in a readable unit.
 
     >>> in_time(1234.5), in_time(0.25), in_time(2e6)
     ('1.234ms', '0.250us', '2.000s')
@@ -310,7 +310,7 @@ def in_time(us: float) -> str:
 
 
 def in_memory(size: int) -> str:
-    """Bytes in the unit in which they are easy to read.
+    """Format bytes in a readable unit.
 
     >>> in_memory(12), in_memory(2048), in_memory(5 * 2**20)
     ('12 B', '2.00 KiB', '5.00 MiB')

@@ -1,4 +1,4 @@
-"""A profile as a trace that Perfetto and Chrome show: one JSON record per event, arrows from forward to backward."""
+"""Chrome traces of profiles: one JSON record for each event, and arrows from forward to backward events."""
 
 import json
 import os
@@ -55,7 +55,7 @@ def _slice(process: int, event: Any) -> dict[str, Any]:
 
 
 def _arrows(process: int, events: list[Any]) -> Iterator[dict[str, Any]]:
-    """From the operator that made a node to each time when the node ran.
+    """Yield the arrows from the operator that made a node to each run of the node.
 
     An arrow starts within its first event and ends at the start of its second; its number is its own.
     """
@@ -69,7 +69,7 @@ def _arrows(process: int, events: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def makers_of(events: Iterable[Any]) -> dict[int, Any]:
-    """The operator that made each node, by the node's number."""
+    """Return the operator that made each node, by the node's creation number."""
     made = (event for event in events if event.kind == "operator" and event.sequence_nr is not None)
     makers: dict[int, Any] = {}
     for event in made:

@@ -1,4 +1,4 @@
-"""What happens to the tensors that a graph saves: hooks that pack and unpack them, and writes to them."""
+"""Hooks that pack and unpack saved tensors, and writes to saved tensors."""
 
 import weakref
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from retrograd.core.tensor import count_of
 
 
 class saved_tensors_hooks(Mode):
-    """Inside, every tensor that operators save for backward goes through `pack_hook`, and comes back by `unpack_hook`.
+    """Pass every tensor that operators in the block save through `pack_hook`, and read it back by `unpack_hook`.
 
     `pack_hook(tensor)` gets the tensor outside its graph and returns anything; `unpack_hook` gets that whenever the
     value is read and returns a tensor of the same shape and dtype, which takes its place in the graph again.  Of
@@ -38,7 +38,7 @@ class saved_tensors_hooks(Mode):
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Inside, saved tensors wait in the CPU's memory, and go back to their device when backward needs them.
+    """Move tensors that are saved in the block to the CPU, and back to their device for the backward pass.
 
     On the CPU they stay where they are.  `pin_memory` is accepted as in PyTorch, and has no effect.
 
@@ -54,7 +54,7 @@ class save_on_cpu(saved_tensors_hooks):
 
 
 class disable_saved_tensors_hooks(Mode):
-    """Inside, entering `saved_tensors_hooks` is a RuntimeError with the given message.
+    """Make `saved_tensors_hooks` raise a RuntimeError with the given message in the block.
 
     >>> import retrograd as rg
     >>> with rg.autograd.graph.disable_saved_tensors_hooks("not here"):
@@ -75,22 +75,22 @@ class disable_saved_tensors_hooks(Mode):
 
 
 class _Kept:
-    """A saved tensor, and a copy of what it was once somebody writes to it."""
+    """A saved tensor, and a copy of its content from before the first later write."""
 
     __slots__ = ("__weakref__", "_copy", "_count", "_tensor")
 
     def __init__(self, tensor: Tensor) -> None:
         self._tensor = tensor
         self._count = count_of(tensor)
-        self._copy = None if tensor.level is None else tensor  # above the ground no value is ever overwritten
+        self._copy = None if tensor.level is None else tensor  # above the ground values are never overwritten
 
     def save(self) -> None:
-        """The memory is about to be written to."""
+        """Copy the content, because the memory is about to be written to."""
         if self._copy is None:
             self._copy = registry["clone"](self._tensor)
 
     def value(self) -> Tensor:
-        """The tensor as it was saved."""
+        """Return the tensor as it was saved."""
         if self._copy is not None:
             return self._copy
         if count_of(self._tensor) != self._count:
@@ -103,7 +103,7 @@ class _Kept:
 
 
 class allow_mutation_on_saved_tensors(Block):
-    """Inside, writing to a tensor that a graph has saved is fine: backward uses a copy of what it was.
+    """Allow writes to saved tensors in the block: the backward pass uses copies of the old content.
 
     The copy is made when the write happens, and only then.
 
@@ -119,11 +119,11 @@ class allow_mutation_on_saved_tensors(Block):
     """
 
     def __init__(self) -> None:
-        self._kept: dict[int, weakref.WeakSet[_Kept]] = {}  # by the identity of the memory that a tensor shows
+        self._kept: dict[int, weakref.WeakSet[_Kept]] = {}  # by the id of the array that owns a tensor's memory
         self._blocks: list[Any] = []
 
     def _enter(self) -> "allow_mutation_on_saved_tensors":
-        """Begin to watch writes."""
+        """Start to observe writes."""
         if current().on_write is not None:
             raise RuntimeError("allow_mutation_on_saved_tensors: another one is entered here; they cannot be nested")
         hooks = saved_tensors_hooks(self._pack, _Kept.value)._block()
@@ -133,7 +133,7 @@ class allow_mutation_on_saved_tensors(Block):
         return self
 
     def _leave(self, *exception: Any) -> None:
-        """Stop watching; what was kept goes."""
+        """Stop observing writes, and drop the saved content."""
         for block in reversed(self._blocks):
             block.__exit__(*exception)
         self._blocks = []
@@ -151,6 +151,6 @@ class allow_mutation_on_saved_tensors(Block):
 
 
 def _memory(tensor: Tensor) -> int:
-    """The identity of the array that owns the memory of a tensor."""
+    """Return the id of the array that owns the memory of a tensor."""
     array = tensor.value
     return id(array if array.base is None else array.base)

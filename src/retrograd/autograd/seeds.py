@@ -1,4 +1,4 @@
-"""The cotangents that a backward pass starts from: what users give, checked, or 1 for a loss."""
+"""The cotangents at the start of a backward pass: given by the user and checked, or 1 for a scalar loss."""
 
 import math
 from typing import Any
@@ -11,7 +11,7 @@ from retrograd.core.hooks import conjugate
 
 
 def seeds_of(name: str, roots: list, gradients: Any) -> list:
-    """What a pass starts from: a cotangent per output, of its shape and dtype, and 1 for a None where that is clear.
+    """Return the cotangents that a pass starts from, of the outputs' shapes and dtypes; 1 for None if that is clear.
 
     name: the function that the user called, for errors.  Gradients are PyTorch's, so complex ones are conjugated.
 
@@ -68,5 +68,5 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
 
 
 def sequence(value: Any) -> list:
-    """One tensor or edge, or several, as a list."""
+    """Return one tensor or edge, or several, as a list."""
     return [value] if isinstance(value, (Tensor, GradientEdge)) else list(value)

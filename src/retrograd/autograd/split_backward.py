@@ -20,11 +20,11 @@ from retrograd.core.hooks import Hooks, conjugate
 from retrograd.core.tensor import count_of
 
 Grads = tuple[Tensor | None, ...]
-Place = tuple[Any, Grads]  # where the second half starts: a node or leaf, and per output what arrives there
+Place = tuple[Any, Grads]  # a start of the second half: a node or leaf, and the cotangent of each output
 
 
 class ParamGroup(TypedDict, total=False):
-    """Weights, and all the nodes that their gradients come from, which lead to no weight of another group."""
+    """Weights with all the nodes that compute their gradients; these nodes lead to no weight of another group."""
 
     params: list[Tensor]
     intermediates: list[Any]
@@ -38,7 +38,7 @@ def input_half(
     inputs: Sequence[Tensor],
     weights: Sequence[Tensor],
 ) -> tuple[list[Tensor | None], list[ParamGroup]]:
-    """The gradients of the inputs, and what `weight_half` starts from.  Saved values that only inputs need are freed.
+    """Return the gradients of the inputs, and the groups for `weight_half`. Values saved for inputs only are freed.
 
     A weight that is an input too, or leads to one, is in no group.  Raises as `autograd.grad` does, and
     NotImplementedError inside a transform.
@@ -94,7 +94,7 @@ def weight_half(groups: Sequence[ParamGroup], retain_graph: bool = False) -> Non
 
 
 def _check_versions(group: ParamGroup) -> None:
-    """What waits for the second half must be as it was: a written gradient is an error, not a wrong result."""
+    """Raise if a gradient that waits for the second half has been written to."""
     for grads, versions in zip(group["grads"], group["versions"], strict=True):
         for g, version in zip(grads, versions, strict=True):
             if g is not None and count_of(g) != version:
@@ -105,20 +105,20 @@ def _check_versions(group: ParamGroup) -> None:
 
 
 def _stashed(fn: GradFn, second: set) -> GradFn:
-    """A copy of a node for its edges of the second half, with its place in the order and its own hooks around it."""
+    """Return a copy of a node for its edges of the second half, with the same creation number and node hooks."""
     edges = tuple([edge if edge in second else None for edge in fn.edges])
     copy: Any = node(fn.op, fn.rules, fn.params, edges, fn.listed)
     copy.numbers, copy.versions, copy.avals, copy.out_avals = fn.numbers, fn.versions, fn.avals, fn.out_avals
     copy.sequence, copy.freed, copy.trace = fn.sequence, fn.freed, fn.trace
     copy.saved = fn.saved if fn.rules is None or fn.saved is None else _read_by(fn, edges)
-    if fn._hooks is not None:  # those of tensors have run when the cotangents arrived
+    if fn._hooks is not None:  # tensor hooks have run already, when the cotangents arrived
         copy._hooks = hooks = Hooks()
         hooks.before, hooks.after = fn._hooks.before, fn._hooks.after
     return copy
 
 
 def _read_by(fn: GradFn, edges: Sequence[Any]) -> tuple:
-    """The saved values with those alone that the rules of some edges read."""
+    """Return the saved values that the rules of some edges read."""
     last, read = len(fn.rules) - 1, set()
     for index, edge in enumerate(edges):
         if edge is not None:
@@ -129,14 +129,14 @@ def _read_by(fn: GradFn, edges: Sequence[Any]) -> tuple:
 
 
 def _arrived(fn: GradFn, copy: GradFn, found: dict) -> Place:
-    """A stashed node with its cotangents.  A user's ctx finds its tensors by its node: from now on, the copy."""
+    """Return a stashed node with its cotangents. From now on the copy is the node of a user's ctx."""
     if fn.rules is None:
         fn.params["ctx"]._node = weakref.ref(copy)
     return copy, tuple([found.get((fn, number)) for number in range(len(fn.out_avals or (None,)))])
 
 
 def _groups(starts: Sequence[Place], weights: Sequence[Tensor], second: set) -> list[ParamGroup]:
-    """Places and weights that hang together, in groups: what one leads to, no other does."""
+    """Return connected starts and weights in groups: no weight of a group can be reached from another group."""
     parent: dict[Any, Any] = {}
 
     def top(end: Any) -> Any:

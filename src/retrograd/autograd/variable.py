@@ -1,4 +1,4 @@
-"""Old faces of tensors: `Variable`, a Tensor by another name, and the engine that hung on it."""
+"""Legacy names: `Variable`, an alias of Tensor, and the execution engine that belonged to it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,11 +7,11 @@ from retrograd.core import Tensor, current
 
 
 class _Engine:
-    """What PyTorch shows of its engine."""
+    """The part of PyTorch's engine that is public."""
 
     @staticmethod
     def queue_callback(callback: Callable[[], None]) -> None:
-        """Call a function when the backward pass that runs now is over; it may queue others."""
+        """Queue a function to be called at the end of the running backward pass; it may queue others."""
         run = current().running
         if run is None:
             raise RuntimeError("queue_callback: no pass runs on this thread; call it during backward, as from a hook")
@@ -19,7 +19,7 @@ class _Engine:
 
     @staticmethod
     def is_checkpoint_valid() -> bool:
-        """Whether the pass that runs now is one that every kind of checkpoint works under: always."""
+        """Return whether checkpoints of every kind work in the running pass: always true."""
         return True
 
 
@@ -29,7 +29,7 @@ class _IsTensor(type):
 
 
 class Variable(metaclass=_IsTensor):
-    """A Tensor by another name: `Variable(tensor, requires_grad)` is the tensor's value as a new leaf.
+    """An alias of Tensor: `Variable(tensor, requires_grad)` is a new leaf with the tensor's value.
 
     >>> import retrograd as rg
     >>> x = rg.autograd.Variable(rg.ones(2), requires_grad=True)
@@ -40,17 +40,17 @@ class Variable(metaclass=_IsTensor):
     _execution_engine = _Engine()
 
     def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: bool | None = None) -> Any:
-        """The tensor; `volatile` is an old name for no_grad, and no longer does anything."""
+        """Return the tensor; `volatile`, an old name for no_grad, has no effect."""
         if not isinstance(data, Tensor):
             raise TypeError(f"Variable: data must be a Tensor, got {type(data).__name__}; see rg.tensor")
         return data.detach().requires_grad_(requires_grad)
 
 
 def variable(*args: Any, **kwargs: Any) -> Any:
-    """Not a function any more."""
+    """Raise: it is no longer a function."""
     raise RuntimeError("autograd.variable is no function any more; use rg.tensor(data, requires_grad=True)")
 
 
 def _is_checkpoint_valid() -> bool:
-    """Whether checkpoints work under the backward pass that runs now; here they all do."""
+    """Return whether checkpoints work in the running backward pass: always true."""
     return Variable._execution_engine.is_checkpoint_valid()

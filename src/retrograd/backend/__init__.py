@@ -1,4 +1,4 @@
-"""Kinds of arrays: each has a namespace of functions, registered by the array's type."""
+"""The kinds of arrays: each has a namespace of functions, registered under the array's type."""
 
 import math
 
@@ -12,19 +12,19 @@ namespaces[np.ndarray] = numpy_namespace
 
 
 def indexed_shape(shape, index):
-    """The shape of an array of `shape` at `index`, where tuples stand for integer arrays of that shape."""
+    """Return the shape of `array[index]` for an array of `shape`; tuples in `index` stand for integer arrays."""
     probe = np.broadcast_to(np.zeros((), bool), shape)
     return probe[tuple(np.zeros(i, int) if isinstance(i, tuple) else i for i in index)].shape
 
 
 def as_array(data):
-    """A copy of numbers, nested lists or an array as a NumPy array, in this processor's order of bytes."""
+    """Return a copy of numbers, nested lists or an array as a NumPy array in native byte order."""
     array = np.asarray(data)
     return np.array(array) if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def is_buffer(obj):
-    """Whether an object shows its memory, by Python's buffer protocol."""
+    """Return whether an object supports Python's buffer protocol."""
     try:
         memoryview(obj)
     except TypeError:
@@ -33,34 +33,34 @@ def is_buffer(obj):
 
 
 def as_shared(obj):
-    """What knows DLPack, or shows its memory, as an array of the same memory."""
+    """Return an array that shares the memory of an object with DLPack or the buffer protocol."""
     if isinstance(obj, np.ndarray):
         return obj
     return np.from_dlpack(obj) if hasattr(obj, "__dlpack__") else np.asarray(memoryview(obj))
 
 
 def from_buffer(buffer, dtype, count, offset):
-    """The memory of an object as an array of one dimension."""
+    """Return the memory of an object as a one-dimensional array."""
     return np.frombuffer(buffer, dtype, count, offset)
 
 
 def memory(size):
-    """So many bytes for others to write to; in huge pages if they are many, since NumPy asks the system for those."""
+    """Return writable memory of that many bytes; large blocks use huge pages, which NumPy requests."""
     return memoryview(np.empty(size, np.uint8))
 
 
 def from_dlpack(obj, copy):
-    """Another library's array as an array of the same memory, or of a copy."""
+    """Return an array that shares the memory of another library's array, or has a copy of it."""
     return np.from_dlpack(obj, copy=copy)
 
 
 def address(array):
-    """Where the first element lies in memory."""
+    """Return the memory address of the first element."""
     return memory_of(array).__array_interface__["data"][0]
 
 
 def distance(array):
-    """How many bytes of the memory that an array is part of lie before its first element."""
+    """Return the byte offset of an array's first element in the memory that the array is part of."""
     whole = memory_of(array)
     while isinstance(whole.base, np.ndarray):
         whole = whole.base
@@ -68,16 +68,16 @@ def distance(array):
 
 
 def resized(array, shape):
-    """Return the memory from the first element on in another shape, in row-major order.
+    """Return an array of another shape over the memory from the first element on, in row-major order.
 
-    Where it ends too early, the result is a copy, with zeros behind what was there.
+    If the memory is too short, the result is a copy, padded with zeros.
     """
     if type(array) is not np.ndarray:
         raise RuntimeError(f"resize_: the memory of arrays of {type(array).__name__} can't be resized")
     whole = array
     while isinstance(whole.base, np.ndarray):
         whole = whole.base
-    if not whole.flags.forc:  # memory of others, with gaps
+    if not whole.flags.forc:  # the owner's memory is not contiguous
         array = whole = np.ascontiguousarray(array)
     memory = whole.ravel(order="K").view(np.uint8)[address(array) - np.lib.array_utils.byte_bounds(whole)[0] :]
     needed = math.prod(shape) * array.itemsize
@@ -89,7 +89,7 @@ def resized(array, shape):
 
 
 def read_only(array):
-    """The same memory as an array that refuses writes; of another kind than NumPy's, the array itself."""
+    """Return a read-only view of the same memory; arrays that are not NumPy's are returned as they are."""
     if type(array) is not np.ndarray:
         return array
     view = array.view()
@@ -98,17 +98,17 @@ def read_only(array):
 
 
 def shares_memory(a, b):
-    """Whether two arrays show a common part of memory."""
+    """Return whether two arrays share memory."""
     return type(a) is np.ndarray and type(b) is np.ndarray and np.may_share_memory(a, b)
 
 
 def text(array, **options):
-    """An array as the code that makes a tensor of it, but for the closing bracket; options are array2string's."""
+    """Return the code that creates the tensor, without the closing bracket; options are array2string's."""
     if type(array) is not np.ndarray:
         return namespaces[type(array)].text(array, **options)
     return "tensor(" + np.array2string(array, separator=", ", prefix="tensor(", **options)
 
 
 def as_numpy(array):
-    """An array of any kind as NumPy's, of the same memory; kinds that are none refuse."""
+    """Return an array of any kind as a NumPy array of the same memory; raise for kinds without one."""
     return array if type(array) is np.ndarray else np.asarray(array)

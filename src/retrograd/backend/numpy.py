@@ -1,4 +1,4 @@
-"""The namespace of NumPy arrays: those functions that operators need beside NumPy's own, then NumPy's, then SciPy's."""
+"""The namespace of NumPy arrays: functions of our own that operators need, then NumPy's, then SciPy's."""
 
 import math
 
@@ -33,14 +33,14 @@ def __getattr__(name):
 
 
 def cast(x, dtype):
-    """x in another dtype; x itself if that is its own.  Complex to real drops the imaginary part, as asked."""
+    """Return x in another dtype; x itself if it has that dtype. Complex to real drops the imaginary part, as asked."""
     if x.dtype.kind == "c" and dtype.kind != "c":
-        return x.real.astype(dtype)  # a copy: a write to it shall not reach the complex numbers
+        return x.real.astype(dtype)  # a copy, so that writes to it do not change the complex array
     return x.astype(dtype, copy=False)
 
 
 def converted(x, dtype):
-    """`cast` to memory of its own, also where x has that dtype."""
+    """Return `cast` in new memory, even if x has that dtype already."""
     out = cast(dense(x), dtype)
     return out.copy(order="K") if out is x else out
 
@@ -85,16 +85,16 @@ def nan_to_num(x, **numbers):
 
 
 def real_only(name, x):
-    """Refuse complex numbers by name, where the formula would quietly give something else."""
+    """Wrap a function to raise for complex arrays, where the formula would give a wrong result."""
     if x.dtype.kind == "c":
         raise TypeError(f"{name}: complex numbers are not supported, got {x.dtype}")
 
 
 def _ordering(name, kernel):
-    """A comparison that refuses complex numbers: NumPy orders them by their real parts, where they have no order."""
+    """Wrap a comparison to raise for complex arrays, which NumPy would order by their real parts."""
 
     def compare(a, b):
-        if (a if hasattr(a, "dtype") else b).dtype.kind == "c":  # they have one dtype, but for a Python number
+        if (a if hasattr(a, "dtype") else b).dtype.kind == "c":  # both have the same dtype, or one is a Python number
             real_only(name, a if hasattr(a, "dtype") else b)
         return kernel(a, b)
 
@@ -107,7 +107,7 @@ maximum, minimum = _ordering("maximum", np.maximum), _ordering("minimum", np.min
 
 
 def _of_real_numbers(name, function):
-    """NumPy's function of an array, which refuses complex numbers."""
+    """Wrap NumPy's function of an array to raise for complex arrays."""
 
     def checked(x, *args, **params):
         real_only(name, x)
@@ -121,12 +121,12 @@ argmax, argmin = _of_real_numbers("argmax", np.argmax), _of_real_numbers("argmin
 clip, sign = _of_real_numbers("clamp", np.clip), _of_real_numbers("sign", np.sign)
 
 
-MANY = 10_000  # elements from which on `where` is quicker without branches
-_BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}  # by the size of an element
+MANY = 10_000  # number of elements from which on a branch-free `where` is faster
+_BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}  # by item size
 
 
 def where(condition, x, other):
-    """NumPy's; of many elements by masks of bits, as a processor can't foretell which way each branch goes."""
+    """Return NumPy's `where`; for large arrays by bit masks, because mispredicted branches are slow."""
     condition, x, other = map(np.asarray, (condition, x, other))
     bits = _BITS.get(x.dtype.itemsize)
     if max(condition.size, x.size, other.size) < MANY or x.dtype != other.dtype or bits is None:
@@ -140,23 +140,23 @@ def where(condition, x, other):
 
 
 def relu(x):
-    """max(x, 0); NaN stays NaN."""
+    """Return max(x, 0); NaN stays NaN."""
     real_only("relu", x)
     return (kernels if x.dtype.char in "fd" else reference).relu(x)
 
 
 def relu_grad(g, out):
-    """g where relu, which is `out`, is not 0."""
+    """Return g where `out`, the result of relu, is not 0; else 0."""
     return (kernels if out.dtype.char in "fd" and g.dtype == out.dtype else reference).relu_grad(g, out)
 
 
 def keep(kept, x, scale):
-    """scale x where it is kept, else 0 times x."""
+    """Return scale x where the mask is true, else 0 times x."""
     return kernels_for(x.dtype).masked(kept, x, x.dtype.type(scale))
 
 
 def softmax(x, dim):
-    """exp(x) / sum(exp(x)) along dim, shifted by the maximum."""
+    """Return exp(x) / sum(exp(x)) along dim, shifted by the maximum."""
     if _in_rows(x, dim):
         return kernels.softmax_rows(x)
     with np.errstate(invalid="ignore"):  # NaN where every number is -inf
@@ -167,7 +167,7 @@ def softmax(x, dim):
 
 
 def log_softmax(x, dim):
-    """log(softmax(x)), without taking the logarithm of a small number."""
+    """Return log(softmax(x)), without taking the logarithm of a small number."""
     if _in_rows(x, dim):
         return kernels.log_softmax_rows(x)
     with np.errstate(invalid="ignore", divide="ignore"):  # NaN where every number is -inf; log(0) of none
@@ -176,26 +176,26 @@ def log_softmax(x, dim):
 
 
 def softmax_grad(g, out, dim):
-    """The derivative of `softmax`, where that is out, times g: it is symmetric."""
+    """Return the derivative of `softmax`, whose result is `out`, times g; it is symmetric."""
     if _in_rows(out, dim) and g.dtype == out.dtype:
         return kernels.softmax_grad_rows(g, out)
     return out * (g - np.sum(g * out, axis=dim, keepdims=True))
 
 
 def log_softmax_grad(g, out, dim):
-    """The derivative of `log_softmax`, where that is out, transposed, times g."""
+    """Return the transposed derivative of `log_softmax`, whose result is `out`, times g."""
     if _in_rows(out, dim) and g.dtype == out.dtype:
         return kernels.log_softmax_grad_rows(g, out)
     return g - np.exp(out) * np.sum(g, axis=dim, keepdims=True)
 
 
 def _in_rows(x, dim):
-    """Whether the kernels know the numbers, and dim is the last dimension."""
+    """Return whether the kernels support the dtype, and dim is the last dimension."""
     return x.dtype.char in "fd" and x.ndim > 0 and dim in (-1, x.ndim - 1)
 
 
 def _by_planes(name):
-    """A kernel for images (n, c, l), or NumPy's way where few numbers lie side by side, of a plane or of channels."""
+    """Return a kernel for images (n, c, l), or the NumPy version if planes or channels are short."""
     kernel, twin = getattr(kernels, name), getattr(reference, name)
     return lambda x, *others: (kernel if x.shape[2 if x.shape[2] > 1 else 1] >= 16 else twin)(x, *others)
 
@@ -205,18 +205,18 @@ channel_shift, channel_mix = _by_planes("channel_shift"), _by_planes("channel_mi
 
 
 def norm_rows(x, weight, bias, eps, center):
-    """Rows x (..., m, n) normalized, times weight, plus bias, (..., n)."""
+    """Return rows x (..., m, n) normalized, times weight, plus bias, (..., n)."""
     each = (*weight.shape[:-1], *(1,) * (x.ndim - weight.ndim), weight.shape[-1])
     number = x.dtype.type
     return kernels.norm_rows(x, weight.reshape(each), bias.reshape(each), number(eps), number(center))
 
 
 def norm_rows_grad(g, x, weight, eps, center):
-    """The derivatives of `norm_rows` by x, by the weight and by the bias, times g."""
+    """Return the derivatives of `norm_rows` by x, by the weight and by the bias, times g."""
     rows = (*weight.shape[:-1], math.prod(x.shape[weight.ndim - 1 : -1]), x.shape[-1])
     number = x.dtype.type
     dx, *sums = kernels.norm_grad_rows(g.reshape(rows), x.reshape(rows), weight, number(eps), number(center))
-    return (dx if rows == x.shape else dx.reshape(x.shape), *sums)  # a view is nothing that the engine may keep
+    return (dx if rows == x.shape else dx.reshape(x.shape), *sums)  # the engine never takes over views
 
 
 def logsumexp(x, dim, keepdim):
@@ -232,7 +232,7 @@ def logsumexp(x, dim, keepdim):
 
 
 def one_hot(x, num_classes):
-    """Classes as rows of zeros with a single one; -1 asks for as many columns as the largest class needs."""
+    """Return a row of zeros with a single one for each class; -1 means as many columns as the largest class needs."""
     columns = int(x.max(initial=-1)) + 1 if num_classes < 0 else num_classes
     if x.size and (x.min() < 0 or x.max() >= columns):
         raise ValueError(f"one_hot: classes {x.min()} to {x.max()} do not fit into {columns}")
@@ -243,11 +243,11 @@ add_up = np.add.reduce  # (x, axis, dtype, out, keepdims)
 
 
 def sum(x, axis=None, dtype=None, keepdims=False):
-    """NumPy's sum; the rows of a large matrix, and the channels of images, are added up by a kernel.
+    """Return NumPy's sum; the rows of a large matrix, and the channels of images, are summed by a kernel.
 
-    Numbers of half precision add up in single.
+    Half precision is accumulated in single precision.
     """
-    own = dtype is None or dtype == x.dtype  # not `in`: NumPy takes float64 to be equal to None
+    own = dtype is None or dtype == x.dtype  # not `in`: NumPy considers float64 equal to None
     if own and x.dtype.char == "e":
         return np.add.reduce(x, axis=axis, dtype=np.float32, keepdims=keepdims).astype(x.dtype)
     if type(axis) is tuple and x.size > 4096 and x.dtype.char in "fd" and own:
@@ -259,7 +259,7 @@ def sum(x, axis=None, dtype=None, keepdims=False):
 
 
 def _sum_kernel(x, axis):
-    """What adds up the first dimensions, or all but the second, of an array without gaps; None for others."""
+    """Return the kernel that sums the first dimensions, or all but the second, of a contiguous array, or None."""
     if not x.flags.c_contiguous or len(axis) == x.ndim:
         return None
     if axis == tuple(range(len(axis))):
@@ -272,7 +272,7 @@ def _row_sums(x, count):
 
 
 def _channel_sums(x, _):
-    """The sums over images and places; short planes make vectors only side by side."""
+    """Return the sums over images and positions; short planes are vectorized across channels."""
     n, c = x.shape[:2]
     places = x.size // (n * c)
     if places > 64:
@@ -281,7 +281,7 @@ def _channel_sums(x, _):
 
 
 def mean(x, axis=None, dtype=None, keepdims=False):
-    """NumPy's mean, by the shortest way; of no elements NaN, without a warning."""
+    """Return NumPy's mean by the fastest way; NaN without a warning if there are no elements."""
     half = dtype is None and x.dtype == np.float16
     total = np.add.reduce(x, axis=axis, dtype=np.float32 if half else dtype, keepdims=keepdims)
     if x.size == 0:
@@ -291,7 +291,7 @@ def mean(x, axis=None, dtype=None, keepdims=False):
 
 
 def var(x, axis=None, ddof=0, keepdims=False):
-    """NumPy's variance; where no degree of freedom is left, the sum of squares / 0, NaN or inf, without a warning."""
+    """Return NumPy's variance; without degrees of freedom, the sum of squares / 0 (NaN or inf), without a warning."""
     count = x.size if axis is None else math.prod(x.shape[d] for d in (axis if type(axis) is tuple else (axis,)))
     if count > max(ddof, 0):
         return np.var(x, axis=axis, ddof=ddof, keepdims=keepdims)
@@ -301,13 +301,13 @@ def var(x, axis=None, ddof=0, keepdims=False):
 
 
 def matmul(a, b):
-    """NumPy's product; a stack of matrices times one matrix is a single product of all their rows."""
+    """Return NumPy's product; a stack of matrices times one matrix is computed as a single product of all rows."""
     if type(a) is type(b) and b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous:
         return product(_rows(a), b).reshape(*a.shape[:-1], b.shape[1])
     return product(a, b)
 
 
-WORTH = 8, 1 << 17  # what each size of two matrices must be at least, and the multiplications
+WORTH = 8, 1 << 17  # the least size of a dimension, and number of multiplications, for the kernel
 
 
 # The columns of a matrix whose float32 product with a vector OpenBLAS 0.3.31 computes, on processors with AVX-512, with
@@ -316,11 +316,11 @@ FALSE_ALARM = (5,)
 
 
 def product(a, b):
-    """NumPy's matmul; where the processor has wide vectors, by a kernel: BLAS does not use them on all that do."""
+    """Return NumPy's matmul; on processors with wide vectors that BLAS does not use, by a kernel."""
     if type(a) is type(b) is np.ndarray and a.ndim > 1 < b.ndim:
         (m, k), n = a.shape[-2:], b.shape[-1]
         if k == 1 == b.shape[-2]:
-            return np.multiply(a, b, order="C")  # matmul has a loop of its own for that, which takes five times as long
+            return np.multiply(a, b, order="C")  # matmul's loop for that case takes five times as long
         wide = kernels.vector_bytes == 64 and min(m, k, n) >= WORTH[0] and m * k * n >= WORTH[1]
         if wide and a.dtype == b.dtype and a.dtype.char in "fd":
             return kernels.multiply_matrices(a, b)
@@ -331,12 +331,12 @@ def product(a, b):
 
 
 def _rows(x):
-    """x as a matrix of its rows; a view where strides allow."""
+    """Return x as a matrix of its rows; a view if the strides allow."""
     return x if x.ndim == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 def linear(x, weight, bias=None):
-    """x times the transposed weight, plus the bias: one product over all rows of x."""
+    """Return x times the transposed weight, plus the bias: one product over all rows of x."""
     if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):
         raise ValueError("linear: the shapes do not fit")  # NumPy would broadcast
     out = product(_rows(x), weight.T)
@@ -346,7 +346,7 @@ def linear(x, weight, bias=None):
 
 
 def rows_dot(a, b):
-    """The sum over all rows of their outer products, as one matrix product."""
+    """Return the sum over all rows of their outer products, as one matrix product."""
     if a.shape[:-1] != b.shape[:-1]:
         raise ValueError("rows_dot: the rows do not match")
     return product(_rows(a).T, _rows(b))
@@ -372,7 +372,7 @@ def contract(a, b, equation):
 
 
 def filled(x, shape):
-    """The one element of x everywhere: if there are few places as memory of its own, which is quicker than a view."""
+    """Return an array with the one element of x everywhere; small arrays in new memory, which is faster than a view."""
     if math.prod(shape) > 1024:
         return np.broadcast_to(x.reshape(()), shape)
     out = np.empty(shape, x.dtype)
@@ -381,14 +381,14 @@ def filled(x, shape):
 
 
 def diagonal(x, offset, dim1, dim2):
-    """The diagonal of two dimensions, last: a view that can be written to where x can."""
+    """Return the diagonal of two dimensions as the last dimension: a view, writable if x is."""
     out = np.diagonal(x, offset, dim1, dim2)
     out.flags.writeable = x.flags.writeable
     return out
 
 
 def place_diagonal(src, shape, offset, dim1, dim2):
-    """Zeros of `shape` with src on a diagonal."""
+    """Return zeros of `shape` with src on a diagonal."""
     out = np.zeros(shape, src.dtype)
     place = diagonal(out, offset, dim1, dim2)
     if place.shape != src.shape:
@@ -398,7 +398,7 @@ def place_diagonal(src, shape, offset, dim1, dim2):
 
 
 def standardize(x, ndim, eps):
-    """(x - mean) / sqrt(variance + eps) over the last `ndim` dimensions."""
+    """Return (x - mean) / sqrt(variance + eps) over the last `ndim` dimensions."""
     count = math.prod(x.shape[x.ndim - ndim :])
     rows = x.reshape(math.prod(x.shape[: x.ndim - ndim]), count)
     out = rows - np.add.reduce(rows, axis=1, keepdims=True) / max(count, 1)
@@ -409,13 +409,13 @@ def standardize(x, ndim, eps):
 
 
 def lookup(weight, ids):
-    """The rows of weight that ids name."""
+    """Return the rows of weight at the indices `ids`."""
     check_range("embedding", ids, len(weight))
     return np.take(weight, ids, axis=0)
 
 
 def quotient_or_nan(a, b):
-    """a / b, and NaN for nothing of nothing."""
+    """Return a / b, and NaN for 0 / 0, without a warning."""
     if b.ndim == 0 and b:
         return np.true_divide(a, b)
     with np.errstate(invalid="ignore"):
@@ -423,7 +423,7 @@ def quotient_or_nan(a, b):
 
 
 def quotient_or_zero(a, b):
-    """a / b, and 0 where b is 0."""
+    """Return a / b, and 0 where b is 0."""
     if b.ndim == 0 and b:
         return np.true_divide(a, b)
     out = np.zeros(np.broadcast_shapes(a.shape, b.shape), a.dtype)
@@ -431,7 +431,7 @@ def quotient_or_zero(a, b):
 
 
 def bernoulli_loss(x, target):
-    """-(target log x + (1 - target) log(1 - x)), each logarithm at least -100."""
+    """Return -(target log x + (1 - target) log(1 - x)), with each logarithm clipped to at least -100."""
     real_only("bernoulli_loss", x)
     if np.any((x < 0) | (x > 1)):
         raise ValueError(f"binary_cross_entropy: probabilities must be from 0 to 1, got {x.min()} to {x.max()}")
@@ -441,7 +441,7 @@ def bernoulli_loss(x, target):
 
 
 def class_places(name, target, ignore_index, classes):
-    """Per row its class (0 where ignored), and which rows count (None: all of them do)."""
+    """Return the class of each row (0 where ignored), and which rows count (None: all)."""
     ids = target.reshape(-1)
     counts = ids != ignore_index
     if counts.all():
@@ -453,7 +453,7 @@ def class_places(name, target, ignore_index, classes):
 
 
 def class_loss(x, target, ignore_index):
-    """-log softmax(x) at the class that each row is of; 0 where that is ignored."""
+    """Return -log softmax(x) at the class of each row; 0 where that is ignored."""
     if x.dtype.char in "fd":
         return kernels.class_loss_rows(x, *_classes(target, ignore_index, x.shape[-1]))
     rows = _rows(x)
@@ -466,7 +466,7 @@ def class_loss(x, target, ignore_index):
 
 
 def class_residual(x, target, ignore_index):
-    """softmax(x) - one_hot(target), the gradient of `class_loss`; 0 where ignored."""
+    """Return softmax(x) - one_hot(target), the gradient of `class_loss`; 0 where ignored."""
     places, counts = class_places("cross_entropy", target, ignore_index, x.shape[-1])
     out = softmax(_rows(x), 1)
     out[places] -= 1
@@ -476,22 +476,22 @@ def class_residual(x, target, ignore_index):
 
 
 def class_grad(g, x, target, ignore_index):
-    """`class_residual`, times g for each row."""
+    """Return `class_residual`, times g for each row."""
     if x.dtype.char not in "fd" or g.dtype != x.dtype:
         return g[..., None] * class_residual(x, target, ignore_index)
     return kernels.class_grad_rows(x, *_classes(target, ignore_index, x.shape[-1]), g)
 
 
 def _classes(target, ignore_index, classes):
-    """The targets and the one to ignore, as kernels take them, which look up what they are told: all are checked."""
+    """Return the targets and the ignored class as the kernels take them, after checking the range of all targets."""
     ids = target.astype(np.int64, copy=False)
-    if ids.size and ids.view(np.uint64).max() >= classes:  # of negative ones the largest are made
+    if ids.size and ids.view(np.uint64).max() >= classes:  # negative targets become the largest unsigned values
         class_places("cross_entropy", target, ignore_index, classes)
     return ids, np.int64(ignore_index)
 
 
 def pick_class(x, target, ignore_index):
-    """x at the class that each row is of; 0 where that is ignored."""
+    """Return x at the class of each row; 0 where that is ignored."""
     places, counts = class_places("nll_loss", target, ignore_index, x.shape[-1])
     out = _rows(x)[places]
     if counts is not None:
@@ -500,7 +500,7 @@ def pick_class(x, target, ignore_index):
 
 
 def place_class(src, target, classes, ignore_index):
-    """Zeros with src at the class that each row is of; nothing where that is ignored."""
+    """Return zeros with src at the class of each row; all zeros where that is ignored."""
     places, counts = class_places("nll_loss", target, ignore_index, classes)
     out = np.zeros((target.size, classes), src.dtype)
     out[places] = src.reshape(-1)

@@ -1,9 +1,9 @@
-"""Ragged arrays: one buffer for components whose sizes differ.  The kind of array behind nested tensors.
+"""Ragged arrays: one buffer for components whose sizes differ. The kind of array behind nested tensors.
 
-A component of shape (*before, *sizes, *after) lies in the buffer as (*before, rows, *after): its ragged dimensions,
-those whose sizes differ between components, are one dimension there, along which the components follow each other.
-With one ragged dimension that is PyTorch's "jagged" layout; with several, images of different height and width, say.
-If components differ in depth too, sets of sets, the buffer is a ragged array itself.
+A component of shape (*before, *sizes, *after) is stored in the buffer as (*before, rows, *after): its ragged
+dimensions, those whose sizes differ between components, are flattened into one dimension there, along which the
+components follow each other. With one ragged dimension that is PyTorch's "jagged" layout; with several, images of
+different height and width, say. If components differ in depth too (sets of sets), the buffer is a ragged array itself.
 """
 
 from itertools import pairwise
@@ -18,14 +18,14 @@ from retrograd.core.schema import foreign_in
 
 
 class RaggedSizeError(NotBatchedError, TypeError):
-    """A program asks for the number that a ragged dimension's size is; there is one for each component."""
+    """A program asks for the size of a ragged dimension as a number, but each component has another one."""
 
 
 class RaggedSize(SymbolicSize):
-    """The size of a ragged dimension, for a shape.  Two are equal if the sizes are, whoever made them.
+    """The size of a ragged dimension, for a shape. Two are equal if the sizes of all components are.
 
-    It is that of the `column`-th ragged dimension of the structure, before which components have `axis` dimensions.
-    `number` tells the ragged dimensions of one shape apart where they are printed: j, j2, j3.
+    It is the size of the `column`-th ragged dimension of the structure; components have `axis` dimensions before the
+    ragged ones. `number` distinguishes the ragged dimensions of one shape where they are printed: j, j2, j3.
     """
 
     __slots__ = ("axis", "column", "number", "structure")
@@ -38,7 +38,7 @@ class RaggedSize(SymbolicSize):
 
     @property
     def sizes(self):
-        """The size in each component."""
+        """The sizes in the components, as an array."""
         return self.structure.sizes[:, self.column]
 
     def __eq__(self, other):
@@ -49,23 +49,25 @@ class RaggedSize(SymbolicSize):
         return np.array_equal(self.sizes, other.sizes)
 
     def of_example(self, place):
-        """Whether a shape that has it at this place is that of one component."""
+        """Return whether a shape with this size at index `place` is that of one component."""
         return place <= self.axis
 
     def typical(self):
-        """The mean over the components."""
+        """Return the mean over the components."""
         return round(self.sizes.mean()) if len(self.sizes) else 0
 
     def made(self, make, shape):
-        """The array of a nested tensor of this shape, over a buffer that a function makes."""
+        """Return the array of a nested tensor of this shape, over a buffer that `make` returns."""
         lead, whole = self._buffer(shape)
         inner = symbolic(whole)
         values = make(whole) if inner is None else inner.made(make, whole)
         return Ragged(values, self.structure.packed, self.axis, lead)
 
     def spread(self, array, shape):
-        """An array broadcast to the shape of a nested tensor; to that of a component, which is asked for in order to
-        see whether the result would show the array, it is broadcast for all of them.
+        """Return an array broadcast to the shape of a nested tensor.
+
+        The shape of a component, which is passed only to see whether the result would share memory, is broadcast for
+        all of them.
         """
         if self.of_example(next(d for d, size in enumerate(shape) if isinstance(size, RaggedSize))):
             return self.spread(array, (len(self.structure), *shape))
@@ -80,7 +82,7 @@ class RaggedSize(SymbolicSize):
         return Ragged(values, self.structure.packed, self.axis, lead)
 
     def _buffer(self, shape):
-        """How many dimensions a shape has in front of the components, and the shape of the buffer."""
+        """Return the number of dimensions before that of the components, and the shape of the buffer."""
         place = next(d for d, size in enumerate(shape) if isinstance(size, RaggedSize))
         lead, last = place - 1 - self.axis, place + self.structure.sizes.shape[1]
         if lead < 0 or shape[lead] != len(self.structure):
@@ -88,7 +90,7 @@ class RaggedSize(SymbolicSize):
         return lead, (*shape[:lead], *shape[lead + 1 : place], self.structure.rows, *shape[last:])
 
     def differs(self, other):
-        """The first component in which it is another than `other`, in words."""
+        """Return a text that names the first component in which this size differs from `other`."""
         pairs = zip(self.sizes.tolist(), other.sizes.tolist(), strict=False)
         for number, (size, its) in enumerate(pairs):
             if size != its:
@@ -110,7 +112,7 @@ class RaggedSize(SymbolicSize):
 
     @classmethod
     def __tensor_function__(cls, func, types, args, kwargs):
-        """No operator takes it, neither for an operand nor for a parameter."""
+        """Raise: no operator takes a ragged size as operand or parameter."""
         given = [found for value in (*args, *kwargs.values()) for found in foreign_in(value)]
         next(size for size in given if isinstance(size, cls))._refuse()
 
@@ -121,11 +123,11 @@ class RaggedSize(SymbolicSize):
 
 
 class Structure:
-    """How the rows of a buffer belong to components: their sizes, and where each begins.
+    """How the rows of a buffer belong to components: the sizes and first row of each. Immutable.
 
-    `sizes` has a row for each component and a column for each ragged dimension, int64; a component has as many rows as
-    the product of its sizes.  `starts`, None where the components follow each other without holes, says at which row
-    each begins.  Immutable.
+    `sizes` (int64) has a row for each component and a column for each ragged dimension; a component has as many rows as
+    the product of its sizes. `starts` holds the first row of each component, or is None if the components follow each
+    other without holes.
     """
 
     __slots__ = ("_lengths", "_offsets", "sizes", "starts")
@@ -145,7 +147,7 @@ class Structure:
 
     @property
     def offsets(self):
-        """Where the components begin, and where the last one ends, in a buffer without holes."""
+        """The first row of each component, and the end of the last one, in a buffer without holes."""
         if self._offsets is None:
             offsets = np.zeros(len(self.sizes) + 1, np.int64)
             np.cumsum(self.lengths, out=offsets[1:])
@@ -159,32 +161,32 @@ class Structure:
 
     @property
     def packed(self):
-        """The same sizes without holes."""
+        """Return the structure with the same sizes and no holes."""
         return self if self.starts is None else Structure(self.sizes)
 
     def __len__(self):
         return len(self.sizes)
 
     def bounds(self):
-        """Of each component the first row and the one behind the last, as Python's integers."""
+        """Return the first row and the end of each component, as Python ints."""
         if self.starts is None:
             offsets = self.offsets.tolist()
             return list(pairwise(offsets))
         return list(zip(self.starts.tolist(), (self.starts + self.lengths).tolist(), strict=True))
 
     def places(self):
-        """Of each row, in the order of the components, where it lies in the buffer."""
+        """Return the index in the buffer of each row, in the order of the components."""
         if self.starts is None:
             return np.arange(self.rows)
         return np.arange(self.rows) + np.repeat(self.starts - self.offsets[:-1], self.lengths)
 
     def of(self, numbers):
-        """The structure of some components, in the same buffer."""
+        """Return the structure of some components, in the same buffer."""
         starts = self.offsets[:-1] if self.starts is None else self.starts
         return Structure(self.sizes[numbers], starts[numbers])
 
     def components(self):
-        """Of each row the number of its component."""
+        """Return the component index of each row."""
         return np.repeat(np.arange(len(self.sizes)), self.lengths)
 
     def __eq__(self, other):
@@ -205,7 +207,7 @@ class Structure:
 
 
 class Flags(NamedTuple):
-    """What is asked of NumPy's flags."""
+    """The subset of NumPy's array flags that is needed."""
 
     c_contiguous: bool
     writeable: bool
@@ -214,12 +216,12 @@ class Flags(NamedTuple):
 class Ragged:
     """A buffer, `values`, and the structure of its rows, which are its dimension `lead + axis`.
 
-    The shape is (*lead sizes, components, *before, *ragged sizes, *after): `lead` dimensions in front are the same for
-    all components, as those of the examples of a batch are; `axis` counts the dimensions in `before`.
+    The shape is (*lead sizes, components, *before, *ragged sizes, *after). The first `lead` dimensions are the same for
+    all components, such as the examples of a batch; `axis` is the number of dimensions in `before`.
     """
 
     __slots__ = ("__weakref__", "_shape", "axis", "known", "lead", "structure", "values")
-    __array_ufunc__ = None  # NumPy's functions shall not take it for an object
+    __array_ufunc__ = None  # keeps NumPy's functions from treating it as an object
 
     def __init__(self, values, structure, axis=0, lead=0):
         self.values = values
@@ -227,7 +229,7 @@ class Ragged:
         self.axis = axis
         self.lead = lead
         self._shape = None
-        self.known = None  # what retrograd.nested works out of it
+        self.known = None  # cache of retrograd.nested
 
     @property
     def shape(self):
@@ -243,17 +245,17 @@ class Ragged:
 
     @property
     def dtype(self):
-        """That of the buffer."""
+        """The dtype of the buffer."""
         return self.values.dtype
 
     @property
     def memory(self):
-        """The plain array that holds the numbers."""
+        """The plain array that holds the elements."""
         return getattr(self.values, "memory", self.values)
 
     @property
     def flags(self):
-        """NumPy's, of the memory; where there are holes, the components do not follow each other."""
+        """NumPy's flags of the memory; with holes it is not contiguous."""
         return Flags(self.structure.starts is None and self.values.flags.c_contiguous, self.memory.flags.writeable)
 
     @property
@@ -265,23 +267,23 @@ class Ragged:
 
     @property
     def nbytes(self):
-        """The size of the memory that the elements take."""
+        """The number of bytes of the elements."""
         return self.size * self.dtype.itemsize
 
     def astype(self, dtype, copy=True):
-        """The same components in another dtype."""
+        """Return the same components in another dtype."""
         return self.over(self.values.astype(dtype, copy=copy))
 
     def copy(self):
-        """The same components in memory of their own."""
+        """Return a copy of the components."""
         return self.over(copied(self.values))
 
     def over(self, values):
-        """The same structure over another buffer."""
+        """Return a ragged array with the same structure over another buffer."""
         return Ragged(values, self.structure, self.axis, self.lead)
 
     def components(self):
-        """The components, each an array that shows the memory (or a ragged one, of sets of sets)."""
+        """Return the components, as views of the memory (or ragged arrays, for sets of sets)."""
         row = self.lead + self.axis
         parts = [rows_of(self.values, row, *bounds) for bounds in self.structure.bounds()]
         if self.structure.sizes.shape[1] == 1:
@@ -290,7 +292,7 @@ class Ragged:
         return [p.reshape((*p.shape[:row], *s, *p.shape[row + 1 :])) for p, s in zip(parts, sizes, strict=True)]
 
     def between(self, first, last):
-        """The components from `first` to before `last`, which show the memory."""
+        """Return the components from `first` to before `last`, as views of the memory."""
         sizes, starts = self.structure.sizes[first:last], self.structure.starts
         if starts is not None:
             return Ragged(self.values, Structure(sizes, starts[first:last]), self.axis, self.lead)
@@ -298,18 +300,18 @@ class Ragged:
         return Ragged(rows_of(self.values, self.lead + self.axis, start, stop), Structure(sizes), self.axis, self.lead)
 
     def tolist(self):
-        """The components as nested lists of Python numbers."""
+        """Return the components as nested lists of Python numbers."""
         if self.lead:
             return [self.at(number).tolist() for number in range(self.shape[0])]
         return [component.tolist() for component in self.components()]
 
     def at(self, number):
-        """What lies at a place along the first of the dimensions in front, of which there must be one."""
+        """Return the array at an index along the single leading dimension."""
         values = self.values.at(number) if isinstance(self.values, Ragged) else self.values[number]
         return Ragged(values, self.structure, self.axis, self.lead - 1)
 
     def item(self):
-        """The one element of all components."""
+        """Return the only element of all components."""
         return next(component for component in self.components() if component.size).item()
 
     def __array__(self, dtype=None, copy=None):
@@ -341,19 +343,19 @@ class Ragged:
 
 
 def rows_of(values, axis, first, last):
-    """The rows from `first` to before `last` of a buffer, as a view."""
+    """Return the rows from `first` to before `last` of a buffer, as a view."""
     if isinstance(values, Ragged):
         return values.between(first, last)
     return values[(*(slice(None),) * axis, slice(first, last))]
 
 
 def copied(values):
-    """A copy of a buffer."""
+    """Return a copy of a buffer."""
     return values.copy() if isinstance(values, Ragged) else values.copy(order="K")
 
 
 def concatenated(buffers, axis):
-    """Buffers, one behind the other, in new memory."""
+    """Return buffers concatenated along the rows, in new memory."""
     if not isinstance(buffers[0], Ragged):
         return np.concatenate(buffers, axis=axis)
     first, row = buffers[0], buffers[0].lead + buffers[0].axis
@@ -363,7 +365,7 @@ def concatenated(buffers, axis):
 
 
 def packed(array):
-    """A ragged array without holes between its components; itself if it has none."""
+    """Return a ragged array without holes between its components; itself if it has none."""
     if array.structure.starts is None:
         return array
     row = array.lead + array.axis
@@ -373,7 +375,7 @@ def packed(array):
 
 
 def shape_over(shape, structure, axis, lead):
-    """The shape of a ragged array whose buffer has a shape."""
+    """Return the shape of a ragged array whose buffer has the given shape."""
     row = lead + axis
     several = structure.sizes.shape[1]
     ragged = [RaggedSize(structure, column, axis, column + 1) for column in range(several)]
@@ -383,12 +385,12 @@ def shape_over(shape, structure, axis, lead):
 
 
 def _numbered(size, more):
-    """A ragged size of the buffer's, behind more of them."""
+    """Return a ragged size of the buffer, numbered after the ragged sizes before it."""
     return RaggedSize(size.structure, size.column, size.axis, size.number + more)
 
 
 def _sizes_of_rows(sizes, rows):
-    """The sizes behind the rows of a buffer that is ragged itself, of some rows only: those in no hole."""
+    """Return the sizes after the rows of a buffer that is ragged itself, for rows that are in no hole."""
     found, whole, part = [], None, None
     for size in sizes:
         if isinstance(size, RaggedSize):
@@ -401,10 +403,10 @@ def _sizes_of_rows(sizes, rows):
 
 
 def structure_of(shapes):
-    """The structure of components of these shapes, and how many of their dimensions lie before the ragged ones.
+    """Return the structure of components of these shapes, and the number of dimensions before the ragged ones.
 
-    Ragged are the dimensions from the first to the last whose sizes differ; the first, if none does.  A ValueError
-    names the first component with another number of dimensions than the first one.
+    Ragged are the dimensions from the first to the last whose sizes differ; the first, if none does. A ValueError names
+    the first component with another number of dimensions than the first one.
     """
     ndim = len(shapes[0])
     for i, shape in enumerate(shapes):
@@ -421,10 +423,10 @@ def structure_of(shapes):
 
 
 def no_sizes(count):
-    """The structure of components without dimensions."""
+    """Return the structure of components without dimensions."""
     return Structure(np.zeros((count, 0), np.int64))
 
 
 def no_components(several):
-    """The structure of no components at all, which would have so many ragged dimensions."""
+    """Return the structure of no components, with the given number of ragged dimensions."""
     return Structure(np.zeros((0, several), np.int64))

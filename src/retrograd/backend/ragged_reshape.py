@@ -1,6 +1,6 @@
-"""Arithmetic with the sizes of ragged dimensions, and where elements lie after their components were rearranged.
+"""Arithmetic with ragged sizes, and the row permutations of rearranged components.
 
-A size is an int, a `RaggedSize`, or its numbers, an int64 array with one for each component.
+A size is an int, a `RaggedSize`, or an int64 array with one size for each component.
 """
 
 import numpy as np
@@ -9,14 +9,14 @@ from retrograd.backend.ragged import RaggedSize, Structure
 
 
 def numbers(size):
-    """A size as a number, or as one for each component."""
+    """Return a size as an int, or as an array of one int for each component."""
     return size.sizes if isinstance(size, RaggedSize) else size
 
 
 def resolved(old, new):
-    """The sizes `new`, with numbers for ragged ones, and for -1; None if components of sizes `old` do not fit.
+    """Return the sizes `new` with ragged sizes and -1 resolved; None if components of sizes `old` do not fit.
 
-    One size may be -1, or more of them if all but one stand where `old` has a ragged size, which they keep.
+    One size may be -1, or more of them if all but one are in positions where `old` has a ragged size, which they keep.
     """
     new = _kept(old, new)
     rest, whole, known = [s for s in old if isinstance(s, RaggedSize)], 1, 1
@@ -38,7 +38,7 @@ def resolved(old, new):
 
 
 def _kept(old, new):
-    """`new`, where several -1 keep the ragged sizes at their places."""
+    """Return `new` with the ragged sizes of `old` in the positions of several -1."""
     if sum(map(_is_open, new)) < 2:
         return list(new)
     ragged = [isinstance(s, RaggedSize) for s in old] + [False] * len(new)
@@ -50,7 +50,7 @@ def _is_open(size):
 
 
 def matched(mine, its):
-    """How many sizes from the front of each have the same product, as many as can be; only numbers count."""
+    """Return how many leading sizes of each have equal products, as many as possible; only numbers count."""
     best = (0, 0)
     for k, its_product in enumerate(_products(its)):
         for i, product in enumerate(_products(mine)):
@@ -70,12 +70,12 @@ def _products(sizes):
 
 
 def is_number(size):
-    """Whether a size is the same for all components by construction."""
+    """Return whether a size is the same for all components by construction."""
     return isinstance(size, (int, np.integer))
 
 
 def structure_with(columns, structure, keep_starts=False):
-    """The structure of ragged sizes, a column each; the given one, where it has just these."""
+    """Return the structure with the given ragged sizes as columns; the given structure if it has just these."""
     sizes = np.empty((len(structure), len(columns)), np.int64)
     for i, column in enumerate(columns):
         sizes[:, i] = column
@@ -85,29 +85,29 @@ def structure_with(columns, structure, keep_starts=False):
 
 
 def same_size(count, sizes):
-    """The structure of so many components of the same sizes."""
+    """Return the structure of `count` components of equal sizes."""
     return Structure(np.full((count, len(sizes)), sizes, np.int64))
 
 
 def equal_sizes(structure):
-    """The sizes that all components have; None if they differ, or there is no component."""
+    """Return the sizes that all components share; None if they differ, or there is no component."""
     sizes = structure.sizes
     return sizes[0].tolist() if len(sizes) and (sizes == sizes[0]).all() else None
 
 
 def part(structure, first, last):
-    """The structure of the components from `first` to before `last`."""
+    """Return the structure of the components from `first` to before `last`."""
     starts = structure.starts
     return Structure(structure.sizes[first:last], None if starts is None else starts[first:last])
 
 
 def one_after_another(structures):
-    """The structure of the components of several, which have as many ragged dimensions each."""
+    """Return the concatenated structure of several, which have the same number of ragged dimensions."""
     return Structure(np.concatenate([s.sizes for s in structures]))
 
 
 def repeated(structure, times):
-    """The structure of components that come so many times each."""
+    """Return the structure of components repeated the given numbers of times."""
     return Structure(np.repeat(structure.sizes, times, axis=0))
 
 
@@ -115,7 +115,7 @@ def repeated(structure, times):
 
 
 def rearranged(structure, move):
-    """Which row comes where if `move` rearranges the rows of each component, an array of the component's sizes."""
+    """Return the source row of each row if `move` rearranges an array of each component's sizes."""
     moved = [
         move(np.arange(first, last).reshape(sizes)).ravel()
         for (first, last), sizes in zip(structure.bounds(), structure.sizes.tolist(), strict=True)
@@ -124,41 +124,41 @@ def rearranged(structure, move):
 
 
 def transposed(structure, order):
-    """Which row comes where if the ragged dimensions are put in another order."""
+    """Return the source row of each row if the ragged dimensions are permuted."""
     return rearranged(structure, lambda rows: rows.transpose(order))
 
 
 def spread(structure, wider):
-    """Which row comes where if ragged sizes of 1 are expanded to those of a wider structure."""
+    """Return the source row of each row if ragged sizes of 1 are expanded to those of a wider structure."""
     sizes = iter(wider.sizes.tolist())
     return rearranged(structure, lambda rows: np.broadcast_to(rows, next(sizes)))
 
 
 def reversed_along(structure, columns):
-    """Which row comes where if the order along ragged dimensions is reversed."""
+    """Return the source row of each row if the order along ragged dimensions is reversed."""
     return rearranged(structure, lambda rows: np.flip(rows, columns))
 
 
 def rolled(structure, shifts, columns):
-    """Which row comes where if rows are shifted along ragged dimensions."""
+    """Return the source row of each row if rows are shifted cyclically along ragged dimensions."""
     return rearranged(structure, lambda rows: np.roll(rows, shifts, columns))
 
 
 def regrouped(structure, times):
-    """Which row comes where if of so many buffers, one behind the other, each component comes from all in turn."""
+    """Return the source row of each row if each component is gathered from all of several concatenated buffers."""
     starts = structure.offsets[:-1, None] + structure.rows * np.arange(times)
     return runs(starts.ravel(), np.repeat(structure.lengths, times))
 
 
 def runs(starts, lengths):
-    """Places from each of `starts` on, as many as `lengths` says."""
+    """Return concatenated ranges of indices: lengths[i] indices from starts[i] on."""
     return Structure(lengths.reshape(-1, 1), starts).places()
 
 
 def interleaved(structures, column):
-    """The structure of components that are joined along a ragged dimension, and which row comes where.
+    """Return the structure of components joined along a ragged dimension, and the source row of each row.
 
-    The rows are those of all buffers, one behind the other.
+    The source rows are those of all buffers, concatenated.
     """
     sizes = structures[0].sizes.copy()
     sizes[:, column] = sum(s.sizes[:, column] for s in structures)
@@ -176,7 +176,7 @@ def interleaved(structures, column):
 
 
 def first_to_differ(a, b, but=None):
-    """The number of the first component whose ragged sizes differ in a column that is not `but`; None if none does."""
+    """Return the first component whose ragged sizes differ in a column other than `but`; None if none does."""
     columns = [c for c in range(a.sizes.shape[1]) if c != but]
     differ = (a.sizes[:, columns] != b.sizes[:, columns]).any(axis=1)
     return int(differ.argmax()) if differ.any() else None

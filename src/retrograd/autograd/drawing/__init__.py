@@ -1,1 +1,1 @@
-"""How an autograd graph becomes a picture: read it, fold what repeats, place it in rows, write SVG."""
+"""Pictures of autograd graphs: read the graph, fold repetitions, arrange boxes in rows, write SVG."""
