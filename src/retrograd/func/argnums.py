@@ -1,4 +1,4 @@
-"""Which of a function's arguments a transform is about."""
+"""Selection of the arguments that a transform differentiates."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ Argnums = int | tuple[int, ...]
 
 
 def chosen(name: str, args: Sequence, argnums: Argnums) -> Any:
-    """The argument that argnums names, or the tuple of those; a RuntimeError says what is wrong with it."""
+    """Return the argument that argnums selects, or a tuple of them; raise a RuntimeError for invalid argnums."""
     for n in _checked(name, argnums):
         if not -len(args) <= n < len(args):
             raise RuntimeError(f"{name}: argnums has {n}, but there are only {len(args)} positional arguments")
@@ -31,7 +31,7 @@ def _checked(name: str, argnums: Argnums) -> tuple[int, ...]:
 
 
 def of_chosen(func: Callable, args: Sequence, kwargs: dict, argnums: Argnums) -> Callable[[Any], Any]:
-    """The function of the chosen arguments alone, the others fixed."""
+    """Return the function of the chosen arguments only, with the others fixed."""
 
     def of_one(x: Any) -> Any:
         changed = list(args)
@@ -45,7 +45,7 @@ def of_chosen(func: Callable, args: Sequence, kwargs: dict, argnums: Argnums) ->
 
 
 def keeping_aux(func: Callable, name: str, has_aux: bool) -> tuple[Callable, list]:
-    """The function without the auxiliary part of what it returns, which the list gets."""
+    """Return the function without the auxiliary part of its result, which is appended to the list."""
     kept: list = []
     if not has_aux:
         return func, kept

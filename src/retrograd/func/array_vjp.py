@@ -1,4 +1,4 @@
-"""One run of a plain function at a level of its own: trees of arrays and numbers in, and cotangents back to them."""
+"""One run of a plain function at a level of its own: trees of arrays and numbers, and pullbacks of cotangents."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,11 +15,11 @@ from retrograd.levels import DualLevel, value_at
 from retrograd.levels.sync_views import settled
 from retrograd.ops.create import as_tensor
 
-NUMBERS = (int, float, complex)  # Python's; its booleans are integers
+NUMBERS = (int, float, complex)  # Python's numbers; bool is a subclass of int
 
 
 def has_tensor(*trees: Any) -> bool:
-    """Whether a tensor is among the leaves: then answers are tensors, and else arrays."""
+    """Return whether a leaf is a tensor: if so, results are tensors, else arrays."""
     together: Any = trees
     leaves: list = optree.tree_leaves(together)
     return any(isinstance(leaf, Tensor) for leaf in leaves)
@@ -42,7 +42,7 @@ def differentiable(name: str, x: Any) -> Tensor:
 
 
 def answer(tensors: Sequence[Tensor], plain: bool) -> list:
-    """Tensors as arrays of their own memory, numbers as NumPy's scalars; those in a graph or a transform stay."""
+    """Return tensors as arrays with memory of their own, numbers as NumPy scalars; tensors in a graph as they are."""
     out: list = []
     roots: set[int] = set()
     for t in tensors:
@@ -51,39 +51,39 @@ def answer(tensors: Sequence[Tensor], plain: bool) -> list:
             continue
         array = t.value
         root = id(array if array.base is None else array.base)
-        shared = root in roots or not array.flags.writeable  # cotangents may show one memory, or one number repeated
+        shared = root in roots or not array.flags.writeable  # cotangents may share memory, or be expanded
         roots.add(root)
         out.append(array[()] if not array.ndim else array.copy() if shared else array)
     return out
 
 
 def answer_tree(tree: Any, plain: bool) -> Any:
-    """The same for a tree of anything."""
+    """Apply `answer` to a tree."""
     return optree.tree_map(lambda x: answer([x], plain)[0] if isinstance(x, Tensor) else x, tree)
 
 
 def _may_depend(out: Any) -> bool:
-    """Whether a result is a floating number, or an array; numbers that are integers or booleans have no slope."""
+    """Return whether a result is a floating number or an array; integers and booleans have no derivative."""
     if hasattr(out, "dtype"):
         return bool(out.shape) or dtypes.is_differentiable(out.dtype)
     return isinstance(out, (float, complex))
 
 
 class PlainRun(Run):
-    """The same of a plain function of plain arrays."""
+    """One run of a plain function of plain arrays."""
 
     def __init__(self, name: str, fun: Callable, x: Any) -> None:
         super().__init__(name, fun, x, partial(differentiable, name))
 
     def one_output(self) -> Tensor:
-        """The function's one result as a tensor, one level below."""
+        """Return the function's only result as a tensor, one level below."""
         if len(self.outs) != 1 or not _may_depend(self.outs[0]):
             raise TypeError(f"{self.name}: the function must return one floating number or one array, got {self.out!r}")
         return differentiable(self.name, value_at(self.level, self.outs[0]))
 
 
 def pushed(name: str, fun: Callable, x: Any, tangent: Any) -> tuple[Any, Any]:
-    """The function's value and its derivative along a tangent, a tree like x; both one level below."""
+    """Return the function's value and its derivative along a tangent, a tree like x; both one level below."""
     leaves, spec = optree.tree_flatten(x)
     tangents = optree.tree_leaves(tangent)
     if len(leaves) != len(tangents):
@@ -95,7 +95,7 @@ def pushed(name: str, fun: Callable, x: Any, tangent: Any) -> tuple[Any, Any]:
 
 
 def _pairs(name: str, level: DualLevel, leaves: list, tangents: list) -> list[tuple[Tensor, Tensor]]:
-    """Primals and their tangents, in one dtype each."""
+    """Return primals and their tangents, each pair in a common dtype."""
     pairs = []
     with level.below():
         for leaf, t in zip(leaves, tangents, strict=True):

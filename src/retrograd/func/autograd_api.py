@@ -29,7 +29,7 @@ Argnum = int | Sequence[int]
 
 
 def _of_argument(operator: Callable) -> Callable:
-    """From `operator(fun, x)`, of a function of one argument, to `operator(fun, argnum)(*args, **kwargs)`."""
+    """Turn `operator(fun, x)`, for functions of one argument, into `operator(fun, argnum)(*args, **kwargs)`."""
 
     @wraps(operator, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
     def transform(fun: Callable, argnum: Argnum = 0) -> Callable:
@@ -46,7 +46,7 @@ def _of_argument(operator: Callable) -> Callable:
         derived.__name__ = f"{operator.__name__}_of_{getattr(fun, '__name__', 'function')}"
         return derived
 
-    del transform.__wrapped__  # whose arguments are others
+    del transform.__wrapped__  # it has other parameters
     return transform
 
 
@@ -62,7 +62,7 @@ def _replaced(args: tuple, argnum: Argnum, x: Any) -> list:
 
 
 def _sum_of_rows(run: PlainRun, out: Tensor) -> list[Tensor]:
-    """What a cotangent of ones is pulled back to."""
+    """Return the pullback of a cotangent of ones."""
     return run.pull([ones(out.shape, out.dtype)])
 
 
@@ -84,7 +84,7 @@ def _gradient(run: PlainRun, plain: bool) -> Any:
 
 @_of_argument
 def grad(fun: Callable, x: Any, plain: bool) -> Any:
-    """The function that gives the gradient of a real scalar function with respect to the argument `argnum`.
+    """Return the function that computes the gradient of a real scalar function by the argument `argnum`.
 
     >>> grad(lambda x: x**3)(2.0)
     np.float64(12.0)
@@ -94,7 +94,7 @@ def grad(fun: Callable, x: Any, plain: bool) -> Any:
 
 @_of_argument
 def value_and_grad(fun: Callable, x: Any, plain: bool) -> tuple[Any, Any]:
-    """The function that gives both the value and the gradient, as scipy.optimize takes them.
+    """Return the function that computes both value and gradient, as scipy.optimize expects them.
 
     >>> value_and_grad(lambda x: x**3)(2.0)
     (np.float64(8.0), np.float64(12.0))
@@ -105,7 +105,7 @@ def value_and_grad(fun: Callable, x: Any, plain: bool) -> tuple[Any, Any]:
 
 @_of_argument
 def grad_and_aux(fun: Callable, x: Any, plain: bool) -> tuple[Any, Any]:
-    """Of a function that returns a scalar and something else, the gradient of the one and the other as it is."""
+    """Return the function that computes the gradient of a scalar, and returns the auxiliary result unchanged."""
     rest: list = []
 
     def first(x: Any) -> Any:
@@ -120,7 +120,7 @@ def grad_and_aux(fun: Callable, x: Any, plain: bool) -> tuple[Any, Any]:
 
 @_of_argument
 def elementwise_grad(fun: Callable, x: Any, plain: bool) -> Any:
-    """The sum over the rows of the Jacobian: of an elementwise function, its derivative at each place.
+    """Return the function for the sum of the Jacobian's rows: the derivative of an elementwise function.
 
     >>> import numpy as np
     >>> elementwise_grad(lambda x: x**2)(np.array([1.0, 2.0]))
@@ -135,7 +135,7 @@ def elementwise_grad(fun: Callable, x: Any, plain: bool) -> Any:
 
 @_of_argument
 def holomorphic_grad(fun: Callable, x: Any, plain: bool) -> Any:
-    """The complex derivative of a holomorphic function."""
+    """Return the complex derivative of a holomorphic function."""
     run = PlainRun("holomorphic_grad", fun, x)
     if any(leaf.dtype.kind != "c" for leaf in run.leaves):
         warnings.warn("holomorphic_grad: an input is not complex", UserWarning, stacklevel=3)
@@ -144,7 +144,7 @@ def holomorphic_grad(fun: Callable, x: Any, plain: bool) -> Any:
 
 @_of_argument
 def deriv(fun: Callable, x: Any, plain: bool) -> Any:
-    """The derivative along the direction of ones, in forward mode: of a function of one number, its derivative."""
+    """Return the forward-mode derivative along the direction of ones: the derivative of a function of one number."""
     direction = optree.tree_map(lambda leaf: registry["ones_like"](differentiable("deriv", leaf)), x)
     return answer_tree(pushed("deriv", fun, x, direction)[1], plain)
 
@@ -154,7 +154,7 @@ def deriv(fun: Callable, x: Any, plain: bool) -> Any:
 
 @_of_argument
 def jacobian(fun: Callable, x: Any, plain: bool) -> Any:
-    """The function that gives the Jacobian, of shape (*output.shape, *input.shape); of trees, one for each leaf.
+    """Return the function that computes the Jacobian, of shape (*output.shape, *input.shape), for each leaf.
 
     The function runs once.  Rows are pulled back one by one, or, where there are fewer of them, columns.
 
@@ -171,20 +171,20 @@ def jacobian(fun: Callable, x: Any, plain: bool) -> Any:
 
 
 def _unit(like: Tensor, k: int, value: complex = 1) -> Tensor:
-    """Zeros in the shape of a tensor, but for the k-th element."""
+    """Return zeros in the shape of a tensor, except for a one at the k-th element."""
     flat = zeros(like.numel(), dtype=like.dtype)
     flat[k] = value
     return registry["reshape"](flat, like.shape)
 
 
 def _side_by_side(parts: list[Tensor], dim: int, shape: tuple[int, ...], dtype: Any) -> Tensor:
-    """Rows or columns as one tensor; if there are none, an empty one."""
+    """Return rows or columns stacked in one tensor; an empty one if there are none."""
     made = registry["stack"](parts, dim) if parts else zeros(prod(shape), dtype=dtype)
     return registry["reshape"](made, shape)
 
 
 def _by_rows(run: PlainRun, out: Tensor) -> list[Tensor]:
-    """One cotangent per element of the output."""
+    """Return the Jacobian with one pullback for each element of the output."""
     rows = [run.pull([_unit(out, k)]) for k in range(out.numel())]
     # For a real input a pullback gives the real part; of -i times the cotangent, that is the imaginary part.
     turned = [run.pull([_unit(out, k, -1j)]) for k in range(out.numel())] if out.dtype.kind == "c" else []
@@ -198,7 +198,7 @@ def _by_rows(run: PlainRun, out: Tensor) -> list[Tensor]:
 
 
 def _by_columns(run: PlainRun, out: Tensor) -> list[Tensor]:
-    """The pullback is linear in its cotangent: pulled back in turn, it gives one column per element of the input."""
+    """Return the Jacobian by columns: the pullback is linear, so its own pullback gives one column for each element."""
     outer = GradLevel()
     cotangent = make(registry["zeros_like"](out), outer, None)
     with outer:
@@ -212,7 +212,7 @@ def _by_columns(run: PlainRun, out: Tensor) -> list[Tensor]:
 
 
 def hessian(fun: Callable, argnum: Argnum = 0) -> Callable:
-    """The function that gives the second derivatives, of shape (*output.shape, *input.shape, *input.shape).
+    """Return the function for second derivatives, of shape (*output.shape, *input.shape, *input.shape).
 
     >>> import numpy as np
     >>> hessian(lambda x: x[0] ** 2 * x[1])(np.array([3.0, 5.0]))
@@ -227,7 +227,7 @@ def hessian(fun: Callable, argnum: Argnum = 0) -> Callable:
 
 @_of_argument
 def make_vjp(fun: Callable, x: Any, plain: bool) -> tuple[Callable, Any]:
-    """At a point: the function that pulls cotangents of the output back to the argument, and the function's value.
+    """Return a function that returns, at a point, the pullback of cotangents to the argument, and the value.
 
     >>> pull, value = make_vjp(lambda x: x**3)(2.0)
     >>> value, pull(1.0), pull(10.0)
@@ -246,7 +246,7 @@ def make_vjp(fun: Callable, x: Any, plain: bool) -> tuple[Callable, Any]:
 
 
 def _fitting(g: Any, out: Any) -> Tensor:
-    """A cotangent as a tensor, in the dtype of its output; numbers and dtypes may be converted, shapes not."""
+    """Return a cotangent as a tensor in the dtype of its output; dtypes may be converted, shapes not."""
     seed = as_tensor(g, getattr(out, "dtype", None))
     if seed.shape != getattr(out, "shape", ()):
         raise ValueError(f"make_vjp: a cotangent has shape {seed.shape}, its output {getattr(out, 'shape', ())}")
@@ -255,7 +255,7 @@ def _fitting(g: Any, out: Any) -> Tensor:
 
 @_of_argument
 def make_jvp(fun: Callable, x: Any, plain: bool) -> Callable:
-    """At a point: the function that takes a tangent of the argument to the value and its derivative along it.
+    """Return a function that returns, at a point, the map from a tangent to the value and derivative along it.
 
     >>> make_jvp(lambda x: x**3)(2.0)(10.0)
     (np.float64(8.0), np.float64(120.0))
@@ -270,12 +270,12 @@ def make_jvp(fun: Callable, x: Any, plain: bool) -> Callable:
 
 
 def make_hvp(fun: Callable, argnum: Argnum = 0) -> Callable:
-    """At a point: the function that multiplies the Hessian of a scalar function with a vector, and the gradient."""
+    """Return a function that returns, at a point, the Hessian-vector product of a scalar function, and the gradient."""
     return make_vjp(grad(fun, argnum), argnum)
 
 
 def hessian_tensor_product(fun: Callable, argnum: Argnum = 0) -> Callable:
-    """The function of (*args, v) that gives the Hessian at args times v, without the Hessian itself.
+    """Return the function of (*args, v) for the Hessian at args times v, without forming the Hessian.
 
     >>> hessian_tensor_product(lambda x: x**3)(2.0, 10.0)
     np.float64(120.0)
@@ -289,9 +289,7 @@ def hessian_tensor_product(fun: Callable, argnum: Argnum = 0) -> Callable:
 
 
 def tensor_jacobian_product(fun: Callable, argnum: Argnum = 0) -> Callable:
-    """The function of (*args, v) that gives v, summed over all its axes with the first of the output, times the
-    Jacobian.
-    """
+    """Return the function of (*args, v) for v times the Jacobian, contracted over all axes of the output."""
 
     def product(*args: Any, **kwargs: Any) -> Any:
         *point, vector = args
@@ -312,7 +310,7 @@ vector_jacobian_product = tensor_jacobian_product
 
 
 def make_ggnvp(f: Callable, g: Callable | None = None, f_argnum: Argnum = 0) -> Callable:
-    """At a point: the function that multiplies the generalised Gauss-Newton matrix of g(f(x)) with a vector.
+    """Return a function that returns, at a point, the generalised Gauss-Newton matrix-vector product of g(f(x)).
 
     That is J^T H J, with the Jacobian J of f and the Hessian H of g, by default half the sum of squares.
     """
@@ -334,12 +332,12 @@ def _half_square(x: Tensor) -> Tensor:
 
 
 def grad_named(fun: Callable, argname: str) -> Callable:
-    """The gradient with respect to the argument of that name, which is passed by position."""
+    """Return the gradient with respect to the argument of that name, which is passed by position."""
     return grad(fun, list(inspect.signature(fun).parameters).index(argname))
 
 
 def multigrad_dict(fun: Callable) -> Callable:
-    """The gradients with respect to all arguments, defaults included, as a dict by their names.
+    """Return the gradients with respect to all arguments, defaults included, as a dict by name.
 
     >>> multigrad_dict(lambda x, y=2.0: x * y)(3.0)
     {'x': np.float64(2.0), 'y': np.float64(3.0)}

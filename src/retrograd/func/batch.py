@@ -1,4 +1,4 @@
-"""`vmap`: a function of one example becomes one of many."""
+"""`vmap`: turn a function of one example into a function of a batch."""
 
 import warnings
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def vmap(
     chunk_size: int | None = None,
     fallback: str | None = None,
 ) -> Callable:
-    """The function over a batch: `func`, written for one example, runs on all examples at once.
+    """Return the function over a batch: `func`, written for one example, runs on all examples at once.
 
     `in_dims` says along which dimension of each argument the examples lie, None for what they share; `out_dims` where
     they go in each result, None for what is the same for all of them.  Both are ints, or pytrees that begin like the
@@ -77,7 +77,7 @@ def vmap(
 
 
 class Inputs:
-    """The arguments of a batched function: their leaves, each with the dimension of the examples, or None."""
+    """The arguments of a batched function: their leaves, each with its batch dimension or None."""
 
     def __init__(self, func: Callable, in_dims: Dims, args: tuple) -> None:
         tree: Any = args
@@ -98,14 +98,14 @@ class Inputs:
         ]
 
     def at(self, wrap: Callable[[Tensor], Any]) -> tuple:
-        """The arguments, with `wrap` over those that are batched: tensors with the examples in front."""
+        """Return the arguments, with `wrap` applied to batched leaves, whose batch dimension is first."""
         pairs = zip(self.leaves, self.dims, strict=True)
         args: Any = optree.tree_unflatten(self.spec, [x if d is None else wrap(x) for x, d in pairs])
         return tuple(args)
 
 
 def _in_dims(in_dims: Dims, args: tuple) -> list:
-    """The dimension for each leaf of the arguments."""
+    """Return the batch dimension of each leaf of the arguments."""
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(
             f"vmap: in_dims must be an int, or a tuple with an entry for each argument, got {type(in_dims).__name__}"
@@ -141,7 +141,7 @@ def _moved(x: Tensor, source: int, destination: int) -> Tensor:
 
 
 class Results:
-    """What a batched function returned: its leaves, with the examples in front, and where these are to go."""
+    """The results of a batched function: leaves with the batch dimension first, and their out_dims."""
 
     def __init__(self, func: Callable, out: Any, out_dims: Dims, whole: Callable[[Tensor], Tensor]) -> None:
         if out is None and out_dims is not None:
@@ -151,14 +151,14 @@ class Results:
         self.leaves = [_result(func, o, d, whole) for o, d in zip(found, self.dims, strict=True)]
 
     def tree(self) -> Any:
-        """The results, with the examples where they are to go."""
+        """Return the results with the batch dimensions at their out_dims."""
         pairs = zip(self.leaves, self.dims, strict=True)
         moved = [x if d is None else _moved(x, 0, canonical_dim("vmap: out_dims", d, x.ndim)) for x, d in pairs]
         return optree.tree_unflatten(self.spec, moved)
 
 
 def _out_dims(func: Callable, out_dims: Any, out: Any) -> list:
-    """The dimension for each leaf of the results."""
+    """Return the batch dimension of each leaf of the results."""
     given: list = optree.tree_leaves(out_dims)
     for d in given:
         if not isinstance(d, int):
@@ -198,13 +198,13 @@ class _BatchedRun:
         self._kwargs = kwargs
         self._out_dims = out_dims
         self._randomness = randomness
-        self._drawn: dict = {}  # the states in which generators were when this call first drew from them
-        self._starts: dict = {}  # gradients of tensors from around, before this call added to them
-        self._grads: list[Any] = []  # what levels keep of these
-        self._written: list[tuple[Tensor, Tensor]] = []  # arguments, and what the function made of them
+        self._drawn: dict = {}  # the states of generators when this call first drew from them
+        self._starts: dict = {}  # gradients of outer tensors, before this call added to them
+        self._grads: list[Any] = []  # the `OuterGrads` of the levels
+        self._written: list[tuple[Tensor, Tensor]] = []  # arguments that were written to, and their new values
 
     def in_chunks(self, chunk: int) -> Any:
-        """Run chunks of examples, and join the results."""
+        """Run the examples in chunks, and concatenate the results."""
         size = self._inputs.size
         parts = [self._chunk(start, min(start + chunk, size)) for start in range(0, max(size, 1), max(chunk, 1))]
         for argument, value in self._written:
@@ -216,7 +216,7 @@ class _BatchedRun:
         return first.tree()
 
     def _chunk(self, start: int, stop: int) -> Results:
-        """The examples from one to another, all at once."""
+        """Run the examples of one chunk at once."""
         given: list[tuple[Tensor, Tensor]] = []
         with self._draws(), VmapLevel(stop - start, self._randomness, self._func) as level:
             level.grad_starts = self._starts
@@ -236,17 +236,17 @@ class _BatchedRun:
         return Results(self._func, out, self._out_dims, level.whole)
 
     def _draws(self) -> AbstractContextManager:
-        """A block whose random numbers are those of the block before, if they are to be the same for all examples."""
+        """A block that repeats the random numbers of the block before, if randomness is the same for all examples."""
         return replayed(self._drawn) if self._randomness == "same" else nullcontext()
 
     def undo(self) -> None:
-        """Take back the gradients that were added to tensors from around."""
+        """Undo the additions to gradients of outer tensors."""
         for grads in reversed(self._grads):
             if grads is not None:
                 grads.undo()
 
     def one_by_one(self) -> Any:
-        """Each example by itself, and the results side by side."""
+        """Run each example by itself, and stack the results."""
         results = []
         for i in range(self._inputs.size):
             with self._draws():

@@ -7,16 +7,16 @@ first colour that is free.  A set of colours is an integer with a bit for each.
 
 from collections.abc import Iterable, Sequence
 
-NONE = -1  # the colour of a column without entries: nothing needs to be found
+NONE = -1  # the colour of a column without entries, which needs no product
 
 
 def count_of(colors: Sequence[int]) -> int:
-    """How many colours there are."""
+    """Return the number of colours."""
     return max(colors, default=NONE) + 1
 
 
 def partial_coloring(columns: Sequence[Sequence[int]], rows: int, order: Iterable[int]) -> list[int]:
-    """Colours of columns, given as the rows of their entries: in no row do two columns of a colour have entries."""
+    """Return colours of columns, given as the rows of their entries: equal colours never share a row."""
     seen = [0] * rows  # the colours with an entry in each row
     colors = [NONE] * len(columns)
     for j in order:
@@ -32,13 +32,13 @@ def partial_coloring(columns: Sequence[Sequence[int]], rows: int, order: Iterabl
 
 
 def _first_free(taken: int) -> tuple[int, int]:
-    """The first colour that is not in a set, and the set of it alone."""
+    """Return the first colour that is not in a set, and the set of it alone."""
     bit = ~taken & (taken + 1)
     return bit.bit_length() - 1, bit
 
 
 def star_coloring(neighbours: Sequence[Sequence[int]], order: Iterable[int]) -> list[int]:
-    """Colours of the rows and columns of a symmetric matrix, given as the columns of the entries of each row.
+    """Return colours for a symmetric matrix, given as the columns of the entries of each row.
 
     Of each entry (i, j), either j is the only one of its colour among those that have an entry in row i, or i is in
     row j: there the product of the matrix with the ones of that colour shows the entry.
@@ -51,7 +51,7 @@ def star_coloring(neighbours: Sequence[Sequence[int]], order: Iterable[int]) -> 
 
 
 class _Star:
-    """A star colouring in the making.
+    """The state of a star colouring.
 
     Of each vertex: `near`, the colours of its neighbours; `twice`, those that several of them have; `first`, which
     neighbour had each first; and `closed`, the colours of neighbours that have its own colour twice: of these it must
@@ -66,7 +66,7 @@ class _Star:
         self.first: list[dict[int, int]] = [{} for _ in range(n)]
 
     def give(self, v: int) -> None:
-        """The vertex gets the first colour with which all entries among coloured vertices still show."""
+        """Give a vertex the first colour with which all entries among coloured vertices can still be recovered."""
         color, bit = _first_free(self._taken(v))
         self.colors[v] = color
         for w in self.neighbours[v]:
@@ -81,12 +81,12 @@ class _Star:
             color = self.colors[w]
             if color != NONE:
                 taken |= 1 << color | self.closed[w]
-                if self.twice[v] >> color & 1:  # the entry (v, w) can show in row w only
+                if self.twice[v] >> color & 1:  # the entry (v, w) can be recovered in row w only
                     taken |= self.near[w]
         return taken
 
     def _meet(self, w: int, v: int, color: int, bit: int) -> None:
-        """A neighbour w of v learns its colour."""
+        """Update a neighbour w of v with v's colour."""
         if not self.near[w] & bit:
             self.near[w] |= bit
             self.first[w][color] = v

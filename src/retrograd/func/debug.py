@@ -1,10 +1,10 @@
-"""Looking at what a transform has made of a tensor."""
+"""Inspection of tensors inside transforms."""
 
 from retrograd.core import Tensor
 
 
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
-    """What a tensor inside a transform holds: in `vmap` all examples, in `grad` the same numbers.
+    """Return the value of a tensor inside a transform: in `vmap` all examples, in `grad` the same values.
 
     With `recurse` it is the tensor outside all transforms, else the one a level below; a tensor outside is itself.
     This is for debuggers and print(): computing on with it inside the transform is not what the transform sees.

@@ -17,7 +17,7 @@ from retrograd.ops.create import as_tensor
 
 
 def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False) -> tuple:
-    """The output of `func` at the primals and its derivative along the tangents, in one forward pass.
+    """Return the output of `func` at the primals and its derivative along the tangents, in one forward pass.
 
     Primals are a tuple of pytrees of tensors, tangents one like it; the derivative is a tree like the output, zero
     where that does not depend on the primals.  With `has_aux` the function returns (output, aux), and the result is
@@ -35,7 +35,7 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
 
 
 def pushed(name: str, func: Callable, primals: tuple, tangents: tuple, strict: bool, has_aux: bool) -> tuple:
-    """The same for the transform of that name."""
+    """Run `jvp` for the transform called `name`, which errors mention."""
     leaves, spec = _primals(name, primals)
     ts = fitting(name, "tangent", tangents, primals, leaves)
     main, kept = keeping_aux(func, name, has_aux)
@@ -61,7 +61,7 @@ def _primals(name: str, primals: tuple) -> tuple[list[Tensor], Any]:
 
 
 def tangent_of(level: DualLevel, out: Any, strict: bool = False) -> Tensor:
-    """The tangent that an output carries; of one that does not depend on the primals zeros, or an error."""
+    """Return the tangent of an output; if it does not depend on the primals, zeros or an error."""
     if isinstance(out, Tensor) and out.level is level and out.tag is not None:
         return out.tag
     if strict:
@@ -73,25 +73,25 @@ def tangent_of(level: DualLevel, out: Any, strict: bool = False) -> Tensor:
 
 
 class TapeLevel(Level):
-    """Writes down the operators that tangents will pass; a tensor's tag is its place on the tape, None is zero."""
+    """Records the operators that tangents pass through; a tensor's tag is its index on the tape, None is zero."""
 
     own_mode, pushes, tracked = False, True, "has a tangent"
     keeps_grads = grads_differ = True
 
     def __init__(self, function: Callable) -> None:
         self.function = function
-        self.steps: list[tuple[Op, tuple, tuple, Any, dict]] = []  # operator, values, places, result, params
-        self.spent: list[list[int]] = []  # by step the places that no later one reads
+        self.steps: list[tuple[Op, tuple, tuple, Any, dict]] = []  # operator, values, indices, result, params
+        self.spent: list[list[int]] = []  # for each step, the indices that no later one reads
         self.inputs = 0
         self.size = 0
 
     def input(self, value: Tensor) -> Tensor:
-        """A tensor whose tangent will be given; all inputs come before the first operator."""
+        """Return a tensor whose tangent will be given; all inputs precede the first operator."""
         self.inputs += 1
         return make(value, self, self._place())
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
-        """The operator on the values; it is written down if a tangent can reach it."""
+        """Run the operator on the values; record it if a tangent can reach it."""
         primals = tuple([value_at(self, a) for a in args])
         places = tuple([a.tag if isinstance(a, Tensor) and a.level is self else None for a in args])
         out = call(op, primals, params)
@@ -101,7 +101,7 @@ class TapeLevel(Level):
         return outputs(out, self._placed)
 
     def _placed(self, out: Tensor) -> Tensor:
-        """An output of an operator on the tape; one of whole numbers has no tangent there."""
+        """Return an output of an operator on the tape; integer outputs have no index there."""
         place = self._place()
         return make(out, self, place if is_differentiable(out.dtype) else None)
 
@@ -110,7 +110,7 @@ class TapeLevel(Level):
         return self.size - 1
 
     def end(self, wanted: set[int]) -> None:
-        """The function has returned: no tangents are asked for but those at some places."""
+        """Finish the tape: only the tangents at some indices are requested."""
         needed = {None, *wanted}
         for _, _, places, _, _ in reversed(self.steps):
             self.spent.append([p for p in set(places) - needed if p is not None])
@@ -118,7 +118,7 @@ class TapeLevel(Level):
         self.spent.reverse()
 
     def run(self, tangents: list[Tensor]) -> list[Tensor | None]:
-        """The tangents at all places of the tape that are wanted."""
+        """Return the tangents at all requested indices of the tape."""
         found: list[Tensor | None] = list(tangents)
         for (op, primals, places, out, params), spent in zip(self.steps, self.spent, strict=True):
             ts = tuple([None if p is None else found[p] for p in places])
@@ -136,7 +136,7 @@ class TapeLevel(Level):
 
 
 def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
-    """The output of `func` at the primals, and its derivative there, a linear function of tangents.
+    """Return the output of `func` at the primals, and its derivative there, a linear function of tangents.
 
     The function runs once; `push(*tangents)` repeats only what tangents pass through, so that many are cheap.  Primals
     and outputs are pytrees of tensors, tangents one like each primal.

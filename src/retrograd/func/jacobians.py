@@ -1,4 +1,4 @@
-"""Jacobians and Hessians: rows pulled back, or columns pushed forward, all at once."""
+"""Jacobians and Hessians: all rows pulled back, or all columns pushed forward, at once."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -27,7 +27,7 @@ def jacrev(
     chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
 ) -> Callable:
-    """The function that gives the Jacobian with respect to the arguments `argnums`, by reverse mode.
+    """Return the function that computes the Jacobian with respect to the arguments `argnums`, by reverse mode.
 
     Of an output of shape (*a) and an argument of shape (*b) it has shape (*a, *b).  Of pytrees there is a tree like the
     output, with at each leaf one like the argument; of a tuple of argnums, a tuple.  The function runs once, and all
@@ -74,7 +74,7 @@ def _split(rows: Tensor, out: Tensor, leaf: Tensor) -> Tensor:
 
 
 def _rows(run: Run, outs: list[Tensor], chunk: int | None) -> list[list[Tensor]]:
-    """Per output and leaf the rows of the Jacobian, one for each element of the output."""
+    """Return the rows of the Jacobian for each output and leaf, one for each element of the output."""
     sizes = [out.numel() for out in outs]
     total = sum(sizes)
     if total == 1 or not total:
@@ -95,7 +95,7 @@ def _no_rows(gs: list[Tensor]) -> list[Tensor]:
 
 
 def _pulled(run: Run, outs: list[Tensor], start: int, stop: int) -> list[Tensor]:
-    """The rows from start to stop, counted through all outputs."""
+    """Return the rows from start to stop, counted through all outputs."""
     rows = units(outs, start, stop)
     with VmapLevel(stop - start, function=run.level.function) as level:
         found = run.pull([make(row, level, "the cotangent") for row in rows])
@@ -110,7 +110,7 @@ def jacfwd(
     randomness: str = "error",
     chunk_size: int | None = None,
 ) -> Callable:
-    """The function that gives the Jacobian with respect to the arguments `argnums`, by forward mode.
+    """Return the function that computes the Jacobian with respect to the arguments `argnums`, by forward mode.
 
     As `jacrev`, but columns are pushed forward, one for each element of the arguments, all together or `chunk_size` at
     a time: the way to go where there are fewer of them than of outputs.  `randomness` is that of `vmap`.
@@ -156,7 +156,7 @@ def jacfwd(
 
 
 def _by_leaf(g: Tensor, leaves: list[Tensor]) -> list[Tensor]:
-    """A Jacobian with all columns along its last dimension as those of the leaves."""
+    """Split a Jacobian, whose last dimension has all columns, by the leaves."""
     sizes = [leaf.numel() for leaf in leaves]
     parts = registry["split"](g, sizes, -1) if len(sizes) > 1 else (g,)
     pairs = zip(parts, leaves, strict=True)
@@ -164,7 +164,7 @@ def _by_leaf(g: Tensor, leaves: list[Tensor]) -> list[Tensor]:
 
 
 def hessian(func: Callable, argnums: Argnums = 0) -> Callable:
-    """The function that gives the second derivatives, forward over reverse: the Jacobian of the Jacobian.
+    """Return the function for second derivatives, forward over reverse: the Jacobian of the Jacobian.
 
     Of an output of shape (*a) and an argument of shape (*b) they have shape (*a, *b, *b).
 

@@ -1,4 +1,4 @@
-"""Modules as functions: called with other tensors than their own, and many of one kind stacked for `vmap`."""
+"""Modules as functions: called with other tensors, and several of one class stacked for `vmap`."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -48,7 +48,7 @@ def functional_call(
 
 
 def _dicts(given: Any) -> list[dict]:
-    """The dicts of tensors, which must not share a name."""
+    """Return the dicts of tensors, after checking that they share no name."""
     dicts = [given] if isinstance(given, dict) else given
     if not isinstance(dicts, (list, tuple)) or not all(isinstance(d, dict) for d in dicts):
         raise ValueError(
@@ -62,12 +62,12 @@ def _dicts(given: Any) -> list[dict]:
 
 
 def _own(module: Any) -> list[tuple[str, Tensor]]:
-    """All parameters and buffers, under each of their names."""
+    """Return all parameters and buffers, under each of their names."""
     return [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
 
 
 def _under_all_names(module: Any, values: dict[str, Any]) -> dict[str, Any]:
-    """The values, and those of tied tensors under all names that these have."""
+    """Return the values, with those of tied tensors under each of their names."""
     names: dict[int, list[str]] = {}
     for name, tensor in _own(module):
         names.setdefault(id(tensor), []).append(name)
@@ -98,7 +98,7 @@ _ABSENT: Any = object()
 
 @generator_block
 def _replaced(module: Any, values: dict[str, Any], dicts: list[dict]) -> Iterator[None]:
-    """A block in which a module has other tensors; what they have become goes into the dicts that they are from."""
+    """A block in which a module has other tensors; their final values are written to the dicts."""
     places = {name: _place(module, name, value) for name, value in values.items()}
     before = [(attributes, last, attributes.get(last, _ABSENT)) for attributes, last in places.values()]
     for name, (attributes, last) in places.items():
@@ -118,7 +118,7 @@ def _replaced(module: Any, values: dict[str, Any], dicts: list[dict]) -> Iterato
 
 
 def _place(module: Any, name: str, value: Any) -> tuple[dict[str, Any], str]:
-    """Where a module keeps what has a dotted name: the attributes of the owner, and its name there."""
+    """Return the owner's attributes and the name for a dotted name."""
     path, _, last = name.rpartition(".")
     if not last:
         raise KeyError(f"functional_call: {name!r} is no name of a tensor")
@@ -132,7 +132,7 @@ def _place(module: Any, name: str, value: Any) -> tuple[dict[str, Any], str]:
 
 
 def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """The parameters and the buffers of models of one class by name, each stacked along a new first dimension.
+    """Return the parameters and buffers of models of one class by name, stacked along a new first dimension.
 
     With `functional_call` and `vmap` they run as one.  What is stacked are new leaves, which require gradients where
     all models' parameters do.

@@ -1,4 +1,4 @@
-"""Programs without writes: `functionalize`."""
+"""`functionalize`: run programs without in-place writes."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -12,17 +12,17 @@ from retrograd.levels import GradLevel, value_at
 from retrograd.levels.sync_views import settled
 
 REMOVABLE = ("mutations", "mutations_and_views")
-Arguments = dict[int, tuple[Tensor, Tensor]]  # by id: a tensor from outside, and what stands for it inside
+Arguments = dict[int, tuple[Tensor, Tensor]]  # by id: an outer tensor, and the tensor that replaces it inside
 
 
 class FunctionalLevel(GradLevel):
-    """The identity: writes to its tensors make new values, as above the ground they always do."""
+    """Runs operators unchanged; writes to its tensors make new values, as always above the ground."""
 
     own_mode = False
 
 
 def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
-    """The function with the same results that writes to no memory while it runs.
+    """Return the function with the same results that writes to no memory while it runs.
 
     In place of a write stands an operator that makes a new value; what is new in the arguments is written into them
     when the function has returned, and not if it fails.  Arguments are seen as separate, also where they share
@@ -58,14 +58,14 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
 
 
 def _inside(level: FunctionalLevel, given: Arguments, leaf: Any) -> Any:
-    """What stands for an argument at the level: one tensor, however often it is given."""
+    """Return the tensor at the level for an argument: the same one for each occurrence."""
     if not isinstance(leaf, Tensor):
         return leaf
     return given.setdefault(id(leaf), (leaf, make(leaf, level, None)))[1]
 
 
 def _outside(level: FunctionalLevel, given: Arguments, leaf: Any) -> Any:
-    """A result as it is outside, an argument that is returned being itself."""
+    """Return a result outside the level; a returned argument is that argument itself."""
     for outside, inside in given.values():
         if leaf is inside:
             return outside

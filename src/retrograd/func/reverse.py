@@ -15,7 +15,7 @@ from retrograd.func.vjp_run import Run, lowered
 
 
 def grad(func: Callable, argnums: Argnums = 0, has_aux: bool = False) -> Callable:
-    """The function that gives the gradient of a real scalar function with respect to the arguments `argnums`.
+    """Return the function that computes the gradient of a real scalar function by the arguments `argnums`.
 
     Arguments are pytrees of tensors, and the gradient of each is one like it; of a tuple of argnums there is a tuple.
     With `has_aux` the function returns (output, aux), and its gradient (gradient, aux).  Gradients of complex tensors
@@ -39,7 +39,7 @@ def grad(func: Callable, argnums: Argnums = 0, has_aux: bool = False) -> Callabl
 
 
 def grad_and_value(func: Callable, argnums: Argnums = 0, has_aux: bool = False) -> Callable:
-    """The function that gives (gradient, value), or with `has_aux` (gradient, (value, aux)); else as `grad`.
+    """Return the function that computes (gradient, value), or with `has_aux` (gradient, (value, aux)).
 
     >>> import retrograd as rg
     >>> rg.func.grad_and_value(lambda x: (x**3).sum())(rg.tensor([1.0, 2.0]))
@@ -67,7 +67,7 @@ def _check_scalar(out: Any) -> None:
 
 
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
-    """The output of `func` at the primals, and the function that pulls a cotangent back to them.
+    """Return the output of `func` at the primals, and the function that pulls a cotangent back to them.
 
     Primals and outputs are pytrees of tensors.  `pull(cotangent)` takes a tree like the output, and gives a tuple with
     a tree for each primal; it may be called again.  With `has_aux` the function returns (output, aux), and the result
@@ -94,7 +94,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
 
 
 def checked_outputs(name: str, value: Any) -> list[Tensor]:
-    """The leaves of what a function returned; there must be some, and all must be tensors."""
+    """Return the leaves of a function's result, after checking that there are some and all are tensors."""
     outs = optree.tree_leaves(value)
     if not outs:
         raise RuntimeError(f"{name}: the function must return at least one tensor, got {value!r}")
@@ -105,7 +105,7 @@ def checked_outputs(name: str, value: Any) -> list[Tensor]:
 
 
 def fitting(name: str, what: str, given: Any, tree: Any, leaves: list[Tensor]) -> list[Tensor]:
-    """The leaves of a tree of cotangents or tangents, which must be like those that they belong to."""
+    """Return the leaves of a tree of cotangents or tangents, after checking them against their tensors."""
     found, spec = optree.tree_flatten(given)
     expected = optree.tree_structure(tree)
     if spec != expected:

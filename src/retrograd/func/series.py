@@ -17,24 +17,24 @@ from retrograd.core.graph import arguments
 
 
 class Series(ABC):
-    """Coefficients of a tensor, tensors of the level below, or None for zero; of several outputs, tuples of them."""
+    """The coefficients of a tensor, tensors of the level below or None for zero; tuples for several outputs."""
 
     __slots__ = ("known",)
 
     def __init__(self, known: list) -> None:
-        self.known = known  # the coefficients so far
+        self.known = known  # the coefficients computed so far
 
     @abstractmethod
     def needs(self, k: int) -> list[tuple["Series", int]]:
-        """Which series must be known, and up to which order, for coefficient k, the next one."""
+        """Return the series that must be known, and up to which order, for the next coefficient k."""
 
     @abstractmethod
     def coefficient(self, k: int) -> Any:
-        """Coefficient k, once all that it needs is known."""
+        """Return coefficient k, once all that it needs is known."""
 
 
 def extend(series: Series, order: int) -> None:
-    """Find all coefficients up to an order.  Without recursion: rules of rules may go deep."""
+    """Compute all coefficients up to an order, without recursion, since rules may be nested deeply."""
     wanted = [(series, order)]
     while wanted:
         s, k = wanted[-1]
@@ -50,16 +50,16 @@ def extend(series: Series, order: int) -> None:
 
 
 class Known(Series):
-    """A series of which there is nothing left to find."""
+    """A series whose coefficients are all known."""
 
     __slots__ = ()
 
     def needs(self, k: int) -> list[tuple[Series, int]]:
-        """Nothing."""
+        """Return nothing."""
         return []
 
     def coefficient(self, k: int) -> None:
-        """Zero."""
+        """Return zero."""
 
 
 class Derivative(Series):
@@ -72,11 +72,11 @@ class Derivative(Series):
         self.of = of
 
     def needs(self, k: int) -> list[tuple[Series, int]]:
-        """One order more."""
+        """Return the series up to one order more."""
         return [(self.of, k + 1)]
 
     def coefficient(self, k: int) -> Tensor | None:
-        """t**(k + 1) has the derivative (k + 1) t**k."""
+        """Return (k + 1) times coefficient k + 1."""
         following: Tensor | None = self.of.known[k + 1]
         return None if following is None else following * (k + 1)
 
@@ -92,11 +92,11 @@ class Part(Series):
         self.index = index
 
     def needs(self, k: int) -> list[tuple[Series, int]]:
-        """All outputs."""
+        """Return the series of all outputs."""
         return [(self.whole, k)]
 
     def coefficient(self, k: int) -> Tensor | None:
-        """The one among them."""
+        """Return this output's coefficient."""
         return _part(self.whole.known[k], self.index)
 
 
@@ -108,7 +108,7 @@ def _part(coefficients: tuple | None, index: int) -> Tensor | None:
 
 
 class Call(NamedTuple):
-    """One call of an operator: its operands and their series (None for what does not vary), params and result."""
+    """One call of an operator: operands and their series (None if constant), params and result."""
 
     op: Op
     operands: tuple
@@ -118,7 +118,7 @@ class Call(NamedTuple):
 
     @property
     def varying(self) -> list[int]:
-        """Which operands vary."""
+        """The indices of the operands that vary."""
         return [i for i, s in enumerate(self.series) if s is not None]
 
     def names(self) -> list[str]:
@@ -126,18 +126,18 @@ class Call(NamedTuple):
         return [self.op.schema.inputs[min(i, self.op.last)].name for i in range(len(self.operands))]
 
     def along(self, k: int, *, without: int | None = None) -> tuple:
-        """The operands' coefficients k."""
+        """Return the operands' coefficients k."""
         return tuple([None if s is None or i == without else s.known[k] for i, s in enumerate(self.series)])
 
     def derivative(self, tangents: tuple, out: Any) -> Any:
-        """The operator's derivative at the start of the curve; None, for zero, of no tangents."""
+        """Return the operator's derivative at the start of the curve; None (zero) without tangents."""
         if all(t is None for t in tangents):
             return None
         return self.op.definition.jvp(self.op, self.operands, tangents, out, self.params)
 
 
 class Result(Series):
-    """The result of a call, whose coefficient k needs as many of its operands."""
+    """The result of a call; coefficient k needs the operands' coefficients up to k."""
 
     __slots__ = ("call",)
 
@@ -146,27 +146,27 @@ class Result(Series):
         self.call = made
 
     def needs(self, k: int) -> list[tuple[Series, int]]:
-        """The operands up to the same order."""
+        """Return the operands up to the same order."""
         return [(s, k) for s in self.call.series if s is not None]
 
 
 class Affine(Result):
-    """Of an operator whose derivative is the same all along the curve."""
+    """The result of an operator whose derivative is constant along the curve."""
 
     __slots__ = ()
 
     def coefficient(self, k: int) -> Any:
-        """The derivative along the operands' coefficients."""
+        """Return the derivative along the operands' coefficients."""
         return self.call.derivative(self.call.along(k), self.call.out)
 
 
 class Product(Result):
-    """Of an operator that is linear in each operand that varies."""
+    """The result of an operator that is linear in each varying operand."""
 
     __slots__ = ()
 
     def coefficient(self, k: int) -> Tensor | None:
-        """All products of coefficients whose orders add up to k."""
+        """Return the sum of all products of coefficients whose orders add up to k."""
         op, operands, series, params, _ = self.call
         varying = self.call.varying
         columns = [series[i].known for i in varying]  # type: ignore[union-attr]
@@ -181,12 +181,12 @@ class Product(Result):
 
 
 def run(op: Op, operands: tuple, params: dict) -> Any:
-    """As `call`, on the quicker way that there is for operators without params."""
+    """Run `call`, or the faster path for operators without params."""
     return op(*operands) if op.simple and op.simple == len(operands) else call(op, operands, params)
 
 
 def _sums(total: int, count: int) -> Iterator[tuple[int, ...]]:
-    """All ways to write a number as a sum of so many numbers."""
+    """Yield all ways to write a number as a sum of `count` numbers."""
     if count == 1:
         yield (total,)
         return
@@ -200,7 +200,7 @@ def _added(a: Tensor | None, b: Tensor | None) -> Tensor | None:
 
 
 class Solution(Result):
-    """Of an operator that solves equations E(b, y) = a for y, E linear in y and in b.
+    """The result of an operator that solves equations E(b, y) = a for y, E linear in y and in b.
 
     E(b[0], y[k]) is a[k] minus all E(b[j], y[k - j]); and the derivative along b, where `out` is any y, is the solution
     for -E(b', y).
@@ -209,7 +209,7 @@ class Solution(Result):
     __slots__ = ()
 
     def coefficient(self, k: int) -> Tensor | None:
-        """By substitution."""
+        """Return the coefficient by substitution."""
         right = self.call.names().index(self.call.op.definition.solves)
         total: Tensor | None = self.call.derivative(self.call.along(k), self.call.out)
         for j in range(1, k):
@@ -220,7 +220,7 @@ class Solution(Result):
 
 
 class Blocks(Result):
-    """Of a function of matrices that is a power series, such as the exponential.
+    """The result of a function of matrices that is a power series, such as the exponential.
 
     Triangular matrices with the operand's coefficients in their blocks, a[j - i] at (i, j), multiply as series do; so
     the function of such a matrix has the result's coefficients in its blocks.
@@ -229,7 +229,7 @@ class Blocks(Result):
     __slots__ = ()
 
     def coefficient(self, k: int) -> Tensor:
-        """The last block of the first row."""
+        """Return the last block of the first row."""
         op, (matrix,), (series,), params, _ = self.call
         zero, cat, narrow = registry["zeros_like"](matrix), registry["cat"], registry["narrow"]
         found = [zero if c is None else c for c in series.known[: k + 1]]  # type: ignore[union-attr]
@@ -240,28 +240,28 @@ class Blocks(Result):
 
 
 class Runner(Protocol):
-    """What runs rules on series: see `JetLevel.run_rule`."""
+    """The interface that runs rules on series: see `JetLevel.run_rule`."""
 
     def run_rule(self, made: Call, whole: Series) -> Any:
-        """The derivative of a call's result, as a tensor or a tuple of them, None being zero."""
+        """Return the derivative of a call's result, a tensor or a tuple of them; None stands for zero."""
 
 
 class Integral(Result):
-    """Of any other operator: its rule is run on series, and gives the derivative of the result's."""
+    """The result of any other operator: its rule runs on series, and gives the derivative of the result."""
 
     __slots__ = ("derivatives", "runner")
 
     def __init__(self, made: Call, runner: Runner) -> None:
         super().__init__(made)
         self.runner = runner
-        self.derivatives: list[tuple[Tensor | None, Series | None]] = []  # of each output: value and series
+        self.derivatives: list[tuple[Tensor | None, Series | None]] = []  # value and series for each output
 
     def needs(self, k: int) -> list[tuple[Series, int]]:
-        """The derivatives, which are there once the rule has run."""
+        """Return the derivatives, which exist after the rule has run."""
         return super().needs(1) if k == 1 else [(s, k - 1) for _, s in self.derivatives if s is not None]
 
     def coefficient(self, k: int) -> Any:
-        """k y[k] is y'[k - 1]."""
+        """Return y[k] from k y[k] = y'[k - 1]."""
         if k == 1:
             found = self.runner.run_rule(self.call, self)
             self.derivatives = found if isinstance(self.call.out, tuple) else [found]
@@ -277,7 +277,7 @@ def _integrated(value: Tensor | None, series: Series | None, k: int) -> Tensor |
 
 
 def result(made: Call, runner: Runner) -> Series:
-    """The series of a call's result."""
+    """Return the series of a call's result."""
     definition, varying = made.op.definition, made.varying
     if getattr(definition.jvp, "__func__", None) is not _BY_INPUTS:
         return Integral(made, runner)
@@ -295,7 +295,7 @@ _BY_INPUTS = Definition.jvp.__func__  # type: ignore[attr-defined]
 
 
 def _reads(op: Op, names: list[str], index: int) -> set[int]:
-    """Which operands the derivative by one of them depends on, as its rule's arguments tell."""
+    """Return the operands that the derivative by one of them depends on, from its rule's arguments."""
     definition, everything = op.definition, set(range(len(names)))
     if names[index] in definition.linear.split():
         return everything - {index}

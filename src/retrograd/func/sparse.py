@@ -1,4 +1,4 @@
-"""Sparse Jacobians and Hessians: their pattern is found by a run, and one product for each colour gives all entries."""
+"""Sparse Jacobians and Hessians: one run finds the pattern, and one product for each colour gives all entries."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -19,7 +19,7 @@ from retrograd.levels.sparsity_level import PatternLevel
 from retrograd.levels.sync_views import settled
 from retrograd.ops.create import as_tensor
 
-BATCH = 2**24  # numbers that tangents of one batch may have, unless chunk_size says how many these are
+BATCH = 2**24  # the most numbers in the tangents of one batch, unless chunk_size sets their count
 
 
 # ------------------------------------------------------------------------------------------------- transforms
@@ -28,7 +28,7 @@ BATCH = 2**24  # numbers that tangents of one batch may have, unless chunk_size 
 def sparse_jacobian(
     func: Callable, argnums: int = 0, *, has_aux: bool = False, sparsity: Any = None, chunk_size: int | None = None
 ) -> Callable:
-    """The function that gives the Jacobian as a `scipy.sparse.csr_array`, without computing its zeros.
+    """Return the function for the Jacobian as a `scipy.sparse.csr_array`, without computing its zeros.
 
     Rows are the elements of the output, columns those of the argument `argnums`, tensors of any shape, in row-major
     order.  A first run finds which elements of the output depend on which of the argument; columns, or rows, that share
@@ -61,7 +61,7 @@ def sparse_jacobian(
 def sparse_hessian(
     func: Callable, argnums: int = 0, *, has_aux: bool = False, sparsity: Any = None, chunk_size: int | None = None
 ) -> Callable:
-    """The function that gives the Hessian of a real scalar function as a `scipy.sparse.csr_array`.
+    """Return the function for the Hessian of a real scalar function as a `scipy.sparse.csr_array`.
 
     As `sparse_jacobian` of the gradient, but the pattern is symmetric, so fewer products do: an entry may be read off
     its mirror image (star colouring; Gebremedhin, Manne, Pothen 2005).  See `hessian_sparsity`.
@@ -86,7 +86,7 @@ def sparse_hessian(
 
 
 def jacobian_sparsity(func: Callable, argnums: int = 0, *, has_aux: bool = False) -> Callable:
-    """The function that gives the `Sparsity` of the Jacobian of `func`, for use at many points.
+    """Return the function for the `Sparsity` of the Jacobian of `func`, for use at many points.
 
     It holds wherever the function takes the same branches, with places and masks that do not depend on the argument the
     same too.  The values of other constants do not count: a matrix product depends on all of its rows' elements.
@@ -109,7 +109,7 @@ def jacobian_sparsity(func: Callable, argnums: int = 0, *, has_aux: bool = False
 
 
 def hessian_sparsity(func: Callable, argnums: int = 0, *, has_aux: bool = False) -> Callable:
-    """The function that gives the `Sparsity` of the Hessian of `func`: which elements meet in what is not linear.
+    """Return the function for the `Sparsity` of the Hessian of `func`: the elements that interact nonlinearly.
 
     >>> import retrograd as rg
     >>> rg.func.hessian_sparsity(lambda x: (x[1:] * x[:-1]).sum())(rg.ones(100))
@@ -128,7 +128,7 @@ def hessian_sparsity(func: Callable, argnums: int = 0, *, has_aux: bool = False)
 
 
 def _given(name: str, sparsity: Any, chunk_size: int | None, symmetric: bool) -> Sparsity | None:
-    """The sparsity that a user gives, coloured once."""
+    """Return the user's sparsity, coloured once."""
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"{name}: chunk_size must be at least 1, got {chunk_size}")
     if sparsity is None or (isinstance(sparsity, Sparsity) and (sparsity.by == "both") <= symmetric):
@@ -141,7 +141,7 @@ def _given(name: str, sparsity: Any, chunk_size: int | None, symmetric: bool) ->
 
 
 def _prepared(name: str, func: Callable, args: tuple, kwargs: dict, argnums: int) -> tuple[Tensor, Callable]:
-    """The argument as a plain tensor, and the function of that alone."""
+    """Return the argument as a plain tensor, and the function of that alone."""
     if graph_level() is not None:
         raise RuntimeError(
             f"{name}: gives a SciPy array, which other transforms and traces can't see into; call it outside of them, "
@@ -168,7 +168,7 @@ def _prepared(name: str, func: Callable, args: tuple, kwargs: dict, argnums: int
 
 
 def _gradient(f: Callable, has_aux: bool) -> Callable:
-    """The gradient of a function that must be a real scalar."""
+    """Return the gradient of a function that must be a real scalar."""
 
     def checked(x: Tensor) -> Any:
         returned = f(x)
@@ -182,7 +182,7 @@ def _gradient(f: Callable, has_aux: bool) -> Callable:
 
 
 def _alone(name: str, f: Callable, has_aux: bool) -> tuple[Callable, list]:
-    """The function with its one output, checked; the list gets the auxiliary part of what it returns."""
+    """Return the function with its only output, checked; the list gets the auxiliary part of the result."""
     main, kept = keeping_aux(f, name, has_aux)
 
     @wraps(f)
@@ -201,7 +201,7 @@ def _alone(name: str, f: Callable, has_aux: bool) -> tuple[Callable, list]:
 
 
 def _pattern(name: str, f: Callable, x: Tensor, has_aux: bool) -> Any:
-    """Which elements of the output depend on which of the argument."""
+    """Return the pattern: which elements of the output depend on which of the argument."""
     main, _ = _alone(name, f, has_aux)
     with PatternLevel(f) as level:
         out = settled(main(level.input(x)))
@@ -209,7 +209,7 @@ def _pattern(name: str, f: Callable, x: Tensor, has_aux: bool) -> Any:
 
 
 def _computed(name: str, f: Callable, x: Tensor, has_aux: bool, sparsity: Sparsity, chunk_size: int | None) -> Any:
-    """The matrix, and the function's other result."""
+    """Return the matrix, and the function's other result."""
     main, kept = _alone(name, f, has_aux)
     if sparsity.by == "rows":
         out, pull = vjp(main, x)
@@ -227,12 +227,12 @@ def _computed(name: str, f: Callable, x: Tensor, has_aux: bool, sparsity: Sparsi
 
 
 def _grounded(leaf: Any) -> Any:
-    """What a tensor of the one transform that has run is without it."""
+    """Return a tensor of the single transform that has run as it is outside."""
     return leaf if not isinstance(leaf, Tensor) or leaf.level is None else value_at(leaf.level, leaf)
 
 
 def _products(derivative: Callable, like: Tensor, sparsity: Sparsity, chunk: int) -> Any:
-    """The matrix times the ones of each colour, or these times it: an array with a row for each colour."""
+    """Return the matrix times the ones of each colour, or these times the matrix: one row for each colour."""
     seeds = as_tensor(sparse.seeds(sparsity.colors, sparsity.count, like.dtype, like.shape))
     if not sparsity.count:
         return seeds.value.reshape(0, 0)

@@ -1,4 +1,4 @@
-"""Where a matrix of derivatives may differ from zero, and the groups in which its entries are computed."""
+"""Sparsity: where a matrix of derivatives may be nonzero, and the colours by which its entries are computed."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from retrograd.func.coloring import count_of, partial_coloring, star_coloring
 
 
 class Sparsity:
-    """Which entries of a Jacobian or Hessian may differ from zero, and in which groups they are computed.
+    """The possibly nonzero entries of a Jacobian or Hessian, and the groups by which they are computed.
 
     `pattern` is a boolean `scipy.sparse.csr_array`; `colors` has a number for each column, or row, -1 for those without
     entries; `count` is how many colours there are, and so how many products; `by` says what the colours are of:
@@ -34,7 +34,7 @@ class Sparsity:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """That of the matrix."""
+        """The shape of the matrix."""
         rows, columns = self.pattern.shape
         return rows, columns
 
@@ -51,7 +51,7 @@ def _by_both(pattern: Any) -> tuple[str, list[int]]:
 
 
 def _by_columns_or_rows(pattern: Any) -> tuple[str, list[int]]:
-    """Colours of what needs fewer of them; of columns, if it is the same.  The fullest row needs one for each entry."""
+    """Return colours of columns or rows, whichever needs fewer; of columns in a tie."""
     turned = sparse.transposed(pattern)
     least = {"columns": sparse.most_in_a_row(pattern), "rows": sparse.most_in_a_row(turned)}
     lines = {"columns": turned, "rows": pattern}
@@ -65,7 +65,7 @@ def _by_columns_or_rows(pattern: Any) -> tuple[str, list[int]]:
 
 
 def _fewest(pattern: Any, least: int) -> list[int]:
-    """Colours of rows in their order, or, where these are more than the least, the better of it and fullest first."""
+    """Return colours of rows in their order, or, if not minimal, the better of that and fullest first."""
     n, across = pattern.shape
     if least >= n:
         return list(range(n))

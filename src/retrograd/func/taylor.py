@@ -1,4 +1,4 @@
-"""Taylor mode: derivatives of any order along a curve, at a cost that is a polynomial in the order."""
+"""Taylor mode: derivatives of any order along a curve, at a cost polynomial in the order."""
 
 import math
 from collections.abc import Callable, Hashable, Sequence
@@ -30,10 +30,10 @@ class JetLevel(Level):
     def __init__(self, order: int, function: Callable | None = None) -> None:
         self.order = order
         self.function = function
-        self._made: Any = None  # while rules run: what they made, with what its key names by identity
+        self._made: Any = None  # while rules run: their results by key, with the objects whose ids are in the keys
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
-        """The operator on the values, and on the series."""
+        """Run the operator on the values, and on the series."""
         if self._made is not None:
             return self._in_rule(op, args, params)
         made = self._call(op, args, params)
@@ -64,32 +64,32 @@ class JetLevel(Level):
         return self._found(key)
 
     def _found(self, key: Hashable) -> Any:
-        """What was made, as tensors of their own: a rule may write to them."""
+        """Return cached results as new tensors, since a rule may write to them."""
         return outputs(self._made[key][0], lambda o: make(o.value, self, o.tag))
 
     def _constants(self, out: Any) -> Any:
         return outputs(out, lambda o: make(o, self, None))
 
     def _tensors(self, series: Series) -> Any:
-        """The outputs of a call at this level, each with its series."""
+        """Return the outputs of a call at this level, each with its series."""
         out = series.known[0]
         if not isinstance(out, tuple):
             return self.tensor(out, series)
         return tuple([self.tensor(o, Part(series, i)) if isinstance(o, Tensor) else o for i, o in enumerate(out)])
 
     def tensor(self, value: Tensor, series: Series) -> Tensor:
-        """A tensor of this level; one that does not vary has no series."""
+        """Return a tensor of this level; a constant has no series."""
         if isinstance(series, Part) and len(series.whole.known) > self.order:
             extend(series, self.order)
             series = Known(series.known)
         return make(value, self, series if self._varies(series, 1) and is_differentiable(value.dtype) else None)
 
     def _varies(self, series: Series, k: int) -> bool:
-        """Whether, for all that is known, coefficients from k on are not zero."""
+        """Return whether coefficients from k on may be nonzero."""
         return len(series.known) <= self.order or any(c is not None for c in series.known[k:])
 
     def run_rule(self, made: Call, whole: Series) -> Any:
-        """The derivatives of a call's outputs along the curve: of each its value and its series, None being zero."""
+        """Return value and series of each output's derivative along the curve; None stands for zero."""
         op, operands, series, params, _ = made
         args = tuple([x if s is None else make(x, self, s) for x, s in zip(operands, series, strict=True)])
         tangents = tuple([None if s is None else self._derivative(s) for s in series])
@@ -105,7 +105,7 @@ class JetLevel(Level):
         return dot, None
 
     def _derivative(self, series: Series) -> Tensor:
-        """The derivative of a series along the curve, which is always the same series."""
+        """Return the derivative of a series along the curve, always the same object."""
         key = id(series)
         if key not in self._made:
             value, first = series.known[:2]
@@ -125,7 +125,7 @@ class JetLevel(Level):
 
 
 def _frozen(x: Any) -> Hashable:
-    """Something hashable that is equal for equal params; what can't be compared is equal to itself alone."""
+    """Return a hashable key that is equal for equal params; objects that can't be compared equal themselves only."""
     if isinstance(x, (tuple, list)):
         return type(x), tuple([_frozen(m) for m in x])
     if isinstance(x, dict):
@@ -136,7 +136,7 @@ def _frozen(x: Any) -> Hashable:
 
 
 def jet(func: Callable, primals: Sequence, series: Sequence, factorial_scaled: bool = True) -> tuple[Any, Any]:
-    """The output of `func` along a curve x(t), and its derivatives by t there, up to any order, in one forward pass.
+    """Return the output of `func` along a curve x(t), and its derivatives by t up to any order, in one forward pass.
 
     `primals` has the arguments x(0), pytrees of floating tensors, and `series` for each of them its derivatives x'(0),
     x''(0), ..., equally many: trees like it, in which the number 0 stands for zeros.  The result is (output,
@@ -195,7 +195,7 @@ def _order(primals: Sequence, series: Sequence) -> int:
 
 
 def _terms(spec: Any, given: list, k: int, leaves: list[Tensor], scaled: bool) -> list[Tensor | None]:
-    """Coefficient k of each leaf of the primals."""
+    """Return coefficient k of each leaf of the primals."""
     try:
         terms = spec.flatten_up_to(tuple(given))
     except ValueError as error:
@@ -215,7 +215,7 @@ def _term(term: Any, k: int, x: Tensor, scaled: bool) -> Tensor | None:
 
 
 def _derivatives(level: Level, out: Tensor, scaled: bool) -> list[Tensor]:
-    """Derivatives of an output, or its coefficients."""
+    """Return an output's derivatives from its coefficients, or the coefficients."""
     value = value_at(level, out)
     varies = out.level is level and out.tag is not None
     found = out.tag.known[1:] if varies else [None] * level.order  # type: ignore[attr-defined]

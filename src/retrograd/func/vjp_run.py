@@ -1,4 +1,4 @@
-"""One run of a function at a level of its own, with its graph: trees of tensors in, and cotangents back to them."""
+"""One run of a function at a level with its own graph: a tree of tensors in, and pullbacks of cotangents."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from retrograd.ops.create import as_tensor
 
 
 class Run:
-    """A function that has run on a tree of leaves, with its graph; `convert(leaf)` makes a tensor of each."""
+    """A function's run on a tree of leaves, with its graph; `convert(leaf)` makes each leaf a tensor."""
 
     def __init__(self, name: str, fun: Callable, x: Any, convert: Callable[[Any], Tensor] = as_tensor) -> None:
         self.name = name
@@ -27,18 +27,18 @@ class Run:
 
     @property
     def value(self) -> Any:
-        """What the function returned, as it is one level below."""
+        """The function's result, one level below."""
         return lowered(self.level, self.out)
 
     def pull(self, cotangents: Sequence[Tensor]) -> list[Tensor]:
-        """Cotangents of the outputs, one for each, as those of the leaves; zeros where nothing flows."""
+        """Return the cotangents of the leaves from those of the outputs; zeros where nothing flows."""
         return pulled_back(self.level, self.outs, cotangents, self.leaves)
 
     def tree(self, leaves: Sequence[Any]) -> Any:
-        """Answers, one for each leaf, in the shape of the argument."""
+        """Return results, one for each leaf, in the structure of the argument."""
         return optree.tree_unflatten(self.spec, leaves)
 
 
 def lowered(level: Any, tree: Any) -> Any:
-    """A tree of anything, with the values of the level's tensors one level below."""
+    """Return a tree with the values of the level's tensors one level below."""
     return optree.tree_map(lambda leaf: value_at(level, leaf), tree)
