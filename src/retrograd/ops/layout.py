@@ -62,7 +62,7 @@ class _Word:
 
 
 class layout(_Word):
-    """How a tensor stores its elements."""
+    """The way a tensor stores its elements."""
 
     __slots__ = ()
 
